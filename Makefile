@@ -31,7 +31,7 @@ fuzz: ## libFuzzer on each way in for ten minutes (FUZZ_SECONDS, FUZZ_TARGETS); 
 
 fuzz-calls: ## 72,000 random calls by keys of all roles, a reply token and nobody, optimised: no fault, none slower than a second: many minutes
 	@sh tests/scripts/need.sh rust cc
-	FUZZ_CALLS=$(or $(FUZZ_CALLS),72000) FUZZ_ANSWER_MS=1000 cargo test --locked --release -p switchward-gateway --test door random_calls -- --nocapture
+	FUZZ_CALLS=$(or $(FUZZ_CALLS),72000) FUZZ_ANSWER_MS=1000 cargo test --locked --release -p switchward-gateway --test api random_calls -- --nocapture
 
 faults: ## ten minutes of kills of the server and its Redis under effects that fail three times in ten: none may be lost
 	@sh tests/scripts/faults.sh
@@ -41,7 +41,7 @@ mutants: ## change the engine in small ways and see that the scenarios alone not
 
 lesser: ## 10,000 random runs by an agent's and by a worker's key, optimised: no control that holds them gets weaker: many minutes
 	@sh tests/scripts/need.sh rust cc
-	LESSER_RUNS=$(or $(LESSER_RUNS),10000) LESSER_EACH=100 cargo test --locked --release -p switchward-gateway --test door lesser -- --nocapture
+	LESSER_RUNS=$(or $(LESSER_RUNS),10000) LESSER_EACH=100 cargo test --locked --release -p switchward-gateway --test api lesser -- --nocapture
 
 random: ## five million steps of random conversation workflows, optimised; the test has a hundred thousand: many minutes
 	@sh tests/scripts/need.sh rust cc

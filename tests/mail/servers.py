@@ -371,7 +371,7 @@ postlog unix-dgram n - n - 1 postlogd
         return Mailbox(self, person)
 
     def why_not_ours(self, raw):
-        """Why OpenDKIM does not take a mail for signed by us; nothing where it does."""
+        """Why OpenDKIM does not take a mail for signed by us; `None` if it does."""
         key = f"sw1._domainkey.acme.example v=DKIM1; k=rsa; p={self.public['acme']}\n"
         config = f"Mode v\nSyslog no\nTestPublicKeys {self.write('keys.txt', key)}\n"
         mail = self.folder / "signed.eml"

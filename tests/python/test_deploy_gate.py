@@ -208,7 +208,7 @@ class DeployGate(unittest.TestCase):
             self.assertEqual([gate.name for gate in listed], [gates[mine]])
         self.assertEqual([self.history("release-42", agent) for agent in agents], histories)
 
-    def test_reflection_finds_the_services_for_whoever_has_a_key(self):
+    def test_reflection_finds_the_services_for_every_key(self):
         with self.assertRaises(grpc.RpcError) as refused:
             ProtoReflectionDescriptorDatabase(self.server.channel).get_services()
         self.assertEqual(refused.exception.code(), grpc.StatusCode.UNAUTHENTICATED)

@@ -151,7 +151,7 @@ class AWorker(unittest.TestCase):
         return [update.event for update in watched]
 
     def wait_until_done(self, key, times=1):
-        """Waits until so many pieces of a session's work are done: the session afterwards."""
+        """Waits until this many pieces of a session's work are done; returns the session."""
         watch = session_pb2.WatchSessionRequest(name=key)
         watched = self.sessions.WatchSession(watch, metadata=self.agent, timeout=PATIENCE)
         for update in watched:

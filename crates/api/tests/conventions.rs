@@ -28,7 +28,7 @@ fn check(rule: &str, holds: impl Fn(&MethodDescriptor) -> bool) {
 
 #[test]
 fn every_mutation_takes_a_request_id() {
-    // Taking and keeping work are told apart by lease tokens.
+    // Taking and extending work are distinguished by lease tokens.
     let of_leases = ["PollWork", "StreamWork", "ExtendLease"];
     // These change nothing here, or nothing the second time.
     let of_endpoints = ["PingWebhookEndpoint", "RecoverWebhookEndpoint", "DeleteQuarantinedMail"];

@@ -1,5 +1,5 @@
-//! Effects: how many a second go through relay, Redis and desk to a sink, beside the bare commands of Redis; and how long
-//! one takes from the decision that sends it to its arrival, beside the syncs and the round trip that it cannot go without.
+//! Effects: how many a second go through relay, Redis and delivery worker to a sink, compared with bare commands of Redis;
+//! and how long one takes from its decision to its arrival, compared with the syncs and the round trip that it needs.
 
 use anyhow::{Context as _, ensure};
 use hdrhistogram::Histogram;
@@ -31,20 +31,20 @@ const KEY: &str = "swk_0123456789abcdef_0123456789abcdef0123456789abcdef01234567
 const SESSIONS: u64 = 1_000;
 const MESSAGES: u64 = 20;
 const CALLERS: u64 = 16;
-/// Who approves.
+/// The approver.
 const LEAD: &str = "lead@example.com";
-/// Sinks, so that what may be out to one place at one time is not what is measured.
+/// Sinks, so that the limit of concurrent deliveries to one destination is not what is measured.
 const SINKS: u64 = 4;
 /// Decisions that are measured one after the other.
 const DECISIONS: u64 = 300;
-/// How long the bare commands are measured, and by how many connections.
+/// How long the bare commands are measured, and with how many connections.
 const BARE: Duration = Duration::from_secs(3);
 const CONNECTIONS: usize = 16;
 /// The body of a bare entry, about as long as that of an effect.
 const BODY_BYTES: usize = 400;
 /// Round trips of which the median is taken.
 const ROUND_TRIPS: usize = 1_000;
-/// What is aimed at: effects by bare entries, and a decision's way by what it cannot go without.
+/// The aims: the ratio of effects to bare entries, and of a decision's latency to the time that it needs at least.
 const RATIO_AIM: f64 = 0.1;
 const WAY_AIM: f64 = 3.0;
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -144,7 +144,7 @@ impl Redis {
                     wire.ask(&["XADD", "bare", "*", "body", &body]).await?;
                     let read = ["XREADGROUP", "GROUP", "g", &name, "COUNT", "1", "STREAMS", "bare", ">"];
                     let taken = wire.ask(&read).await?;
-                    // Stream, its name, entries, the entry: the first text behind the name is its id.
+                    // Stream, its name, entries, the entry: the first text after the name is its id.
                     let id = taken.get(1).context("an entry was not there")?;
                     wire.ask(&["XACK", "bare", "g", id]).await?;
                     done.fetch_add(1, Ordering::Relaxed);
@@ -184,7 +184,7 @@ impl Drop for Redis {
 struct Wire(BufReader<TcpStream>);
 
 impl Wire {
-    /// Asks one thing; the texts of its answer, in order, whatever they are part of.
+    /// Sends one command; returns the texts of its answer, in order, flattened.
     async fn ask(&mut self, words: &[&str]) -> anyhow::Result<Vec<String>> {
         let mut text = format!("*{}\r\n", words.len());
         for word in words {
@@ -214,7 +214,7 @@ impl Wire {
     }
 }
 
-/// Who receives: counts what comes, and answers at once.
+/// The receivers: count requests, and answer at once.
 struct Sinks {
     ports: Vec<u16>,
     count: watch::Sender<u64>,
@@ -241,7 +241,7 @@ impl Sinks {
         format!("http://127.0.0.1:{}/{number}", self.ports[at])
     }
 
-    /// Waits until so many have come.
+    /// Waits until `wanted` requests have arrived.
     async fn until(&self, wanted: u64) -> anyhow::Result<()> {
         let mut count = self.count.subscribe();
         let come = count.wait_for(|count| *count >= wanted);
@@ -250,7 +250,7 @@ impl Sinks {
     }
 }
 
-/// One connection, as many requests as come.
+/// Serves one connection.
 async fn serve(stream: TcpStream, count: watch::Sender<u64>) -> anyhow::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {
@@ -274,7 +274,7 @@ async fn serve(stream: TcpStream, count: watch::Sender<u64>) -> anyhow::Result<(
     }
 }
 
-/// A caller's way to the server.
+/// A caller's connection to the server.
 #[derive(Clone)]
 struct Client {
     channel: Channel,
@@ -287,7 +287,7 @@ impl Client {
         Ok(request)
     }
 
-    /// The key of an operator who approves, as whoever asks may not.
+    /// Creates the key of an operator who approves, as the requester may not.
     async fn lead(&self) -> anyhow::Result<MetadataValue<Ascii>> {
         let role = v1::KeyRole::Operator.into();
         let wanted =
@@ -300,7 +300,7 @@ impl Client {
         SessionServiceClient::new(self.channel.clone())
     }
 
-    /// One definition that sends at once to all sinks in turn, and one that sends one message after an approval.
+    /// Deploys one definition that sends many messages at once, and one that sends one message after an approval.
     async fn deploy(&self, sinks: &Sinks) -> anyhow::Result<()> {
         let many: Vec<String> = (0..MESSAGES).map(|number| sinks.url(number)).collect();
         let sent = |to: &[String]| {

@@ -8,7 +8,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
-/// Answers what the product would, as far as the size goes.
+/// Answers with messages of the same size as those of the product.
 struct Echo;
 
 fn session(name: &str) -> v1::Session {

@@ -1,6 +1,6 @@
 //! Ended sessions expire in the background: what concurrent callers notice, and how much disk is freed.
 //!
-//! Callers leave sessions behind, more than those that expire: these must go, too, before the disk can tell anything.
+//! Callers leave more sessions behind than those that expire: these must go, too, before the disk is meaningful.
 
 use anyhow::Context as _;
 use hdrhistogram::Histogram;
@@ -20,29 +20,29 @@ use crate::process::Server;
 const ENDED: (&str, &str) = ("once", "ready");
 const DEFINITION: &str = r#"{ "name": "once", "initial": "ready",
   "states": { "ready": { "question": "Ready?", "answers": { "yes": { "next": null, "action": "complete" } } } } }"#;
-/// What the callers beside them do: a start and three answers of a definition that has no rule meanwhile.
+/// The load of the callers meanwhile: a start and three answers of a definition without a retention rule.
 const CALLERS: Shape = Shape { callers: 64, connections: 8, time: Duration::from_secs(2) };
 const THEIRS: &str = "deploy-gate";
 const STEPS_OF_THEIRS: u64 = 4;
 /// Measuring windows without expiry: this many before it, and this many after it.
 const ROUNDS: usize = 8;
-/// The shortest time that what has ended can be kept.
+/// The shortest retention of ended sessions.
 const KEPT: Duration = Duration::from_secs(60);
 /// The highest ratio of the callers' p99 while sessions expire to the mean of their p99 before and after.
 const P99_RATIO_MAX: f64 = 1.5;
 /// The disk is judged from this many sessions on: below it, the journals, some 150 MiB at most, outweigh the sessions.
 const JUDGED_FROM: u64 = 50_000;
-/// How often progress is told while they are made, and while they expire; and how often the server is asked for it.
-const TOLD_AFTER: u64 = 10_000;
-const TOLD_EACH: Duration = Duration::from_secs(1);
+/// How often progress is reported while they are made, and while they expire; and how often the server is asked for it.
+const REPORT_AFTER: u64 = 10_000;
+const REPORT_EVERY: Duration = Duration::from_secs(1);
 const ASKED_EACH: Duration = Duration::from_millis(100);
-/// For how long nothing may move.
+/// The longest time without progress.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// For how long the disk is watched: tables are merged in the background, some time after their rows are gone.
 const DISK_WATCHED: Duration = Duration::from_secs(180);
 const DISK_LOOK: Duration = Duration::from_secs(2);
 
-/// Measures, prints, and fails where callers notice too much or the disk gets nothing back.
+/// Measures, prints, and fails if callers notice too much or too little disk is freed.
 pub(crate) async fn run(binary: &Path, folder: &Path, sessions: u64) -> anyhow::Result<()> {
     let data = folder.join("data");
     let server = Server::switchward(binary, folder, None)
@@ -91,7 +91,7 @@ pub(crate) async fn run(binary: &Path, folder: &Path, sessions: u64) -> anyhow::
 async fn make(server: &Server, sessions: u64) -> anyhow::Result<()> {
     let mut from = 0;
     while from < sessions {
-        let to = sessions.min(from + TOLD_AFTER);
+        let to = sessions.min(from + REPORT_AFTER);
         load::end(server, ENDED, from, to).await?;
         eprint!("\r{to} of {sessions} sessions have ended   ");
         from = to;
@@ -103,7 +103,7 @@ async fn make(server: &Server, sessions: u64) -> anyhow::Result<()> {
 /// What the callers achieved in some windows.
 struct Windows {
     latency: Histogram<u64>,
-    /// All that was acknowledged, in windows that do not count as well.
+    /// All acknowledged steps, including those of windows that do not count.
     steps: u64,
     time: Duration,
 }
@@ -113,7 +113,7 @@ impl Windows {
         Ok(Self { latency: Histogram::new(3)?, steps: 0, time: Duration::ZERO })
     }
 
-    /// Windows beside which nothing happens.
+    /// Measures windows without expiry.
     async fn some(server: &Server) -> anyhow::Result<Self> {
         let mut windows = Self::none()?;
         for _ in 0..ROUNDS {
@@ -169,8 +169,8 @@ async fn expire(server: &Server, sessions: u64) -> anyhow::Result<Windows> {
     Ok(windows)
 }
 
-/// The windows that began while sessions expired and ended before the last was gone; the last one where there is no
-/// other.
+/// Returns the windows that began while sessions expired and ended before the last was gone; if there are none, the last
+/// window.
 async fn beside(server: &Server, course: &Course) -> anyhow::Result<Windows> {
     let mut windows = Windows::none()?;
     while course.over.get().is_none() {
@@ -189,9 +189,9 @@ async fn beside(server: &Server, course: &Course) -> anyhow::Result<Windows> {
     Ok(windows)
 }
 
-/// Looks on until all sessions are gone.
+/// Waits until all sessions are gone.
 async fn follow(server: &Server, sessions: u64, course: &Course) -> anyhow::Result<()> {
-    let (mut last, mut moved, mut told) = (0, Instant::now(), Instant::now());
+    let (mut last, mut moved, mut reported) = (0, Instant::now(), Instant::now());
     loop {
         let [expired, removed] = removals(server).await?;
         if expired > 0 {
@@ -205,16 +205,16 @@ async fn follow(server: &Server, sessions: u64, course: &Course) -> anyhow::Resu
         if removed > last {
             (last, moved) = (removed, Instant::now());
         }
-        if told.elapsed() >= TOLD_EACH {
+        if reported.elapsed() >= REPORT_EVERY {
             eprint!("\r{removed} of {sessions} sessions are gone   ");
-            told = Instant::now();
+            reported = Instant::now();
         }
         anyhow::ensure!(moved.elapsed() < PATIENCE, "only {removed} of {sessions} sessions are gone");
         sleep(ASKED_EACH).await;
     }
 }
 
-/// Waits until every session that has a rule is gone.
+/// Waits until every session with a retention rule is gone.
 async fn gone(server: &Server, sessions: u64) -> anyhow::Result<()> {
     follow(server, sessions, &Course::default()).await
 }
@@ -224,7 +224,7 @@ async fn removals(server: &Server) -> anyhow::Result<[u64; 2]> {
     server.counted(["switchward_sessions_expired_total", "switchward_sessions_removed_total"]).await
 }
 
-/// Says that sessions of these definitions are kept for the shortest time that there is, and all others for good.
+/// Sets the shortest retention for sessions of these definitions; all others never expire.
 async fn retain(server: &Server, definitions: &[&str]) -> anyhow::Result<()> {
     let kept = prost_types::Duration { seconds: i64::try_from(KEPT.as_secs())?, nanos: 0 };
     let rule = |definition: &&str| v1::RetentionRule {
@@ -241,7 +241,7 @@ async fn retain(server: &Server, definitions: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The least that the folder takes within a few minutes, and when that was.
+/// Returns the least disk that the folder uses within a few minutes, and when that was.
 async fn lowest(data: &Path) -> anyhow::Result<(u64, Duration)> {
     let begun = Instant::now();
     let mut lowest = (disk(data)?, Duration::ZERO);

@@ -1,4 +1,4 @@
-//! The floors that a release must stand on, and the aims that it is on its way to.
+//! The floors that a release must keep, and the aims.
 
 use crate::measure::{QUIET_SYNCS, Round};
 
@@ -53,7 +53,7 @@ const BOUNDS: [Bound; 4] = [
     },
 ];
 
-/// Says how each bound is kept.
+/// Reports how each bound is kept.
 ///
 /// # Errors
 /// A figure is on the wrong side of its floor.
@@ -74,14 +74,14 @@ pub(crate) fn judge(rounds: &[Round]) -> anyhow::Result<()> {
 impl Bound {
     fn verdict(&self, rounds: &[Round]) -> (String, bool) {
         let Self { what, callers, connections, floor, aim, .. } = self;
-        let place = format!("{what}, {callers} callers on {connections}");
+        let point = format!("{what}, {callers} callers on {connections}");
         let here =
             rounds.iter().filter(|round| (round.callers, round.connections) == (*callers, *connections));
         let quiet = here.filter(|round| round.syncs_a_second >= QUIET_SYNCS);
         let mut values: Vec<f64> = quiet.map(self.value).collect();
         values.sort_by(f64::total_cmp);
         let Some(median) = values.get(values.len() / 2).copied() else {
-            return (format!("{place}: not judged, no quiet round"), true);
+            return (format!("{point}: not judged, no quiet round"), true);
         };
         let reaches = |bound: f64| if self.more { median >= bound } else { median <= bound };
         let word = match (reaches(*floor), aim.is_some_and(reaches)) {
@@ -90,7 +90,7 @@ impl Bound {
             (true, false) => "the floor is kept",
         };
         let aim = aim.map(|aim| format!(", aim {aim:.2}")).unwrap_or_default();
-        (format!("{place}: {median:.3} (floor {floor:.2}{aim}): {word}"), reaches(*floor))
+        (format!("{point}: {median:.3} (floor {floor:.2}{aim}): {word}"), reaches(*floor))
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_costs_too_much_is_told() {
+    fn a_conversation_that_costs_too_much_fails() {
         let mut talk = round(64, 8, 0.2, QUIET_SYNCS);
         assert_eq!(talk.conversation_cpu(), Some(1.0));
         talk.conversation.iter_mut().for_each(|figures| figures.server_cpu_us_a_step = 1.6);

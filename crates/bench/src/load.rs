@@ -22,11 +22,11 @@ pub(crate) struct Shape {
     pub(crate) time: Duration,
 }
 
-/// What a block came to.
+/// The result of a block.
 pub(crate) struct Load {
-    /// Steps that were acknowledged inside the measured time.
+    /// Steps that were acknowledged within the measured time.
     pub(crate) steps: u64,
-    /// Steps that were acknowledged at all.
+    /// All acknowledged steps.
     pub(crate) acknowledged: u64,
     /// The measured time.
     pub(crate) time: Duration,
@@ -40,7 +40,7 @@ const STATES: [&str; 3] = ["env-check", "migration-check", "traffic-check"];
 /// About as long as an agent's reasons are.
 const NOTE: &str = "evidence reviewed; thresholds hold; no open incidents; the change was tested on staging and the \
                     rollback was rehearsed this morning; proceed with the rollout as planned and watch the dashboards";
-/// Five states, two of which run through: what is measured beside the deploy gate.
+/// Five states, two of which need no input: measured in addition to the deploy gate.
 const CONVERSATION: &str = include_str!("conversation.json");
 
 /// What each caller does over and over.
@@ -54,7 +54,7 @@ pub(crate) enum Work {
 
 /// Callers warm up before anything is measured.
 const WARM_UP: Duration = Duration::from_millis(500);
-/// The longest latency that is told apart, microseconds.
+/// The longest latency that is distinguished, microseconds.
 const LATENCY_MAX_US: u64 = 60_000_000;
 
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
@@ -99,7 +99,7 @@ pub(crate) async fn deploy_as(
     Ok(())
 }
 
-/// One caller's way to the server.
+/// One caller's client.
 #[derive(Clone)]
 struct Caller {
     client: SessionServiceClient<Channel>,
@@ -117,7 +117,7 @@ impl Caller {
         request
     }
 
-    /// One conversation; `step` is told of each of its steps.
+    /// Runs one conversation; calls `step` after each of its steps.
     async fn conversation(&mut self, mut step: impl FnMut(Instant)) -> anyhow::Result<()> {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let request_id = |step: usize| format!("talk-{}-{number}-{step}", self.block);
@@ -168,7 +168,7 @@ impl Caller {
         Ok(())
     }
 
-    /// One session; `step` is told of each of its steps.
+    /// Runs one session; calls `step` after each of its steps.
     async fn session(&mut self, mut step: impl FnMut(Instant)) -> anyhow::Result<()> {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let id = |step: usize| format!("bench-{}-{number}-{step}", self.block);
@@ -261,7 +261,7 @@ async fn callers(server: &Server) -> anyhow::Result<Vec<Caller>> {
     Ok((0..PARKERS).map(|number| Caller { client: client(number), key: key.clone(), block: 0 }).collect())
 }
 
-/// Does something for each number, with as many callers as there are.
+/// Runs `work` for each number, with all callers.
 async fn each<F>(
     server: &Server,
     from: u64,

@@ -13,7 +13,7 @@ pub(crate) const QUIET_SYNCS: f64 = 2_000.0;
 /// Events of one step of the deploy gate: a start and an answer leave three each.
 const EVENTS_OF_A_STEP: u64 = 3;
 
-/// What one point of one round came to.
+/// The result of one point of one round.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Round {
     pub(crate) round: usize,
@@ -26,18 +26,18 @@ pub(crate) struct Round {
     pub(crate) syncs_a_step: f64,
     pub(crate) log_bytes_a_step: f64,
     pub(crate) steps_an_entry: f64,
-    /// Ours by the echo's.
+    /// Our steps a second divided by the echo's.
     pub(crate) ratio: f64,
-    /// Ours by one sync and one echo, both medians; means something at one caller.
+    /// Our latency divided by that of one sync and one echo, all medians; meaningful for one caller only.
     pub(crate) latency_ratio: f64,
     /// The same callers in conversations; measured at one point only.
     pub(crate) conversation: Option<Figures>,
 }
 
-/// The point at which conversations are measured, too: callers and connections.
+/// The point at which conversations are also measured: callers and connections.
 const CONVERSATIONS_AT: (usize, usize) = (64, 8);
 
-/// What one side of a point came to.
+/// The figures of one side of a point.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Figures {
     pub(crate) steps_a_second: f64,
@@ -94,7 +94,7 @@ impl Round {
 }
 
 impl Round {
-    /// Server CPU of one command of a conversation by that of one of the deploy gate; nothing where it was not measured.
+    /// Server CPU of one command of a conversation divided by that of the deploy gate; `None` if it was not measured.
     pub(crate) fn conversation_cpu(&self) -> Option<f64> {
         self.conversation.map(|talk| talk.server_cpu_us_a_step / self.ours.server_cpu_us_a_step)
     }
@@ -117,7 +117,7 @@ async fn side(server: &Server, shape: Shape, work: Work) -> anyhow::Result<(Figu
     Ok((figures, load))
 }
 
-/// What the server counts.
+/// Counters of the server.
 #[derive(Debug, Clone, Copy)]
 struct Counters {
     entries: u64,

@@ -1,5 +1,5 @@
-//! One tenant floods the server, and another one's reads and writes are measured beside it, on a server with the quotas that
-//! it is shipped with. The flooding process takes half a core at most.
+//! One tenant floods the server, and another one's reads and writes are measured meanwhile, on a server with the default
+//! quotas. The flooding process takes half a core at most.
 
 mod flood;
 mod measured;
@@ -28,23 +28,23 @@ const FLOODING: (&str, &str) =
     ("acme", "swk_0123456789abcdef_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
 const OTHER: (&str, &str) =
     ("globex", "swk_fedcba9876543210_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
-/// How long nothing else happens before the flood, how long the flood is alone, and how long both are there.
+/// How long the other tenant is alone, how long the flood is alone, and how long both run.
 const QUIET: Duration = Duration::from_secs(10);
 const ALONE: Duration = Duration::from_secs(5);
 const BOTH: Duration = Duration::from_secs(10);
-/// How long nothing happens between two floods, so that the quota of requests has room again.
+/// The pause between two floods, in which the quota of requests recovers.
 const RESTS: Duration = Duration::from_secs(3);
 /// How long a flood goes on before the other tenant is measured.
 const BEGINS: Duration = Duration::from_secs(1);
-/// Sessions of the flooding tenant that its lists look through, and how many are started at one time.
+/// Sessions of the flooding tenant that its lists scan, and how many are started at one time.
 const LISTED: u64 = 5_000;
 const STARTED_AT_ONCE: u64 = 32;
 /// The other tenant's p99 beside the flood may be this many times its quiet p99, plus this many milliseconds.
 const P99_TIMES: f64 = 2.0;
 const P99_MORE_MS: f64 = 5.0;
-/// What the flood still gets of the rate that it has alone.
+/// The share of its rate alone that the flood must still get.
 const RATE_PART_MIN: f64 = 0.25;
-/// How soon health answers, and how often it is asked.
+/// The longest health check, and the pause between checks.
 const HEALTH_MAX: Duration = Duration::from_millis(100);
 const HEALTH_EVERY: Duration = Duration::from_millis(20);
 /// The server's resident memory, bytes.
@@ -54,7 +54,7 @@ const TALK: &str = include_str!("conversation.json");
 const RENDERS: &str = include_str!("neighbours/renders.json");
 const GATE: &str = include_str!("../../../tests/gallery/deploy-gate/deploy-gate.json");
 
-/// Measures, prints, and fails where the other tenant notices too much.
+/// Measures, prints, and fails if the other tenant notices too much.
 pub(crate) async fn run(binary: &Path, folder: &Path, only: Option<Kind>) -> anyhow::Result<()> {
     let mut wrong = Vec::new();
     println!(
@@ -63,17 +63,17 @@ pub(crate) async fn run(binary: &Path, folder: &Path, only: Option<Kind>) -> any
     );
     for kind in Kind::value_variants().iter().copied().filter(|kind| only.is_none_or(|it| it == *kind)) {
         let name = name(kind);
-        let place = folder.join(&name);
-        std::fs::create_dir_all(&place)?;
-        let seen = beside(binary, &place, kind).await.with_context(|| format!("{name} failed"))?;
+        let server_folder = folder.join(&name);
+        std::fs::create_dir_all(&server_folder)?;
+        let seen = beside(binary, &server_folder, kind).await.with_context(|| format!("{name} failed"))?;
         seen.print(&name);
         wrong.extend(seen.judge().into_iter().map(|problem| format!("{name}: {problem}")));
-        std::fs::remove_dir_all(&place)?;
+        std::fs::remove_dir_all(&server_folder)?;
     }
     if only.is_none() {
-        let place = folder.join("silent");
-        std::fs::create_dir_all(&place)?;
-        let server = server(binary, &place)?;
+        let server_folder = folder.join("silent");
+        std::fs::create_dir_all(&server_folder)?;
+        let server = server(binary, &server_folder)?;
         silent::run(&server, OTHER.1).await?;
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -84,7 +84,7 @@ fn name(kind: Kind) -> String {
     kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-/// A server of two tenants with the quotas that it is shipped with.
+/// Starts a server of two tenants with the default quotas.
 fn server(binary: &Path, folder: &Path) -> anyhow::Result<Server> {
     let mut text = format!(
         "data_dir = {:?}\nlisten = \"127.0.0.1:0\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n[log]\nlevel = \"error\"\n",
@@ -102,7 +102,7 @@ fn server(binary: &Path, folder: &Path) -> anyhow::Result<Server> {
         .with_context(|| format!("failed to start {}; build it with --release", binary.display()))
 }
 
-/// What was seen beside one kind of flood.
+/// The figures of one kind of flood.
 struct Seen {
     quiet: Took,
     both: Took,
@@ -123,9 +123,9 @@ async fn beside(binary: &Path, folder: &Path, kind: Kind) -> anyhow::Result<Seen
     if matches!(kind, Kind::Lists | Kind::Abandoned | Kind::Unread) {
         furnish(&server).await?;
     }
-    // The first calls teach both sides what they need.
+    // The first calls warm up both sides.
     other.measure(Duration::from_secs(1)).await?;
-    // Before any flood: what one leaves behind is still being written when it is over.
+    // Before any flood: after one, the server still writes what it left behind.
     let quiet = other.measure(QUIET).await?;
     let alone = Flooding::start(kind, &server)?;
     tokio::time::sleep(ALONE).await;
@@ -139,7 +139,7 @@ async fn beside(binary: &Path, folder: &Path, kind: Kind) -> anyhow::Result<Seen
     Ok(Seen { quiet, both, alone, beside, health, memory })
 }
 
-/// The longest that health took to answer, and the most memory.
+/// Returns the longest health check, and the highest memory.
 async fn watch(server: &Server, until: Instant) -> anyhow::Result<(Duration, u64)> {
     let (mut longest, mut memory) = (Duration::ZERO, 0);
     while Instant::now() < until {
@@ -155,7 +155,7 @@ async fn watch(server: &Server, until: Instant) -> anyhow::Result<(Duration, u64
     Ok((longest, memory))
 }
 
-/// Starts the sessions that lists look through.
+/// Starts the sessions that the lists scan.
 async fn furnish(server: &Server) -> anyhow::Result<()> {
     let channel = load::channel(server).await?;
     let mut starters = tokio::task::JoinSet::new();

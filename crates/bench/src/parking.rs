@@ -1,5 +1,5 @@
-//! Parked sessions: what each costs in memory and on disk while it waits for its next answer, and how soon all of them
-//! are there again after a kill.
+//! Parked sessions: what each costs in memory and on disk while it waits for its next answer, and how soon all of them are
+//! available again after a kill.
 
 use anyhow::Context as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::load::{self, Shape, deploy, park, probe};
 use crate::process::Server;
 
-/// What the server has behind it before anything is parked.
+/// The load before anything is parked.
 const WARM_UP: Shape = Shape { callers: 64, connections: 8, time: Duration::from_secs(20) };
 /// The first look at memory and disk, sessions.
 const FIRST: u64 = 20_000;
@@ -19,32 +19,32 @@ pub(crate) const MEMORY_BYTES_MAX: f64 = 200.0;
 pub(crate) const DISK_BYTES_MAX: f64 = 2_048.0;
 /// From the start of the killed server's successor to its answers.
 const RESTART_MAX: Duration = Duration::from_secs(5);
-/// A server is at rest that uses less than this share of a core, and whose memory stays the same within this, for all
-/// of so many looks in a row: longer than the allocator keeps pages that are free, 10 s.
+/// A server is at rest if it uses less than this share of a core, and its memory changes by less than this, for `RESTS`
+/// looks in a row: longer than the allocator keeps free pages, 10 s.
 const IDLE_SHARE: f64 = 0.05;
-const STEADY_BYTES: u64 = 1 << 20;
+const STABLE_BYTES: u64 = 1 << 20;
 const REST: Duration = Duration::from_secs(2);
 const RESTS: u32 = 7;
 const RESTS_MAX: u32 = 60;
 /// Sessions, spread over all, that are answered after the restart.
 const ANSWERED: u64 = 64;
 
-/// What a number of parked sessions takes.
+/// The memory and disk of a number of parked sessions.
 pub(crate) struct Look {
     pub(crate) memory: u64,
     pub(crate) disk: u64,
 }
 
 impl Look {
-    /// Looks once the server has come to rest: what it still writes and frees is of the load, not of the sessions.
+    /// Looks once the server is at rest: what it writes and frees before belongs to the load, not to the sessions.
     pub(crate) async fn take(server: &Server, data: &Path) -> anyhow::Result<Self> {
         let (mut before, mut rests) = (server.used()?, 0);
         for _ in 0..RESTS_MAX {
             tokio::time::sleep(REST).await;
             let now = server.used()?;
             let idle = now.0 - before.0 < REST.as_secs_f64() * IDLE_SHARE;
-            let steady = now.1.abs_diff(before.1) < STEADY_BYTES;
-            rests = if idle && steady { rests + 1 } else { 0 };
+            let stable = now.1.abs_diff(before.1) < STABLE_BYTES;
+            rests = if idle && stable { rests + 1 } else { 0 };
             if rests == RESTS {
                 return Ok(Self { memory: now.1, disk: disk(data)? });
             }
@@ -54,13 +54,13 @@ impl Look {
     }
 }
 
-/// Measures, prints, and fails where a session costs too much or the restart takes too long.
+/// Measures, prints, and fails if a session costs too much or the restart takes too long.
 pub(crate) async fn run(binary: &Path, folder: &Path, sessions: u64) -> anyhow::Result<()> {
     anyhow::ensure!(sessions > FIRST, "{FIRST} sessions are the first look; park more");
     let data = folder.join("data");
     let server = Server::switchward(binary, folder, None)?;
     deploy(&server).await?;
-    // Buffers, caches and the allocator grow to what the load asks for, whatever is parked: that comes first.
+    // Buffers, caches and the allocator grow with the load, whatever is parked: that comes first.
     load::run(&server, WARM_UP, load::Work::Gate).await?;
     let begun = Instant::now();
     park(&server, 0, FIRST).await?;
@@ -101,14 +101,14 @@ fn print(sessions: u64, look: &Look, begun: Instant) {
     );
 }
 
-/// Bytes that a folder takes on disk: files are longer than what is written of them.
+/// Bytes that a folder uses on disk: files may be longer than the part that is written.
 pub(crate) fn disk(folder: &Path) -> anyhow::Result<u64> {
     let mut bytes = 0;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let about = match entry.metadata() {
             Ok(about) => about,
-            // The server removes files while this looks.
+            // The server removes files meanwhile.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error.into()),
         };

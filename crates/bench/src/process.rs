@@ -17,7 +17,7 @@ pub(crate) struct Server {
     pub(crate) agent_key: String,
     /// The key of the person.
     pub(crate) person_key: String,
-    /// Where its metrics are.
+    /// The address of its metrics.
     metrics: String,
 }
 
@@ -42,14 +42,14 @@ impl Server {
         Self::start(command)
     }
 
-    /// The same, where the machine's clock is taken to be off by what this file says.
+    /// The product with a clock that is off by the value in this file.
     pub(crate) fn with_clock(binary: &Path, folder: &Path, off: &Path) -> anyhow::Result<Self> {
         let mut command = on(binary, folder);
         command.arg("--clock-off").arg(off);
         Self::start(command)
     }
 
-    /// The product as a server that this file configures.
+    /// The product as a server with this configuration file.
     pub(crate) fn configured(binary: &Path, file: &Path) -> anyhow::Result<Self> {
         let mut command = Command::new(binary);
         command.args(["server", "-o", "json", "--config"]).arg(file);
@@ -80,7 +80,7 @@ impl Server {
         Ok(families.map(|family| sum(&page, family)))
     }
 
-    /// What the server answers beside its metrics, head and body.
+    /// Requests a path of the metrics listener; returns head and body.
     pub(crate) async fn page(&self, path: &str) -> anyhow::Result<String> {
         let host = self.metrics.strip_prefix("http://").and_then(|at| at.strip_suffix("/metrics"));
         let host = host.context("the server does not say where its metrics are")?;

@@ -1,4 +1,4 @@
-//! Timers: what a pending one costs, how late those are that fall due evenly, and how fast many are done that are all due.
+//! Timers: what a pending one costs, how late they are if they fall due evenly, and how fast many are fired if all are due.
 
 mod jumps;
 
@@ -23,17 +23,17 @@ use crate::process::Server;
 
 /// The first look at memory and disk, timers.
 const FIRST: u64 = 20_000;
-/// From so many on it is judged what one costs; of fewer, what the server has but once would be too great a part.
+/// From this many on the cost of one is judged; with fewer, the fixed cost of the server would dominate.
 const JUDGED_FROM: u64 = 200_000;
 /// Callers that start sessions, and the connections that they share.
 const CALLERS: usize = 64;
 const CONNECTIONS: usize = 8;
-/// What falls due evenly: timers a second, for so many seconds.
+/// Timers that fall due evenly: how many a second, and for how many seconds.
 const EVEN_A_SECOND: u64 = 1_000;
 const EVEN_SECONDS: u64 = 15;
-/// Of these, one in so many is watched from outside.
+/// One in this many of them is watched from outside.
 const WATCHED_OF: u64 = 15;
-/// What falls due at once.
+/// Timers that fall due at once.
 const AT_ONCE: u64 = 50_000;
 /// How long the pending ones wait: longer than any measurement.
 const LONG_MS: u64 = 100 * 3_600_000;
@@ -42,12 +42,12 @@ const EVEN_MS: u64 = 28_800;
 /// How late the 99th of a hundred may be, and how many a second must be done, as the best of the others.
 const LATE_MS_MAX: f64 = 13.3;
 const DRAINED_A_SECOND_MIN: f64 = 8_000.0;
-/// How long any of it may take longer than it should.
+/// The grace period of every wait.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The longest lateness that is told apart, microseconds.
+/// The longest lateness that is distinguished, microseconds.
 const LATE_US_MAX: u64 = 600_000_000;
 
-/// A conversation that waits so long and ends.
+/// The definition of a conversation that waits `ms` and ends.
 fn nap(name: &str, ms: u64) -> String {
     let hours = ms as f64 / 3_600_000.0;
     format!(
@@ -60,7 +60,7 @@ fn nap(name: &str, ms: u64) -> String {
     )
 }
 
-/// Measures, prints, and fails where timers are too late or too slow.
+/// Measures, prints, and fails if timers are too late or too slow.
 pub(crate) async fn run(binary: &Path, folder: &Path, pending: u64) -> anyhow::Result<()> {
     anyhow::ensure!(pending > FIRST, "{FIRST} timers are the first look; wait for more");
     let server = Server::switchward(binary, folder, None)
@@ -79,7 +79,7 @@ pub(crate) async fn run(binary: &Path, folder: &Path, pending: u64) -> anyhow::R
     jumps::run(server, binary, folder, pending).await
 }
 
-/// Starts sessions that wait for long; gives how many a second were started.
+/// Starts sessions that wait for long; returns how many were started a second.
 async fn pend(server: &Server, client: &Client, data: &Path, pending: u64) -> anyhow::Result<f64> {
     client.start("nap-long", 0, FIRST, || ()).await?;
     let first = Look::take(server, data).await?;
@@ -104,7 +104,7 @@ async fn pend(server: &Server, client: &Client, data: &Path, pending: u64) -> an
     Ok(rate)
 }
 
-/// Lets timers fall due evenly; gives how late they were at p99, as somebody outside sees it, milliseconds.
+/// Lets timers fall due evenly; returns how late they were at p99 for a watcher outside, milliseconds.
 async fn even(client: &Client) -> anyhow::Result<f64> {
     let seen = Arc::new(none_seen());
     let (begun, mut starting, mut watching) = (Instant::now(), JoinSet::new(), JoinSet::new());
@@ -152,7 +152,7 @@ fn none_seen() -> Seen {
     std::sync::Mutex::new(Histogram::new_with_max(LATE_US_MAX, 3).expect("three digits are allowed"))
 }
 
-/// Watches a session to its end, where it is one of those that are.
+/// Watches a session to its end, if it is `wanted`.
 fn watch(
     watching: &mut JoinSet<anyhow::Result<()>>,
     (wanted, client, number, due, seen): (bool, Client, u64, Duration, Arc<Seen>),
@@ -175,7 +175,7 @@ fn print(what: &str, late: &Histogram<u64>) -> f64 {
     at(0.99)
 }
 
-/// Stops the process until many timers are due, and lets it go on; gives how many a second it does then.
+/// Stops the process until many timers are due, and continues it; returns how many it fires a second then.
 async fn at_once(server: &Server, client: &Client, rate: f64) -> anyhow::Result<f64> {
     // Twice as long as it takes to start them, in whole tenths of an hour's hundredth.
     let wait = Duration::from_secs_f64((2.0 * AT_ONCE as f64 / rate).max(18.0));
@@ -259,7 +259,7 @@ impl Client {
         Ok(())
     }
 
-    /// Starts one session; gives when it was made.
+    /// Starts one session; returns its creation time.
     async fn start_one(&self, definition: &str, number: u64) -> anyhow::Result<Duration> {
         let start = v1::StartSessionRequest {
             definition: definition.into(),
@@ -272,24 +272,24 @@ impl Client {
         since(reply.session.context("a start was answered without a session")?.create_time)
     }
 
-    /// Starts sessions by number, by many callers; says so before each.
+    /// Starts sessions by number, with many callers; calls `on_start` before each.
     async fn start(
         &self,
         definition: &'static str,
         from: u64,
         to: u64,
-        tell: impl Fn() + Clone + Send + 'static,
+        on_start: impl Fn() + Clone + Send + 'static,
     ) -> anyhow::Result<()> {
         let (next, mut callers) = (Arc::new(AtomicU64::new(from)), JoinSet::new());
         for _ in 0..CALLERS {
-            let (client, next, tell) = (self.clone(), Arc::clone(&next), tell.clone());
+            let (client, next, on_start) = (self.clone(), Arc::clone(&next), on_start.clone());
             callers.spawn(async move {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= to {
                         return anyhow::Ok(());
                     }
-                    tell();
+                    on_start();
                     client.start_one(definition, number).await?;
                 }
             });
@@ -317,7 +317,7 @@ impl Client {
         tokio::time::timeout(PATIENCE, end).await.context("a timer was not fired")?.map(drop)
     }
 
-    /// How late the ends of a definition's sessions were that wait so long, by the times in the log.
+    /// Returns how late the ends of a definition's sessions were, which wait `wait_ms`, by the times in the log.
     async fn stamps(&self, definition: &str, count: u64, wait_ms: u64) -> anyhow::Result<Histogram<u64>> {
         let mut late = Histogram::new_with_max(LATE_US_MAX, 3)?;
         let mut page = String::new();

@@ -1,4 +1,4 @@
-//! What a bus is.
+//! The [`Bus`] trait.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,24 +12,24 @@ use crate::limits::{
 
 /// Streams of envelopes, each with one group of consumers that share it.
 ///
-/// - **At least once.** An envelope whose publishing succeeded is delivered until somebody acknowledges it, unless the
-///   bus itself loses it; the record is elsewhere.
-/// - **Order.** First deliveries come in the order of publishing; what others left undone comes before what is new.
+/// - **At least once.** An envelope whose publishing succeeded is delivered until it is acknowledged, unless the bus
+///   itself loses it; the record is elsewhere.
+/// - **Order.** First deliveries come in the order of publishing; redeliveries come before new envelopes.
 /// - **Redelivery.** A delivery that is not acknowledged within [`Settings::idle`] after it was taken, or after the
-///   last [`keep`](Self::keep), goes to the next taker, with its count raised by one.
-/// - **No duplicates are removed.** Two envelopes with one id are two envelopes.
+///   last [`keep`](Self::keep), goes to the next taker, with its count incremented.
+/// - **No deduplication.** Two envelopes with one id are two envelopes.
 #[async_trait]
 pub trait Bus: Send + Sync + 'static {
-    /// Puts an envelope at the end of a stream.
+    /// Appends an envelope to a stream.
     ///
     /// # Errors
     ///
-    /// [`BusError::Size`] when its body is longer than [`BODY_BYTES_MAX`], or its id is empty or longer than
+    /// [`BusError::Size`] if its body is longer than [`BODY_BYTES_MAX`], or its id is empty or longer than
     /// [`ID_BYTES_MAX`]; [`BusError::Full`]; [`BusError::Closed`]; [`BusError::Unreachable`].
     async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<(), BusError>;
 
-    /// Whether this stream would take an envelope now, so that nothing is prepared in vain. It takes nothing, and what it
-    /// says may be over at once.
+    /// Checks that this stream would take an envelope now, so that nothing is prepared in vain. Reserves nothing, so the
+    /// answer may be outdated at once.
     ///
     /// # Errors
     ///
@@ -37,13 +37,13 @@ pub trait Bus: Send + Sync + 'static {
     async fn ready(&self, stream: Stream) -> Result<(), BusError>;
 
     /// Takes up to `max` envelopes for a consumer: at once if there are any, else the first that come within `wait`.
-    /// Nothing within that time is an empty answer. `max` and `wait` are cut at their limits; none wanted is none given.
+    /// Returns an empty list if none comes, or if `max` is 0. `max` and `wait` are capped at their limits.
     ///
-    /// A call that is dropped before it is done loses nothing: what it took comes again after the idle time.
+    /// Dropping the call loses nothing: the deliveries that it took come again after the idle time.
     ///
     /// # Errors
     ///
-    /// [`BusError::Size`] when the consumer's name is empty or longer than [`CONSUMER_BYTES_MAX`];
+    /// [`BusError::Size`] if the consumer's name is empty or longer than [`CONSUMER_BYTES_MAX`];
     /// [`BusError::Closed`], also while waiting; [`BusError::Unreachable`].
     async fn take(
         &self,
@@ -53,34 +53,33 @@ pub trait Bus: Send + Sync + 'static {
         wait: Duration,
     ) -> Result<Vec<Delivery>, BusError>;
 
-    /// Ends these deliveries: they never come again, whoever holds them now. A receipt that is not known is passed over.
+    /// Acknowledges these deliveries: they never come again, whichever consumer holds them. Ignores unknown receipts.
     ///
     /// # Errors
     ///
     /// [`BusError::Closed`]; [`BusError::Unreachable`], after which they may come again.
     async fn ack(&self, stream: Stream, receipts: &[Receipt]) -> Result<(), BusError>;
 
-    /// A sign of life: the idle time of these deliveries begins anew. What the consumer does not hold any more is passed
-    /// over.
+    /// A heartbeat: restarts the idle time of these deliveries. Ignores those that the consumer does not hold any more.
     ///
     /// # Errors
     ///
     /// [`BusError::Closed`]; [`BusError::Unreachable`].
     async fn keep(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError>;
 
-    /// Gives these deliveries back undone: the next take may have them without the idle time. What the consumer does not
-    /// hold any more is passed over.
+    /// Releases these deliveries: the next take may have them without waiting for the idle time. Ignores those that the
+    /// consumer does not hold any more.
     ///
     /// # Errors
     ///
     /// [`BusError::Closed`]; [`BusError::Unreachable`].
     async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError>;
 
-    /// Ends the bus at this end: every later call, and every take that waits, is answered with [`BusError::Closed`].
+    /// Closes this end of the bus: every later call, and every waiting take, fails with [`BusError::Closed`].
     async fn close(&self);
 }
 
-/// What kind of thing goes out. Each has a stream and consumers of its own, so that none waits behind another.
+/// The kinds of work. Each has a stream and consumers of its own, so that none waits behind another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stream {
     /// HTTP requests of definitions.
@@ -91,7 +90,7 @@ pub enum Stream {
     Mail,
     /// Events for the endpoints of tenants, and messages of definitions to a URL.
     Webhook,
-    /// Times that have come.
+    /// Timers that are due.
     Timer,
 }
 
@@ -99,7 +98,7 @@ impl Stream {
     /// Every stream, in order.
     pub const ALL: [Self; 5] = [Self::Http, Self::Model, Self::Mail, Self::Webhook, Self::Timer];
 
-    /// The name that it has outside this process.
+    /// The stable name outside this process.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -118,30 +117,30 @@ impl fmt::Display for Stream {
     }
 }
 
-/// What is published.
+/// A published message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
-    /// The number of the tenant that it belongs to.
+    /// The number of its tenant.
     pub tenant: u32,
-    /// Stays the same however often it is published or delivered; 1 to [`ID_BYTES_MAX`] bytes.
+    /// The same however often it is published or delivered; 1 to [`ID_BYTES_MAX`] bytes.
     pub id: String,
-    /// Up to [`BODY_BYTES_MAX`] bytes that the bus does not look into.
+    /// Up to [`BODY_BYTES_MAX`] opaque bytes.
     pub body: Vec<u8>,
 }
 
 impl Envelope {
-    /// Whether its parts have the sizes that they may have; for those who implement [`Bus`].
+    /// Checks the sizes of its parts; for implementations of [`Bus`].
     ///
     /// # Errors
     ///
-    /// [`BusError::Size`] names the first part that has not.
+    /// [`BusError::Size`] names the first part that has a wrong size.
     pub fn check(&self) -> Result<(), BusError> {
         within("id", self.id.len(), 1, ID_BYTES_MAX)?;
         within("body", self.body.len(), 0, BODY_BYTES_MAX)
     }
 }
 
-/// Whether this may be the name of a consumer.
+/// Checks a consumer's name.
 pub(crate) fn check_consumer(name: &str) -> Result<(), BusError> {
     within("consumer", name.len(), 1, CONSUMER_BYTES_MAX)
 }
@@ -154,39 +153,39 @@ fn within(what: &'static str, bytes: usize, bytes_min: usize, bytes_max: usize) 
     }
 }
 
-/// An envelope in the hands of a consumer.
+/// An envelope that a consumer has taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// What to acknowledge it with.
     pub receipt: Receipt,
-    /// What was published.
+    /// The envelope.
     pub envelope: Envelope,
-    /// How often it was delivered, this time included; from 1.
+    /// The number of deliveries so far, this one included; from 1.
     pub count: u32,
 }
 
-/// Names a delivery to its stream. It stays the same when the envelope goes to another consumer.
+/// Identifies a delivery in its stream. It stays the same when the envelope goes to another consumer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Receipt(String);
 
 impl Receipt {
-    /// The receipt with these words, which only the bus that gave them can read.
+    /// Creates a receipt from text that only the issuing bus can read.
     #[must_use]
     pub fn new(words: String) -> Self {
         Self(words)
     }
 
-    /// Its words.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What of a bus can be set.
+/// A bus's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a delivery may stay without acknowledgement or sign of life.
+    /// How long a delivery may be held without acknowledgement or heartbeat.
     pub idle: Duration,
     /// Envelopes of one stream, waiting and taken together.
     pub envelopes_max: usize,

@@ -1,7 +1,7 @@
-//! What every [`Bus`] keeps, as cases that any implementation can be put through.
+//! The conformance suite of [`Bus`], for any implementation.
 //!
-//! [`run`] plays every case on a bus of its own and tells which failed. Cases never sleep; they wait in takes, so they
-//! are quick on a clock that tests move, and take some seconds on a real one.
+//! [`run`] runs every case on a bus of its own and returns those that failed. Cases never sleep; they wait in takes, so they
+//! are fast on a paused clock, and take some seconds on a real one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use crate::bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream};
 use crate::error::BusError;
 use crate::limits::{BODY_BYTES_MAX, CONSUMER_BYTES_MAX, ID_BYTES_MAX};
 
-/// Makes the buses that are put through the suite.
+/// Creates the buses for the suite.
 #[async_trait]
 pub trait Factory: Sync {
-    /// An empty bus with these settings.
+    /// Creates an empty bus with these settings.
     async fn bus(&self, settings: Settings) -> Arc<dyn Bus>;
 }
 
-/// A case that a bus did not keep.
+/// A failed case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The case's name.
     pub case: &'static str,
-    /// What was expected and what came.
-    pub told: String,
+    /// What was expected and what came instead.
+    pub message: String,
 }
 
-/// Every case, in the order in which it is played.
+/// Every case, in the order in which they run.
 pub const CASES: &[&str] = &[
     "order",
     "at least once",
@@ -47,8 +47,8 @@ pub const CASES: &[&str] = &[
     "close",
 ];
 
-/// The idle time of the buses of the suite. Long enough that a real clock does not pass half of it between two calls, on a
-/// machine that has much else to do.
+/// The idle time of the buses of the suite. Long enough that less than half of it passes between two calls on a busy
+/// machine.
 const IDLE: Duration = Duration::from_secs(1);
 /// How long a take waits for what must come.
 const SOON: Duration = Duration::from_secs(20);
@@ -57,23 +57,23 @@ const CASE_MAX: Duration = Duration::from_secs(60);
 const NONE: Duration = Duration::ZERO;
 const SETTINGS: Settings = Settings { idle: IDLE, envelopes_max: 8, bytes_max: 64 };
 
-type Told = Result<(), String>;
+type CaseResult = Result<(), String>;
 
-/// Plays every case; the answer holds those that were not kept, and is empty for a bus that is right.
+/// Runs every case and returns the failures.
 pub async fn run(factory: &dyn Factory) -> Vec<Failure> {
     let mut failures = Vec::new();
     for &case in CASES {
-        let told = match timeout(CASE_MAX, play(case, factory)).await {
+        let message = match timeout(CASE_MAX, play(case, factory)).await {
             Ok(Ok(())) => continue,
-            Ok(Err(told)) => told,
+            Ok(Err(message)) => message,
             Err(_) => format!("it did not end within {} s", CASE_MAX.as_secs()),
         };
-        failures.push(Failure { case, told });
+        failures.push(Failure { case, message });
     }
     failures
 }
 
-async fn play(case: &str, factory: &dyn Factory) -> Told {
+async fn play(case: &str, factory: &dyn Factory) -> CaseResult {
     match case {
         "order" => order(factory).await,
         "at least once" => at_least_once(factory).await,
@@ -94,7 +94,7 @@ async fn play(case: &str, factory: &dyn Factory) -> Told {
 }
 
 /// First deliveries come in the order of publishing, over several takes.
-async fn order(factory: &dyn Factory) -> Told {
+async fn order(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     for id in ["a", "b", "c", "d", "e"] {
         publish(&*bus, id).await?;
@@ -105,8 +105,8 @@ async fn order(factory: &dyn Factory) -> Told {
     same("second take", ids(&second), vec!["d", "e"])
 }
 
-/// What was published is delivered, also when nobody waited for it, and comes until it is acknowledged.
-async fn at_least_once(factory: &dyn Factory) -> Told {
+/// A published envelope is delivered, even if nobody waited for it, until it is acknowledged.
+async fn at_least_once(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     publish(&*bus, "a").await?;
     for count in 1..=3 {
@@ -117,8 +117,8 @@ async fn at_least_once(factory: &dyn Factory) -> Told {
     Ok(())
 }
 
-/// What one consumer leaves lying goes to another, after the idle time and before what is new, with its count raised.
-async fn redelivery(factory: &dyn Factory) -> Told {
+/// An unacknowledged delivery goes to another consumer, after the idle time and before new ones, with its count incremented.
+async fn redelivery(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     publish(&*bus, "a").await?;
     let begun = Instant::now();
@@ -129,58 +129,58 @@ async fn redelivery(factory: &dyn Factory) -> Told {
     same("after the idle time", ids(&second), vec!["a"])?;
     same("count of the second delivery", second[0].count, 2)?;
     same("whether it came too early", begun.elapsed() < IDLE * 9 / 10, false)?;
-    bus.release(Stream::Http, "lives", &receipts(&second)).await.map_err(told)?;
+    bus.release(Stream::Http, "lives", &receipts(&second)).await.map_err(describe)?;
     publish(&*bus, "b").await?;
     same("what is overdue comes first", ids(&take(&*bus, "lives", 2, SOON).await?), vec!["a", "b"])
 }
 
-/// A sign of life of its holder keeps a delivery from going to another; one of somebody else does not.
-async fn keep(factory: &dyn Factory) -> Told {
+/// A heartbeat of its holder keeps a delivery from going to another consumer; one of any other consumer does not.
+async fn keep(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     publish(&*bus, "a").await?;
     let held = take(&*bus, "one", 1, SOON).await?;
     for _ in 0..4 {
         same("while it is kept", ids(&take(&*bus, "other", 1, IDLE / 2).await?), vec![])?;
-        bus.keep(Stream::Http, "one", &receipts(&held)).await.map_err(told)?;
+        bus.keep(Stream::Http, "one", &receipts(&held)).await.map_err(describe)?;
     }
     same("after the last sign of life", ids(&take(&*bus, "other", 1, SOON).await?), vec!["a"])?;
     same("just after it was taken", ids(&take(&*bus, "third", 1, IDLE / 2).await?), vec![])?;
     let begun = Instant::now();
-    bus.keep(Stream::Http, "one", &receipts(&held)).await.map_err(told)?;
+    bus.keep(Stream::Http, "one", &receipts(&held)).await.map_err(describe)?;
     same("kept by who lost it", ids(&take(&*bus, "third", 1, SOON).await?), vec!["a"])?;
     same("whether that held it back", begun.elapsed() >= IDLE, false)
 }
 
-/// What is given back comes at once.
-async fn release(factory: &dyn Factory) -> Told {
+/// A released delivery comes again at once.
+async fn release(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     publish(&*bus, "a").await?;
     let held = take(&*bus, "one", 1, SOON).await?;
-    bus.release(Stream::Http, "other", &receipts(&held)).await.map_err(told)?;
+    bus.release(Stream::Http, "other", &receipts(&held)).await.map_err(describe)?;
     same("given back by who does not hold it", ids(&take(&*bus, "other", 1, NONE).await?), vec![])?;
-    bus.release(Stream::Http, "one", &receipts(&held)).await.map_err(told)?;
+    bus.release(Stream::Http, "one", &receipts(&held)).await.map_err(describe)?;
     let again = take(&*bus, "other", 1, NONE).await?;
     same("given back", ids(&again), vec!["a"])?;
     same("count", again[0].count, 2)
 }
 
-/// What was acknowledged never comes again, even if its holder had lost it by then.
-async fn acknowledged(factory: &dyn Factory) -> Told {
+/// An acknowledged delivery never comes again, even if its holder had lost it by then.
+async fn acknowledged(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     publish(&*bus, "a").await?;
     publish(&*bus, "b").await?;
     let got = take(&*bus, "one", 2, SOON).await?;
     same("taken", ids(&got), vec!["a", "b"])?;
-    bus.ack(Stream::Http, &receipts(&got[..1])).await.map_err(told)?;
+    bus.ack(Stream::Http, &receipts(&got[..1])).await.map_err(describe)?;
     let again = take(&*bus, "two", 2, SOON).await?;
     same("what was not acknowledged", ids(&again), vec!["b"])?;
-    bus.ack(Stream::Http, &receipts(&got)).await.map_err(told)?;
-    bus.ack(Stream::Http, &[Receipt::new("0-0".to_owned())]).await.map_err(told)?;
+    bus.ack(Stream::Http, &receipts(&got)).await.map_err(describe)?;
+    bus.ack(Stream::Http, &[Receipt::new("0-0".to_owned())]).await.map_err(describe)?;
     same("acknowledged by its first holder", ids(&take(&*bus, "two", 2, IDLE * 3).await?), vec![])
 }
 
 /// Two consumers share a stream: each envelope goes to one of them.
-async fn shared(factory: &dyn Factory) -> Told {
+async fn shared(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     for id in ["a", "b", "c", "d"] {
         publish(&*bus, id).await?;
@@ -195,7 +195,7 @@ async fn shared(factory: &dyn Factory) -> Told {
 }
 
 /// A publishing wakes a taker that waits.
-async fn woken(factory: &dyn Factory) -> Told {
+async fn woken(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     let begun = Instant::now();
     let taking = async { take(&*bus, "one", 1, SOON).await };
@@ -211,19 +211,19 @@ async fn woken(factory: &dyn Factory) -> Told {
 }
 
 /// A stream does not see what another holds.
-async fn streams_apart(factory: &dyn Factory) -> Told {
+async fn streams_apart(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     publish(&*bus, "a").await?;
     for stream in Stream::ALL.into_iter().filter(|stream| *stream != Stream::Http) {
-        let got = bus.take(stream, "one", 1, NONE).await.map_err(told)?;
+        let got = bus.take(stream, "one", 1, NONE).await.map_err(describe)?;
         same(stream.name(), ids(&got), vec![])?;
-        bus.ack(stream, &[Receipt::new("1".to_owned())]).await.map_err(told)?;
+        bus.ack(stream, &[Receipt::new("1".to_owned())]).await.map_err(describe)?;
     }
     same("its own stream", ids(&take(&*bus, "one", 1, SOON).await?), vec!["a"])
 }
 
-/// Bodies, ids and names of consumers that are too long, or empty where they may not be, are refused by name.
-async fn sizes(factory: &dyn Factory) -> Told {
+/// Bodies, ids and names of consumers that are too long, or empty although they must not be, are refused by name.
+async fn sizes(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(Settings::default()).await;
     let send = async |id: usize, body: usize| {
         let envelope = Envelope { tenant: 1, id: "i".repeat(id), body: vec![0; body] };
@@ -242,36 +242,36 @@ async fn sizes(factory: &dyn Factory) -> Told {
     same("what was taken on", take(&*bus, "one", 9, SOON).await?.len(), 2)
 }
 
-/// A stream that is full says so and when to try again, takes on nothing, and has room again after acknowledgements only.
-async fn full(factory: &dyn Factory) -> Told {
+/// A full stream says when to try again, accepts nothing, and has capacity again only after acknowledgements.
+async fn full(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     for _ in 0..SETTINGS.envelopes_max {
-        bus.ready(Stream::Http).await.map_err(told)?;
+        bus.ready(Stream::Http).await.map_err(describe)?;
         publish(&*bus, "a").await?;
     }
     refused_as_full(bus.ready(Stream::Http).await)?;
-    bus.ready(Stream::Model).await.map_err(told)?;
+    bus.ready(Stream::Model).await.map_err(describe)?;
     refused_as_full(bus.publish(Stream::Http, envelope("b", b"")).await)?;
     let got = take(&*bus, "one", SETTINGS.envelopes_max, SOON).await?;
     same("taken", got.len(), SETTINGS.envelopes_max)?;
     refused_as_full(bus.publish(Stream::Http, envelope("b", b"")).await)?;
-    bus.ack(Stream::Http, &receipts(&got)).await.map_err(told)?;
+    bus.ack(Stream::Http, &receipts(&got)).await.map_err(describe)?;
     let half = vec![0; SETTINGS.bytes_max / 2 + 1];
-    bus.publish(Stream::Http, envelope("c", &half)).await.map_err(told)?;
+    bus.publish(Stream::Http, envelope("c", &half)).await.map_err(describe)?;
     refused_as_full(bus.publish(Stream::Http, envelope("d", &half)).await)?;
-    bus.publish(Stream::Model, envelope("e", &half)).await.map_err(told)?;
+    bus.publish(Stream::Model, envelope("e", &half)).await.map_err(describe)?;
     same("what is left", ids(&take(&*bus, "one", 8, SOON).await?), vec!["c"])
 }
 
-fn refused_as_full(got: Result<(), BusError>) -> Told {
+fn refused_as_full(got: Result<(), BusError>) -> CaseResult {
     match got {
         Err(BusError::Full { stream: Stream::Http, retry_after }) if !retry_after.is_zero() => Ok(()),
         other => Err(format!("expected that the stream is full, got {other:?}")),
     }
 }
 
-/// Tenant, id and body arrive as they were given.
-async fn carried(factory: &dyn Factory) -> Told {
+/// Tenant, id and body arrive unchanged.
+async fn carried(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     let sent = [
         Envelope { tenant: 7, id: "same".to_owned(), body: vec![0, 255, 10, 13] },
@@ -279,14 +279,14 @@ async fn carried(factory: &dyn Factory) -> Told {
         Envelope { tenant: 0, id: "ä €".to_owned(), body: b"x".to_vec() },
     ];
     for envelope in &sent {
-        bus.publish(Stream::Http, envelope.clone()).await.map_err(told)?;
+        bus.publish(Stream::Http, envelope.clone()).await.map_err(describe)?;
     }
     let got = take(&*bus, "one", 8, SOON).await?;
     same("envelopes", got.into_iter().map(|it| it.envelope).collect::<Vec<_>>(), sent.to_vec())
 }
 
-/// A take that finds nothing waits as long as it was told, and answers with nothing.
-async fn empty_wait(factory: &dyn Factory) -> Told {
+/// A take that finds nothing waits as long as requested, and returns an empty list.
+async fn empty_wait(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     let begun = Instant::now();
     same("after the wait", ids(&take(&*bus, "one", 1, IDLE).await?), vec![])?;
@@ -296,7 +296,7 @@ async fn empty_wait(factory: &dyn Factory) -> Told {
 }
 
 /// A closed bus refuses everything, and lets nobody wait.
-async fn close(factory: &dyn Factory) -> Told {
+async fn close(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     let begun = Instant::now();
     let taking = async { bus.take(Stream::Http, "one", 1, SOON).await };
@@ -319,12 +319,12 @@ fn envelope(id: &str, body: &[u8]) -> Envelope {
     Envelope { tenant: 1, id: id.to_owned(), body: body.to_vec() }
 }
 
-async fn publish(bus: &dyn Bus, id: &str) -> Told {
-    bus.publish(Stream::Http, envelope(id, b"")).await.map_err(told)
+async fn publish(bus: &dyn Bus, id: &str) -> CaseResult {
+    bus.publish(Stream::Http, envelope(id, b"")).await.map_err(describe)
 }
 
 async fn take(bus: &dyn Bus, consumer: &str, max: usize, wait: Duration) -> Result<Vec<Delivery>, String> {
-    bus.take(Stream::Http, consumer, max, wait).await.map_err(told)
+    bus.take(Stream::Http, consumer, max, wait).await.map_err(describe)
 }
 
 fn ids(deliveries: &[Delivery]) -> Vec<&str> {
@@ -335,10 +335,10 @@ fn receipts(deliveries: &[Delivery]) -> Vec<Receipt> {
     deliveries.iter().map(|delivery| delivery.receipt.clone()).collect()
 }
 
-fn told(error: BusError) -> String {
+fn describe(error: BusError) -> String {
     error.to_string()
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Told {
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> CaseResult {
     if got == expected { Ok(()) } else { Err(format!("{what}: expected {expected:?}, got {got:?}")) }
 }

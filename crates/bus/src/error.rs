@@ -1,39 +1,39 @@
-//! Why the bus did not do it.
+//! Errors of the bus.
 
 use std::time::Duration;
 
 use crate::bus::Stream;
 
-/// What kept the bus from doing what it was asked.
+/// Why a call to the bus failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
-    /// The stream holds as much as it may; the envelope was not taken on.
+    /// The stream is full; the envelope was not accepted.
     #[error("the stream {stream} is full: try again in {} ms", retry_after.as_millis())]
     Full {
         /// The stream that is full.
         stream: Stream,
-        /// How long to wait before the next try.
+        /// How long to wait before the next attempt.
         retry_after: Duration,
     },
-    /// Something that was handed over is longer than it may be, or empty where it may not.
+    /// A part is longer than allowed, or empty although it must not be.
     #[error("{what} has {bytes} bytes, from 1 to {bytes_max} are allowed")]
     Size {
-        /// What it is: `body`, `id` or `consumer`. A body may be empty.
+        /// The part: `body`, `id` or `consumer`. A body may be empty.
         what: &'static str,
-        /// How long it is.
+        /// Its length.
         bytes: usize,
-        /// How long it may be.
+        /// The maximum length.
         bytes_max: usize,
     },
     /// The bus was closed, here or at its other end.
     #[error("the bus is closed")]
     Closed,
-    /// The bus cannot be reached; whether it did what it was asked is not known.
-    #[error("failed to reach the bus: {told}")]
+    /// The bus cannot be reached; whether the call took effect is unknown.
+    #[error("failed to reach the bus: {message}")]
     Unreachable {
         /// What happened.
-        told: String,
-        /// How long to wait before the next try.
+        message: String,
+        /// How long to wait before the next attempt.
         retry_after: Duration,
     },
 }

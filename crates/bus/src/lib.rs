@@ -1,16 +1,16 @@
-//! The road for what goes out: streams of envelopes that workers share. It is never the record: what is lost here is
-//! published again by whoever keeps the record.
+//! The bus: streams of envelopes that workers share. It is never the record: the owner of the record publishes again what is
+//! lost here.
 //!
 //! - [`Bus`] is the trait: publish, take, acknowledge; at least once, in order of publishing as long as nobody fails.
 //! - [`Memory`] is the bus of a single process.
 //! - [`Redis`] is the bus of several, over Redis streams.
-//! - `conformance` (feature of the same name) is the suite that every implementation passes.
+//! - `conformance` (feature of the same name) is the test suite of every implementation.
 //!
 //! It must never know what an envelope holds, who reads it, or what becomes of it.
 //!
 //! Chosen: the trait says what Redis streams can keep (entries with ids, one consumer group a stream, claims after an
-//! idle time), so that an implementation over them changes nothing here. Rejected: exactly once, which no road can
-//! promise; receivers get an id that stays the same instead.
+//! idle time), so that an implementation over them changes nothing here. Rejected: exactly once, which no transport can
+//! promise; receivers get a stable id instead.
 
 mod bus;
 #[cfg(any(test, feature = "conformance"))]

@@ -4,7 +4,7 @@
 pub const STREAM_ENVELOPES_MAX: usize = 10_000;
 /// Bytes of the bodies of one stream that were not acknowledged yet. Beyond it publishing is refused.
 pub const STREAM_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The body of one envelope: the largest input that work may have, and as much again for what is told around it.
+/// The body of one envelope: the largest input of work, and as much again for the other fields of a job.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// The id of one envelope.
 pub const ID_BYTES_MAX: usize = 256;
@@ -14,17 +14,17 @@ pub const CONSUMER_BYTES_MAX: usize = 128;
 pub const TAKE_MAX: usize = 256;
 /// How long one take waits; a taker that would wait longer waits this long.
 pub const WAIT_MS_MAX: u64 = 60_000;
-/// The longest that a consumer is silent about what it holds: the time between two signs of life of one that gives them,
-/// a whole attempt of one that does not.
+/// The longest silence of a consumer about its deliveries: the time between two heartbeats, or a whole attempt of one that
+/// sends none.
 pub const SILENCE_MS: u64 = 8_000;
-/// Beside the silences themselves: what a sign of life may need on its way.
+/// The extra time that a heartbeat may need on its way.
 pub const IDLE_SPARE_MS: u64 = 6_000;
-/// After this long without an acknowledgement or a sign of life a delivery goes to another taker.
+/// After this long without an acknowledgement or a heartbeat a delivery goes to another taker.
 pub const IDLE_MS: u64 = idle_ms(SILENCE_MS);
 
-/// The idle time of a bus whose consumers are silent for at most so long, milliseconds: two signs of life in a row may be
-/// lost before a delivery goes to somebody else. It says nothing of how long an attempt may take, as every sign of life
-/// begins it anew; a consumer without signs must be silent for no longer than its whole attempt.
+/// Returns the idle time of a bus whose consumers are silent for at most `silence_ms`, milliseconds: two heartbeats in a row
+/// may be lost before a delivery goes to another consumer. It does not limit an attempt, as every heartbeat restarts it; for
+/// a consumer without heartbeats, the silence is its whole attempt.
 #[must_use]
 pub const fn idle_ms(silence_ms: u64) -> u64 {
     silence_ms.saturating_mul(3).saturating_add(IDLE_SPARE_MS)
@@ -33,32 +33,31 @@ pub const fn idle_ms(silence_ms: u64) -> u64 {
 /// When to try again after the bus was full.
 pub const FULL_RETRY_MS: u64 = 1_000;
 
-/// What a server that shares its bus with others puts before the names of its streams.
+/// The prefix of stream names on a shared Redis.
 pub const PREFIX_BYTES_MAX: usize = 64;
 /// How long one command to Redis may take; a wait may take as long as it waits, and this long.
 pub const RESPONSE_MS: u64 = 5_000;
 /// How long it may take to connect to Redis, TLS and password included.
 pub const CONNECT_MS: u64 = 3_000;
-/// How long one wait in Redis lasts; then it is looked whether a delivery of others has become due. Shorter where the
-/// idle time is short.
+/// How long one blocking read in Redis lasts; then due redeliveries are checked. Shorter if the idle time is short.
 pub const BLOCK_MS_MAX: u64 = 1_000;
 /// The first pause after Redis could not be reached. It doubles from one failure to the next.
 pub const BACKOFF_MS: u64 = 100;
-/// The longest pause between two tries to reach Redis.
+/// The longest pause between two attempts to reach Redis.
 pub const BACKOFF_MS_MAX: u64 = 5_000;
-/// When to try again what Redis was reached for and refused, or did not answer.
+/// When to try again after Redis refused a command or did not answer.
 pub const REFUSED_RETRY_MS: u64 = 1_000;
-/// How long is waited before a consumer group that was lost while it was waited for is made again.
+/// The pause before a consumer group that was lost during a blocking read is created again.
 pub const REGROUP_MS: u64 = 100;
-/// What is wrong with Redis is told again in the log after this long.
-pub const TOLD_AGAIN_MS: u64 = 600_000;
-/// A consumer that holds nothing is forgotten after this long without a sign of life.
+/// A lasting fault of Redis is logged again after this long.
+pub const REPORT_INTERVAL_MS: u64 = 600_000;
+/// A consumer without deliveries is deleted after this long without a command.
 pub const CONSUMER_GONE_MS: u64 = 3_600_000;
-/// How often it is looked for such consumers.
+/// How often such consumers are swept.
 pub const SWEEP_MS: u64 = 600_000;
-/// Connections for waiting that are kept while nobody waits.
+/// Idle connections for blocking reads.
 pub const SPARE_CONNECTIONS_MAX: usize = 16;
-/// Commands that wait for their turn on the connection that all share. Beyond it callers wait.
+/// Commands in the queue of the shared connection. Beyond it callers wait.
 pub const COMMANDS_MAX: usize = 1_024;
-/// Receipts of one command to Redis; more go in several.
+/// Receipts of one command to Redis; more are split.
 pub const RECEIPTS_MAX: usize = 1_000;

@@ -19,11 +19,11 @@ pub struct Memory {
     lines: [Line; Stream::ALL.len()],
 }
 
-/// One stream. When it is full, publishing is refused; nobody waits for room.
+/// One stream. If it is full, publishing is refused at once.
 #[derive(Default)]
 struct Line {
     state: Mutex<State>,
-    /// Told whenever there may be something to take, or the bus was closed.
+    /// Notified whenever there may be something to take, or the bus was closed.
     changed: Notify,
 }
 
@@ -31,11 +31,11 @@ struct Line {
 struct State {
     closed: bool,
     next: u64,
-    /// Of the bodies of all that was not acknowledged.
+    /// The bytes of all unacknowledged bodies.
     bytes: usize,
     waiting: VecDeque<(u64, Envelope)>,
     taken: BTreeMap<u64, Taken>,
-    /// When each of `taken` goes to the next taker.
+    /// When each of `taken` becomes due for redelivery.
     due: BTreeSet<(Instant, u64)>,
 }
 
@@ -46,10 +46,10 @@ struct Taken {
     due: Instant,
 }
 
-/// What a look into a line found.
+/// The result of a look into a line.
 enum Found {
     Deliveries(Vec<Delivery>),
-    /// Nothing yet; the time at which a delivery of others will be due, if there is one.
+    /// Nothing yet; the time of the next redelivery, if there is one.
     Nothing(Option<Instant>),
 }
 
@@ -70,7 +70,7 @@ impl Memory {
         }
     }
 
-    /// Moves the time at which the deliveries that this consumer holds go to another.
+    /// Sets when those of these deliveries that this consumer holds become due for redelivery.
     fn move_due(
         &self,
         stream: Stream,
@@ -132,7 +132,7 @@ impl Bus for Memory {
         let line = self.line(stream);
         let end = Instant::now() + wait.min(Duration::from_millis(WAIT_MS_MAX));
         loop {
-            // Registered before the look, so that nothing that comes in between is missed.
+            // Registered before the look, so that no notification in between is missed.
             let mut changed = pin!(line.changed.notified());
             changed.as_mut().enable();
             let now = Instant::now();
@@ -185,7 +185,7 @@ impl Line {
 }
 
 impl State {
-    /// What is due again, the longest overdue first, and then what is new.
+    /// Takes redeliveries, the longest overdue first, and then new envelopes.
     fn take(&mut self, consumer: &str, max: usize, now: Instant, due: Instant) -> Found {
         let mut deliveries = Vec::new();
         while deliveries.len() < max
@@ -237,7 +237,7 @@ impl State {
     }
 }
 
-/// The number that a receipt of this bus holds; receipts of others have none.
+/// Returns the number in a receipt of this bus, or `None` for a foreign receipt.
 fn number_of(receipt: &Receipt) -> Option<u64> {
     receipt.as_str().parse().ok()
 }

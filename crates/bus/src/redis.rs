@@ -1,17 +1,17 @@
-//! The bus of several processes, over Redis streams. Wants Redis 7.0 or newer.
+//! The bus of several processes, over Redis streams. Requires Redis 7.0 or newer.
 //!
-//! `<space>` is the prefix, and behind a colon the owner where one is given.
+//! `<space>` is the prefix, followed by a colon and the owner if one is given.
 //!
 //! | Key | What it is |
 //! |---|---|
 //! | `<space>:<stream>` | a stream; its entries have the fields `tenant`, `id` and `body`, and its one group is [`GROUP`] |
 //! | `{<space>:<stream>}:bytes` | the bytes of the bodies in it |
 //!
-//! What is acknowledged is deleted, so the length of a stream is what is not. Everything may vanish at any time: the group
-//! is made again, the counter begins anew with an empty stream, and whoever keeps the record publishes again.
+//! Acknowledged entries are deleted, so the length of a stream counts the unacknowledged ones. All data may vanish at any
+//! time: the group is created again, the counter restarts with an empty stream, and the owner of the record publishes again.
 //!
-//! Every command but one goes over one connection that all callers share, where those of many callers at one time go out
-//! together. Waiting for something new blocks a connection, so it has one of its own.
+//! Every command but one goes over one connection that all callers share, which pipelines the commands of concurrent
+//! callers. A blocking read has a connection of its own.
 
 mod config;
 mod entry;
@@ -44,43 +44,42 @@ use scripts::Scripts;
 /// The consumer group of every stream.
 const GROUP: &str = "consumers";
 
-/// A [`Bus`] over Redis streams. All that are opened with one prefix and one owner on one server are ends of the same bus.
+/// A [`Bus`] over Redis streams. All that have the same server, prefix and owner are ends of the same bus.
 pub struct Redis {
     config: RedisConfig,
     link: Link,
     scripts: Scripts,
     keys: [Keys; Stream::ALL.len()],
-    /// When it was last looked for consumers of each stream that are gone.
+    /// When the consumers of each stream were last swept.
     swept: Mutex<[Option<Instant>; Stream::ALL.len()]>,
     closed: watch::Sender<bool>,
 }
 
-/// The keys of one stream. They differ behind the braces only, so that they lie on one server.
+/// The keys of one stream. They differ only after the braces, so that they are on one server.
 struct Keys {
     stream: String,
     bytes: String,
 }
 
 impl Redis {
-    /// Opens a bus and tries once to reach its server. One that cannot be reached is told in the log, and reached when it
-    /// can be.
+    /// Opens a bus and tries once to reach its server. If that fails, it is logged, and later calls try again.
     ///
     /// # Errors
     ///
-    /// [`OpenError`]: the address or the prefix cannot be used, or the server was reached and does not let us in.
+    /// [`OpenError`]: the address or the prefix cannot be used, or the server refuses the password.
     pub async fn open(config: RedisConfig) -> Result<Self, OpenError> {
-        let (client, place) = config.client()?;
-        // TLS takes the provider of the process; it was installed before where this says no.
+        let (client, address) = config.client()?;
+        // TLS uses the provider of the process; an error means that one is installed already.
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let keys = Stream::ALL.map(|stream| {
             let stream = format!("{}:{stream}", config.space());
             Keys { bytes: format!("{{{stream}}}:bytes"), stream }
         });
-        let link = Link::new(client, place, config.response);
+        let link = Link::new(client, address, config.response);
         if let Err(fault) = link.dial(config.response).await
             && fault.what == What::Password
         {
-            return Err(OpenError::Password { place: link.place().to_owned(), told: fault.told });
+            return Err(OpenError::Password { address: link.address().to_owned(), message: fault.message });
         }
         let (swept, closed) = (Mutex::default(), watch::Sender::new(false));
         Ok(Self { config, link, scripts: Scripts::new(), keys, swept, closed })
@@ -95,7 +94,7 @@ impl Redis {
         if *self.closed.borrow() { Err(BusError::Closed) } else { Ok(()) }
     }
 
-    /// Runs a script on the connection that all share.
+    /// Runs a script on the shared connection.
     async fn run(&self, script: &ScriptInvocation<'_>) -> Result<Value, BusError> {
         let mut shared = self.link.shared().await?;
         let answer = script.invoke_async(&mut shared.connection).await;
@@ -123,7 +122,7 @@ impl Redis {
             if !deliveries.is_empty() || (nothing && left.is_zero()) {
                 return Ok(deliveries);
             }
-            // Behind what was none of ours there may be more; there is less of it each time.
+            // After foreign entries there may be more; each round removes some.
             if nothing {
                 let found = self.wait(stream, consumer, max, left).await?;
                 let deliveries = self.sort_out(stream, found).await;
@@ -134,15 +133,15 @@ impl Redis {
         }
     }
 
-    /// What there is at once.
+    /// Takes what is available now.
     async fn look(&self, stream: Stream, consumer: &str, max: usize) -> Result<Vec<Entry>, BusError> {
         let mut script = self.scripts.take.key(self.keys(stream).stream.as_str());
         script.arg(GROUP).arg(consumer).arg(self.idle_ms()).arg(max);
         self.run(&script).await.map(Entry::of_script)
     }
 
-    /// Waits for something new, on a connection of its own. Ends early now and then, as what others leave lying comes
-    /// without a sign.
+    /// Waits for new entries, on a connection of its own. Ends early from time to time, as redeliveries become due without a
+    /// notification.
     async fn wait(
         &self,
         stream: Stream,
@@ -150,7 +149,7 @@ impl Redis {
         max: usize,
         left: Duration,
     ) -> Result<Vec<Entry>, BusError> {
-        // Nothing would mean for ever.
+        // 0 would block for ever.
         let block = ms(left).min(BLOCK_MS_MAX).min(self.idle_ms() / 8).max(1);
         let mut own = self.link.own().await?;
         let mut read = cmd("XREADGROUP");
@@ -161,7 +160,7 @@ impl Redis {
                 self.link.spare(own);
                 Ok(Entry::of_read(answer))
             }
-            // The next look makes it again. The pause is for a group that is taken away again and again.
+            // The next look creates the group again. The pause is for a group that is destroyed repeatedly.
             Err(error) if Fault::read(&error).what == What::Group => {
                 self.link.spare(own);
                 sleep(Duration::from_millis(REGROUP_MS)).await;
@@ -171,13 +170,13 @@ impl Redis {
         }
     }
 
-    /// A connection that lay there may have ended since, and the others with it: then it is tried with a new one.
+    /// A spare connection may have ended meanwhile, and the other spares with it: then the caller tries with a new one.
     fn wait_failed(&self, own: &Own, error: &::redis::RedisError) -> Result<(), BusError> {
         self.link.drop_spare();
         if own.fresh { Err(self.link.failed_waiting(error)) } else { Ok(()) }
     }
 
-    /// The deliveries among these entries. What is none of ours is acknowledged away.
+    /// Returns the deliveries among these entries, and acknowledges foreign entries to remove them.
     async fn sort_out(&self, stream: Stream, entries: Vec<Entry>) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
         let mut foreign = Vec::new();
@@ -198,7 +197,7 @@ impl Redis {
         deliveries
     }
 
-    /// Forgets consumers that are gone, if that was not done a short time ago.
+    /// Deletes consumers that are gone, unless that was done recently.
     async fn sweep(&self, stream: Stream) {
         let (now, gone) = (Instant::now(), self.config.consumer_gone);
         let every = gone.min(Duration::from_millis(SWEEP_MS));
@@ -217,7 +216,7 @@ impl Redis {
         }
     }
 
-    /// Says how long a consumer has given no sign of life of what it holds.
+    /// Sets the idle time of deliveries that a consumer holds.
     async fn age(
         &self,
         stream: Stream,
@@ -276,7 +275,7 @@ impl Bus for Redis {
         }
         let end = Instant::now() + wait.min(Duration::from_millis(WAIT_MS_MAX));
         let mut closed = self.closed.subscribe();
-        // Either may be dropped: what was taken by then comes again after the idle time.
+        // Either may be dropped: deliveries that were taken by then come again after the idle time.
         tokio::select! {
             biased;
             _ = closed.wait_for(|closed| *closed) => Err(BusError::Closed),
@@ -313,7 +312,7 @@ impl Bus for Redis {
     }
 }
 
-/// Whole milliseconds; what is left over is not thrown away, so that a wait is never too short.
+/// Whole milliseconds, rounded up so that a wait is never too short.
 fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,7 @@
-//! Which addresses may be asked. Nothing here connects to anything.
+//! Decides which addresses may be requested. Nothing here connects to anything.
 //!
-//! An address passes twice: [`Target::read`] reads it and checks what can be seen in it, and [`check_address`] looks at
-//! every IP address that its name leads to, or that stands in it.
+//! An address is checked twice: [`Target::read`] parses it and checks its parts, and [`check_address`] checks every IP
+//! address that its name resolves to, or that it holds.
 
 mod egress;
 mod ranges;
@@ -9,20 +9,20 @@ mod target;
 
 pub use egress::{Egress, HostRule, HostRuleError, Policies, RulesUnknown};
 pub use ranges::{check_address, special_range};
-pub use target::{Place, Target};
+pub use target::{Target, TargetHost};
 
-/// Why an address may not be asked.
+/// Why an address may not be requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{told}")]
+#[error("{message}")]
 pub struct Refused {
-    /// Its stable word.
+    /// The stable reason code.
     pub reason: crate::Reason,
-    /// What is wrong, in words for the author of the address. It never holds an address that a name leads to.
-    pub told: String,
+    /// What is wrong, for the author of the address. Never contains an address that a name resolves to.
+    pub message: String,
 }
 
 impl Refused {
-    fn new(reason: crate::Reason, told: impl Into<String>) -> Self {
-        Self { reason, told: told.into() }
+    fn new(reason: crate::Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
     }
 }

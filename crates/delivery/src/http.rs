@@ -1,8 +1,9 @@
 //! The one HTTP client of this repository.
 //!
-//! A request's name is resolved once, every address that comes is checked, and the connection goes to those addresses
-//! and no others; one that was kept is used where it went to just those, for the same tenant. There is no second lookup, no proxy, no redirect that is followed (it is an answer like any other),
-//! no body that is decompressed, and nothing that is read without a limit or waited for without a deadline.
+//! A request's name is resolved once, every resulting address is checked, and the connection goes to those addresses and
+//! no others; a pooled connection is reused only if it went to exactly those, for the same tenant. There is no second
+//! lookup, no proxy, no followed redirect (it is an answer like any other), no decompressed body, and nothing is read
+//! without a limit or waited for without a deadline.
 
 mod answer;
 mod client;
@@ -20,35 +21,35 @@ pub use resolve::{Resolve, SystemResolver};
 use crate::Failed;
 use crate::guard::Refused;
 
-/// What is sent.
+/// An HTTP request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The method's name, such as `POST`.
     pub method: String,
     /// The address, as the definition has it.
     pub url: String,
-    /// Headers in order. Those that the transport sets itself are refused: `host`, `content-length`, `connection` and
-    /// whatever else is between two neighbours only, `accept-encoding`.
+    /// Headers in order. Those that the transport sets itself are refused: `host`, `content-length`, `accept-encoding`,
+    /// `connection` and the other hop-by-hop headers.
     pub headers: Vec<(String, String)>,
-    /// Sent as JSON. A text whose sender names another `content-type` is sent as it is.
+    /// Sent as JSON. A string is sent verbatim if the sender names another `content-type`.
     pub body: Option<Value>,
-    /// How long all of it may take, at most [`DEADLINE_MS_MAX`](crate::limits::DEADLINE_MS_MAX).
+    /// How long the whole exchange may take, at most [`DEADLINE_MS_MAX`](crate::limits::DEADLINE_MS_MAX).
     pub deadline: Duration,
 }
 
-/// What was answered, whatever its status.
+/// An HTTP response of any status.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
-    /// The JSON that was answered; a text if it is not JSON; null if it is empty.
+    /// The body as JSON; a string if it is not JSON; null if it is empty.
     pub body: Value,
-    /// How long the receiver asks to wait, if it says so.
+    /// How long the receiver asks to wait.
     pub retry_after: Option<Duration>,
 }
 
 impl From<Refused> for Failed {
     fn from(refused: Refused) -> Self {
-        Self::new(refused.reason, refused.told)
+        Self::new(refused.reason, refused.message)
     }
 }

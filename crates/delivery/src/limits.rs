@@ -1,6 +1,6 @@
-//! Named maxima of what goes out and of what comes back. Units are in the names.
+//! Named limits of requests and answers. Units are in the names.
 
-/// An address as it was written.
+/// An address as written.
 pub const URL_BYTES_MAX: usize = 4_096;
 /// A host name after its conversion to ASCII.
 pub const HOST_BYTES_MAX: usize = 253;
@@ -8,7 +8,7 @@ pub const HOST_BYTES_MAX: usize = 253;
 pub const ADDRESSES_MAX: usize = 32;
 /// Lookups of names at one time. Beyond it a request waits, within its deadline.
 pub const LOOKUPS_MAX: usize = 64;
-/// Ports of a default policy: those of the web, and their usual stand-ins.
+/// Ports of a default policy: those of the web, and their usual alternatives.
 pub const PORTS: [u16; 4] = [443, 80, 8080, 8443];
 
 /// A method's name.
@@ -25,18 +25,18 @@ pub const ANSWER_HEADERS_MAX: usize = 100;
 pub const ANSWER_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// How long it may take to connect, TLS included.
 pub const CONNECT_MS_MAX: u64 = 10_000;
-/// How long a connection is kept for another request to the same place, milliseconds. Shorter than servers do, so that hardly
-/// ever one ends just as it is used.
+/// How long an idle connection is kept for another request to the same destination, milliseconds. Shorter than servers keep
+/// it, so that a connection hardly ever ends just as it is used.
 pub const CONNECTION_KEPT_MS: u64 = 1_000;
-/// Connections of one tenant to one place that are kept at one time.
+/// Idle connections of one tenant to one destination.
 pub const CONNECTIONS_KEPT_MAX: usize = 16;
-/// Places of tenants to which connections may be kept at one time.
+/// Pairs of tenant and destination with idle connections.
 pub const TRANSPORTS_MAX: usize = 128;
 /// How long a request may take from the lookup of its name to the last byte of its answer.
 pub const DEADLINE_MS_MAX: u64 = 600_000;
-/// How long a request may take whose sender does not say.
+/// How long a request may take if its sender does not say.
 pub const DEADLINE_MS: u64 = 30_000;
-/// The longest wait that is believed of a receiver that names one.
+/// The longest wait that is accepted from a receiver.
 pub const RETRY_AFTER_MS_MAX: u64 = 24 * 3_600_000;
 
 /// Questions to one model endpoint at one time, unless its configuration says less.
@@ -51,36 +51,36 @@ pub const MODEL_INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
 pub const MODEL_CHOICES_MAX: usize = 200;
 /// The name of a field, a port, a workflow or a model.
 pub const MODEL_NAME_BYTES_MAX: usize = 256;
-/// Nesting of a schema, and of what is held against it.
+/// Nesting of a schema, and of a value that is checked against it.
 pub const SCHEMA_DEPTH_MAX: usize = 32;
 
-/// Errands of one stream that a desk performs at one time, unless its configuration says less.
-pub const ERRANDS_MAX: usize = 256;
-/// A result as JSON. What grows beyond it by being written as JSON is refused as an answer that is too large.
+/// Jobs of one stream that a delivery worker performs at one time, unless its configuration says less.
+pub const JOBS_MAX: usize = 256;
+/// A result as JSON. A larger one is refused as an answer that is too large.
 pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
-/// How long one look into the bus waits for something to come.
-pub const DESK_WAIT_MS: u64 = 5_000;
-/// How often a desk tells the bus that it still works on what it holds. The bus derives its idle time from it, so an errand
+/// How long one take from the bus waits for a delivery.
+pub const WORKER_WAIT_MS: u64 = 5_000;
+/// How often a worker tells the bus that it still works on its deliveries. The bus derives its idle time from it, so a job
 /// may take longer than that.
-pub const DESK_KEEP_MS: u64 = switchward_bus::limits::SILENCE_MS;
-/// How long a desk waits after the bus could not be reached, unless the bus says otherwise.
-pub const DESK_RETRY_MS: u64 = 1_000;
-/// How long a desk that is told to stop waits for what it has begun. The rest is given back to the bus.
-pub const DESK_DRAIN_MS: u64 = 10_000;
+pub const WORKER_KEEP_MS: u64 = switchward_bus::limits::SILENCE_MS;
+/// How long a worker waits after the bus could not be reached, unless the bus says otherwise.
+pub const WORKER_RETRY_MS: u64 = 1_000;
+/// How long a stopping worker waits for jobs that it has begun. The rest is released to the bus.
+pub const WORKER_DRAIN_MS: u64 = 10_000;
 
 /// An address for mail. Source: RFC 5321, 4.5.3.1.3.
 pub const MAIL_ADDRESS_BYTES_MAX: usize = 254;
-/// Addresses at the head of one mail.
+/// Addresses in the headers of one mail.
 pub const MAIL_HEAD_MAX: usize = 128;
 /// A subject, characters.
 pub const MAIL_SUBJECT_CHARS_MAX: usize = 998;
-/// What a mail says, the facts counted.
+/// A mail's body and facts.
 pub const MAIL_BODY_BYTES_MAX: usize = 1024 * 1024;
-/// What is kept of a mail server's answer.
+/// The part of a mail server's answer that is kept.
 pub const MAIL_ANSWER_BYTES_MAX: usize = 1024;
 /// Connections that are kept to one mail server.
 pub const MAIL_CONNECTIONS_MAX: u32 = 16;
-/// How long one step of a mail's way to its server may take, seconds.
+/// How long one step of an SMTP conversation may take, seconds.
 pub const MAIL_SECONDS_MAX: u64 = 30;
 
 /// How long an endpoint may take to answer a message, milliseconds.
@@ -92,11 +92,11 @@ pub const OPENID_MS_MAX: u64 = 10_000;
 pub const OPENID_ANSWER_BYTES_MAX: usize = 256 * 1024;
 /// Keys that an OpenID provider may sign with.
 pub const OPENID_KEYS_MAX: usize = 64;
-/// How long is kept what an OpenID provider publishes about itself, milliseconds: an hour.
+/// How long an OpenID provider's metadata is cached, milliseconds: an hour.
 pub const OPENID_KEPT_MS: u64 = 3_600_000;
-/// How soon it is asked again because an ID token is signed with a key that was not there, milliseconds.
+/// How soon the metadata is requested again because an ID token is signed with an unknown key, milliseconds.
 pub const OPENID_ASKED_AGAIN_MS: u64 = 60_000;
-/// How long after a failure it is not asked again, milliseconds.
+/// How long after a failure the metadata is not requested again, milliseconds.
 pub const OPENID_FAILED_MS: u64 = 5_000;
 /// Codes that are exchanged at one time.
 pub const OPENID_EXCHANGES_MAX: usize = 16;

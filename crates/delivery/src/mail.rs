@@ -1,59 +1,59 @@
-//! Mail that goes out: what it says ([`Letter`]), how it is written ([`compose`]), and who takes it ([`Post`]).
+//! Outbound mail: its content ([`OutboundMail`]), its composition ([`compose`]), and its transport ([`Post`]).
 
 mod compose;
 mod html;
-mod letter;
+mod outbound;
 mod smtp;
 
 use async_trait::async_trait;
 
 pub use compose::{Composed, compose};
-pub use letter::{Choice, Fact, Head, Letter, Purpose};
+pub use outbound::{Choice, Fact, Head, OutboundMail, Purpose};
 pub use smtp::{Smtp, SmtpConfig, SmtpTls};
 
 use switchward_mail::Signer;
 
 use crate::{Failed, Reason};
 
-/// Who takes mails.
+/// A transport for mails.
 #[async_trait]
 pub trait Post: Send + Sync + 'static {
-    /// Takes a mail, or says why not: [`Reason::MailRejected`] and [`Reason::MailInvalid`] will be the same next time,
-    /// every other reason may not.
+    /// Sends a mail. [`Reason::MailRejected`] and [`Reason::MailInvalid`] are permanent failures, every other reason may
+    /// be transient.
     async fn send(&self, tenant: u32, mail: &Composed) -> Result<(), Failed>;
 }
 
-/// Who writes, and where replies go.
+/// The sender of mails, and where replies go.
 #[derive(Debug)]
 pub struct Sender {
-    /// What stands in `From`: a name and the address, or the address.
+    /// The `From` header: a name and the address, or the address.
     pub from: String,
-    /// The pattern of the addresses that replies go to, with `{token}` in the part before the `@`; nothing: replies cannot
+    /// The pattern of the addresses that replies go to, with `{token}` in the part before the `@`; `None` if replies cannot
     /// be read.
     pub reply: Option<String>,
-    /// What stands before `/a/` in the addresses of decision pages; nothing: there are none.
+    /// What precedes `/a/` in the addresses of decision pages; `None` if there are none.
     pub pages: Option<String>,
-    /// In whose name else mails may be written: addresses, `*@domain`, or `*` for anybody. Without them a caller could have
-    /// a mail signed that seems to come from any mailbox of the domain.
+    /// The other addresses that `From` may have: addresses, `*@domain`, or `*` for any. Without this list a caller could
+    /// have a mail signed that seems to come from any mailbox of the domain.
     pub authors: Vec<String>,
-    /// What mails are signed with; nothing: whoever takes them signs them.
+    /// The DKIM signer; `None` if the mail server signs.
     pub dkim: Option<Signer>,
 }
 
 /// The most bytes that the part of an address before its `@` may have. Source: RFC 5321, 4.5.3.1.1.
 const LOCAL_BYTES_MAX: usize = 64;
-/// In a list of authors: anybody.
+/// Matches any address in a list of authors.
 const ANYBODY: &str = "*";
-/// Where a token stands in the pattern of reply addresses.
+/// The placeholder of a token in the pattern of reply addresses.
 const TOKEN: &str = "{token}";
 /// The longest usual token, bytes: of a tenant's number below 16,384 and a gate's below 2,097,152.
 const TOKEN_BYTES: usize = 61;
 
 impl Sender {
-    /// Whether mails can be written with it.
+    /// Checks that mails can be composed with it.
     ///
     /// # Errors
-    /// `from` is no address, or the pattern leaves no room for a token.
+    /// `from` is no address, or the pattern leaves no space for a token.
     pub fn check(&self) -> Result<(), String> {
         let from: Result<lettre::message::Mailbox, _> = self.from.parse();
         from.map_err(|error| format!("from: {:?} is no address: {error}", self.from))?;
@@ -94,7 +94,7 @@ impl Sender {
         let (address, before, after) = (address.to_lowercase(), before.to_lowercase(), after.to_lowercase());
         let Some((_, host)) = after.rsplit_once('@') else { return false };
         let Some((local, of)) = address.rsplit_once('@') else { return false };
-        let untagged = before.trim_end_matches(|sign: char| !sign.is_alphanumeric());
+        let untagged = before.trim_end_matches(|char: char| !char.is_alphanumeric());
         // A quoted part means the same unquoted (RFC 5321, 4.1.2): nobody here has such an address.
         let fits = local == untagged || local.starts_with(&before) || local.contains('"');
         of.trim_end_matches('.') == host && fits
@@ -105,7 +105,7 @@ impl Sender {
         self.reply.as_ref().map(|reply| reply.replacen(TOKEN, token, 1))
     }
 
-    /// The host of what mails are called.
+    /// The host part of message ids.
     fn host(&self) -> &str {
         let address = self.reply.as_deref().unwrap_or(&self.from);
         address.rsplit_once('@').map_or("localhost", |(_, host)| host.trim_end_matches('>'))

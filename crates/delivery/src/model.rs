@@ -1,8 +1,8 @@
-//! Questions to a language model, whose answers have exactly the shape that was asked for.
+//! Questions to a language model, whose answers must match the requested schema.
 //!
-//! A question has three parts that never mix: our own words, what the definition's author wants, and the data, which go
-//! in as one block of JSON that nothing inside can close. An answer is JSON of the question's schema or it is a failure;
-//! what it says is a proposal, and no question offers a port that approves.
+//! A question has three parts that never mix: our own instructions, those of the definition's author, and the data, which is
+//! one block of JSON that its content cannot close. An answer is JSON of the question's schema or it is a failure; it is
+//! only a proposal, and no question offers a port that approves.
 
 mod anthropic;
 mod jobs;
@@ -25,27 +25,27 @@ use crate::limits::{DEADLINE_MS_MAX, MODEL_CALLS_MAX, MODEL_OUTPUT_TOKENS_MAX};
 use crate::{Failed, Reason, Secret};
 use jobs::Job;
 
-/// How an endpoint wants to be asked.
+/// The API that an endpoint has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// `POST {base}/v1/messages`, answered by the use of a tool.
+    /// `POST {base}/v1/messages`, answered by a tool call.
     Anthropic,
-    /// `POST {base}/v1/chat/completions`, answered in a JSON Schema. What many other servers speak.
+    /// `POST {base}/v1/chat/completions`, answered in a JSON Schema. Many other servers have this API.
     OpenAi,
 }
 
 /// A model endpoint.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// How it wants to be asked.
+    /// The endpoint's API.
     pub provider: Provider,
-    /// What stands before `/v1/`, such as `https://api.example.org`.
+    /// What precedes `/v1/`, such as `https://api.example.org`.
     pub base_url: String,
     /// The credential.
     pub key: Secret,
-    /// From the names of models in definitions to the endpoint's; a name that is not among them gets `default_model`.
-    /// Without a map, names are sent as definitions have them.
+    /// Maps the model names of definitions to the endpoint's; unknown names get `default_model`. Without a map, names are
+    /// sent as they are.
     pub models: Option<BTreeMap<String, String>>,
     /// The endpoint's name of the model for questions that name none.
     pub default_model: String,
@@ -55,25 +55,25 @@ pub struct Config {
     pub deadline: Duration,
     /// Questions at one time, at most [`MODEL_CALLS_MAX`]. Beyond it a question waits.
     pub concurrent_calls: usize,
-    /// What the endpoint's own address must keep to; none given means the rules of the tenant who asks.
+    /// The rules for the endpoint's own address; `None` for the rules of the requesting tenant.
     pub egress: Option<Egress>,
 }
 
-/// What a model is asked, before it takes the form of a provider.
+/// A question, independent of the provider.
 struct Question {
     model: String,
     max_output_tokens: u32,
-    /// Our own words and the author's.
+    /// Our own instructions and the author's.
     system: String,
     /// The data, as a block.
     user: String,
-    /// What the answer must be.
+    /// The schema of the answer.
     schema: Value,
-    /// Whether every part of the schema has a single type, which strict answers ask for.
+    /// Whether every part of the schema has a type, which strict answers require.
     strict: bool,
 }
 
-/// A model endpoint that can be asked. Cheap to clone.
+/// A client of a model endpoint. Cheap to clone.
 #[derive(Clone)]
 pub struct Model {
     client: Client,
@@ -82,26 +82,26 @@ pub struct Model {
 }
 
 impl Model {
-    /// Asks this endpoint with this client.
+    /// Creates a client of this endpoint.
     #[must_use]
     pub fn new(client: Client, config: Config) -> Self {
         let turns = Arc::new(Semaphore::new(calls(&config)));
         Self { client, config: Arc::new(config), turns }
     }
 
-    /// How many questions it asks at one time.
+    /// Returns how many questions it asks at one time.
     #[must_use]
     pub fn concurrent_calls(&self) -> usize {
         calls(&self.config)
     }
 
-    /// Has a job done for a tenant. `input` has the form that the kind's variant says; the result is of the kind's form
+    /// Performs a job for a tenant. `input` has the form that the kind's variant describes; the result has the kind's form
     /// and meets `result_schema`. Asking twice may give two different answers.
     ///
     /// # Errors
     ///
-    /// [`Failed`] when the job cannot be read, the endpoint cannot be asked or does not answer, or when its answer is
-    /// anything but what was asked for.
+    /// [`Failed`] if the job cannot be read, the endpoint cannot be reached or does not answer, or its answer does not
+    /// match the schema.
     pub async fn perform(
         &self,
         tenant: u32,
@@ -176,7 +176,7 @@ fn calls(config: &Config) -> usize {
     config.concurrent_calls.clamp(1, MODEL_CALLS_MAX)
 }
 
-/// What a status other than 200 means. The endpoint's own words stay out: they may repeat what was sent.
+/// Maps a status other than 200 to a reason. Omits the endpoint's own message: it may repeat what was sent.
 fn check_status(response: &Response) -> Result<(), Failed> {
     let status = response.status;
     let reason = match status {
@@ -191,7 +191,7 @@ fn check_status(response: &Response) -> Result<(), Failed> {
     Err(Failed { reason, message, retry_after: response.retry_after })
 }
 
-/// The endpoint's word for an error, if it is a plain word.
+/// Returns the endpoint's error type, if it is a plain word.
 fn error_type(body: &Value) -> Option<&str> {
     let word = body.get("error")?.get("type")?.as_str()?;
     let plain = word.len() <= 64 && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');

@@ -1,13 +1,13 @@
-//! Sign-in with an OpenID provider: the page of the provider to which a browser goes, and the address of the person who came
-//! back from it.
+//! Sign-in with an OpenID provider: the provider's page for the browser, and the address of the person who came back from
+//! it.
 //!
-//! What the provider publishes about itself and the keys that it signs with are asked for when they are needed, and kept for
-//! a time. An ID token counts if it is this provider's, for this client and this sign-in, not expired, and signed with one of
-//! those keys. Of what it says, one thing is used: the address of a person, which the provider has verified. Source: OpenID
-//! Connect Core 1.0, 3.1; Discovery 1.0, 4; RFC 7636 for the proof of who began it.
+//! The provider's metadata and signing keys are requested when they are needed, and cached for a time. An ID token is valid
+//! if it is this provider's, for this client and this sign-in, not expired, and signed with one of those keys. Only one
+//! claim is used: the person's address, which the provider must have verified. Source: OpenID Connect Core 1.0, 3.1;
+//! Discovery 1.0, 4; RFC 7636 (PKCE) for the proof of who began the sign-in.
 //!
-//! Chosen: the `openidconnect` crate for the forms and the checks, over the client of this crate. Rejected: its own HTTP
-//! clients, which nothing guards.
+//! Chosen: the `openidconnect` crate for formats and checks, over the client of this crate. Rejected: its own HTTP clients,
+//! which have no egress guard.
 
 mod asking;
 mod known;
@@ -35,7 +35,7 @@ use known::Known;
 
 pub use problem::Problem;
 
-/// What an ID token may be signed with: what the provider alone can sign with. A client's secret is none of it.
+/// The allowed algorithms of ID tokens: only asymmetric ones, as a client's secret proves nothing.
 const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
@@ -48,7 +48,7 @@ const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::EdDsa,
 ];
 
-/// A client that knows where the provider's pages are.
+/// A client that knows the provider's endpoints.
 type Located = CoreClient<
     EndpointSet,
     EndpointNotSet,
@@ -58,18 +58,18 @@ type Located = CoreClient<
     EndpointMaybeSet,
 >;
 
-/// A provider, and what this server is to it.
+/// A provider, and this server's registration with it.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The provider's name, below which it publishes what it is: an address without query and fragment.
+    /// The issuer, below which the provider publishes its metadata: an address without query and fragment.
     pub issuer: String,
-    /// What it calls this server.
+    /// This server's client id.
     pub client_id: String,
-    /// By what it recognises this server.
+    /// This server's client secret.
     pub client_secret: Secret,
-    /// Where it sends people back to; one of those that it was told for this client.
+    /// The redirect address; one of those that are registered for this client.
     pub redirect: String,
-    /// What may be asked of it.
+    /// The egress rules for requests to it.
     pub egress: Egress,
 }
 
@@ -77,37 +77,37 @@ pub struct Config {
 #[derive(Debug, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct ConfigError {
-    /// Which part of it.
+    /// The key of the invalid value.
     pub key: &'static str,
-    /// What is wrong with it.
+    /// What is wrong.
     pub message: String,
 }
 
-/// One sign-in of one person. The same one is given when they are sent to the provider and when they come back.
+/// One sign-in of one person. The same values are given when they are sent to the provider and when they come back.
 #[derive(Debug, Clone, Copy)]
 pub struct SignIn<'a> {
-    /// What comes back with the browser.
+    /// The state that comes back with the browser.
     pub state: &'a str,
-    /// What comes back in the ID token.
+    /// The nonce that comes back in the ID token.
     pub nonce: &'a [u8; 32],
-    /// What proves to the provider that whoever brings the code has begun it.
+    /// The PKCE verifier, which proves that the bearer of the code began the sign-in.
     pub verifier: &'a [u8; 32],
-    /// The address that is expected, so that the provider can propose it.
+    /// The expected address, a hint for the provider.
     pub address: &'a str,
     /// The time, milliseconds since 1970.
     pub now_ms: u64,
 }
 
-/// What a provider publishes about itself.
+/// A summary of a provider's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
     /// Where people sign in.
     pub page: String,
-    /// How many keys it may sign with.
+    /// The number of its signing keys.
     pub keys: usize,
 }
 
-/// Why a provider cannot be used, in words.
+/// Why a provider cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unusable(String);
@@ -125,14 +125,14 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Nothing is asked yet.
+    /// Creates a provider without any request.
     ///
     /// # Errors
-    /// An address cannot be read, or may not be asked as far as can be seen in it.
+    /// An address is malformed or not allowed, or a value is empty.
     pub fn new(client: Client, config: Config) -> Result<Self, ConfigError> {
         let Config { issuer, client_id, client_secret, redirect, egress } = config;
         let wrong = |key, message: String| ConfigError { key, message };
-        Target::read(&issuer, &egress).map_err(|refused| wrong("issuer", refused.told))?;
+        Target::read(&issuer, &egress).map_err(|refused| wrong("issuer", refused.message))?;
         let issuer = IssuerUrl::new(issuer).map_err(|error| wrong("issuer", error.to_string()))?;
         if issuer.url().query().is_some() || issuer.url().fragment().is_some() {
             return Err(wrong("issuer", "the address has a query or a fragment".to_owned()));
@@ -156,10 +156,10 @@ impl Provider {
         })
     }
 
-    /// Asks the provider what it publishes, whatever was kept of it.
+    /// Requests the provider's metadata, ignoring the cache.
     ///
     /// # Errors
-    /// [`Unusable`] if it cannot be reached, calls itself otherwise, or publishes too little.
+    /// [`Unusable`] if it cannot be reached, has another issuer, or publishes too little.
     pub async fn published(&self) -> Result<Published, Unusable> {
         let found = known::discover(&self.asking(), &self.issuer).await?;
         let page = found.authorization_endpoint().to_string();
@@ -169,7 +169,7 @@ impl Provider {
     /// Returns the address of the provider's page to which the browser goes.
     ///
     /// # Errors
-    /// [`Problem::Unavailable`] if the provider does not say now where that is.
+    /// [`Problem::Unavailable`] if the provider's metadata is not available now.
     pub async fn page(&self, sign_in: &SignIn<'_>) -> Result<String, Problem> {
         let metadata = self.known.get(&self.asking(), &self.issuer, sign_in.now_ms, OPENID_KEPT_MS).await?;
         let (state, nonce) = (sign_in.state.to_owned(), hex(sign_in.nonce));
@@ -190,7 +190,7 @@ impl Provider {
     /// Returns the verified address of the person who came back with this code.
     ///
     /// # Errors
-    /// The provider cannot be reached, does not take the code, or gives an ID token that proves no address.
+    /// The provider cannot be reached, refuses the code, or issues an ID token that proves no address.
     pub async fn address(&self, code: &str, sign_in: &SignIn<'_>) -> Result<String, Problem> {
         let Ok(_permit) = self.exchanges.try_acquire() else {
             tracing::warn!("too many people sign in at one time");
@@ -200,7 +200,7 @@ impl Provider {
         let token = self.exchanged(&metadata, code, sign_in).await?;
         match self.claimed(&metadata, &token, sign_in) {
             Err(Problem::KeyUnknown) => {
-                // The provider may have begun to sign with another key.
+                // The provider may have rotated its keys.
                 let asking = self.asking();
                 let newer =
                     self.known.get(&asking, &self.issuer, sign_in.now_ms, OPENID_ASKED_AGAIN_MS).await?;
@@ -210,7 +210,7 @@ impl Provider {
         }
     }
 
-    /// Exchanges the code for an ID token, of which nothing is verified yet.
+    /// Exchanges the code for an ID token, which is not verified yet.
     async fn exchanged(
         &self,
         metadata: &CoreProviderMetadata,
@@ -225,13 +225,13 @@ impl Provider {
         let asking = self.asking();
         let answer = request.set_pkce_verifier(verifier(sign_in)).request_async(&asking).await;
         let answer = answer.map_err(|error| match error {
-            RequestTokenError::ServerResponse(told)
-                if *told.error() == CoreErrorResponseType::InvalidGrant =>
+            RequestTokenError::ServerResponse(response)
+                if *response.error() == CoreErrorResponseType::InvalidGrant =>
             {
                 Problem::CodeRefused
             }
-            RequestTokenError::ServerResponse(told) => {
-                tracing::error!(error = ?told.error(), "the OpenID provider does not exchange a code");
+            RequestTokenError::ServerResponse(response) => {
+                tracing::error!(error = ?response.error(), "the OpenID provider does not exchange a code");
                 Problem::Unavailable
             }
             RequestTokenError::Request(failed) => {
@@ -253,7 +253,7 @@ impl Provider {
         let now = UNIX_EPOCH + Duration::from_millis(sign_in.now_ms);
         let signed = metadata.id_token_signing_alg_values_supported();
         let keys = metadata.jwks().clone();
-        // Public: what is signed with the client's secret proves nothing to whoever shares it.
+        // A public client: a signature with the client's secret proves nothing to another holder of the secret.
         let verifier = IdTokenVerifier::new_public_client(self.client_id.clone(), self.issuer.clone(), keys)
             .set_allowed_algs(ALGORITHMS.into_iter().filter(|known| signed.contains(known)))
             .set_time_fn(move || now.into());
@@ -280,7 +280,7 @@ impl Provider {
     }
 }
 
-/// What an ID token lacks that was refused.
+/// Maps the reason for which an ID token was refused.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "the library may add to its list; all of it proves nothing"
@@ -299,14 +299,14 @@ fn unproved(error: &ClaimsVerificationError) -> Problem {
     }
 }
 
-/// RFC 7636 wants 43 to 128 of some signs; these are 64.
+/// RFC 7636 requires 43 to 128 unreserved characters; these are 64.
 fn verifier(sign_in: &SignIn<'_>) -> PkceCodeVerifier {
     PkceCodeVerifier::new(hex(sign_in.verifier))
 }
 
 fn hex(bytes: &[u8; 32]) -> String {
     bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // A text takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

@@ -1,18 +1,18 @@
-//! Why something that should have gone out did not come to a good end.
+//! Why a delivery failed.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Why something has no result.
+/// A failed delivery.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failed {
-    /// Its stable word.
+    /// The stable reason code.
     pub reason: Reason,
-    /// What happened, in words for the author of the request. It never holds an address that a name leads to, what was
-    /// sent, or a credential.
+    /// What happened, for the author of the request. Never contains an address that a name resolves to, sent content, or
+    /// a credential.
     pub message: String,
-    /// How long to wait before another try, where the other side said so.
+    /// How long to wait before the next attempt, if the other side said so.
     pub retry_after: Option<Duration>,
 }
 
@@ -22,7 +22,7 @@ impl Failed {
     }
 }
 
-/// Stable words for what went wrong; a definition may branch on them.
+/// Stable reason codes; a definition may branch on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// The address cannot be read, is too long, or holds what it may not, such as a user's name.
@@ -33,50 +33,50 @@ pub enum Reason {
     PortRefused,
     /// A host that the tenant's list does not hold.
     HostRefused,
-    /// An address that is not on the public network, or that a name leads to one.
+    /// An address that is not on the public network, or a name that resolves to one.
     AddressRefused,
-    /// What the tenant may ask cannot be told now.
+    /// The tenant's rules cannot be determined now.
     RulesUnknown,
     /// A method, a header or a body that may not be sent.
     RequestInvalid,
     /// What would be sent is larger than it may be.
     RequestTooLarge,
-    /// The name leads to no address, or to one that is not on the public network. Which of both is not told: whoever writes
-    /// addresses would learn from it what names there are inside.
+    /// The name resolves to no address, or to one that is not on the public network. The code does not say which, as the
+    /// author of the address would learn from it which internal names exist.
     NameUnusable,
-    /// No connection came about.
+    /// The connection failed.
     ConnectFailed,
     /// The other side did not prove who it is, or speaks no TLS that is accepted here.
     TlsFailed,
     /// The deadline passed.
     Timeout,
-    /// The deadline had passed before it was begun: nothing went out.
+    /// The deadline had passed before the job was begun: nothing was sent.
     NotBegun,
-    /// The connection ended, or what came is not HTTP, before the answer was whole.
+    /// The connection ended, or broke the rules of HTTP, before the answer was complete.
     AnswerBroken,
     /// The answer is larger than it may be.
     AnswerTooLarge,
     /// The answer is compressed although that was not asked for.
     EncodingRefused,
-    /// The errand asks for something that is not known here, or its parts do not fit.
-    ErrandInvalid,
-    /// Nothing is set up for this kind of errand.
+    /// The job has an unknown kind or an invalid input.
+    JobInvalid,
+    /// Nothing is set up for this kind of job.
     NotConfigured,
-    /// The receiver of a message answered with something else than a success.
+    /// The receiver of a message answered without success.
     ReceiverRefused,
-    /// The receiver says that nobody is there any more.
+    /// The receiver is gone for good (HTTP 410).
     ReceiverGone,
-    /// A mail that cannot be written: an address is none, or a header would have several lines.
+    /// The mail cannot be composed: an address is malformed, or a header would have several lines.
     MailInvalid,
     /// The mail server refuses the mail for good.
     MailRejected,
-    /// The mail server asks to come again.
+    /// The mail server asks to try again later.
     MailDeferred,
     /// The model's endpoint does not accept the credential.
     ModelUnauthorized,
     /// The model's endpoint asks to wait.
     ModelLimited,
-    /// The model's endpoint has trouble of its own.
+    /// The model's endpoint has an internal error.
     ModelUnavailable,
     /// The model's endpoint does not accept the question.
     ModelRejected,
@@ -89,7 +89,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The word that is stored and shown; it never changes.
+    /// The code that is stored and shown; it never changes.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl Reason {
             Self::AnswerBroken => "answer_broken",
             Self::AnswerTooLarge => "answer_too_large",
             Self::EncodingRefused => "encoding_refused",
-            Self::ErrandInvalid => "errand_invalid",
+            Self::JobInvalid => "errand_invalid",
             Self::NotConfigured => "not_configured",
             Self::ReceiverRefused => "receiver_refused",
             Self::ReceiverGone => "receiver_gone",

@@ -1,4 +1,4 @@
-//! Words that nobody may read by accident.
+//! Text that must not be printed by accident.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ impl Secret {
         Self(text)
     }
 
-    /// The text, for the one place that must send it.
+    /// Returns the text, for the code that must send it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0

@@ -16,7 +16,7 @@ pub struct Args {
     digest: Digest,
 }
 
-/// Why bytes are no arguments.
+/// Why bytes are not valid arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadArgs(pub String);
 
@@ -61,7 +61,7 @@ pub(crate) fn canonical_of(value: &serde_json::Value) -> Vec<u8> {
     out
 }
 
-/// Nesting of a value of the data, with room for the names of keys that it stands below.
+/// Nesting of a value of the data; leaves space for the names of the keys that it stands below.
 const VALUE_DEPTH_MAX: usize = 4 * ARGS_DEPTH_MAX;
 
 fn canonical(text: &str, depth: usize, out: &mut Vec<u8>) -> Result<(), BadArgs> {

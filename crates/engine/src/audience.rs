@@ -1,6 +1,6 @@
-//! Those who are told of a gate that addresses nobody: whom the start named, else whom the directory names for the
-//! definition, else whose process it is, else whom the directory names for the rest. Where nobody is found, that is said. Source: checkpoint processes,
-//! `notify_human` and *ask*; semantics §1b and §6.2.
+//! Who is notified of a gate that addresses nobody: those whom the start names, else the directory's entry for the
+//! definition, else its entry for the owner, else its default audience. If nobody is found, a warning says so. Source:
+//! checkpoint processes, `notify_human` and *ask*; semantics §1b and §6.2.
 
 use switchward_machine::{OpenId, RunId};
 
@@ -13,7 +13,7 @@ use crate::turn::{Stop, Turn};
 use crate::votes;
 use crate::{Event, Flow};
 
-/// Opens a gate that anybody may decide who may decide at all, and tells those whose affair it is.
+/// Opens a gate that anybody with the right to decide may decide, and notifies its audience.
 pub(crate) fn open(
     turn: &mut Turn<'_, '_>,
     run: RunId,
@@ -45,9 +45,9 @@ pub(crate) fn open(
     Ok(())
 }
 
-/// Tells people of a gate that nobody was told of when it opened, whom the directory leads to by now; its notice has
-/// nothing left to say then. What was approved meanwhile counts on. Nothing happens where that is still nobody.
-pub(crate) fn tell(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Stop> {
+/// Notifies the people whom the directory now resolves for a gate that was opened without any, keeps its votes, and
+/// acknowledges the original notice. Does nothing if there are still none.
+pub(crate) fn notify(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Stop> {
     let EffectBody::Notice { gate, subject, .. } = &notice.body else { return Ok(()) };
     let open = turn.rows.open(turn.tenant(), turn.session_id()?, *gate)?.map(|open| Open::clone(&open));
     let Some(open) = open else { return Ok(()) };
@@ -62,7 +62,7 @@ pub(crate) fn tell(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Stop>
     if let (Some(now), Some(before)) = (&mut asked.voting, before) {
         now.votes = before.votes;
     }
-    turn.emit(Flow::Votes(VoteFact::Told { gate: *gate, asked: Box::new(asked.clone()) }))?;
+    turn.emit(Flow::Votes(VoteFact::Notified { gate: *gate, asked: Box::new(asked.clone()) }))?;
     turn.emit(Event::EffectAcked { number: notice.number })?;
     for one in to {
         turn.send(open.run, mail(one, subject.clone(), text.clone(), *gate, Purpose::Ask))?;
@@ -70,12 +70,12 @@ pub(crate) fn tell(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Stop>
     Ok(())
 }
 
-/// The addresses of those whose affair a run is, as the start and the directory say now; maybe none.
+/// The addresses of a run's audience, as the start and the directory say now; maybe none.
 pub(crate) fn addresses(turn: &Turn<'_, '_>, run: RunId) -> Result<Vec<String>, Stop> {
     Ok(turn.directory()?.all(&turn.settled(run)?.audience.value))
 }
 
-/// The gate with the approvals that it takes, where it takes several, although nobody is told of it.
+/// Returns the gate with the approvals that it takes, if it takes several, although nobody is notified of it.
 fn counted(
     turn: &mut Turn<'_, '_>,
     run: RunId,
@@ -89,8 +89,8 @@ fn counted(
     Ok(if several { counted } else { body })
 }
 
-/// Whose affair it is; nobody where nobody is named, with the reason where there is somebody to miss: a tenant that has
-/// neither a directory nor an audience goes by its lists of gates.
+/// Returns the audience; if it is empty, the reason, or `None` if nobody is missed: a tenant that has neither a directory
+/// nor an audience goes by its lists of gates.
 fn found(
     turn: &Turn<'_, '_>,
     run: RunId,

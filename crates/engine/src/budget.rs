@@ -1,4 +1,4 @@
-//! What one turn may come to. Whoever is about to write much asks first, so that no memory is spent on what is refused.
+//! What one turn may write. Code that is about to write much checks first, so that no memory is spent on what is refused.
 
 use switchward_machine::RunId;
 
@@ -9,11 +9,11 @@ use crate::limits::{
     EFFECT_BYTES, EFFECTS_BYTES_MAX, EFFECTS_MAX, EFFECTS_TURN_MAX, MAILS_OF_DAY_MAX, OUTBOX_BYTES_MAX,
     OUTBOX_MAX, TURN_BYTES_MAX,
 };
-use crate::state::{Gate, ThingBody};
+use crate::state::{Gate, OpenItemBody};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Session};
 
-/// What a turn has come to so far.
+/// What a turn has written so far.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     /// Effects of the act that runs.
@@ -46,7 +46,7 @@ impl Budget {
             Event::EffectQueued { effect } => self.count_effect(effect.body.bytes()),
             Event::GateOpened { body, .. } => self.bytes += gate_bytes(body),
             Event::Warned { text, .. } => self.bytes += text.len() + EFFECT_BYTES,
-            Event::Flow(Flow::ThingOpened { body: ThingBody::Work { owed, .. }, .. }) => {
+            Event::Flow(Flow::ItemOpened { body: OpenItemBody::Work { owed, .. }, .. }) => {
                 self.count_effect(length(&owed.input.0) + EFFECT_BYTES);
             }
             Event::Flow(Flow::Wrote { key, value, .. }) => self.bytes += key.len() + length(&value.0),
@@ -63,13 +63,13 @@ impl Budget {
         self.bytes += bytes;
     }
 
-    /// Why so many bytes more cannot be written down; nothing where they can.
-    pub(crate) fn room(&self, bytes: usize) -> Option<Fault> {
+    /// Returns why this many more bytes cannot be written; `None` if they can.
+    pub(crate) fn check_bytes(&self, bytes: usize) -> Option<Fault> {
         (self.bytes.saturating_add(bytes) > TURN_BYTES_MAX)
             .then(|| Fault::operation(format!("more than {TURN_BYTES_MAX} bytes come of one step")))
     }
 
-    /// Why the act or the turn cannot have so many effects more; nothing where it can.
+    /// Returns why the act or the turn cannot have this many more effects; `None` if it can.
     fn step(&self, count: usize, bytes: usize) -> Option<Fault> {
         Some(Fault::outbox(if over(self.act, count, EFFECTS_MAX) {
             format!("more than {EFFECTS_MAX} effects in one go")
@@ -84,7 +84,7 @@ impl Budget {
         }))
     }
 
-    /// Why the outbox of a session cannot take so many effects more; nothing where it can.
+    /// Returns why the outbox of a session cannot take this many more effects; `None` if it can.
     fn outbox(count: usize, bytes: usize, session: &Session) -> Option<Fault> {
         let waiting = session.outbox();
         let out = usize::try_from(waiting.count).unwrap_or(usize::MAX);
@@ -105,12 +105,12 @@ fn over(now: usize, more: usize, max: usize) -> bool {
     now.saturating_add(more) > max
 }
 
-/// Why so many effects more that hold so many bytes cannot go out; nothing where they can.
+/// Returns why this many more effects with this many bytes cannot go out; `None` if they can.
 pub(crate) fn effects(turn: &Turn<'_, '_>, count: usize, bytes: usize) -> Result<Option<Fault>, Stop> {
     Ok(effects_of(turn, &*turn.session()?, count, bytes))
 }
 
-/// Why so many mails more that hold so many bytes cannot go out; nothing where they can.
+/// Returns why this many more mails with this many bytes cannot go out; `None` if they can.
 pub(crate) fn mails(turn: &Turn<'_, '_>, count: usize, bytes: usize) -> Result<Option<Fault>, Stop> {
     Ok(mails_of(turn, &*turn.session()?, count, bytes))
 }
@@ -127,12 +127,13 @@ pub(crate) fn mails_of(turn: &Turn<'_, '_>, session: &Session, count: usize, byt
     effects_of(turn, session, count, bytes)
 }
 
-/// The same of effects that are no mails.
+/// The same for effects that are not mails.
 fn effects_of(turn: &Turn<'_, '_>, session: &Session, count: usize, bytes: usize) -> Option<Fault> {
     turn.budget.step(count, bytes).or_else(|| Budget::outbox(count, bytes, session))
 }
 
-/// Why work that is handed so many bytes cannot be opened; nothing where it can. It does not stand in the outbox.
+/// Returns why work with an input of this many bytes cannot be opened; `None` if it can. Work does not stand in the
+/// outbox.
 pub(crate) fn opened(turn: &Turn<'_, '_>, bytes: usize) -> Option<Fault> {
     turn.budget.step(1, bytes + EFFECT_BYTES)
 }

@@ -8,10 +8,10 @@ use crate::state::Pinned;
 use crate::working::Working;
 use crate::{Key, Reason, Rejection, View, ViewError};
 
-/// All that these machines of the catalogue call, directly or through one another, each in the version that it is to
-/// have. It is what a start of a session with these machines takes along.
+/// All that these machines of the catalogue call, directly or through one another, each in the version that it will have.
+/// A start of a session with these machines pins it.
 ///
-/// A callee that the catalogue lacks, or that has no active version or takes no data, is a NO_SUCH_WORKFLOW; a circle of
+/// A callee that the catalogue lacks, or that has no active version or takes no data, is a NO_SUCH_WORKFLOW; a cycle of
 /// callees is a DEFINITION_INVALID; more than [`CALLEES_MAX`] of them, or calls deeper than [`CALL_DEPTH_MAX`], are a
 /// QUOTA_EXCEEDED.
 ///
@@ -37,7 +37,7 @@ pub fn pin_callees(
 }
 
 /// Says why a version cannot be the active one of its name: it calls a definition that the catalogue lacks, or it closes
-/// a circle of definitions that call one another.
+/// a cycle of definitions that call one another.
 pub(crate) fn check_callees(
     rows: &Working<'_>,
     tenant: TenantId,
@@ -64,7 +64,7 @@ pub(crate) fn check_callees(
 struct Search<'r, 'v> {
     rows: &'r Working<'v>,
     tenant: TenantId,
-    /// The version that its name is to have, whatever is active.
+    /// The version that its name will have, whatever is active.
     instead: Option<(&'r str, &'r Arc<Machine>)>,
     found: Vec<Pinned>,
     /// How deep the calls of each callee that was found go, in the same order.
@@ -83,7 +83,7 @@ impl<'r, 'v> Search<'r, 'v> {
         Self { rows, tenant, instead, found, depths, path, missing: None }
     }
 
-    /// How deep a machine's calls go: 0 where it calls nothing.
+    /// How deep a machine's calls go: 0 if it calls nothing.
     fn look(&mut self, machine: &Arc<Machine>, digest: Digest) -> Result<Depth, ViewError> {
         self.path.push((machine.meta.name.clone(), digest));
         let mut deepest = 0;

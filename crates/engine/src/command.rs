@@ -1,4 +1,4 @@
-//! Commands: wishes to change something, each with who wishes it.
+//! Commands: requests to change something, each with its actor.
 
 mod catalogue;
 mod conversation;
@@ -28,7 +28,7 @@ pub use gates::{AnswerGate, DecideGate, DiscussGate, EnterPageCode, PageProof, S
 pub use policies::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
 pub use quotas::{PutQuotas, Quota, Quotas};
 pub use removal::{DeleteTenant, Expiring, HoldEffects, PutRetention, Remove, RemoveStep};
-pub use republish::{Republish, Told};
+pub use republish::{PublishedEvent, Republish};
 pub use role::Role;
 pub use settings::{DefaultEffect, DefaultSetIn, LinkAuth, Settings};
 pub use start::Start;
@@ -38,7 +38,7 @@ use crate::Args;
 use crate::key::ledger_home;
 use crate::policy::{LedgerRule, LimitCheck};
 
-/// A wish, and everything that is known of who wishes it.
+/// A request, and everything that is known of its actor.
 #[derive(Debug, Clone)]
 pub struct Command {
     /// From the credential, never from the request's body.
@@ -49,13 +49,13 @@ pub struct Command {
     pub request: Option<RequestId>,
     /// The sequence that the caller saw last; another one is refused with SEQUENCE_CONFLICT.
     pub expected_sequence: Option<u64>,
-    /// Who wishes it.
+    /// Who requests it.
     pub actor: Actor,
     /// The tenant's switches as they are now.
     pub settings: Settings,
     /// The trace that it belongs to (`traceparent`), kept with what it causes.
     pub trace: Option<String>,
-    /// The wish.
+    /// The request.
     pub body: Body,
 }
 
@@ -77,7 +77,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The bucket that its rows live in; nothing for the catalogue and for a shard as a whole.
+    /// The bucket that its rows live in; `None` for the catalogue and for a shard as a whole.
     #[must_use]
     pub fn bucket(&self, tenant: TenantId) -> Option<Bucket> {
         match self {
@@ -127,7 +127,7 @@ impl Actor {
     }
 }
 
-/// The wishes.
+/// The requests.
 #[derive(Debug, Clone)]
 pub enum Body {
     /// Begin a session.
@@ -170,13 +170,13 @@ pub enum Body {
     DecideGate(DecideGate),
     /// A person says something about a decision, and does not make it.
     DiscussGate(DiscussGate),
-    /// A participant answers her part of a task.
+    /// A participant answers their part of a task.
     AnswerGate(AnswerGate),
     /// A code is mailed to the person whose decision page it is.
     SendPageCode(SendPageCode),
     /// Somebody enters the code that was mailed to them.
     EnterPageCode(EnterPageCode),
-    /// A cap is set anew.
+    /// A cap is set again.
     RaiseCap(RaiseCap),
     /// Stop in place.
     Pause(Pause),
@@ -192,7 +192,7 @@ pub enum Body {
     DeferEffect(DeferEffect),
     /// A mail has come back.
     RecordBounce(RecordBounce),
-    /// A dead letter is sent anew.
+    /// A dead letter is sent again.
     RetryEffect(RetryEffect),
     /// A dead letter is given up.
     DismissEffect(DismissEffect),
@@ -220,29 +220,29 @@ pub enum Body {
     Deploy(Deploy),
     /// Another version is used from now on.
     ActivateVersion(ActivateVersion),
-    /// A policy document holds for a definition's new sessions from now on, or does so no more.
+    /// A policy document starts or stops to hold for a definition's new sessions.
     AttachPolicy(AttachPolicy),
     /// A policy document holds for all sessions of the tenant from now on.
     SetTenantPolicy(SetTenantPolicy),
-    /// It does so no more.
+    /// It stops to hold.
     RemoveTenantPolicy(RemoveTenantPolicy),
     /// No session starts with a version any more.
     RetireVersion(RetireVersion),
-    /// An assistant is made, or made anew.
+    /// An assistant is created or replaced.
     PutAssistant(PutAssistant),
-    /// An assistant is no more.
+    /// An assistant is deleted.
     DeleteAssistant(DeleteAssistant),
-    /// A source of webhooks is made, changed or is no more.
+    /// A source of webhooks is created, changed or deleted.
     WebhookSource(ChangeWebhookSource),
-    /// A tenant has mail tokens from now on, where it had none.
+    /// A tenant that had no mail tokens has them from now on.
     EnsureTenancy(EnsureTenancy),
     /// Who is who in a tenant.
     PutDirectory(PutDirectory),
     /// What a shard must know of a tenant.
     InstallTenancy(InstallTenancy),
-    /// Where a tenant wants to be told of what happens.
+    /// An endpoint of a tenant changes.
     Endpoint(ChangeEndpoint),
-    /// An endpoint is told of what it has missed.
+    /// An endpoint gets the events that it has missed.
     Republish(Republish),
     /// The data of a session is removed.
     Remove(Remove),
@@ -280,9 +280,9 @@ pub struct Authorize {
     pub estimate: Option<Micros>,
     /// The caller's name for the call.
     pub call_id: String,
-    /// What the ledger said, where limits have a say.
+    /// The ledger's answer, if limits apply.
     pub limits: Option<LimitCheck>,
-    /// The mail that goes out in the same decision where the call is allowed; the call is then made and reported.
+    /// The mail that goes out in the same decision if the call is allowed; the call is then made and reported.
     pub mail: Option<crate::Outgoing>,
 }
 
@@ -310,7 +310,7 @@ pub struct ReportUsage {
     pub tokens: u64,
 }
 
-/// A cap is set anew.
+/// A cap is set again.
 #[derive(Debug, Clone)]
 pub struct RaiseCap {
     /// The parameter: `cost_usd`, `tokens`.
@@ -352,7 +352,7 @@ pub struct Sweep {
 pub struct Reserve {
     /// The session and call that it is for; stable over retries.
     pub call: Digest,
-    /// The rules whose limits must have room.
+    /// The rules whose limits are checked.
     pub rules: Vec<LedgerRule>,
     /// Money held until the call is reported.
     pub estimate: Micros,
@@ -372,7 +372,7 @@ pub struct Confirm {
 }
 
 impl Confirm {
-    /// The request id under which a call is counted, so that it is counted once however often that is said.
+    /// The request id under which a call is counted, so that it is counted once however often it is confirmed.
     #[must_use]
     pub fn request(&self) -> RequestId {
         Self::request_of(self.call)

@@ -15,8 +15,8 @@ use crate::turn::{Stop, Turn};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadWrite(pub(crate) String);
 
-/// Merges a value into what a key holds. Gives how many bytes of JSON it holds then. The keys that the engine keeps are
-/// written by nobody else, whoever the value is from.
+/// Merges a value into what a key holds. Returns how many bytes of JSON it holds then. Nobody but the engine writes the
+/// reserved keys, whatever the value's origin.
 pub(crate) fn merge(
     machine: &Machine,
     scope: &mut Scope,
@@ -82,7 +82,7 @@ pub(crate) fn keep_below(
     Ok(())
 }
 
-/// The same; gives why nothing is written, where that is so.
+/// The same; returns why nothing is written, if that is so.
 pub(crate) fn put_below(
     turn: &mut Turn<'_, '_>,
     run: RunId,

@@ -15,7 +15,7 @@ use crate::{Key, Reason, Rejection, Reply, Row, View, ViewError, remembered};
 /// What a batch came to.
 #[derive(Debug)]
 pub struct Decided {
-    /// What is to be replicated; nothing where no command changed anything.
+    /// What is to be replicated; `None` if no command changed anything.
     pub decision: Option<Decision>,
     /// The rows that `evolve` would change for the decision on the same rows: a leader that applies its own
     /// decision, with nothing applied in between, need not work them out again.
@@ -35,8 +35,8 @@ pub fn decide(batch: &[Command], view: &dyn View, now: Time) -> Result<Decided, 
     decide_while(batch, view, now, &mut |_| true)
 }
 
-/// As [`decide`], where the batch ends after a command when `more` says so. It is asked after each command, and told what the
-/// turns until then have written down, bytes. The commands that are left are not begun and have no answer.
+/// As [`decide`], but the batch ends after a command when `more` says so. It is asked after each command, with the bytes
+/// that the turns until then have written. The commands that are left are not begun and have no answer.
 ///
 /// # Errors
 /// As [`decide`].

@@ -11,7 +11,7 @@ use crate::state::{Asked, EffectBody, Open, Purpose};
 use crate::turn::{Stop, Turn};
 
 /// Records what somebody said at an open approval, and passes it on: into the conversation, where the agent reads it, and
-/// by mail to the requester where the directory knows an address of them.
+/// by mail to the requester if the directory knows an address of them.
 pub(crate) fn pass_on(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
@@ -21,7 +21,7 @@ pub(crate) fn pass_on(
 ) -> Result<(), Stop> {
     turn.emit(Event::GateDiscussed { gate, by: by.to_owned(), comment: comment.clone() })?;
     let Some(asked) = open.gate.asked.as_ref().filter(|_| !comment.trim().is_empty()) else { return Ok(()) };
-    let body = told(by, asked, &comment);
+    let body = message_text(by, asked, &comment);
     let effect = EffectBody::Message {
         channel: Channel::Chat,
         to: String::new(),
@@ -40,7 +40,7 @@ pub(crate) fn pass_on(
     }
     let people = turn.directory()?;
     for to in people.addresses(&open.gate.requester).into_iter().filter(|to| !people.one_person(to, by)) {
-        gates::tell(turn, open.run, gate, asked, &to, body.clone())?;
+        gates::inform(turn, open.run, gate, asked, &to, body.clone())?;
     }
     Ok(())
 }
@@ -52,6 +52,6 @@ fn line(by: &str, comment: &str) -> String {
     line
 }
 
-fn told(by: &str, asked: &Asked, comment: &str) -> String {
+fn message_text(by: &str, asked: &Asked, comment: &str) -> String {
     format!("{by} has a question about the request {:?}, which is still open:\n\n{comment}", asked.subject)
 }

@@ -44,13 +44,13 @@ pub enum Event {
         /// JSON, or empty.
         #[cbor(n(7), with = "minicbor::bytes")]
         input: Vec<u8>,
-        /// The address of whom the conversation is with.
+        /// The address of the person that the conversation is with.
         #[cbor(n(8), default)]
         contact: Option<String>,
-        /// The workflows that it may switch between, where there are several.
+        /// The workflows that it may switch between, if there are several.
         #[cbor(n(9), default)]
         workflows: Vec<Attached>,
-        /// Whether whoever data or the start names may be asked to approve, whatever the tenant says.
+        /// Whether everybody whom data or the start names may be asked to approve, whatever the tenant's setting.
         #[cbor(n(10), default)]
         any_approver_address: bool,
     },
@@ -63,7 +63,7 @@ pub enum Event {
         /// Its machine.
         #[n(1)]
         machine: Digest,
-        /// The definition and its version, where they are not the session's.
+        /// The definition and its version, if they are not the session's.
         #[n(2)]
         of: Option<(String, u32)>,
         /// Whether it waits for the runs before it.
@@ -174,7 +174,7 @@ pub enum Event {
         #[cbor(n(4), default)]
         via: Via,
     },
-    /// What was open is so no more: its node was left.
+    /// What was open is closed: its node was left.
     #[n(10)]
     Voided {
         /// Gates.
@@ -185,8 +185,8 @@ pub enum Event {
         grants: Vec<u64>,
         /// Work, waits and timers.
         #[cbor(n(2), default)]
-        things: Vec<OpenId>,
-        /// Whose things they are.
+        items: Vec<OpenId>,
+        /// The run that they belong to.
         #[cbor(n(3), default)]
         run: Option<RunId>,
     },
@@ -203,7 +203,7 @@ pub enum Event {
     /// A call is permitted.
     #[n(12)]
     CallPermitted {
-        /// Its number; nothing where the state does not remember it.
+        /// Its number; `None` if the state does not remember it.
         #[n(0)]
         number: Option<u64>,
         /// The call.
@@ -218,7 +218,7 @@ pub enum Event {
         /// Whether it counts as a mail.
         #[n(4)]
         mail: bool,
-        /// What each layer said, where several did.
+        /// What each layer said, if several did.
         #[cbor(n(5), default, skip_if = "Vec::is_empty")]
         layers: Vec<LayerVerdict>,
     },
@@ -240,7 +240,7 @@ pub enum Event {
         /// The call's name.
         #[n(4)]
         call_id: String,
-        /// What each layer said, where several did.
+        /// What each layer said, if several did.
         #[cbor(n(5), default, skip_if = "Vec::is_empty")]
         layers: Vec<LayerVerdict>,
     },
@@ -262,7 +262,7 @@ pub enum Event {
         /// The call's name.
         #[n(4)]
         call_id: String,
-        /// What each layer said, where several did.
+        /// What each layer said, if several did.
         #[cbor(n(5), default, skip_if = "Vec::is_empty")]
         layers: Vec<LayerVerdict>,
     },
@@ -286,7 +286,7 @@ pub enum Event {
     /// A call was made.
     #[n(17)]
     CallReported {
-        /// Its number, where the state remembered it.
+        /// Its number, if the state remembered it.
         #[n(0)]
         number: Option<u64>,
         /// What was called.
@@ -403,7 +403,7 @@ pub enum Event {
         #[n(3)]
         at: Time,
     },
-    /// A ledger holds a call no more.
+    /// A ledger releases a call.
     #[n(30)]
     LedgerSettled {
         /// The call.
@@ -485,7 +485,7 @@ pub enum Event {
     /// What every shard must know of a tenant is this from now on: in the catalogue, or in one shard.
     #[n(70)]
     TenancyPut(#[n(0)] crate::Tenancy),
-    /// An endpoint does so, or is told of something that is the tenant's own.
+    /// An endpoint's health was noted, or a message about the tenant itself was queued, put off or removed.
     #[n(80)]
     Endpoints(#[n(0)] EndpointFact),
     /// Other policy documents hold for a definition, or for a session.

@@ -36,15 +36,15 @@ pub(crate) fn earliest(turn: &Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<F
     let session = turn.session()?;
     let usable = usable(turn, run)?;
     let kept = || (0u32..).zip(&session.early).filter(|(_, early)| usable(early));
-    for (place, early) in kept() {
+    for (position, early) in kept() {
         let none = Map::new();
         if let Some(port) = port_of(wait, &early.key, early.data.0.as_object().unwrap_or(&none)) {
-            return Ok(Found::Ends(early.clone(), place, port));
+            return Ok(Found::Ends(early.clone(), position, port));
         }
     }
     let asks = wait.sort.as_ref().is_some_and(|sort| !sort.hinted);
     let newest = kept().filter(|(_, early)| asks && early.model).last();
-    Ok(newest.map_or(Found::None, |(place, early)| Found::Asks(early.clone(), place)))
+    Ok(newest.map_or(Found::None, |(position, early)| Found::Asks(early.clone(), position)))
 }
 
 /// Returns which events that came early a run may use: those that are still kept and that its definition takes from where
@@ -56,15 +56,15 @@ fn usable(turn: &Turn<'_, '_>, run: RunId) -> Result<impl Fn(&Early) -> bool + u
     })
 }
 
-/// How an event ends a wait; nothing where the wait sorts and no phrase, or phrases of several ports, stand in the event:
-/// in its key or in a text of its data.
+/// How an event ends a wait; `None` if the wait sorts and no phrase, or phrases of several ports, stand in the event: in
+/// its key or in a text of its data.
 pub(crate) fn port_of(wait: &Wait, key: &str, data: &Map<String, Value>) -> Option<Port> {
     let Some(sort) = &wait.sort else { return Some(wait.done.clone()) };
     let at = classify(&words(key, data), &sort.ports)?;
     sort.ports.get(at).map(|(port, _)| port.clone())
 }
 
-/// The texts of an event, one a line. What stands between the words of a key, as in `invoice.paid`, is no part of them.
+/// The texts of an event, one a line. Characters between the words of a key, as in `invoice.paid`, are left out.
 fn words(key: &str, data: &Map<String, Value>) -> String {
     let mut lines: String = key.chars().map(|sign| if sign.is_alphanumeric() { sign } else { ' ' }).collect();
     let mut left: Vec<&Value> = data.values().rev().collect();
@@ -92,11 +92,11 @@ pub(crate) fn take_early(turn: &mut Turn<'_, '_>, run: RunId, node: &Node) -> Re
     let usable = usable(turn, run)?;
     let asked = |early: &Early| node.exits.iter().any(|exit| exit.guard.listens(&early.key));
     let kept = (0u32..).zip(&session.early).filter(|(_, early)| usable(early));
-    let found = kept.filter(|(_, early)| asked(early)).map(|(place, early)| (early.key.clone(), place));
-    let (keys, places): (Vec<String>, Vec<u32>) = found.unzip();
+    let found = kept.filter(|(_, early)| asked(early)).map(|(position, early)| (early.key.clone(), position));
+    let (keys, positions): (Vec<String>, Vec<u32>) = found.unzip();
     drop(session);
     if !keys.is_empty() {
-        turn.emit(Flow::EarlyTaken { run, keys, places })?;
+        turn.emit(Flow::EarlyTaken { run, keys, positions })?;
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ pub(crate) fn remember(turn: &mut Turn<'_, '_>, run: RunId, key: &str, value: &V
     data::keep_below(turn, run, WAIT, json!({ "event_key": key, "data": value }), Writer::Event)
 }
 
-/// What an event brings, merged into the data; refused where it does not fit, before anything is recorded.
+/// What an event brings, merged into the data; refused if it does not fit, before anything is recorded.
 pub(crate) fn merged(
     turn: &Turn<'_, '_>,
     run: RunId,

@@ -1,10 +1,10 @@
-//! Faults: what goes wrong inside a run, and the one road that it travels: again, the boundary, the end of the run.
+//! Faults: what goes wrong inside a run, and the one path that it takes: a retry, the boundary, the end of the run.
 
 use switchward_machine::{Boundary, Ending, Outcome, RunId};
 
-use crate::limits::RESULT_TOLD_BYTES_MAX;
+use crate::limits::RESULT_SHOWN_BYTES_MAX;
 use crate::moves::{Next, exit_on, void};
-use crate::state::{ThingBody, Why};
+use crate::state::{OpenItemBody, Why};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, ViewError};
 
@@ -52,8 +52,8 @@ impl Fault {
     /// A worker's result is not what was asked for.
     pub(crate) fn result(message: impl Into<String>) -> Self {
         let mut message = message.into();
-        if message.len() > RESULT_TOLD_BYTES_MAX {
-            message.truncate(message.floor_char_boundary(RESULT_TOLD_BYTES_MAX));
+        if message.len() > RESULT_SHOWN_BYTES_MAX {
+            message.truncate(message.floor_char_boundary(RESULT_SHOWN_BYTES_MAX));
             message.push('…');
         }
         Self { code: "bad_result", message }
@@ -77,7 +77,7 @@ impl Fault {
 }
 
 /// What a fault leads to.
-pub(crate) fn road(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Result<Next, Stop> {
+pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Result<Next, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
     let node = machine.node(at.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
@@ -95,7 +95,7 @@ pub(crate) fn road(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Result<
             return Ok(Next::Again);
         }
         let due = turn.now().after_ms(node.attempts.backoff_ms);
-        turn.open(run, ThingBody::Timer { due, why: Why::Backoff })?;
+        turn.open(run, OpenItemBody::Timer { due, why: Why::Backoff })?;
         return Ok(Next::Rest);
     }
     let failed = |reason: &str| {

@@ -59,8 +59,13 @@ pub(crate) fn fits(
     Ok(fits.map(|_| ()).map_err(|(_, bad)| bad))
 }
 
-/// Refuses what there is no room for until the approval is decided.
-pub(crate) fn room(turn: &Turn<'_, '_>, run: RunId, gate: OpenId, input: &PendingInput) -> Result<(), Stop> {
+/// Refuses an input that cannot be kept until the approval is decided.
+pub(crate) fn check_capacity(
+    turn: &Turn<'_, '_>,
+    run: RunId,
+    gate: OpenId,
+    input: &PendingInput,
+) -> Result<(), Stop> {
     let at = turn.run(run)?;
     let bytes: usize = at.pending.iter().map(PendingInput::bytes).sum();
     if at.pending.len() < PENDING_INPUTS_MAX && bytes.saturating_add(input.bytes()) <= PENDING_INPUT_BYTES_MAX
@@ -84,8 +89,8 @@ pub(crate) fn keep(
     Ok(turn.emit(PendingFact::Held { run, gate, input })?)
 }
 
-/// What was kept enters, in its order; each key is written once, with the value that it holds in the end. Returns how the
-/// part of the body ends whose result was among it.
+/// The inputs that were kept enter, in their order; each key is written once, with its final value. Returns the port of
+/// the act whose result was among them.
 pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Port>, Stop> {
     let pending = turn.run(run)?.pending.clone();
     if pending.is_empty() {
@@ -117,7 +122,7 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Port>,
                 }
                 scope
             }
-            // It fitted when it came, and what was decided since has taken its room.
+            // It fitted when it came, and what was decided since has taken its space.
             Err((scope, bad)) => {
                 let text = format!("data that waited for an approval do not fit any more: {}", bad.0);
                 turn.emit(Event::Warned { text, of_definition: false })?;

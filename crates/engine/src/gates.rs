@@ -13,7 +13,7 @@ use crate::event::{Flow, VoteFact, Writer};
 use crate::faults::Fault;
 use crate::frozen;
 use crate::limits::{ADDRESSEES_MAX, ANSWERS_MAX, EFFECT_BYTES};
-use crate::messages::{Approvers, People, approvers, worded};
+use crate::messages::{Approvers, ComposedMessage, People, approvers, worded};
 use crate::moves::{self, Next};
 use crate::period;
 use crate::reminders;
@@ -31,7 +31,13 @@ pub(crate) struct Ruling {
     pub(crate) via: Via,
 }
 
-/// Opens a gate of the entry that a run is in, and asks whom it addresses. What is wrong with the request opens nothing.
+/// Returns how many bytes a gate takes: it shows what the mail says, and its recipients; the data keep the values, too.
+fn gate_bytes(composed: &ComposedMessage, values: &serde_json::Map<String, Value>) -> usize {
+    let size = length(&Value::Object(values.clone()));
+    composed.bytes() / composed.to.len().max(1) + composed.bytes() + size
+}
+
+/// Opens a gate of the entry that a run is in, and asks its recipients. If the request is faulty, nothing is opened.
 pub(crate) fn open(
     turn: &mut Turn<'_, '_>,
     run: RunId,
@@ -53,32 +59,30 @@ pub(crate) fn open(
         Err(fault) => return Ok(Some(fault)),
     };
     if to.is_empty() {
-        // As if nobody were named: those are asked whose affair the process is, else whoever may decide at all.
+        // As if nobody were named: the audience of the process is asked, else everybody with the right to decide.
         to = audience::addresses(turn, run)?;
     }
     let open = to.is_empty();
-    let letter = match worded(&scope, &inquiry.message, to) {
-        Ok(letter) => letter,
+    let composed = match worded(&scope, &inquiry.message, to) {
+        Ok(composed) => composed,
         Err(fault) => return Ok(Some(fault)),
     };
     let values = shown::values(&scope, &inquiry.message);
-    // The gate shows what the letter says, and those who get it; the data keep the values, too.
-    let size = length(&Value::Object(values.clone()));
-    let shown = letter.bytes() / letter.to.len().max(1) + letter.bytes() + size;
-    if let Some(fault) = budget::mails(turn, letter.to.len(), letter.bytes())?.or(turn.budget.room(shown)) {
+    let fault = budget::mails(turn, composed.to.len(), composed.bytes())?;
+    if let Some(fault) = fault.or(turn.budget.check_bytes(gate_bytes(&composed, &values))) {
         return Ok(Some(fault));
     }
     let asked = Asked {
-        to: letter.to.clone(),
-        subject: letter.subject.clone().unwrap_or_default(),
-        body: letter.body.clone(),
+        to: composed.to.clone(),
+        subject: composed.subject.clone().unwrap_or_default(),
+        body: composed.body.clone(),
         round: 0,
         due: inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms)),
         mails: Vec::new(),
         answered: Vec::new(),
         last: Vec::new(),
         open,
-        told: Vec::new(),
+        closed_notified: Vec::new(),
         bounced: Vec::new(),
         remind: reminders::first(turn, run)?,
         voting: None,
@@ -97,7 +101,7 @@ pub(crate) fn open(
     if open {
         turn.send(run, EffectBody::Notice { gate, kind, subject })?;
     }
-    for mail in letter.effects(Some(gate)) {
+    for mail in composed.effects(Some(gate)) {
         turn.send(run, mail)?;
     }
     Ok(None)
@@ -144,8 +148,8 @@ pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: 
     Ok(())
 }
 
-/// What the resolution of a closed gate does; where the session is paused it happens on resuming, so that a decision
-/// is never lost. Grants and denials of calls are their own affair.
+/// What the resolution of a closed gate does; if the session is paused, it happens on resuming, so that a decision is
+/// never lost. Grants and denials of calls are handled separately.
 pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &Open, resolve: &Resolve) -> Result<(), Stop> {
     let exit = || open.gate.exit.ok_or_else(|| ViewError("the gate holds no exit".into()));
     let worked = if open.gate.kind == GateKind::Approval { frozen::enter(turn, open.run)? } else { None };
@@ -163,7 +167,7 @@ pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &Open, resolve: &Resolve) 
     now_or_later(turn, open.run, due)
 }
 
-/// It happens now, or on resuming where the session is paused.
+/// It happens now, or on resuming if the session is paused.
 pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Result<(), Stop> {
     if turn.session()?.status == Status::Suspended {
         // What a person has decided stands, and a judgement is kept with its choice.
@@ -182,14 +186,14 @@ pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Due) -> Res
     moves::go_on(turn, run, due)
 }
 
-/// The run stays where it is. A body that ended with a port leaves by it when it next tries to.
+/// The run stays in its state. A body that ended with a port leaves by it when it next tries to.
 fn stay(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<(), Stop> {
     let refused = held_port(turn, run, exit)?;
     turn.emit(Flow::Rested { run, refused })?;
     Ok(())
 }
 
-/// The port at which an exit stands, where it stands at one.
+/// The port at which an exit stands, if it stands at one.
 fn held_port(
     turn: &Turn<'_, '_>,
     run: RunId,
@@ -235,7 +239,7 @@ pub(crate) fn fall_due(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Resu
     if over { round_over(turn, key, gate) } else { reminders::send(turn, key, gate) }
 }
 
-/// A round of a gate is over: others are asked, too, or it lapses. Nothing happens where it is closed or not over yet.
+/// A round of a gate is over: others are asked, too, or it lapses. Does nothing if it is closed or not over yet.
 fn round_over(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
     let Some(open) = turn.rows.open_at(key)?.map(|open| Open::clone(&open)) else { return Ok(()) };
     let Some(asked) = open.gate.asked.as_ref().filter(|asked| asked.due.is_some_and(|due| due <= turn.now()))
@@ -254,8 +258,8 @@ fn round_over(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), St
     resolved(turn, &open, &rounds.lapse)
 }
 
-/// Nobody whom a gate asks can be reached: its next round begins now, where it has one. Where its definition has none,
-/// those are asked, once, whom the start or the directory names for that; else it stays as it is, because it can be decided
+/// None of a gate's recipients can be reached: its next round begins now, if it has one. If its definition has none, the
+/// escalation contacts of the start or the directory are asked, once; else it stays as it is, because it can be decided
 /// without a mail.
 pub(crate) fn escalate_now(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
     let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?;
@@ -274,8 +278,8 @@ pub(crate) fn escalate_now(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), 
     Ok(())
 }
 
-/// Who is asked in the next round: those whom the definition names, and where it names nobody who counts, those whom the
-/// start or the directory does. With what is wrong about them.
+/// Who is asked in the next round: those whom the definition names, or, if none of them counts, those whom the start or
+/// the directory names. With the faults of those names.
 fn contacts(
     turn: &Turn<'_, '_>,
     run: RunId,
@@ -303,7 +307,7 @@ fn escalate(
     rounds: Option<&Rounds>,
 ) -> Result<(), Stop> {
     let (Approvers { mut to, dropped }, mut problem) = contacts(turn, run, rounds)?;
-    // Whoever has approved is not asked anew.
+    // People who have approved are not asked again.
     let directory = turn.directory()?;
     to.retain(|one| !asked.has_voted(one, &directory));
     let known = |one: &String| asked.to.iter().any(|known| known.eq_ignore_ascii_case(one));
@@ -351,13 +355,13 @@ pub(crate) fn mail_bytes<T: AsRef<str>>(to: impl IntoIterator<Item = T>, subject
 pub(crate) struct Sender<'a> {
     /// The address.
     pub(crate) from: &'a str,
-    /// Whether it is proved that the mail is hers.
+    /// Whether it is proved that the mail is theirs.
     pub(crate) proved: bool,
 }
 
 /// Writes back to somebody who wrote about a gate: [`ANSWERS_MAX`] times while it is open and as often when it is closed,
-/// so that what answers by itself is not written to for ever; and once where nothing proves that she wrote, so that
-/// nobody can have us write to others.
+/// so that an autoresponder is not answered for ever; and once if the sender is not proved, so that nobody can have us
+/// write to others.
 pub(crate) fn answer(
     turn: &mut Turn<'_, '_>,
     run: RunId,
@@ -367,13 +371,13 @@ pub(crate) fn answer(
     body: String,
 ) -> Result<(), Stop> {
     let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.is_some();
-    let list = if open { &asked.answered } else { &asked.told };
+    let list = if open { &asked.answered } else { &asked.closed_notified };
     let before = list.iter().filter(|known| known.eq_ignore_ascii_case(sender.from)).count();
     if before >= if sender.proved { ANSWERS_MAX } else { 1 } {
         return Ok(());
     }
     turn.emit(Flow::ReplyAnswered { gate, run: None, to: sender.from.to_owned() })?;
-    tell(turn, run, gate, asked, sender.from, body)
+    inform(turn, run, gate, asked, sender.from, body)
 }
 
 /// The subject of what answers a mail.
@@ -385,8 +389,8 @@ pub(crate) fn again(subject: &str) -> String {
     format!("Re: {subject}")
 }
 
-/// Tells somebody what came of what was written about a gate.
-pub(crate) fn tell(
+/// Informs somebody of what came of a message about a gate.
+pub(crate) fn inform(
     turn: &mut Turn<'_, '_>,
     run: RunId,
     gate: OpenId,
@@ -398,6 +402,6 @@ pub(crate) fn tell(
     if let Some(fault) = budget::mails(turn, 1, mail_bytes([to], &subject, &body))? {
         return budget::unsent(turn, run, &fault);
     }
-    turn.send(run, mail(to.to_owned(), subject, body, gate, Purpose::Tell))?;
+    turn.send(run, mail(to.to_owned(), subject, body, gate, Purpose::Inform))?;
     Ok(())
 }

@@ -32,7 +32,7 @@ impl Looked {
         })
     }
 
-    /// What the guard of an exit comes to, with what was judged so far. All of it is looked at before anybody outside
+    /// What the guard of an exit evaluates to, with what was judged so far. All of it is looked at before anybody outside
     /// is asked; what cannot be judged is an error and never true.
     pub(crate) fn verdict(&self, exit: ExitIx, guard: &Guard, judged: &[Judged]) -> Verdict {
         let mut judges = 0;
@@ -75,7 +75,7 @@ impl Looked {
     }
 }
 
-/// What a guard comes to.
+/// What a guard evaluates to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Pass,

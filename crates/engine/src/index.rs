@@ -5,7 +5,7 @@ use switchward_machine::{Channel, Digest, OpenId, SessionId, Status, TenantId, T
 use crate::command::Scope;
 use crate::key::Kind;
 use crate::limits::{CALL_KEPT_MS, HOUR_MS, REQUESTS_KEPT_MS};
-use crate::state::{Asked, Effect, EffectBody, Session, Thing, ThingBody};
+use crate::state::{Asked, Effect, EffectBody, OpenItem, OpenItemBody, Session};
 use crate::{Key, Row};
 
 /// Which index an entry belongs to; the byte after tenant and kind.
@@ -18,7 +18,7 @@ const READY: u8 = 6;
 const READY_OF: u8 = 7;
 const DELIVERIES: u8 = 9;
 const EFFECTS: u8 = 10;
-const ERRANDS: u8 = 11;
+const DELIVERY_JOBS: u8 = 11;
 const ENDED: u8 = 16;
 const HISTORIES: u8 = 17;
 const REMAINS: u8 = 18;
@@ -29,9 +29,9 @@ const NUMBERED: u8 = 20;
 const DEAD: u8 = 1;
 const PENDING: u8 = 2;
 
-/// Bytes that stand for a place where something goes: of an effect whether that is an endpoint, of work its kind, and four
-/// of the digest of its name.
-const LANE_BYTES: usize = 5;
+/// Bytes that stand for a destination: of an effect whether that is an endpoint, of work its kind, and four of the digest
+/// of its name.
+const DESTINATION_BYTES: usize = 5;
 
 /// The tenant of entries that are the server's own business.
 const NOBODY: TenantId = TenantId(0);
@@ -87,7 +87,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         Row::Ledger(ledger) => ledger.lapses().map(|at| due(DUE, at, key)).into_iter().collect(),
         Row::Request(request) => vec![due(DUE, request.at.after_ms(REQUESTS_KEPT_MS), key)],
         Row::Outbox(effect) => effects(key, effect),
-        Row::Thing(thing) => things(key, thing),
+        Row::OpenItem(item) => items(key, item),
         Row::Mailed(_) => {
             let hour = key.hour_of_mailed();
             hour.map(|hour| due(DUE, hour.after_ms(2 * HOUR_MS), key)).into_iter().collect()
@@ -122,7 +122,7 @@ pub fn may_be_indexed(key: &Key) -> bool {
     let kinds = [
         Kind::Session,
         Kind::Open,
-        Kind::Thing,
+        Kind::OpenItem,
         Kind::Grant,
         Kind::Call,
         Kind::Ledger,
@@ -135,7 +135,7 @@ pub fn may_be_indexed(key: &Key) -> bool {
     kinds.into_iter().any(|kind| key.is(kind))
 }
 
-/// Where a session stands in the order in which what has ended is kept, and whose steps of a removal are left.
+/// The session's entries among what has ended and is kept, and among removals that are under way.
 fn kept(key: &Key, id: SessionId, session: &Session) -> Vec<Key> {
     let (mut keys, tenant) = (Vec::new(), key.tenant_of());
     if let Some(removal) = session.removal.as_deref().filter(|removal| removal.under_way()) {
@@ -161,25 +161,29 @@ pub fn mark(definition: &str) -> [u8; 8] {
     queue(definition)
 }
 
-/// When a thing falls due, and where it stands while it is work that nobody has.
-fn things(key: &Key, thing: &Thing) -> Vec<Key> {
-    let mut keys: Vec<Key> = thing.due().map(|at| due(DUE, at, key)).into_iter().collect();
-    if let ThingBody::Work { kind, owed } = &thing.body
+/// When an open item falls due, and its entry among the work that nobody has.
+fn items(key: &Key, item: &OpenItem) -> Vec<Key> {
+    let mut keys: Vec<Key> = item.due().map(|at| due(DUE, at, key)).into_iter().collect();
+    if let OpenItemBody::Work { kind, owed } = &item.body
         && owed.lease.is_none()
     {
-        let (tenant, kinds, at) = (key.tenant_of(), [*kind as u8], thing.at.0.to_be_bytes());
+        let (tenant, kinds, at) = (key.tenant_of(), [*kind as u8], item.at.0.to_be_bytes());
         keys.push(Key::index(tenant, READY, &[&kinds, &at, key.rest()]));
         keys.push(Key::index(tenant, READY_OF, &[&kinds, &queue(&owed.queue), &at, key.rest()]));
-        if kind.is_errand() {
-            let lane = lane(*kind as u8, &owed.place());
-            keys.push(Key::index(NOBODY, ERRANDS, &[&tenant.0.to_be_bytes(), &lane, &at, key.as_bytes()]));
+        if kind.is_delivery_job() {
+            let destination = destination(*kind as u8, &owed.destination());
+            keys.push(Key::index(
+                NOBODY,
+                DELIVERY_JOBS,
+                &[&tenant.0.to_be_bytes(), &destination, &at, key.as_bytes()],
+            ));
         }
     }
     keys
 }
 
-/// Where an effect stands: with what the server carries itself, or with what goes out of it while it is on its way, and in
-/// the list of its tenant.
+/// An effect's entries: among what the server carries itself or what goes out, while it is on its way, and in the list of
+/// its tenant.
 fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
     if effect.body.inner() {
         return vec![due(RELAY, effect.deliver_at, key)];
@@ -188,22 +192,22 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
     let state = if dead { DEAD } else { PENDING };
     let listed = Key::index(key.tenant_of(), EFFECTS, &[&[state], &at, key.rest()]);
     let tenant = key.tenant_of().0.to_be_bytes();
-    // What is said in the conversation itself, and a notice for which nobody was found, have nowhere to go.
+    // A message in the conversation itself, and a notice for which nobody was found, have no destination.
     let stays =
         matches!(effect.body, EffectBody::Message { channel: Channel::Chat, .. } | EffectBody::Notice { .. });
     let goes = (!dead && !stays).then(|| {
-        let lane = lane(u8::from(effect.body.published()), &effect.body.place());
-        Key::index(NOBODY, DELIVERIES, &[&tenant, &lane, &at, key.as_bytes()])
+        let destination = destination(u8::from(effect.body.published()), &effect.body.destination());
+        Key::index(NOBODY, DELIVERIES, &[&tenant, &destination, &at, key.as_bytes()])
     });
     [listed].into_iter().chain(goes).collect()
 }
 
-/// Stands for where something of this sort goes: what goes elsewhere never waits behind it. Places that share one by
-/// chance share a queue.
-fn lane(sort: u8, place: &str) -> [u8; LANE_BYTES] {
-    let mut lane = [sort; LANE_BYTES];
-    lane[1..].copy_from_slice(&Digest::of(place.as_bytes()).0[..LANE_BYTES - 1]);
-    lane
+/// Stands for a destination of this sort: an effect never waits behind those of another one. Destinations whose digests
+/// collide share a queue.
+fn destination(sort: u8, name: &str) -> [u8; DESTINATION_BYTES] {
+    let mut destination = [sort; DESTINATION_BYTES];
+    destination[1..].copy_from_slice(&Digest::of(name.as_bytes()).0[..DESTINATION_BYTES - 1]);
+    destination
 }
 
 /// The part of a key that stands for a queue.
@@ -249,18 +253,18 @@ impl IndexKey {
         Key::index(NOBODY, RELAY, &[]).as_bytes().to_vec()
     }
 
-    /// The effects of all tenants that are to go out and are no dead letters: one tenant after the other, of each one place
-    /// after the other, and of each place the earliest first.
+    /// The effects of all tenants that are to go out and are no dead letters: by tenant, then by destination, the
+    /// earliest first.
     #[must_use]
     pub fn deliveries() -> Vec<u8> {
         Key::index(NOBODY, DELIVERIES, &[]).as_bytes().to_vec()
     }
 
-    /// The work of all tenants that nobody has and the server may do by itself: one tenant after the other, of each one kind
-    /// and place after the other, and of each place the oldest first.
+    /// The work of all tenants that nobody has and the server may do by itself: by tenant, then by kind and destination,
+    /// the oldest first.
     #[must_use]
-    pub fn errands() -> Vec<u8> {
-        Key::index(NOBODY, ERRANDS, &[]).as_bytes().to_vec()
+    pub fn delivery_jobs() -> Vec<u8> {
+        Key::index(NOBODY, DELIVERY_JOBS, &[]).as_bytes().to_vec()
     }
 
     /// The sessions of a tenant that have ended: one definition after the other, of each the earliest first.
@@ -310,15 +314,15 @@ impl IndexKey {
         [index, &mark, &time, &[u8::MAX; 17]].concat()
     }
 
-    /// What goes to the same place as this entry of [`IndexKey::deliveries`] or [`IndexKey::errands`].
+    /// The entries with the same destination as this entry of [`IndexKey::deliveries`] or [`IndexKey::delivery_jobs`].
     #[must_use]
-    pub fn lane(entry: &Key) -> Vec<u8> {
+    pub fn destination(entry: &Key) -> Vec<u8> {
         let bytes = entry.as_bytes();
-        let end = bytes.len() - entry.rest().len() + 5 + LANE_BYTES;
+        let end = bytes.len() - entry.rest().len() + 5 + DESTINATION_BYTES;
         bytes.get(..end).unwrap_or(bytes).to_vec()
     }
 
-    /// The tenant of an entry of [`IndexKey::deliveries`] or [`IndexKey::errands`].
+    /// The tenant of an entry of [`IndexKey::deliveries`] or [`IndexKey::delivery_jobs`].
     #[must_use]
     pub fn tenant_of_queued(entry: &Key) -> Option<TenantId> {
         Some(TenantId(u32::from_be_bytes(entry.rest().get(1..5)?.try_into().ok()?)))
@@ -326,14 +330,14 @@ impl IndexKey {
 
     /// Stands before what of it is due, or open, at this time or later, and behind the rest.
     #[must_use]
-    pub fn lane_from(entry: &Key, at: Time) -> Vec<u8> {
-        [Self::lane(entry).as_slice(), &at.0.to_be_bytes()].concat()
+    pub fn destination_from(entry: &Key, at: Time) -> Vec<u8> {
+        [Self::destination(entry).as_slice(), &at.0.to_be_bytes()].concat()
     }
 
     /// Stands in the index behind all of it, and before what goes elsewhere.
     #[must_use]
-    pub fn behind_lane(entry: &Key) -> Vec<u8> {
-        [Self::lane(entry).as_slice(), &[u8::MAX; 64]].concat()
+    pub fn behind_destination(entry: &Key) -> Vec<u8> {
+        [Self::destination(entry).as_slice(), &[u8::MAX; 64]].concat()
     }
 
     /// Whether an entry of [`IndexKey::deliveries`] is of a message to an endpoint.
@@ -342,19 +346,19 @@ impl IndexKey {
         entry.rest().get(5).is_some_and(|mark| *mark != 0)
     }
 
-    /// Of what kind the work of an entry of [`IndexKey::errands`] is.
+    /// Of what kind the work of an entry of [`IndexKey::delivery_jobs`] is.
     #[must_use]
-    pub fn kind_of_errand(entry: &Key) -> Option<WorkKind> {
+    pub fn job_kind(entry: &Key) -> Option<WorkKind> {
         let kind = entry.rest().get(5)?;
         WorkKind::ALL.into_iter().find(|known| *known as u8 == *kind)
     }
 
-    /// What an entry of [`IndexKey::deliveries`] or [`IndexKey::errands`] is about, and when it is due or since when it is
-    /// open.
+    /// What an entry of [`IndexKey::deliveries`] or [`IndexKey::delivery_jobs`] is about, and when it is due or since
+    /// when it is open.
     #[must_use]
     pub fn queued_of(entry: &Key) -> Option<Due> {
         let rest = entry.rest();
-        let (at, key) = (5 + LANE_BYTES, 13 + LANE_BYTES);
+        let (at, key) = (5 + DESTINATION_BYTES, 13 + DESTINATION_BYTES);
         let time = Time(u64::from_be_bytes(rest.get(at..key)?.try_into().ok()?));
         Some(Due { at: time, key: Key::from_bytes(rest.get(key..)?)? })
     }
@@ -391,7 +395,7 @@ impl IndexKey {
         Some((SessionId(id), OpenId(u64::from_be_bytes(rest.get(16..24)?.try_into().ok()?))))
     }
 
-    /// The work of a tenant that nobody has, oldest first: of this kind, and where one is named of this queue alone.
+    /// The work of a tenant that nobody has, oldest first: of this kind, and of this queue alone if one is named.
     #[must_use]
     pub fn ready(tenant: TenantId, kind: WorkKind, of: Option<&str>) -> Vec<u8> {
         let kind = [kind as u8];
@@ -408,17 +412,17 @@ impl IndexKey {
         let from = entry.as_bytes().len().checked_sub(32)?;
         let rest = entry.as_bytes().get(from..)?;
         let at = Time(u64::from_be_bytes(rest.get(..8)?.try_into().ok()?));
-        let (session, thing) = Self::work_of(rest.get(8..)?)?;
-        Some((at, session, thing))
+        let (session, item) = Self::work_of(rest.get(8..)?)?;
+        Some((at, session, item))
     }
 
-    /// The work of an entry of [`IndexKey::errands`], with its tenant.
+    /// The work of an entry of [`IndexKey::delivery_jobs`], with its tenant.
     #[must_use]
-    pub fn errand_of(entry: &Key) -> Option<(TenantId, SessionId, OpenId)> {
+    pub fn job_of(entry: &Key) -> Option<(TenantId, SessionId, OpenId)> {
         let tenant = TenantId(u32::from_be_bytes(entry.rest().get(1..5)?.try_into().ok()?));
         let from = entry.as_bytes().len().checked_sub(24)?;
-        let (session, thing) = Self::work_of(entry.as_bytes().get(from..)?)?;
-        Some((tenant, session, thing))
+        let (session, item) = Self::work_of(entry.as_bytes().get(from..)?)?;
+        Some((tenant, session, item))
     }
 
     fn work_of(bytes: &[u8]) -> Option<(SessionId, OpenId)> {
@@ -442,7 +446,7 @@ impl Due {
     pub fn scope(&self) -> Scope {
         match self.key.session_of() {
             Some(id)
-                if [Kind::Session, Kind::Grant, Kind::Call, Kind::Thing, Kind::Open]
+                if [Kind::Session, Kind::Grant, Kind::Call, Kind::OpenItem, Kind::Open]
                     .into_iter()
                     .any(|kind| self.key.is(kind)) =>
             {

@@ -1,6 +1,6 @@
 //! What a conversation is about. Source: workflows, *Workflow Runs*: a first message begins one or more runs, one after
-//! the other. Where a session is with an assistant of several workflows and none was named, somebody is asked first; until
-//! that is known the session has a run of its own, which is none of its workflows'.
+//! the other. If a session is with an assistant of several workflows and none was named, intent work is opened first;
+//! until that is done the session has a run of its own, which is none of its workflows'.
 
 use serde_json::{Map, Value, json};
 use switchward_machine::{
@@ -12,10 +12,10 @@ use crate::data;
 use crate::event::Writer;
 use crate::faults::Fault;
 use crate::gates;
-use crate::limits::{DESCRIPTION_TOLD_BYTES_MAX, INTENT_ATTEMPTS_MAX};
+use crate::limits::{DESCRIPTION_SHOWN_BYTES_MAX, INTENT_ATTEMPTS_MAX};
 use crate::moves::{self, Next};
 use crate::scope::Scope;
-use crate::state::{Attached, Due, Json, Session, ThingBody};
+use crate::state::{Attached, Due, Json, OpenItemBody, Session};
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Key, Reason, Rejection, ViewError};
 
@@ -26,7 +26,7 @@ const NODE: NodeIx = NodeIx(0);
 /// What the source calls a run that has not begun.
 const PENDING: &str = "pending";
 
-/// The machine of the session's own run: one node that asks, and asks again with the next message where none of the
+/// The machine of the session's own run: one node that asks, and asks again with the next message if none of the
 /// workflows was meant. Nothing may be called in it.
 pub(crate) fn machine() -> Machine {
     let accept = Some(Accept::Workflows);
@@ -71,7 +71,7 @@ pub(crate) fn known(session: &Session) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// What whoever finds it out is handed beside the message.
+/// The input of intent work beside the message.
 pub(crate) fn input(turn: &Turn<'_, '_>) -> Result<Map<String, Value>, Stop> {
     let session = turn.session()?;
     let mut listed = Vec::new();
@@ -79,8 +79,8 @@ pub(crate) fn input(turn: &Turn<'_, '_>) -> Result<Map<String, Value>, Stop> {
         let description = turn.rows.machine(turn.tenant(), workflow.machine)?;
         let description =
             description.and_then(|machine| machine.meta.description.clone()).unwrap_or_default();
-        let told = description.floor_char_boundary(DESCRIPTION_TOLD_BYTES_MAX);
-        listed.push(json!({ "name": workflow.definition, "description": description[..told] }));
+        let end = description.floor_char_boundary(DESCRIPTION_SHOWN_BYTES_MAX);
+        listed.push(json!({ "name": workflow.definition, "description": description[..end] }));
     }
     let mut input = Map::new();
     let instructions = session.assistant.iter().map(|assistant| &assistant.instructions);
@@ -91,8 +91,8 @@ pub(crate) fn input(turn: &Turn<'_, '_>) -> Result<Map<String, Value>, Stop> {
     Ok(input)
 }
 
-/// What a result comes to, all of it or nothing. None of the workflows is an answer, too; where the user has said something
-/// else since the question was put, it is asked about.
+/// What a result leads to, all of it or nothing. None of the workflows is an answer, too; if the user has said something
+/// else since the question was put, that is asked about.
 pub(crate) fn chosen(turn: &Turn<'_, '_>, result: &Value) -> Result<Result<Due, Fault>, Stop> {
     let names = match meant(&*turn.session()?, result) {
         Ok(names) => names,
@@ -125,9 +125,9 @@ fn meant(session: &Session, result: &Value) -> Result<Vec<String>, Fault> {
 /// Whether the user's last message is another one than the one that is asked about.
 fn said_since(turn: &Turn<'_, '_>) -> Result<bool, Stop> {
     let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
-    for thing in &turn.run(RUN)?.things {
-        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, *thing))?;
-        if let Some(ThingBody::Work { owed, .. }) = row.as_ref().map(|row| &row.body) {
+    for item in &turn.run(RUN)?.items {
+        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, *item))?;
+        if let Some(OpenItemBody::Work { owed, .. }) = row.as_ref().map(|row| &row.body) {
             let asked = owed.input.0.get("text").and_then(Value::as_str);
             return Ok(asked != said.as_ref().map(|said| said.text.as_str()));
         }
@@ -148,7 +148,7 @@ pub(crate) fn schema(input: &Value) -> Value {
     })
 }
 
-/// The user has said something: where nobody is asked what it is about, somebody is, now or on resuming.
+/// Opens intent work for the user's new message unless some is already open; of a paused session on resuming.
 pub(crate) fn ask_again(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
     let run = turn.run(RUN)?;
     let nobody = match &run.due {
@@ -164,7 +164,7 @@ pub(crate) fn ask_again(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
 }
 
 /// These of the session's workflows begin: the first now, with what the session began with, the others one after the
-/// other behind it. Where none is named, somebody is asked about the user's last message.
+/// other behind it. If none is named, intent work is opened for the user's last message.
 pub(crate) fn begin(turn: &mut Turn<'_, '_>, names: &[String]) -> Result<(), Stop> {
     if names.is_empty() {
         return moves::drive(turn, RUN, Next::Enter(NODE));

@@ -33,7 +33,7 @@ pub enum Kind {
     Request = 7,
     /// Counters of one rule of one process.
     Ledger = 8,
-    /// An effect on its way.
+    /// An effect in the outbox.
     Outbox = 9,
     /// An installed machine.
     Machine = 10,
@@ -56,12 +56,12 @@ pub enum Kind {
     /// The number of a version, by the digest of its files.
     Source = 19,
     /// Open work, a wait or a timer.
-    Thing = 20,
+    OpenItem = 20,
     /// A run's data.
     Data = 21,
     /// The user's last message in a session.
     Said = 22,
-    /// A child's place in the node that it was called from.
+    /// A child's slot in the node that it was called from.
     Slot = 26,
     /// An assistant.
     Assistant = 30,
@@ -86,7 +86,7 @@ pub const REMOVED_KINDS: [Kind; 13] = [
     Kind::Outbox,
     Kind::Data,
     Kind::Said,
-    Kind::Thing,
+    Kind::OpenItem,
     Kind::Open,
     Kind::Slot,
     Kind::Call,
@@ -103,7 +103,8 @@ const SHARD: u16 = 0xfffe;
 /// Above every bucket: rows of the catalogue.
 const CATALOGUE: u16 = 0xfffd;
 
-/// Stands in the place of a session where an effect is the tenant's own: its outbox is the catalogue's. No session has it.
+/// Stands for the session in the key of an effect that is the tenant's own: its outbox is the catalogue's. No session has
+/// this id.
 pub const TENANT_ITSELF: SessionId = SessionId([0; 16]);
 
 /// What a command about effects of this session, or of the tenant itself, is about.
@@ -150,8 +151,8 @@ impl Key {
 
     /// Open work, a wait or a timer of a session.
     #[must_use]
-    pub fn thing(tenant: TenantId, session: SessionId, thing: OpenId) -> Self {
-        Self::of_session(tenant, session, Kind::Thing).with(&thing.0.to_be_bytes())
+    pub fn item(tenant: TenantId, session: SessionId, item: OpenId) -> Self {
+        Self::of_session(tenant, session, Kind::OpenItem).with(&item.0.to_be_bytes())
     }
 
     /// The data of a run.
@@ -178,7 +179,7 @@ impl Key {
         Self::of_session(tenant, session, Kind::Recorded).with(&message)
     }
 
-    /// The place of a child in an entry of a run.
+    /// The slot of a child in an entry of a run.
     #[must_use]
     pub fn slot(tenant: TenantId, session: SessionId, run: RunId, entry: u32, index: u32) -> Self {
         let parts = [run.0, entry, index].map(u32::to_be_bytes);
@@ -209,7 +210,7 @@ impl Key {
         Self::of_session(tenant, session, Kind::History).with(&sequence.to_be_bytes())
     }
 
-    /// An effect of a session, or of the tenant itself where it is [`TENANT_ITSELF`].
+    /// An effect of a session, or of the tenant itself if the session is [`TENANT_ITSELF`].
     #[must_use]
     pub fn outbox(tenant: TenantId, session: SessionId, number: u64) -> Self {
         let key = if session == TENANT_ITSELF {
@@ -409,7 +410,7 @@ impl Key {
         self.0
     }
 
-    /// Reads bytes that [`Key::as_bytes`] gave; nothing where they cannot be a key.
+    /// Reads bytes that [`Key::as_bytes`] gave; `None` if they cannot be a key.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         (bytes.len() >= 7).then(|| Self(bytes.into()))

@@ -15,6 +15,7 @@ mod budget;
 mod callees;
 mod command;
 mod commands;
+mod comments;
 mod data;
 mod decide;
 mod decision;
@@ -43,7 +44,6 @@ mod publish;
 mod reach;
 mod redact;
 mod rejection;
-mod remarks;
 mod remembered;
 mod reminders;
 mod reply;
@@ -68,12 +68,14 @@ pub use command::{
     DefaultEffect, DefaultSetIn, DeferEffect, DeleteAssistant, DeleteTenant, Deploy, DiscussGate,
     DismissEffect, EndTurn, EnsureTenancy, EnterPageCode, Expiring, ExtendLease, FailEffect, FailWork,
     HoldEffects, InstallMachine, InstallTenancy, LeaseWork, LinkAuth, Once, PageProof, Pause, PostMessage,
-    PutAssistant, PutDirectory, PutQuotas, PutRetention, Queued, Quota, Quotas, RaiseCap, RecordBounce,
-    RecordData, RecordEvent, RecordReply, ReleaseWork, Remove, RemoveStep, RemoveTenantPolicy, ReportCall,
-    ReportUsage, Republish, RequestId, Reseal, Reserve, Resume, RetireVersion, RetryEffect, RevokeKey, Role,
-    Scope, SendPageCode, SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun, Told, UpdateTenant,
+    PublishedEvent, PutAssistant, PutDirectory, PutQuotas, PutRetention, Queued, Quota, Quotas, RaiseCap,
+    RecordBounce, RecordData, RecordEvent, RecordReply, ReleaseWork, Remove, RemoveStep, RemoveTenantPolicy,
+    ReportCall, ReportUsage, Republish, RequestId, Reseal, Reserve, Resume, RetireVersion, RetryEffect,
+    RevokeKey, Role, Scope, SendPageCode, SetTenantPolicy, Settings, Settle, Start, Sweep, SwitchRun,
+    UpdateTenant,
 };
 pub use commands::exceeded as quota_exceeded;
+pub use comments::{Comment, comments};
 pub use decide::{Decided, decide, decide_while};
 pub use decision::{Decision, Turn as TurnRecord};
 pub use event::{
@@ -94,7 +96,6 @@ pub use publish::{Missed, PUBLISHED, missed};
 pub use reach::Reach;
 pub use redact::{decided, history as redacted, is_redacted};
 pub use rejection::{Reason, Rejection};
-pub use remarks::{Remark, remarks};
 pub use remembered::is_remembered;
 pub use reply::{Authorized, Effect as EffectOfCall, MatchedRule, Remaining, Reply};
 pub use reply_token::{NoReplyToken, ReplyToken, ReplyTokens};
@@ -104,11 +105,12 @@ pub use state::{
     ChangedPart, Choice, Closed, Correlation, Data, Dead, Definition, Deletion, Directory, DirectoryEntry,
     Due as Deferral, Early, Effect, EffectBody, Endpoint, EndpointHealth, EventBinding, EventSource, Fate,
     Gate, GateSettings, Grant, Held, History, Json, Judged, KeptDecision, Lease, LedgerRow, Loop, MailDay,
-    MailHead, Meters, Open, Outbox, Owed, PageCodes, Parent, Part, PendingInput, Pinned, PinnedPolicy, Place,
-    Purpose, Quorum, Remembered, Reminders, Reminding, Removal, Removed, Removing, Request, Reservation,
-    Resolution, Retention, RetentionRule, Retired, Row, RowError, Run, Said, Session, Setting, Settled, Slot,
-    Source as SettingSource, SourceFile, SourceSecret, Spent, Tenancy, Tenant, TenantChange, TenantOutbox,
-    TenantPolicy, Thing, ThingBody, Unknown, Usage, Version, Via, Vote, Voting, WebhookSource, Why,
+    MailHead, Meters, Open, OpenItem, OpenItemBody, Outbox, Owed, PageCodes, Parent, Part, PendingInput,
+    Pinned, PinnedPolicy, Purpose, Quorum, Remembered, Reminders, Reminding, Removal, Removed, Removing,
+    Request, Reservation, Resolution, Retention, RetentionRule, Retired, Row, RowError, Run, Said, Session,
+    Setting, Settled, Slot, Source as SettingSource, SourceFile, SourceSecret, Spent, Tenancy, Tenant,
+    TenantChange, TenantOutbox, TenantPolicy, TextSource, Unknown, Usage, Version, Via, Vote, Voting,
+    WebhookSource, Why,
 };
 pub use view::{View, ViewError, tenant_numbered};
 pub use views::{

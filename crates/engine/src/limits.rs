@@ -107,14 +107,14 @@ pub const EFFECTS_MAX: usize = 2_000;
 /// What the effects of one act hold, bytes: more than all requests of the largest task.
 pub const EFFECTS_BYTES_MAX: usize = 12 * 1024 * 1024;
 /// Effects of one turn, however many acts it has. Twice what one act may have, so that a node that takes over when
-/// another has failed at its limit can still tell somebody.
+/// another has failed at its limit can still send messages.
 pub const EFFECTS_TURN_MAX: usize = 2 * EFFECTS_MAX;
 /// What one turn may write down, bytes: effects, gates, data, items of loops, warnings. Well below what the log takes as
 /// one entry, so that nothing that a definition does makes a turn too long for it.
 pub const TURN_BYTES_MAX: usize = 2 * EFFECTS_BYTES_MAX;
 /// Effects of one session that have not arrived, dead letters counted: more than a conversation sends in its life, so
 /// that only what cannot be delivered for long, or never ends, gets there. What the server carries itself, and what is
-/// said of a tool call, does not wait for room.
+/// said of a tool call, is not limited by it.
 pub const OUTBOX_MAX: usize = 10_000;
 /// What they hold, bytes.
 pub const OUTBOX_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -128,7 +128,7 @@ pub const INCIDENTS_SHOWN_MAX: usize = 20;
 pub const DIRECTORY_ENTRIES_MAX: usize = 1_000;
 /// Bindings of events to their sources in a tenant's directory.
 pub const EVENT_BINDINGS_MAX: usize = 1_000;
-/// What one name stands for, entries; and who is told by default.
+/// Entries of what one name stands for, and of the default audience.
 pub const DIRECTORY_MEMBERS_MAX: usize = 100;
 /// A name of the directory, bytes.
 pub const DIRECTORY_NAME_BYTES_MAX: usize = 128;
@@ -146,8 +146,8 @@ pub const CALL_DEPTH_MAX: usize = 16;
 pub const RUNS_MAX: u32 = 10_000;
 /// Runs that a session shows; of more, the newest.
 pub const RUNS_SHOWN_MAX: u32 = 1_000;
-/// What is told of the states in a drain that does not end, bytes: all that a run can enter in one drain, with names of
-/// usual length. Of a longer round it is told how many states more there are.
+/// The list of the states in a drain that does not end, bytes: all that a run can enter in one drain, with names of usual
+/// length. A longer cycle is cut, and the message says how many states more there are.
 pub const TRAIL_BYTES_MAX: usize = 64 * 1024;
 /// Steps of a template.
 pub const TEMPLATE_FUEL: u64 = 100_000;
@@ -161,20 +161,20 @@ pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 pub const LEASE_MS_MAX: u64 = HOUR_MS;
 /// The shortest lease, milliseconds.
 pub const LEASE_MS_MIN: u64 = 1_000;
-/// Leases of one piece of work that may lapse; after that many its attempt has failed. A lease that is lost is no attempt:
-/// a worker that died says nothing about the work. Ten that were lost one after the other do: work that kills whoever
-/// takes it would go round for ever, and so it is given up with `lease_limit`, as an error of its state.
+/// Leases of one piece of work that may lapse; after that many its attempt has failed. A lease that is lost is no
+/// attempt: a worker that died says nothing about the work. Ten that were lost one after the other do: work that kills
+/// its workers would go round for ever, and so it is given up with `lease_limit`, as an error of its state.
 pub const LEASES_LAPSED_MAX: u32 = 10;
 /// What a worker calls itself, bytes.
 pub const WORKER_BYTES_MAX: usize = 256;
 /// Closed gates that a session remembers for late replies; beyond it the oldest goes.
 pub const ANSWERED_MAX: usize = 100;
-/// Remarks about a gate that are shown with it; of more, the newest.
-pub const REMARKS_SHOWN_MAX: usize = 20;
+/// Comments about a gate that are shown with it; of more, the newest.
+pub const COMMENTS_SHOWN_MAX: usize = 20;
 /// Events of a session that are looked through for them, from the newest.
-pub const REMARKS_LOOKED_AT_MAX: u64 = 2_000;
+pub const COMMENTS_EVENTS_MAX: u64 = 2_000;
 /// The arguments of a call, in canonical form, that a mail shows and a reply can approve, bytes; longer ones are approved
-/// where all of them are seen.
+/// on a page that shows all of them.
 pub const MAIL_ARGS_BYTES_MAX: usize = 4 * 1024;
 /// How often one person is written back to about one gate while it is open, as often when it is closed, and as often about
 /// replies to the mails of one run.
@@ -189,7 +189,7 @@ pub const REMINDERS_MAX: u32 = 10;
 pub const REMIND_MS_MIN: u64 = 60_000;
 /// See [`REMIND_MS_MIN`].
 pub const REMIND_MS_MAX: u64 = 90 * 24 * HOUR_MS;
-/// How long a code for a decision page is good, milliseconds.
+/// How long a code for a decision page is valid, milliseconds.
 pub const PAGE_CODE_MS: u64 = 10 * 60_000;
 /// Digits of a code for a decision page.
 pub const PAGE_CODE_DIGITS: usize = 6;
@@ -199,7 +199,7 @@ pub const PAGE_CODE_TRIES_MAX: u32 = 5;
 pub const PAGE_CODES_HOUR_MAX: usize = 3;
 /// How long a sign-in that a decision page began may take, milliseconds.
 pub const SIGN_IN_MS: u64 = 10 * 60_000;
-/// How long a browser stays known to decision pages where the tenant does not say, milliseconds.
+/// How long a browser stays known to decision pages if the tenant does not say, milliseconds.
 pub const BROWSER_KNOWN_MS: u64 = 30 * 24 * HOUR_MS;
 /// The shortest time that a tenant may set for it, milliseconds.
 pub const BROWSER_KNOWN_MS_MIN: u64 = 10 * 60_000;
@@ -208,7 +208,7 @@ pub const BROWSER_KNOWN_MS_MAX: u64 = 365 * 24 * HOUR_MS;
 /// Mails that one session sends in a calendar day of UTC, requests, answers and copies counted; one more is an error of its
 /// state, or QUOTA_EXCEEDED. As many as may wait to go out: what sends more does not end.
 pub const MAILS_OF_DAY_MAX: u32 = 10_000;
-/// Mails of one tenant that one shard sends in a calendar hour of UTC.
+/// Mails of one tenant that a server sends in a calendar hour of UTC, over all of its shards.
 pub const MAILS_OF_TENANT_HOUR_MAX: u32 = 20_000;
 /// Those of all sessions of one definition.
 pub const MAILS_OF_DEFINITION_HOUR_MAX: u32 = 10_000;
@@ -218,9 +218,9 @@ pub const MAILS_OF_REQUESTER_HOUR_MAX: u32 = 5_000;
 pub const MAILS_TO_ADDRESS_HOUR_MAX: u32 = 120;
 /// Those of one requester to one address: half of them, so that nobody uses up an address alone.
 pub const MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX: u32 = 60;
-/// One in this many of each of these caps is kept for gates that nobody has been told of.
-pub const MAILS_UNTOLD_PART: u32 = 5;
-/// Mails of one gate whose counts are read where somebody looks at the gate.
+/// One in this many of each of these caps is kept for gates of which nobody has been notified.
+pub const MAILS_UNNOTIFIED_PART: u32 = 5;
+/// Mails of one gate whose counts are read when somebody looks at the gate.
 pub const MAILS_COUNTED_MAX: usize = 20;
 /// Addresses that a warning about mails that wait names; it says how many more there are.
 pub const WAITING_NAMED_MAX: usize = 5;
@@ -228,7 +228,7 @@ pub const WAITING_NAMED_MAX: usize = 5;
 pub const MAIL_RECIPIENTS_MAX: usize = 50;
 /// The subject of an agent's mail, characters.
 pub const MAIL_SUBJECT_CHARS_MAX: usize = 998;
-/// The text of an agent's mail, bytes: with every sign escaped it fits into what a call may be called with.
+/// The text of an agent's mail, bytes: with every character escaped it fits into the arguments of a call.
 pub const MAIL_TEXT_BYTES_MAX: usize = 32 * 1024;
 /// A mail that comes in, bytes of its text.
 pub const MAIL_BYTES_MAX: usize = 1024 * 1024;
@@ -240,14 +240,14 @@ pub const RECIPIENT_BYTES_MAX: usize = 4 * 1024;
 pub const TASK_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The address of a mail's sender, bytes.
 pub const ADDRESS_BYTES_MAX: usize = 512;
-/// What is told of a result that does not fit, bytes.
-pub const RESULT_TOLD_BYTES_MAX: usize = 512;
+/// The part of a result that does not fit which a message shows, bytes.
+pub const RESULT_SHOWN_BYTES_MAX: usize = 512;
 /// An assistant's name, characters.
 pub const ASSISTANT_NAME_CHARS_MAX: usize = 63;
 /// An assistant's instructions, bytes.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
-/// What is told of a workflow where somebody chooses between workflows, bytes.
-pub const DESCRIPTION_TOLD_BYTES_MAX: usize = 1024;
+/// The part of a workflow's description that is shown for a choice between workflows, bytes.
+pub const DESCRIPTION_SHOWN_BYTES_MAX: usize = 1024;
 /// Attempts to find out what a first message means.
 pub const INTENT_ATTEMPTS_MAX: u32 = 3;
 
@@ -255,7 +255,7 @@ pub const INTENT_ATTEMPTS_MAX: u32 = 3;
 pub const SOURCE_NAME_CHARS_MAX: usize = 63;
 /// A secret of a source of webhooks, bytes.
 pub const SOURCE_SECRET_BYTES_MAX: usize = 256;
-/// How long a message of a source of webhooks is known again by what it signs, where its sender signs no time and the source
+/// How long a message of a source of webhooks is known again by what it signs, if its sender signs no time and the source
 /// does not say, milliseconds.
 pub const MESSAGE_KNOWN_MS: u64 = 7 * 24 * HOUR_MS;
 /// The shortest such time that a source may say, milliseconds.
@@ -264,7 +264,7 @@ pub const MESSAGE_KNOWN_MS_MIN: u64 = 60_000;
 pub const MESSAGE_KNOWN_MS_MAX: u64 = 90 * 24 * HOUR_MS;
 /// A JSON pointer of a source of webhooks, bytes.
 pub const SOURCE_POINTER_BYTES_MAX: usize = 512;
-/// How long a secret stays good after another has taken its place, milliseconds.
+/// How long a secret stays good after another has replaced it, milliseconds.
 pub const ROTATION_MS_MAX: u64 = 7 * 24 * HOUR_MS;
 
 /// Endpoints of a tenant.
@@ -275,22 +275,22 @@ pub const ENDPOINT_URL_BYTES_MAX: usize = 2_048;
 pub const ENDPOINT_FILTERS_MAX: usize = 64;
 /// How long after a note of an endpoint's health the beginning of failures is noted at the earliest, milliseconds.
 pub const ENDPOINT_NOTED_MS: u64 = 60_000;
-/// How long after a note of an endpoint's health it is noted again that it goes on as it was, milliseconds.
+/// How long after a note of an endpoint's unchanged health it is noted again, milliseconds.
 pub const ENDPOINT_NOTED_AGAIN_MS: u64 = HOUR_MS;
 /// What is noted of why a message did not arrive at an endpoint, bytes; the rest is cut off.
 pub const ENDPOINT_FAILURE_BYTES_MAX: usize = 512;
-/// Messages to endpoints that one turn puts into the outbox. What is beyond is not told, and the session has a warning.
+/// Messages to endpoints that one turn puts into the outbox. What is beyond is not sent, and the session has a warning.
 pub const PUBLISHED_TURN_MAX: usize = 2_000;
-/// Messages to endpoints of one session that have not arrived. What is beyond is not told, and the session has a warning.
+/// Messages to endpoints of one session that have not arrived. What is beyond is not sent, and the session has a warning.
 pub const PUBLISHED_MAX: usize = 5_000;
-/// Messages to endpoints that are about one tenant itself and have not arrived. What is beyond is not told.
-pub const TOLD_OF_TENANT_MAX: u32 = 1_000;
-/// Messages to an endpoint that one command queues anew.
+/// Messages to endpoints that are about one tenant itself and have not arrived. What is beyond is not sent.
+pub const TENANT_OUTBOX_MAX: u32 = 1_000;
+/// Messages to an endpoint that one command queues again.
 pub const REPUBLISH_MAX: usize = 500;
 /// What such a message says of what it is about, bytes.
 pub const PUBLISHED_ABOUT_BYTES_MAX: usize = 256;
 
-/// The largest limit that a quota of a tenant can have: 1 PiB, where it counts bytes.
+/// The largest limit that a quota of a tenant can have: 1 PiB, if it counts bytes.
 pub const QUOTA_MAX: u64 = 1 << 50;
 /// The weight of a tenant for which none is set.
 pub const WEIGHT_DEFAULT: u32 = 1;

@@ -1,6 +1,6 @@
 //! How many mails go out in a calendar hour of UTC: of a tenant, of one of its definitions, of one requester, to one
-//! address, and of one requester to one address, whichever sessions they come from. Spellings that lead to one mailbox are one
-//! address here.
+//! address, and of one requester to one address, whichever sessions they come from. Spellings that lead to one mailbox
+//! are one address here.
 //!
 //! A mail is counted when it has gone out, in rows of the shard that its session belongs to, so that another leader and a
 //! server that was restarted go on with the same counts. The server adds up the counts of all shards before it sends a mail.
@@ -13,7 +13,7 @@ use switchward_machine::{Channel, Digest, OpenId, Period, SessionId, TenantId, T
 use crate::limits::{
     MAILS_COUNTED_MAX, MAILS_OF_DEFINITION_HOUR_MAX, MAILS_OF_REQUESTER_HOUR_MAX,
     MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX, MAILS_OF_TENANT_HOUR_MAX, MAILS_TO_ADDRESS_HOUR_MAX,
-    MAILS_UNTOLD_PART,
+    MAILS_UNNOTIFIED_PART,
 };
 use crate::state::{Effect, EffectBody, Open, Purpose, mailbox};
 use crate::working::Working;
@@ -26,7 +26,7 @@ pub enum MailCap {
     Tenant,
     /// All mails of all sessions of one definition.
     Definition,
-    /// All mails of one requester: the subject of the key that asked for the gate, or that started the session where a mail
+    /// All mails of one requester: the subject of the key that asked for the gate, or that started the session if a mail
     /// is about no gate.
     Requester,
     /// All mails to one address.
@@ -69,10 +69,10 @@ impl MailCap {
         }
     }
 
-    /// Those of them that any mail may use; the rest is for gates that nobody has been told of.
+    /// Those of them that any mail may use; the rest is for gates of which nobody has been notified.
     #[must_use]
     pub fn most_of_any(self) -> u32 {
-        self.most() - self.most() / MAILS_UNTOLD_PART
+        self.most() - self.most() / MAILS_UNNOTIFIED_PART
     }
 
     /// The code of a mail that waits for it.
@@ -87,7 +87,7 @@ impl MailCap {
         }
     }
 
-    /// Of which a code tells; `None`: of none.
+    /// The cap of a code; `None` if it is the code of none.
     #[must_use]
     pub fn of_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|cap| cap.code() == code)
@@ -109,7 +109,8 @@ impl std::fmt::Display for MailCap {
     }
 }
 
-/// The counts that an effect is a part of where it goes out at this time; none for what is no mail or not counted.
+/// The counts that an effect is a part of if it goes out at this time; empty for an effect that is not a mail or not
+/// counted.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -192,25 +193,25 @@ fn full(
     now: Time,
     under_way: impl Fn(&Key) -> u32,
 ) -> Result<Option<MailFull>, ViewError> {
-    let mut untold = None;
+    let mut unnotified = None;
     for MailCount { cap, key } in counts {
         let count = rows.mailed_at(key)?.map_or(0, |count| *count).saturating_add(under_way(key));
         if count < cap.most_of_any() {
             continue;
         }
-        let untold = match untold {
+        let unnotified = match unnotified {
             Some(known) => known,
-            None => *untold.insert(tells_first(rows, at, effect)?),
+            None => *unnotified.insert(notifies_first(rows, at, effect)?),
         };
-        if !untold || count >= cap.most() {
+        if !unnotified || count >= cap.most() {
             return Ok(Some(MailFull { cap: *cap, until: period::next(Period::Hour, now) }));
         }
     }
     Ok(None)
 }
 
-/// Whether a mail is the request of an open gate of which nobody has been told so far.
-fn tells_first(
+/// Whether a mail is the request of an open gate of which nobody has been notified so far.
+fn notifies_first(
     rows: &Working<'_>,
     (tenant, session): (TenantId, SessionId),
     effect: &Effect,
@@ -219,7 +220,7 @@ fn tells_first(
         return Ok(false);
     };
     let Some(open) = rows.open(tenant, session, *gate)? else { return Ok(false) };
-    // A mail that has arrived is no more among those of the gate.
+    // A mail that has arrived is removed from those of the gate.
     Ok(open.gate.asked.as_ref().is_some_and(|asked| asked.mails.len() >= asked.to.len()))
 }
 

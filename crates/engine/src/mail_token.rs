@@ -1,9 +1,10 @@
 //! Mail tokens: what ties a reply by mail, or a visit of a decision page, to one request and one person.
 //!
 //! A token names a session, what it is about there and a round of it, with a code (HMAC-SHA256, its first 128 bits) over
-//! these, the way and the person's address, under a key of the tenant. It is made wherever it is needed and kept nowhere. Whoever else brings it, or brings it another way, does not have the address that it was made
-//! for. The text is made of `a` to `z` and `2` to `7`, because mail servers may change the case of an address, and short
-//! enough for the part of an address before its `@`.
+//! these, the way and the person's address, under a key of the tenant. It is made when it is needed and stored nowhere. A
+//! sender who brings it from elsewhere, or another way, does not have the address that it was made for. The text is made
+//! of `a` to `z` and `2` to `7`, because mail servers may change the case of an address, and short enough for the part of
+//! an address before its `@`.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -28,7 +29,7 @@ pub enum Way {
     Reply,
     /// The decision page.
     Page,
-    /// A mail that did not arrive: where such mails are sent back to stands in no mail that a person answers.
+    /// A mail that did not arrive: the return address of such mails stands in no mail that a person answers.
     Bounce,
 }
 
@@ -39,7 +40,7 @@ pub struct MailToken {
     pub tenant: TenantId,
     /// The session.
     pub session: SessionId,
-    /// The gate; 0 where it is about what the session says and no gate.
+    /// The gate; 0 if it is about what the session says and no gate.
     pub about: OpenId,
     /// The round of the gate in which the person was asked.
     pub round: u32,
@@ -78,7 +79,7 @@ impl fmt::Debug for MailKey {
 }
 
 impl MailKey {
-    /// The key, sealed for its tenant; `None` where the ring has no key.
+    /// The key, sealed for its tenant; `None` if the ring has no key.
     #[must_use]
     pub fn sealed(&self, ring: &KeyRing, tenant: TenantId, nonce: [u8; SEAL_NONCE_BYTES]) -> Option<Sealed> {
         ring.seal(nonce, (tenant, SecretOf::Mail), &self.0)
@@ -115,7 +116,7 @@ impl MailKey {
         self.keyed(&token.signed(way, address)).verify_truncated_left(&token.code).is_ok()
     }
 
-    /// The code that recognises a person on the decision page of this token, where it was sent then: [`PAGE_CODE_DIGITS`]
+    /// The code that recognises a person on the decision page of this token, if it was sent then: [`PAGE_CODE_DIGITS`]
     /// digits.
     #[must_use]
     pub fn page_code(&self, token: &MailToken, address: &str, sent: Time) -> String {
@@ -137,8 +138,8 @@ impl MailKey {
         self.keyed(&[b"page.browser.", known].concat()).verify_slice(code).is_ok()
     }
 
-    /// A part of a sign-in that a decision page began, HMAC-SHA256 over what names it. Whoever knows that and not the key
-    /// knows none of the parts, and no part tells another.
+    /// A part of a sign-in that a decision page began, HMAC-SHA256 over what names it. Without the key none of the parts
+    /// can be computed, and no part reveals another.
     #[must_use]
     pub fn sign_in(&self, part: SignInPart, begun: &[u8]) -> [u8; 32] {
         self.keyed(&[part.word(), begun].concat()).finalize().into_bytes().into()
@@ -232,7 +233,7 @@ impl fmt::Debug for MailToken {
     }
 }
 
-/// The text is no mail token.
+/// The text is not a mail token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoMailToken;
 
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_token_leaves_room_for_a_prefix_in_an_address() {
+    fn a_usual_token_leaves_space_for_a_prefix_in_an_address() {
         let text = token(Way::Reply, 9_999, 3, "kim@acme.example").to_string();
         assert!(text.len() <= 60, "{} has {} bytes; the part before the @ has at most 64", text, text.len());
     }

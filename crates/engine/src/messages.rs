@@ -8,7 +8,7 @@ use crate::Key;
 use crate::budget;
 use crate::faults::Fault;
 use crate::limits::{
-    EFFECT_BYTES, PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_TOLD_BYTES_MAX,
+    EFFECT_BYTES, PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_SHOWN_BYTES_MAX,
 };
 use crate::scope::Scope;
 use crate::state::{EffectBody, Purpose, Tenancy};
@@ -18,10 +18,10 @@ use crate::working::Held;
 
 /// Whom names stand for, in one session.
 pub(crate) struct People {
-    /// The address of whom the conversation is with.
+    /// The address of the person that the conversation is with.
     contact: Option<String>,
     tenancy: Option<Held<Tenancy>>,
-    /// Whether approvers are asked whom the directory does not hold, wherever they come from.
+    /// Whether approvers are asked who are not in the directory, wherever they come from.
     any_approver: bool,
 }
 
@@ -55,26 +55,26 @@ pub(crate) fn send(
     message: &Message,
 ) -> Result<Option<Fault>, Stop> {
     let people = People::of(turn)?;
-    let letter = match compose(scope, message, &people) {
-        Ok(letter) => letter,
+    let composed = match compose(scope, message, &people) {
+        Ok(composed) => composed,
         Err(fault) => return Ok(Some(fault)),
     };
-    let (count, bytes) = (letter.to.len(), letter.bytes());
-    let over = match letter.channel {
+    let (count, bytes) = (composed.to.len(), composed.bytes());
+    let over = match composed.channel {
         Channel::Email => budget::mails(turn, count, bytes)?,
         Channel::Chat | Channel::Webhook => budget::effects(turn, count, bytes)?,
     };
     if let Some(fault) = over {
         return Ok(Some(fault));
     }
-    for effect in letter.effects(None) {
+    for effect in composed.effects(None) {
         turn.send(run, effect)?;
     }
     Ok(None)
 }
 
 /// A message as it goes out.
-pub(crate) struct Letter {
+pub(crate) struct ComposedMessage {
     channel: Channel,
     /// To whom; one empty address in the conversation itself.
     pub(crate) to: Vec<String>,
@@ -83,7 +83,7 @@ pub(crate) struct Letter {
     content: Content,
 }
 
-impl Letter {
+impl ComposedMessage {
     /// What its effects hold, bytes.
     pub(crate) fn bytes(&self) -> usize {
         let one = EFFECT_BYTES + self.subject.as_ref().map_or(0, String::len) + self.body.len();
@@ -91,7 +91,7 @@ impl Letter {
         to.saturating_add(one.saturating_mul(self.to.len()))
     }
 
-    /// One effect for each recipient; about a gate, where it is about one.
+    /// One effect for each recipient; about a gate, if it is about one.
     pub(crate) fn effects(self, gate: Option<OpenId>) -> impl Iterator<Item = EffectBody> {
         let Self { channel, to, subject, body, content } = self;
         to.into_iter().map(move |to| EffectBody::Message {
@@ -108,7 +108,7 @@ impl Letter {
 }
 
 /// Renders a message, and finds out who gets it.
-pub(crate) fn compose(scope: &Scope, message: &Message, people: &People) -> Result<Letter, Fault> {
+pub(crate) fn compose(scope: &Scope, message: &Message, people: &People) -> Result<ComposedMessage, Fault> {
     let to = match message.channel {
         Channel::Chat => vec![String::new()],
         Channel::Email | Channel::Webhook => recipients(scope, &message.to, people)?,
@@ -117,7 +117,7 @@ pub(crate) fn compose(scope: &Scope, message: &Message, people: &People) -> Resu
 }
 
 /// Renders a message to these.
-pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Result<Letter, Fault> {
+pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Result<ComposedMessage, Fault> {
     let subject = message.subject.as_ref().map(|subject| scope.text(subject, false)).transpose()?;
     let subject = subject.map(|subject| subject.replace(['\r', '\n'], " "));
     let text = scope.text(&message.body, message.content == Content::Html)?;
@@ -125,7 +125,7 @@ pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Resul
         (Content::Markdown, Channel::Email) => (switchward_expr::to_html(&text), Content::Html),
         (content, _) => (text, content),
     };
-    Ok(Letter { channel: message.channel, to, subject, body, content })
+    Ok(ComposedMessage { channel: message.channel, to, subject, body, content })
 }
 
 /// Everybody whom a list names, each once, in its order; never nobody.
@@ -148,8 +148,8 @@ pub(crate) struct Approvers {
     pub(crate) dropped: Vec<String>,
 }
 
-/// Everybody whom a list names to approve something, or to be asked later. Whoever holds an agent's key chooses data and
-/// start, so that those who come from there count only if the directory holds them.
+/// Everybody whom a list names to approve something, or to be asked later. A caller with an agent's key chooses data and
+/// start, so that people who come from there count only if the directory holds them.
 pub(crate) fn approvers(scope: &Scope, list: &[Recipient], people: &People) -> Result<Approvers, Fault> {
     let dropped = RefCell::new(Vec::new());
     let counts = |recipient: &Recipient, name: &str| {
@@ -178,7 +178,7 @@ pub(crate) fn participants(scope: &Scope, list: &[Recipient], people: &People) -
     found.map_err(Fault::recipients)
 }
 
-/// Those whom a list names and who count, each once; `None` if there are more than so many.
+/// Those whom a list names and who count, each once; `None` if there are more than the maximum.
 fn named(
     scope: &Scope,
     list: &[Recipient],
@@ -232,7 +232,7 @@ fn known_participants(scope: &Scope) -> Vec<Value> {
     answers.filter_map(|answer| answer.get(PARTICIPANT)).cloned().collect()
 }
 
-/// An address; nothing where it is empty.
+/// An address; `None` if it is empty.
 fn address(value: Value) -> Result<Option<String>, Fault> {
     match value {
         Value::String(text) if text.trim().is_empty() => Ok(None),
@@ -245,9 +245,9 @@ fn address(value: Value) -> Result<Option<String>, Fault> {
         Value::String(text) => Ok(Some(text.trim().to_owned())),
         Value::Null => Ok(None),
         other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            let mut told = other.to_string();
-            told.truncate(told.floor_char_boundary(RESULT_TOLD_BYTES_MAX));
-            Err(Fault::recipients(format!("{told} is no address")))
+            let mut shown = other.to_string();
+            shown.truncate(shown.floor_char_boundary(RESULT_SHOWN_BYTES_MAX));
+            Err(Fault::recipients(format!("{shown} is no address")))
         }
     }
 }

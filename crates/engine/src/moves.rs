@@ -1,5 +1,4 @@
-//! Moves: the one place where nodes are left and entered and runs end. A run goes on here for as long as nobody is
-//! needed.
+//! Moves: nodes are left and entered and runs end only here. A run goes on for as long as nobody is needed.
 
 use switchward_machine::{
     ActIx, Boundary, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
@@ -25,7 +24,7 @@ pub(crate) enum Next {
     Begin(ActIx),
     /// The current part has ended with this port.
     Ended(Port),
-    /// The body has come to its end with this port.
+    /// The body has ended with this port.
     Settle(Port),
     /// An event has come while the node rests or waits: the exits that listen to events are tried.
     Event,
@@ -33,7 +32,7 @@ pub(crate) enum Next {
     Again,
     /// A judgement has come that the choice of an exit waits for.
     Judged,
-    /// An exit is tried: where it is held, a person is asked before it is taken.
+    /// An exit is tried: if it is held, a person is asked before it is taken.
     Try(ExitIx),
     /// An exit is taken.
     Take(ExitIx),
@@ -65,7 +64,7 @@ pub(crate) fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(
             }
             Next::Try(exit) => held(turn, run, exit)?,
             Next::Take(exit) => leave(turn, run, exit)?,
-            Next::Fault(fault) => faults::road(turn, run, fault)?,
+            Next::Fault(fault) => faults::handle(turn, run, fault)?,
             Next::Descend(child) => {
                 run = child;
                 Next::Enter(turn.machine(&*turn.run(child)?)?.start)
@@ -112,7 +111,7 @@ fn enter(turn: &mut Turn<'_, '_>, run: RunId, node: NodeIx) -> Result<Next, Stop
     turn.trail.push((machine, node));
     if turn.run(run)?.drained > ENTRIES_MAX {
         let ending = Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) };
-        return Ok(Next::End(ending, circle(turn)?));
+        return Ok(Next::End(ending, cycle(turn)?));
     }
     let machine = turn.machine(&*turn.run(run)?)?;
     events::take_early(turn, run, standing(&machine, node)?)?;
@@ -137,8 +136,8 @@ fn judged(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Next, Stop> {
     }
 }
 
-/// The first exit whose guard holds, of all that the end of the body may take, or of those that listen to events. One
-/// that only a judge can decide is the end of the walk until the judge has been heard.
+/// The first exit whose guard holds, of all that the end of the body may take, or of those that listen to events. The
+/// walk stops at one that only a judge can decide until the judge has answered.
 fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Result<Option<Next>, Stop> {
     let listens = |exit: &&Exit| match exit.on {
         Trigger::Auto { event: too } => too || !event,
@@ -169,27 +168,27 @@ fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Resu
 }
 
 /// The nodes that a drain goes round, in their order: all of them, or of very many the first and how many more there are.
-fn circle(turn: &Turn<'_, '_>) -> Result<String, Stop> {
+fn cycle(turn: &Turn<'_, '_>) -> Result<String, Stop> {
     let Some((last, before)) = turn.trail.split_last() else { return Ok(String::new()) };
     let from = before.iter().rposition(|node| node == last).unwrap_or(0);
-    let mut told = String::new();
+    let mut text = String::new();
     for (at, (machine, node)) in turn.trail.iter().enumerate().skip(from) {
         let machine = turn.rows.machine(turn.tenant(), *machine)?;
         let name = machine.as_ref().and_then(|machine| machine.node(*node)).map_or("", |node| &node.name);
-        if told.len() + name.len() > TRAIL_BYTES_MAX {
+        if text.len() + name.len() > TRAIL_BYTES_MAX {
             let more = turn.trail.len() - at;
-            told.push_str(&format!(" -> ... and {more} more"));
+            text.push_str(&format!(" -> ... and {more} more"));
             break;
         }
         if at > from {
-            told.push_str(" -> ");
+            text.push_str(" -> ");
         }
-        told.push_str(name);
+        text.push_str(name);
     }
-    Ok(told)
+    Ok(text)
 }
 
-/// A part of the body has ended: the body goes on as it is wired, or has come to its end.
+/// An act of the body has ended: the body goes on as it is wired, or ends.
 fn ended(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
@@ -204,7 +203,7 @@ fn ended(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop> 
     Ok(Next::Begin(next))
 }
 
-/// Chooses the exit of a body that has come to its end.
+/// Chooses the exit of a body that has ended.
 fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
@@ -237,7 +236,7 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
     }
 }
 
-/// The exit that stands at this port.
+/// The exit of this port.
 pub(crate) fn exit_on(node: &Node, port: &Port) -> Option<ExitIx> {
     let at = node.exits.iter().position(|exit| matches!(&exit.on, Trigger::Port(known) if known == port))?;
     u16::try_from(at).ok().map(ExitIx)
@@ -306,11 +305,11 @@ fn over(
 pub(crate) fn void(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
     acts::abandon(turn, run)?;
     let (session, at) = (turn.session()?, turn.run(run)?);
-    if session.opens.is_empty() && session.grants.is_empty() && at.things.is_empty() {
+    if session.opens.is_empty() && session.grants.is_empty() && at.items.is_empty() {
         return Ok(());
     }
     let (opens, all_grants) = (session.opens.clone(), session.grants.clone());
-    let things = at.things.clone();
+    let items = at.items.clone();
     drop((session, at));
     let (mut gates, mut grants) = (Vec::new(), Vec::new());
     for gate in opens {
@@ -321,14 +320,14 @@ pub(crate) fn void(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
         let row = turn.rows.grant_at(&Key::grant(turn.tenant(), turn.session_id()?, number))?;
         grants.extend(row.filter(|row| row.run == run).map(|_| number));
     }
-    if gates.is_empty() && grants.is_empty() && things.is_empty() {
+    if gates.is_empty() && grants.is_empty() && items.is_empty() {
         return Ok(());
     }
     for number in &grants {
         release(turn, run, *number)?;
     }
-    let of = (!things.is_empty()).then_some(run);
-    turn.emit(Event::Voided { gates, grants, things, run: of })?;
+    let of = (!items.is_empty()).then_some(run);
+    turn.emit(Event::Voided { gates, grants, items, run: of })?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use switchward_machine::{Channel, Content, SENDING};
 
 use crate::limits::{
     ADDRESS_BYTES_MAX, MAIL_RECIPIENTS_MAX, MAIL_SUBJECT_CHARS_MAX, MAIL_TEXT_BYTES_MAX,
-    RESULT_TOLD_BYTES_MAX,
+    RESULT_SHOWN_BYTES_MAX,
 };
 use crate::state::{EffectBody, MailHead, Purpose};
 use crate::{Args, Authorize};
@@ -23,7 +23,7 @@ pub struct Outgoing {
     text: String,
 }
 
-/// Why something is no mail that can go out.
+/// Why a mail cannot go out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadMail {
     /// Which part: `from`, `to`, `cc`, `bcc`, `subject` or `text`.
@@ -132,7 +132,7 @@ fn addresses(field: &'static str, list: &[String]) -> Result<Vec<String>, BadMai
     list.iter().map(|one| address(field, one)).collect()
 }
 
-/// A bare address, in a form that reads the same to everybody on its way.
+/// A bare address, in a form that every mail server reads alike.
 fn address(field: &'static str, text: &str) -> Result<String, BadMail> {
     let plain =
         |sign: char| sign.is_ascii_graphic() && !"<>()[]\\,;:\"".contains(sign) || sign.is_alphanumeric();
@@ -143,8 +143,8 @@ fn address(field: &'static str, text: &str) -> Result<String, BadMail> {
     if whole && text.len() <= ADDRESS_BYTES_MAX && text.chars().all(plain) {
         return Ok(text.to_owned());
     }
-    let told = &text[..text.floor_char_boundary(RESULT_TOLD_BYTES_MAX.min(text.len()))];
-    Err(BadMail { field, problem: format!("holds {told:?}, which is no address such as ann@example.com") })
+    let shown = &text[..text.floor_char_boundary(RESULT_SHOWN_BYTES_MAX.min(text.len()))];
+    Err(BadMail { field, problem: format!("holds {shown:?}, which is no address such as ann@example.com") })
 }
 
 #[cfg(test)]

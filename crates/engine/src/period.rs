@@ -38,7 +38,7 @@ fn month(now: Time, next: bool) -> Time {
     Time(first().unwrap_or(if next { u64::MAX } else { 0 }))
 }
 
-/// A time as people and programs read it, in UTC; nothing beyond what the calendar knows.
+/// A time as people and programs read it, in UTC; empty beyond what the calendar knows.
 #[must_use]
 pub fn text(at: Time) -> String {
     let at = i64::try_from(at.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());

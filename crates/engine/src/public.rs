@@ -16,7 +16,7 @@ use switchward_machine::{
 use crate::event::{PageCodeFact, PageCodeStep, PendingFact, RemovalFact, ReplyFact, VoteFact};
 use crate::intent;
 use crate::policy::machine_of;
-use crate::state::{ThingBody, Via};
+use crate::state::{OpenItemBody, Via};
 use crate::working::Working;
 use crate::{Event, Flow, Key, LinkAuth, View, ViewError};
 use calls::calls;
@@ -104,25 +104,25 @@ pub(crate) fn machines_in<'e>(
     Ok(machines)
 }
 
-/// What a reader is shown of each of these events, in order; some are nobody's business and give nothing. What happens in
-/// a child is told with the child's number.
+/// What a reader is shown of each of these events, in order; internal events are left out. What happens in a child
+/// carries the child's number.
 pub fn public_events<'a>(
     events: &'a [Event],
     machines: &'a Machines,
 ) -> impl Iterator<Item = (usize, PublicEvent)> + 'a {
     events.iter().enumerate().filter_map(|(at, event)| {
-        let told = moves(event, machines)
+        let public = moves(event, machines)
             .or_else(|| flow(event, machines))
             .or_else(|| gates(event))
             .or_else(|| calls(event))
             .or_else(|| usage(event))?;
         let child = run_of(event).filter(|run| machines.is_child(*run));
-        let named = told.fields.iter().any(|(name, _)| *name == RUN);
+        let named = public.fields.iter().any(|(name, _)| *name == RUN);
         Some((
             at,
             match child.filter(|_| !named) {
-                Some(run) => told.with(RUN, run.0),
-                None => told,
+                Some(run) => public.with(RUN, run.0),
+                None => public,
             },
         ))
     })
@@ -131,7 +131,7 @@ pub fn public_events<'a>(
 /// The field that says which run an event is about.
 const RUN: &str = "run";
 
-/// The run that an event is about, where it is about one.
+/// The run that an event is about, if it is about one.
 #[expect(clippy::wildcard_enum_match_arm, reason = "an event that no reader needs is shown to none")]
 fn run_of(event: &Event) -> Option<RunId> {
     Some(match event {
@@ -150,7 +150,7 @@ fn run_of(event: &Event) -> Option<RunId> {
             | Flow::Wrote { run, .. }
             | Flow::Faulted { run, .. }
             | Flow::Restarted { run, .. }
-            | Flow::ThingOpened { run, .. }
+            | Flow::ItemOpened { run, .. }
             | Flow::EventRecorded { run, .. }
             | Flow::Pending(PendingFact::Held { run, .. } | PendingFact::Entered { run, .. })
             | Flow::ReplyRecorded(ReplyFact { run, .. })
@@ -174,7 +174,7 @@ fn moves(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("version", if definition.is_empty() { String::new() } else { version.to_string() })
             .with("role", role)
             .with("key", key.as_deref().unwrap_or_default()),
-        // Where the session's own run stands is no state of any workflow.
+        // The node of the session's own run is not a state of any workflow.
         Event::Entered { run, .. } if *run == intent::RUN => return None,
         Event::Entered { run, node } => {
             PublicEvent::new("session.state_entered").with("state", machines.name(*run, *node))
@@ -229,12 +229,12 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
             .with("code", code)
             .with("message", message),
         Flow::Restarted { asked, .. } => PublicEvent::new("state.retried").with("asked", asked),
-        Flow::ThingOpened { body, .. } => opened(body),
+        Flow::ItemOpened { body, .. } => opened(body),
         Flow::EventRecorded { key, early, source, .. } => PublicEvent::new("event.recorded")
             .with("key", key)
             .with("source", source.label())
             .with("early", early.is_some()),
-        Flow::Pending(fact) => pending::told(fact),
+        Flow::Pending(fact) => pending::public_event(fact),
         Flow::Votes(fact) => return voted(fact),
         Flow::PageCodes(fact) => page_code(fact),
         Flow::GateEscalated { .. }
@@ -260,7 +260,7 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
         Flow::Rested { .. }
         | Flow::EarlyTaken { .. }
         | Flow::MessageRecorded { .. }
-        | Flow::ThingClosed { .. }
+        | Flow::ItemClosed { .. }
         | Flow::Looped { .. } => {
             return None;
         }
@@ -276,16 +276,16 @@ fn flow(event: &Event, machines: &Machines) -> Option<PublicEvent> {
 
 /// What happens at a gate while nobody decides.
 fn undecided(flow: &Flow) -> Option<PublicEvent> {
-    let told = |kind, gate| PublicEvent::new(kind).with("gate", number(gate));
+    let of_gate = |kind, gate| PublicEvent::new(kind).with("gate", number(gate));
     if let Flow::GateEscalated { gate, to, .. } = flow {
-        Some(told("approval.escalated", gate).with("to", to.join(" ")))
+        Some(of_gate("approval.escalated", gate).with("to", to.join(" ")))
     } else if let Flow::GateReminded { gate, to, .. } = flow {
-        Some(told("approval.reminded", gate).with("to", to.join(" ")))
+        Some(of_gate("approval.reminded", gate).with("to", to.join(" ")))
     } else if let Flow::MailBounced { gate, to, message, proved } = flow {
-        let told = told("approval.undeliverable", gate).with("to", to).with("message", message);
-        Some(told.with("proved", proved))
+        let public = of_gate("approval.undeliverable", gate).with("to", to).with("message", message);
+        Some(public.with("proved", proved))
     } else if let Flow::GateLapsed { gate } = flow {
-        Some(told("approval.timed_out", gate))
+        Some(of_gate("approval.timed_out", gate))
     } else {
         None
     }
@@ -295,14 +295,15 @@ fn undecided(flow: &Flow) -> Option<PublicEvent> {
 fn voted(fact: &VoteFact) -> Option<PublicEvent> {
     match fact {
         VoteFact::Cast { gate, vote, need } => {
-            let told = PublicEvent::new("approval.voted").with("gate", number(gate)).with("by", &vote.by);
-            let told = told.with("via", vote.via.word()).with("vouched_by", vote.via.vouched_by(&vote.by));
-            let told = told.with("needed", need);
-            Some(told.with("comment", &vote.comment))
+            let public = PublicEvent::new("approval.voted").with("gate", number(gate)).with("by", &vote.by);
+            let public =
+                public.with("via", vote.via.word()).with("vouched_by", vote.via.vouched_by(&vote.by));
+            let public = public.with("needed", need);
+            Some(public.with("comment", &vote.comment))
         }
-        VoteFact::Told { gate, asked } => {
-            let told = PublicEvent::new("approval.told").with("gate", number(gate));
-            Some(told.with("to", asked.to.join(" ")))
+        VoteFact::Notified { gate, asked } => {
+            let public = PublicEvent::new("approval.told").with("gate", number(gate));
+            Some(public.with("to", asked.to.join(" ")))
         }
         VoteFact::QuorumSet { .. }
         | VoteFact::Needed { .. }
@@ -314,8 +315,8 @@ fn voted(fact: &VoteFact) -> Option<PublicEvent> {
 /// What becomes of an effect that cannot be delivered.
 fn delivered(flow: &Flow) -> Option<PublicEvent> {
     if let Flow::EffectFailed { number, code, message } = flow {
-        let told = PublicEvent::new("delivery.exhausted").with("number", number);
-        Some(told.with("code", code).with("message", message))
+        let public = PublicEvent::new("delivery.exhausted").with("number", number);
+        Some(public.with("code", code).with("message", message))
     } else if let Flow::EffectRetried { number } = flow {
         Some(PublicEvent::new("delivery.retried").with("number", number))
     } else if let Flow::EffectDismissed { number } = flow {
@@ -323,8 +324,8 @@ fn delivered(flow: &Flow) -> Option<PublicEvent> {
     } else if let Flow::EffectDeferred { number, until, code, message }
     | Flow::EffectHeld { number, until, code, message } = flow
     {
-        let told = PublicEvent::new("delivery.deferred").with("number", number).with("until_ms", until.0);
-        Some(told.with("code", code).with("message", message))
+        let public = PublicEvent::new("delivery.deferred").with("number", number).with("until_ms", until.0);
+        Some(public.with("code", code).with("message", message))
     } else {
         None
     }
@@ -332,14 +333,14 @@ fn delivered(flow: &Flow) -> Option<PublicEvent> {
 
 /// What workers do.
 fn worked(flow: &Flow) -> Option<PublicEvent> {
-    if let Flow::WorkLeased { thing, worker, until, again: false } = flow {
-        let told = PublicEvent::new("work.leased").with("work", thing.0).with("worker", worker);
-        Some(told.with("until_ms", until.0))
-    } else if let Flow::WorkReleased { thing, lapsed } = flow {
-        Some(PublicEvent::new("work.released").with("work", thing.0).with("lapsed", lapsed))
-    } else if let Flow::WorkDone { thing, worker, wrong, .. } = flow {
-        let told = PublicEvent::new("work.done").with("work", thing.0).with("worker", worker);
-        Some(told.with("wrong", wrong.as_deref().unwrap_or_default()))
+    if let Flow::WorkLeased { item, worker, until, again: false } = flow {
+        let public = PublicEvent::new("work.leased").with("work", item.0).with("worker", worker);
+        Some(public.with("until_ms", until.0))
+    } else if let Flow::WorkReleased { item, lapsed } = flow {
+        Some(PublicEvent::new("work.released").with("work", item.0).with("lapsed", lapsed))
+    } else if let Flow::WorkDone { item, worker, wrong, .. } = flow {
+        let public = PublicEvent::new("work.done").with("work", item.0).with("worker", worker);
+        Some(public.with("wrong", wrong.as_deref().unwrap_or_default()))
     } else {
         None
     }
@@ -348,20 +349,20 @@ fn worked(flow: &Flow) -> Option<PublicEvent> {
 /// A node that is left by an exit that the format names: its guards, or its port.
 fn left(machines: &Machines, run: RunId, node: NodeIx, exit: ExitIx) -> Option<PublicEvent> {
     let label = &machines.exit(run, node, exit)?.label;
-    let told =
+    let public =
         PublicEvent::new("session.state_left").with("state", machines.name(run, node)).with("by", label);
-    (!label.is_empty()).then_some(told)
+    (!label.is_empty()).then_some(public)
 }
 
-fn opened(body: &ThingBody) -> PublicEvent {
+fn opened(body: &OpenItemBody) -> PublicEvent {
     match body {
-        ThingBody::Work { kind, owed } => PublicEvent::new("work.opened")
+        OpenItemBody::Work { kind, owed } => PublicEvent::new("work.opened")
             .with("kind", kind.word())
             .with("input", shown(*kind, &owed.input.0)),
-        ThingBody::Wait { on, due, .. } => {
+        OpenItemBody::Wait { on, due, .. } => {
             PublicEvent::new("wait.opened").with("for", on.word()).with("due_ms", due.0)
         }
-        ThingBody::Timer { due, why } => {
+        OpenItemBody::Timer { due, why } => {
             PublicEvent::new("timer.set").with("for", why.word()).with("due_ms", due.0)
         }
     }
@@ -394,14 +395,14 @@ fn gates(event: &Event) -> Option<PublicEvent> {
                 GateKind::Notify | GateKind::ToolAsk | GateKind::Approval => "approval.requested",
                 GateKind::Task => "task.created",
             };
-            let told = PublicEvent::new(kind).with("gate", number(gate)).with("kind", body.kind.word());
-            let told = told.with("requester", &body.requester);
+            let public = PublicEvent::new(kind).with("gate", number(gate)).with("kind", body.kind.word());
+            let public = public.with("requester", &body.requester);
             let to = body.asked.as_ref().map(|asked| asked.to.join(" ")).unwrap_or_default();
-            let told = told.with("to", to);
+            let public = public.with("to", to);
             match &body.call {
-                Some(call) => told.with("capability", &call.capability).with("args_digest", call.digest),
+                Some(call) => public.with("capability", &call.capability).with("args_digest", call.digest),
                 None => {
-                    told.with("digest", body.shown().map(|digest| digest.to_string()).unwrap_or_default())
+                    public.with("digest", body.shown().map(|digest| digest.to_string()).unwrap_or_default())
                 }
             }
         }
@@ -460,8 +461,8 @@ fn usage(event: &Event) -> Option<PublicEvent> {
     })
 }
 
-/// What readers of a history see of what a worker was handed: of a request its method and where it goes, because its
-/// headers, its query and its body may hold what is nobody else's.
+/// What readers of a history see of a worker's input: of a request its method and its destination, because its headers,
+/// its query and its body may hold secrets.
 fn shown(kind: WorkKind, input: &Value) -> Value {
     match kind {
         WorkKind::Http => {

@@ -1,5 +1,5 @@
-//! What happens in a session is told to the endpoints of its tenant: at the end of each turn, in the same entry of the
-//! log, a message for each event that an endpoint wants.
+//! What happens in a session is published to the endpoints of its tenant: at the end of each turn, in the same entry of
+//! the log, a message for each event that an endpoint wants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use switchward_machine::{SessionId, TenantId, Time};
 
-use crate::command::{Scope, Told};
+use crate::command::{PublishedEvent, Scope};
 use crate::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, PUBLISHED_TURN_MAX, REPUBLISH_MAX};
 use crate::public::{PublicEvent, machines_in, public_events};
 use crate::state::{EffectBody, Endpoint};
@@ -15,7 +15,7 @@ use crate::turn::{Stop, Turn};
 use crate::working::Working;
 use crate::{Event, Flow, Key, Kind, Row, View, ViewError};
 
-/// The types of events of sessions that endpoints can be told of, in order.
+/// The types of events of sessions that endpoints can receive, in order.
 pub const PUBLISHED: [&str; 23] = [
     "approval.decided",
     "approval.escalated",
@@ -59,18 +59,18 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
         (session.root, session.sequence, usize::try_from(session.outbox().published).unwrap_or(usize::MAX))
     };
     let first = sequence.saturating_sub(u64::try_from(turn.events.len()).unwrap_or(u64::MAX));
-    let room = PUBLISHED_TURN_MAX.min(PUBLISHED_MAX.saturating_sub(waiting));
+    let free = PUBLISHED_TURN_MAX.min(PUBLISHED_MAX.saturating_sub(waiting));
     let (mut bodies, mut beyond) = (Vec::new(), 0_usize);
     for (at, event) in public_events(&turn.events, &machines) {
         let failed = failed(&turn.events[at]);
-        // That an endpoint was not told of something is told to no endpoint.
+        // A failed message to an endpoint is published to no endpoint.
         if PUBLISHED.binary_search(&event.kind).is_err() || published(turn.rows, turn.tenant(), id, failed)? {
             continue;
         }
-        let told = told(first, at, turn.now(), &event);
+        let message = message_of(first, at, turn.now(), &event);
         for endpoint in tenancy.endpoints.iter().filter(|one| one.wants(event.kind)) {
-            if bodies.len() < room {
-                bodies.push(body(endpoint, told.clone()));
+            if bodies.len() < free {
+                bodies.push(body(endpoint, message.clone()));
             } else {
                 beyond += 1;
             }
@@ -86,7 +86,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The effect that cannot be delivered, where the event says so.
+/// The effect that cannot be delivered, if the event says so.
 fn failed(event: &Event) -> Option<u64> {
     if let Event::Flow(Flow::EffectFailed { number, .. }) = event { Some(*number) } else { None }
 }
@@ -103,15 +103,14 @@ fn published(
     Ok(effect.is_some_and(|effect| effect.body.published()))
 }
 
-/// What endpoints are told of the event that stands `at` this place of a turn, whose `first` event had the sequence
-/// before it.
-fn told(first: u64, at: usize, time: Time, event: &PublicEvent) -> Told {
+/// The message about the event at index `at` of a turn, whose `first` event had the sequence before it.
+fn message_of(first: u64, at: usize, time: Time, event: &PublicEvent) -> PublishedEvent {
     let sequence = first.saturating_add(u64::try_from(at).unwrap_or(u64::MAX)).saturating_add(1);
-    Told { kind: event.kind.to_owned(), sequence, at: time, about: about(event) }
+    PublishedEvent { kind: event.kind.to_owned(), sequence, at: time, about: about(event) }
 }
 
-fn body(endpoint: &Endpoint, told: Told) -> EffectBody {
-    let Told { kind, sequence, at, about } = told;
+fn body(endpoint: &Endpoint, message: PublishedEvent) -> EffectBody {
+    let PublishedEvent { kind, sequence, at, about } = message;
     EffectBody::Publish { endpoint: endpoint.id.clone(), kind, sequence, at, about }
 }
 
@@ -121,13 +120,13 @@ pub struct Missed {
     /// Messages to it that could not be delivered, by their numbers.
     pub retry: Vec<u64>,
     /// Events that it wants and that are not on their way to it.
-    pub events: Vec<Told>,
-    /// The sequence up to which the session was looked through; it is asked from here for the rest, where there is one.
+    pub events: Vec<PublishedEvent>,
+    /// The sequence up to which the session was looked through; the rest is read from here; `None` at the end.
     pub upto: Option<u64>,
 }
 
 /// What an endpoint has missed of what happened in a session since this time and after this sequence, in order, at most
-/// [`REPUBLISH_MAX`]; where `delivered`, also what has arrived there.
+/// [`REPUBLISH_MAX`]; if `delivered`, also what has arrived there.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -159,25 +158,25 @@ pub fn missed(
     let mut missed = Missed::default();
     for (first, turn) in events() {
         for (at, event) in public_events(&turn.events, &machines) {
-            let told = told(first, at, turn.at, &event);
+            let message = message_of(first, at, turn.at, &event);
             let wanted = PUBLISHED.binary_search(&event.kind).is_ok() && endpoint.wants(event.kind);
             let of_us = failed(&turn.events[at]).is_some_and(|number| queued.all.contains(&number))
                 || published(&rows, tenant, session, failed(&turn.events[at]))?;
-            if !wanted || of_us || told.sequence <= after {
+            if !wanted || of_us || message.sequence <= after {
                 continue;
             }
             if missed.retry.len() + missed.events.len() == REPUBLISH_MAX {
                 return Ok(missed);
             }
-            missed.upto = Some(told.sequence);
-            let Some(number) = queued.of.get(&(endpoint.id.as_str(), told.sequence)) else {
-                missed.events.push(told);
+            missed.upto = Some(message.sequence);
+            let Some(number) = queued.of.get(&(endpoint.id.as_str(), message.sequence)) else {
+                missed.events.push(message);
                 continue;
             };
             match rows.outbox_at(&Key::outbox(tenant, session, *number))? {
                 Some(effect) if effect.dead().is_some() => missed.retry.push(*number),
                 Some(_) => {}
-                None if delivered => missed.events.push(told),
+                None if delivered => missed.events.push(message),
                 None => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Whom mails about a gate reach, and what happens where that is too few.
+//! Whom mails about a gate reach, and what happens if that is too few.
 
 use switchward_machine::{GateKind, OpenId, SessionId, TenantId};
 
@@ -39,10 +39,10 @@ fn bounced(asked: &Asked, proved: bool) -> Vec<String> {
 pub struct Reach {
     /// Whom no mail about it has reached that was sent so far, and who was named and is not asked: addresses.
     pub unreached: Vec<String>,
-    /// Whether nobody who may decide knows of it by mail: nobody is told, no mail reaches any of those who are, or they
+    /// Whether nobody who may decide was notified by mail: there are no recipients, no mail reaches any of them, or they
     /// may not decide.
-    pub unheard: bool,
-    /// What whoever looks at it should know of that, each a sentence.
+    pub unnotified: bool,
+    /// What a reader of the gate should know of that, each a sentence.
     pub warnings: Vec<String>,
     /// How many inputs of its run wait for it to close.
     pub held: u32,
@@ -61,13 +61,13 @@ impl Reach {
         let now = rows.clock_at(&Key::clock())?.map_or(open.at, |clock| *clock);
         let waiting = mail_caps::waiting(rows, at, open, now)?;
         let waits = |one: &String| waiting.iter().any(|(known, _)| known.eq_ignore_ascii_case(one));
-        let unheard = to.iter().all(|one| gone(one) || own(one) || waits(one));
+        let unnotified = to.iter().all(|one| gone(one) || own(one) || waits(one));
         let mut warnings = Vec::new();
         if to.is_empty() {
             warnings.push("nobody is told of it".to_owned());
         } else if to.iter().all(own) {
             warnings.push(format!("nobody is told but {}, who asked and cannot decide", to.join(", ")));
-        } else if unheard && waiting.is_empty() {
+        } else if unnotified && waiting.is_empty() {
             warnings.push("no mail reaches anybody who may decide".to_owned());
         }
         warnings.extend(not_notified(waiting));
@@ -85,11 +85,11 @@ impl Reach {
             GateKind::Approval => rows.run(at.0, at.1, open.run)?.pending.len(),
             GateKind::Notify | GateKind::ToolAsk | GateKind::Task => 0,
         };
-        Ok(Self { unreached, unheard, warnings, held: u32::try_from(held).unwrap_or(u32::MAX) })
+        Ok(Self { unreached, unnotified, warnings, held: u32::try_from(held).unwrap_or(u32::MAX) })
     }
 }
 
-/// What is said of those whose mails wait for the next hour: a sentence for each cap that they wait for.
+/// The warnings about people whose mails wait for the next hour: a sentence for each cap that they wait for.
 fn not_notified(waiting: Vec<(String, MailFull)>) -> Vec<String> {
     let mut groups: Vec<(MailFull, Vec<String>)> = Vec::new();
     for (one, full) in waiting {
@@ -108,7 +108,7 @@ fn not_notified(waiting: Vec<(String, MailFull)>) -> Vec<String> {
     groups.into_iter().map(sentence).collect()
 }
 
-/// What is said where the approvals that were asked for are more than the people who know of the gate.
+/// The warning if the approvals that were asked for are more than the people who know of the gate.
 fn few(open: &Open, asked: &Asked, people: &Directory) -> Option<String> {
     let voting = asked.voting.as_ref()?;
     let tally = Tally::of(open, voting.quorum, None, people);
@@ -133,8 +133,8 @@ fn few(open: &Open, asked: &Asked, people: &Directory) -> Option<String> {
     }
 }
 
-/// Where mails about an open gate have reached nobody whom it asks, and cannot any more, or too few for the approvals
-/// that it needs, its next round begins. A mail that has arrived is no more among those of the gate.
+/// Begins the next round of an open gate if its mails have reached none of its recipients, and cannot any more, or too
+/// few for the approvals that it needs. A mail that has arrived is removed from those of the gate.
 pub(crate) fn reach(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
     let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.map(|open| Open::clone(&open));
     let Some(open) = open else { return Ok(()) };

@@ -6,7 +6,7 @@ use crate::event::{RemovalFact, VoteFact};
 use crate::state::{Gate, Json, KeptDecision, Run};
 use crate::{Event, Flow, History};
 
-/// A part of a history with its content redacted. Every event keeps its place.
+/// A part of a history with its content redacted. Every event keeps its position.
 #[must_use]
 pub fn history(history: &History) -> History {
     History {
@@ -112,7 +112,7 @@ pub(crate) fn decisions(history: &History) -> Vec<KeptDecision> {
     decided(history).into_iter().map(|(_, decision)| decision).collect()
 }
 
-/// Who decided what in a part of a history, each with the place of its event there, from 0.
+/// Who decided what in a part of a history, each with the position of its event there, from 0.
 #[must_use]
 #[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is a person's decision")]
 pub fn decided(history: &History) -> Vec<(usize, KeptDecision)> {
@@ -146,7 +146,7 @@ pub(crate) fn run(run: &mut Run) {
     run.seen.clear();
     run.mailed.clear();
     run.recipients.clear();
-    run.told.clear();
+    run.answered_back.clear();
     run.due = None;
     run.choice = None;
     run.unknown = None;

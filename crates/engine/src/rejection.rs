@@ -1,4 +1,4 @@
-//! Rejections: refusals of the caller's wish, typed, with a stable reason.
+//! Rejections: refusals of the caller's request, typed, with a stable reason.
 
 /// A refusal. Nothing was changed and nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub struct Rejection {
     pub reason: Reason,
     /// A sentence for a person.
     pub message: String,
-    /// What would have been allowed, where that is a closed list.
+    /// What would have been allowed, if that is a closed list.
     pub allowed: Vec<String>,
     /// Facts for a program: name and value.
     pub facts: Vec<(&'static str, String)>,
@@ -16,7 +16,7 @@ pub struct Rejection {
 }
 
 impl Reason {
-    /// Whether it says that a limit of the process has no room.
+    /// Whether it says that a limit of the process is full.
     #[must_use]
     pub fn is_limit(self) -> bool {
         matches!(self, Self::RateLimited | Self::BudgetExhausted | Self::QuotaExceeded)
@@ -62,7 +62,7 @@ macro_rules! reasons {
             /// Every reason.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The code as every door shows it.
+            /// The code, as every protocol shows it.
             #[must_use]
             pub fn code(self) -> &'static str {
                 match self { $(Self::$name => $code,)* }
@@ -108,7 +108,7 @@ reasons! {
     RoleNotAllowed = "ROLE_NOT_ALLOWED",
     /// No session starts with this version any more.
     VersionRetired = "VERSION_RETIRED",
-    /// A rate limit has no room.
+    /// A rate limit is full.
     RateLimited = "RATE_LIMITED",
     /// Money or tokens are used up.
     BudgetExhausted = "BUDGET_EXHAUSTED",

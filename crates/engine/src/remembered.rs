@@ -5,8 +5,8 @@ use crate::state::Answered;
 use crate::working::Working;
 use crate::{Key, Reply, View, ViewError};
 
-/// What the command's request id was answered with before. A session's replies stand in its history, the others under
-/// their request ids.
+/// The stored answer to the command's request id. A session's replies stand in its history, the others under their
+/// request ids.
 pub(crate) fn answered(rows: &Working<'_>, command: &Command) -> Result<Option<Answered>, ViewError> {
     let Some(request) = &command.request else { return Ok(None) };
     let hash = request.hash();
@@ -16,10 +16,10 @@ pub(crate) fn answered(rows: &Working<'_>, command: &Command) -> Result<Option<A
     };
     let session = rows.session(command.tenant, id)?;
     if session.as_ref().is_none_or(|session| session.removal.is_some()) {
-        // Of a session whose data is removed, the request is known that wished it.
+        // Of a session whose data is removed, the request of the removal is known.
         let removed = rows.removed_at(&Key::removed(command.tenant, id))?;
-        let wish = removed.and_then(|removed| removed.request.clone());
-        if let Some((_, body)) = wish.filter(|(known, _)| *known == request.id) {
+        let of_removal = removed.and_then(|removed| removed.request.clone());
+        if let Some((_, body)) = of_removal.filter(|(known, _)| *known == request.id) {
             return Ok(Some(Answered { body, reply: Reply::Done }));
         }
     }

@@ -1,10 +1,10 @@
-//! Those who were asked and have not decided are written to again, where the start or the directory asks for it: with the same
-//! words, in the same thread, and what was sent before stays as good as it was.
+//! Recipients who have not decided are written to again, if the start or the directory asks for it: with the same words,
+//! in the same thread, and what was sent before stays valid.
 //!
-//! With the last reminder of a gate without rounds of its own those are asked, too, whom the directory names for that.
+//! With the last reminder of a gate without rounds of its own, the escalation contacts of the directory are asked, too.
 //!
-//! Whoever cannot be reached, or has approved a gate that needs more approvals, is left out. A round that is over asks anew
-//! by itself; a reminder changes nothing about it.
+//! People who cannot be reached, or have approved a gate that needs more approvals, are left out. A round that is over
+//! asks again by itself; a reminder changes nothing about it.
 
 use switchward_machine::{OpenId, RunId};
 
@@ -26,7 +26,7 @@ pub(crate) fn first(turn: &Turn<'_, '_>, run: RunId) -> Result<Option<Reminding>
     Ok(turn.settled(run)?.reminders.value.map(reminding))
 }
 
-/// Reminds whom a gate asks; nothing happens where it is not time yet.
+/// Reminds the recipients of a gate; does nothing if it is not time yet.
 pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
     let Some(open) = turn.rows.open_at(key)?.map(|open| Open::clone(&open)) else { return Ok(()) };
     let Some(asked) = &open.gate.asked else { return Ok(()) };

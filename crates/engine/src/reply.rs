@@ -10,7 +10,7 @@ use crate::policy::LayerVerdict;
 /// The answer to an accepted command. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Reply {
-    /// A session was moved, or found where it was; its view says the rest.
+    /// A session was moved, or stays in its state; its view says the rest.
     #[n(0)]
     Session {
         /// The session.
@@ -76,7 +76,7 @@ pub enum Reply {
     Leased {
         /// The work.
         #[n(0)]
-        thing: OpenId,
+        item: OpenId,
         /// The number that its result must come with.
         #[n(1)]
         fence: u64,
@@ -93,7 +93,7 @@ pub enum Reply {
         /// Its sequence after the command.
         #[n(1)]
         sequence: u64,
-        /// Why the result was not taken, where it was not: the attempt has failed then.
+        /// Why the result was not taken, if it was not: the attempt has failed then.
         #[n(2)]
         wrong: Option<String>,
     },
@@ -137,10 +137,10 @@ pub struct Authorized {
     /// A sentence for a person.
     #[n(2)]
     pub message: String,
-    /// The rule that decided, where one did.
+    /// The rule that decided, if one did.
     #[n(3)]
     pub rule: Option<MatchedRule>,
-    /// The gate that a person decides, where one is asked.
+    /// The gate that a person decides, if one is asked.
     #[n(4)]
     pub gate: Option<OpenId>,
     /// The gate whose approval this call used up.
@@ -149,13 +149,13 @@ pub struct Authorized {
     /// The call's name, for its report.
     #[n(6)]
     pub call_id: String,
-    /// When a denied call may have room again, milliseconds from the decision.
+    /// When a denied call may be allowed again, milliseconds from the decision.
     #[n(7)]
     pub retry_after_ms: Option<u64>,
     /// What is left after this call.
     #[n(8)]
     pub remaining: Remaining,
-    /// What each layer said, where several did.
+    /// What each layer said, if several did.
     #[cbor(n(9), default, skip_if = "Vec::is_empty")]
     pub layers: Vec<LayerVerdict>,
 }
@@ -186,7 +186,7 @@ impl Effect {
     }
 }
 
-/// A rule, by its place in the policy.
+/// A rule, by its position in the policy.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct MatchedRule {
     /// The layer's name: `policy`, `allowed_tools`, `email_config`.
@@ -198,7 +198,7 @@ pub struct MatchedRule {
     /// Its pattern; empty for a default.
     #[n(2)]
     pub capability: String,
-    /// Where the default was set, where it is one.
+    /// Where the default was set, if it is one.
     #[n(3)]
     pub default_set_in: Option<DefaultSetIn>,
 }

@@ -4,8 +4,8 @@
 //! its tenant. So a token is made wherever it is read, needs no row and no secret of its own, and is worth nothing once its
 //! node was left. Source: conversation workflows, *Webhooks*.
 //!
-//! What is stored holds no token: rows, the log, snapshots and backups hold a mark in its place, which opens nothing.
-//! The code that sends a stored text, or shows it to somebody who may read tokens, puts the tokens in with [`ReplyTokens`]. A mark
+//! What is stored holds no token: rows, the log, snapshots and backups hold a mark instead, which opens nothing. The code
+//! that sends a stored text, or shows it to somebody who may read tokens, puts the tokens in with [`ReplyTokens`]. A mark
 //! has a code of its own under the same key, so that nobody who writes a text can make the server put a token into it.
 
 use hmac::Mac as _;
@@ -37,7 +37,7 @@ impl MailKey {
         token
     }
 
-    /// What is stored in the place of a reply token.
+    /// What is stored instead of a reply token.
     pub(crate) fn reply_mark(&self, token: &ReplyToken) -> ReplyMark {
         let mut mark = ReplyMark(token.clone());
         let code = self.reply_code(&mark.0.named(MARK)).finalize().into_bytes();
@@ -59,7 +59,7 @@ impl MailKey {
 
 /// A reply token, as somebody brings it: true only once [`MailKey::made_reply`] says so.
 ///
-/// Its text is `swr_<tenant>.<session>.<run>.<entry>.<code in hex>`, of letters that need no quoting in a URL.
+/// Its text is `swr_<tenant>.<session>.<run>.<entry>.<code in hex>`, of characters that need no quoting in a URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReplyToken {
     /// The tenant's name.
@@ -95,7 +95,7 @@ impl ReplyToken {
             entry: entry.parse().map_err(|_| NoReplyToken)?,
             code: bytes(code).ok_or(NoReplyToken)?,
         };
-        // One token has one text: no signs before numbers, no capitals.
+        // One token has one text: no plus signs before numbers, no capitals.
         if token.text(prefix) == text { Ok(token) } else { Err(NoReplyToken) }
     }
 }
@@ -112,7 +112,7 @@ impl fmt::Debug for ReplyToken {
     }
 }
 
-/// The text is no reply token.
+/// The text is not a reply token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoReplyToken;
 
@@ -165,7 +165,7 @@ impl ReplyTokens {
         Ok(Some(Self { tenant: name, session: Some(session), keys: rows.mail_keys(tenant)? }))
     }
 
-    /// The text with a token in the place of every mark; `None` if it has no mark of theirs.
+    /// The text with a token instead of every mark; `None` if it has no mark of theirs.
     #[must_use]
     pub fn put_into(&self, text: &str) -> Option<String> {
         let (mut out, mut rest, mut found) = (String::new(), text, false);
@@ -232,8 +232,8 @@ pub(crate) fn check(turn: &Turn<'_, '_>, token: &ReplyToken) -> Result<(), Stop>
     Err(Rejection::new(Reason::CredentialInvalid, "the reply token is not valid").into())
 }
 
-/// The run that a token names, where it still stands in the node that the token was made for: the active leaf, or one
-/// that waits for it.
+/// The run that a token names, if it still stands in the node that the token was made for: the active leaf, or one that
+/// waits for it.
 pub(crate) fn addressed(turn: &Turn<'_, '_>, leaf: RunId, token: &ReplyToken) -> Result<RunId, Stop> {
     let mut next = Some(leaf);
     while let Some(run) = next {

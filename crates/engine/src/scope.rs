@@ -26,7 +26,7 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// The data of a run, the mark of the reply token of where it stands, and where its loops are. So nothing that is
+    /// The data of a run, the mark of the reply token of its state, and the positions of its loops. So nothing that is
     /// rendered here and stored holds a token.
     pub(crate) fn of_run(turn: &Turn<'_, '_>, run: RunId) -> Result<Self, ViewError> {
         let key = Key::data(turn.tenant(), turn.session_id()?, run);
@@ -44,7 +44,7 @@ impl Scope {
         Self { root, bytes }
     }
 
-    /// The same, with a reply token, or the mark of one, that can be read and is no part of the data.
+    /// The same, with a reply token, or the mark of one, that can be read and is not part of the data.
     pub(crate) fn with_token(mut self, token: Option<impl Display>) -> Self {
         if let Some(token) = token {
             self.put(kept::REPLY_TOKEN, Some(Value::String(token.to_string())));
@@ -74,7 +74,7 @@ impl Scope {
         path.get(&self.root)
     }
 
-    /// A key of the data holds this from now on, which makes the data so many bytes.
+    /// A key of the data holds this from now on, which makes the data this many bytes.
     pub(crate) fn hold(&mut self, key: &str, value: Value, bytes: usize) {
         self.put(key, Some(value));
         self.bytes = bytes;
@@ -134,7 +134,7 @@ impl Scope {
         Braces::parse(text).render(&look, TEXT_BYTES_MAX).map_err(|error| Fault::template(error.to_string()))
     }
 
-    /// A text in the dialect that it is written in. HTML is escaped where the text is HTML.
+    /// A text in the dialect that it is written in. HTML is escaped if the text is HTML.
     pub(crate) fn text(&self, text: &Text, html: bool) -> Result<String, Fault> {
         match text.dialect {
             Dialect::Plain => Ok(text.source.clone()),

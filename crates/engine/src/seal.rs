@@ -1,9 +1,10 @@
-//! Secrets at rest: sealed where they enter the server, opened in memory where they are used.
+//! Secrets at rest: sealed when they enter the server, opened in memory when they are used.
 //!
-//! A secret is sealed with XChaCha20-Poly1305 under the current key of a key ring. Its tenant and its place are bound to
-//! it, so that it opens nowhere else, and it names its key, so that older ones can be replaced. Rows, events, snapshots
-//! and backups hold what is sealed. Chosen: one ring for all tenants, from outside. Rejected: a key of each tenant's own,
-//! sealed under the ring's; it would have to be kept beside what it seals, and tenants are bound to their secrets anyway.
+//! A secret is sealed with XChaCha20-Poly1305 under the current key of a key ring. Its tenant and its owner are bound to
+//! it, so that it opens for nothing else, and it names its key, so that older ones can be replaced. Rows, events,
+//! snapshots and backups hold what is sealed. Chosen: one ring for all tenants, from outside. Rejected: a key of each
+//! tenant's own, sealed under the ring's; it would have to be kept beside what it seals, and tenants are bound to their
+//! secrets anyway.
 
 mod ring;
 
@@ -24,7 +25,7 @@ const TAG_BYTES: usize = 16;
 /// What this way of sealing is called, in what is bound to a secret.
 const FORM: &[u8] = b"switchward.sealed.1";
 
-/// Where a secret belongs: it opens nowhere else.
+/// What a secret belongs to: it opens for nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretOf<'a> {
     /// What the tokens of a tenant are made with.
@@ -54,7 +55,7 @@ pub struct Sealed {
 pub enum NotOpened {
     /// The key ring has not got its key.
     NoKey(RingKeyId),
-    /// It is another tenant's or another place's, or was changed.
+    /// It is another tenant's or another owner's, or was changed.
     Foreign,
 }
 
@@ -89,11 +90,11 @@ impl KeyRing {
     pub fn seal(
         &self,
         nonce: [u8; SEAL_NONCE_BYTES],
-        (tenant, place): (TenantId, SecretOf<'_>),
+        (tenant, secret_of): (TenantId, SecretOf<'_>),
         secret: &[u8],
     ) -> Option<Sealed> {
         let key = self.current()?;
-        let payload = Payload { msg: secret, aad: &bound(tenant, place) };
+        let payload = Payload { msg: secret, aad: &bound(tenant, secret_of) };
         let text = cipher(key).encrypt(&XNonce::from(nonce), payload).ok()?;
         Some(Sealed { key: key.id(), nonce, text })
     }
@@ -101,14 +102,14 @@ impl KeyRing {
     /// Opens a secret.
     ///
     /// # Errors
-    /// The ring has not got its key, or it is none of this tenant and place.
+    /// The ring has not got its key, or it is none of this tenant and owner.
     pub fn open(
         &self,
-        (tenant, place): (TenantId, SecretOf<'_>),
+        (tenant, secret_of): (TenantId, SecretOf<'_>),
         sealed: &Sealed,
     ) -> Result<Zeroizing<Vec<u8>>, NotOpened> {
         let key = self.get(sealed.key).ok_or(NotOpened::NoKey(sealed.key))?;
-        let payload = Payload { msg: &sealed.text, aad: &bound(tenant, place) };
+        let payload = Payload { msg: &sealed.text, aad: &bound(tenant, secret_of) };
         let secret = cipher(key).decrypt(&XNonce::from(sealed.nonce), payload);
         secret.map(Zeroizing::new).map_err(|_| NotOpened::Foreign)
     }
@@ -132,9 +133,9 @@ fn cipher(key: &RingKey) -> XChaCha20Poly1305 {
     XChaCha20Poly1305::new(&CipherKey::from(*key.bytes()))
 }
 
-/// What is bound to a secret: the form, the tenant and the place. No name of a place holds what ends it.
-fn bound(tenant: TenantId, place: SecretOf<'_>) -> Vec<u8> {
-    let (kind, name) = match place {
+/// What is bound to a secret: the form, the tenant and the owner. No owner's name holds the byte that ends it.
+fn bound(tenant: TenantId, secret_of: SecretOf<'_>) -> Vec<u8> {
+    let (kind, name) = match secret_of {
         SecretOf::Mail => ("mail", ""),
         SecretOf::Endpoint(name) => ("endpoint", name),
         SecretOf::Source(name) => ("source", name),

@@ -1,7 +1,7 @@
 //! What a request shows: the values that its texts read, as they were when it was opened. They are kept below
 //! `approval.<state>.shown`, each at the path at which the data have it, and a digest over them and the texts is what an
-//! approval is bound to. Of a list that is read at one place, the whole list is kept; what is absent is null. The reply
-//! token is no value.
+//! approval is bound to. If one item of a list is read, the whole list is kept; what is absent is null. The reply token
+//! is no value.
 
 use serde_json::{Map, Value, json};
 use switchward_expr::{Braces, Path, reads};
@@ -51,7 +51,7 @@ fn paths_of(text: &Text, paths: &mut Vec<Path>) -> bool {
     }
 }
 
-/// Keeps the value of a path where the data have it.
+/// Keeps the value of a path, at the path at which the data have it.
 fn keep(shown: &mut Map<String, Value>, root: &Value, path: &Path) {
     let mut names = path.names().peekable();
     let (mut from, mut into) = (Some(root), shown);

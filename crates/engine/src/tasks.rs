@@ -1,6 +1,6 @@
-//! Tasks: everybody who takes part is asked at a gate of her own, which one answer ends. When all have answered, the
-//! answers are kept and the act is done. A part may have an escalation, as an approval has. Sources: workflows, *States*,
-//! Task; semantics §4a, §6.2 and §7 (11), second round (21).
+//! Tasks: every participant is asked at a gate of their own, which one answer ends. When all have answered, the answers
+//! are kept and the act is done. A part may have an escalation, as an approval has. Sources: workflows, *States*, Task;
+//! semantics §4a, §6.2 and §7 (11), second round (21).
 
 use serde_json::{Value, json};
 pub(crate) use switchward_machine::kept::TASKS;
@@ -20,7 +20,7 @@ use crate::state::{Asked, Due, Gate, Json, Open, Part, Purpose, Resolution, Via}
 use crate::turn::{Stop, Turn};
 use crate::{Event, Flow, Key, ViewError};
 
-/// What a participant is called there, and what she answered.
+/// What a participant is called there, and what they answered.
 pub(crate) const PARTICIPANT: &str = "participant";
 const ANSWER: &str = "answer";
 
@@ -42,18 +42,18 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     drop(at);
     let people = People::of(turn)?;
     let scope = Scope::of_run(turn, run)?;
-    let letter = participants(&scope, &inquiry.message.to, &people)
+    let composed = participants(&scope, &inquiry.message.to, &people)
         .and_then(|to| worded(&scope, &inquiry.message, to));
-    let letter = match letter {
-        Ok(letter) => letter,
+    let composed = match composed {
+        Ok(composed) => composed,
         Err(fault) => return Ok(Next::Fault(fault)),
     };
-    let said = letter.body.len() + letter.subject.as_ref().map_or(0, String::len);
-    if said.saturating_mul(letter.to.len()) > TASK_BYTES_MAX {
+    let said = composed.body.len() + composed.subject.as_ref().map_or(0, String::len);
+    if said.saturating_mul(composed.to.len()) > TASK_BYTES_MAX {
         let message = format!("what all participants are told has more than {TASK_BYTES_MAX} bytes");
         return Ok(Next::Fault(Fault::recipients(message)));
     }
-    if letter.to.is_empty() {
+    if composed.to.is_empty() {
         let text = format!("{state}: nobody takes part in the task, and it is done");
         turn.emit(Event::Warned { text, of_definition: false })?;
         return Ok(match keep(turn, run, Vec::new())? {
@@ -61,30 +61,30 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
             Some(fault) => Next::Fault(fault),
         });
     }
-    let fault = budget::mails(turn, letter.to.len(), letter.bytes())?;
-    // Each gate says what its letter says.
-    if let Some(fault) = fault.or(turn.budget.room(letter.bytes().saturating_mul(2))) {
+    let fault = budget::mails(turn, composed.to.len(), composed.bytes())?;
+    // Each gate says what its mail says.
+    if let Some(fault) = fault.or(turn.budget.check_bytes(composed.bytes().saturating_mul(2))) {
         return Ok(Next::Fault(fault));
     }
     let first = OpenId(turn.session()?.next_id);
-    let part = Part { first, of: u32::try_from(letter.to.len()).unwrap_or(u32::MAX) };
-    let subject = letter.subject.clone().unwrap_or_default();
+    let part = Part { first, of: u32::try_from(composed.to.len()).unwrap_or(u32::MAX) };
+    let subject = composed.subject.clone().unwrap_or_default();
     let remind = reminders::first(turn, run)?;
     let due = inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms));
-    for (gate, person) in part.gates().zip(&letter.to) {
-        let asked = Asked { remind, due, ..Asked::once(person, &subject, &letter.body) };
+    for (gate, person) in part.gates().zip(&composed.to) {
+        let asked = Asked { remind, due, ..Asked::once(person, &subject, &composed.body) };
         let plain = Gate::open_to_all(spec, found.kind, turn.requester());
         let body = Gate { asked: Some(asked), part: Some(part), ..plain };
         turn.emit(Event::GateOpened { gate, run, body: Box::new(body) })?;
     }
-    for (gate, person) in part.gates().zip(&letter.to) {
-        let (to, subject, body) = (person.clone(), subject.clone(), letter.body.clone());
+    for (gate, person) in part.gates().zip(&composed.to) {
+        let (to, subject, body) = (person.clone(), subject.clone(), composed.body.clone());
         turn.send(run, gates::mail(to, subject, body, gate, Purpose::Ask))?;
     }
     Ok(Next::Rest)
 }
 
-/// A participant has answered. The last answer of all ends the act; where the session is paused, on resuming.
+/// A participant has answered. The last answer of all ends the act; if the session is paused, on resuming.
 pub(crate) fn answer(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, given: Given) -> Result<(), Stop> {
     let part = open.gate.part.ok_or_else(|| ViewError("the gate is no part of a task".into()))?;
     let spec = gates::spec_of(turn, open)?;
@@ -98,8 +98,8 @@ pub(crate) fn answer(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, given: 
     over(turn, open, part, resolve, lapse)
 }
 
-/// Nobody has answered a part in time. Whoever is asked at another part may still answer; the last part that is over ends
-/// the act.
+/// Nobody has answered a part in time. People who are asked at another part may still answer; the last part that is over
+/// ends the act.
 pub(crate) fn lapsed(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
@@ -112,7 +112,7 @@ pub(crate) fn lapsed(
     over(turn, open, part, lapse, Some(lapse))
 }
 
-/// Ends the act where no part is open any more: as a lapse does if any part has lapsed. What was answered is kept.
+/// Ends the act if no part is open any more: as a lapse does if any part has lapsed. What was answered is kept.
 fn over(
     turn: &mut Turn<'_, '_>,
     open: &Open,

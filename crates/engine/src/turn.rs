@@ -8,15 +8,15 @@ use crate::command::{Body, Command};
 use crate::evolve::{Site, apply};
 use crate::limits::CALL_DEPTH_MAX;
 use crate::reply_token::ReplyMark;
-use crate::state::{Directory, EffectBody, Removing, Run, Session, Settled, ThingBody};
+use crate::state::{Directory, EffectBody, OpenItemBody, Removing, Run, Session, Settled};
 use crate::working::{Held, Working};
 use crate::{Effect, Event, Flow, Key, MailKey, MailToken, Reason, Rejection, Reply, ViewError, Way};
 
 /// Why a command came to nothing.
 pub(crate) enum Stop {
-    /// The caller's wish is refused. Possible only before the first event.
+    /// The caller's request is refused. Possible only before the first event.
     Refused(Rejection),
-    /// A row cannot be read; the whole batch comes to nothing.
+    /// A row cannot be read; the whole batch is discarded.
     Broken(ViewError),
 }
 
@@ -38,13 +38,14 @@ pub(crate) struct Turn<'a, 'b> {
     pub(crate) command: &'a Command,
     pub(crate) site: Site<'a>,
     pub(crate) events: Vec<Event>,
-    /// What it has come to so far.
+    /// What it has written so far.
     pub(crate) budget: Budget,
     /// The nodes that were entered in this turn, in their order, with their machines.
     pub(crate) trail: Vec<(Digest, NodeIx)>,
-    /// Who asked for what is going on, where that is not who commands it: a decision asks for nothing.
+    /// The original requester, if it differs from the command's actor. Deciding a gate does not make the decider a
+    /// requester.
     pub(crate) asker: Option<String>,
-    /// The trace that what happens belongs to: the caller's, else that of what has come to its end.
+    /// The trace that what happens belongs to: the caller's, else that of what has ended before it.
     pub(crate) trace: Option<String>,
 }
 
@@ -71,7 +72,7 @@ impl<'a, 'b> Turn<'a, 'b> {
         self.site.tenant
     }
 
-    /// Who asks for a gate that opens now, and so cannot decide it.
+    /// The requester of a gate that opens now, who cannot decide it.
     pub(crate) fn requester(&self) -> String {
         self.asker.clone().unwrap_or_else(|| self.command.actor.subject.clone())
     }
@@ -109,7 +110,7 @@ impl<'a, 'b> Turn<'a, 'b> {
         }
     }
 
-    /// Its row, where it has not ended and stands where the caller saw it.
+    /// Its row, if it has not ended and is at the sequence that the caller saw.
     pub(crate) fn live_session(&self) -> Result<Held<Session>, Stop> {
         let session = self.session()?;
         if session.status.ended() {
@@ -122,7 +123,7 @@ impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn expect_sequence(&self, session: &Session) -> Result<(), Rejection> {
         match self.command.expected_sequence {
             Some(seen)
-                if !(session.steady.unwrap_or(session.sequence)..=session.sequence).contains(&seen) =>
+                if !(session.stable_from.unwrap_or(session.sequence)..=session.sequence).contains(&seen) =>
             {
                 let now = session.sequence;
                 let message =
@@ -143,20 +144,20 @@ impl<'a, 'b> Turn<'a, 'b> {
         Ok(self.rows.leaf(self.tenant(), self.session_id()?, root)?)
     }
 
-    /// The mark of the reply token of the node that a run stands in, if it takes events from outside.
+    /// The mark of the reply token of a run's node, if it takes events from outside.
     pub(crate) fn reply_mark(&self, run: RunId) -> Result<Option<ReplyMark>, ViewError> {
         let id = self.session_id()?;
         let Some(session) = self.rows.session(self.tenant(), id)? else { return Ok(None) };
         let Some(tenant) = session.reply_tenant.as_ref() else { return Ok(None) };
         let at = self.run(run)?;
-        if !self.machine(&at)?.node(at.node).is_some_and(Node::hears_events) {
+        if !self.machine(&at)?.node(at.node).is_some_and(Node::listens_to_events) {
             return Ok(None);
         }
         let keys = self.mail_keys()?;
         Ok(keys.first().map(|key| key.reply_mark(&key.reply_token(tenant, id, run, at.entry))))
     }
 
-    /// What the tenant's tokens are made with, the newest first; nothing where it has none that can be opened.
+    /// What the tenant's tokens are made with, the newest first; empty if it has none that can be opened.
     pub(crate) fn mail_keys(&self) -> Result<Vec<MailKey>, ViewError> {
         self.rows.mail_keys(self.tenant())
     }
@@ -231,10 +232,10 @@ impl<'a, 'b> Turn<'a, 'b> {
     }
 
     /// Opens work, a wait or a timer of the entry that a run is in.
-    pub(crate) fn open(&mut self, run: RunId, body: ThingBody) -> Result<OpenId, Stop> {
-        let thing = OpenId(self.session()?.next_id);
-        self.emit(Flow::ThingOpened { thing, run, body, trace: self.trace.clone() })?;
-        Ok(thing)
+    pub(crate) fn open(&mut self, run: RunId, body: OpenItemBody) -> Result<OpenId, Stop> {
+        let item = OpenId(self.session()?.next_id);
+        self.emit(Flow::ItemOpened { item, run, body, trace: self.trace.clone() })?;
+        Ok(item)
     }
 
     /// The reply of a command that moved the session.
@@ -286,7 +287,7 @@ pub(crate) fn not_held(run: &Run, node: &Node) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// The caller's view of a thing is the thing as it is now; an empty one is of whatever it is.
+/// Checks that the etag that the caller saw is that of the current state; an empty one matches any.
 pub(crate) fn check_etag(what: &str, seen: &str, now: Option<String>) -> Result<(), Rejection> {
     if seen.is_empty() || now.as_deref() == Some(seen) {
         return Ok(());
@@ -295,12 +296,12 @@ pub(crate) fn check_etag(what: &str, seen: &str, now: Option<String>) -> Result<
     Err(Rejection::new(Reason::EtagMismatch, message).fact("etag", now.unwrap_or_default()))
 }
 
-/// A text within its limit.
+/// Checks that a text is within its limit.
 pub(crate) fn check_text(field: &'static str, text: &str, bytes_max: usize) -> Result<(), Rejection> {
     check_size(field, text.len(), bytes_max, "bytes")
 }
 
-/// A field within its limit.
+/// Checks that a field is within its limit.
 pub(crate) fn check_size(field: &'static str, size: usize, max: usize, unit: &str) -> Result<(), Rejection> {
     if size > max {
         let message = format!("{field} is more than {max} {unit}");

@@ -12,11 +12,11 @@ pub trait View {
     /// The row of this key.
     ///
     /// # Errors
-    /// The row cannot be read; whoever asked must not decide anything.
+    /// The row cannot be read; the caller must not decide anything.
     fn row(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError>;
 
-    /// The rows whose keys begin with `prefix`, from `after` on (exclusive, where given), in the order of their
-    /// keys, until `visit` breaks off.
+    /// The rows whose keys begin with `prefix`, from `after` on (exclusive, if given), in the order of their keys, until
+    /// `visit` breaks off.
     ///
     /// # Errors
     /// A row cannot be read.

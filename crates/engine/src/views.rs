@@ -15,7 +15,7 @@ use crate::policy::machine_of;
 use crate::reach::Reach;
 use crate::scope::Scope;
 use crate::state::{
-    Assisted, Closed, Effect, Open, Owed, Run, Session, Setting, Settled, Source, Thing, ThingBody,
+    Assisted, Closed, Effect, Open, OpenItem, OpenItemBody, Owed, Run, Session, Setting, Settled, Source,
 };
 use crate::turn::settled;
 use crate::working::{Held, Working};
@@ -37,14 +37,14 @@ pub struct SessionView {
     /// The child that the root run waits for, the child that this one waits for, and so on; mostly none.
     pub below: Vec<Below>,
     /// What is open of all of them beside gates, oldest first.
-    pub things: Vec<(OpenId, Thing)>,
+    pub items: Vec<(OpenId, OpenItem)>,
     /// Its dead letters, each of which is an incident; of more than [`INCIDENTS_SHOWN_MAX`], the oldest.
     pub incidents: Vec<Effect>,
     /// What caps it, of its definition and of the policies that hold: unit and cap.
     pub caps: Vec<(switchward_machine::BudgetUnit, u64)>,
     /// What holds for the gates of its root run now.
     pub settled: Settled,
-    /// What its reply tokens are made with, where it has some.
+    /// What its reply tokens are made with, if it has some.
     mail_key: Option<MailKey>,
 }
 
@@ -91,11 +91,11 @@ impl GateView {
 
     /// Whether it is open and nobody who may decide knows of it by mail.
     #[must_use]
-    pub fn unheard(&self) -> bool {
-        if let Self::Open(_, _, reach) = self { reach.unheard } else { false }
+    pub fn unnotified(&self) -> bool {
+        if let Self::Open(_, _, reach) = self { reach.unnotified } else { false }
     }
 
-    /// What whoever looks at it should know, while it is open: sentences.
+    /// What a reader of it should know, while it is open: sentences.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         if let Self::Open(_, _, reach) = self { &reach.warnings } else { &[] }
@@ -152,8 +152,8 @@ impl SessionView {
         self.machine.node(self.run.node).map_or("", |node| node.name.as_str())
     }
 
-    /// What the agent is shown: the text put before the first turn, and the question; nothing at the end but the
-    /// closing text of a final node.
+    /// What the agent is shown: the text put before the first turn, and the question; at the end only the closing text of
+    /// a final node.
     #[must_use]
     pub fn shows(&self) -> (Option<&str>, Option<String>) {
         let ended = self.session.status.ended();
@@ -163,7 +163,7 @@ impl SessionView {
         (opening, node.and_then(|node| self.text(node)))
     }
 
-    /// A node's text with the data in it; as it was written where it cannot be rendered.
+    /// A node's text with the data in it; as it was written if it cannot be rendered.
     fn text(&self, node: &Node) -> Option<String> {
         let source = node.text.as_ref()?;
         let text = Text { source: source.clone(), dialect: node.dialect };
@@ -171,8 +171,8 @@ impl SessionView {
         Some(scope.text(&text, false).unwrap_or_else(|_| source.clone()))
     }
 
-    /// What somebody outside needs to send an event to where it stands: of the active leaf, or else of the run nearest
-    /// above it that events are for; nothing where they are for none, and none at the end.
+    /// What somebody outside needs to send an event to its state: of the active leaf, or else of the run nearest above it
+    /// that events are for; `None` if they are for none, and at the end.
     #[must_use]
     pub fn reply_token(&self) -> Option<ReplyToken> {
         if self.session.status.ended() {
@@ -185,8 +185,8 @@ impl SessionView {
 
     fn token_of(&self, id: RunId, run: &Run, machine: &Machine) -> Option<ReplyToken> {
         let (tenant, key) = (self.session.reply_tenant.as_ref()?, self.mail_key.as_ref()?);
-        let hears = machine.node(run.node).is_some_and(Node::hears_events);
-        hears.then(|| key.reply_token(tenant, self.id, id, run.entry))
+        let listens = machine.node(run.node).is_some_and(Node::listens_to_events);
+        listens.then(|| key.reply_token(tenant, self.id, id, run.entry))
     }
 
     /// The answers that it takes now: none at the end, and none while it is frozen or paused.
@@ -202,20 +202,20 @@ impl SessionView {
         self.machine.words.word(self.session.status, !self.session.opens.is_empty())
     }
 
-    /// The least cap on its money, in micros, and nothing where there is none.
+    /// The least cap on its money, in micros; `None` if there is none.
     #[must_use]
     pub fn usd_cap(&self) -> Option<u64> {
         self.cap(switchward_machine::BudgetUnit::UsdMicros)
     }
 
-    /// The least cap of this unit, of its definition's and of the policies that hold; nothing where there is none.
+    /// The least cap of this unit, of its definition's and of the policies that hold; `None` if there is none.
     #[must_use]
     pub fn cap(&self, unit: switchward_machine::BudgetUnit) -> Option<u64> {
         self.caps.iter().filter(|(known, _)| *known == unit).map(|(_, value)| *value).min()
     }
 }
 
-/// A session of this tenant; nothing where there is none.
+/// A session of this tenant; `None` if there is none.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -233,13 +233,13 @@ pub fn session_view(
     let machine = machine_of(&rows, tenant, &run)?;
     let erased = session.is_erased();
     let data = if erased { Map::new() } else { data_of(&rows, tenant, id, session.root)? };
-    let mut things = Vec::new();
-    open_of(&rows, tenant, id, &run, &mut things)?;
+    let mut items = Vec::new();
+    open_of(&rows, tenant, id, &run, &mut items)?;
     let mut below: Vec<Below> = Vec::new();
     let mut leaf = session.root;
     while let Some(child) = rows.child(tenant, id, leaf)? {
         let run = rows.run(tenant, id, child)?;
-        open_of(&rows, tenant, id, &run, &mut things)?;
+        open_of(&rows, tenant, id, &run, &mut items)?;
         let (machine, data) = (machine_of(&rows, tenant, &run)?, data_of(&rows, tenant, id, child)?);
         below.push(Below { id: child, run: Run::clone(&run), machine, data });
         leaf = child;
@@ -252,8 +252,8 @@ pub fn session_view(
     if settled.escalation.source == Source::Unset {
         settled.escalation = own_contacts(&machine);
     }
-    let hears = session.reply_tenant.is_some();
-    let mail_key = if hears { rows.mail_keys(tenant)?.into_iter().next() } else { None };
+    let listens = session.reply_tenant.is_some();
+    let mail_key = if listens { rows.mail_keys(tenant)?.into_iter().next() } else { None };
     Ok(Some(SessionView {
         id,
         session,
@@ -261,7 +261,7 @@ pub fn session_view(
         machine,
         data,
         below,
-        things,
+        items,
         incidents,
         caps,
         settled,
@@ -269,7 +269,7 @@ pub fn session_view(
     }))
 }
 
-/// Whom a definition itself names to be asked where nobody decides, as it is written there.
+/// Whom a definition itself names to be asked if nobody decides, as it is written there.
 fn own_contacts(machine: &Machine) -> Setting<Vec<String>> {
     let mut value: Vec<String> = Vec::new();
     let rounds = machine.gates.iter().filter_map(|gate| gate.inquiry.as_ref()?.rounds.as_ref());
@@ -282,7 +282,7 @@ fn own_contacts(machine: &Machine) -> Setting<Vec<String>> {
     Setting { value, source }
 }
 
-/// The first dead letters of a session that has so many.
+/// The first dead letters of a session that has this many.
 fn dead_letters(
     view: &dyn View,
     tenant: TenantId,
@@ -319,11 +319,11 @@ fn open_of(
     tenant: TenantId,
     id: SessionId,
     run: &Run,
-    things: &mut Vec<(OpenId, Thing)>,
+    items: &mut Vec<(OpenId, OpenItem)>,
 ) -> Result<(), ViewError> {
-    for thing in &run.things {
-        let row = rows.thing_at(&Key::thing(tenant, id, *thing))?;
-        things.extend(row.map(|row| (*thing, Thing::clone(&row))));
+    for item in &run.items {
+        let row = rows.item_at(&Key::item(tenant, id, *item))?;
+        items.extend(row.map(|row| (*item, OpenItem::clone(&row))));
     }
     Ok(())
 }
@@ -339,7 +339,7 @@ pub struct RunView {
     pub version: u32,
     /// What it is doing.
     pub status: Status,
-    /// The node that it stands at, or ended in; empty where it has not begun.
+    /// The node that it stands at, or ended in; empty if it has not begun.
     pub at: String,
     /// The run that has called it.
     pub parent: Option<RunId>,
@@ -381,7 +381,7 @@ pub struct WorkView {
     /// Its number in the session.
     pub id: OpenId,
     /// Its row.
-    pub thing: Thing,
+    pub item: OpenItem,
     /// What kind of work it is.
     pub kind: WorkKind,
     /// What the worker is handed, and who has it.
@@ -398,19 +398,19 @@ pub struct WorkView {
     pub data: Map<String, Value>,
     /// The user's last message.
     pub said: Option<String>,
-    /// The assistant that the session is with, where it is with one.
+    /// The assistant that the session is with, if any.
     pub assistant: Option<Assisted>,
 }
 
 impl WorkView {
-    /// The name by which a receiver outside can tell repeats.
+    /// The name by which a receiver outside can recognise repeats.
     #[must_use]
     pub fn name_outside(&self, session: SessionId) -> String {
         format!("{session}-{}", self.owed.known_as(self.id).0)
     }
 }
 
-/// Open work of a session of this tenant; nothing where there is none.
+/// Open work of a session of this tenant; `None` if there is none.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -421,28 +421,28 @@ pub fn work_view(
     work: OpenId,
 ) -> Result<Option<WorkView>, ViewError> {
     let rows = Working::new(view);
-    let Some(thing) = rows.thing_at(&Key::thing(tenant, session, work))? else { return Ok(None) };
-    let ThingBody::Work { kind, owed } = thing.body.clone() else { return Ok(None) };
-    let run = rows.run(tenant, session, thing.run)?;
+    let Some(item) = rows.item_at(&Key::item(tenant, session, work))? else { return Ok(None) };
+    let OpenItemBody::Work { kind, owed } = item.body.clone() else { return Ok(None) };
+    let run = rows.run(tenant, session, item.run)?;
     let machine = machine_of(&rows, tenant, &run)?;
-    let data = data_of(&rows, tenant, session, thing.run)?;
+    let data = data_of(&rows, tenant, session, item.run)?;
     let said = rows.said_at(&Key::said(tenant, session))?;
     Ok(Some(WorkView {
         id: work,
         kind,
-        node: machine.node(thing.node).map(|node| node.name.clone()).unwrap_or_default(),
+        node: machine.node(item.node).map(|node| node.name.clone()).unwrap_or_default(),
         attempt: run.attempt,
         version: run.version,
         schema: schema_of(&machine, &run, &owed),
         data,
         said: said.map(|said| said.text.clone()),
         assistant: rows.session(tenant, session)?.and_then(|row| row.assistant.as_deref().cloned()),
-        thing: Thing::clone(&thing),
+        item: OpenItem::clone(&item),
         owed,
     }))
 }
 
-/// A gate of a session of this tenant; nothing where there is none.
+/// A gate of a session of this tenant; `None` if there is none.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -475,7 +475,7 @@ pub struct EffectView {
     pub node: String,
 }
 
-/// An effect of a session of this tenant that is for somebody outside; nothing where it has arrived or never was.
+/// An effect of a session of this tenant that goes outside; `None` if it has arrived or never was.
 ///
 /// # Errors
 /// A row cannot be read.

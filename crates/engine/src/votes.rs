@@ -1,10 +1,10 @@
-//! Gates that take several approvals, where the start of the session or the directory asks for that. An approval is a vote until there
-//! are enough; a rejection by anybody who may decide ends the gate at once, also by one who has approved before.
+//! Gates that take several approvals, if the start of the session or the directory asks for that. An approval is a vote
+//! until there are enough; a rejection by anybody who may decide ends the gate at once, also by one who has approved
+//! before.
 //!
-//! A vote is bound to what was shown, so that it outlasts the rounds of its gate, which show the same to everybody.
-//! At a gate that addresses nobody whoever may decide counts, told of it or not, but where all must approve: those are
-//! the ones who were told. Parts of tasks take one person's word as
-//! ever.
+//! A vote is bound to what was shown, so that it outlasts the rounds of its gate, which show the same to everybody. At a
+//! gate that addresses nobody the vote of everybody who may decide counts, notified or not, unless all must approve:
+//! those are the people who were notified. Parts of tasks always take one person's word.
 
 use switchward_machine::{Decision, GateSpec, OpenId, Recipient, RunId};
 
@@ -20,7 +20,7 @@ use crate::{Event, Flow, Reason, Rejection};
 pub(crate) enum Cast {
     /// It decides.
     Decides,
-    /// It counts, and others are needed; how far it has come, in words.
+    /// It counts, and others are needed; the tally, in words.
     Counts(String),
     /// The same person has approved before.
     Again(Box<Vote>, String),
@@ -91,7 +91,8 @@ fn earlier<'v>(asked: &Asked, voting: &'v Voting, by: &str, people: &Directory) 
     voting.votes.iter().filter(|vote| vote.shown == asked.digest()).find(theirs)
 }
 
-/// Whether this person's approval would count: where all who are told must approve, others cannot stand in for them.
+/// Checks that this person's approval would count: if all who were notified must approve, others cannot stand in for
+/// them.
 pub(crate) fn may_approve(person: &str, open: &Open, people: &Directory) -> Result<(), Rejection> {
     let Some(asked) = open.gate.asked.as_ref().filter(|asked| asked.open && !asked.to.is_empty()) else {
         return Ok(());
@@ -100,9 +101,9 @@ pub(crate) fn may_approve(person: &str, open: &Open, people: &Directory) -> Resu
     if !all || asked.to.iter().any(|one| people.one_person(one, person) || people.same(one, person)) {
         return Ok(());
     }
-    let told = asked.to.join(", ");
+    let approvers = asked.to.join(", ");
     let message =
-        format!("all who were told must approve: {told}; {person} is none of them, and may only reject");
+        format!("all who were told must approve: {approvers}; {person} is none of them, and may only reject");
     Err(Rejection::new(Reason::NotAnApprover, message))
 }
 
@@ -163,7 +164,7 @@ pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gat
     Ok(open.gate)
 }
 
-/// Others are asked too: what it takes is counted anew.
+/// Others are asked too: the number of approvals that it takes is counted again.
 pub(crate) fn escalated(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
     let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.map(|open| Open::clone(&open));
     let Some(open) = open else { return Ok(()) };
@@ -177,8 +178,8 @@ pub(crate) fn escalated(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Sto
     Ok(())
 }
 
-/// How many approvals lack that nobody can be asked for any more: so many of those who have not approved can be reached
-/// as `reachable` says. Nothing where that is enough, or where one approval is.
+/// Explains why the quorum can no longer be met: too few remaining approvers satisfy `reachable`. `None` if it still can,
+/// or if no quorum applies.
 pub(crate) fn out_of_reach(
     open: &Open,
     people: &Directory,
@@ -199,7 +200,7 @@ pub(crate) fn out_of_reach(
     Some(format!("{}; no mail reaches {}", voting.so_far(), gone.join(", ")))
 }
 
-/// Whether a start may ask for so many approvals: refused where a gate of its machines is known to ask fewer people.
+/// Checks that a start may ask for this many approvals: refused if a gate of its machines is known to ask fewer people.
 pub(crate) fn check(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     let Some(Quorum::AtLeast(least)) = start.quorum else { return Ok(()) };
     let bad =
@@ -221,8 +222,8 @@ pub(crate) fn check(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     Ok(())
 }
 
-/// How many people a gate asks, escalations among them, where that is known before it opens. `contacts` are asked where
-/// its definition names nobody for an escalation.
+/// How many people a gate asks, escalations among them, if that is known before it opens. `contacts` are asked if its
+/// definition names nobody for an escalation.
 fn asks(gate: &GateSpec, contacts: &[String], people: &Directory) -> Option<usize> {
     let inquiry = gate.inquiry.as_ref()?;
     let mut found: Vec<String> = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_machine::{Digest, Machine, OpenId, RunId, SessionId, TenantId};
 
-use crate::state::{Call, Closed, Data, Grant, LedgerRow, Open, Run, Session, Slot, Thing};
+use crate::state::{Call, Closed, Data, Grant, LedgerRow, Open, OpenItem, Run, Session, Slot};
 use crate::{Key, KeyRing, MailKey, Row, View, ViewError};
 
 /// Changed rows over unchanged ones.
@@ -37,7 +37,7 @@ macro_rules! typed {
     )*};
 }
 
-/// A row of a known kind, shared with whoever else reads it.
+/// A row of a known kind, shared with its other readers.
 pub struct Held<T: 'static> {
     row: Arc<Row>,
     of: fn(&Row) -> &T,
@@ -76,7 +76,7 @@ impl<'a> Working<'a> {
         Self { base, changed: BTreeMap::new() }
     }
 
-    /// What was changed: the row, or nothing where it is gone.
+    /// What was changed: the row, or `None` if it is gone.
     pub(crate) fn into_changes(self) -> BTreeMap<Key, Option<Arc<Row>>> {
         self.changed
     }
@@ -86,7 +86,7 @@ impl<'a> Working<'a> {
         self.base.ring()
     }
 
-    /// What a tenant's tokens are made with, the newest first; nothing where it has none that can be opened.
+    /// What a tenant's tokens are made with, the newest first; empty if it has none that can be opened.
     pub(crate) fn mail_keys(&self, tenant: TenantId) -> Result<Vec<MailKey>, ViewError> {
         let tenancy = self.tenancy_at(&Key::tenancy(tenant))?;
         Ok(tenancy.map(|known| known.mail_keys(self.ring(), tenant)).unwrap_or_default())
@@ -111,7 +111,7 @@ impl<'a> Working<'a> {
         }
     }
 
-    /// Puts a row in the place of what was there.
+    /// Puts a row; it replaces what was there.
     pub(crate) fn put(&mut self, key: Key, row: Row) {
         self.changed.insert(key, Some(Arc::new(row)));
     }
@@ -142,7 +142,7 @@ impl<'a> Working<'a> {
         webhook_source_at: WebhookSource, crate::WebhookSource;
         last_tenant_at: LastTenant, u32;
         source_at: Source, u32;
-        thing_at, thing_at_mut: Thing, Thing;
+        item_at, item_at_mut: OpenItem, OpenItem;
         data_at, data_at_mut: Data, Data;
         said_at: Said, crate::Said;
         removed_at, removed_at_mut: Removed, crate::Removed;
@@ -152,7 +152,7 @@ impl<'a> Working<'a> {
         mailed_at: Mailed, u32;
     }
 
-    /// The session's row; nothing where it does not exist in this tenant.
+    /// The session's row; `None` if it does not exist in this tenant.
     pub(crate) fn session(
         &self,
         tenant: TenantId,
@@ -167,7 +167,7 @@ impl<'a> Working<'a> {
         self.run_at(&key)?.ok_or_else(|| ViewError(format!("key {key:?} holds no run")))
     }
 
-    /// The child that a run waits for; nothing where it has none.
+    /// The child that a run waits for; `None` if it has none.
     pub(crate) fn child(
         &self,
         tenant: TenantId,
@@ -184,8 +184,8 @@ impl<'a> Working<'a> {
         Ok(None)
     }
 
-    /// The only active leaf below a run: what a command is about that names nothing open. The run itself where it has
-    /// no child.
+    /// The only active leaf below a run: the subject of a command that names nothing open. The run itself if it has no
+    /// child.
     pub(crate) fn leaf(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<RunId, ViewError> {
         let mut leaf = run;
         while let Some(child) = self.child(tenant, id, leaf)? {

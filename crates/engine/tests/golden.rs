@@ -1,4 +1,4 @@
-//! Stored forms: one of each, as hex, so that a change of a form is seen in review. `BLESS=1` writes the files anew.
+//! Stored forms: one of each, as hex, so that a change of a form is seen in review. `BLESS=1` rewrites the files.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,16 +22,16 @@ use switchward_engine::{
     About, Actor, Answered, ApiKey, Asked, AskedCall, Assistant, AssistantFact, Assisted, Attached,
     Authorized, Choice, Closed, Data, Dead, Decision, DefaultEffect, Deferral, Directory, DirectoryEntry,
     Early, Effect, EffectBody, EffectOfCall, Event, Fate, Flow, Gate, Held, History, Json, Judged, Lease,
-    LedgerRow, LinkAuth, Loop, MailDay, MailHead, Meters, Open, Outbox, Owed, PageCodeFact, PageCodeStep,
-    Parent, Part, Pinned, Purpose, Quorum, Quotas, Remaining, Remembered, Reminders, Reminding, Reply,
-    Request, Reservation, Resolution, Retention, Role, Row, Run, Scope, Session, Settings, Slot, SourceFile,
-    Spent, Standing, Tenancy, Tenant, Thing, ThingBody, TurnRecord, Unknown, Version, Via, Vote, VoteFact,
-    Voting, Why, Writer,
+    LedgerRow, LinkAuth, Loop, MailDay, MailHead, Meters, Open, OpenItem, OpenItemBody, Outbox, Owed,
+    PageCodeFact, PageCodeStep, Parent, Part, Pinned, Purpose, Quorum, Quotas, Remaining, Remembered,
+    Reminders, Reminding, Reply, Request, Reservation, Resolution, Retention, Role, Row, Run, Scope, Session,
+    Settings, Slot, SourceFile, Spent, Standing, Tenancy, Tenant, TurnRecord, Unknown, Version, Via, Vote,
+    VoteFact, Voting, Why, Writer,
 };
 use switchward_engine::{Bounced, EventBinding, EventSource, ReplyFact, Said, SenderProof, Speaker};
 use switchward_engine::{
-    Correlation, DefaultSetIn, Definition, Endpoint, EndpointFact, EndpointHealth, GateSettings, Place,
-    PolicyFact, Retired, SourceSecret, TenantOutbox, VersionFact, WebhookSource, WebhookSourceFact,
+    Correlation, DefaultSetIn, Definition, Endpoint, EndpointFact, EndpointHealth, GateSettings, PolicyFact,
+    Retired, SourceSecret, TenantOutbox, TextSource, VersionFact, WebhookSource, WebhookSourceFact,
 };
 use switchward_engine::{KeyRing, RingKey, RingKeyId, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_machine::{
@@ -117,7 +117,7 @@ fn session() -> Session {
         assistant: None,
         reply_tenant: None,
         outbox: None,
-        steady: None,
+        stable_from: None,
         audience: Vec::new(),
         mailed: None,
         uncounted: Vec::new(),
@@ -132,10 +132,10 @@ fn session() -> Session {
     }
 }
 
-/// A sealed secret of the tenant 1: what is written of it stays the same.
-fn sealed(place: SecretOf<'_>, secret: &[u8]) -> Sealed {
+/// A sealed secret of the tenant 1, with a fixed nonce so that its stored form stays the same.
+fn sealed(owner: SecretOf<'_>, secret: &[u8]) -> Sealed {
     let ring = KeyRing::of(vec![RingKey::of([1; 32])]);
-    let sealed = ring.seal([2; SEAL_NONCE_BYTES], (TenantId(1), place), secret).expect("there is a key");
+    let sealed = ring.seal([2; SEAL_NONCE_BYTES], (TenantId(1), owner), secret).expect("there is a key");
     let key: RingKeyId = RingKey::of([1; 32]).id();
     assert_eq!(sealed.key, key);
     sealed
@@ -153,8 +153,8 @@ fn webhook_source() -> WebhookSource {
         kind: "github".into(),
         secrets: vec![secret("sixteen letters.", None), secret("those before them", Some(Time(9)))],
         correlation: Correlation {
-            session: Place::Pointer("/order/id".into()),
-            event_key: Place::Fixed("paid".into()),
+            session: TextSource::Pointer("/order/id".into()),
+            event_key: TextSource::Fixed("paid".into()),
             data: "/order".into(),
             known_ms: Some(3_600_000),
         },
@@ -175,7 +175,7 @@ fn assistant() -> Assistant {
     }
 }
 
-/// A machine that asks which workflows are meant.
+/// A machine whose intent work chooses workflows.
 fn asking() -> Arc<Machine> {
     let accept = Some(Accept::Workflows);
     let work = Work { accept, reads: Some(Reads::Said), ..Work::plain(WorkKind::Intent, false) };
@@ -209,13 +209,13 @@ fn run() -> Run {
         rests: true,
         called: vec![("lookup".into(), true)],
         loops: vec![looped()],
-        things: vec![OpenId(10)],
+        items: vec![OpenId(10)],
         seen: vec!["paid".into()],
         choice: Some(Choice { event: true, judged: vec![judged()] }),
         refused: Some(Port::Named("received".into())),
         mailed: vec!["sam@example.com".into()],
         recipients: vec!["sam@example.com".into()],
-        told: Vec::new(),
+        answered_back: Vec::new(),
         parent: None,
         slots: 0,
         unknown: None,
@@ -233,7 +233,7 @@ fn parent() -> Parent {
     Parent { run: RunId(1), entry: 2, index: 0 }
 }
 
-/// What there is of runs below one another.
+/// Values of nested runs.
 fn below() -> Vec<(&'static str, Row)> {
     let ended = Slot::Ended { run: RunId(2), outcome: Outcome::Failed };
     let slot = |slot| ("slot", Row::Slot(slot));
@@ -256,8 +256,8 @@ fn looped() -> Loop {
     Loop { name: "item".into(), items: Json(serde_json::json!(["a", 1])), at: 1 }
 }
 
-fn thing(body: ThingBody) -> Row {
-    Row::Thing(Thing { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), body, trace: None })
+fn item(body: OpenItemBody) -> Row {
+    Row::OpenItem(OpenItem { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), body, trace: None })
 }
 
 fn data() -> Row {
@@ -323,7 +323,7 @@ fn asked() -> Asked {
         answered: vec!["sam@example.com".into()],
         last: Vec::new(),
         open: false,
-        told: Vec::new(),
+        closed_notified: Vec::new(),
         bounced: Vec::new(),
         remind: None,
         voting: None,
@@ -351,7 +351,7 @@ fn effect(body: EffectBody) -> Effect {
     }
 }
 
-/// What there is of effects that cannot be delivered.
+/// Values of effects that cannot be delivered.
 fn undelivered() -> [(&'static str, Row); 3] {
     let dead = Dead { code: "no_such_host".into(), message: "it is unknown".into(), at: Time(4) };
     let effect =
@@ -359,7 +359,7 @@ fn undelivered() -> [(&'static str, Row); 3] {
     let outbox = Some(Box::new(Outbox { count: 3, bytes: 4_000, dead: 1, published: 0 }));
     [
         ("outbox-dead", Row::Outbox(effect(Some(dead)))),
-        ("outbox-anew", Row::Outbox(effect(None))),
+        ("outbox-again", Row::Outbox(effect(None))),
         ("session-outbox", Row::Session(Session { outbox, ..session() })),
     ]
 }
@@ -443,13 +443,13 @@ fn replies() -> Vec<Reply> {
             layers: layers(),
         }),
         Reply::Gate { gate: OpenId(6), sequence: 4 },
-        Reply::Limits(check(LimitOutcome::Room { remaining, reserved: true })),
+        Reply::Limits(check(LimitOutcome::Available { remaining, reserved: true })),
         Reply::Limits(check(LimitOutcome::Full { money: true, capability: "bash".into(), until: Time(9) })),
         Reply::Done,
         Reply::Tenant(TenantId(1)),
         Reply::Key("0011".into()),
         Reply::Version { name: "deploy-gate".into(), number: 1, created: true },
-        Reply::Leased { thing: OpenId(10), fence: 2, until: Time(9) },
+        Reply::Leased { item: OpenId(10), fence: 2, until: Time(9) },
         Reply::Worked { session: SessionId([1; 16]), sequence: 4, wrong: Some("no".into()) },
         Reply::Replied { session: SessionId([1; 16]), sequence: 4, standing: Standing::Counted },
         Reply::Recorded { session: SessionId([1; 16]), sequence: 4, event: 3 },
@@ -502,7 +502,7 @@ fn rows_keep_their_form() {
     rows.push(("open-part", Row::Open(Open { gate: part(), ..open() })));
     rows.push(("closed-answered", closed(answered())));
     let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
-    rows.extend(open::things().into_iter().map(|body| ("thing", thing(body))));
+    rows.extend(open::items().into_iter().map(|body| ("item", item(body))));
     rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
     rows.extend(below());
     rows.push((
@@ -512,7 +512,7 @@ fn rows_keep_their_form() {
     rows.extend(undelivered());
     rows.push(("webhook-source", Row::WebhookSource(webhook_source())));
     rows.extend(values::written_to());
-    rows.extend(values::told_of());
+    rows.extend(values::endpoint_rows());
     rows.extend(pending::rows());
     rows.extend(values::settled());
     rows.extend(values::page_codes::rows());
@@ -578,12 +578,7 @@ fn calls() -> Vec<Event> {
             comment: text("fine"),
             via: Via::Mail,
         },
-        Event::Voided {
-            gates: vec![gate_id],
-            grants: vec![8],
-            things: vec![OpenId(10)],
-            run: Some(RunId(1)),
-        },
+        Event::Voided { gates: vec![gate_id], grants: vec![8], items: vec![OpenId(10)], run: Some(RunId(1)) },
         Event::CallPermitted {
             number: Some(7),
             call: call(),
@@ -622,12 +617,12 @@ fn calls() -> Vec<Event> {
     ]
 }
 
-/// What came later; appended, so that the lines before stay as they are.
+/// Later additions; appended, so that the previous lines stay unchanged.
 fn later() -> Vec<Event> {
     let (gate, run) = (OpenId(6), RunId(1));
     let (by, comment, from) = ("kim".into(), "why now?".into(), "lead@example.com".to_owned());
     let (text, about) = ("yes".into(), Some(gate));
-    let (thing, worker) = (OpenId(10), || "w-1".to_owned());
+    let (item, worker) = (OpenId(10), || "w-1".to_owned());
     let flows = [
         Flow::GateEscalated { gate, to: vec![from.clone()], due: Some(Time(9)) },
         Flow::GateLapsed { gate },
@@ -643,10 +638,10 @@ fn later() -> Vec<Event> {
             brought_by: None,
         }),
         Flow::Wrote { run, key: "wait".into(), value: Json(serde_json::json!({})), by: Writer::Person },
-        Flow::WorkLeased { thing, worker: worker(), until: Time(9), again: true },
-        Flow::WorkReleased { thing, lapsed: true },
-        open::work_done(thing, run, false),
-        open::work_done(thing, run, true),
+        Flow::WorkLeased { item, worker: worker(), until: Time(9), again: true },
+        Flow::WorkReleased { item, lapsed: true },
+        open::work_done(item, run, false),
+        open::work_done(item, run, true),
         Flow::ChoicePending { run, event: true },
         Flow::Judged { run, judged: judged() },
         Flow::ChoiceOver { run },
@@ -661,7 +656,7 @@ fn later() -> Vec<Event> {
     all.chain([Event::Flow(answered)]).chain(assistants()).collect()
 }
 
-/// What came with assistants.
+/// Additions of assistants.
 fn assistants() -> Vec<Event> {
     let due = Deferral::Chosen(vec!["refund".into()]);
     vec![
@@ -672,7 +667,7 @@ fn assistants() -> Vec<Event> {
     ]
 }
 
-/// What came with webhooks.
+/// Additions of webhooks.
 fn webhook_sources() -> Vec<Event> {
     vec![
         Event::WebhookSources(WebhookSourceFact::Put { source: webhook_source() }),
@@ -680,7 +675,7 @@ fn webhook_sources() -> Vec<Event> {
     ]
 }
 
-/// What becomes of an effect that cannot be delivered.
+/// Events of an effect that cannot be delivered.
 fn dead_letters() -> Vec<Event> {
     let (number, code, message) = (9, "no_such_host".into(), "mail.example.com is unknown".into());
     let flows = [
@@ -691,7 +686,7 @@ fn dead_letters() -> Vec<Event> {
     flows.map(Event::Flow).to_vec()
 }
 
-/// Runs below one another.
+/// Nested runs.
 fn children() -> Vec<Event> {
     let (run, child, outcome) = (RunId(1), RunId(2), Outcome::Failed);
     let (machine, definition) = (digest(), "shipping".to_owned());
@@ -740,8 +735,7 @@ fn decisions_keep_their_form() {
     ];
     let mut decisions = Vec::new();
     let trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned());
-    let traced =
-        Flow::ThingOpened { thing: OpenId(10), run: RunId(1), body: open::things().remove(1), trace };
+    let traced = Flow::ItemOpened { item: OpenId(10), run: RunId(1), body: open::items().remove(1), trace };
     let own = [Flow::ReplyTokensBegun { tenant: "acme".into() }, traced].map(Event::Flow);
     let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(values::mailed());
     let latest = latest.chain(pending::events());
@@ -765,7 +759,7 @@ fn decisions_keep_their_form() {
     check("decision.v1.txt", &lines);
 }
 
-/// What moves inside a node, and the row of runs.
+/// Moves inside a node, and the rows of runs.
 fn flow_events() -> Vec<Event> {
     let run = RunId(1);
     let flows = vec![
@@ -777,8 +771,8 @@ fn flow_events() -> Vec<Event> {
         Flow::Rested { run, refused: Some(Port::Named("received".into())) },
         Flow::Faulted { run, node: NodeIx(1), code: "operation".into(), message: "no list".into() },
         Flow::Restarted { run, asked: true },
-        Flow::ThingOpened { thing: OpenId(10), run, body: open::things().remove(1), trace: None },
-        Flow::ThingClosed { thing: OpenId(10), run },
+        Flow::ItemOpened { item: OpenId(10), run, body: open::items().remove(1), trace: None },
+        Flow::ItemClosed { item: OpenId(10), run },
         Flow::Looped { run, level: 0, at: Some(looped()) },
         Flow::EventRecorded {
             run,
@@ -786,7 +780,7 @@ fn flow_events() -> Vec<Event> {
             early: Some((Json(serde_json::json!({})), Time(9), true)),
             source: EventSource::Key { role: Role::Integration, subject: "erp".into() },
         },
-        Flow::EarlyTaken { run, keys: vec!["paid".into()], places: vec![2] },
+        Flow::EarlyTaken { run, keys: vec!["paid".into()], positions: vec![2] },
     ];
     flows.into_iter().map(Event::Flow).collect()
 }

@@ -1,11 +1,11 @@
-//! How many mails go out in an hour, and for whom room is kept.
+//! The hourly mail caps, and the part reserved for gates of which nobody is notified yet.
 
 mod memory;
 
 use std::sync::Arc;
 
 use switchward_engine::limits::{
-    HOUR_MS, MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX, MAILS_TO_ADDRESS_HOUR_MAX, MAILS_UNTOLD_PART,
+    HOUR_MS, MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX, MAILS_TO_ADDRESS_HOUR_MAX, MAILS_UNNOTIFIED_PART,
 };
 use switchward_engine::{
     AckEffect, Actor, Answer, Body, Command, DeferEffect, Effect, EffectBody, Event, InstallMachine,
@@ -24,10 +24,10 @@ const PROCESS: &str = r#"{
         "ask": { "question": "What now?", "answers": { "help": { "next": "ask", "action": "notify_human" } } }
     }
 }"#;
-/// An hour begins.
+/// The start of an hour.
 const START: Time = Time(1_000 * HOUR_MS);
 
-/// A shard with the process, and what time it is there.
+/// A shard with the process, and its current time.
 struct Shard {
     rows: Rows,
     now: Time,
@@ -47,7 +47,7 @@ impl Shard {
         shard
     }
 
-    /// Carries a command out; replaying its decision must give the same rows.
+    /// Executes a command; replaying its decision must give the same rows.
     fn execute(&mut self, subject: &str, scope: Scope, body: Body) -> Vec<Event> {
         let actor = Actor { subject: subject.into(), role: Role::Admin };
         let command = Command { actor, ..Command::of_server(TENANT, scope, body) };
@@ -59,7 +59,7 @@ impl Shard {
         decision.turns.into_iter().flat_map(|turn| turn.events).collect()
     }
 
-    /// Somebody asks these people for help in a session of their own: its id, the gate and the mails.
+    /// A requester asks these people in a new session: returns its id, the gate and the mails.
     fn ask(&mut self, subject: &str, people: &[&str]) -> (SessionId, OpenId, Vec<Effect>) {
         self.sessions += 1;
         let id = SessionId([self.sessions; 16]);
@@ -71,7 +71,7 @@ impl Shard {
         (id, gate, mails)
     }
 
-    /// Why a mail must wait, where it must.
+    /// Why a mail must wait, if it must.
     fn full(&self, id: SessionId, mail: &Effect) -> Option<MailFull> {
         let counts = mail_counts(&self.rows, (TENANT, id), mail, self.now).expect("rows can be read");
         assert!(!counts.is_empty(), "a mail is counted");
@@ -82,7 +82,7 @@ impl Shard {
         self.execute("", Scope::Session(id), Body::AckEffect(AckEffect { number: mail.number }));
     }
 
-    /// Somebody asks until a mail must wait: how many went out, and the one that waits.
+    /// Asks until a mail must wait: returns how many were sent, and the one that waits.
     fn ask_until_full(&mut self, subject: &str, to: &str) -> (u32, SessionId, OpenId, Effect, MailFull) {
         for count in 0.. {
             let (id, gate, mails) = self.ask(subject, &[to]);
@@ -97,7 +97,7 @@ impl Shard {
 
     fn warnings(&self, id: SessionId, gate: OpenId) -> (bool, Vec<String>) {
         let view = gate_view(&self.rows, TENANT, id, gate).expect("rows can be read").expect("a gate");
-        (view.unheard(), view.warnings().to_vec())
+        (view.unnotified(), view.warnings().to_vec())
     }
 
     fn counted(&self) -> Vec<Key> {
@@ -154,7 +154,7 @@ fn one_requester_cannot_use_up_an_address() {
 fn the_last_part_of_a_cap_is_for_gates_that_nobody_knows_of() {
     let mut shard = Shard::new();
     let (first, ..) = shard.ask_until_full("one", "kim@acme.example");
-    let ordinary = MAILS_TO_ADDRESS_HOUR_MAX - MAILS_TO_ADDRESS_HOUR_MAX / MAILS_UNTOLD_PART;
+    let ordinary = MAILS_TO_ADDRESS_HOUR_MAX - MAILS_TO_ADDRESS_HOUR_MAX / MAILS_UNNOTIFIED_PART;
     for _ in first..ordinary {
         let (id, _, mails) = shard.ask("two", &["kim@acme.example"]);
         shard.sent(id, &mails[0]);
@@ -179,8 +179,8 @@ fn a_mail_that_was_put_off_for_a_cap_is_said_to_wait_until_then() {
     let attempt = mails[0].attempt();
     let defer = DeferEffect { number: mails[0].number, attempt, until, code, message, made: false };
     shard.execute("", Scope::Session(id), Body::DeferEffect(defer));
-    let (unheard, warnings) = shard.warnings(id, gate);
-    assert!(!unheard, "the other is told");
+    let (unnotified, warnings) = shard.warnings(id, gate);
+    assert!(!unnotified, "the other is told");
     let said = format!(
         "not notified before {}: kim@acme.example; the tenant sends at most 20000 mails in an hour",
         time_text(until)

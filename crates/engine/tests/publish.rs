@@ -1,10 +1,10 @@
-//! What happens in a session is told to the endpoints of its tenant.
+//! Events of a session are published to the endpoints of its tenant.
 
 mod memory;
 
 use std::sync::Arc;
 
-use switchward_engine::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TOLD_OF_TENANT_MAX};
+use switchward_engine::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TENANT_OUTBOX_MAX};
 use switchward_engine::{
     AckEffect, Actor, Attempt, Body, ChangeEndpoint, Command, DeferEffect, Deploy, EffectBody, Endpoint,
     EndpointFact, Event, FailEffect, InstallMachine, InstallTenancy, Key, PUBLISHED, Pause, Reason, Reply,
@@ -24,7 +24,7 @@ const PROCESS: &str = r#"{
 }"#;
 
 impl Rows {
-    /// Carries a command out, and gives its events; replaying its decision must give the same rows.
+    /// Executes a command and returns its events; replaying its decision must give the same rows.
     fn execute(&mut self, scope: Scope, body: Body) -> (u64, Vec<Event>) {
         self.attempt(scope, body).expect("it is not refused")
     }
@@ -53,7 +53,7 @@ impl Rows {
     }
 }
 
-/// A shard that knows these endpoints of the tenant, by name and filters, and the process.
+/// A shard with the process and these endpoints of the tenant, by name and filters.
 fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
     let compiled = compile_file("definition.json", PROCESS.as_bytes(), None);
     let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
@@ -78,14 +78,14 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
     (rows, start)
 }
 
-/// Of the one that is installed.
+/// The digest of the installed machine.
 fn machine_digest(rows: &Rows) -> Digest {
     let of = |row: &Arc<Row>| if let Row::Machine(machine) = &**row { Some(machine.digest()) } else { None };
     rows.0.values().find_map(of).expect("it is installed")
 }
 
-/// What endpoints are told: their name, the type, the sequence after the event, and what it is about.
-fn told(events: &[Event]) -> Vec<(String, String, u64, Option<String>)> {
+/// The published events: the endpoint, the type, the sequence after the event, and its subject.
+fn published(events: &[Event]) -> Vec<(String, String, u64, Option<String>)> {
     let one = |event: &Event| {
         let Event::EffectQueued { effect } = event else { return None };
         let EffectBody::Publish { endpoint, kind, sequence, about, .. } = &effect.body else { return None };
@@ -95,7 +95,7 @@ fn told(events: &[Event]) -> Vec<(String, String, u64, Option<String>)> {
 }
 
 #[test]
-fn each_endpoint_is_told_what_it_wants_in_the_entry_in_which_it_happens() {
+fn each_endpoint_gets_the_events_it_wants_in_the_entry_in_which_they_happen() {
     let (mut rows, start) = shard(&[
         ("all", &[], true),
         ("ends", &["session.completed", "task.*"], true),
@@ -116,15 +116,15 @@ fn each_endpoint_is_told_what_it_wants_in_the_entry_in_which_it_happens() {
         row("all", "session.started", started, None),
         row("all", "session.state_entered", entered, Some("ask")),
     ];
-    assert_eq!(told(&events), first);
+    assert_eq!(published(&events), first);
     let pause = Body::Pause(Pause { comment: "words of people".into() });
     let (seen, events) = rows.execute(Scope::Session(ID), pause);
-    let told = told(&events);
-    assert_eq!(told, [row("all", "session.paused", seen, None)]);
+    let published = published(&events);
+    assert_eq!(published, [row("all", "session.paused", seen, None)]);
     let Some(row) = rows.0.get(&Key::session(TENANT, ID)) else { panic!("there is no session") };
     let Row::Session(session) = &**row else { panic!("it is no session") };
-    // Whoever saw the reply may go on from it, whoever is told meanwhile.
-    assert_eq!((session.steady, session.sequence), (Some(seen), seen + 1));
+    // A client that saw the reply may continue from its sequence, although a publish event followed.
+    assert_eq!((session.stable_from, session.sequence), (Some(seen), seen + 1));
     assert_eq!((session.outbox().count, session.outbox().published), (0, 3));
 }
 
@@ -134,7 +134,7 @@ fn a_tenant_without_endpoints_has_no_messages() {
         let (mut rows, start) = shard(endpoints);
         let (_, events) = rows.execute(Scope::Session(ID), Body::Start(start));
         assert!(!events.is_empty());
-        assert_eq!(told(&events), []);
+        assert_eq!(published(&events), []);
     }
 }
 
@@ -217,7 +217,7 @@ fn a_tenant_has_so_many_endpoints_and_no_more() {
     assert!(kept(&rows).endpoints.is_sorted_by(|one, next| one.id < next.id));
 }
 
-/// What endpoints are told of the tenant itself: whom, the type, the number, and what it is about.
+/// The published events of the tenant itself: the endpoint, the type, the number, and the subject.
 fn of_tenant(events: &[Event]) -> Vec<(String, String, u64, Option<String>)> {
     let one = |event: &Event| {
         let Event::Endpoints(EndpointFact::Queued { effect }) = event else { return None };
@@ -243,9 +243,9 @@ fn wanting(id: &str, filter: &str) -> ChangeEndpoint {
 }
 
 #[test]
-fn endpoints_are_told_of_definitions_and_of_endpoints_that_are_disabled() {
+fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
     let mut rows = Rows::default();
-    let told = |of: &str, kind: &str, sequence, about: &str| {
+    let published_row = |of: &str, kind: &str, sequence, about: &str| {
         (of.to_owned(), kind.to_owned(), sequence, Some(about.to_owned()))
     };
     assert_eq!(of_tenant(&rows.execute(Scope::Catalogue, deploy("zero")).1), [], "nobody is there");
@@ -254,16 +254,16 @@ fn endpoints_are_told_of_definitions_and_of_endpoints_that_are_disabled() {
     }
     let (_, events) = rows.execute(Scope::Catalogue, deploy("one"));
     let wanted = [
-        told("all", "definition.deployed", 1, "gate@2"),
-        told("defs", "definition.deployed", 1, "gate@2"),
-        told("all", "definition.activated", 3, "gate@2"),
-        told("defs", "definition.activated", 3, "gate@2"),
+        published_row("all", "definition.deployed", 1, "gate@2"),
+        published_row("defs", "definition.deployed", 1, "gate@2"),
+        published_row("all", "definition.activated", 3, "gate@2"),
+        published_row("defs", "definition.activated", 3, "gate@2"),
     ];
     assert_eq!(of_tenant(&events), wanted);
     let disable = ChangeEndpoint::Disable { id: "defs".into(), reason: "gone".into() };
     let (_, events) = rows.execute(Scope::Catalogue, Body::Endpoint(disable));
-    assert_eq!(of_tenant(&events), [told("all", "endpoint.disabled", 5, "defs gone")]);
-    assert_eq!(kept(&rows).told, Some(TenantOutbox { last: 5, waiting: 5 }));
+    assert_eq!(of_tenant(&events), [published_row("all", "endpoint.disabled", 5, "defs gone")]);
+    assert_eq!(kept(&rows).outbox, Some(TenantOutbox { last: 5, waiting: 5 }));
     let revision = kept(&rows).revision;
     let defer = |attempt| DeferEffect {
         number: 1,
@@ -294,15 +294,15 @@ fn endpoints_are_told_of_definitions_and_of_endpoints_that_are_disabled() {
     assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 1);
     assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 0);
     assert_eq!(rows.execute(Scope::Catalogue, Body::FailEffect(fail)).1.len(), 1);
-    assert_eq!(kept(&rows).told, Some(TenantOutbox { last: 5, waiting: 3 }));
+    assert_eq!(kept(&rows).outbox, Some(TenantOutbox { last: 5, waiting: 3 }));
     assert_eq!(kept(&rows).revision, revision, "shards have no need to know");
 }
 
 #[test]
-fn so_much_is_told_of_a_tenant_at_one_time_and_no_more() {
+fn a_tenants_own_outbox_is_bounded() {
     let mut rows = Rows::default();
     assert_eq!(change(&mut rows, wanting("all", "definition.deployed")), Ok(1));
-    for number in 0..TOLD_OF_TENANT_MAX {
+    for number in 0..TENANT_OUTBOX_MAX {
         assert_eq!(of_tenant(&rows.execute(Scope::Catalogue, deploy(&number.to_string())).1).len(), 1);
     }
     assert_eq!(of_tenant(&rows.execute(Scope::Catalogue, deploy("more")).1), []);

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use switchward_engine::{
     Actor, Body, ChangeEndpoint, ChangeWebhookSource, Command, Correlation, CreateKey, CreateTenant,
     DefaultEffect, DefaultSetIn, DeleteTenant, Directory, DirectoryEntry, EnsureTenancy, HoldEffects,
-    InstallTenancy, Key, KeyRing, Kind, Place, PutDirectory, Reason, RemoveStep, Reply, Reseal, Role, Row,
-    Scope, Sealed, SecretOf, Settings, SourceSecret, Tenancy, TenantChange, UpdateTenant, View, ViewError,
-    decide, evolve, holds_effects, index_keys, tenant_numbered,
+    InstallTenancy, Key, KeyRing, Kind, PutDirectory, Reason, RemoveStep, Reply, Reseal, Role, Row, Scope,
+    Sealed, SecretOf, Settings, SourceSecret, Tenancy, TenantChange, TextSource, UpdateTenant, View,
+    ViewError, decide, evolve, holds_effects, index_keys, tenant_numbered,
 };
 use switchward_machine::{Digest, TenantId, Time};
 
@@ -21,7 +21,7 @@ use memory::{Rows, sealed};
 const TENANT: TenantId = TenantId(1);
 
 impl Rows {
-    /// Carries a command out; replaying its decision must give the same rows.
+    /// Executes a command; replaying its decision must give the same rows.
     fn attempt(&mut self, tenant: TenantId, scope: Scope, body: Body) -> Result<Reply, Reason> {
         let actor = Actor { subject: "kim".into(), role: Role::Admin };
         let command = Command { actor, ..Command::of_server(tenant, scope, body) };
@@ -52,7 +52,7 @@ impl Rows {
     }
 }
 
-/// What the tenant's tokens may be made with.
+/// A sealed key for the tenant's mail tokens.
 fn mail_key(byte: u8) -> Sealed {
     sealed(TENANT, SecretOf::Mail, &[byte; 32])
 }
@@ -207,9 +207,9 @@ fn secrets_come_under_another_key_where_they_are_still_as_they_were() {
     let mut rows = catalogue();
     let of = |text: &str| sealed(TENANT, SecretOf::Source("shop"), text.as_bytes());
     let ops = |text: &str| sealed(TENANT, SecretOf::Endpoint("ops"), text.as_bytes());
-    let place = || Place::Fixed("x".into());
+    let fixed = || TextSource::Fixed("x".into());
     let correlation =
-        Correlation { session: place(), event_key: place(), data: String::new(), known_ms: None };
+        Correlation { session: fixed(), event_key: fixed(), data: String::new(), known_ms: None };
     let (name, kind) = ("shop".to_owned(), "github".to_owned());
     let secret = Some(SourceSecret { sealed: of("before"), until: None });
     let create = ChangeWebhookSource::Create { name: name.clone(), kind, secret, correlation };
@@ -259,7 +259,7 @@ fn a_tenant_that_was_made_without_a_key_ring_gets_its_key_later_and_keeps_it() {
     assert_eq!(ensure(Some(mail_key(8))), (vec![mail_key(7)], 2));
 }
 
-/// Rows that count what is looked at.
+/// Rows that count their reads.
 struct Counted {
     rows: Rows,
     looks: Cell<usize>,

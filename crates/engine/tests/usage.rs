@@ -1,4 +1,4 @@
-//! What a tenant holds is counted as its sessions begin, grow and go, and its quota of sessions is kept.
+//! A tenant's usage is counted as its sessions start, grow and are removed, and its quota of sessions is enforced.
 
 #![expect(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ states: {ask: {question: q, answers: {yes: {next: null}}}}
 ";
 
 impl Rows {
-    /// Carries a command out; replaying its decision must give the same rows, and what is counted must be what is there.
+    /// Executes a command; replaying its decision must give the same rows, and the counts must match the rows.
     fn attempt(&mut self, scope: Scope, quotas: Quotas, body: Body) -> Result<Reply, Rejection> {
         let actor = Actor { subject: "kim".into(), role: Role::Admin };
         let settings = Settings { quotas, ..Settings::default() };
@@ -57,7 +57,7 @@ impl Rows {
         }
     }
 
-    /// What there is.
+    /// The usage, counted from the rows.
     fn counted(&self) -> Usage {
         let mut bytes: BTreeMap<SessionId, u64> = BTreeMap::new();
         for (key, row) in &self.0 {
@@ -71,7 +71,7 @@ impl Rows {
             let held = session.bytes;
             usage.sessions += 1;
             usage.bytes += held;
-            // Rows of a session that is hidden go before its own does.
+            // The rows of a hidden session are removed before the session's own row.
             if !session.removal.as_ref().is_some_and(|removal| removal.how == Removing::Deleted) {
                 let id = key.session_of().expect("it is a session's");
                 assert_eq!(held, bytes.get(&id).copied().unwrap_or_default(), "{id}");
@@ -177,7 +177,7 @@ fn one_session_more_than_the_quota_is_refused_until_one_has_gone() {
     let refused = rows.attempt(Scope::Session(id(3)), two, start(machine)).expect_err("there is no room");
     assert_eq!(refused.reason, Reason::QuotaExceeded);
     assert_eq!(refused.facts, [("quota", "sessions".to_owned())]);
-    // What is there goes on, and an end alone makes no room.
+    // Existing sessions continue, and the end of one does not free quota.
     rows.attempt(Scope::Session(id(1)), two, cancel()).expect("it ends");
     assert!(rows.attempt(Scope::Session(id(3)), two, start(machine)).is_err());
     rows.remove(id(1), Removing::Deleted);

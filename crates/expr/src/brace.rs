@@ -1,4 +1,4 @@
-//! The templates of everything but bodies: `{gathered.name}` and `{gathered_data.name.inner}` in a text.
+//! Brace templates, used everywhere except in bodies: `{gathered.name}` and `{gathered_data.name.inner}` in a text.
 
 use minicbor::{CborLen, Decode, Decoder, Encode, Encoder, encode::Write};
 use serde_json::Value;
@@ -23,11 +23,11 @@ enum Part {
     Reference(Path),
 }
 
-/// The text that a template gives is longer than it may be.
+/// The rendered text exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("gives a text of more than {limit} bytes")]
 pub struct TooLong {
-    /// What was allowed, bytes.
+    /// The limit, bytes.
     pub limit: usize,
 }
 
@@ -35,7 +35,7 @@ pub struct TooLong {
 const ROOTS: [&str; 2] = ["gathered_data.", "gathered."];
 
 impl Braces {
-    /// Reads a template; every text is one.
+    /// Parses a template. Every text is a valid template.
     #[must_use]
     pub fn parse(source: &str) -> Self {
         let mut parts = Vec::new();
@@ -68,7 +68,7 @@ impl Braces {
         &self.source
     }
 
-    /// The paths that it refers to, below the data, in order; one that stands there twice is given twice.
+    /// The paths that it refers to, below the data, in order and with duplicates.
     pub fn references(&self) -> impl Iterator<Item = &Path> {
         self.parts.iter().filter_map(|part| match part {
             Part::Text(_) => None,
@@ -76,13 +76,13 @@ impl Braces {
         })
     }
 
-    /// What it gives with this data. A template that is exactly one reference gives the value itself, whatever its type
-    /// and size, and null where it is absent (*All other rulings*, "a value that is exactly one reference keeps its
-    /// type"). Any other gives a text: absent references and null as nothing, texts as they are, the rest as compact
-    /// JSON.
+    /// Renders the template over this data. A template that is exactly one reference gives the value itself, whatever its
+    /// type and size, and null if it is absent (*All other rulings*, "a value that is exactly one reference keeps its
+    /// type"). Any other gives a text: absent references and null as the empty text, texts as they are, the rest as
+    /// compact JSON.
     ///
     /// # Errors
-    /// Where the text would be longer than `limit` bytes.
+    /// The text would be longer than `limit` bytes.
     pub fn render(&self, lookup: &dyn Fn(&Path) -> Option<Value>, limit: usize) -> Result<Value, TooLong> {
         if let [Part::Reference(path)] = self.parts.as_slice() {
             return Ok(lookup(path).unwrap_or(Value::Null));
@@ -117,7 +117,7 @@ fn reference(text: &str) -> Option<(Path, &str)> {
     Some((Path::new(&inner[..end]).ok()?, &inner[end + 1..]))
 }
 
-/// The references that a text holds, as they are written, each with the bytes before it.
+/// The references in a text as written, each with its byte offset.
 pub(crate) fn written(source: &str) -> impl Iterator<Item = (usize, &str)> {
     source.match_indices('{').filter_map(|(at, _)| {
         let (_, after) = reference(&source[at..])?;
@@ -125,8 +125,8 @@ pub(crate) fn written(source: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What a text mentions in braces: values of the data, what looks like a reference to them and is text, a root that
-/// there is not, and single words.
+/// What a text mentions in braces: values of the data, texts that only look like a reference, unknown roots, and single
+/// words.
 #[must_use]
 pub fn braces_mentions(source: &str) -> Vec<Mention> {
     let mut found = Vec::new();
@@ -145,11 +145,11 @@ pub fn braces_mentions(source: &str) -> Vec<Mention> {
     found
 }
 
-/// What stands in braces that begin here and hold no reference, where its author may have meant one.
+/// The content of the braces that begin at `at`, if it is no reference but its author may have meant one.
 fn odd(source: &str, at: usize) -> Option<Mention> {
     let (before, inner) = (&source[..at], &source[at + 1..]);
     let end = inner.bytes().take(PATH_BYTES_MAX + 1).position(|byte| matches!(byte, b'{' | b'}' | b'"'))?;
-    // `${x}` is a variable of a shell or a script, and a brace behind a backslash one of a pattern.
+    // `${x}` is a shell variable; a brace after a backslash belongs to a pattern.
     let escaped = before.ends_with(['$', '\\']) || before.ends_with("\\p") || before.ends_with("\\P");
     if escaped || inner.as_bytes().get(end) != Some(&b'}') {
         return None;
@@ -177,7 +177,7 @@ fn odd(source: &str, at: usize) -> Option<Mention> {
     })
 }
 
-/// A name of letters, digits and underscores that begins with no digit.
+/// Returns true for a name of letters, digits and underscores that does not begin with a digit.
 fn is_word(text: &str) -> bool {
     let begins = text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
     begins && text.chars().all(|c| c.is_alphanumeric() || c == '_')
@@ -263,8 +263,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_text_mentions_is_told_with_its_place() {
-        let told = |source: &str| -> Vec<String> {
+    fn mentions_are_listed_with_their_offsets() {
+        let described = |source: &str| -> Vec<String> {
             let name = |name: &Name| {
                 assert!(source[name.at..].starts_with(&name.text), "{source}: {name:?}");
                 name.text.clone()
@@ -277,16 +277,16 @@ mod tests {
             };
             braces_mentions(source).iter().map(one).collect()
         };
-        assert_eq!(told("é {gathered.größe} {gathered_data.c.d}"), ["größe", "c/d"]);
-        assert_eq!(told("{gatered.nam} {item} {a.b.c}"), ["no gatered", "word item", "no a"]);
+        assert_eq!(described("é {gathered.größe} {gathered_data.c.d}"), ["größe", "c/d"]);
+        assert_eq!(described("{gatered.nam} {item} {a.b.c}"), ["no gatered", "word item", "no a"]);
         assert_eq!(
-            told("{ gathered.x } {gathered.a..b} {gathered}"),
+            described("{ gathered.x } {gathered.a..b} {gathered}"),
             ["text gathered.x", "text gathered.a..b", "text gathered"]
         );
         for text in ["{}", "{1,3}", "{\"a\": 1}", "${HOME}", "\\p{Lu}", "{a b}", "{x", "{a.}", "{-x}"] {
-            assert_eq!(told(text), [""; 0], "{text}");
+            assert_eq!(described(text), [""; 0], "{text}");
         }
-        assert_eq!(told("{\"a\": {\"b\": {gathered.amount}}}"), ["amount"]);
+        assert_eq!(described("{\"a\": {\"b\": {gathered.amount}}}"), ["amount"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::value::{self, Amount};
 /// `data_*` are the same under other names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 pub enum CmpOp {
-    /// The same JSON; numbers by their worth.
+    /// The same JSON; numbers are compared by value.
     #[n(0)]
     Eq,
     /// Not the same JSON, or absent.
@@ -22,13 +22,13 @@ pub enum CmpOp {
     /// Numerically greater.
     #[n(2)]
     Gt,
-    /// Numerically greater, or of the same worth.
+    /// Numerically greater or equal.
     #[n(3)]
     Gte,
     /// Numerically less.
     #[n(4)]
     Lt,
-    /// Numerically less, or of the same worth.
+    /// Numerically less or equal.
     #[n(5)]
     Lte,
     /// One of the items of a list.
@@ -84,13 +84,13 @@ impl CmpOp {
     }
 }
 
-/// Why a comparison has no verdict.
+/// Why a comparison has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
-    /// What stands at the right of `matches` is no text.
+    /// The right side of `matches` is not a text.
     #[error("a pattern must be a text")]
     NotText,
-    /// It is no regular expression.
+    /// It is not a regular expression.
     #[error("is no regular expression")]
     BadPattern,
     /// It is longer than [`REGEX_BYTES_MAX`], or compiled larger than [`REGEX_COMPILED_BYTES_MAX`].
@@ -98,14 +98,14 @@ pub enum CompareError {
     PatternTooLarge,
 }
 
-/// Whether `left` stands to `right` as `op` says. An absent left makes every operator false but `neq` and `not_in`.
-/// `gt gte lt lte` read a text on either side as a number if it is one, and are false where a side is none (ruling
+/// Compares `left` with `right`. An absent left makes every operator false except `neq` and `not_in`.
+/// `gt gte lt lte` read a text on either side as a number if it is one, and are false if a side is no number (ruling
 /// "numeric guards coerce numeric strings, else false"). `contains` looks for a number or a boolean in a text by how it
 /// is written. `matches` finds the pattern anywhere (ruling "pattern = search, not full match"); a value that is no
-/// text is searched as compact JSON, null as nothing. What no rule speaks of is false, or true for `neq` and `not_in`.
+/// text is searched as compact JSON, null as the empty text. All other cases are false, or true for `neq` and `not_in`.
 ///
 /// # Errors
-/// Where the right of `matches` is no usable pattern, as [`check_pattern`] says.
+/// The right side of `matches` is no usable pattern, see [`check_pattern`].
 pub fn compare(left: Option<&Value>, op: CmpOp, right: &Value) -> Result<bool, CompareError> {
     let Some(left) = left else { return Ok(matches!(op, CmpOp::Neq | CmpOp::NotIn)) };
     Ok(match op {
@@ -125,7 +125,7 @@ pub fn compare(left: Option<&Value>, op: CmpOp, right: &Value) -> Result<bool, C
     })
 }
 
-/// Whether a text can stand at the right of `matches`; for definition time.
+/// Checks at definition time that a text can be the right side of `matches`.
 ///
 /// # Errors
 /// As [`CompareError`] says.

@@ -11,15 +11,15 @@
 //! sum title tojson trim truncate unique upper wordcount`; the tests `boolean defined divisibleby eq equalto escaped
 //! even false float ge greaterthan gt in integer iterable le lessthan lower lt mapping ne none number odd sameas
 //! sequence string true undefined upper` and the comparison signs. There is no `include`, `extends`, `import`, `block`,
-//! `macro`, `call` or `namespace`, and nothing that reaches for a file, an address, a clock or chance.
+//! `macro`, `call` or `namespace`, and nothing that accesses a file, an address, a clock or a random number.
 //!
-//! What is not there is empty, and so is what is looked for in it: workflows are lenient. Values print as Jinja2
-//! prints them: `True`, `False`, `None`, `['a', 1]`; the keys of a dictionary are sorted. Where a result differs from
-//! Jinja2's is listed with its reason in `tests/fixtures/differences.tsv`; the test beside it renders what Jinja2's own
+//! An absent value is empty, and so is every lookup in it: workflows are lenient. Values print as Jinja2
+//! prints them: `True`, `False`, `None`, `['a', 1]`; the keys of a dictionary are sorted. Results that differ from
+//! Jinja2's are listed with the reason in `tests/fixtures/differences.tsv`; the test beside it renders what Jinja2's own
 //! suite renders.
 //!
 //! Chosen: minijinja with guards put into its syntax tree, as its fuel counts steps and not the size of values.
-//! Rejected: fuel alone (forty doublings of a text are forty steps), an interpreter of our own (more to keep right).
+//! Rejected: fuel alone (forty doublings of a text are forty steps), our own interpreter (more code to keep correct).
 
 mod compile;
 mod filters;
@@ -45,7 +45,7 @@ use meter::{Meter, Over};
 pub use names::mentions;
 pub use reads::{Reads, reads};
 
-/// What one rendering may cost.
+/// The limits of one rendering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JinjaLimits {
     /// Steps; a loop's body counts each time. Work that grows with values is bounded by
@@ -57,7 +57,7 @@ pub struct JinjaLimits {
     pub bytes: usize,
 }
 
-/// What happens to the characters that mean something in HTML.
+/// How characters with a meaning in HTML are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Escape {
     /// Values are written as they are: content types `text` and `markdown`.
@@ -66,17 +66,17 @@ pub enum Escape {
     Html,
 }
 
-/// Why a text is no body, or why it could not be rendered, and where.
+/// Why a text is not a valid body or could not be rendered, and at which line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct JinjaError {
-    /// From 1; 0 where no line can be told.
+    /// From 1; 0 if the line is not known.
     pub line: usize,
     /// What is wrong, without the source's text.
     pub message: String,
 }
 
-/// Why a rendering gave nothing.
+/// Why a rendering failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     /// It takes more steps, or makes more values, than [`JinjaLimits::fuel`] allows.
@@ -88,16 +88,16 @@ pub enum RenderError {
     /// The result is longer than [`JinjaLimits::bytes`].
     #[error("gives too long a text")]
     TooLong,
-    /// The text is no body, or does what its values do not allow.
+    /// The text is not a valid body, or does what its values do not allow.
     #[error(transparent)]
     Bad(#[from] JinjaError),
 }
 
-/// Says whether a text is a body that can be rendered: its syntax, and that every filter, test and function exists.
-/// For definition time; [`render`] checks the same again.
+/// Checks at definition time that a body can be rendered: its syntax, and that every filter, test and function exists.
+/// [`render`] checks the same again.
 ///
 /// # Errors
-/// With the first place that is wrong.
+/// The first fault, with its line.
 pub fn check(source: &str) -> Result<(), JinjaError> {
     let source = compile::plain_line_ends(source);
     let code = compile::compile(&source)?;
@@ -105,8 +105,8 @@ pub fn check(source: &str) -> Result<(), JinjaError> {
     compile::check_names(&code, &filters::environment(&meter))
 }
 
-/// Renders a body over gathered data, which it knows as `gathered_data` and as `gathered`; the keys of the data are
-/// no names of their own.
+/// Renders a body over gathered data, available as `gathered_data` and as `gathered`; the keys of the data are
+/// not top-level names.
 ///
 /// # Errors
 /// As [`RenderError`] says.
@@ -124,7 +124,7 @@ pub fn render(
     run(source, Made::from_pairs(names), escape, limits)
 }
 
-/// Renders a body over names of one's own: the keys of `root`, which is a dictionary.
+/// Renders a body whose top-level names are the keys of `root`, which is a dictionary.
 ///
 /// # Errors
 /// As [`RenderError`] says.
@@ -184,7 +184,7 @@ fn execute(
     eval(environment, code, root, &blocks, &mut out, escaping).map(|_| ())
 }
 
-/// What an error of the engine means here.
+/// Maps an error of minijinja.
 fn reason(error: &Error, meter: &Meter) -> RenderError {
     match meter.over() {
         Some(Over::Work) => return RenderError::Fuel,
@@ -198,10 +198,10 @@ fn reason(error: &Error, meter: &Meter) -> RenderError {
     if error.detail() == Some("recursion limit exceeded") {
         return RenderError::Depth;
     }
-    RenderError::Bad(compile::told(error))
+    RenderError::Bad(compile::jinja_error(error))
 }
 
-/// Whether lists and dictionaries nest deeper than `depth`.
+/// Returns true if lists and dictionaries nest deeper than `depth`.
 fn nests_deeper(value: &Value, depth: usize) -> bool {
     let inside = |it: &Value| depth == 0 || nests_deeper(it, depth - 1);
     match value {

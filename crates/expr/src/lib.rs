@@ -1,8 +1,8 @@
 //! Everything that computes on JSON values: paths into data, templates, comparisons, phrases and replies, reducers,
 //! transforms, markdown.
 //!
-//! Two templates: [`Braces`] in everything that is short, [`render`] for the bodies of messages. What compares is
-//! [`compare`]; what becomes of recorded data is [`reduce`].
+//! Two kinds of template: [`Braces`] for short texts, [`render`] for the bodies of messages. [`compare`] compares
+//! values; [`reduce`] merges a recorded value into the data.
 //!
 //! This crate must never know: what a machine is, a format's source text, a clock, IO, randomness, where a value comes
 //! from. Every function is a function of its arguments; no input makes one panic, and each bound is in [`limits`].

@@ -14,9 +14,9 @@ pub const JINJA_TAG_TOKENS_MAX: usize = 200;
 pub const JINJA_ELIFS_MAX: usize = 100;
 /// Units of work that come with one unit of fuel. A unit is a value looked at, or four bytes of text.
 pub const JINJA_WORK_PER_FUEL: u64 = 64;
-/// How often the largest output may be written: what a `set` block holds is written into it and out of it again.
+/// How often the largest output may be written: the content of a `set` block is written into it and out of it again.
 pub const JINJA_CAPTURE_FACTOR: u64 = 4;
-/// Names told beside one that is not offered.
+/// Known names listed beside an unknown one.
 pub const KNOWN_NAMES_MAX: usize = 100;
 /// Values of one `range(...)`.
 pub const JINJA_RANGE_MAX: usize = 100_000;
@@ -38,5 +38,5 @@ pub const TEXT_BYTES_MAX: usize = 256 * 1024;
 pub const MARKDOWN_BYTES_MAX: usize = 256 * 1024;
 /// HTML made of markdown, bytes.
 pub const HTML_BYTES_MAX: usize = 1024 * 1024;
-/// A mail body whose own text is looked for, bytes; what is beyond is not read.
+/// A mail body whose own text is looked for, bytes; the rest is not read.
 pub const MAIL_BYTES_MAX: usize = 1024 * 1024;

@@ -8,10 +8,10 @@ use crate::limits::{HTML_BYTES_MAX, MARKDOWN_BYTES_MAX};
 
 /// The HTML of a markdown text, for content type `markdown`: CommonMark, tables and ~~strikethrough~~.
 ///
-/// HTML in the source is escaped, so that it is read as text. A link or an image goes to `http`, `https`, `mailto`,
-/// `tel` or a place without a scheme, otherwise to nowhere. Of a text longer than [`MARKDOWN_BYTES_MAX`] the rest is not
-/// read. Where the HTML would be longer than [`HTML_BYTES_MAX`] the text itself is given, escaped, in one `<pre>`, cut
-/// to that size.
+/// HTML in the source is escaped, so that it is read as text. The destination of a link or an image is kept if its scheme
+/// is `http`, `https`, `mailto` or `tel`, or if it has none, and is otherwise empty. Only the first [`MARKDOWN_BYTES_MAX`]
+/// bytes are read. If the HTML would be longer than [`HTML_BYTES_MAX`], the result is the escaped text in one `<pre>`,
+/// cut to that size.
 #[must_use]
 pub fn to_html(markdown: &str) -> String {
     let markdown = cut(markdown, MARKDOWN_BYTES_MAX);
@@ -23,22 +23,22 @@ pub fn to_html(markdown: &str) -> String {
     }
 }
 
-/// The same event without what a reader's program would run.
+/// The event without anything that a mail reader or browser would execute.
 fn harmless(event: Event<'_>) -> Event<'_> {
     if let Event::Html(text) | Event::InlineHtml(text) = event {
         return Event::Text(text);
     }
     if let Event::Start(Tag::Link { link_type, dest_url, title, id }) = event {
-        return Event::Start(Tag::Link { link_type, dest_url: place(dest_url), title, id });
+        return Event::Start(Tag::Link { link_type, dest_url: destination(dest_url), title, id });
     }
     if let Event::Start(Tag::Image { link_type, dest_url, title, id }) = event {
-        return Event::Start(Tag::Image { link_type, dest_url: place(dest_url), title, id });
+        return Event::Start(Tag::Image { link_type, dest_url: destination(dest_url), title, id });
     }
     event
 }
 
-/// A destination of an allowed scheme, or nowhere.
-fn place(url: CowStr<'_>) -> CowStr<'_> {
+/// The destination if its scheme is allowed, or the empty one.
+fn destination(url: CowStr<'_>) -> CowStr<'_> {
     let before = url.split(['/', '?', '#']).next().unwrap_or("");
     let allowed = match before.split_once(':') {
         None => true,
@@ -69,7 +69,7 @@ fn as_it_is(text: &str) -> String {
 const END: &str = "</pre>\n";
 const ENTITY_BYTES_MAX: usize = 6;
 
-/// At most so many bytes of a text, cut between characters.
+/// At most this many bytes of a text, cut between characters.
 fn cut(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
@@ -131,8 +131,11 @@ mod tests {
             let html = to_html(source);
             assert!(html.contains("href=\"\"") || html.contains("src=\"\""), "{html}");
         }
-        for place in ["mailto:a@b.c", "tel:1", "/a:b", "#a", "a/b", "?x=a:b"] {
-            assert_eq!(to_html(&format!("[x]({place})")), format!("<p><a href=\"{place}\">x</a></p>\n"));
+        for destination in ["mailto:a@b.c", "tel:1", "/a:b", "#a", "a/b", "?x=a:b"] {
+            assert_eq!(
+                to_html(&format!("[x]({destination})")),
+                format!("<p><a href=\"{destination}\">x</a></p>\n")
+            );
         }
     }
 

@@ -1,40 +1,40 @@
-//! What a template mentions, with the place of each name, so that an author can be told of a name that means nothing.
+//! What a template mentions, with the offset of each name, so that unknown names can be reported to the author.
 
 /// A name and where it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    /// The name as the template means it.
+    /// The name, unescaped.
     pub text: String,
-    /// Bytes of the template before it.
+    /// Its byte offset in the template.
     pub at: usize,
 }
 
-/// One mention of a template, in no particular order.
+/// One mention in a template, in no particular order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mention {
     /// A value of the data: the names below the root, from the outside in; at least one.
     Data(Vec<Name>),
-    /// A name that is not offered where it stands.
+    /// A name that is unknown at its position.
     Unknown {
         /// What it should be.
         kind: NameKind,
         /// The name.
         name: Name,
-        /// Names that are offered there, at most [`KNOWN_NAMES_MAX`](crate::limits::KNOWN_NAMES_MAX).
+        /// Names that are known there, at most [`KNOWN_NAMES_MAX`](crate::limits::KNOWN_NAMES_MAX).
         known: Vec<String>,
     },
-    /// A text that looks like a reference to the data and is written as it stands.
+    /// A text that looks like a reference to the data and is output unchanged.
     Literal(Name),
-    /// One word in braces, which is written as it stands.
+    /// One word in braces, which is output unchanged.
     Word(Name),
 }
 
-/// What a name of a template stands for.
+/// What a name in a template refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameKind {
     /// A variable: a root of the data, or a local name.
     Variable,
-    /// What `loop` knows inside a loop.
+    /// A field of `loop` inside a loop.
     LoopField,
     /// A filter.
     Filter,
@@ -44,7 +44,7 @@ pub enum NameKind {
     Function,
     /// A method of a value.
     Method,
-    /// The word that a tag begins with.
+    /// The keyword of a tag.
     Tag,
 }
 

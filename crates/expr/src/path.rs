@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use crate::limits::{PATH_BYTES_MAX, PATH_SEGMENTS_MAX};
 
-/// A dotted path, as in `customer.address.0.city`: names of dictionaries, and places of lists counted from 0.
+/// A dotted path, as in `customer.address.0.city`: keys of dictionaries, and indices of lists from 0.
 /// Source: conversation workflows, *Gathered Data*, "dot-path notation for nested values". Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 #[cbor(transparent)]
 pub struct Path(#[n(0)] String);
 
-/// Why a text is no path.
+/// Why a text is not a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// Longer than [`PATH_BYTES_MAX`].
@@ -20,10 +20,10 @@ pub enum PathError {
     /// More than [`PATH_SEGMENTS_MAX`] names.
     #[error("has more than {PATH_SEGMENTS_MAX} names")]
     TooDeep,
-    /// Nothing at all, nothing between two dots, or a dot at either end.
+    /// An empty path, an empty name between two dots, or a dot at either end.
     #[error("has an empty name")]
     EmptyName,
-    /// A brace, a control character, or white space at an end of a name.
+    /// A brace, a control character, or white space at the start or end of a name.
     #[error("has a name with a brace, a control character or white space at its end")]
     BadName,
 }
@@ -57,19 +57,19 @@ impl Path {
         &self.0
     }
 
-    /// Its names from the outside in; at least one.
+    /// Its names, outermost first; at least one.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.split('.')
     }
 
-    /// What stands there; nothing where a name or a place is missing on the way.
+    /// The value at this path. `None` if a key or an index on the way is missing.
     #[must_use]
     pub fn get<'a>(&self, data: &'a Value) -> Option<&'a Value> {
         let mut at = data;
         for name in self.names() {
             at = match at {
                 Value::Object(map) => map.get(name)?,
-                Value::Array(items) => items.get(place(name)?)?,
+                Value::Array(items) => items.get(list_index(name)?)?,
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
             };
         }
@@ -77,8 +77,8 @@ impl Path {
     }
 }
 
-/// A place of a list: decimal digits without a zero in front.
-fn place(name: &str) -> Option<usize> {
+/// The index of a list item: decimal digits without a leading zero.
+fn list_index(name: &str) -> Option<usize> {
     let plain = name == "0" || !name.starts_with('0');
     (plain && name.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.parse().ok())?
 }

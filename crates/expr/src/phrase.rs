@@ -1,10 +1,10 @@
-//! Phrases found in what people write: whole words, whatever their case.
+//! Phrases in what people write: whole words, in any case.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::limits::NEGATION_WORDS_MAX;
 
-/// What confirms where a guard names nothing of its own. Source: conversation workflows, *Guards*, `user_confirmed`,
+/// The phrases that confirm if a guard names none. Source: conversation workflows, *Guards*, `user_confirmed`,
 /// "defaults to yes, sure, ok, confirmed, etc."
 pub const CONFIRMATIONS: &[&str] = &[
     "absolutely",
@@ -30,22 +30,22 @@ pub const CONFIRMATIONS: &[&str] = &[
     "yup",
 ];
 
-/// Words that take a confirmation back; beside these, every word that ends in `n't`.
+/// Words that cancel a confirmation; so does every word that ends in `n't`.
 const NEGATIONS: &[&str] = &[
     "cannot", "cant", "didnt", "doesnt", "dont", "isnt", "nah", "neither", "never", "no", "none", "nope",
     "nor", "not", "nothing", "shouldnt", "wasnt", "without", "wont", "wouldnt",
 ];
 
-/// Whether the words of a phrase stand in a text one after the other, whole and in this order, whatever their case and
-/// whatever marks stand between them. A phrase without a word is nowhere.
+/// Returns true if a text contains the words of a phrase, whole, in sequence, in any case and with any punctuation
+/// between them. A phrase without a word is never contained.
 #[must_use]
 pub fn contains_phrase(text: &str, phrase: &str) -> bool {
     let (words, phrase) = (words(text), words(phrase));
-    !places(&words, &phrase).is_empty()
+    !positions(&words, &phrase).is_empty()
 }
 
-/// Whether a message confirms: it contains a phrase, of these or of [`CONFIRMATIONS`] where these are none, and no
-/// negation stands within [`NEGATION_WORDS_MAX`] words of it on either side (ruling "whole-word, negation within 3 words
+/// Returns true if a message confirms: it contains one of `phrases`, or of [`CONFIRMATIONS`] if there are none, without
+/// a negation within [`NEGATION_WORDS_MAX`] words of it on either side (ruling "whole-word, negation within 3 words
 /// cancels"). One phrase that is not cancelled is enough. Words of the phrase itself do not cancel it.
 #[must_use]
 pub fn confirmed<S: AsRef<str>>(text: &str, phrases: &[S]) -> bool {
@@ -58,7 +58,7 @@ pub fn confirmed<S: AsRef<str>>(text: &str, phrases: &[S]) -> bool {
 
 fn affirms(said: &[String], phrase: &str) -> bool {
     let phrase = words(phrase);
-    places(said, &phrase).into_iter().any(|at| {
+    positions(said, &phrase).into_iter().any(|at| {
         let before = &said[at.saturating_sub(NEGATION_WORDS_MAX)..at];
         let after = said[at + phrase.len()..].iter().take(NEGATION_WORDS_MAX);
         !before.iter().chain(after).any(|word| negates(word))
@@ -69,14 +69,14 @@ fn negates(word: &str) -> bool {
     word.ends_with("n't") || NEGATIONS.contains(&word)
 }
 
-/// The port whose hints a reply names: the only one of which a hint is contained. None or several give nothing, and the
-/// wait goes on (ruling "classified waits").
+/// The index of the only port of which the reply contains a hint. `None` if it is no port or several; the wait then goes
+/// on (ruling "classified waits").
 ///
-/// `ports` are pairs of whatever names a port and its hints; the result is a place among them.
+/// `ports` are pairs of a port and its hints.
 #[must_use]
 pub fn classify<P, S: AsRef<str>>(reply: &str, ports: &[(P, Vec<S>)]) -> Option<usize> {
     let said = words(reply);
-    let named = |hints: &[S]| hints.iter().any(|hint| !places(&said, &words(hint.as_ref())).is_empty());
+    let named = |hints: &[S]| hints.iter().any(|hint| !positions(&said, &words(hint.as_ref())).is_empty());
     let mut found = ports.iter().enumerate().filter(|(_, (_, hints))| named(hints)).map(|(at, _)| at);
     match (found.next(), found.next()) {
         (Some(only), None) => Some(only),
@@ -84,19 +84,19 @@ pub fn classify<P, S: AsRef<str>>(reply: &str, ports: &[(P, Vec<S>)]) -> Option<
     }
 }
 
-/// The phrases of a hint: what stands between its commas.
+/// The phrases of a hint, which are separated by commas.
 #[must_use]
 pub fn hints(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|hint| !hint.is_empty()).map(str::to_owned).collect()
 }
 
-/// The words of a text in lower case; a word ends where Unicode says that words end, and either apostrophe is one.
+/// The words of a text in lower case, split at Unicode word boundaries; both kinds of apostrophe count as the same.
 fn words(text: &str) -> Vec<String> {
     text.unicode_words().map(|word| word.to_lowercase().replace('\u{2019}', "'")).collect()
 }
 
-/// Where a phrase begins among words.
-fn places(words: &[String], phrase: &[String]) -> Vec<usize> {
+/// The positions among `words` at which the phrase begins.
+fn positions(words: &[String], phrase: &[String]) -> Vec<usize> {
     if phrase.is_empty() {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-//! What becomes of a key when a value is recorded to it again.
+//! How a value that is recorded to a key merges with the key's old value.
 
 use minicbor::{CborLen, Decode, Encode};
 use serde_json::Value;
@@ -6,19 +6,19 @@ use serde_json::Value;
 use crate::limits::LIST_ITEMS_MAX;
 use crate::value::{self, Amount};
 
-/// How a new value joins what is there. Source: conversation workflows, *Reducers*.
+/// How a new value merges with the old one. Source: conversation workflows, *Reducers*.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 pub enum Reducer {
-    /// The new value takes the place of the old.
+    /// The new value replaces the old one.
     #[n(0)]
     Overwrite,
-    /// Items are added at a list's end.
+    /// Items are appended to a list.
     #[n(1)]
     Append,
-    /// Items that the list does not hold yet are added at its end.
+    /// Items that the list does not hold yet are appended.
     #[n(2)]
     UniqueAppend,
-    /// Keys are added to a dictionary, or take the place of the same keys; not deeper.
+    /// Keys are added to a dictionary or replaced in it; not deeper.
     #[n(3)]
     MergeDict,
     /// A number is added to a number.
@@ -96,7 +96,7 @@ impl DataType {
         Self::ALL.into_iter().find(|ty| ty.word() == word)
     }
 
-    /// Whether a value is of this type. Null is of none but `any`.
+    /// Returns true if a value is of this type. Null is only of the type `any`.
     #[must_use]
     pub fn covers(self, value: &Value) -> bool {
         match self {
@@ -110,7 +110,7 @@ impl DataType {
     }
 }
 
-/// Why a value cannot be recorded; what was there stays.
+/// Why a value cannot be recorded; the old value stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Clash {
     /// The value, or an item to append, is not of the declared type.
@@ -119,19 +119,19 @@ pub enum Clash {
     /// The reducer cannot add such a value: `increment` takes numbers, `merge_dict` dictionaries.
     #[error("cannot be recorded with {}", .0.word())]
     New(Reducer),
-    /// The reducer cannot add to what is there.
+    /// The reducer cannot add to the old value.
     #[error("cannot be added with {} to what is there", .0.word())]
     Old(Reducer),
-    /// A list of more than [`LIST_ITEMS_MAX`] items, or a number beyond what numbers hold.
+    /// A list of more than [`LIST_ITEMS_MAX`] items, or a number out of range.
     #[error("makes the value too large")]
     TooLarge,
 }
 
-/// The value that a key has after `new` was recorded to it; `old` is what it had, absent and null alike being nothing.
+/// The key's value after `new` was recorded to it; an absent `old` and null are the same.
 ///
 /// `append` and `unique_append` add the items of a list one by one and any other value as one item, and make a list of
-/// a scalar or dictionary that is there (rulings "append wraps the scalar", "`unique_append` of a list adds its items
-/// one by one"); duplicates are found by what they are worth, `1` being `1.0`. Their declared type is `list` or `any`
+/// an old scalar or dictionary (rulings "append wraps the scalar", "`unique_append` of a list adds its items
+/// one by one"); duplicates are compared by value, so `1` equals `1.0`. Their declared type is `list` or `any`
 /// for items of any kind; another type is that of the items. Every other reducer takes values of the declared type only.
 /// Whole numbers are added exactly.
 ///
@@ -153,8 +153,8 @@ pub fn reduce(old: Option<&Value>, reducer: Reducer, ty: DataType, new: Value) -
     }
 }
 
-/// Why no value of this type can ever be recorded, whatever the key has by then; `of` is nothing for null. Of `any`
-/// value that cannot be said.
+/// Why no value of type `of` can ever be recorded, whatever the key's value; `of` is `None` for null. Returns `None` for
+/// `any`, for which that is not known.
 #[must_use]
 pub fn never(reducer: Reducer, ty: DataType, of: Option<DataType>) -> Option<Clash> {
     let like = match of {
@@ -289,9 +289,9 @@ mod tests {
         let values = [json!("x"), json!(1), json!([]), json!({}), json!(true), json!(null)];
         for (at, ty) in DataType::ALL.into_iter().enumerate() {
             for (of, value) in values.iter().enumerate() {
-                let told = reduce(None, Reducer::Overwrite, ty, value.clone());
+                let reduced = reduce(None, Reducer::Overwrite, ty, value.clone());
                 let fits = at == of || ty == DataType::Any;
-                assert_eq!(told, if fits { Ok(value.clone()) } else { Err(Clash::Type(ty)) });
+                assert_eq!(reduced, if fits { Ok(value.clone()) } else { Err(Clash::Type(ty)) });
             }
         }
         let texts = |new| reduce(None, Reducer::Append, DataType::String, new);

@@ -1,8 +1,8 @@
-//! Replies by mail: what is the writer's own in them, and what they decide.
+//! Replies by mail: the writer's own text, and the decision in it.
 
 use crate::limits::MAIL_BYTES_MAX;
 
-/// What a reply to a request for approval says.
+/// The result of reading a reply to a request for approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// A phrase of approval, and nothing else on its line.
@@ -13,8 +13,8 @@ pub enum Verdict {
     Undecided,
 }
 
-/// What approves, beside a state's own hints. The words by which gates are decided are among them, so that whoever writes
-/// the word that a mail asks for has decided.
+/// Phrases that approve, beside a state's own hints. They include the words by which gates are decided, so that a reply
+/// with the word that the mail asks for decides.
 pub const APPROVALS: &[&str] = &[
     "agreed",
     "approve",
@@ -34,7 +34,7 @@ pub const APPROVALS: &[&str] = &[
     "yes, approved",
 ];
 
-/// What rejects, beside a state's own hints; the words by which gates are decided are among them.
+/// Phrases that reject, beside a state's own hints; they include the words by which gates are decided.
 pub const REJECTIONS: &[&str] = &[
     "decline",
     "declined",
@@ -52,16 +52,16 @@ pub const REJECTIONS: &[&str] = &[
     "rejected",
 ];
 
-/// What may follow a decision on its line.
+/// Phrases that may follow a decision on its line.
 pub const COURTESIES: &[&str] = &["thanks", "thank you", "cheers", "please"];
 
-/// What the first line of a reply's own text decides. Source: ruling "approval replies".
+/// The decision in the first line of a reply's own text. Source: ruling "approval replies".
 ///
 /// The first line that is not empty must be one of the phrases, whole: of `approve` or `reject`, which are a state's
-/// hints already split at commas, or of [`APPROVALS`] and [`REJECTIONS`], which always count. Case does not matter, nor
-/// how much white space stands between words, nor one `.` or `!` at the end; after it may stand one of [`COURTESIES`],
-/// behind a comma or a space. Later lines are comment. A line that is a phrase of both decides nothing, nor does one
-/// that is a phrase of `discuss`.
+/// hints already split at commas, or of [`APPROVALS`] and [`REJECTIONS`], which always count. Case, the amount of white
+/// space between words, and one `.` or `!` at the end do not matter; one of [`COURTESIES`] may follow after a comma or a
+/// space. Later lines are comment. A line that is a phrase of both decides nothing, nor does one that is a phrase of
+/// `discuss`.
 #[must_use]
 pub fn decision_line<S: AsRef<str>>(reply: &str, approve: &[S], reject: &[S], discuss: &[S]) -> Verdict {
     let Some(line) = reply.lines().map(plain).find(|line| !line.is_empty()) else {
@@ -84,7 +84,7 @@ fn plain(text: &str) -> String {
     text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What a line may be read as: itself, without the mark at its end, without a courtesy. Never nothing.
+/// The possible readings of a line: itself, without the mark at its end, without a courtesy. Never empty.
 fn readings(line: &str) -> Vec<&str> {
     let bare = without_mark(line);
     let mut all = vec![line, bare];
@@ -104,15 +104,15 @@ fn without_mark(text: &str) -> &str {
     text.strip_suffix(['.', '!']).unwrap_or(text).trim_end()
 }
 
-/// Lines of an attribution that is broken over several.
+/// The most lines over which an attribution may be broken.
 const ATTRIBUTION_LINES_MAX: usize = 3;
 /// Lines after `From:` among which another header makes it a quoted mail.
 const HEADER_LINES_MAX: usize = 4;
 
 /// The writer's own words in the body of a mail (rulings "own text", "quoted text stripped"): without lines that begin
-/// with `>`, without `On … wrote:` and what it introduces, without what follows the line of another program that begins
-/// a quoted mail, without the signature below `-- `. Reads at most [`MAIL_BYTES_MAX`] bytes. Lines end in `\n`; empty
-/// ones at both ends are gone.
+/// with `>`, without `On … wrote:` and what it introduces, without what follows another program's line that begins a
+/// quoted mail, without the signature below `-- `. Reads at most [`MAIL_BYTES_MAX`] bytes. Lines end in `\n`; empty
+/// ones at both ends are removed.
 #[must_use]
 pub fn own_text(body: &str) -> String {
     let mut end = body.len().min(MAIL_BYTES_MAX);
@@ -130,7 +130,7 @@ pub fn own_text(body: &str) -> String {
         if let Some(length) = attribution(&lines[at..]) {
             at += length;
             let next = lines[at..].iter().find(|line| !line.is_empty());
-            // without marks there is no telling where the quoted text ends
+            // without marks, the end of the quoted text is unknown
             if next.is_none_or(|next| !next.trim_start().starts_with('>')) {
                 break;
             }
@@ -153,7 +153,7 @@ fn attribution(lines: &[&str]) -> Option<usize> {
     lines.enumerate().find(|(_, line)| line.ends_with("wrote:")).map(|(at, _)| at + 1)
 }
 
-/// Whether another program's quoted mail begins here: a line that says so, a rule of underscores, a block of headers.
+/// Returns true if another program's quoted mail begins here: a line that says so, a rule of underscores, or headers.
 fn begins_quoted_mail(lines: &[&str]) -> bool {
     let line = lines[0].trim();
     let rule = line.len() >= 10 && line.bytes().all(|byte| byte == b'_');

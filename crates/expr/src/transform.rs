@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::limits::{LIST_ITEMS_MAX, ROUND_DIGITS_MAX, TEXT_BYTES_MAX};
 use crate::value::{self, Amount};
 
-/// What `separator` is where it is not given.
+/// The default of `separator`.
 pub const SEPARATOR: &str = ",";
 
 /// A transform with its settings.
@@ -21,31 +21,31 @@ pub enum Transform {
     /// A text without white space at its ends.
     #[n(2)]
     Trim,
-    /// A text as a list of what stands between its separators.
+    /// A text as the list of its parts between separators.
     #[n(3)]
     Split {
-        /// Not empty; [`SEPARATOR`] where the source gives none.
+        /// Not empty; [`SEPARATOR`] if the source gives none.
         #[n(0)]
         separator: String,
     },
-    /// A list as a text: texts as they are, null as nothing, other items as compact JSON.
+    /// A list as a text: texts as they are, null as the empty text, other items as compact JSON.
     #[n(4)]
     Join {
-        /// [`SEPARATOR`] where the source gives none.
+        /// [`SEPARATOR`] if the source gives none.
         #[n(0)]
         separator: String,
     },
-    /// A number, or a text that is one, to so many decimals; what is halfway goes away from zero.
+    /// A number, or a text that is one, rounded to this many decimals, half away from zero.
     #[n(5)]
     Round {
-        /// At most [`ROUND_DIGITS_MAX`]; 0 where the source gives none, and then the result is whole.
+        /// At most [`ROUND_DIGITS_MAX`]; 0 if the source gives none, and then the result is whole.
         #[n(0)]
         digits: u8,
     },
     /// A text that is a number, as a number; a number as it is.
     #[n(6)]
     ToNumber,
-    /// A text as it is, null as nothing, anything else as compact JSON.
+    /// A text as it is, null as the empty text, anything else as compact JSON.
     #[n(7)]
     ToString,
 }
@@ -53,20 +53,20 @@ pub enum Transform {
 /// Why a value cannot be transformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TransformError {
-    /// It wants a text.
+    /// It needs a text.
     #[error("is no text")]
     NotText,
-    /// It wants a list.
+    /// It needs a list.
     #[error("is no list")]
     NotList,
-    /// It wants a number.
+    /// It needs a number.
     #[error("is no number")]
     NotNumber,
-    /// A text cannot be split at nothing.
+    /// A text cannot be split at an empty separator.
     #[error("has no separator")]
     NoSeparator,
-    /// More than [`LIST_ITEMS_MAX`] items, [`TEXT_BYTES_MAX`] bytes or [`ROUND_DIGITS_MAX`] digits, or a number beyond
-    /// what numbers hold.
+    /// More than [`LIST_ITEMS_MAX`] items, [`TEXT_BYTES_MAX`] bytes or [`ROUND_DIGITS_MAX`] digits, or a number out of
+    /// range.
     #[error("is too large")]
     TooLarge,
 }
@@ -76,7 +76,7 @@ impl Transform {
     pub const WORDS: [&'static str; 8] =
         ["uppercase", "lowercase", "trim", "split", "join", "round", "to_number", "to_string"];
 
-    /// The transform of this name, with the settings that hold where none are given.
+    /// The transform of this name, with the default settings.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Some(match word {
@@ -92,7 +92,7 @@ impl Transform {
         })
     }
 
-    /// The transformed value. Rounding is that of the decimal number as it is written: 2.675 to two digits is 2.68.
+    /// The transformed value. Rounding works on the decimal number as written: 2.675 to two digits is 2.68.
     ///
     /// # Errors
     /// As [`TransformError`] says.
@@ -162,8 +162,8 @@ fn round(value: &Value, digits: u8) -> Result<Value, TransformError> {
     }
 }
 
-/// The shortest decimal that stands for a number, cut after so many digits, and one more in the last place where what
-/// was cut is half of it or more. Nothing where it has no more digits than that.
+/// The shortest decimal of a number, cut after this many digits, with its last digit rounded up if the rest is half of
+/// it or more. `None` if it has no more digits than that.
 fn rounded(number: f64, digits: usize) -> Option<String> {
     let plain = number.abs().to_string();
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));

@@ -1,11 +1,11 @@
-//! What the other files say about single values: when two are equal, which are numbers, how one reads as text.
+//! Single values: when two are equal, which are numbers, how one reads as text.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// Whether two values are the same JSON; numbers by what they are worth, so that `1` is `1.0`.
+/// Returns true if two values are the same JSON; numbers are compared by value, so that `1` equals `1.0`.
 pub(crate) fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(a), Value::Number(b)) => {
@@ -28,7 +28,7 @@ pub(crate) enum Amount {
     Broken(f64),
 }
 
-/// What is whole and not beyond this is exact as a float.
+/// Whole numbers up to this are exact as floats.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Amount {
@@ -95,7 +95,7 @@ impl Amount {
         }
     }
 
-    /// As JSON; nothing where it is beyond what JSON numbers hold here.
+    /// As JSON; `None` if it is out of range of JSON numbers here.
     pub(crate) fn value(self) -> Option<Value> {
         match self {
             Self::Whole(whole) => {
@@ -106,7 +106,7 @@ impl Amount {
     }
 }
 
-/// A value inside of a text: a text as it is, null as nothing, anything else as compact JSON.
+/// A value inside a text: a text as it is, null as the empty text, anything else as compact JSON.
 pub(crate) fn text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),

@@ -1,4 +1,4 @@
-//! The stored forms of this crate's types: one of each, as hex. `BLESS=1` writes the file anew.
+//! The stored forms of this crate's types: one of each, as hex. `BLESS=1` rewrites the file.
 
 #![expect(
     clippy::unwrap_used,

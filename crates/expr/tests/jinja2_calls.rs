@@ -3,7 +3,7 @@
 //! `fixtures/jinja2-calls.json` was recorded by `record_jinja2.py` with Jinja2 3.1.6 from its own tests, and from those of
 //! 2.11.3 and 2.10.3 that were dropped since; they are under the BSD-3-Clause licence beside it.
 //! `fixtures/differences.tsv` names each call that cannot be made here or gives another text, with the reason. `BLESS=1`
-//! adds what is missing there, with a `?` that a reason has to replace.
+//! adds missing calls there, with a `?` to be replaced by a reason.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,14 +21,14 @@ const LIMITS: JinjaLimits = JinjaLimits { fuel: 1_000_000, depth: 100, bytes: 10
 /// Calls that must give Jinja2's text: distinct ones, each of a template with something to render in it.
 const EQUAL_MIN: usize = 400;
 
-/// What makes a call another one: its source, its context and its settings. Nothing where the source is plain text.
+/// The identity of a call: its source, its context and its settings. `None` if the source is plain text.
 fn identity(call: &Value) -> Option<[String; 3]> {
     let source = call["source"].as_str().unwrap();
     let renders = ["{{", "{%", "{#"].iter().any(|sign| source.contains(sign));
     renders.then(|| [source.to_owned(), call["context"].to_string(), call["options"].to_string()])
 }
 
-/// Why this call does not give Jinja2's text here; nothing where it does.
+/// Why this call does not give Jinja2's text here; `None` if it does.
 fn differs(call: &Value) -> Option<String> {
     let (source, output) = (call["source"].as_str().unwrap(), call["output"].as_str().unwrap());
     let options = call["options"].as_object().unwrap();

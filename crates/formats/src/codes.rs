@@ -1,7 +1,7 @@
-//! Every code that a finding can have. A code keeps its meaning for ever; what goes is not used again.
+//! Every code that a finding can have. A code keeps its meaning for ever; a removed one is not used again.
 //!
-//! 10xx: the text of a source. 11xx: telling the format, and the shape of maps in all formats. 12xx: checkpoint
-//! processes, and what other formats share with them. 13xx: conversation workflows.
+//! 10xx: the text of a source. 11xx: detecting the format, and the shape of maps in all formats. 12xx: checkpoint
+//! processes, and codes that other formats share with them. 13xx: conversation workflows.
 
 use crate::Severity;
 
@@ -10,7 +10,7 @@ use crate::Severity;
 pub struct Code {
     /// `SW` and four digits.
     pub id: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// One line for `explain`.
     pub about: &'static str,
@@ -91,7 +91,7 @@ codes! {
     TWO_SOURCES "SW1314" Error "participants are listed, or taken from the data, not both"
     OWN_CHILD "SW1315" Error "a workflow is its own child"
     KEPT_KEY "SW1316" Error "the definition writes to a key of the data that only the engine writes"
-    CALL_CIRCLE "SW1317" Error "workflows that are checked together call each other in a circle"
+    CALL_CYCLE "SW1317" Error "workflows that are checked together call each other in a circle"
     NO_GUARDS "SW1351" Warning "a transition has no guards, or guards that ask for nothing, and always fires"
     GUARDS_IGNORED "SW1352" Warning "guards stand at a port, where nothing asks for them"
     PORT_UNCONNECTED "SW1353" Warning "no transition stands at a port; a run that leaves through it fails"

@@ -1,4 +1,4 @@
-//! The door of the crate: the files of a definition in, findings and a machine out.
+//! The entry point of the crate: the files of a definition in, findings and a machine out.
 
 use switchward_machine::{Digest, Machine};
 
@@ -9,42 +9,42 @@ use crate::{Finding, Format, Report, checkpoint, conversation, detect, has_error
 /// One file of a definition.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceFile<'a> {
-    /// As the caller names it; with `/` between folders. Its ending tells JSON from YAML.
+    /// As the caller names it; with `/` between folders. Its extension distinguishes JSON from YAML.
     pub path: &'a str,
-    /// What it holds.
+    /// Its content.
     pub bytes: &'a [u8],
 }
 
-/// What became of a definition's files.
+/// The result of compiling a definition's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// As told by the caller or by the files; nothing where it cannot be told.
+    /// As given by the caller or detected from the files; `None` if it is unknown.
     pub format: Option<Format>,
-    /// All of them, by place.
+    /// All of them, by position.
     pub findings: Vec<Finding>,
-    /// There exactly when no finding is an error.
+    /// Present exactly if no finding is an error.
     pub definition: Option<Definition>,
 }
 
 /// A definition that can be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// The process's name; what it is deployed under.
+    /// The process's name, under which it is deployed.
     pub name: String,
     /// What it compiles to.
     pub machine: Machine,
-    /// Of the source's bytes: the same bytes are the same version.
+    /// The digest of the source's bytes: the same bytes are the same version.
     pub source: Digest,
-    /// The other definitions that it calls, each where the source names it.
+    /// The other definitions that it calls, each with the span of its name.
     pub calls: Vec<Call>,
 }
 
-/// A place that names another definition, which runs as a child there.
+/// A reference to another definition, which runs as a child there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The other's name.
+    /// The name of the called definition.
     pub name: String,
-    /// Where the name stands.
+    /// The name's span.
     pub span: Span,
 }
 

@@ -1,4 +1,4 @@
-//! Telling a definition's format. Source: the page of encodings.
+//! Detects a definition's format. Source: the page of encodings.
 
 use crate::codes::{FILE_COUNT, FORMAT_AMBIGUOUS, FORMAT_UNKNOWN};
 use crate::document::{Node, Span, Syntax, Value, read};
@@ -6,7 +6,7 @@ use crate::{Finding, Format, Report, SourceFile, has_errors, quoted};
 
 const WORKSPACE_FILES: [&str; 2] = ["PROCESS.md", "pdt.yaml"];
 
-/// The format of these files, or every finding of why it cannot be told.
+/// The format of these files, or the findings that say why it is unknown.
 ///
 /// # Errors
 /// Findings, at least one of them an error: unreadable text, no format or several fit, or too many files.
@@ -15,20 +15,20 @@ pub fn detect(files: &[SourceFile<'_>]) -> Result<Format, Vec<Finding>> {
         return Ok(Format::ProcessMd);
     }
     let mut report = Report::new(files.first().map_or("", |file| file.path));
-    let told = single(files, &mut report)
+    let format = single(files, &mut report)
         .and_then(|file| read(file.bytes, Syntax::of(file.path, file.bytes), &mut report))
         .and_then(|root| of_document(&root, &mut report));
     let findings = report.finish();
-    told.filter(|_| !has_errors(&findings)).ok_or(findings)
+    format.filter(|_| !has_errors(&findings)).ok_or(findings)
 }
 
-/// Whether the files are a workspace of PROCESS.md.
+/// Returns true if the files are a workspace of PROCESS.md.
 pub(crate) fn is_workspace(files: &[SourceFile<'_>]) -> bool {
     let name = |path: &str| path.rsplit(['/', '\\']).next().map(str::to_owned);
     files.iter().filter_map(|file| name(file.path)).any(|name| WORKSPACE_FILES.contains(&name.as_str()))
 }
 
-/// The one file of a format that is one document.
+/// The only file, if the format is a single document.
 pub(crate) fn single<'a>(files: &'a [SourceFile<'a>], report: &mut Report) -> Option<&'a SourceFile<'a>> {
     if let [file] = files {
         return Some(file);
@@ -38,7 +38,7 @@ pub(crate) fn single<'a>(files: &'a [SourceFile<'a>], report: &mut Report) -> Op
     None
 }
 
-/// The format of a document; told if none fits, or more than one.
+/// The format of a document; reports if none fits, or more than one.
 pub(crate) fn of_document(root: &Node, report: &mut Report) -> Option<Format> {
     let fitting: Vec<Format> = Format::ALL.into_iter().filter(|format| fits(*format, root)).collect();
     match fitting.as_slice() {
@@ -67,12 +67,12 @@ fn fits(format: Format, root: &Node) -> bool {
         }
         Format::Native => has(root, "format_version") && has(root, "nodes"),
         Format::Kno => root.get("type").and_then(Node::as_text) == Some("process-template"),
-        // A process with a name has a policy of its own, whatever it holds.
+        // A process with a name has its own policy, whatever that holds.
         Format::Policy => {
             let process = has(root, "name") && has(root, "states");
             !process && root.get("policy").is_some_and(|it| it.as_text().is_some())
         }
-        // Its files are told by their names.
+        // Its files are recognised by their names.
         Format::ProcessMd => false,
     }
 }
@@ -100,7 +100,7 @@ fn none_fits(root: &Node, report: &mut Report) -> Finding {
         | Value::Unread) => other.kind().to_owned(),
     };
     let looked_for: Vec<String> =
-        Format::ALL.into_iter().map(|format| format!("{}: {}", format.name(), format.told_by())).collect();
+        Format::ALL.into_iter().map(|format| format!("{}: {}", format.name(), format.marker())).collect();
     let (span, nearest) = mistyped(root, report).unwrap_or((root.span, None));
     Finding::new(FORMAT_UNKNOWN, span, format!("this fits none of the formats: it is {found}"))
         .allowed(looked_for.iter().map(String::as_str))
@@ -109,13 +109,13 @@ fn none_fits(root: &Node, report: &mut Report) -> Finding {
 }
 
 const SHOWN_KEYS: usize = 8;
-/// Keys of the outermost map that tell a format.
-const TELLING: [&str; 5] = ["initial", "states", "transitions", "format_version", "nodes"];
+/// Keys of the outermost map that identify a format.
+const MARKER_KEYS: [&str; 5] = ["initial", "states", "transitions", "format_version", "nodes"];
 
-/// The first key that is nearly one of those that tell a format, and that one.
+/// The first key that is close to a marker key, and that marker key.
 fn mistyped(root: &Node, report: &mut Report) -> Option<(Span, Option<String>)> {
-    let missing = || TELLING.into_iter().filter(|key| !has(root, key));
+    let missing = || MARKER_KEYS.into_iter().filter(|key| !has(root, key));
     let entries = root.as_map().unwrap_or_default().iter().take(SHOWN_KEYS);
-    let mut own = entries.filter(|(key, _)| !TELLING.contains(&key.text.as_str()));
+    let mut own = entries.filter(|(key, _)| !MARKER_KEYS.contains(&key.text.as_str()));
     own.find_map(|(key, _)| Some((key.span, Some(report.nearest(&key.text, missing())?))))
 }

@@ -1,4 +1,4 @@
-//! A finding: one thing that its author should know about a source.
+//! A finding: something that the author should know about a source.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use crate::codes::Code;
 use crate::document::Span;
 use crate::limits::ALLOWED_MAX;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The source compiles to nothing.
@@ -29,12 +29,12 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong with a source, or odd, and where.
+/// Something wrong or odd in a source, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Stable: `SW1204`. [`crate::codes::explain`] tells what it is about.
+    /// Stable: `SW1204`. [`crate::codes::explain`] explains it.
     pub code: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// The file as the caller named it.
     pub file: String,
@@ -44,11 +44,11 @@ pub struct Finding {
     pub column: u32,
     /// Characters of that line that it is about, at least 1. For rendering.
     pub width: u32,
-    /// Lower case, without a full stop. Names of the author's stand in backticks.
+    /// Lower case, without a full stop. The author's names are in backticks.
     pub message: String,
-    /// What could stand there instead, in the author's or the format's order; not always all of it.
+    /// The allowed values, in the author's or the format's order; not always all of them.
     pub allowed: Vec<String>,
-    /// The one of them that was probably meant.
+    /// The allowed value that was probably meant.
     pub nearest: Option<String>,
     /// What to do.
     pub hint: Option<String>,
@@ -72,35 +72,35 @@ impl Finding {
         }
     }
 
-    /// The same with the first of what could stand there instead.
+    /// Sets the allowed values, of which the first are kept.
     #[must_use]
     pub fn allowed<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         self.allowed = names.into_iter().take(ALLOWED_MAX).map(str::to_owned).collect();
         self
     }
 
-    /// The same with what was probably meant.
+    /// Sets the value that was probably meant.
     #[must_use]
     pub fn nearest(mut self, name: Option<String>) -> Self {
         self.nearest = name;
         self
     }
 
-    /// The same with what to do.
+    /// Sets what to do.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
         self.hint = Some(text.into());
         self
     }
 
-    /// The order in which findings are told: by place, errors first.
+    /// The order of findings: by position, errors first.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         let key = |it: &Self| (it.line, it.column, it.severity, it.code);
         key(self).cmp(&key(other)).then_with(|| self.message.cmp(&other.message))
     }
 }
 
-/// Whether one of them is an error.
+/// Returns true if one of them is an error.
 #[must_use]
 pub fn has_errors(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.severity == Severity::Error)

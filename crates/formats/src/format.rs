@@ -1,6 +1,6 @@
 //! The formats.
 
-/// How a definition is written. Source: `spec/encodings.md`.
+/// The format of a definition. Source: `spec/encodings.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     /// A checkpoint process with policy: one JSON or YAML object.
@@ -41,8 +41,8 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// What tells it, for people.
-    pub(crate) fn told_by(self) -> &'static str {
+    /// How the format is recognised, for people.
+    pub(crate) fn marker(self) -> &'static str {
         match self {
             Self::Checkpoint => "`initial`, and `states` as a map",
             Self::ProcessMd => "a file named `PROCESS.md` or `pdt.yaml`",

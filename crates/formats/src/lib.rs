@@ -1,16 +1,15 @@
 //! Formats: the sources of definitions, what is wrong with them, and the machines that they compile to.
 //!
 //! [`compile`] takes the files of one definition and gives every [`Finding`] at once, and a [`Definition`] when
-//! none of them is an error. [`detect`] tells the format. [`document`] is the located reader of JSON and YAML
-//! that all formats share, and scenarios with them; [`shape`] is how its maps are taken apart. [`circles`] sees what is
-//! wrong between definitions.
+//! none of them is an error. [`detect`] finds the format. [`document`] is the located reader of JSON and YAML
+//! that all formats and scenarios share; [`shape`] reads its maps. [`cycles`] finds faults between definitions.
 //!
-//! This crate must never know: IO, a clock, threads, hash order, how a machine is run or stored. Whatever bytes
-//! come in, it answers with located findings or a machine, within the maxima of [`limits`].
+//! This crate must never know: IO, a clock, threads, hash order, how a machine is run or stored. For any input bytes
+//! it returns located findings or a machine, within the maxima of [`limits`].
 
-mod circles;
 pub mod codes;
 mod compile;
+mod cycles;
 mod detect;
 pub mod document;
 mod finding;
@@ -27,8 +26,8 @@ mod checkpoint;
 mod conversation;
 mod policy;
 
-pub use circles::{Calls, absent, circles, not_in_catalogue};
 pub use compile::{Call, Compiled, Definition, SourceFile, compile, compile_file};
+pub use cycles::{Calls, absent, cycles, not_in_catalogue};
 pub use detect::detect;
 pub use finding::{Finding, Severity, has_errors};
 pub use format::Format;

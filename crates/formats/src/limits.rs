@@ -1,27 +1,27 @@
-//! Named maxima of sources and of what is said about them. Units are in the names; bytes are of UTF-8 text.
+//! Named maxima of sources and of their findings. Units are in the names; bytes are of UTF-8 text.
 //!
-//! The maxima of what a source compiles to stand in `switchward_machine::limits`.
+//! The maxima of compiled machines are in `switchward_machine::limits`.
 
 /// One source file, bytes.
 pub const SOURCE_BYTES_MAX: usize = 1024 * 1024;
-/// Lists and maps inside each other.
+/// Nesting of lists and maps.
 pub const DEPTH_MAX: usize = 64;
 /// Values of one document; a list or a map is one value beside what it holds.
 pub const NODES_MAX: usize = 100_000;
-/// Signs of a YAML source that may part its values. The scanner keeps what stands in brackets whole before it gives
-/// the first of it away, so this bounds its memory before it starts.
-pub const YAML_SIGNS_MAX: usize = 150_000;
+/// Characters of a YAML source that may separate values. The scanner buffers everything in brackets before it returns
+/// the first of it, so this bounds its memory before it starts.
+pub const YAML_INDICATORS_MAX: usize = 150_000;
 /// Anchors of one YAML document that aliases can name.
 pub const ANCHORS_MAX: usize = 100;
 /// Values that all aliases of a YAML document may add together.
 pub const ALIAS_NODES_MAX: usize = 1_000;
 /// Bytes of text that all aliases of a YAML document may add together.
 pub const ALIAS_BYTES_MAX: usize = 64 * 1024;
-/// Findings told of one source; one more then says how many are left.
+/// Findings reported for one source; one more then says how many are left out.
 pub const FINDINGS_MAX: usize = 200;
 /// Names listed as allowed in one finding.
 pub const ALLOWED_MAX: usize = 20;
-/// Characters of a name of the author's that a message repeats.
+/// Characters of an author's name that a message repeats.
 pub const QUOTED_CHARS_MAX: usize = 60;
 /// Characters of a source line that a rendered finding shows.
 pub const LINE_CHARS_MAX: usize = 120;
@@ -43,7 +43,7 @@ pub const SCHEMA_KEYS_MAX: usize = 1_000;
 pub const DATA_KEY_BYTES_MAX: usize = 256;
 /// A dotted path into the data, bytes.
 pub const DATA_PATH_BYTES_MAX: usize = 1024;
-/// Values of one request that are followed to where they are used; of more, the first.
+/// Values of one request whose uses are followed; the others are not.
 pub const SHOWN_TRACED_MAX: usize = 64;
 /// Names of one dotted path.
 pub const DATA_PATH_NAMES_MAX: usize = 32;
@@ -51,13 +51,13 @@ pub const DATA_PATH_NAMES_MAX: usize = 32;
 pub const REQUIRED_FIELDS_MAX: usize = 200;
 /// Operations of one list.
 pub const OPERATIONS_MAX: usize = 200;
-/// Loops inside each other.
+/// Nesting of loops.
 pub const LOOP_DEPTH_MAX: usize = 8;
 /// Conditions of one `conditional_branch`.
 pub const CONDITIONS_MAX: usize = 100;
 /// Guards of one transition, or of one composite.
 pub const GUARDS_MAX: usize = 100;
-/// Composite guards inside each other.
+/// Nesting of composite guards.
 pub const GUARD_DEPTH_MAX: usize = 8;
 /// Values of `data_in_list`, phrases of `user_confirmed`, and ports of a classified wait.
 pub const VALUES_MAX: usize = 1_000;
@@ -77,9 +77,9 @@ pub const ROUND_DIGITS_MAX: u64 = 15;
 pub const WAIT_MS_MAX: u64 = 315_360_000_000;
 /// Rounds of an escalation.
 pub const ESCALATIONS_MAX: u64 = 100;
-/// Rules of the layers that the tools of one workflow compile to: those of the workflow stand in each state's.
+/// Rules of all layers that the tools of one workflow compile to: each state's layer repeats those of the workflow.
 pub const TOOL_RULES_MAX: usize = 100_000;
-/// Workflows that are named where a circle of calls is told.
-pub const CIRCLE_NAMES_MAX: usize = 100;
+/// Workflows that are named in a finding about a cycle of calls.
+pub const CYCLE_NAMES_MAX: usize = 100;
 /// Fields that all guards of one workflow take over from their states' `required_fields`.
 pub const REQUIRED_COPIES_MAX: usize = 100_000;

@@ -1,4 +1,4 @@
-//! What the definitions of several formats have in common: how they are named, and how large they may become.
+//! What the definitions of several formats have in common: their names, and their largest size.
 
 use switchward_machine::Machine;
 use switchward_machine::limits::MACHINE_BYTES_MAX;
@@ -22,14 +22,14 @@ pub(crate) fn named<'a>(node: &'a Node, what: &str, report: &mut Report) -> Opti
     let message =
         format!("{what} may hold lower-case letters, digits and hyphens only, and is {}", quoted(name));
     let mended = name.to_ascii_lowercase().replace(|c: char| !fits(c), "-");
-    // What is mostly made of other characters is near to no name.
+    // A text of mostly other characters is close to no name.
     let odd = name.chars().filter(|c| !fits(c.to_ascii_lowercase())).count();
     let nearest = (odd <= name.chars().count() / 3).then_some(mended);
     report.add(Finding::new(NAME, node.span, message).nearest(nearest));
     None
 }
 
-/// Whether a definition can be called so.
+/// Returns true if a definition can have this name.
 pub(crate) fn is_definition_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(fits)
 }
@@ -38,7 +38,7 @@ fn fits(c: char) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'
 }
 
-/// Tells a machine that is too large to be stored; `what` is what compiles to it.
+/// Reports a machine that is too large to be stored; `what` names its source.
 pub(crate) fn check_size(machine: &Machine, what: &str, root: &Node, report: &mut Report) {
     let bytes = machine.encode().len();
     if bytes > MACHINE_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! Words of the author's inside our sentences.
+//! The author's words inside messages.
 
 use crate::limits::QUOTED_CHARS_MAX;
 
@@ -18,7 +18,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// The character itself, or a stand-in where showing it would do something.
+/// The character itself, or a replacement if showing it could have an effect.
 pub(crate) fn shown(c: char) -> char {
     let moves = c.is_control();
     let hides =

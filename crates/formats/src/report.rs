@@ -5,10 +5,10 @@ use crate::document::Span;
 use crate::limits::{COMPARISONS_MAX, FINDINGS_MAX};
 use crate::{Finding, Severity, suggest};
 
-/// How many findings may wait before all but the first [`FINDINGS_MAX`] of them are let go.
+/// How many findings are collected before all but the first [`FINDINGS_MAX`] of them are dropped.
 const KEPT_MAX: usize = 4 * FINDINGS_MAX;
 
-/// Collects findings, keeps the first of them by place, and counts the rest.
+/// Collects findings, keeps the first of them by position, and counts the rest.
 #[derive(Debug)]
 pub struct Report {
     file: String,
@@ -33,7 +33,7 @@ impl Report {
         }
     }
 
-    /// Takes a finding in.
+    /// Adds a finding.
     pub fn add(&mut self, mut finding: Finding) {
         finding.file.clone_from(&self.file);
         self.errors += usize::from(finding.severity == Severity::Error);
@@ -43,14 +43,14 @@ impl Report {
         }
     }
 
-    /// The errors so far.
+    /// The number of errors so far.
     #[must_use]
     pub fn errors(&self) -> usize {
         self.errors
     }
 
-    /// The candidate that was probably meant by `word`, if one is near enough. The comparisons of a whole report
-    /// are bounded: beyond that nothing is near.
+    /// The candidate that was probably meant by `word`, if one is close enough. The comparisons of a whole report
+    /// are bounded: beyond that it returns `None`.
     pub fn nearest<'a>(
         &mut self,
         word: &str,
@@ -59,7 +59,7 @@ impl Report {
         suggest::nearest(word, candidates, &mut self.comparisons_left)
     }
 
-    /// The texts of the warnings so far, by place.
+    /// The texts of the warnings so far, by position.
     #[must_use]
     pub fn warnings(&mut self) -> Vec<String> {
         self.trim();
@@ -67,14 +67,14 @@ impl Report {
         warnings.map(|it| it.message.clone()).collect()
     }
 
-    /// The findings, sorted by place, the same one told once.
+    /// The findings, sorted by position and without duplicates.
     #[must_use]
     pub fn finish(mut self) -> Vec<Finding> {
         self.trim();
         if let Some(last) = self.kept.last().filter(|_| self.dropped > 0) {
-            let place = Span { line: last.line, column: last.column, width: last.width };
+            let span = Span { line: last.line, column: last.column, width: last.width };
             let message = format!("{} more findings are not told", self.dropped);
-            let mut more = Finding::new(MORE_FINDINGS, place, message);
+            let mut more = Finding::new(MORE_FINDINGS, span, message);
             more.file.clone_from(&self.file);
             if self.dropped_errors > 0 {
                 more.severity = Severity::Error;
@@ -86,7 +86,7 @@ impl Report {
 
     fn trim(&mut self) {
         self.kept.sort_by(Finding::order);
-        // An alias brings the same findings of the same place again.
+        // An alias repeats the findings of its anchor.
         self.kept.dedup();
         if self.kept.len() > FINDINGS_MAX {
             let surplus = self.kept.split_off(FINDINGS_MAX);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_findings_by_place_are_kept_and_the_rest_is_counted() {
+    fn the_first_findings_are_kept_and_the_rest_is_counted() {
         let mut report = Report::new("x");
         for line in (1..=5000).rev() {
             report.add(Finding::new(NEXT_IGNORED, at(line), "odd"));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_finding_is_told_once() {
+    fn the_same_finding_is_reported_once() {
         let mut report = Report::new("x");
         report.add(Finding::new(MISSING_KEY, at(1), "bad"));
         report.add(Finding::new(MISSING_KEY, at(1), "bad"));

@@ -1,7 +1,7 @@
-//! Taking maps apart: known keys, required keys, and values of one type, with findings where they are not so.
+//! Reads maps: known keys, required keys, and values of one type, with findings for faults.
 //!
 //! An optional key may hold `null` and then counts as absent; a required one may not, unless its reader says so.
-//! A reader that returns nothing has told why.
+//! A reader that returns `None` has reported why.
 
 use std::ops::RangeInclusive;
 
@@ -19,11 +19,11 @@ use crate::{Finding, Report, quoted};
 pub struct Shape {
     /// What it is, for sentences: `a state`.
     pub what: &'static str,
-    /// Every key that may stand in it.
+    /// Every allowed key.
     pub keys: &'static [&'static str],
-    /// Keys that may stand in it and mean nothing.
+    /// Keys that are allowed and ignored.
     pub ignored: &'static [&'static str],
-    /// What to do about a key: one that is missing, or one that does not belong here and is written all the same.
+    /// Hints for keys that are missing, or that are written though they do not belong here.
     pub hints: &'static [(&'static str, &'static str)],
 }
 
@@ -42,7 +42,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Opens a map and tells every key that its shape does not have.
+    /// Opens a map and reports every key that its shape does not have.
     pub fn open(node: &'a Node, shape: &'static Shape, report: &mut Report) -> Option<Self> {
         let entries = map(node, shape.what, usize::MAX, report)?;
         for (key, _) in entries {
@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
         Some(Self { shape, entries, span: node.span })
     }
 
-    /// What the key holds, `null` included; its absence is told at the map.
+    /// The key's value, `null` included; its absence is reported at the map.
     pub fn required(&self, key: &'static str, report: &mut Report) -> Option<&'a Node> {
         let found = self.entries.iter().find(|(known, _)| known.text == key);
         if found.is_none() {
@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         found.map(|(_, node)| node)
     }
 
-    /// What the key holds; nothing where it is absent or `null`.
+    /// The key's value; `None` if it is absent or `null`.
     #[must_use]
     pub fn optional(&self, key: &'static str) -> Option<&'a Node> {
         let (_, node) = self.entries.iter().find(|(known, _)| known.text == key)?;
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The entries of a map whose keys are the author's.
+/// The entries of a map whose keys the author chooses.
 pub fn map<'a>(node: &'a Node, what: &str, entries_max: usize, report: &mut Report) -> Option<&'a [Entry]> {
     let Some(entries) = node.as_map() else { return wrong_type(node, what, "a map", report) };
     bounded(entries, entries_max, what, node.span, report)
@@ -119,7 +119,7 @@ pub fn name<'a>(node: &'a Node, what: &str, bytes_max: usize, report: &mut Repor
     is_name(name, what, bytes_max, node.span, report).then_some(name)
 }
 
-/// Whether a text can name something; told if not.
+/// Returns true if a text can name something; reports if not.
 pub fn is_name(name: &str, what: &str, bytes_max: usize, span: Span, report: &mut Report) -> bool {
     let fault = if name.is_empty() {
         "is empty"
@@ -200,7 +200,7 @@ fn number<'a>(node: &'a Node, what: &str, report: &mut Report) -> Option<&'a str
     Some(text)
 }
 
-/// Tells that a value has another type than `wanted`; what the reader could not read is told already.
+/// Reports that a value has another type than `wanted`; an unread value is reported already.
 pub fn wrong_type<T>(node: &Node, what: &str, wanted: &str, report: &mut Report) -> Option<T> {
     let scalar = match node.value {
         Value::Unread => return None,
@@ -217,7 +217,7 @@ pub fn wrong_type<T>(node: &Node, what: &str, wanted: &str, report: &mut Report)
     None
 }
 
-/// Tells that a text names nothing that exists, and what does.
+/// Reports that a text names nothing that exists, with the names that do.
 pub fn dangling<'a>(
     code: Code,
     node: &Node,

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 
 use crate::limits::COMPARED_CHARS_MAX;
 
-/// Letters from which on a word can be taken for the beginning or for a part of a name.
+/// The least length of a word that may match the beginning or a part of a name, characters.
 const PART_CHARS_MIN: usize = 3;
 
 /// The candidate that was probably meant by `word`: the one with the fewest edits, if it differs in at most a third of its
-/// characters; else the shortest one of which `word` is the beginning or a whole part, or that is so in `word`. The
-/// first of several that are as near. Case does not matter. Every comparison uses one of `left` up.
+/// characters; else the shortest one of which `word` is a prefix or a whole part, or which is one of `word`. The first
+/// one wins a tie. Case does not matter. Every comparison decrements `left`.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -47,20 +47,20 @@ pub(crate) fn nearest<'a>(
     best.map(|(_, name)| name).or(part.map(|(_, name)| name)).map(str::to_owned)
 }
 
-/// Characters that both begin with, and end with.
+/// The length of the common prefix plus that of the common suffix, characters.
 fn shared(one: &str, other: &str) -> usize {
     let begin = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     begin + one.chars().rev().zip(other.chars().rev()).take_while(|(a, b)| a == b).count()
 }
 
-/// Whether one begins with the other, or has it as a whole part between hyphens, underscores, dots or spaces.
+/// Returns true if one is a prefix of the other, or a whole part of it between hyphens, underscores, dots or spaces.
 fn is_part(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     if short.chars().count() < PART_CHARS_MIN {
         return false;
     }
     let bound = |c: Option<char>| c.is_none_or(|c| matches!(c, '_' | '-' | '.' | ' '));
-    // A word may be the beginning of a name; of what is longer than a name, only whole parts count.
+    // A word may be a prefix of a name; if it is longer than the name, only whole parts count.
     let begins = one.len() <= other.len() && other.starts_with(one);
     begins
         || long.match_indices(short).any(|(at, _)| {

@@ -1,4 +1,4 @@
-//! Definitions and scenarios, as their authors write them: the bytes of one file, read as YAML and as JSON.
+//! Definitions and scenarios: the bytes of one file, read as YAML and as JSON.
 
 use switchward_formats::{Compiled, Finding, compile_file, has_errors, quoted};
 use switchward_machine::Machine;
@@ -19,14 +19,14 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
         Ok(_) => accepted = true,
         Err(findings) => {
             assert!(has_errors(&findings), "a scenario is refused, and no error says why");
-            check_places(&findings, bytes);
+            check_positions(&findings, bytes);
         }
     }
     accepted
 }
 
 fn check(compiled: &Compiled, bytes: &[u8]) {
-    check_places(&compiled.findings, bytes);
+    check_positions(&compiled.findings, bytes);
     assert_eq!(compiled.definition.is_none(), has_errors(&compiled.findings), "an error or a machine");
     if let Some(definition) = &compiled.definition {
         let machine = &definition.machine;
@@ -37,8 +37,8 @@ fn check(compiled: &Compiled, bytes: &[u8]) {
     }
 }
 
-/// A finding points into the file, or right behind it.
-fn check_places(findings: &[Finding], bytes: &[u8]) {
+/// A finding points into the file, or just past its end.
+fn check_positions(findings: &[Finding], bytes: &[u8]) {
     let lines = u32::try_from(bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count()).unwrap_or(u32::MAX);
     for finding in findings {
         assert!((1..=lines.saturating_add(1)).contains(&finding.line), "{finding:?} in {lines} lines");

@@ -1,4 +1,4 @@
-//! Frames: what is stored and what travels between programs, as bytes. The first byte says of which kind the rest is.
+//! Frames: stored bytes, and bytes sent between programs. The first byte is the kind of the rest.
 
 use bytes::Bytes;
 use prost::Message;
@@ -8,7 +8,7 @@ use switchward_gateway::calls::{frame, unframe};
 use switchward_machine::Machine;
 use switchward_shard::{TimerBatch, decode_entry, encode_entry};
 
-/// Returns true if the bytes are of their kind.
+/// Returns true if the bytes are valid for their kind.
 pub(crate) fn read(bytes: &[u8]) -> bool {
     let Some((kind, rest)) = bytes.split_first() else { return false };
     match kind {
@@ -22,7 +22,7 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
     }
 }
 
-/// What is read is written and read again, as the same.
+/// Checks that a value is the same after encoding and decoding.
 fn same<T: PartialEq>(
     read: Option<T>,
     encode: impl Fn(&T) -> Vec<u8>,
@@ -58,7 +58,7 @@ fn call(bytes: &[u8]) -> bool {
         accepted = true;
         let again = DynamicMessage::decode(input, message.encode_to_vec().as_slice());
         assert!(again.is_ok(), "a message cannot be sent on");
-        // JSON cannot say everything that a message can: a time outside the calendar, say.
+        // JSON cannot express every message: for example a time outside the calendar.
         let _ = serde_json::to_vec(&message);
     }
     accepted

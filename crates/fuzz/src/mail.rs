@@ -1,4 +1,4 @@
-//! Mail that comes in: the bytes of a message, or of a conversation over LMTP if they begin with its greeting.
+//! Inbound mail: the bytes of a message, or of a conversation over LMTP if they begin with its greeting.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use switchward_mail::limits::{
 use switchward_mail::lmtp::{Receive, Taken, converse};
 use tokio::runtime::{Builder, Runtime};
 
-/// How a conversation over LMTP begins.
+/// The start of a conversation over LMTP.
 const GREETING: &[u8] = b"LHLO";
 const OURS: &str = "reply.acme.example";
 /// The key that signed the signed messages of the corpus, as the domain of their sender publishes it.
@@ -23,20 +23,20 @@ const RECORDS: &[(&str, &str)] = &[
     ("corp.example", "v=spf1 ip4:192.0.2.10 -all"),
 ];
 
-/// Where mail is read: what is ours, once without a trusted host and once with one.
-struct Place {
+/// What reading mail needs: our settings, once without a trusted host and once with one.
+struct Harness {
     runtime: Runtime,
     dns: Dns,
     envelope: Envelope,
     settings: [Settings; 2],
 }
 
-static PLACE: LazyLock<Place> = LazyLock::new(|| {
+static HARNESS: LazyLock<Harness> = LazyLock::new(|| {
     let settings = Settings::of(OURS);
     let trusting = Settings { trusted_hosts: vec!["mx.acme.example".to_owned()], ..settings.clone() };
     let peer =
         Peer { address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 10)), helo: "mail.corp.example".to_owned() };
-    Place {
+    Harness {
         runtime: Builder::new_current_thread().enable_time().build().expect("a runtime can be built"),
         dns: Dns::of_records(RECORDS, &[]).expect("the records are well formed"),
         envelope: Envelope {
@@ -53,24 +53,24 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
     if bytes.starts_with(GREETING) {
         return talk(bytes);
     }
-    let place = &*PLACE;
-    check_shown(bytes, place);
+    let harness = &*HARNESS;
+    check_shown(bytes, harness);
     let mut accepted = false;
-    for settings in &place.settings {
-        let sorted = sort(bytes, &place.envelope, settings);
-        assert_eq!(sorted, sort(bytes, &place.envelope, settings), "the same message is sorted otherwise");
+    for settings in &harness.settings {
+        let sorted = sort(bytes, &harness.envelope, settings);
+        assert_eq!(sorted, sort(bytes, &harness.envelope, settings), "the same message is sorted otherwise");
         assert_ne!(sorted, Sorted::Unusable { reason: Unusable::Breaks }, "what reads the message breaks");
         if let Sorted::Reply(reply) = sorted {
-            check_reply(bytes, &reply, settings, place);
+            check_reply(bytes, &reply, settings, harness);
             accepted = true;
         }
     }
     accepted
 }
 
-/// What a person who looks after mail is shown of it.
-fn check_shown(bytes: &[u8], place: &Place) {
-    let shown = head(bytes, &place.envelope, &place.settings[0]);
+/// Checks what a mail operator is shown of a message.
+fn check_shown(bytes: &[u8], harness: &Harness) {
+    let shown = head(bytes, &harness.envelope, &harness.settings[0]);
     assert!(!shown.subject.contains(['\r', '\n']), "a subject has two lines");
     assert!(shown.tokens.len() <= TOKENS_MAX);
     let legible = legible(bytes);
@@ -79,20 +79,20 @@ fn check_shown(bytes: &[u8], place: &Place) {
     );
 }
 
-fn check_reply(bytes: &[u8], reply: &Reply, settings: &Settings, place: &Place) {
+fn check_reply(bytes: &[u8], reply: &Reply, settings: &Settings, harness: &Harness) {
     assert!(reply.text.len() <= TEXT_BYTES_MAX && reply.tokens.len() <= TOKENS_MAX);
     assert!(!reply.message_id.is_empty() && !reply.from.text.is_empty());
     let none: &[&str] = &[];
     let _ = decision_line(&own_text(&reply.text), APPROVALS, REJECTIONS, none);
     for token in &reply.tokens {
-        let asked = authenticate(bytes, &token.text, &place.envelope, settings, &place.dns);
-        let proof = place.runtime.block_on(asked);
+        let asked = authenticate(bytes, &token.text, &harness.envelope, settings, &harness.dns);
+        let proof = harness.runtime.block_on(asked);
         assert_ne!(proof.detail, ["breaks_reader"], "what proves the message breaks");
         assert!(!proof.is_signed() || reply.from.text.contains('@'), "nobody is proved to have written it");
     }
 }
 
-/// Hands nothing on: it only looks at what it is given.
+/// A receiver that only checks the messages.
 struct Looks;
 
 impl Receive for Looks {
@@ -107,11 +107,11 @@ impl Receive for Looks {
     }
 }
 
-/// Returns true if a message was handed over, which the replies say.
+/// Returns true if a message was handed over, according to the replies.
 fn talk(bytes: &[u8]) -> bool {
     let mut said = Vec::new();
     let stream = tokio::io::join(bytes, &mut said);
-    PLACE.runtime.block_on(converse(stream, OURS, &Looks));
+    HARNESS.runtime.block_on(converse(stream, OURS, &Looks));
     assert!(said.starts_with(b"220 "), "a conversation begins without a greeting");
     assert!(said.ends_with(b"\r\n"), "a reply is cut off");
     String::from_utf8_lossy(&said).contains("250 2.0.0 kept")

@@ -4,7 +4,7 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, ReflectMessage as _};
 use switchward_gateway::transcode;
 
-/// Used if the first line names no method, so that bytes without one are read, too.
+/// Used if the first line names no method, so that bytes without one are also read.
 const METHOD: &str = "/switchward.v1.DefinitionService/DeployDefinition";
 
 /// Returns true if the body is a message of the method.
@@ -25,7 +25,7 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
     }
 }
 
-/// What the services are given and what callers are shown say the same.
+/// Checks that the binary and the JSON form of a message are the same.
 fn check(message: &DynamicMessage) {
     let sent = DynamicMessage::decode(message.descriptor(), message.encode_to_vec().as_slice())
         .expect("what was read can be sent");
@@ -34,11 +34,11 @@ fn check(message: &DynamicMessage) {
     let path = path_of(message);
     let again = transcode::read(&path, &shown).expect("the method exists");
     let again = again.unwrap_or_else(|refusal| panic!("{refusal:?}: {}", String::from_utf8_lossy(&shown)));
-    let told = || serde_json::to_string(&again).unwrap_or_default();
-    assert!(again == *message, "{} is read as {}", String::from_utf8_lossy(&shown), told());
+    let again_json = || serde_json::to_string(&again).unwrap_or_default();
+    assert!(again == *message, "{} is read as {}", String::from_utf8_lossy(&shown), again_json());
 }
 
-/// A method that takes such a message.
+/// Returns the path of a method that takes such a message.
 fn path_of(message: &DynamicMessage) -> String {
     let methods =
         switchward_api::descriptor_pool().services().flat_map(|it| it.methods().collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Webhooks that come in, as HTTP/1.1 writes a message: the kind of the source, the headers, a blank line, the body.
+//! Incoming webhooks, in a format like HTTP/1.1: the kind of the source, the headers, a blank line, the body.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const NOW: Duration = Duration::from_secs(1_750_000_000);
 const STANDARD_SECRET: &str = "whsec_c3dpdGNod2FyZC1mdXp6aW5nLXNlY3JldC0wMDAx";
 const TEXT_SECRET: &str = "switchward-fuzzing-secret-0001";
 
-/// Returns true if the message is believed.
+/// Returns true if the message is verified.
 pub(crate) fn read(bytes: &[u8]) -> bool {
     read_words(bytes);
     let (head, body) = split(bytes, b"\n\n").unwrap_or((bytes, &[]));
@@ -37,7 +37,7 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
     verified.is_ok()
 }
 
-/// What is believed has a usable id, and would not be with another body or another secret.
+/// Checks that a verified message has a valid id, and is refused with another body or another secret.
 fn check((kind, secret): (SourceKind, &str), verified: &Verified, headers: Headers<'_>, body: &[u8]) {
     if let Some(id) = &verified.id {
         assert!((1..=ID_BYTES_MAX).contains(&id.len()), "{id:?}");
@@ -58,7 +58,7 @@ fn check((kind, secret): (SourceKind, &str), verified: &Verified, headers: Heade
     }
 }
 
-/// The words of webhooks, each of which is read as what it is shown as.
+/// Checks that the words of webhooks are the same after parsing and printing.
 fn read_words(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let text = text.trim();

@@ -1,5 +1,5 @@
-//! The corpus of `tests/fuzz`, played without libFuzzer: nothing in it makes a target panic, and each target reads
-//! further than its first refusal.
+//! The corpus of `tests/fuzz`, run without libFuzzer: nothing in it makes a target panic, and each target reads further
+//! than its first refusal.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use switchward_fuzz::{TARGETS, run};
 
-/// Bytes of the whole corpus: it is read by people, too.
+/// Bytes of the whole corpus: people read it, too.
 const CORPUS_BYTES_MAX: u64 = 300 * 1024;
 /// A file whose name begins so is accepted by its target; every other one is refused.
 const ACCEPTED: &str = "good-";

@@ -4,10 +4,10 @@
 //!
 //! - Health checks have no tenant, and what they may send is limited. Reflection is counted, as a call with a key.
 //! - Calls of ClockService on a development server, whose clock stands until they move it.
-//! - Decision pages: people end what is under way there, and whoever starts it was counted.
-//! - Webhooks that come in: whoever sends them without a valid signature must not use up a tenant's quota. What is signed is
-//!   limited for each source; see [`webhooks`](crate::webhooks).
-//! - Mail that comes in: a mail server sends again what is refused, and a relay's key brings the mail of other tenants.
+//! - Decision pages: they end what is in progress, and starting it was already counted.
+//! - Incoming webhooks: a sender without a valid signature must not use up a tenant's quota. Signed messages are limited
+//!   per source; see [`webhooks`](crate::webhooks).
+//! - Inbound mail: a mail server resends refused messages, and a relay's key brings the mail of other tenants.
 
 use std::sync::Arc;
 
@@ -17,38 +17,38 @@ use switchward_engine::{Quotas, Role};
 use switchward_machine::TenantId;
 use tonic::metadata::MetadataMap;
 
+use crate::api::Api;
 use crate::auth;
 use crate::bodies::{Bodies, Held};
 use crate::connections::Open;
-use crate::door::Door;
+use crate::cpu_shares::{CpuPermit, CpuShares};
 use crate::error::Refusal;
 use crate::limits::LARGE_BYTES;
 use crate::open_calls::OpenCalls;
 use crate::quotas::Class;
 use crate::reply_tokens;
-use crate::shares::{Place, Shares};
 
-/// Where reflection is found, which tells nothing of any tenant and is for those who have a key.
+/// The path of reflection, which shows nothing about any tenant and requires a key.
 const REFLECTION: &str = "/grpc.reflection.";
 
-/// Who is asked for a credential, and what their bodies may take. Cheap to clone.
+/// Decides which calls need a credential and how much memory their bodies may take. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Admission {
-    /// Where credentials are looked up; `None`: nobody is asked for one, as in front of services of another kind.
-    door: Option<Door>,
+    /// Looks up credentials; `None` if no credential is required, as in front of services of another kind.
+    api: Option<Api>,
     bodies: Bodies,
     calls: OpenCalls,
-    shares: Shares,
+    shares: CpuShares,
 }
 
 impl Admission {
     /// Asks for a credential of this server.
     #[must_use]
-    pub fn of(door: &Door) -> Self {
+    pub fn of(api: &Api) -> Self {
         Self {
-            door: Some(door.clone()),
-            bodies: door.bodies.clone(),
-            shares: door.shares.clone(),
+            api: Some(api.clone()),
+            bodies: api.bodies.clone(),
+            shares: api.shares.clone(),
             ..Self::default()
         }
     }
@@ -61,7 +61,7 @@ impl Admission {
     /// Looks at the credential of a call, and counts the call unless it is [`Counted`].
     ///
     /// # Errors
-    /// CREDENTIAL_INVALID, and QUOTA_EXCEEDED above the tenant's quota of requests per second, of connections and of open calls.
+    /// CREDENTIAL_INVALID, and QUOTA_EXCEEDED above the tenant's limit of requests per second, connections or open calls.
     pub(crate) async fn admit(
         &self,
         path: &str,
@@ -69,8 +69,8 @@ impl Admission {
         extensions: &Extensions,
     ) -> Result<Hold, Refusal> {
         let open = extensions.get::<Arc<Open>>();
-        let found = match &self.door {
-            Some(door) => Some((door, tenant(door, headers).await?)),
+        let found = match &self.api {
+            Some(api) => Some((api, tenant(api, headers).await?)),
             None => None,
         };
         let tenant = found.map(|(_, (tenant, ..))| tenant);
@@ -78,16 +78,16 @@ impl Admission {
             self.shares.called(tenant);
         }
         let weight = found.and_then(|(_, (_, quotas, _))| quotas.weight).unwrap_or(WEIGHT_DEFAULT);
-        if let Some((door, (tenant, quotas, role))) = found
+        if let Some((api, (tenant, quotas, role))) = found
             && extensions.get::<Counted>().is_none()
         {
-            let class = Class::of(path, role, door.clock.is_some());
-            if let Some(rate) = door.quotas.under(quotas).requests_per_second {
-                door.rates.take(tenant, rate, class, door.cluster.now())?;
+            let class = Class::of(path, role, api.clock.is_some());
+            if let Some(rate) = api.quotas.under(quotas).requests_per_second {
+                api.rates.take(tenant, rate, class, api.cluster.now())?;
             }
             if let Some(open) = open {
                 open.is_call(|| self.calls.begin(tenant, class))?;
-                // A connection with a reply token alone can still be closed to make room for another one.
+                // A connection with only a reply token can still be closed in favour of another one.
                 if role.is_some() {
                     open.connection.has_key(tenant)?;
                 }
@@ -103,13 +103,13 @@ impl Admission {
 pub(crate) struct Counted;
 
 /// The tenant that a credential opens, the quotas that are set for it, and the role of an API key; `None` for a reply token.
-async fn tenant(door: &Door, headers: &HeaderMap) -> Result<(TenantId, Quotas, Option<Role>), Refusal> {
+async fn tenant(api: &Api, headers: &HeaderMap) -> Result<(TenantId, Quotas, Option<Role>), Refusal> {
     let mut credential = HeaderMap::new();
     credential.extend(headers.get(header::AUTHORIZATION).map(|value| (header::AUTHORIZATION, value.clone())));
     let metadata = MetadataMap::from_headers(credential);
     let (caller, by_token) = match reply_tokens::of(&metadata).transpose()? {
-        Some(token) => (door.caller_by_token(&token).await?, true),
-        None => (auth::caller(&door.cluster, &metadata)?, false),
+        Some(token) => (api.caller_by_token(&token).await?, true),
+        None => (auth::caller(&api.cluster, &metadata)?, false),
     };
     Ok((caller.tenant, caller.settings.quotas, (!by_token).then_some(caller.actor.role)))
 }
@@ -125,17 +125,17 @@ pub(crate) struct Hold {
 /// A tenant's share of the cores; without a tenant there is none.
 #[derive(Clone)]
 pub(crate) struct TenantShare {
-    shares: Shares,
+    shares: CpuShares,
     tenant: Option<TenantId>,
     weight: u32,
 }
 
 impl TenantShare {
-    /// Waits for a core to decode or write this many bytes on; `None` where they are few.
+    /// Waits for a permit to decode or write this many bytes. Returns `None` if they are few.
     ///
     /// # Errors
-    /// As [`Shares::enter`].
-    pub(crate) async fn place(&self, bytes: usize) -> Result<Option<Place>, Refusal> {
+    /// As [`CpuShares::enter`].
+    pub(crate) async fn permit(&self, bytes: usize) -> Result<Option<CpuPermit>, Refusal> {
         match self.tenant {
             Some(tenant) if bytes > LARGE_BYTES => self.shares.enter(tenant, self.weight).await.map(Some),
             _ => Ok(None),

@@ -9,7 +9,7 @@ use tonic::metadata::MetadataMap;
 
 use crate::error::{Reason, Refusal};
 
-/// A caller, as its credential tells.
+/// A caller, as its credential identifies it.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The tenant that the credential opens.
@@ -24,14 +24,14 @@ pub struct Caller {
     pub key_id: String,
 }
 
-/// A new API key: what is kept, and what is shown once.
+/// A new API key: the part that is stored, and the secret that is shown once.
 #[derive(Debug)]
 pub struct NewKey {
     /// Its public id.
     pub id: String,
     /// What the caller sends from now on.
     pub secret: String,
-    /// What is kept of it.
+    /// The part of it that is stored.
     pub hash: Digest,
 }
 
@@ -49,7 +49,7 @@ impl NewKey {
         Self { secret: format!("{PREFIX}{id}_{secret}"), id, hash }
     }
 
-    /// A key whose whole secret was drawn elsewhere, such as one from a file; nothing where it is not of the form
+    /// Returns a key whose whole secret was drawn elsewhere, such as one from a file; `None` if it does not have the form
     /// that [`NewKey::draw`] gives.
     #[must_use]
     pub fn given(secret: &str) -> Option<Self> {
@@ -148,20 +148,20 @@ impl Caller {
 pub(crate) mod roles {
     use switchward_engine::Role;
 
-    /// All that read. An integration brings what happened and reads nothing.
+    /// All roles that read. An integration only reports events.
     pub(crate) const ANY: &[Role] =
         &[Role::Agent, Role::Author, Role::Approver, Role::Operator, Role::Admin, Role::Worker];
     /// Who drives sessions.
     pub(crate) const DRIVE: &[Role] = &[Role::Agent, Role::Operator, Role::Admin];
-    /// Who says what a user has said: an agent relays it, and what it relays confirms nothing.
+    /// Who relays a user's messages. What an agent relays confirms nothing.
     pub(crate) const SAY: &[Role] = &[Role::Agent, Role::Operator, Role::Admin, Role::Integration];
-    /// Who says what happened outside.
+    /// Who reports events from outside.
     pub(crate) const EVENTS: &[Role] = &[Role::Operator, Role::Admin, Role::Integration];
-    /// Who asks for tool calls and reports them.
+    /// Who requests and reports tool calls.
     pub(crate) const CALL: &[Role] = &[Role::Agent, Role::Operator, Role::Admin, Role::Worker];
     /// Who does work.
     pub(crate) const WORK: &[Role] = &[Role::Worker, Role::Admin];
-    /// Who publishes.
+    /// Who publishes definitions.
     pub(crate) const PUBLISH: &[Role] = &[Role::Author, Role::Admin];
     /// Who decides.
     pub(crate) const DECIDE: &[Role] = &[Role::Approver, Role::Operator, Role::Admin];

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use crate::cpu_shares::CpuPermit;
 use crate::limits::LARGE_BYTES;
-use crate::shares::Place;
 
 /// Runs work on a request of this many bytes. Above [`LARGE_BYTES`] the worker's other tasks move to another worker first.
 pub(crate) fn run<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
@@ -20,17 +20,17 @@ pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
     if several { tokio::task::block_in_place(work) } else { work() }
 }
 
-/// A future whose every poll goes through [`run`], and which gives up its place after the first one, in which its request is
+/// A future whose every poll goes through [`run`], and which gives up its permit after the first one, in which its request is
 /// decoded.
 pub(crate) struct Beside<F> {
     bytes: usize,
-    place: Option<Place>,
+    permit: Option<CpuPermit>,
     work: Pin<Box<F>>,
 }
 
 impl<F> Beside<F> {
-    pub(crate) fn new(bytes: usize, place: Option<Place>, work: F) -> Self {
-        Self { bytes, place, work: Box::pin(work) }
+    pub(crate) fn new(bytes: usize, permit: Option<CpuPermit>, work: F) -> Self {
+        Self { bytes, permit, work: Box::pin(work) }
     }
 }
 
@@ -41,7 +41,7 @@ impl<F: Future> Future for Beside<F> {
         let bytes = self.bytes;
         let work = self.work.as_mut();
         let polled = run(bytes, || work.poll(context));
-        self.place = None;
+        self.permit = None;
         polled
     }
 }

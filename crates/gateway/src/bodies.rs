@@ -1,5 +1,5 @@
-//! Bodies that are being read or answered have a budget in bytes: of the server, of each tenant, of each connection, and of
-//! all those whose senders are not known before they are read.
+//! Byte budgets of bodies that are being read or answered: of the server, of each tenant, of each connection, and of all
+//! bodies whose senders are unknown until they are read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Bodies {
         Self { limits: BodyLimits::within(memory), ..Self::default() }
     }
 
-    /// A body that begins, of a request with these extensions; without a tenant, where what it holds must show whose it is.
+    /// Begins a body of a request with these extensions. `tenant` is `None` if only the body itself shows whose it is.
     pub(crate) fn begin(&self, tenant: Option<TenantId>, extensions: &Extensions) -> Held {
         let connection = extensions.get::<Arc<Open>>().map(|open| Arc::clone(&open.connection));
         Held { bodies: self.clone(), tenant, connection, bytes: 0 }
@@ -85,7 +85,7 @@ impl Held {
     /// Adds this many bytes of the body to the budgets.
     ///
     /// # Errors
-    /// QUOTA_EXCEEDED where a budget has no room for them; it names the budget.
+    /// QUOTA_EXCEEDED if they exceed a budget; it names the budget.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Refusal> {
         let limits = self.bodies.limits;
         let before = self.of_tenant();
@@ -105,7 +105,7 @@ impl Held {
                 ("senders without a credential", unproven, limits.unproven)
             }
         };
-        // A small body of a tenant whose budget is used up is let in: it may be the decision that ends what uses it up.
+        // A small body is accepted even if the tenant's budget is used up: it may be the decision that frees it.
         let of_sender = if self.tenant.is_some() && self.of_tenant() == 0 { 0 } else { of_sender };
         let budgets = [
             ("this connection", of_connection, limits.connection),
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_budget_refuses_what_it_has_no_room_for_and_has_it_back() {
+    fn each_budget_refuses_what_exceeds_it_and_gets_it_back() {
         let (bodies, one, other) = (Bodies::within(8 << 20), TenantId(1), TenantId(2));
         let limits = bodies.limits;
         let held = |tenant: Option<TenantId>, connection: Option<&Arc<Connection>>| {
@@ -178,7 +178,7 @@ mod tests {
         assert!(large.grow(BODY_FREE_BYTES + 1).is_err_and(|no| no.message().contains("this tenant")));
         drop(large);
         small().expect("what is small has room, such as a decision");
-        // Who is not known has another one.
+        // Unknown senders have a separate budget.
         let mut unknown = held(None, None);
         unknown.grow(limits.unproven).expect("there is room");
         refused(held(None, None), "without a credential");

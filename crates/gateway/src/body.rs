@@ -14,8 +14,8 @@ use crate::limits::{BODY_READ_MS_MAX, DISCARDED_BYTES_MAX, MESSAGE_BYTES_MAX, OP
 /// Reads a body to its end: at most `limit` bytes, and `around` bytes of framing.
 ///
 /// # Errors
-/// A body above the limit, one that breaks off, one that takes longer than [`BODY_READ_MS_MAX`], or one for which a budget has
-/// no room.
+/// A body above the limit, one that breaks off, one that takes longer than [`BODY_READ_MS_MAX`], or one that exceeds a
+/// budget.
 pub(crate) async fn read(body: Body, limit: usize, around: usize, held: &mut Held) -> Result<Bytes, Refusal> {
     timed(read_frames(body, limit, around, |bytes| held.grow(bytes))).await
 }
@@ -71,7 +71,7 @@ async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Refusal> {
     Ok(None)
 }
 
-/// Reads on for a while without keeping anything: many clients look for an answer only after they have sent all.
+/// Reads and discards more of the body: many clients read the answer only after they have sent everything.
 async fn discard(mut body: Body, mut read: usize) {
     while read <= DISCARDED_BYTES_MAX {
         match next_data(&mut body).await {
@@ -83,7 +83,7 @@ async fn discard(mut body: Body, mut read: usize) {
 
 /// The HTTP status of a body that could not be read.
 pub(crate) fn status(refusal: &Refusal) -> StatusCode {
-    if has_no_room(refusal) {
+    if exceeds_budget(refusal) {
         StatusCode::TOO_MANY_REQUESTS
     } else if refusal.reason() == Reason::QuotaExceeded {
         StatusCode::PAYLOAD_TOO_LARGE
@@ -94,8 +94,8 @@ pub(crate) fn status(refusal: &Refusal) -> StatusCode {
     }
 }
 
-/// Whether a body could not be read because a budget has no room for it, so that it can come again later.
-pub(crate) fn has_no_room(refusal: &Refusal) -> bool {
+/// Returns true if a body was refused because it exceeds a budget, so that it can be sent again later.
+pub(crate) fn exceeds_budget(refusal: &Refusal) -> bool {
     refusal.limit() == Some(BUDGET)
 }
 

@@ -1,5 +1,5 @@
-//! The connections that are open, and which of them make room: those over which no credential came, the one that has been
-//! silent longest first, and then those over which nothing is asked. Whoever opens many keeps nobody out.
+//! The open connections, and which of them is closed if there are too many: first those without a credential, the one that
+//! has been silent longest first, and then those without an open request. So opening many connections locks nobody out.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -49,10 +49,10 @@ impl Default for ConnectionLimits {
 #[derive(Debug)]
 pub(crate) struct Connection {
     began: Instant,
-    /// Where it is among the others; nowhere in tests of what needs no others.
+    /// The table of all connections; empty in tests that need no others.
     among: Weak<Mutex<Table>>,
     id: u64,
-    /// How many its tenant may have; `None` for a proxy's.
+    /// How many connections its tenant may have; `None` for a proxy's connection.
     of_tenant: Option<usize>,
     /// Whose API key came over it first.
     tenant: OnceLock<TenantId>,
@@ -64,7 +64,7 @@ pub(crate) struct Connection {
     last_ms: AtomicU64,
     /// Bytes of bodies that are being read or answered.
     bytes: AtomicUsize,
-    /// Told when it must make room.
+    /// Notified when it is to be closed in favour of another connection.
     close: Notify,
 }
 
@@ -118,11 +118,11 @@ impl Connection {
         Open { connection: Arc::clone(self), call: OnceLock::new() }
     }
 
-    /// A call with a valid API key of this tenant came. Where the tenant has as many connections as it may, one of them over
-    /// which nothing is asked makes room.
+    /// Records a call with a valid API key of this tenant. If the tenant already has its maximum of connections, closes one
+    /// of them that has no open request.
     ///
     /// # Errors
-    /// QUOTA_EXCEEDED where none can.
+    /// QUOTA_EXCEEDED if all of them have one.
     pub(crate) fn has_key(&self, tenant: TenantId) -> Result<(), Refusal> {
         if self.tenant.get().is_some() {
             return Ok(());
@@ -153,7 +153,7 @@ impl Connection {
         self.began + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
     }
 
-    /// Waits until it is to be closed: another one needs its room, its first request does not come, or none came for long.
+    /// Waits until it is to be closed: it was evicted, its first request did not come in time, or it was idle too long.
     pub(crate) async fn is_overdue(&self) {
         tokio::select! {
             () = self.close.notified() => {}
@@ -180,7 +180,7 @@ impl Connection {
     }
 }
 
-/// Those that are open. Cheap to clone.
+/// The open connections. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Connections {
     limits: Arc<ConnectionLimits>,
@@ -195,14 +195,14 @@ struct Table {
     of_tenant: HashMap<TenantId, usize>,
 }
 
-/// A connection's place among the others.
-pub(crate) struct Place {
+/// Permission to hold one connection open; dropping it gives the permit back.
+pub(crate) struct ConnectionPermit {
     connections: Connections,
     id: u64,
     pub(crate) connection: Arc<Connection>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.connections.table.lock().remove(self.id);
     }
@@ -213,18 +213,18 @@ impl Connections {
         Self { limits: Arc::new(limits), table: Arc::default() }
     }
 
-    /// A place for a connection of this address. Where there is none, another one without a credential makes room; `None`
-    /// where none can.
-    pub(crate) fn place(&self, peer: IpAddr) -> Option<Place> {
+    /// Admits a connection of this address. If a limit is reached, evicts another connection; returns `None` if none can be
+    /// evicted.
+    pub(crate) fn admit(&self, peer: IpAddr) -> Option<ConnectionPermit> {
         let proxy = self.limits.proxies.iter().any(|known| known.to_canonical() == peer.to_canonical());
         let peer = of_network(peer);
         let mut table = self.table.lock();
         let held = table.of_peer.get(&peer).copied().unwrap_or_default();
         if held >= self.limits.of_peer && !proxy {
-            table.make_room(|of, _| *of == peer)?;
+            table.evict(|of, _| *of == peer)?;
         }
         if table.open.len() >= self.limits.all {
-            table.make_room(|_, _| true)?;
+            table.evict(|_, _| true)?;
         }
         let id = table.next;
         table.next += 1;
@@ -232,7 +232,7 @@ impl Connections {
         let connection = Arc::new(Connection { among, id, of_tenant, ..Connection::default() });
         table.open.insert(id, (peer, Arc::clone(&connection)));
         *table.of_peer.entry(peer).or_default() += 1;
-        Some(Place { connections: self.clone(), id, connection })
+        Some(ConnectionPermit { connections: self.clone(), id, connection })
     }
 
     /// How many are open.
@@ -243,9 +243,9 @@ impl Connections {
 }
 
 impl Table {
-    /// Closes one of these: without a credential before those that have shown one, one on which nothing is asked before
-    /// others, the one that has been silent longest. One with a credential on which something is asked stays.
-    fn make_room(&mut self, may: impl Fn(&IpAddr, &Connection) -> bool) -> Option<()> {
+    /// Closes one of the connections that `may` selects. Order: those without a credential, those without an open request,
+    /// the one that has been silent longest. One with both a credential and an open request is never closed.
+    fn evict(&mut self, may: impl Fn(&IpAddr, &Connection) -> bool) -> Option<()> {
         let of = self.open.iter().filter(|(_, (peer, connection))| may(peer, connection));
         let ranked = of.map(|(id, (_, connection))| {
             let keyed = connection.tenant.get().is_some();
@@ -259,15 +259,15 @@ impl Table {
         Some(())
     }
 
-    /// Counts a connection as one of the tenant's, which may have `most`; `None` if it has as many and none can make room. A
-    /// connection that was closed, or that counts for a tenant already, stays as it is.
+    /// Counts a connection as one of the tenant's, which may have `most`; `None` if it has as many and none can be evicted.
+    /// A connection that was closed, or that counts for a tenant already, stays as it is.
     fn give(&mut self, id: u64, tenant: TenantId, most: usize) -> Option<()> {
         let connection = match self.open.get(&id) {
             Some((_, connection)) if connection.tenant.get().is_none() => Arc::clone(connection),
             _ => return Some(()),
         };
         if self.of_tenant.get(&tenant).is_some_and(|held| *held >= most) {
-            self.make_room(|_, connection| connection.tenant.get() == Some(&tenant))?;
+            self.evict(|_, connection| connection.tenant.get() == Some(&tenant))?;
         }
         *self.of_tenant.entry(tenant).or_default() += 1;
         let _second = connection.tenant.set(tenant);
@@ -319,16 +319,16 @@ mod tests {
         Connections::new(ConnectionLimits { all, of_peer, of_tenant: 2, proxies })
     }
 
-    fn from(connections: &Connections, last: u8) -> Option<Place> {
-        connections.place(IpAddr::from([192, 0, 2, last]))
+    fn from(connections: &Connections, last: u8) -> Option<ConnectionPermit> {
+        connections.admit(IpAddr::from([192, 0, 2, last]))
     }
 
     #[tokio::test]
-    async fn the_one_that_is_silent_longest_makes_room_and_one_with_a_credential_does_not() {
+    async fn the_one_that_is_silent_longest_is_closed_and_one_with_a_credential_is_not() {
         let connections = limited(3, 10);
         let [first, second, third] = [1, 2, 3].map(|peer| from(&connections, peer).expect("there is room"));
         first.connection.has_key(TenantId(1)).expect("it may have one");
-        // What was heard of lately is not silent.
+        // A connection that was active recently is not silent.
         second.connection.last_ms.store(60_000, Ordering::Relaxed);
         let fourth = from(&connections, 4).expect("one makes room");
         third.connection.is_overdue().await;
@@ -338,11 +338,11 @@ mod tests {
             () = fourth.connection.is_overdue() => {}
         }
         assert_eq!(connections.len(), 3);
-        // Those with a credential go last, and not while something is asked on them.
-        let held = [&first, &second, &third, &fourth, &fifth].map(|place| {
-            let tenant = TenantId(u32::try_from(place.id).expect("there are few"));
-            place.connection.has_key(tenant).expect("it may have one");
-            place.connection.begin()
+        // Those with a credential are closed last, and never while they have an open request.
+        let held = [&first, &second, &third, &fourth, &fifth].map(|permit| {
+            let tenant = TenantId(u32::try_from(permit.id).expect("there are few"));
+            permit.connection.has_key(tenant).expect("it may have one");
+            permit.connection.begin()
         });
         assert!(from(&connections, 6).is_none(), "something is asked on all that are left");
         drop(held);
@@ -352,9 +352,9 @@ mod tests {
     }
 
     /// Waits until a connection is to be closed. Returns how long that took, seconds.
-    async fn closed(place: &Place) -> u64 {
+    async fn closed(permit: &ConnectionPermit) -> u64 {
         let began = Instant::now();
-        place.connection.is_overdue().await;
+        permit.connection.is_overdue().await;
         began.elapsed().as_secs()
     }
 
@@ -377,9 +377,9 @@ mod tests {
     async fn a_tenant_has_a_part_of_them_from_wherever_they_come_but_for_a_proxy() {
         let (connections, tenant) = (limited(10, 10), TenantId(1));
         let [first, second, third] = [1, 2, 3].map(|peer| from(&connections, peer).expect("there is room"));
-        let asked = [&first, &second].map(|place| {
-            place.connection.has_key(tenant).expect("it may have two");
-            place.connection.begin()
+        let asked = [&first, &second].map(|permit| {
+            permit.connection.has_key(tenant).expect("it may have two");
+            permit.connection.begin()
         });
         let refusal = third.connection.has_key(tenant).expect_err("something is asked on both");
         assert_eq!(refusal.reason(), Reason::QuotaExceeded);
@@ -399,11 +399,11 @@ mod tests {
     #[test]
     fn an_address_has_a_part_of_them_and_a_proxy_all() {
         let connections = limited(10, 2);
-        let held: Vec<Place> = (0..2).filter_map(|_| from(&connections, 1)).collect();
-        let asked: Vec<Open> = held.iter().map(|place| place.connection.begin()).collect();
-        held.iter().for_each(|place| place.connection.has_key(TenantId(1)).expect("it may have two"));
+        let held: Vec<ConnectionPermit> = (0..2).filter_map(|_| from(&connections, 1)).collect();
+        let asked: Vec<Open> = held.iter().map(|permit| permit.connection.begin()).collect();
+        held.iter().for_each(|permit| permit.connection.has_key(TenantId(1)).expect("it may have two"));
         assert!(from(&connections, 1).is_none() && from(&connections, 2).is_some());
-        let of_proxy: Vec<Place> = (0..8).filter_map(|_| from(&connections, 9)).collect();
+        let of_proxy: Vec<ConnectionPermit> = (0..8).filter_map(|_| from(&connections, 9)).collect();
         assert_eq!(of_proxy.len(), 8);
         drop(asked);
         let one = |text: &str| of_network(text.parse().expect("an address"));

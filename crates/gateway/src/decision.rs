@@ -1,9 +1,9 @@
-//! The decision page: `/a/{token}`, for whoever got a mail that asks. Plain HTML without script.
+//! The decision page: `/a/{token}`, for the recipient of a mail that asks for a decision. Plain HTML without script.
 //!
-//! Looking changes nothing, however often and by whatever machine it is done; only the form's POST says something, once,
-//! because a gate is closed once and each form that was shown is taken once. A token is good for one gate, one person and the
-//! newest round. Where its tenant wants more than the link, which may have been passed on, the page shows the request and
-//! takes nothing until it has recognised the person. Source: semantics §6.2; Standard practice since mail scanners follow
+//! GET changes nothing, however often it is repeated; only the form's POST has an effect, and only once, because a gate is
+//! closed once and each form that was shown is accepted once. A token is valid for one gate, one person and the newest
+//! round. If the tenant requires more than the link, which may have been passed on, the page shows the request and accepts
+//! nothing until it has recognised the person. Source: semantics §6.2; standard practice, because mail scanners follow
 //! links.
 
 mod browser;
@@ -25,34 +25,34 @@ use switchward_engine::{
 };
 use switchward_machine::{Decision, Digest, TenantId};
 
-use crate::door::{Call, Door};
+use crate::api::{Api, Call};
 use crate::error::{Reason, Refusal};
 use crate::limits::{FORM_ID_CHARS, PAGE_BODY_BYTES_MAX};
 use find::{Asked, Found};
 pub use sign_in::{Attempt, CALLBACK, NotSignedIn, SignIn};
 
-/// The pages of a door.
-pub fn pages(door: Door) -> Router {
+/// The pages of a server.
+pub fn pages(api: Api) -> Router {
     Router::new()
         .route("/a/style.css", get(style))
         .route(CALLBACK, get(sign_in::finish))
         .route("/a/{token}", get(show).post(say))
         .route("/a/{token}/sign-in", get(sign_in::begin))
-        .with_state(door)
+        .with_state(api)
 }
 
-/// What a form says.
+/// The fields of a form.
 #[derive(Debug, Deserialize)]
 struct Said {
-    /// `approve`, `reject`, `discuss` or `answer`; nothing where nothing was chosen.
+    /// `approve`, `reject`, `discuss` or `answer`; empty if nothing was chosen.
     #[serde(default)]
     decision: String,
     #[serde(default)]
     comment: String,
-    /// The digest of what was shown; empty where nothing is shown that has one.
+    /// The digest of what was shown; empty if nothing that was shown has one.
     #[serde(default)]
     shown: String,
-    /// The name of the form, which is taken once.
+    /// The id of the form, which is accepted once.
     #[serde(default)]
     form: String,
     /// A code that was mailed.
@@ -61,20 +61,20 @@ struct Said {
 }
 
 impl Said {
-    /// Stands for all that the form says.
+    /// The digest of all fields of the form.
     fn digest(&self) -> Digest {
         let texts = [&self.decision, &self.comment, &self.shown, &self.code].map(String::as_bytes);
         Digest::of_parts(&texts)
     }
 
-    /// The request that this form is: with the token in it the name of one person's form stands for nothing on another's page.
+    /// The request id of this form. It includes the token, so that one person's form id means nothing on another's page.
     fn request(&self, asked: &Asked) -> RequestId {
         RequestId { id: format!("page:{}:{}", asked.token, self.form), body: self.digest() }
     }
 
-    /// Whether it has the name of a form.
+    /// Returns true if the form has a valid id.
     fn is_named(&self) -> bool {
-        self.form.len() == FORM_ID_CHARS && self.form.bytes().all(|sign| sign.is_ascii_hexdigit())
+        self.form.len() == FORM_ID_CHARS && self.form.bytes().all(|byte| byte.is_ascii_hexdigit())
     }
 }
 
@@ -83,27 +83,27 @@ async fn style() -> Response {
     ([kind, (header::CACHE_CONTROL, "max-age=3600")], page::STYLE).into_response()
 }
 
-async fn show(State(door): State<Door>, Path(token): Path<String>, headers: HeaderMap) -> Response {
-    match look(&door, &token, &headers).await {
-        Ok(asked) => told(StatusCode::OK, page::asked(&asked, None)),
+async fn show(State(api): State<Api>, Path(token): Path<String>, headers: HeaderMap) -> Response {
+    match look(&api, &token, &headers).await {
+        Ok(asked) => respond(StatusCode::OK, page::asked(&asked, None)),
         Err(no) => refused(&no),
     }
 }
 
-async fn say(State(door): State<Door>, Path(token): Path<String>, request: Request) -> Response {
+async fn say(State(api): State<Api>, Path(token): Path<String>, request: Request) -> Response {
     let headers = request.headers().clone();
-    let asked = match look(&door, &token, &headers).await {
+    let asked = match look(&api, &token, &headers).await {
         Ok(asked) => asked,
         Err(no) => return refused(&no),
     };
-    let said = match form(&door, asked.caller.tenant, request).await {
+    let said = match form(&api, asked.caller.tenant, request).await {
         Ok(said) => said,
         Err(response) => return response,
     };
     if !said.is_named() {
-        return told(StatusCode::BAD_REQUEST, page::asked(&asked, Some(CHANGED)));
+        return respond(StatusCode::BAD_REQUEST, page::asked(&asked, Some(CHANGED)));
     }
-    let visitor = Visitor { door: &door, token: &token, headers: &headers };
+    let visitor = Visitor { api: &api, token: &token, headers: &headers };
     match said.decision.as_str() {
         "send_code" => return code::send(&visitor, &asked, &said).await,
         "enter_code" => return code::enter(&visitor, &asked, &said).await,
@@ -111,35 +111,35 @@ async fn say(State(door): State<Door>, Path(token): Path<String>, request: Reque
     }
     let by = match recognised(&asked) {
         Ok(by) => by,
-        Err(problem) => return told(StatusCode::FORBIDDEN, page::asked(&asked, Some(&problem))),
+        Err(problem) => return respond(StatusCode::FORBIDDEN, page::asked(&asked, Some(&problem))),
     };
     let body = match body(&asked, &said, by) {
         Ok(body) => body,
-        Err(problem) => return told(StatusCode::BAD_REQUEST, page::asked(&asked, Some(problem))),
+        Err(problem) => return respond(StatusCode::BAD_REQUEST, page::asked(&asked, Some(problem))),
     };
     match visitor.execute(&asked, said.request(&asked), body).await {
         Ok(Reply::Gate { .. }) => visitor.back(),
-        Ok(_) => told(StatusCode::INTERNAL_SERVER_ERROR, page::nothing("Something went wrong.", None)),
+        Ok(_) => respond(StatusCode::INTERNAL_SERVER_ERROR, page::nothing("Something went wrong.", None)),
         Err(refusal) => after(&visitor, &asked, &refusal).await,
     }
 }
 
-/// Whoever sends a form.
+/// The sender of a form.
 struct Visitor<'a> {
-    door: &'a Door,
+    api: &'a Api,
     /// The token of the page.
     token: &'a str,
     headers: &'a HeaderMap,
 }
 
 impl Visitor<'_> {
-    /// Does something in the name of the person whose page it is.
+    /// Executes a command in the name of the person whose page it is.
     async fn execute(&self, asked: &Asked, request: RequestId, body: Body) -> Result<Reply, Refusal> {
-        let call = Call { door: self.door, caller: asked.caller.clone(), trace: None };
+        let call = Call { api: self.api, caller: asked.caller.clone(), trace: None };
         call.execute(Scope::Session(asked.token.session), Some(request), None, body).await
     }
 
-    /// Back to the page, which shows what came of it.
+    /// Redirects back to the page, which shows the result.
     fn back(&self) -> Response {
         let mut response = StatusCode::SEE_OTHER.into_response();
         if let Ok(back) = HeaderValue::from_str(&format!("/a/{}", self.token)) {
@@ -149,7 +149,7 @@ impl Visitor<'_> {
     }
 }
 
-/// How the visitor of a page is recognised; what is said to them where they are not.
+/// Returns how the visitor of a page is recognised, or the message to show if they are not.
 fn recognised(asked: &Asked) -> Result<LinkAuth, String> {
     if let Some(person) = &asked.visit.requester {
         return Err(format!(
@@ -159,12 +159,12 @@ fn recognised(asked: &Asked) -> Result<LinkAuth, String> {
     asked.visit.by.ok_or_else(|| "This page does not know you yet.".to_owned())
 }
 
-/// Reads a form, of whoever has a link alone, and within the time that every request has.
-async fn form(door: &Door, tenant: TenantId, request: Request) -> Result<Said, Response> {
+/// Reads a form within the body limits and time limit of every request. Only the link was checked before.
+async fn form(api: &Api, tenant: TenantId, request: Request) -> Result<Said, Response> {
     let (parts, body) = request.into_parts();
-    let mut held = door.bodies.begin(Some(tenant), &parts.extensions);
+    let mut held = api.bodies.begin(Some(tenant), &parts.extensions);
     let bytes = crate::body::read(body, PAGE_BODY_BYTES_MAX, 0, &mut held).await.map_err(|refusal| {
-        told(crate::body::status(&refusal), page::nothing("The form did not arrive whole.", None))
+        respond(crate::body::status(&refusal), page::nothing("The form did not arrive whole.", None))
     })?;
     let request = Request::from_parts(parts, bytes.into());
     let read: Result<Form<Said>, _> = Form::from_request(request, &()).await;
@@ -173,15 +173,15 @@ async fn form(door: &Door, tenant: TenantId, request: Request) -> Result<Said, R
 
 /// Why there is nothing to show.
 enum No {
-    /// The link is none, or for nothing that is known here.
+    /// The link is invalid, or leads to nothing that is known here.
     Unknown,
-    /// It cannot be told now.
+    /// The request cannot be read now.
     Later,
 }
 
-async fn look(door: &Door, token: &str, headers: &HeaderMap) -> Result<Asked, No> {
+async fn look(api: &Api, token: &str, headers: &HeaderMap) -> Result<Asked, No> {
     let token: MailToken = token.parse().map_err(|_| No::Unknown)?;
-    match find::find(door, token, headers).await {
+    match find::find(api, token, headers).await {
         Ok(Found::Asked(asked)) => Ok(*asked),
         Ok(Found::Nothing) => Err(No::Unknown),
         Err(refusal) => {
@@ -191,13 +191,13 @@ async fn look(door: &Door, token: &str, headers: &HeaderMap) -> Result<Asked, No
     }
 }
 
-/// What is said of a form that is not the page's.
+/// The message for a form that is not the page's.
 const CHANGED: &str = "The form is not the one of this page, or was changed on its way.";
 
-/// What is said of a form that was sent before, when it said something else.
+/// The message for a form that was sent before with other fields.
 const SENT: &str = "This form was sent before, and what it said then counts.";
 
-/// What a form asks for; what is wrong with it, in words.
+/// Returns the command that a form asks for, or what is wrong with the form.
 fn body(asked: &Asked, said: &Said, by: LinkAuth) -> Result<Body, &'static str> {
     let gate = asked.token.about;
     let shown = match said.shown.as_str() {
@@ -223,7 +223,7 @@ fn body(asked: &Asked, said: &Said, by: LinkAuth) -> Result<Body, &'static str> 
     }
 }
 
-/// What is shown when a decision was refused: mostly that somebody was faster.
+/// Responds to a refused decision, usually because somebody else decided first.
 async fn after(visitor: &Visitor<'_>, asked: &Asked, refusal: &Refusal) -> Response {
     let reason = refusal.reason();
     let is = |these: &[Reason]| these.contains(&reason);
@@ -239,9 +239,9 @@ async fn after(visitor: &Visitor<'_>, asked: &Asked, refusal: &Refusal) -> Respo
         StatusCode::SERVICE_UNAVAILABLE
     };
     let problem = if reason == Reason::RequestIdReused { SENT } else { refusal.message() }.to_owned();
-    match look(visitor.door, visitor.token, visitor.headers).await {
-        Ok(now) => told(status, page::asked(&now, Some(&problem))),
-        Err(_) => told(status, page::asked(asked, Some(&problem))),
+    match look(visitor.api, visitor.token, visitor.headers).await {
+        Ok(now) => respond(status, page::asked(&now, Some(&problem))),
+        Err(_) => respond(status, page::asked(asked, Some(&problem))),
     }
 }
 
@@ -249,11 +249,11 @@ fn refused(no: &No) -> Response {
     match no {
         No::Unknown => {
             let why = "It may have been cut off by a mail program, or belong to another server.";
-            told(StatusCode::NOT_FOUND, page::nothing("This link leads to no request.", Some(why)))
+            respond(StatusCode::NOT_FOUND, page::nothing("This link leads to no request.", Some(why)))
         }
         No::Later => {
             let why = "Nothing is decided. Please try again in a moment.";
-            told(
+            respond(
                 StatusCode::SERVICE_UNAVAILABLE,
                 page::nothing("The request cannot be shown now.", Some(why)),
             )
@@ -261,11 +261,11 @@ fn refused(no: &No) -> Response {
     }
 }
 
-fn told(status: StatusCode, page: maud::Markup) -> Response {
+fn respond(status: StatusCode, page: maud::Markup) -> Response {
     guarded((status, page).into_response())
 }
 
-/// Nothing of it is kept, told to others, listed or framed, and it runs nothing.
+/// Adds headers so that the page is not cached, indexed or framed, sends no referrer and runs no script.
 fn guarded(mut response: Response) -> Response {
     let headers: &mut HeaderMap = response.headers_mut();
     let policy =

@@ -84,7 +84,7 @@ where
     let work = async {
         let path = request.uri().path();
         if !Admission::guards(path) {
-            // Whoever asks how the server is has no credential, and little to say.
+            // Health checks have no credential and small bodies.
             let (parts, body) = request.into_parts();
             let bytes = body::read_small(body, FRAME_HEADER_BYTES).await?;
             let request = Request::from_parts(parts, Body::from(bytes));
@@ -96,8 +96,8 @@ where
             Some(_) => whole(request, &mut hold).await?,
             None => (request, 0),
         };
-        let place = hold.share.place(bytes).await?;
-        let Ok(response) = Beside::new(bytes, place, inner.call(request)).await;
+        let permit = hold.share.permit(bytes).await?;
+        let Ok(response) = Beside::new(bytes, permit, inner.call(request)).await;
         Ok(dressed(response))
     };
     match deadline {

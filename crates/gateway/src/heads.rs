@@ -1,9 +1,9 @@
-//! Heads of HTTP/1.1 requests that two readers could understand differently never reach a handler: a proxy in front that
-//! reads one of them otherwise would let a caller put a request of theirs into another one's connection.
+//! Rejects heads of HTTP/1.1 requests that two parsers could read differently (request smuggling): a proxy in front that
+//! reads one differently would let a caller insert a request into another caller's connection.
 //!
-//! Refused with 400, by the parser behind this, which is handed [`FAULT`] in the place of the rest of the connection: a
-//! request of HTTP/1.1 without a `Host` or with two, a line that ends with a bare line feed, and a length that is said twice
-//! or beside `Transfer-Encoding`. HTTP/2, which has none of this, passes untouched. Source: RFC 9112, §2.2, §3.2, §6.1, §6.3.
+//! Refused with 400 by the parser behind this, which gets [`FAULT`] instead of the rest of the connection: a request of
+//! HTTP/1.1 without a `Host` or with two, a line that ends with a bare line feed, and a length that is given twice or
+//! beside `Transfer-Encoding`. HTTP/2, which has none of this, passes untouched. Source: RFC 9112, §2.2, §3.2, §6.1, §6.3.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How a connection over HTTP/2 begins. Source: RFC 9113, §3.4.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How many bytes of it a method of HTTP/1.1 may have in common with it.
+/// The longest prefix of [`PREFACE`] that may also begin a method of HTTP/1.1, bytes.
 const METHOD: usize = 3;
 /// How the line ends that begins a request of HTTP/1.0.
 const OLD: u64 = u64::from_be_bytes(*b"TTP/1.0\r");
@@ -25,7 +25,7 @@ const FAULT: &[u8] = b"\0\r\n\r\n";
 pub(crate) struct Heads<I> {
     io: I,
     scanner: Scanner,
-    /// What is left to hand on behind a fault.
+    /// The bytes still to be passed on after a fault.
     fault: Option<&'static [u8]>,
 }
 
@@ -87,22 +87,22 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Heads<I> {
     }
 }
 
-/// Where in a request the next byte stands.
+/// The position of the next byte in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
-    /// At the beginning of the connection, which has so many bytes in common with the one of HTTP/2.
+    /// At the beginning of the connection, after this many bytes of the HTTP/2 preface.
     Preface(usize),
     /// In the line that begins a request.
     Request,
     /// In a line of its headers.
     Header,
-    /// In a body, so many bytes before its end.
+    /// In a body, this many bytes before its end.
     Body(u64),
     /// In the line that begins a chunk.
     Size,
-    /// In a chunk, so many bytes before its end.
+    /// In a chunk, this many bytes before its end.
     Chunk(u64),
-    /// Behind a chunk, where its line ends.
+    /// At the line end after a chunk.
     ChunkEnd,
     /// In a line behind the last chunk.
     Trailer,
@@ -140,7 +140,7 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// Looks at what was read, and says where in it there is a fault; behind one nothing may be looked at.
+    /// Scans the bytes that were read and returns the position of the first fault; must not be called after one.
     fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut rest = bytes;
         while let Some(byte) = rest.first() {
@@ -176,7 +176,7 @@ impl Scanner {
         None
     }
 
-    /// Takes a byte that is none of a body; `false` where it is, or shows, a fault.
+    /// Takes a byte outside of a body; `false` if it is a fault or reveals one.
     fn take(&mut self, byte: u8) -> bool {
         let At::Preface(common) = self.at else { return self.of_line(byte) };
         if PREFACE.get(common) == Some(&byte) {
@@ -271,7 +271,7 @@ impl Scanner {
     }
 }
 
-/// The size in the line that begins a chunk, of which only a beginning may be there.
+/// Returns the size in the line that begins a chunk; the line may be incomplete.
 fn size(line: &[u8], whole: bool) -> Option<u64> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (size, behind) = line.split_at(digits);
@@ -284,7 +284,7 @@ fn size(line: &[u8], whole: bool) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Where the first fault stands in what is read in pieces of this length.
+    /// Returns the position of the first fault if the text is read in pieces of this length.
     fn fault(text: &str, piece: usize) -> Option<usize> {
         let mut scanner = Scanner::default();
         let mut pieces = text.as_bytes().chunks(piece).enumerate();

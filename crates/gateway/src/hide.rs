@@ -1,9 +1,9 @@
-//! What a caller may not read is taken out of every reply: reply tokens, for all but operators and admins.
+//! Removes from every reply what the caller may not read: reply tokens, for all but operators and admins.
 //!
-//! A token may stand wherever a definition's text or data leads: in instructions, messages, data, work, gates, effects and
+//! A token may occur wherever a definition's text or data leads: in instructions, messages, data, work, gates, effects and
 //! history. So it is not hidden field by field: every message that leaves a gRPC service is searched, and one with a token
-//! is read by its descriptor and written anew. JSON and gRPC-Web are made of these messages. What is stored has marks in the
-//! place of tokens: a caller who may read tokens gets them where the marks are, and for all others marks are hidden, too.
+//! is decoded by its descriptor and rewritten. JSON and gRPC-Web are made from these messages. Stored texts have marks
+//! instead of tokens: a caller who may read tokens gets them in place of the marks; for all others marks are hidden, too.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -30,7 +30,7 @@ use crate::reply_tokens::{MARK, PREFIX, may_read};
 const HIDDEN: &str = "swr_…";
 /// The text shown instead of a mail token.
 const MAIL_HIDDEN: &str = "…";
-/// The shortest text of a mail token: a session, three numbers and a code, 35 bytes, at five bits a sign.
+/// The shortest text of a mail token: a session, three numbers and a code, 35 bytes, at five bits a character.
 const MAIL_TOKEN_BYTES_MIN: usize = 56;
 
 /// Puts [`Hide`] behind the services.
@@ -254,8 +254,8 @@ pub(crate) fn without_any(text: &str) -> Option<String> {
     without_mail(first.as_deref().unwrap_or(text)).or(first)
 }
 
-/// The text without its mail tokens; `None` if it has none. They stand in addresses and in paths, between signs that no
-/// token has.
+/// The text without its mail tokens; `None` if it has none. They occur in addresses and in paths, between characters that
+/// no token has.
 pub(crate) fn without_mail(text: &str) -> Option<String> {
     let other = |c: char| !c.is_ascii_alphanumeric();
     let is_token = |part: &str| part.len() >= MAIL_TOKEN_BYTES_MIN && part.parse::<MailToken>().is_ok();
@@ -288,7 +288,7 @@ mod tests {
     const TOKEN: &str = "swr_acme.ses_0.1.2.0a";
 
     #[test]
-    fn a_text_has_something_in_the_place_of_its_tokens() {
+    fn the_tokens_of_a_text_are_replaced_by_a_mark() {
         let mark = TOKEN.replacen(PREFIX, MARK, 1);
         let text = format!("To {TOKEN}, and ({mark}) Ä swr_…");
         assert_eq!(without(&text).expect("it had some"), "To swr_…, and (swr_…) Ä swr_…");
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_told_apart() {
+    fn frames_are_distinguished() {
         let both = [frame(b"one"), frame(b"")].concat();
         assert!(is_whole(&both) && is_whole(b"") && !is_whole(&both[..9]) && !is_whole(&both[..3]));
         assert_eq!((first(&both), first(&both[..7])), (Some(3), None));

@@ -1,12 +1,14 @@
 //! Everything that comes in: one port that speaks gRPC, gRPC-Web and JSON.
 //!
 //! A request passes, from outside to inside: the transport ([`serve`]), the choice of protocol ([`transcode`], which
-//! turns JSON into gRPC), gRPC-Web, the guard (sizes, frames, deadlines), and a service, whose replies lose what their caller may not read. What a service refuses, it
-//! refuses with a [`Refusal`]; every way in shows the same reason. Beside it stand the pages, [`webhooks`] among them.
+//! turns JSON into gRPC), gRPC-Web, the guard (sizes, frames, deadlines), and a service, whose replies lose what their
+//! caller may not read. A service refuses a call with a [`Refusal`]; every protocol shows the same reason. The pages,
+//! [`webhooks`] among them, are served beside it.
 //!
 //! This crate must never know: how state is stored or replicated, what is sent out.
 
 mod admission;
+mod api;
 pub mod auth;
 mod beside;
 mod bodies;
@@ -14,8 +16,8 @@ mod body;
 pub mod calls;
 mod connections;
 mod convert;
+mod cpu_shares;
 pub mod decision;
-mod door;
 mod error;
 mod guard;
 mod heads;
@@ -34,13 +36,12 @@ mod scans;
 pub mod sealing;
 pub mod serve;
 pub mod services;
-mod shares;
 mod trace;
 pub mod transcode;
 pub mod webhooks;
 
 pub use admission::Admission;
+pub use api::{Api, PageSettings};
 pub use connections::ConnectionLimits;
-pub use door::{Door, PageSettings};
 pub use error::{DOMAIN, Reason, Refusal};
 pub use quotas::QuotaDefaults;

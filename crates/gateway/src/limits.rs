@@ -8,8 +8,8 @@ pub const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const BODY_READ_MS_MAX: u64 = 30_000;
 /// A request's headers, names and values together. Beyond it the call is refused.
 pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
-/// What the transport accepts of headers at all. Above [`HEADERS_BYTES_MAX`], so that there is somebody to refuse the
-/// call in words.
+/// The most bytes of headers that the transport accepts. Above [`HEADERS_BYTES_MAX`], so that the guard can refuse the
+/// call with a message.
 pub const TRANSPORT_HEADERS_BYTES_MAX: u32 = 64 * 1024;
 /// Headers of one HTTP/1.1 request.
 pub const HTTP1_HEADERS_MAX: usize = 100;
@@ -40,29 +40,29 @@ pub const SESSIONS_DEFAULT: u64 = 1_000_000;
 /// Bytes of the histories of one tenant's sessions, unless its quota or the server's configuration says otherwise.
 pub const BYTES_DEFAULT: u64 = 20 * 1024 * 1024 * 1024;
 
-/// Lists of one tenant that are looked for at one time; beyond it they wait.
+/// Lists of one tenant that are computed at one time; beyond it they wait.
 pub const SCANS_MAX: usize = 4;
 /// Lists of one tenant that wait; beyond it they are refused.
 pub const SCANS_WAITING_MAX: usize = 64;
-/// How long one page of a list is looked for; then it is shorter, and its token goes on from there.
+/// How long one page of a list may take to compute; beyond it the page is shorter, and its token continues from there.
 pub const SCAN_MS_MAX: u64 = 400;
-/// How long a list is looked for before somebody else has their turn, if anybody waits.
+/// How long a list is computed before waiting calls have their turn.
 pub const SCAN_SLICE_MS: u64 = 2;
 /// Calls of one tenant that wait for a core; beyond it they are refused.
-pub const SHARES_WAITING_MAX: usize = 1_024;
+pub const CPU_WAITING_MAX: usize = 1_024;
 /// Tenants whose use of cores is remembered while any of them waits.
-pub const SHARES_TENANTS_MAX: usize = 10_000;
+pub const CPU_TENANTS_MAX: usize = 10_000;
 /// The longest rests from the cores, in `1/REST_PARTS` of the time used: they leave the tenant a third of its time.
 pub(crate) const CPU_REST_PARTS_MAX: u32 = 2 * switchward_shard::limits::REST_PARTS;
-/// How often it is looked at how late the server is, while several tenants call and one of them waits for a core.
+/// How often the server's delay is measured while several tenants call and permits for the cores are in use.
 pub const LATE_LOOK_MS: u64 = 5;
 /// A task that runs more than this after it was due is late, so that the tenant that uses most rests. Timers alone are up to
 /// one millisecond late.
 pub const LATE_MS: u64 = 2;
 
-/// Connections at one time. Beyond it the one without a credential that has been silent longest makes room.
+/// Connections at one time. Beyond it the one without a credential that has been silent longest is closed.
 pub const CONNECTIONS_MAX: usize = 10_000;
-/// Connections of one address at one time, where it is no proxy's.
+/// Connections of one address at one time, unless it is a proxy's.
 pub const CONNECTIONS_OF_PEER_MAX: usize = 2_000;
 /// Connections of one tenant at one time, but for those of proxies.
 pub const CONNECTIONS_OF_TENANT_MAX: usize = 5_000;
@@ -72,19 +72,20 @@ pub(crate) const CALLS_OF_TENANT_MAX: usize = 10_000;
 pub(crate) const IPV6_PEER_BITS: u32 = 64;
 /// How long a new connection may take to its first request.
 pub const FIRST_REQUEST_MS_MAX: u64 = 10_000;
-/// How long a connection stays open on which nothing is asked.
+/// How long an idle connection stays open.
 pub const IDLE_MS_MAX: u64 = 600_000;
-/// What a server is to stay within that says nothing else, bytes.
+/// Memory that a server stays within unless configured otherwise, bytes.
 pub const MEMORY_BYTES_DEFAULT: usize = 1024 * 1024 * 1024;
-/// Which part of it bodies may take that are being read or answered.
+/// Divisor of it: the share that bodies being read or answered may take.
 pub const BODIES_PART: usize = 4;
-/// The first bytes of each body that its tenant's budget does not count: who fills it up keeps nobody from deciding or pausing.
+/// The first bytes of each body, which its tenant's budget does not count: a full budget keeps nobody from deciding or
+/// pausing.
 pub const BODY_FREE_BYTES: usize = 4 * 1024;
-/// After how long it is worth to send a body again for which there was no room.
+/// After how long it is worth resending a body that exceeded a budget.
 pub const BODIES_AGAIN_MS: u64 = 1_000;
-/// A body of whoever needs no credential.
+/// A body of a call that needs no credential.
 pub const OPEN_BYTES_MAX: usize = 1024;
-/// A body above it is decoded where others do not wait for it.
+/// A body above it is decoded as blocking work, so that it does not delay other calls.
 pub const LARGE_BYTES: usize = 64 * 1024;
 /// Values of a JSON request, nested ones counted. Each takes hundreds of bytes once it is read.
 pub const JSON_NODES_MAX: usize = 100_000;
@@ -94,13 +95,13 @@ pub const STREAMS_MAX: u32 = 1_024;
 pub const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 /// HTTP/2 flow control: bytes that one connection may send ahead.
 pub const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
-/// How often an HTTP/2 connection is asked for a sign of life.
+/// How often an HTTP/2 connection is pinged.
 pub const KEEPALIVE_INTERVAL_MS: u64 = 60_000;
-/// How long it may take to give one.
+/// How long the answer to a ping may take.
 pub const KEEPALIVE_TIMEOUT_MS: u64 = 20_000;
 /// How long a TLS handshake, and the headers of an HTTP/1.1 request, may take.
 pub const HANDSHAKE_MS_MAX: u64 = 10_000;
-/// How long open calls may go on after the server was told to stop.
+/// How long open calls may go on after the server begins to stop.
 pub const DRAIN_MS_MAX: u64 = 15_000;
 /// Items that one poll takes, or one stream has out at one time.
 pub(crate) const POLL_ITEMS_MAX: usize = 100;
@@ -108,7 +109,7 @@ pub(crate) const POLL_ITEMS_MAX: usize = 100;
 pub(crate) const POLL_QUEUES_MAX: usize = 20;
 /// How long a poll waits, milliseconds.
 pub(crate) const POLL_WAIT_MS_MAX: u64 = 60_000;
-/// How long a stream of work may be asked to last, milliseconds.
+/// The longest lifetime that a stream of work may request, milliseconds.
 pub(crate) const STREAM_LIFETIME_MS_MAX: u64 = 24 * 3_600_000;
 /// Bytes of items after which a poll takes no more; the last one may add as much as one item can be.
 pub(crate) const POLL_BYTES_MAX: usize = 1024 * 1024;
@@ -123,23 +124,23 @@ pub const SIGN_IN_CODE_BYTES_MAX: usize = 4 * 1024;
 pub const BROWSER_COOKIES_MAX: usize = 16;
 /// Messages that came by mail and are remembered for people who look after them; of more, the newest.
 pub const MAIL_SEEN_MAX: usize = 500;
-/// How long a message is brought again because the DNS says nothing of its sender, milliseconds: an hour.
+/// How long a message is deferred because the DNS does not answer about its sender, milliseconds: an hour.
 pub const MAIL_WAIT_MS: u64 = 3_600_000;
-/// What is kept of a mail that was not taken, bytes: its beginning.
+/// How much of a mail that was not accepted is kept, bytes: its beginning.
 pub const MAIL_KEPT_BYTES_MAX: usize = 256 * 1024;
 /// How long such a mail is kept, milliseconds: 30 days, or as long as a rule of its tenant says that is shorter.
 pub const MAIL_KEPT_MS_MAX: u64 = 30 * 24 * 3_600_000;
-/// Mails of which it is remembered that somebody has deleted them; of more, the newest.
+/// Deleted mails that are remembered; of more, the newest.
 pub const MAIL_DELETED_MAX: usize = 1_000;
-/// Messages for which the DNS is waited at one time; beyond it such a message is taken as one that proves nothing.
+/// Messages that wait for the DNS at one time; beyond it such a message is treated as one that proves nothing.
 pub const MAIL_WAITING_MAX: usize = 10_000;
-/// Messages that are brought by HTTP at one time; beyond it they are to be brought later.
+/// Messages delivered by HTTP at one time; beyond it they must be delivered again later.
 pub const MAIL_POSTS_MAX: usize = 16;
 /// Those of one tenant.
 pub const MAIL_POSTS_OF_TENANT_MAX: usize = 4;
-/// How many seconds later.
+/// The `retry-after` of such messages, seconds.
 pub const MAIL_AGAIN_S: u64 = 30;
-/// The body of a webhook that comes in.
+/// The body of an incoming webhook.
 pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
 /// Proven messages of one source of webhooks in one minute.
 pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
@@ -147,7 +148,7 @@ pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
 pub const SOURCES_COUNTED_MAX: usize = 10_000;
 /// The longest time from an erasure until its bytes are in no file of a server that runs, milliseconds.
 pub const ERASED_WITHIN_MS: u64 = 10 * 60_000;
-/// How long one page of an export is looked for, beyond which it is shorter.
+/// How long one page of an export may take to compute; beyond it the page is shorter.
 pub const EXPORT_MS_MAX: u64 = 20;
 /// Bytes of records after which a page of an export takes no more; a record that is larger is a page of its own.
 pub(crate) const EXPORT_PAGE_BYTES_MAX: usize = 1024 * 1024;

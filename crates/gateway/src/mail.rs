@@ -1,7 +1,7 @@
-//! Mail at the door: a message as it came off the wire is sorted, and what is a person's reply is recorded in its session.
+//! Inbound mail: a message as it came off the wire is sorted, and what is a person's reply is recorded in its session.
 //!
-//! One function stands behind every way in, [`Mailroom::ingest`]. Its order and its reasons are those of
-//! [`switchward_mail::incoming`]; here is what follows from what was found: who may decide is the engine's affair.
+//! All transports call one function, [`MailIngress::ingest`]. Its order and its reasons are those of
+//! [`switchward_mail::incoming`]; this module acts on the result. Who may decide is the engine's decision.
 
 mod http;
 mod ledger;
@@ -20,22 +20,22 @@ use switchward_mail::incoming::{
     sort,
 };
 
+use crate::api::{Api, Call};
 use crate::auth::Caller;
 use crate::beside::{self, Beside};
 use crate::decision::tenant_of;
-use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
 pub use http::pages;
 use ledger::Ledger;
 pub use ledger::Seen;
 pub use origin::Origin;
-pub use quarantine::{Kept, Shelf};
+pub use quarantine::{Kept, QuarantineStore};
 pub(crate) use sweep::kept_ms;
 pub use sweep::sweep;
 
-/// What of a reply's subject stands in what answers it, bytes.
+/// How much of a reply's subject its answer repeats, bytes.
 const SUBJECT_BYTES_MAX: usize = 200;
-/// Who is said to have brought replies.
+/// The actor under which replies are recorded.
 const SUBJECT: &str = "mail";
 
 /// What a reply must prove to count.
@@ -56,21 +56,21 @@ pub enum Level {
 pub struct Incoming {
     /// The token of the address that it went to.
     pub token: MailToken,
-    /// The bare address of who wrote it.
+    /// The bare address of the writer.
     pub from: String,
     /// Its subject; may be empty.
     pub subject: String,
     /// The writer's own words, or all of the text.
     pub text: String,
-    /// Whether the sender is proved, as far as the level asks for it.
+    /// Whether the sender is proved, as far as the level requires it.
     pub authenticated: bool,
     /// Whether a signature of the sender's covers the address that it was sent to.
     pub signed: bool,
     /// Whether approvals are decided on pages alone.
     pub pages_only: bool,
-    /// Who brought it with a key.
+    /// The caller who delivered it with a key.
     pub brought_by: Option<String>,
-    /// What is known of where it comes from.
+    /// The evidence about its origin.
     pub evidence: String,
     /// Of the message as it came; the same message twice is one reply.
     pub digest: Digest,
@@ -81,13 +81,13 @@ pub struct Incoming {
 pub enum Outcome {
     /// A reply stands in the history of its session, with what became of it.
     Recorded(Standing),
-    /// A mail of ours that did not arrive; whom it went to counts as out of reach.
+    /// A bounce of one of this server's mails; its recipient counts as undeliverable.
     Bounced,
-    /// No person wrote it; the word says what did.
+    /// It was not written by a person; the code says what kind of machine mail it is.
     Ignored(&'static str),
-    /// Nobody can say what it means, or nothing here waits for it; the word says why.
+    /// Its meaning is unclear, or nothing here waits for it; the code says why.
     Quarantined(&'static str),
-    /// It cannot be taken now; it is to be brought again.
+    /// It cannot be accepted now and must be delivered again.
     Later,
 }
 
@@ -105,41 +105,41 @@ impl Outcome {
     }
 }
 
-/// Where messages are brought. Cheap to clone.
+/// The entry point for inbound mail. Cheap to clone.
 #[derive(Clone)]
-pub struct Mailroom {
-    door: Door,
+pub struct MailIngress {
+    api: Api,
     settings: Arc<Settings>,
     dns: Arc<Dns>,
     level: Level,
     ledger: Arc<Ledger>,
-    /// Whose mail this is, and who brings it; `None`: everybody's, by a mail server.
+    /// The tenant whose mail this is, and the caller who delivers it; `None`: mail of all tenants, from a mail server.
     brought: Option<(TenantId, String)>,
 }
 
-impl Mailroom {
-    /// A room behind a door.
+impl MailIngress {
+    /// Creates the mail ingress of this server.
     #[must_use]
-    pub fn new(door: Door, settings: Settings, dns: Dns, level: Level) -> Self {
+    pub fn new(api: Api, settings: Settings, dns: Dns, level: Level) -> Self {
         let ledger = Arc::default();
-        Self { door, settings: Arc::new(settings), dns: Arc::new(dns), level, ledger, brought: None }
+        Self { api, settings: Arc::new(settings), dns: Arc::new(dns), level, ledger, brought: None }
     }
 
-    /// The same room for a caller, by the name of their key, who may bring mail of one tenant alone: the tokens of others
-    /// are none here.
+    /// Returns the same ingress for a caller, given by the name of their key, who may deliver mail of one tenant only:
+    /// tokens of other tenants are ignored.
     #[must_use]
     pub fn of(&self, tenant: TenantId, caller: String) -> Self {
         Self { brought: Some((tenant, caller)), ..self.clone() }
     }
 
-    /// The same room for what may come from anybody: it believes no host that a message says has looked at it.
+    /// Returns the same ingress for mail from untrusted senders: it trusts no host's authentication results in a message.
     #[must_use]
     pub fn without_trust(&self) -> Self {
         let settings = Settings { trusted_hosts: Vec::new(), ..(*self.settings).clone() };
         Self { settings: Arc::new(settings), ..self.clone() }
     }
 
-    /// Where keys and policies of senders are looked up.
+    /// The resolver for keys and policies of senders.
     #[must_use]
     pub fn dns(&self) -> &Dns {
         &self.dns
@@ -164,7 +164,7 @@ impl Mailroom {
         self.ledger.counts()
     }
 
-    /// Takes a message, with what its transport knows of it.
+    /// Processes a message; `envelope` is what its transport knows of it.
     pub async fn ingest(&self, envelope: &Envelope, raw: &[u8]) -> Outcome {
         let sorted = beside::run(raw.len(), || sort(raw, envelope, &self.settings));
         let (from, subject) = match &sorted {
@@ -187,7 +187,7 @@ impl Mailroom {
         let outcome = self.keep(outcome, envelope, raw).await;
         let (what, why) = outcome.words();
         tracing::info!(outcome = what, why, "a message came in by mail");
-        self.ledger.note(Seen { at: self.door.cluster.now(), from, subject, outcome: outcome.clone() });
+        self.ledger.note(Seen { at: self.api.cluster.now(), from, subject, outcome: outcome.clone() });
         outcome
     }
 
@@ -197,14 +197,14 @@ impl Mailroom {
         let outcome = Outcome::Quarantined(why);
         tracing::info!(outcome = "quarantined", why, "a message came in by mail");
         let (from, subject) = (String::new(), String::new());
-        self.ledger.note(Seen { at: self.door.cluster.now(), from, subject, outcome });
+        self.ledger.note(Seen { at: self.api.cluster.now(), from, subject, outcome });
     }
 
     async fn reply(&self, envelope: &Envelope, raw: &[u8], reply: Written) -> Outcome {
         let mut outcome = Outcome::Quarantined("no_token");
         for (text, token) in reply.tokens.iter().filter_map(|it| Some((&it.text, self.read(&it.text)?))) {
-            // Nobody is asked anything of a mail whose token nobody was given.
-            let proof = match origin::of(&self.door, &token, &reply.from.text) {
+            // No DNS query is made for a mail whose token was never given out.
+            let proof = match origin::of(&self.api, &token, &reply.from.text) {
                 Ok(Origin::Asked) => {
                     let proof = authenticate(raw, text, envelope, &self.settings, &self.dns);
                     Beside::new(raw.len(), None, proof).await
@@ -215,7 +215,7 @@ impl Mailroom {
             if self.waits(&reply, &proof) {
                 return Outcome::Later;
             }
-            match self.door.take_mail(self.incoming(&reply, token, &proof)).await {
+            match self.api.take_mail(self.incoming(&reply, token, &proof)).await {
                 // The likeliest token that is one counts.
                 Outcome::Quarantined(why) => outcome = Outcome::Quarantined(why),
                 taken @ (Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_) | Outcome::Later) => {
@@ -226,11 +226,11 @@ impl Mailroom {
         outcome
     }
 
-    /// Returns true if a reply is to be brought again, because the DNS did not say who wrote it.
+    /// Returns true if a reply must be delivered again, because the DNS did not answer about its writer.
     fn waits(&self, reply: &Written, proof: &Authentication) -> bool {
         let digest = Digest(reply.digest);
         if self.level != Level::Sender && proof.is_open() {
-            return self.ledger.waits(digest, self.door.cluster.now());
+            return self.ledger.waits(digest, self.api.cluster.now());
         }
         self.ledger.settled(digest);
         false
@@ -261,7 +261,7 @@ impl Mailroom {
         for token in bounce.tokens.iter().filter_map(|token| self.read(token)) {
             let (tenant, scope) = (token.tenant, Scope::Session(token.session));
             let body = Body::RecordBounce(RecordBounce { token, message: message.clone() });
-            match submit(&self.door, tenant, scope, None, body).await {
+            match submit(&self.api, tenant, scope, None, body).await {
                 Ok(Some(_)) => return Outcome::Bounced,
                 Ok(None) => {}
                 Err(refusal) => outcome = refused(&refusal),
@@ -270,15 +270,15 @@ impl Mailroom {
         outcome
     }
 
-    /// A token, as it stands in an address or at the beginning of what mails are called.
+    /// Reads a token in an address or at the beginning of a message id.
     fn read(&self, text: &str) -> Option<MailToken> {
         let token: MailToken = text.split('.').next()?.parse().ok()?;
         self.brought.as_ref().is_none_or(|(only, _)| *only == token.tenant).then_some(token)
     }
 }
 
-/// Stands for a reply, however often it comes. What is signed is the same reply with other blanks in its body, too, and with
-/// another id if the signature does not cover it.
+/// Identifies a reply, however often it comes. A signed reply stays the same with other blanks in its body, and with another
+/// id if the signature does not cover it.
 fn one_reply(reply: &Written, proof: &Authentication) -> Digest {
     let Some(identity) = proof.identity.as_ref().filter(|_| proof.is_signed()) else {
         return Digest(reply.digest);
@@ -287,13 +287,13 @@ fn one_reply(reply: &Written, proof: &Authentication) -> Digest {
     Digest::of_parts(&[b"signed reply", from.as_bytes(), identity.as_bytes()])
 }
 
-/// A subject as one line that a mail can have, cut where it is long.
+/// A subject as one valid line of a mail, cut if it is long.
 fn subject(text: &str) -> String {
-    let line: String = text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     line[..line.floor_char_boundary(SUBJECT_BYTES_MAX)].trim().to_owned()
 }
 
-/// What is known of where a reply comes from, for the history.
+/// The evidence about a reply's origin, for the history.
 fn evidence(proof: &Authentication, suspicious: bool) -> String {
     let how = match proof.how {
         Proof::Computed => "computed",
@@ -312,7 +312,7 @@ fn evidence(proof: &Authentication, suspicious: bool) -> String {
         .to_lowercase()
 }
 
-impl Door {
+impl Api {
     /// Records a reply in its session.
     pub async fn take_mail(&self, mail: Incoming) -> Outcome {
         let (tenant, scope) = (mail.token.tenant, Scope::Session(mail.token.session));
@@ -333,7 +333,7 @@ impl Door {
         });
         match submit(self, tenant, scope, Some(request), body).await {
             Ok(Some(Reply::Replied { standing, .. })) => Outcome::Recorded(standing),
-            // What was recorded before anything was said of it.
+            // A reply recorded before outcomes were stored.
             Ok(Some(_)) => Outcome::Recorded(Standing::Unexpected),
             Ok(None) => Outcome::Quarantined("no_tenant"),
             Err(refusal) => refused(&refusal),
@@ -366,15 +366,15 @@ fn refused(refusal: &Refusal) -> Outcome {
     })
 }
 
-/// Carries out a command of the mailroom; nothing where there is no such tenant.
+/// Executes a command of the mail ingress; `None` if there is no such tenant.
 async fn submit(
-    door: &Door,
+    api: &Api,
     tenant: TenantId,
     scope: Scope,
     request: Option<RequestId>,
     body: Body,
 ) -> Result<Option<Reply>, Refusal> {
-    let Some(tenant) = tenant_of(door, tenant)? else { return Ok(None) };
+    let Some(tenant) = tenant_of(api, tenant)? else { return Ok(None) };
     let caller = Caller {
         tenant: tenant.id,
         tenant_name: tenant.name,
@@ -382,6 +382,6 @@ async fn submit(
         actor: Actor { subject: SUBJECT.into(), role: Role::Server },
         key_id: String::new(),
     };
-    let call = Call { door, caller, trace: None };
+    let call = Call { api, caller, trace: None };
     call.execute(scope, request, None, body).await.map(Some)
 }

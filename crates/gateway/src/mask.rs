@@ -10,7 +10,7 @@ use crate::limits::MASK_PATHS_MAX;
 
 /// The fields of a resource that a call wants to see.
 pub(crate) struct Mask {
-    /// The resource's message, and the paths; nothing where all is wanted.
+    /// The resource's message, and the paths; `None` if all fields are wanted.
     wanted: Option<(MessageDescriptor, Vec<String>)>,
 }
 

@@ -22,10 +22,10 @@ pub(crate) struct OpenCall {
 }
 
 impl OpenCalls {
-    /// Counts a call. What ends work and what people control with is let in however many are open: none of these calls lasts.
+    /// Counts a call. Calls that end work and control calls of people are always admitted, because they are short.
     ///
     /// # Errors
-    /// QUOTA_EXCEEDED where as many are open as a tenant may have.
+    /// QUOTA_EXCEEDED if the tenant's maximum of calls is open.
     pub(crate) fn begin(&self, tenant: TenantId, class: Class) -> Result<OpenCall, Refusal> {
         let mut calls = self.0.lock();
         let open = calls.entry(tenant).or_default();
@@ -59,7 +59,7 @@ mod tests {
     use switchward_engine::Role;
 
     #[test]
-    fn a_tenant_has_so_many_and_people_still_stop_things() {
+    fn a_tenant_has_a_limit_and_people_still_stop_sessions() {
         let (calls, one, other) = (OpenCalls::default(), TenantId(1), TenantId(2));
         let mut open: Vec<OpenCall> = (0..CALLS_OF_TENANT_MAX)
             .map(|_| calls.begin(one, Class::Begins).expect("there is room"))

@@ -1,4 +1,4 @@
-//! Pages of a list: how many, and where the next one begins.
+//! Pagination of lists: page sizes and page tokens.
 
 use prost::Message;
 use std::cmp::Ordering;
@@ -10,11 +10,11 @@ use switchward_engine::{Key, Row, View};
 use switchward_machine::Digest;
 use switchward_shard::StateView;
 
-use crate::door::{Call, refusal, unreadable};
+use crate::api::{Call, refusal, unreadable};
 use crate::error::Refusal;
 use crate::scans::{Pace, Share};
 
-/// Entries of a page where the caller does not say.
+/// Entries of a page if the caller does not say.
 const PAGE_DEFAULT: usize = 50;
 /// Entries of a page at most.
 const PAGE_MAX: usize = 1_000;
@@ -22,14 +22,14 @@ const PAGE_MAX: usize = 1_000;
 pub(crate) const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Entries that one call looks at; beyond it the page is shorter, and its token goes on from there.
 pub(crate) const LOOKED_AT_MAX: usize = 20_000;
-/// Bytes of a token that stand for what is listed and for the place in it.
+/// Bytes of a token that authenticate the list and the position in it.
 const MARK_BYTES: usize = 8;
 
 /// One shard's part of a page.
 pub(crate) struct Part<T> {
-    /// Entries under their places in the list, one more than the page takes where there are so many.
+    /// Entries with their positions in the list; one more than the page takes, if there are that many.
     found: Vec<(Vec<u8>, T)>,
-    /// Where looking was broken off, when it was.
+    /// The position at which the scan was broken off, if it was.
     broken_off: Option<Vec<u8>>,
 }
 
@@ -39,7 +39,7 @@ impl<T> Part<T> {
     }
 }
 
-/// One shard's part of a page, as far as it has been looked for.
+/// One shard's part of a page while it is being scanned.
 struct Looking<T> {
     part: Part<T>,
     /// The last entry that was read of the index.
@@ -53,7 +53,7 @@ struct Looking<T> {
 }
 
 impl<T> Looking<T> {
-    /// From where the page begins.
+    /// Starts where the page begins.
     fn from(page: &Page, prefix: &[u8]) -> Self {
         let after = page.after.as_ref().map(|after| [prefix, after].concat());
         let part = Part { found: Vec::new(), broken_off: None };
@@ -95,10 +95,10 @@ impl Page {
         Ok(Self { size, after, list })
     }
 
-    /// The page of entries that stand under their places in the list, in whatever order they were found, and the
-    /// token of the next page.
+    /// Returns the page of these entries, which have their positions in the list and may be in any order, and the token of
+    /// the next page.
     pub(crate) fn cut<T: Message>(&self, mut found: Vec<(Vec<u8>, T)>) -> (Vec<T>, String) {
-        found.retain(|(place, _)| self.after.as_ref().is_none_or(|after| place > after));
+        found.retain(|(position, _)| self.after.as_ref().is_none_or(|after| position > after));
         found.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut bytes = 0;
         let within = found.iter().take(self.size).take_while(|(_, entry)| {
@@ -109,21 +109,21 @@ impl Page {
         let count = within.count().max(1);
         let more = found.len() > count;
         found.truncate(count);
-        let last = found.last().filter(|_| more).map(|(place, _)| self.token(place));
+        let last = found.last().filter(|_| more).map(|(position, _)| self.token(position));
         (found.into_iter().map(|(_, entry)| entry).collect(), last.unwrap_or_default())
     }
 
-    /// A page of a list that every shard keeps as an index, and the token of the next page. `pick` says what an entry is
-    /// shown as, if it is; it reads rows, and so is called where others do not wait for it.
+    /// Returns a page of a list that every shard keeps as an index, and the token of the next page. `pick` converts an
+    /// entry, or skips it; it reads rows, so it runs on a blocking thread.
     pub(crate) async fn of_shards<T: Message + 'static>(
         self,
         call: &Call<'_>,
         prefix: Vec<u8>,
         pick: impl Fn(&Call<'_>, &StateView, &Key) -> Result<Option<T>, Refusal> + Send + Sync + 'static,
     ) -> Result<(Vec<T>, String), Refusal> {
-        let scan = call.door.scans.begin(call.caller.tenant).await?;
+        let scan = call.api.scans.begin(call.caller.tenant).await?;
         let list = Arc::new((self, prefix, pick));
-        let shards = call.door.cluster.shards();
+        let shards = call.api.cluster.shards();
         let mut parts = Vec::new();
         for shard in shards {
             let view = shard.read().await.map_err(refusal)?;
@@ -138,7 +138,7 @@ impl Page {
         Ok(list.0.merge(parts))
     }
 
-    /// Looks on for one shard's part of a list that is kept as an index; returns true if there is nothing more to look for.
+    /// Continues the scan of one shard's index; returns true if the part is complete.
     fn go_on<T: Message>(
         &self,
         view: &StateView,
@@ -153,13 +153,13 @@ impl Page {
             }
             while let Some(entry) = looking.entries.pop_front() {
                 let picked = pick(&entry)?;
-                let place = entry.as_bytes()[prefix.len()..].to_vec();
+                let position = entry.as_bytes()[prefix.len()..].to_vec();
                 looking.bytes += picked.as_ref().map_or(0, Message::encoded_len);
                 let (pace, part) = (share.pace()?, &mut looking.part);
                 if looking.bytes > PAGE_BYTES_MAX || pace == Pace::Ends {
-                    part.broken_off = Some(place.clone());
+                    part.broken_off = Some(position.clone());
                 }
-                part.found.extend(picked.map(|picked| (place, picked)));
+                part.found.extend(picked.map(|picked| (position, picked)));
                 if part.broken_off.is_some() || pace == Pace::Rests {
                     return Ok(part.broken_off.is_some());
                 }
@@ -167,8 +167,8 @@ impl Page {
         }
     }
 
-    /// Reads the next entries of the index, if there are any and more are wanted. Entries are picked afterwards, because picking
-    /// looks at rows.
+    /// Reads the next entries of the index, if there are any and more are wanted. Entries are picked afterwards, because
+    /// picking reads rows.
     fn read_on<T>(&self, view: &StateView, prefix: &[u8], looking: &mut Looking<T>) -> Result<bool, Refusal> {
         let Looking { part, after, looked, entries, .. } = looking;
         if part.found.len() > self.size {
@@ -201,8 +201,8 @@ impl Page {
             };
         }
         let Some(cut) = cut else { return self.cut(found) };
-        // No entry beyond the place where one shard's part was broken off may be shown before that part goes on.
-        found.retain(|(place, _)| *place <= cut);
+        // No entry beyond the position at which one shard's part was broken off may be shown before that part goes on.
+        found.retain(|(position, _)| *position <= cut);
         let (entries, token) = self.cut(found);
         let token = if token.is_empty() { self.token(&cut) } else { token };
         (entries, token)
@@ -239,10 +239,10 @@ impl Page {
     }
 }
 
-/// What ties a place to its list, so that neither is any good with another.
-fn mark(list: Digest, place: &[u8]) -> [u8; MARK_BYTES] {
+/// Binds a position to its list, so that a token is valid for that list only.
+fn mark(list: Digest, position: &[u8]) -> [u8; MARK_BYTES] {
     let mut mark = [0u8; MARK_BYTES];
-    mark.copy_from_slice(&Digest::of_parts(&[&list.0, place]).0[..MARK_BYTES]);
+    mark.copy_from_slice(&Digest::of_parts(&[&list.0, position]).0[..MARK_BYTES]);
     mark
 }
 
@@ -264,8 +264,8 @@ pub(crate) enum Compared {
 }
 
 impl Compared {
-    /// Longer signs stand before those that they begin with.
-    const SIGNS: [(&str, Self); 5] = [
+    /// Longer operators come before their prefixes.
+    const OPERATORS: [(&str, Self); 5] = [
         ("<=", Self::LessOrEqual),
         (">=", Self::GreaterOrEqual),
         ("<", Self::Less),
@@ -273,7 +273,7 @@ impl Compared {
         ("=", Self::Equal),
     ];
 
-    /// Whether a value that stands so to the term's is let through.
+    /// Returns true if a value that compares like this to the term's value passes.
     pub(crate) fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),
@@ -299,9 +299,10 @@ pub(crate) fn terms(text: &str) -> Result<Vec<Term>, Refusal> {
     while !rest.is_empty() {
         let at = rest.find(['<', '>', '=']).ok_or_else(bad_filter)?;
         let (name, after) = rest.split_at(at);
-        let sign =
-            Compared::SIGNS.iter().find_map(|(sign, compared)| Some((after.strip_prefix(sign)?, *compared)));
-        let (after, compared) = sign.ok_or_else(bad_filter)?;
+        let operator = Compared::OPERATORS
+            .iter()
+            .find_map(|(operator, compared)| Some((after.strip_prefix(operator)?, *compared)));
+        let (after, compared) = operator.ok_or_else(bad_filter)?;
         let (value, after) = after
             .trim_start()
             .strip_prefix('"')

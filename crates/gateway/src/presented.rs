@@ -1,5 +1,5 @@
 //! What a person is shown of a gate, the same on its page and in its mails: what the engine knows of it, and what one
-//! decision does. The words of others stand elsewhere, and are marked as theirs.
+//! decision does. Texts of others are elsewhere, and are marked as theirs.
 
 use switchward_engine::limits::MAIL_ARGS_BYTES_MAX;
 use switchward_engine::{AskedCall, GateView, Open, Quorum, Session, time_text};
@@ -83,7 +83,7 @@ fn until(gate: &GateView) -> Option<String> {
     })
 }
 
-/// Whom a recipient names, where that is known without the session's data.
+/// Returns whom a recipient names, if that is known without the session's data.
 fn named(recipient: &Recipient) -> Option<&str> {
     match recipient {
         Recipient::Address(text) if !text.contains('{') => Some(text),
@@ -99,7 +99,7 @@ pub fn at(time: Time) -> String {
     time_text(Time(time.0 / 1_000 * 1_000)).replace(".000Z", "Z")
 }
 
-/// A call's arguments as they were given, every sign of them to be seen.
+/// A call's arguments as they were given, with every character visible.
 fn arguments(call: &AskedCall) -> String {
     let text = match serde_json::from_slice::<serde_json::Value>(&call.args) {
         Ok(value) => serde_json::to_string_pretty(&value).unwrap_or_default(),
@@ -117,8 +117,8 @@ fn beginning(text: &str) -> String {
     format!("{shown}\n… and so on: {} bytes in all, which the decision page shows", text.len())
 }
 
-/// JSON in which what cannot be seen, or turns what stands beside it, is escaped: it is the same JSON, and no two differ
-/// that look alike for that.
+/// Escapes invisible and direction-changing characters in JSON. The value stays the same, and two values that differ also
+/// look different.
 #[must_use]
 pub fn exact(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
@@ -156,14 +156,14 @@ pub fn rule(open: &Open) -> String {
     format!("{rule}{ends}{own}")
 }
 
-/// The text without anything that moves a terminal's cursor, recolours it, is not seen or turns the reading direction:
-/// what comes from an agent must not be able to dress up as something else.
+/// The text without anything that moves a terminal's cursor, recolours it, is invisible or changes the reading direction:
+/// an agent's text must not be able to look like something else.
 #[must_use]
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if (c.is_control() && c != '\n') || hides(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// What has no picture of its own, or turns the direction of what stands beside it.
+/// Returns true for a character that is invisible or changes the direction of its neighbours.
 fn hides(c: char) -> bool {
     turns(c)
         || matches!(
@@ -175,8 +175,8 @@ fn hides(c: char) -> bool {
         )
 }
 
-/// Prose without what turns its reading direction or controls a terminal; what joins and parts letters stays, which some
-/// languages cannot be written without.
+/// Prose without characters that change its reading direction or control a terminal; joiners and non-joiners stay, which
+/// some languages need.
 #[must_use]
 pub fn prose(text: &str) -> String {
     let plain = |c: char| (!c.is_control() || matches!(c, '\n' | '\r' | '\t')) && !turns(c);

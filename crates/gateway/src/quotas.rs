@@ -19,11 +19,11 @@ use crate::limits::{
 pub struct QuotaDefaults {
     /// What the server's configuration says; 0 is no limit.
     pub configured: Quotas,
-    /// What applies where that says nothing; `None` is no limit.
+    /// The defaults of this build, used if the configuration sets nothing; `None` is no limit.
     pub shipped: Quotas,
 }
 
-/// Where a limit is set.
+/// The level at which a limit is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SetIn {
     Tenant,
@@ -53,7 +53,7 @@ impl QuotaDefaults {
         own.over(defaults)
     }
 
-    /// Where a limit of a tenant that sets these is set.
+    /// Returns the level at which a limit of a tenant with these quotas is set.
     pub(crate) fn set_in(self, own: Quotas, quota: Quota) -> SetIn {
         match (own.get(quota), self.configured.get(quota)) {
             (Some(_), _) => SetIn::Tenant,
@@ -66,25 +66,25 @@ impl QuotaDefaults {
 /// Which requests are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Whatever is not below.
+    /// All other requests.
     Begins,
-    /// What workers say of work that they hold: it has room of its own, so that they can finish while others start.
+    /// Reports of workers about work that they hold: a separate rate, so that they can finish while others start.
     Ends,
-    /// What people stop things and decide with: no agent that asks too much keeps them from it. Each such call has room of
-    /// its own, [`Control`] says which.
+    /// Calls by which people decide or stop something: an agent with too many requests must not block them. Each such call
+    /// has a separate rate, see [`Control`].
     Controls(Control),
-    /// What comes with a reply token: whoever outside holds one takes nothing from the tenant's own calls.
+    /// Calls with a reply token: its external holder must not use up the rate of the tenant's own calls.
     Tokens,
     /// What is not counted.
     Free,
 }
 
-/// One of the calls by which people decide or stop something. What approvers ask counts apart: one of them who asks too much
-/// keeps no operator from deciding, pausing or cancelling, and no admin from revoking the key.
+/// One of the calls by which people decide or stop something. Calls of approvers count separately: an approver with too
+/// many requests keeps no operator from deciding, pausing or cancelling, and no admin from revoking the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Control(usize);
 
-/// Allowances of such calls: one for each, and one for what approvers ask.
+/// Allowances of such calls: one for each, and one for calls of approvers.
 const ALLOWANCES: usize = CONTROLS.len() + 1;
 
 /// Calls by which people decide or stop something, and who may make them.
@@ -96,9 +96,9 @@ const CONTROLS: [(&str, &[Role]); 4] = [
 ];
 
 impl Class {
-    /// That of a call with a key of this role, or with a reply token. Where the clock stands until a call moves it, such
-    /// calls are free: no time would make room for them. Of what people control with, the calls of other roles, which are
-    /// refused, count with the rest.
+    /// Returns the class of a call with a key of this role, or with a reply token. Calls that move a clock which otherwise
+    /// stands still are free: without them no time would pass and free the rate. Control calls of roles that may not make
+    /// them count with the rest.
     pub(crate) fn of(path: &str, role: Option<Role>, clock_stands: bool) -> Self {
         let (service, method) = path.rsplit_once('/').unwrap_or_default();
         let Some(role) = role else { return Self::Tokens };
@@ -129,12 +129,12 @@ impl Bucket {
         self.0 = self.0.saturating_sub(elapsed_ms.saturating_mul(rate));
     }
 
-    /// Takes one request, or says after how many milliseconds there is room for it.
+    /// Takes one request, or returns after how many milliseconds there is capacity for it.
     fn take(&mut self, rate: u64) -> Result<(), u64> {
-        let room = rate.saturating_mul(REQUESTS_BURST_SECONDS).saturating_mul(PARTS);
+        let capacity = rate.saturating_mul(REQUESTS_BURST_SECONDS).saturating_mul(PARTS);
         let wanted = self.0.saturating_add(PARTS);
-        if wanted > room {
-            return Err((wanted - room).div_ceil(rate.max(1)));
+        if wanted > capacity {
+            return Err((wanted - capacity).div_ceil(rate.max(1)));
         }
         self.0 = wanted;
         Ok(())
@@ -174,7 +174,7 @@ impl Counted {
         self.at = now;
     }
 
-    /// Returns true if it is the same as of a tenant that never asked anything.
+    /// Returns true if it equals the state of a tenant that never made a request.
     fn at_rest(&self, now: Time) -> bool {
         now.since_ms(self.at) >= REQUESTS_BURST_SECONDS * PARTS
     }
@@ -191,14 +191,14 @@ impl Rates {
     /// Counts one request of a tenant whose limit is `rate` per second.
     ///
     /// # Errors
-    /// QUOTA_EXCEEDED, with the time after which there is room.
+    /// QUOTA_EXCEEDED, with the time after which there is capacity.
     pub(crate) fn take(&self, tenant: TenantId, rate: u64, class: Class, now: Time) -> Result<(), Refusal> {
         let wait = {
             let mut tenants = self.tenants.lock();
             if tenants.len() >= RATES_TENANTS_MAX && !tenants.contains_key(&tenant) {
                 tenants.retain(|_, counted| !counted.at_rest(now));
                 if tenants.len() >= RATES_TENANTS_MAX {
-                    // All of them get a new beginning, rather than that some are not counted.
+                    // All counters restart, so that no tenant stays uncounted.
                     tenants.clear();
                 }
             }
@@ -263,14 +263,14 @@ mod tests {
         assert_eq!(wait(take(5_000)), 100);
         assert_eq!(wait(take(5_060)), 40);
         assert!(take(5_100).is_ok() && take(5_100).is_err());
-        // A clock that goes back makes no room, and takes none.
+        // A clock that goes back neither frees nor uses capacity.
         assert!(take(4_000).is_err() && take(5_200).is_ok());
         assert!(rates.take(TenantId(2), 10, class, Time(5_200)).is_ok());
         assert_eq!(rates.refusals().map(|(_, count)| count), [4, 0, 0]);
     }
 
     #[test]
-    fn what_ends_work_decides_or_comes_from_outside_has_room_of_its_own_and_the_clock_is_free() {
+    fn what_ends_work_decides_or_comes_from_outside_has_a_rate_of_its_own_and_the_clock_is_free() {
         let rates = Rates::default();
         while rates.take(TENANT, 3, Class::Begins, Time(0)).is_ok() {}
         let controls = (0..ALLOWANCES).map(|which| Class::Controls(Control(which)));

@@ -1,33 +1,33 @@
-//! Reply tokens: whoever brings one may record events in the state that it was made for, and nothing else. Operators and
-//! admins read them; for everybody else [`crate::hide`] puts something in their place.
+//! Reply tokens: the holder of one may record events in the state that it was made for, and nothing else. Operators and
+//! admins can read them; for everybody else [`crate::hide`] masks them.
 
 use switchward_api::v1;
 use switchward_engine::{Actor, Key, ReplyToken, Role, Row, View as _};
 use tonic::metadata::MetadataMap;
 
+use crate::api::{Api, Call, refusal, unreadable};
 use crate::auth::{self, Caller, roles};
-use crate::door::{Call, Door, refusal, unreadable};
 use crate::error::Refusal;
 use crate::names;
 
-/// What a token begins with.
+/// The prefix of a token.
 pub(crate) const PREFIX: &str = "swr_";
-/// What stands for a token in what is stored begins with this.
+/// The prefix of the mark that replaces a token in stored texts.
 pub(crate) const MARK: &str = "swp_";
-/// Who is said to have caused what came with a token.
+/// The actor of calls with a token.
 const SUBJECT: &str = "reply_token";
 
-/// The token that a request is made with, where it is made with one and with no key.
+/// Returns the token of a request, if it has one and no key.
 pub(crate) fn of(metadata: &MetadataMap) -> Option<Result<ReplyToken, Refusal>> {
     let credential = auth::credential(metadata)?;
     credential.starts_with(PREFIX).then(|| credential.parse().map_err(|_| auth::invalid()))
 }
 
-impl Door {
-    /// The call of whoever holds this token.
+impl Api {
+    /// Returns the call of this token's holder.
     ///
     /// # Errors
-    /// As [`Door::caller_by_token`].
+    /// As [`Api::caller_by_token`].
     pub(crate) async fn call_by_token(
         &self,
         metadata: &MetadataMap,
@@ -36,7 +36,7 @@ impl Door {
         Ok(self.call_of(self.caller_by_token(token).await?, metadata))
     }
 
-    /// Whoever holds this token.
+    /// Returns this token's holder as a caller.
     ///
     /// # Errors
     /// CREDENTIAL_INVALID for one that was not made for its session; the state that it was made for is not looked at.
@@ -80,8 +80,8 @@ pub(crate) fn session(caller: &Caller, token: &ReplyToken, name: &str) -> Result
     if same { Ok(own) } else { Err(Refusal::not_found("session", name)) }
 }
 
-/// The session as this caller is shown it: all of it, or where it stands alone. Whoever brings what happened outside is told
-/// nothing of what the session holds.
+/// Returns the session as this caller may see it: all of it, or its state only. Callers that only report external events
+/// see nothing of what the session holds.
 pub(crate) fn shown_to(caller: &Caller, session: v1::Session) -> v1::Session {
     if caller.actor.role != Role::Integration {
         return session;
@@ -100,12 +100,12 @@ pub(crate) fn shown_to(caller: &Caller, session: v1::Session) -> v1::Session {
     }
 }
 
-/// Returns true if a caller of this role may read reply tokens: whoever may record events with a key alone.
+/// Returns true if a caller of this role may read reply tokens: the roles that may record events with their key alone.
 pub(crate) fn may_read(role: Role) -> bool {
     roles::OPERATE.contains(&role)
 }
 
-/// The token of where a session stands, for a caller who may read it.
+/// The token of a session's current state, for a caller who may read it.
 pub(crate) fn shown(caller: &Caller, token: Option<ReplyToken>) -> String {
     token.filter(|_| may_read(caller.actor.role)).map(|token| token.to_string()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What stands behind the one port: the gRPC services with health and reflection, JSON and gRPC-Web over the same
+//! The services of the one port: the gRPC services with health and reflection, JSON and gRPC-Web over the same
 //! services, and the plain pages.
 
 use std::convert::Infallible;
@@ -43,7 +43,7 @@ const WHOLE: &str = "";
 /// Messages are limited by the guard before them, so a service needs no limits of its own.
 pub struct Services {
     routes: RoutesBuilder,
-    /// Where the role of a caller is looked up, to hide what they may not read.
+    /// Looks up the role of a caller, to hide what they may not read.
     callers: Option<Cluster>,
 }
 
@@ -80,7 +80,7 @@ impl Services {
         self
     }
 
-    /// With replies that hold nothing which their callers may not read, as their keys in this cluster say.
+    /// Hides in replies what their callers may not read, by the roles of their keys in this cluster.
     #[must_use]
     pub(crate) fn hiding(self, callers: Cluster) -> Self {
         Self { callers: Some(callers), ..self }
@@ -117,8 +117,8 @@ pub fn one_port(services: Router, pages: Router, origins: Vec<HeaderValue>, admi
     pages.fallback_service(calls)
 }
 
-/// What a browser is answered that asks for a page of another origin. Credentials are headers, never cookies, so none are
-/// allowed to come along by themselves.
+/// The answer to browsers that call from a page of another origin. Credentials are headers, never cookies, so browsers may
+/// not send any by themselves.
 fn cors(origins: Vec<HeaderValue>) -> CorsLayer {
     let header = HeaderName::from_static;
     CorsLayer::new()
@@ -142,7 +142,7 @@ fn cors(origins: Vec<HeaderValue>) -> CorsLayer {
         .max_age(PREFLIGHT_KEPT)
 }
 
-/// How the server is, for load balancers and people. Cheap to clone.
+/// The health of the server, for load balancers and people. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Health {
     reporter: HealthReporter,
@@ -151,7 +151,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Says whether calls can be routed. Told to everybody who watches the health service.
+    /// Sets whether calls can be routed, and notifies all watchers of the health service.
     pub async fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Release);
         let status = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
@@ -163,7 +163,7 @@ impl Health {
         self.reporter.set_service_status(WHOLE, status).await;
     }
 
-    /// Says whether what would grow is refused because the disk runs low. Reads and decisions go on, so the server stays
+    /// Sets whether growing writes are refused because the disk runs low. Reads and decisions go on, so the server stays
     /// ready.
     pub async fn set_disk_low(&self, low: bool) {
         self.disk_low.store(low, Ordering::Release);

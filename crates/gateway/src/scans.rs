@@ -1,5 +1,5 @@
-//! Lists are looked for beside the async workers, within a budget, a few at a time for each tenant: whoever lists holds up
-//! nobody else's calls, whatever there is to look through and whether or not anybody waits for it.
+//! Lists are computed on blocking threads, within a time budget and a few at a time for each tenant, so that they do not
+//! delay other calls, however large they are and whether or not the caller still waits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,40 +13,40 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::{Reason, Refusal};
 use crate::limits::{SCAN_MS_MAX, SCAN_SLICE_MS, SCANS_MAX, SCANS_WAITING_MAX};
 
-/// The lists that are being looked for.
+/// The lists that are being computed.
 #[derive(Default)]
-pub(crate) struct Scans(Mutex<HashMap<TenantId, Arc<Places>>>);
+pub(crate) struct Scans(Mutex<HashMap<TenantId, Arc<Slots>>>);
 
-/// Those of one tenant.
-struct Places {
+/// The lists of one tenant.
+struct Slots {
     at_once: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
 impl Scans {
-    /// Waits until this tenant has room for one more.
+    /// Waits until this tenant may compute one more.
     ///
     /// # Errors
-    /// QUOTA_EXCEEDED where [`SCANS_WAITING_MAX`] of its calls wait already.
+    /// QUOTA_EXCEEDED if [`SCANS_WAITING_MAX`] of its calls wait already.
     pub(crate) async fn begin(&self, tenant: TenantId) -> Result<Scan, Refusal> {
-        let places = Arc::clone(self.0.lock().entry(tenant).or_insert_with(|| {
-            Arc::new(Places { at_once: Arc::new(Semaphore::new(SCANS_MAX)), waiting: AtomicUsize::new(0) })
+        let slots = Arc::clone(self.0.lock().entry(tenant).or_insert_with(|| {
+            Arc::new(Slots { at_once: Arc::new(Semaphore::new(SCANS_MAX)), waiting: AtomicUsize::new(0) })
         }));
-        let waiting = Waiting::begin(&places)?;
-        let permit = Arc::clone(&places.at_once).acquire_owned().await;
+        let waiting = Waiting::begin(&slots)?;
+        let permit = Arc::clone(&slots.at_once).acquire_owned().await;
         drop(waiting);
         let permit = permit.map_err(|_| Refusal::new(Reason::Draining, "the server is stopping"))?;
         Ok(Scan { _permit: permit, gone: Arc::default() })
     }
 }
 
-/// A call that waits for room.
-struct Waiting<'p>(&'p Places);
+/// A call that waits for a slot.
+struct Waiting<'p>(&'p Slots);
 
 impl<'p> Waiting<'p> {
-    fn begin(places: &'p Places) -> Result<Self, Refusal> {
-        let waiting = Self(places);
-        if places.waiting.fetch_add(1, Ordering::Relaxed) < SCANS_WAITING_MAX {
+    fn begin(slots: &'p Slots) -> Result<Self, Refusal> {
+        let waiting = Self(slots);
+        if slots.waiting.fetch_add(1, Ordering::Relaxed) < SCANS_WAITING_MAX {
             return Ok(waiting);
         }
         let message = format!(
@@ -62,14 +62,14 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// One list that is being looked for, as long as somebody waits for it.
+/// One list that is being computed, as long as its caller waits for it.
 pub(crate) struct Scan {
     _permit: OwnedSemaphorePermit,
     gone: Arc<AtomicBool>,
 }
 
 impl Scan {
-    /// What one of so many shards may take of it.
+    /// Returns the share of the time budget for one of this many shards.
     pub(crate) fn share(&self, shards: usize) -> Share {
         let left = Duration::from_millis(SCAN_MS_MAX) / u32::try_from(shards.max(1)).unwrap_or(u32::MAX);
         Share { gone: Arc::clone(&self.gone), left, since: Instant::now() }
@@ -82,14 +82,14 @@ impl Drop for Scan {
     }
 }
 
-/// How a list goes on.
+/// How a scan continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// At once.
+    /// Immediately.
     On,
-    /// After those who wait have had their turn.
+    /// After other waiting calls have had their turn.
     Rests,
-    /// No further: its time is over, so that the page ends here.
+    /// Not at all: its time is used up, so the page ends here.
     Ends,
 }
 
@@ -107,10 +107,10 @@ impl Share {
         self.since = Instant::now();
     }
 
-    /// How it goes on after the entry that was looked at; see [`Pace`].
+    /// Returns how the scan continues after an entry; see [`Pace`].
     ///
     /// # Errors
-    /// DEADLINE_EXCEEDED where nobody waits for it any more.
+    /// DEADLINE_EXCEEDED if nobody waits for it any more.
     pub(crate) fn pace(&mut self) -> Result<Pace, Refusal> {
         if self.gone.load(Ordering::Relaxed) {
             return Err(Refusal::new(Reason::DeadlineExceeded, "the caller has gone"));

@@ -1,25 +1,25 @@
-//! Where secrets enter the server: each is sealed before anything of it is written down.
+//! The entry point of secrets: each is sealed before anything of it is stored.
 
 use switchward_engine::{KeyRing, MailKey, Sealed, SecretOf, SourceSecret};
 use switchward_machine::TenantId;
 
 use crate::error::{Reason, Refusal};
 
-/// What the tokens of a tenant are made with, drawn and sealed; `None` where the ring has no key.
+/// Draws and seals the key for the tokens of a tenant; `None` if the ring has no key.
 #[must_use]
 pub fn mail_key(ring: &KeyRing, tenant: TenantId) -> Option<Sealed> {
     MailKey(rand::random()).sealed(ring, tenant, rand::random())
 }
 
-/// A text that is a secret, sealed for where it belongs; `None` where the ring has no key.
+/// Seals a secret text for its purpose; `None` if the ring has no key.
 #[must_use]
 pub fn text(ring: &KeyRing, of: (TenantId, SecretOf<'_>), text: &str) -> Option<Sealed> {
     ring.seal(rand::random(), of, text.as_bytes())
 }
 
-/// The refusal of a secret that nothing can seal.
+/// The refusal of a secret that cannot be sealed, because there is no key ring.
 pub(crate) fn no_ring() -> Refusal {
-    let message = "this server has no key ring, so it keeps no secret; whoever runs it makes one with `switchward secrets \
+    let message = "this server has no key ring, so it keeps no secret; its operator makes one with `switchward secrets \
                    create FILE`, and says keys_file";
     Refusal::new(Reason::KeyRingMissing, message)
 }

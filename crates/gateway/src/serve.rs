@@ -1,4 +1,4 @@
-//! The transport: connections accepted on one listener, HTTP/1.1 and HTTP/2 told apart by their first bytes, with or
+//! The transport: connections accepted on one listener, HTTP/1.1 and HTTP/2 distinguished by their first bytes, with or
 //! without TLS, and drained at the end.
 
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
-use crate::connections::{Connection, ConnectionLimits, Connections, Open, Place};
+use crate::connections::{Connection, ConnectionLimits, ConnectionPermit, Connections, Open};
 use crate::heads::Heads;
 use crate::limits::{
     CONNECTION_WINDOW_BYTES, DRAIN_MS_MAX, HANDSHAKE_MS_MAX, HTTP1_HEADERS_MAX, KEEPALIVE_INTERVAL_MS,
@@ -47,8 +47,8 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) {
     let (stopping, stopped) = watch::channel(false);
-    let places = Connections::new(limits);
-    let connections = accept_until(&listener, tls, &app, (&places, &stopped), stop).await;
+    let limiter = Connections::new(limits);
+    let connections = accept_until(&listener, tls, &app, (&limiter, &stopped), stop).await;
     drop(listener);
     stopping.send_replace(true);
     drain(connections).await;
@@ -58,36 +58,36 @@ async fn accept_until(
     listener: &TcpListener,
     tls: Option<TlsAcceptor>,
     app: &Router,
-    (places, stopped): (&Connections, &watch::Receiver<bool>),
+    (limiter, stopped): (&Connections, &watch::Receiver<bool>),
     stop: impl Future<Output = ()>,
 ) -> JoinSet<()> {
     let mut stop = std::pin::pin!(stop);
     let mut connections = JoinSet::new();
     loop {
-        // Each branch may be dropped and begun anew: no connection is lost between accepting it and spawning.
+        // Each branch may be dropped and restarted: no connection is lost between accepting it and spawning.
         let accepted = tokio::select! {
             () = &mut stop => return connections,
             Some(_) = connections.join_next() => continue,
-            accepted = accept(listener, places) => accepted,
+            accepted = accept(listener, limiter) => accepted,
         };
-        let Some((stream, place)) = accepted else { continue };
-        let app = Tracked { app: app.clone(), connection: Arc::clone(&place.connection) };
+        let Some((stream, permit)) = accepted else { continue };
+        let app = Tracked { app: app.clone(), connection: Arc::clone(&permit.connection) };
         let (tls, stopped) = (tls.clone(), stopped.clone());
         connections.spawn(async move {
-            let overdue = Arc::clone(&place.connection);
+            let overdue = Arc::clone(&permit.connection);
             tokio::select! {
                 () = connection(stream, tls, app, stopped) => {}
                 () = overdue.is_overdue() => tracing::debug!("a connection is closed that asks nothing"),
             }
-            drop(place);
+            drop(permit);
         });
     }
 }
 
-async fn accept(listener: &TcpListener, places: &Connections) -> Option<(TcpStream, Place)> {
+async fn accept(listener: &TcpListener, limiter: &Connections) -> Option<(TcpStream, ConnectionPermit)> {
     match listener.accept().await {
-        Ok((stream, peer)) => match places.place(peer.ip()) {
-            Some(place) => Some((stream, place)),
+        Ok((stream, peer)) => match limiter.admit(peer.ip()) {
+            Some(permit) => Some((stream, permit)),
             None => {
                 tracing::debug!(%peer, "a connection is refused: there are too many, and all have credentials");
                 None
@@ -114,7 +114,7 @@ async fn connection(
     app: Tracked,
     stopped: watch::Receiver<bool>,
 ) {
-    // Small replies must not wait for company. A socket that refuses is still good enough to serve.
+    // Small replies must not wait for others. A socket that refuses the option can still be served.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "failed to set TCP_NODELAY");
     }
@@ -127,7 +127,7 @@ async fn connection(
     }
 }
 
-/// What serves one connection, and notes what is asked over it.
+/// The service of one connection, which tracks its open requests.
 #[derive(Clone)]
 struct Tracked {
     app: Router,
@@ -191,7 +191,7 @@ where
     let mut connection = std::pin::pin!(connection);
     // Either the server stops or the sender is gone, which is the same.
     let stop = async { stopped.wait_for(|stopped| *stopped).await.is_ok() };
-    // The connection is only borrowed by its branch, and goes on below where the other one was first.
+    // The branch only borrows the connection, which goes on below if the other branch finished first.
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         _ = stop => {

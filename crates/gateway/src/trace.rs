@@ -61,18 +61,18 @@ where
             return Box::pin(named);
         }
         let outer = span.clone();
-        let told = async move {
+        let recorded = async move {
             let response: Response<Body> = named.await?;
             // A status that comes in the trailers is not known yet; a refusal comes in the headers.
             let status = response.headers().get("grpc-status").and_then(|status| status.to_str().ok());
             outer.record("rpc.response.status_code", status.unwrap_or("0"));
             Ok(response)
         };
-        Box::pin(told.instrument(span))
+        Box::pin(recorded.instrument(span))
     }
 }
 
-/// The caller's own id of the request where it is one, and else a new one.
+/// Returns the caller's own id of the request if it is valid, else a new one.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let given = headers.get(REQUEST_ID).filter(|id| {
         let bytes = id.as_bytes();
@@ -80,7 +80,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     });
     let drawn = || HeaderValue::try_from(format!("{:032x}", rand::random::<u128>()));
     let mut id = given.cloned().map_or_else(drawn, Ok).expect("hex digits may stand in a header");
-    // No later response has the same, so it need not take the room of headers that repeat in the table of HTTP/2.
+    // No later response has the same id, so it must not displace repeated headers from the HTTP/2 header table.
     id.set_sensitive(true);
     id
 }
@@ -98,7 +98,7 @@ fn span(path: &str, headers: &HeaderMap, id: &HeaderValue) -> Span {
     );
     if !span.is_disabled() {
         let parent = opentelemetry::global::get_text_map_propagator(|known| known.extract(&Carrier(headers)));
-        // Where no exporter was set up there is nothing to put the span under.
+        // Fails only if no exporter was set up.
         let _alone = span.set_parent(parent);
     }
     span

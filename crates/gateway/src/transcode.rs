@@ -2,8 +2,8 @@
 //! shape of the Connect protocol.
 //!
 //! One piece of code serves every method: the body becomes a message by its descriptor, the message a gRPC call to the
-//! very services that gRPC clients call, and the reply JSON again. So the three ways in cannot differ. Requests of the
-//! gRPC family pass through untouched; everything else is refused here in words.
+//! very services that gRPC clients call, and the reply JSON again. So the three protocols cannot differ. Requests of the
+//! gRPC family pass through untouched; everything else is refused here with a message.
 //!
 //! Chosen: prost-reflect over the embedded descriptors. Rejected: serde implementations generated for every message
 //! (pbjson), a second description of each message to keep equal.
@@ -87,7 +87,7 @@ where
     }
 }
 
-/// What a request is, told from its head.
+/// The kind of a request, by its head.
 enum Kind {
     Grpc,
     Json(&'static MethodDescriptor),

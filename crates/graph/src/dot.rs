@@ -66,7 +66,7 @@ fn quoted(line: &str) -> String {
     lines(&[line])
 }
 
-/// A label's text: its backslashes begin escapes, and its ampersands begin entities.
+/// Escapes a label's text, in which backslashes begin escapes and ampersands begin entities.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

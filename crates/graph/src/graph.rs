@@ -1,4 +1,4 @@
-//! What a picture shows.
+//! The content of a picture.
 
 use switchward_machine::Outcome;
 
@@ -16,19 +16,19 @@ pub struct Graph {
 /// A node, or a way that a run can end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vertex {
-    /// Which of them.
+    /// Its kind.
     pub kind: Kind,
     /// The author's name of the node, or the word of the outcome.
     pub name: String,
-    /// What the agent is shown there.
+    /// The text that the agent is shown there.
     pub text: Option<String>,
-    /// What it does, a word for each kind of act: `asks`, `works`, `waits`, `runs`, `sends`, `calls shipping`.
+    /// Its actions, a word for each kind of act: `asks`, `works`, `waits`, `runs`, `sends`, `calls shipping`.
     pub acts: Vec<String>,
-    /// Whether a root run enters here.
+    /// True if a root run enters here.
     pub start: bool,
-    /// Whether every way out of it ends the run.
+    /// True if every exit ends the run.
     pub last: bool,
-    /// Whether a path from the start leads here.
+    /// True if a path from the start leads here.
     pub reached: bool,
 }
 
@@ -41,7 +41,7 @@ pub enum Kind {
     End(Outcome),
 }
 
-/// All exits of one way from one vertex to another.
+/// All exits of one kind from one vertex to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
     /// Position of the vertex that it leaves.
@@ -50,7 +50,7 @@ pub struct Edge {
     pub to: usize,
     /// How it is taken.
     pub way: Way,
-    /// What takes it, one for each exit that has something to say.
+    /// The conditions that take it, one for each exit that has a label.
     pub labels: Vec<Label>,
 }
 
@@ -77,7 +77,7 @@ impl Way {
     }
 }
 
-/// What takes an exit.
+/// The condition of an exit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     /// In few words.

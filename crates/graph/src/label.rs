@@ -1,11 +1,11 @@
-//! What takes an exit, in words.
+//! The condition of an exit, in words.
 
 use switchward_machine::{Act, ActKind, Case, Exit, Guard, Node, Op, Port, Trigger};
 
 use crate::Label;
 use crate::limits::LABEL_CHARS_MAX;
 
-/// The label of an exit: the answer, the port, or what must hold.
+/// The label of an exit: the answer, the port, or the guard.
 pub(crate) fn of(node: &Node, exit: &Exit) -> Label {
     let on = match &exit.on {
         Trigger::Answer(answer) => answer.clone(),
@@ -13,7 +13,7 @@ pub(crate) fn of(node: &Node, exit: &Exit) -> Label {
         Trigger::Port(port) => port.word().to_owned(),
         Trigger::Auto { .. } => String::new(),
     };
-    let guard = if exit.guard.is_open() { String::new() } else { told(&exit.guard) };
+    let guard = if exit.guard.is_open() { String::new() } else { describe(&exit.guard) };
     let whole = match (on.is_empty(), guard.is_empty()) {
         (false, false) => format!("{on}, where {guard}"),
         (true, true) => exit.label.clone(),
@@ -24,7 +24,7 @@ pub(crate) fn of(node: &Node, exit: &Exit) -> Label {
     Label { text, whole }
 }
 
-/// The conditions that end a body with this port.
+/// The branch conditions that lead to this port.
 fn cases(node: &Node, port: &Port) -> String {
     let mut found = Vec::new();
     for act in &node.acts {
@@ -43,8 +43,8 @@ fn found_in(act: &Act, port: &Port, found: &mut Vec<String>) {
 fn branches(op: &Op, port: &Port, found: &mut Vec<String>) {
     match op {
         Op::Branch(all) => {
-            let told = |case: &Case| format!("{} {} {}", case.left.as_str(), case.op.word(), case.right);
-            found.extend(all.iter().filter(|case| case.port == *port).map(told));
+            let condition = |case: &Case| format!("{} {} {}", case.left.as_str(), case.op.word(), case.right);
+            found.extend(all.iter().filter(|case| case.port == *port).map(condition));
         }
         Op::Each(each) => each.ops.iter().for_each(|op| branches(op, port, found)),
         Op::Log(_) | Op::Write(_) | Op::Convert(_) | Op::Send(_) | Op::Next(_) => {}
@@ -52,7 +52,7 @@ fn branches(op: &Op, port: &Port, found: &mut Vec<String>) {
 }
 
 /// A guard in words.
-fn told(guard: &Guard) -> String {
+fn describe(guard: &Guard) -> String {
     match guard {
         Guard::Always => "always".to_owned(),
         Guard::All(all) => joined(all, " and "),
@@ -70,7 +70,7 @@ fn told(guard: &Guard) -> String {
 
 fn joined(guards: &[Guard], word: &str) -> String {
     let one = |guard: &Guard| match guard {
-        Guard::All(inner) | Guard::Any(inner) if inner.len() > 1 => format!("({})", told(guard)),
+        Guard::All(inner) | Guard::Any(inner) if inner.len() > 1 => format!("({})", describe(guard)),
         Guard::All(_)
         | Guard::Any(_)
         | Guard::Always
@@ -79,7 +79,7 @@ fn joined(guards: &[Guard], word: &str) -> String {
         | Guard::Called { .. }
         | Guard::Said(_)
         | Guard::Seen(_)
-        | Guard::Judge { .. } => told(guard),
+        | Guard::Judge { .. } => describe(guard),
     };
     guards.iter().map(one).collect::<Vec<_>>().join(word)
 }

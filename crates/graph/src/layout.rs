@@ -1,9 +1,9 @@
 //! A picture's geometry: vertices in layers from top to bottom, edges that pass between them.
 //!
-//! Five steps, each in a file: [`ranks`] turns edges against the stream and gives every vertex a layer, [`layers`] gives
-//! every edge a place in each layer that it passes, [`order`] looks for an order with few crossings, [`columns`] gives
-//! every place its column, [`route`] draws the lines. Every second layer holds no vertices but the labels, so that a
-//! label has its own place. Whole pixels, y downward.
+//! Five steps, each in a file: [`ranks`] reverses edges that close a cycle and gives every vertex a layer, [`layers`] gives
+//! every edge a slot in each layer that it passes, [`order`] looks for an order with few crossings, [`columns`] gives
+//! every slot its column, [`route`] draws the lines. Every second layer holds only labels, so that a label has its own
+//! slot. Whole pixels, y downward.
 
 mod columns;
 mod layers;
@@ -11,7 +11,7 @@ mod order;
 mod ranks;
 mod route;
 
-use crate::limits::{EDGES_MAX, PLACES_MAX, VERTICES_MAX};
+use crate::limits::{EDGES_MAX, SLOTS_MAX, VERTICES_MAX};
 
 /// A size in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,11 +25,11 @@ pub(crate) struct Size {
 pub(crate) struct Arc {
     pub(crate) from: usize,
     pub(crate) to: usize,
-    /// The size of its label; nothing is no label.
+    /// The size of its label; zero if it has none.
     pub(crate) label: Size,
 }
 
-/// A place in the picture.
+/// A point in the picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Point {
     pub(crate) x: i32,
@@ -66,14 +66,14 @@ pub enum TooLarge {
     #[error("the graph has {0} edges, and at most {EDGES_MAX} are drawn")]
     Edges(usize),
     /// Edges that pass too many layers.
-    #[error("the edges pass other states more often than the {PLACES_MAX} times that are drawn")]
-    Places,
+    #[error("the edges pass other states more often than the {SLOTS_MAX} times that are drawn")]
+    Slots,
 }
 
 /// Lays out vertices of these sizes, the one at `start` on top.
 ///
 /// # Errors
-/// More of anything than the limits allow.
+/// The graph exceeds a limit.
 pub(crate) fn lay_out(sizes: &[Size], start: usize, arcs: &[Arc]) -> Result<Layout, TooLarge> {
     if sizes.len() > VERTICES_MAX {
         return Err(TooLarge::Vertices(sizes.len()));

@@ -1,7 +1,7 @@
 //! Pictures of machines: what leads where, as SVG, as Mermaid and as DOT.
 //!
 //! A [`Graph`] is read from a compiled machine: a vertex for each node, an edge for the exits between two of them, a
-//! mark for each way that a run can end. [`mermaid`] and [`dot`] write it for tools that lay it out; [`svg`] lays it
+//! mark for each outcome of a run. [`mermaid`] and [`dot`] write it for tools that lay it out; [`svg`] lays it
 //! out itself, in layers from top to bottom, with whole numbers only.
 //!
 //! This crate must never know: a format, a source text, a session, a clock, IO. The same machine gives the same bytes.

@@ -69,26 +69,26 @@ fn arrow(edge: &Edge) -> &'static str {
     }
 }
 
-/// A quoted label of these lines; one without any text is a space, as an empty one is none.
+/// A quoted label of these lines; one without any text is a space, because Mermaid takes an empty one for none.
 fn quoted(lines: &[String]) -> String {
     let lines: Vec<String> = lines.iter().filter(|line| !line.is_empty()).map(|line| escaped(line)).collect();
     if lines.is_empty() { "\" \"".to_owned() } else { format!("\"{}\"", lines.join("<br/>")) }
 }
 
-/// The number of the word joiner, which nobody sees.
+/// The code point of the word joiner, which is invisible.
 const JOINER: &str = "#8288;";
 
-/// Everything that could mean something to Mermaid, to Markdown or to HTML becomes the number of its character. Formulas
-/// and icons are looked for after numbers have been read: a word joiner takes what begins them apart.
+/// Escapes every character with a meaning in Mermaid, Markdown or HTML as its number. Mermaid looks for formulas and icons
+/// after it has decoded numbers, so a word joiner splits their prefixes.
 fn escaped(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let chars: Vec<char> = line.chars().collect();
     for (at, c) in chars.iter().copied().enumerate() {
         let beside = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphanumeric());
         let plain = match c {
-            // Inside a word, it is no emphasis.
+            // Inside a word, it does not begin emphasis.
             '_' => beside(at.checked_sub(1)) && beside(at.checked_add(1)),
-            // After anything but digits, they begin no list.
+            // After anything but digits, they do not begin a list.
             '.' | '-' => chars[..at].iter().any(|c| !c.is_ascii_digit()),
             ' ' | ',' | '?' | '·' | '…' => true,
             other => other.is_alphanumeric(),

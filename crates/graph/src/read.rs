@@ -9,14 +9,14 @@ use switchward_machine::{
 use crate::limits::ENDS_SHARED_MAX;
 use crate::{Edge, Graph, Kind, Label, Vertex, Way, label};
 
-/// Where a way out leads.
+/// The goal of an exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Goal {
     Node(usize),
     End(Outcome),
 }
 
-/// A way out of a node, before those to the same goal are one edge.
+/// An exit of a node, before exits to the same goal are merged to one edge.
 struct Out {
     from: usize,
     to: Goal,
@@ -25,8 +25,8 @@ struct Out {
 }
 
 impl Graph {
-    /// The graph of a machine. That a run can fail in any node, be cancelled or be replaced is not drawn; that a node
-    /// comes to an end that nothing stands at is.
+    /// The graph of a machine. Not drawn: that a run can fail in any node, be cancelled or be replaced. Drawn: the end of a
+    /// run at an unconnected port.
     #[must_use]
     pub fn of(machine: &Machine) -> Self {
         let unreached: BTreeSet<usize> =
@@ -90,7 +90,7 @@ fn word(machine: &Machine, act: &ActKind) -> Option<String> {
     Some(word.to_owned())
 }
 
-/// Every way out of a node.
+/// Every exit of a node.
 fn leave(machine: &Machine, from: usize, node: &Node, outs: &mut Vec<Out>) {
     for exit in &node.exits {
         let label = label::of(node, exit);
@@ -145,7 +145,7 @@ fn ports(machine: &Machine, node: &Node) -> BTreeSet<Port> {
 /// The ports that an act can end with.
 fn ends<'m>(machine: &'m Machine, act: &'m ActKind) -> Vec<&'m Port> {
     match act {
-        // Only its answers end it.
+        // Only an answer ends it.
         ActKind::Ask(ask) if !ask.turns => Vec::new(),
         ActKind::Ask(_) | ActKind::Do(_) | ActKind::Spawn(_) => vec![&Port::Done],
         ActKind::Work(work) => match &work.accept {
@@ -177,7 +177,7 @@ fn ends<'m>(machine: &'m Machine, act: &'m ActKind) -> Vec<&'m Port> {
     }
 }
 
-/// How a run ends where no exit takes this port, if it does.
+/// The outcome of a run if no exit takes this port; `None` if the run does not end.
 fn unconnected(node: &Node, port: &Port) -> Option<(Outcome, Label)> {
     if *port != Port::Done {
         let stands = node.exits.iter().any(|exit| exit.on == Trigger::Port(port.clone()));
@@ -195,7 +195,7 @@ fn unconnected(node: &Node, port: &Port) -> Option<(Outcome, Label)> {
     }
 }
 
-/// One edge for all ways between the same two vertices, and the vertices of the ends.
+/// Merges exits between the same two vertices to one edge, and adds the vertices of the outcomes.
 fn join(outs: Vec<Out>, vertices: &mut Vec<Vertex>) -> Vec<Edge> {
     let mut ending: BTreeMap<Outcome, BTreeSet<usize>> = BTreeMap::new();
     for out in &outs {

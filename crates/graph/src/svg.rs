@@ -1,4 +1,4 @@
-//! SVG: one file that needs nothing else, and runs nothing.
+//! SVG: one self-contained file without scripts.
 
 mod look;
 
@@ -25,11 +25,11 @@ const KEY_PX: i32 = 20;
 /// The length of an arrow's head, pixels.
 const HEAD: i32 = 8;
 
-/// The graph as an SVG document, laid out from top to bottom. It follows the reader's light or dark preference, holds
-/// no script and no reference, and says in its title and description what it shows.
+/// The graph as an SVG document, laid out from top to bottom. It follows the reader's light or dark preference, has
+/// no script and no reference, and describes its content in its title and description.
 ///
 /// # Errors
-/// The graph is larger than the limits of what is laid out.
+/// The graph exceeds the limits of a layout.
 ///
 /// # Panics
 /// Never: writing into a string cannot fail.
@@ -68,7 +68,7 @@ fn arc(edge: &Edge) -> Arc {
     Arc { from: edge.from, to: edge.to, label: Size { width, height } }
 }
 
-/// What the key below the picture explains: the class of its line, and what that means.
+/// The rows of the key below the picture: the class of a line, and its meaning.
 fn key(graph: &Graph) -> Vec<(&'static str, &'static str)> {
     let has = |way: Way| graph.edges.iter().any(|edge| edge.way == way);
     let rows = [
@@ -80,7 +80,7 @@ fn key(graph: &Graph) -> Vec<(&'static str, &'static str)> {
             "pale: no way leads here from the start",
         ),
     ];
-    rows.into_iter().filter(|row| row.0).map(|(_, class, told)| (class, told)).collect()
+    rows.into_iter().filter(|row| row.0).map(|(_, class, meaning)| (class, meaning)).collect()
 }
 
 /// The document, as it grows.
@@ -93,12 +93,13 @@ impl Page {
         self.out.write_fmt(more).expect("writing into a string cannot fail");
     }
 
-    /// The frame, the style, what the picture is, and its title.
+    /// The frame, the style, the description, and the title.
     fn open(&mut self, graph: &Graph, layout: &Layout) {
         let name = text::cut(&graph.name, crate::limits::NAME_CHARS_MAX);
         let key = key(graph);
-        let told = key.iter().map(|(_, told)| text::width(told, LABEL_PX) + 2 * KEY_PX).max().unwrap_or(0);
-        let width = layout.size.width.max(text::width(&name, TITLE_PX)).max(told) + 2 * MARGIN;
+        let key_width =
+            key.iter().map(|(_, meaning)| text::width(meaning, LABEL_PX) + 2 * KEY_PX).max().unwrap_or(0);
+        let width = layout.size.width.max(text::width(&name, TITLE_PX)).max(key_width) + 2 * MARGIN;
         let rows = i32::try_from(key.len()).unwrap_or(0);
         let foot = if rows > 0 { (rows + 1) * KEY_PX } else { 0 };
         let height = layout.size.height + HEAD_PX + foot + 2 * MARGIN;
@@ -196,15 +197,15 @@ impl Page {
         self.put(format_args!("</g>\n"));
     }
 
-    /// The key, where there is something to explain, and the end of the document.
+    /// The key, if it has rows, and the end of the document.
     fn close(&mut self, graph: &Graph, layout: &Layout) {
         let mut y = layout.size.height + 2 * KEY_PX;
-        for (class, told) in key(graph) {
+        for (class, meaning) in key(graph) {
             let (line, base) = (y - 4, y);
             self.put(format_args!(
                 "<g class=\"{class}\"><path class=\"s\" d=\"M0 {line}h28\"/>\
                  <text class=\"e\" x=\"36\" y=\"{base}\">{}</text></g>\n",
-                escaped(told)
+                escaped(meaning)
             ));
             y += KEY_PX;
         }
@@ -231,7 +232,7 @@ fn line_class(way: Way) -> &'static str {
     }
 }
 
-/// The two corners of an arrow's head behind its tip: it points the way that the line ends.
+/// The two corners of an arrow's head behind its tip: it points in the direction in which the line ends.
 fn head(before: Point, last: Point) -> [(i32, i32); 2] {
     let back = if before.y < last.y { -HEAD } else { HEAD };
     [(-4, back), (4, back)]
@@ -272,7 +273,7 @@ fn loop_path(first: Point, last: Point, side: i32) -> String {
     )
 }
 
-/// A text as XML holds it, in content and in quotes.
+/// Escapes a text for XML, in content and in quotes.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,11 +1,11 @@
-//! Texts as pictures show them.
+//! The texts of pictures.
 
 use crate::limits::{
     DESCRIPTION_CHARS_MAX, LABEL_CHARS_MAX, LABEL_LINES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX,
 };
 use crate::{Edge, Graph, Vertex, Way};
 
-/// On one line: white space is one space, and what a page cannot hold or a reader cannot see is U+FFFD.
+/// The text on one line: white space becomes one space; forbidden and invisible characters become U+FFFD.
 pub(crate) fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut words = text.split_whitespace();
@@ -19,14 +19,14 @@ pub(crate) fn line(text: &str) -> String {
     out.chars().map(|c| if hides(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// What XML forbids, what has no picture, and what turns the direction of what stands beside it.
+/// Returns true for characters that XML forbids, that are invisible, or that change the text direction.
 fn hides(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
         || u32::from(c) & 0xfffe == 0xfffe
 }
 
-/// The line, cut with an ellipsis where it is longer than `chars_max`.
+/// The line, cut with an ellipsis if it is longer than `chars_max`.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     let line = line(text);
     let mut chars = line.chars();
@@ -43,7 +43,7 @@ pub(crate) fn name(vertex: &Vertex) -> String {
     cut(&vertex.name, NAME_CHARS_MAX)
 }
 
-/// What a vertex shows below its name.
+/// The text below a vertex's name.
 pub(crate) fn marks(vertex: &Vertex) -> String {
     let mut words = Vec::new();
     if vertex.start {
@@ -56,7 +56,7 @@ pub(crate) fn marks(vertex: &Vertex) -> String {
     words.join(" · ")
 }
 
-/// The title of a vertex: its whole name and what the agent is shown.
+/// The title of a vertex: its whole name and the text that the agent is shown.
 pub(crate) fn vertex_title(vertex: &Vertex) -> String {
     let marks = marks(vertex);
     let marks = if marks.is_empty() { String::new() } else { format!(" ({marks})") };
@@ -67,7 +67,7 @@ pub(crate) fn vertex_title(vertex: &Vertex) -> String {
 
 /// The lines that an edge shows.
 pub(crate) fn labels(edge: &Edge) -> Vec<String> {
-    let shown = |text: &str| cut(&told(edge.way, text), LABEL_CHARS_MAX);
+    let shown = |text: &str| cut(&label_of(edge.way, text), LABEL_CHARS_MAX);
     let mut lines: Vec<String> =
         edge.labels.iter().take(LABEL_LINES_MAX).map(|label| shown(&label.text)).collect();
     match (edge.labels.len().saturating_sub(LABEL_LINES_MAX), lines.last_mut()) {
@@ -80,18 +80,18 @@ pub(crate) fn labels(edge: &Edge) -> Vec<String> {
     lines
 }
 
-fn told(way: Way, label: &str) -> String {
+fn label_of(way: Way, label: &str) -> String {
     match way {
         Way::Free => label.to_owned(),
         Way::Held | Way::Refused => format!("{label} ({})", way.word()),
     }
 }
 
-/// The title of an edge: from where to where, and everything that takes it.
+/// The title of an edge: its ends, and all conditions that take it.
 pub(crate) fn edge_title(graph: &Graph, edge: &Edge) -> String {
     let named = |at: usize| graph.vertices.get(at).map_or("", |vertex| vertex.name.as_str());
     let mut title = format!("{} → {}", named(edge.from), named(edge.to));
-    let whole: Vec<String> = edge.labels.iter().map(|label| told(edge.way, &label.whole)).collect();
+    let whole: Vec<String> = edge.labels.iter().map(|label| label_of(edge.way, &label.whole)).collect();
     if !whole.is_empty() {
         title.push_str(": ");
         title.push_str(&whole.join("; "));
@@ -99,7 +99,7 @@ pub(crate) fn edge_title(graph: &Graph, edge: &Edge) -> String {
     cut(&title, TITLE_CHARS_MAX)
 }
 
-/// The whole picture in sentences, for who cannot see it.
+/// The whole picture in sentences, for people who cannot see it.
 pub(crate) fn description(graph: &Graph) -> String {
     let mut out = String::new();
     for vertex in graph.vertices.iter().filter(|vertex| vertex.start) {
@@ -114,12 +114,12 @@ pub(crate) fn description(graph: &Graph) -> String {
     cut(&out, DESCRIPTION_CHARS_MAX)
 }
 
-/// About how wide a text is at a size of font, in pixels; rather too wide than too narrow.
+/// The approximate width of a text at a font size, in pixels; rather too wide than too narrow.
 pub(crate) fn width(text: &str, font_px: i32) -> i32 {
     text.chars().map(|c| char_permille(c) * font_px).sum::<i32>() / 1000
 }
 
-/// The width of a character in thousandths of the size of its font.
+/// The width of a character in thousandths of its font size.
 fn char_permille(c: char) -> i32 {
     match c {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | 'I' => 330,

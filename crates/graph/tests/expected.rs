@@ -1,4 +1,4 @@
-//! The pictures of a small definition of each format, whole. `BLESS=1` writes them anew.
+//! The whole pictures of a small definition of each format. `BLESS=1` rewrites them.
 
 #![expect(clippy::disallowed_methods, reason = "what is expected stands in files")]
 
@@ -42,7 +42,7 @@ fn a_conversation() {
 }
 
 #[test]
-fn people_and_other_assistants_are_told_apart_from_workers() {
+fn people_and_other_assistants_are_distinguished_from_workers() {
     let source = "name: p
 states:
   - {name: rate, type: task, task_template: {participants: [a@example.com], instructions: Rate us.}}

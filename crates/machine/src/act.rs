@@ -1,4 +1,4 @@
-//! Acts: the parts of a node's body, told apart by what they leave open.
+//! Acts: the parts of a node's body, distinguished by what they leave open.
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_expr::Path;
@@ -11,7 +11,7 @@ pub struct Act {
     /// What it does.
     #[n(0)]
     pub kind: ActKind,
-    /// Where the body goes on, per port.
+    /// The next act of the body, per port.
     #[n(1)]
     pub then: Vec<(Port, ActIx)>,
 }
@@ -149,7 +149,7 @@ impl Work {
     }
 }
 
-/// The text that a worker reads. Where there is none, no work is opened, and the act ends as if the result had been
+/// The text that a worker reads. If there is none, no work is opened, and the act ends as if the result had been
 /// incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Reads {
@@ -201,7 +201,7 @@ pub struct Wanted {
     /// What it is.
     #[n(1)]
     pub holds: FieldType,
-    /// What it means, for who looks for it.
+    /// What it means, for the worker that looks for it.
     #[n(2)]
     pub description: String,
     /// Whether the result is incomplete without it.
@@ -306,7 +306,7 @@ impl WorkKind {
 
     /// Whether the server can do it by itself, through its delivery role.
     #[must_use]
-    pub fn is_errand(self) -> bool {
+    pub fn is_delivery_job(self) -> bool {
         match self {
             Self::Extract | Self::Judge | Self::Http | Self::Classify | Self::Intent => true,
             Self::Agent | Self::Delegate => false,
@@ -329,7 +329,7 @@ pub struct Wait {
     /// How it ends when what is waited for has come.
     #[cbor(n(3), default)]
     pub done: Port,
-    /// How what has come is sorted into ports of its own; nothing where all of it ends the wait alike.
+    /// How what has come is sorted into ports of its own; `None` if all of it ends the wait alike.
     #[cbor(n(4), default)]
     pub sort: Option<Sort>,
 }

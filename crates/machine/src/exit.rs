@@ -28,7 +28,7 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// The answer that takes it, where one does.
+    /// The answer that takes it, if one does.
     #[must_use]
     pub fn answer(&self) -> Option<&str> {
         match &self.on {
@@ -56,7 +56,7 @@ pub enum Trigger {
     /// The end of the body, or of a turn while the node rests.
     #[n(2)]
     Auto {
-        /// Whether an event tries it, too, where its guard asks for something.
+        /// Whether an event tries it, too, if its guard asks for something.
         #[n(0)]
         event: bool,
     },
@@ -79,7 +79,7 @@ pub struct Ending {
     /// The kind of end.
     #[n(0)]
     pub outcome: Outcome,
-    /// Why, in lower case, where the outcome does not say it all.
+    /// Why, in lower case, if the outcome does not say it all.
     #[n(1)]
     pub reason: Option<String>,
 }
@@ -107,7 +107,7 @@ pub enum Outcome {
     /// Somebody stopped it.
     #[n(3)]
     Cancelled,
-    /// Another run took its place.
+    /// Another run replaced it.
     #[n(4)]
     Abandoned,
 }

@@ -13,7 +13,7 @@ pub struct GateSpec {
     /// What each decision does.
     #[n(1)]
     pub outcomes: Vec<(Decision, Resolve)>,
-    /// Who is asked and how. Where nobody is, any person's key of the tenant may decide but the one that asked.
+    /// Who is asked and how. If nobody is, any person's key of the tenant may decide except the requester's.
     #[cbor(n(2), default)]
     pub inquiry: Option<Inquiry>,
 }
@@ -44,13 +44,13 @@ pub struct Inquiry {
     /// Whether the author gave phrases at all: then no model is asked what a reply means.
     #[n(2)]
     pub hinted: bool,
-    /// What happens while nobody decides; nothing where it waits for ever.
+    /// What happens while nobody decides; `None` if it waits for ever.
     #[n(3)]
     pub rounds: Option<Rounds>,
 }
 
 impl Inquiry {
-    /// The phrases of a decision; none where the author gave none.
+    /// The phrases of a decision; empty if the author gave none.
     #[must_use]
     pub fn phrases_of(&self, decision: Decision) -> &[String] {
         let found = self.phrases.iter().find(|(known, _)| *known == decision);
@@ -127,7 +127,7 @@ pub enum Decision {
     /// Do not.
     #[n(1)]
     Refuse,
-    /// Neither: it is to be talked about. Only some gates take it as a decision.
+    /// Neither: it is to be discussed. Only some gates take it as a decision.
     #[n(2)]
     Discuss,
     /// None of them: here is what was asked for. It stands beside the decision.

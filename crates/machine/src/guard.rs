@@ -49,7 +49,7 @@ pub enum Guard {
     /// An event of this key has come since the node was entered.
     #[n(7)]
     Seen(#[n(0)] String),
-    /// A judge outside says so, who is asked only where the rest leaves it open.
+    /// A judge outside says so; asked only if the rest leaves it open.
     #[n(8)]
     Judge {
         /// What is judged, in words.
@@ -81,19 +81,19 @@ impl Guard {
     /// Whether it asks for an event of this key.
     #[must_use]
     pub fn listens(&self, key: &str) -> bool {
-        self.hears(&|known| known == key)
+        self.listens_to(&|known| known == key)
     }
 
     /// Whether it asks for an event, of whatever key.
     #[must_use]
-    pub fn hears_events(&self) -> bool {
-        self.hears(&|_| true)
+    pub fn listens_to_events(&self) -> bool {
+        self.listens_to(&|_| true)
     }
 
-    fn hears(&self, wanted: &dyn Fn(&str) -> bool) -> bool {
+    fn listens_to(&self, wanted: &dyn Fn(&str) -> bool) -> bool {
         match self {
             Self::Seen(known) => wanted(known),
-            Self::All(guards) | Self::Any(guards) => guards.iter().any(|guard| guard.hears(wanted)),
+            Self::All(guards) | Self::Any(guards) => guards.iter().any(|guard| guard.listens_to(wanted)),
             Self::Always
             | Self::Present(_)
             | Self::Compare { .. }

@@ -38,7 +38,7 @@ index!(
     /// A run inside its session; 1 is the first root run.
     RunId, u32);
 index!(
-    /// An open thing (gate, and later work, wait, timer) inside its session; drawn from the session's `next_id`.
+    /// An open item (gate, and later work, wait, timer) inside its session; drawn from the session's `next_id`.
     OpenId, u64);
 index!(
     /// A tenant's number, given by the catalogue when the tenant is created. Part of every key.
@@ -129,7 +129,7 @@ fn hex(byte: u8) -> Result<u8, IdError> {
     }
 }
 
-/// A session: 128 bits, whose first twelve are its bucket. Printed `ses_` and 26 letters of Crockford's base 32.
+/// A session: 128 bits, whose first twelve are its bucket. Printed `ses_` and 26 characters of Crockford's base 32.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, CborLen)]
 #[cbor(transparent)]
 pub struct SessionId(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
@@ -141,7 +141,7 @@ impl SessionId {
         Self::derive(tenant, b"key", key)
     }
 
-    /// The session that a start with this request id makes in this tenant, where no key is given.
+    /// The session that a start with this request id makes in this tenant, if no key is given.
     #[must_use]
     pub fn from_request(tenant: TenantId, request_id: &str) -> Self {
         Self::derive(tenant, b"request", request_id)
@@ -192,7 +192,7 @@ impl FromStr for SessionId {
         }
         let mut value = 0u128;
         for byte in digits {
-            let five = ALPHABET.iter().position(|letter| letter == byte).ok_or(IdError)?;
+            let five = ALPHABET.iter().position(|ch| ch == byte).ok_or(IdError)?;
             value = value << 5 | u128::try_from(five).map_err(|_| IdError)?;
         }
         Ok(Self(value.to_be_bytes()))

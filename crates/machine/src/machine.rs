@@ -56,7 +56,7 @@ pub struct Callee {
     /// Its name in the tenant's catalogue.
     #[n(0)]
     pub name: String,
-    /// Its version; nothing stands for the one that is active when the session starts.
+    /// Its version; `None` stands for the one that is active when the session starts.
     #[n(1)]
     pub version: Option<u32>,
 }
@@ -81,7 +81,7 @@ pub struct Param {
     /// What a caller names it by: `cost_usd`, `tokens`.
     #[n(0)]
     pub name: String,
-    /// Its value where a run has no other.
+    /// Its value if a run has no other.
     #[n(1)]
     pub value: u64,
 }
@@ -100,7 +100,7 @@ pub enum Num {
 /// What a start needs and says.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Opening {
-    /// The role that a session must have, where a policy names one.
+    /// The role that a session must have, if a policy names one.
     #[n(0)]
     pub role: Option<String>,
     /// Text put before the first turn.
@@ -117,7 +117,7 @@ pub struct Opening {
     pub only_policy: bool,
 }
 
-/// For people, for views, and for whoever chooses between definitions.
+/// For people, for views, and for a choice between definitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Meta {
     /// The definition's name.
@@ -151,8 +151,8 @@ impl Machine {
 
     /// Whether events from outside are for any of its nodes.
     #[must_use]
-    pub fn hears_events(&self) -> bool {
-        self.nodes.iter().any(Node::hears_events)
+    pub fn listens_to_events(&self) -> bool {
+        self.nodes.iter().any(Node::listens_to_events)
     }
 
     /// Reads the canonical bytes and checks every index in them.
@@ -252,7 +252,7 @@ impl Machine {
     }
 }
 
-/// Bytes that are no machine of this build.
+/// Bytes that are not a machine of this build.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("failed to read a machine: {0}")]
 pub struct BadMachine(String);

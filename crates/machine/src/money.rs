@@ -8,7 +8,7 @@ use std::fmt;
 #[cbor(transparent)]
 pub struct Micros(#[n(0)] pub u64);
 
-/// Why a text is no amount.
+/// Why a text is not an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
     /// Not a decimal number.

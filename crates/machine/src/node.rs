@@ -40,7 +40,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node of this name with this body, which rests where it ends.
+    /// A node of this name with this body, which rests at its end.
     #[must_use]
     pub fn new(name: impl Into<String>, acts: Vec<Act>) -> Self {
         Self {
@@ -59,9 +59,9 @@ impl Node {
 
     /// Whether events from outside are for it: it waits for one, or a guard of an exit asks for one.
     #[must_use]
-    pub fn hears_events(&self) -> bool {
+    pub fn listens_to_events(&self) -> bool {
         self.acts.iter().any(|act| act.kind.waits_for_event())
-            || self.exits.iter().any(|exit| exit.guard.hears_events())
+            || self.exits.iter().any(|exit| exit.guard.listens_to_events())
     }
 }
 
@@ -116,7 +116,7 @@ impl Node {
 /// What happens when a settled node has no exit to take.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum NoExit {
-    /// It waits where it is.
+    /// It waits in its state.
     #[n(0)]
     Stay,
     /// The run ends; the node is final.

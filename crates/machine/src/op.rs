@@ -22,7 +22,7 @@ pub enum Op {
     /// Send a message to the outside.
     #[n(3)]
     Send(#[n(0)] Message),
-    /// The first case that holds ends the act with its port; where none does, the next operation runs.
+    /// The first case that holds ends the act with its port; if none does, the next operation runs.
     #[n(4)]
     Branch(#[n(0)] Vec<Case>),
     /// The operations, for each item of a list.
@@ -205,7 +205,7 @@ pub struct Case {
     /// JSON on the right, in whose texts `{gathered_data.x}` stands for a value.
     #[n(2)]
     pub right: String,
-    /// How the act ends where it holds.
+    /// How the act ends if it holds.
     #[n(3)]
     pub port: Port,
 }

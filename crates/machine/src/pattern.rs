@@ -14,7 +14,7 @@ use crate::limits::CAPABILITY_BYTES_MAX;
 #[cbor(transparent)]
 pub struct Pattern(#[n(0)] String);
 
-/// Why a text is no pattern.
+/// Why a text is not a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// No character at all.
@@ -104,7 +104,7 @@ fn check_path(path: &str) -> Result<(), PatternError> {
 pub struct AddressPattern(#[n(0)] String);
 
 impl AddressPattern {
-    /// Reads a pattern; nothing where the text is neither an address nor `*@domain`.
+    /// Reads a pattern; `None` if the text is neither an address nor `*@domain`.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let (local, domain) = text.rsplit_once('@')?;
@@ -132,7 +132,7 @@ impl AddressPattern {
     }
 }
 
-/// The address alone, in lower case; nothing for a text that holds none or that could be read as two.
+/// The address alone, in lower case; `None` for a text that holds none or that could be read as two.
 fn bare_address(text: &str) -> Option<String> {
     let text = text.trim();
     let bare = match text.split_once('<') {

@@ -45,7 +45,7 @@ pub struct Layer {
     /// Freely callable. Looked at last.
     #[n(5)]
     pub allow: Vec<Rule>,
-    /// Where no rule matches.
+    /// If no rule matches.
     #[n(6)]
     pub otherwise: Otherwise,
     /// The only node at which it speaks; absent: at every node.
@@ -79,7 +79,7 @@ impl Layer {
     }
 }
 
-/// What a layer says where none of its rules matches.
+/// What a layer says if none of its rules matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Otherwise {
     /// What the tenant's default effect is: allow, unless it was set.
@@ -116,7 +116,7 @@ pub struct Rule {
     /// What it covers.
     #[n(0)]
     pub pattern: Pattern,
-    /// All must have room.
+    /// None of them may be full.
     #[n(1)]
     pub limits: Vec<Limit>,
     /// The gate that an ask opens.

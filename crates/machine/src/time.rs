@@ -14,7 +14,7 @@ impl Time {
         Self(self.0.saturating_add(ms))
     }
 
-    /// How long ago `earlier` was; nothing where it lies ahead.
+    /// How long ago `earlier` was; 0 if it lies ahead.
     #[must_use]
     pub fn since_ms(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)

@@ -14,7 +14,7 @@ pub enum Status {
     /// Nothing moves without somebody or something outside.
     #[n(2)]
     Waiting,
-    /// It stopped in place and can be resumed.
+    /// It was stopped and can be resumed.
     #[n(3)]
     Suspended,
     /// Ended: it reached its goal.
@@ -29,7 +29,7 @@ pub enum Status {
     /// Ended: somebody stopped it.
     #[n(7)]
     Cancelled,
-    /// Ended: another run took its place.
+    /// Ended: another run replaced it.
     #[n(8)]
     Abandoned,
 }

@@ -1,4 +1,4 @@
-//! The machine's stored form: one with every part in it, as hex. `BLESS=1` writes the file anew.
+//! The machine's stored form: one with every part in it, as hex. `BLESS=1` writes the file again.
 
 #![expect(
     clippy::unwrap_used,

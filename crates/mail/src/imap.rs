@@ -1,10 +1,9 @@
-//! A reader of a mailbox that a mail server keeps for us (IMAP, RFC 3501): what is unseen in one folder is brought to
-//! [`Collect`], marked as seen, and moved to where it then belongs.
+//! A reader of a mailbox on a mail server (IMAP, RFC 3501): hands the unseen messages of one folder to [`Collect`], marks
+//! them as seen, and moves them to the folder for the result.
 //!
-//! Nothing is remembered of what was taken: a message is taken again where its mark did not come to stand, and whoever
-//! takes it knows the same message. So a folder that was made anew, with other numbers for its messages, needs no care but
-//! that the count of attempts begins again. What keeps breaking the conversation is moved away unread, so that one message
-//! stops no other.
+//! The reader does not remember taken messages: a message is taken again if it could not be marked, and the collector must
+//! recognise it. So a folder that was created again, with other numbers for its messages, only resets the count of attempts.
+//! A message that keeps breaking the conversation is moved away unread, so that it does not block others.
 
 use std::fmt;
 use std::future::Future;
@@ -26,24 +25,24 @@ pub use probe::{Found, probe};
 
 use crate::limits::{IMAP_AGAIN_MAX, IMAP_AGAIN_MIN, IMAP_POLL};
 
-/// What became of a message, and so where it belongs.
+/// The result of taking a message, which decides where it is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filed {
     /// It was dealt with.
     Done,
-    /// Nobody can say what it means.
+    /// It cannot be interpreted.
     Quarantine,
-    /// Not now: it stays as it is, and is brought again.
+    /// Not now: it stays as it is, and is fetched again.
     Later,
 }
 
-/// Who takes messages.
+/// Takes messages.
 pub trait Collect: Send + Sync + 'static {
-    /// Takes a message. Its transport is not known: the mailbox's server has not kept who handed it over.
+    /// Takes a message. Its transport is not known: the mailbox does not keep who handed it over.
     fn collect(&self, raw: Vec<u8>) -> impl Future<Output = Filed> + Send;
 
-    /// Is told of a message that was not read: it is larger than [`crate::limits::MESSAGE_BYTES_MAX`], or reading it has
-    /// broken the conversation again and again. It is moved to the quarantine; `why` is one stable word.
+    /// Reports a message that was not read: it is larger than [`crate::limits::MESSAGE_BYTES_MAX`], or reading it has broken
+    /// the conversation repeatedly. It is moved to the quarantine; `why` is one stable word.
     fn unread(&self, why: &'static str);
 }
 
@@ -54,17 +53,17 @@ pub struct Account {
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// How the way there is hidden.
+    /// How the connection is encrypted.
     pub tls: ImapTls,
-    /// Whose mailbox.
+    /// The user name.
     pub user: String,
     /// The password.
     pub password: String,
     /// The folder that mail comes into.
     pub folder: String,
-    /// Where to move what was dealt with; nothing: it stays, marked as seen.
+    /// The folder for handled messages; `None`: they stay, marked as seen.
     pub done_folder: Option<String>,
-    /// Where to move what nobody can say the meaning of; nothing: it stays, marked as seen and flagged.
+    /// The folder for messages that cannot be interpreted; `None`: they stay, marked as seen and flagged.
     pub quarantine_folder: Option<String>,
     /// When to look, and when to try again.
     pub pace: Pace,
@@ -79,11 +78,11 @@ impl fmt::Debug for Account {
 /// When to look, and when to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// How long nothing is looked at where the server tells of nothing.
+    /// The interval of polling if the server announces nothing.
     pub poll: Duration,
-    /// How long the first wait is after a failure, and after a message that could not be taken.
+    /// The first wait after a failure, and after a message that could not be taken.
     pub again_min: Duration,
-    /// How long a wait gets while failures go on.
+    /// The longest wait while failures go on.
     pub again_max: Duration,
 }
 
@@ -94,14 +93,14 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// How long to wait after so many failures in a row: twice as long each time, and each time a part of it that differs.
+    /// The wait after this many failures in a row: doubled each time, with jitter.
     fn wait(&self, failures: u32) -> Duration {
         let doubled = self.again_min.saturating_mul(1_u32 << failures.saturating_sub(1).min(16));
         doubled.min(self.again_max).mul_f64(rand::rng().random_range(0.5..1.0))
     }
 }
 
-/// How the reading goes, for counters.
+/// The health of the reader, for metrics.
 #[derive(Debug, Default)]
 pub struct Health {
     connected: AtomicBool,
@@ -109,27 +108,27 @@ pub struct Health {
 }
 
 impl Health {
-    /// Whether the mailbox is being read.
+    /// Returns true while the mailbox is being read.
     #[must_use]
     pub fn connected(&self) -> bool {
         self.connected.load(Ordering::Relaxed)
     }
 
-    /// How often a conversation has failed, or did not come about.
+    /// The number of conversations that failed, or could not begin.
     #[must_use]
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
 }
 
-/// Reads a mailbox until `stop` turns true. A message that is being taken then is cut off and brought again the next time.
+/// Reads a mailbox until `stop` turns true. A message that is being taken then is cut off and fetched again the next time.
 pub async fn read<C: Collect>(
     account: Account,
     collector: Arc<C>,
     health: Arc<Health>,
     mut stop: watch::Receiver<bool>,
 ) {
-    // Both may be dropped at any time: what is not marked as seen comes again.
+    // Both may be dropped at any time: messages that are not marked as seen are fetched again.
     tokio::select! {
         () = reading(&account, &*collector, &health) => {}
         _ = stop.wait_for(|stop| *stop) => {}

@@ -13,6 +13,7 @@ mod budget;
 mod clients;
 mod dns;
 mod headers;
+mod host_results;
 mod html;
 mod legible;
 mod machine;
@@ -22,7 +23,6 @@ mod published;
 mod results;
 mod signatures;
 mod tokens;
-mod told;
 mod unbroken;
 mod withheld;
 
@@ -35,7 +35,7 @@ pub use legible::{Head, Legible, head, legible};
 pub use machine::MachineKind;
 pub use planted::{Planted, planted};
 pub use published::Published;
-pub use tokens::{Form, NoForm, Place, Token};
+pub use tokens::{Form, NoForm, Token, TokenPosition};
 pub use withheld::withholding;
 
 use crate::limits::{ENVELOPE_RECIPIENTS_MAX, MESSAGE_BYTES_MAX};
@@ -44,11 +44,11 @@ use headers::Headers;
 /// What the transport knows of a message, beside its bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Envelope {
-    /// The address that bounces go to: empty for the null sender, nothing where the transport does not know.
+    /// The address that bounces go to: empty for the null sender, `None` if the transport does not know it.
     pub sender: Option<String>,
-    /// The addresses that the message was delivered to; none where the transport does not know.
+    /// The addresses that the message was delivered to; empty if the transport does not know them.
     pub recipients: Vec<String>,
-    /// Who handed the message over. Over IMAP, or behind a relay, nobody knows.
+    /// The host that handed the message over. Not known over IMAP or behind a relay.
     pub peer: Option<Peer>,
 }
 
@@ -68,7 +68,7 @@ pub struct Settings {
     pub reply_domains: Vec<String>,
     /// The local part of a reply address, such as `r+{token}`.
     pub reply_address: Form,
-    /// The left side of our message ids, such as `m.{token}`; what stands in it opens nothing.
+    /// The left side of our message ids, such as `m.{token}`; it is no secret.
     pub message_id: Form,
     /// The names of hosts whose `Authentication-Results` are believed. They must be hosts that take out what others wrote
     /// under their name (RFC 8601 §5), and that write theirs above the `Received` field that they write themselves.
@@ -105,9 +105,9 @@ pub enum Sorted {
         /// Which kind of machine did.
         kind: MachineKind,
     },
-    /// A mail of ours did not arrive, or not yet.
+    /// Our mail did not arrive, or is delayed.
     Bounce(Bounce),
-    /// Nobody can say what it means.
+    /// It cannot be interpreted.
     Unusable {
         /// Why it goes into quarantine.
         reason: Unusable,
@@ -129,7 +129,7 @@ pub enum Unusable {
     TooManyAddresses,
     /// Not a message at all, or a header line that is none.
     Malformed,
-    /// A field that may stand once stands twice.
+    /// A field that may occur once occurs twice.
     DuplicateHeader,
     /// No sender.
     NoFrom,
@@ -151,7 +151,7 @@ pub enum Unusable {
     HiddenPreamble,
     /// More text than may be.
     TextTooLarge,
-    /// Something in it breaks what reads mail.
+    /// Something in it makes the mail parser panic.
     Breaks,
 }
 
@@ -184,14 +184,14 @@ impl Unusable {
 /// What a person wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// What it may be a reply to, the likeliest first. Not checked: whoever made tokens knows which are true.
+    /// What it may be a reply to, the likeliest first. Not checked: only the issuer of the tokens knows which are valid.
     pub tokens: Vec<Token>,
     /// Its one sender; how far the address is proved is what [`authenticate`] finds.
     pub from: Address,
-    /// The sender's own words, at most [`crate::limits::TEXT_BYTES_MAX`] bytes. Empty where it cannot be told which they
-    /// are.
+    /// The sender's own words, at most [`crate::limits::TEXT_BYTES_MAX`] bytes. Empty if they cannot be told apart from
+    /// other text.
     pub text: String,
-    /// Whether the text held something that a reader does not see. Such places are marked with U+FFFD in it.
+    /// Whether the text held something that a reader does not see. U+FFFD marks each position in it.
     pub suspicious: bool,
     /// The subject, decoded; never a decision.
     pub subject: String,
@@ -201,11 +201,11 @@ pub struct Reply {
     pub in_reply_to: Vec<String>,
     /// The ids of its thread, without brackets.
     pub references: Vec<String>,
-    /// SHA-256 over sender, id and body: the same whichever way the message came.
+    /// SHA-256 over sender, id and body: independent of the route that the message took.
     pub digest: [u8; 32],
 }
 
-/// Says what a message is, from its bytes and what its transport knows alone.
+/// Classifies a message from its bytes and its envelope alone.
 #[must_use]
 pub fn sort(raw: &[u8], envelope: &Envelope, settings: &Settings) -> Sorted {
     let unusable = |reason| Sorted::Unusable { reason };
@@ -260,7 +260,7 @@ fn reply(
     let from = address::the_sender(headers)?;
     headers.check()?;
     if message.root_part().raw_body_offset() as usize != headers.body_at - headers.begins_at {
-        // The parser of parts has found another end of the header section.
+        // The MIME parser has found another end of the header section.
         return Err(Unusable::Malformed);
     }
     let message_id = headers.ids("message-id").into_iter().next().ok_or(Unusable::NoMessageId)?;

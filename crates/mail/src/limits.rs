@@ -1,5 +1,5 @@
-//! Named maxima of what this crate reads and makes. Units are in the names; bytes are of what stands in the message
-//! unless it says otherwise.
+//! Named maxima of what this crate reads and makes. Units are in the names; bytes are raw message bytes unless stated
+//! otherwise.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub const HEADERS_MAX: usize = 1000;
 pub const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// MIME parts of a message, those of messages inside it not counted.
 pub const PARTS_MAX: usize = 200;
-/// Messages inside messages that are looked into for what is not shown.
+/// Nested messages that are searched for content to withhold.
 pub const NESTED_MESSAGES_MAX: usize = 8;
 /// Lines that could begin or end a part, before the message is parsed at all.
 pub const BOUNDARY_LINES_MAX: usize = 20_000;
@@ -33,7 +33,7 @@ pub const HTML_ATTRIBUTES_MAX: usize = 64;
 pub const HTML_ATTRIBUTE_BYTES_MAX: usize = 2 * HTML_BYTES_MAX;
 /// How often the bytes of a page of HTML may be looked at for tags in tags, compared to once.
 pub const HTML_TAG_SCAN_MAX: usize = 8;
-/// What of a page of HTML is parsed before its limits are checked anew, bytes.
+/// Bytes of a page of HTML that are parsed before its limits are checked again.
 pub const HTML_CHUNK_BYTES: usize = 1024;
 /// All style sheets of a page of HTML, bytes; a page with more is not read.
 pub const STYLE_BYTES_MAX: usize = 512 * 1024;
@@ -67,7 +67,7 @@ pub const SUBJECT_BYTES_MAX: usize = 2000;
 pub const SIGNATURES_MAX: usize = 10;
 /// DKIM signatures of one message whose keys are asked for.
 pub const SIGNATURES_CHECKED_MAX: usize = 3;
-/// The bits of an RSA key below which nothing that it signs counts. Source: RFC 8301, 3.2.
+/// The bits of an RSA key below which its signatures do not count. Source: RFC 8301, 3.2.
 pub const RSA_BITS_MIN: usize = 1024;
 /// The bits of an RSA key below which the evidence says so. Source: RFC 8301, 3.2.
 pub const RSA_BITS_WARNED: usize = 2048;
@@ -77,12 +77,11 @@ pub const COMMENT_DEPTH_MAX: usize = 10;
 pub const DNS_TIME_MAX: Duration = Duration::from_secs(10);
 /// Messages of one domain that the DNS is asked about at once.
 pub const DNS_DOMAIN_AT_ONCE_MAX: usize = 4;
-/// How long nothing is asked about the messages of a domain that did not answer, and how long that a key is not there is
-/// remembered.
+/// How long a domain that did not answer is not queried, and how long a missing key is cached.
 pub const DNS_AGAIN: Duration = Duration::from_secs(60);
-/// How long a key is remembered.
+/// How long a key is cached.
 pub const DNS_KEY_KEPT: Duration = Duration::from_secs(300);
-/// Domains that are remembered as asked for, or as not answering.
+/// Domains that are remembered as queried, or as not answering.
 pub const DNS_DOMAINS_MAX: usize = 10_000;
 /// Domains above one that are asked for its policy, itself counted.
 pub const DMARC_PARENTS_MAX: usize = 8;
@@ -98,7 +97,7 @@ pub const BOUNCE_SEARCH_BYTES_MAX: usize = 256 * 1024;
 pub const ATTRIBUTION_LINES_MAX: usize = 4;
 /// A line of an attribution, bytes.
 pub const ATTRIBUTION_BYTES_MAX: usize = 400;
-/// Lines behind the sender's line of a quoted mail among which its other headers stand.
+/// Lines after the sender's line of a quoted mail that are searched for its other headers.
 pub const QUOTED_HEADER_LINES_MAX: usize = 6;
 /// Conversations over LMTP at once.
 pub const LMTP_CONNECTIONS_MAX: usize = 32;
@@ -112,29 +111,29 @@ pub const LMTP_ERRORS_MAX: usize = 20;
 pub const LMTP_MESSAGES_MAX: usize = 1000;
 /// How long a command may be waited for, or a reply be written.
 pub const LMTP_COMMAND_TIME_MAX: Duration = Duration::from_secs(300);
-/// How long a message may take to come.
+/// How long receiving a message may take.
 pub const LMTP_MESSAGE_TIME_MAX: Duration = Duration::from_secs(600);
-/// How long a connection for IMAP may take to come about, TLS and greeting included.
+/// How long setting up an IMAP connection may take, TLS and greeting included.
 pub const IMAP_CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a command of IMAP may take that carries no message.
 pub const IMAP_COMMAND_TIME_MAX: Duration = Duration::from_secs(60);
-/// How long a message may take to come by IMAP.
+/// How long fetching a message by IMAP may take.
 pub const IMAP_MESSAGE_TIME_MAX: Duration = Duration::from_secs(600);
 /// Messages from IMAP that are taken at once.
 pub const IMAP_AT_ONCE_MAX: usize = 8;
-/// Messages that are taken by IMAP before it is looked anew what is there.
+/// Messages that are taken by IMAP before the folder is searched again.
 pub const IMAP_ROUND_MESSAGES_MAX: usize = 100;
-/// How often a message is begun that breaks the conversation; then it is moved away unread.
+/// Attempts at a message that breaks the conversation; then it is moved away unread.
 pub const IMAP_ATTEMPTS_MAX: u32 = 3;
-/// How long nothing is looked at where the IMAP server tells of nothing.
+/// The interval of polling if the IMAP server announces nothing.
 pub const IMAP_POLL: Duration = Duration::from_secs(60);
-/// Rounds without a rest because the server tells of new messages: some tell of them at every command.
-pub const IMAP_TOLD_ROUNDS_MAX: u32 = 8;
-/// How often a message that was just sent is looked for.
+/// Rounds without a rest because the server announces new messages: some do so at every command.
+pub const IMAP_NOTIFIED_ROUNDS_MAX: u32 = 8;
+/// The interval of searching for a message that was just sent.
 pub const IMAP_FIND_POLL: Duration = Duration::from_millis(500);
-/// How long the first wait is after a failure over IMAP.
+/// The first wait after a failure over IMAP.
 pub const IMAP_AGAIN_MIN: Duration = Duration::from_secs(1);
-/// How long a wait gets while failures over IMAP go on.
+/// The longest wait while failures over IMAP go on.
 pub const IMAP_AGAIN_MAX: Duration = Duration::from_secs(300);
 /// The header section of a message that is shown to a person, bytes; the rest is left out.
 pub const LEGIBLE_HEADERS_BYTES_MAX: usize = 64 * 1024;

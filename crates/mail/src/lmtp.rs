@@ -1,7 +1,7 @@
-//! A listener for a mail server of the same house that hands over what came for us (LMTP, RFC 2033).
+//! A listener for a mail server of the same organisation that hands over mail for us (LMTP, RFC 2033).
 //!
-//! It is no door to the Internet: what stands in front of it has taken the mail, and keeps it until a reply of the second
-//! class has come for each recipient. What is answered is what [`Receive`] says; nothing is kept here.
+//! It must not face the Internet: the server in front of it has accepted the mail, and keeps it until each recipient has a
+//! 2xx reply. The replies come from [`Receive`]; nothing is stored here.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,53 +19,53 @@ pub use session::{Ended, converse};
 use crate::incoming::Envelope;
 use crate::limits::LMTP_CONNECTIONS_MAX;
 
-/// What became of a message.
+/// The result of handing over a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It is kept, whatever it says: also what went into quarantine.
+    /// The message is stored, whatever its content, possibly in quarantine.
     Kept,
     /// Not now; the sender tries again.
     Later,
-    /// Never; the sender tells whoever wrote it.
+    /// Never; the sending server bounces it to its author.
     Refused,
 }
 
-/// Who takes messages.
+/// Takes messages.
 pub trait Receive: Send + Sync + 'static {
-    /// Whether mail to this address is for us at all.
+    /// Returns true if mail to this address is for us.
     fn knows(&self, recipient: &str) -> bool;
 
-    /// Takes a message. Its envelope has a sender and the recipients that were known, and no peer: who has handed it to
-    /// the server in front is not known here.
+    /// Takes a message. Its envelope has a sender and the known recipients, but no peer: it is not known here who handed the
+    /// message to the server in front.
     fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> impl Future<Output = Taken> + Send;
 }
 
-/// Answers whoever connects until `stop` turns true; conversations that are going on then are cut, and their senders try
-/// again. At most [`LMTP_CONNECTIONS_MAX`] at once; others wait to be accepted. `host` is our name in the greeting.
+/// Serves connections until `stop` turns true; running conversations are then cut, and their senders try again. Serves at
+/// most [`LMTP_CONNECTIONS_MAX`] at once; others wait to be accepted. `host` is our name in the greeting.
 pub async fn serve<R: Receive>(
     listener: TcpListener,
     host: String,
     receiver: Arc<R>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(LMTP_CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(LMTP_CONNECTIONS_MAX));
     let mut running = JoinSet::new();
     loop {
         while running.try_join_next().is_some() {}
         let next = async {
-            let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
-            (place, listener.accept().await)
+            let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
+            (permit, listener.accept().await)
         };
-        // Both may be dropped at any time: a place is given back, and nobody was accepted yet.
-        let (place, accepted) = tokio::select! {
+        // Both may be dropped at any time: the permit is returned, and no connection was accepted yet.
+        let (permit, accepted) = tokio::select! {
             next = next => next,
             _ = stop.wait_for(|stop| *stop) => break,
         };
-        // A connection that broke before it was accepted is nobody's.
+        // The connection broke before it was accepted.
         let Ok((stream, _)) = accepted else { continue };
         let (host, receiver) = (host.clone(), receiver.clone());
         running.spawn(async move {
-            let _place = place;
+            let _permit = permit;
             converse(stream, &host, &*receiver).await
         });
     }

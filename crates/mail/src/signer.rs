@@ -1,4 +1,4 @@
-//! Signing what is sent, by DKIM (RFC 6376, RFC 8463).
+//! Signs outbound mail by DKIM (RFC 6376, RFC 8463).
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use mail_auth::dkim::{DkimSigner, Done};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
 
-/// The fields that a signature covers: all that a reader sees or a reply follows. One that is not there is covered as well,
-/// so that nobody can add it.
+/// The fields that a signature covers: all that a reader sees or a reply uses. Absent ones are covered as well, so that
+/// nobody can add them.
 const SIGNED: [&str; 11] = [
     "From",
     "To",
@@ -26,7 +26,7 @@ const SIGNED: [&str; 11] = [
     "Auto-Submitted",
 ];
 
-/// What stands before the seed in the document of an Ed25519 key. Source: RFC 8410, 7.
+/// The bytes before the seed in the encoding of an Ed25519 key. Source: RFC 8410, 7.
 const SEED_BEHIND: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 /// Bytes of the seed of an Ed25519 key.
 const SEED_BYTES: usize = 32;
@@ -36,12 +36,12 @@ enum Key {
     Ed25519(DkimSigner<Ed25519Key, Done>),
 }
 
-/// A key that mails of a domain are signed with.
+/// The signing key of a domain.
 pub struct Signer {
     key: Key,
     domain: String,
     selector: String,
-    /// The key that its signatures are checked with.
+    /// The public key.
     public: Vec<u8>,
 }
 
@@ -54,7 +54,7 @@ impl Signer {
     /// The key of a domain under a selector: an RSA key as PEM (PKCS #1 or #8), or an Ed25519 seed in base64.
     ///
     /// # Errors
-    /// In words, where it is no such key, or an RSA key of less than 2048 bits, which ring signs nothing with.
+    /// A message, if it is no such key, or an RSA key of less than 2048 bits, which ring does not sign with.
     pub fn read(domain: &str, selector: &str, key: &str) -> Result<Self, String> {
         let bad = |error: String| {
             format!("the DKIM key is no RSA key as PEM and no Ed25519 seed in base64: {error}")
@@ -74,7 +74,7 @@ impl Signer {
         Ok(Self::of_ed25519(key.map_err(|error| bad(error.to_string()))?, domain, selector))
     }
 
-    /// A new Ed25519 key, for a server that nobody outside writes to, and for tests.
+    /// A new Ed25519 key, for a development server, and for tests.
     ///
     /// # Errors
     /// The system gives no randomness.
@@ -94,7 +94,7 @@ impl Signer {
         Self { key, domain: domain.to_owned(), selector: selector.to_owned(), public }
     }
 
-    /// The name and the text of the record by which the DNS tells the key.
+    /// The name and the text of the DNS record that publishes the key.
     #[must_use]
     pub fn record(&self) -> (String, String) {
         let kind = match self.key {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_key_is_told_with_what_would_be_one() {
+    fn an_invalid_key_is_reported_with_what_would_be_valid() {
         let read = |text: &str| Signer::read("a.example", "s1", text).map(drop);
         let problem = read("-----BEGIN PRIVATE KEY-----\nnone\n-----END PRIVATE KEY-----").unwrap_err();
         assert!(problem.contains("no RSA key as PEM"), "{problem}");

@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario as such; everything else about its text is a code of `switchward_formats`.
+//! Error codes of a scenario itself; all other errors of its text have codes of `switchward_formats`.
 
 use switchward_formats::Severity;
 use switchward_formats::codes::Code;
@@ -11,5 +11,5 @@ const fn error(id: &'static str, about: &'static str) -> Code {
 pub(crate) const VERB_COUNT: Code = error("SW1901", "a step has no verb, or more than one");
 /// Times and durations.
 pub(crate) const TIME: Code = error("SW1902", "a text is no time, or no duration");
-/// Files that the loader did not give.
+/// A file that the loader did not provide.
 pub(crate) const FILE: Code = error("SW1903", "a file that the scenario names cannot be read");

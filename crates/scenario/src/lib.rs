@@ -1,8 +1,8 @@
 //! Scenarios: a definition played against a virtual clock. The format is the page "Scenarios".
 //!
-//! [`parse`] reads a file; [`play`] plays it in a [`Memory`], which is the engine over rows in a map; [`play_on`] plays
-//! it in any other [`World`], such as a replicated shard. A [`Report`] says of every step what was expected and what
-//! was seen; [`Report::json`] and [`Report::text`] are its two forms. What cannot be read as a scenario is
+//! [`parse`] reads a file; [`play`] plays it in a [`Memory`], which is the engine over rows in a map; [`play_on`]
+//! plays it in any other [`System`], such as a replicated shard. A [`Report`] shows for every step what was expected
+//! and what was seen; [`Report::json`] and [`Report::text`] are its two forms. A text that is not a scenario is
 //! [`Unplayed::Unreadable`], with every finding at once.
 //!
 //! This crate must never know: IO, a clock, threads, hash order, a server. The files that a scenario names come from
@@ -15,7 +15,7 @@ mod parse;
 mod play;
 mod report;
 mod script;
-mod world;
+mod system;
 
 pub use memory::{Care, Layout, Memory};
 pub use parse::parse;
@@ -25,4 +25,4 @@ pub use script::{
     Authorize, Decide, Expectation, Expected, Kind, Named, Said, Scenario, Start, StartAgain, Step, Until,
     Verb, Wanted,
 };
-pub use world::{Answer, Broken, World, ring};
+pub use system::{Answer, Broken, System, ring};

@@ -8,9 +8,9 @@ pub const STEPS_MAX: usize = 10_000;
 pub const LIST_MAX: usize = 1_000;
 /// Further definitions of one scenario.
 pub const ALSO_MAX: usize = 100;
-/// How often a call is planned anew because its limits have moved meanwhile.
+/// How often a call is planned again because its limits have changed meanwhile.
 pub const PLANS_MAX: usize = 4;
-/// Effects that are carried after one command.
+/// Effects that are relayed after one command.
 pub const RELAYS_MAX: usize = 10_000;
 /// Workers of one step that take work and do not come back.
 pub const LOST_MAX: u64 = 100;

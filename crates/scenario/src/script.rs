@@ -1,4 +1,4 @@
-//! A scenario as it was read. Everything that can be wrong with its text has been told by then.
+//! A parsed scenario. All errors of its text have been reported by then.
 
 use serde_json::{Map, Value};
 use switchward_engine::{Quorum, Reminders, Settings};
@@ -10,7 +10,7 @@ use switchward_machine::{Decision, GateKind, Micros, Time};
 pub struct Scenario {
     /// As the caller named it.
     pub file: String,
-    /// The definition that it is about.
+    /// The definition under test.
     pub definition: Named,
     /// Further definitions in the same catalogue.
     pub also: Vec<Named>,
@@ -18,16 +18,16 @@ pub struct Scenario {
     pub policies: Vec<Named>,
     /// Policy documents that hold for the tenant from the start.
     pub tenant_policies: Vec<Named>,
-    /// The switches of the tenant that it is played in.
+    /// The settings of its tenant.
     pub settings: Settings,
-    /// How it begins.
+    /// Its start.
     pub start: Start,
-    /// What happens then, in order.
+    /// Its steps, in order.
     pub steps: Vec<Step>,
 }
 
 impl Scenario {
-    /// All files that it names beside its steps.
+    /// All files that it names outside its steps.
     pub(crate) fn named(&self) -> impl Iterator<Item = &Named> {
         let definitions = std::iter::once(&self.definition).chain(&self.also);
         definitions.chain(&self.policies).chain(&self.tenant_policies)
@@ -39,20 +39,20 @@ impl Scenario {
 pub struct Named {
     /// As written.
     pub path: String,
-    /// Where.
+    /// Its position in the source.
     pub span: Span,
 }
 
 /// How a scenario begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
-    /// Where it is written.
+    /// Its position in the source.
     pub span: Span,
-    /// The clock's first time.
+    /// The initial time of the clock.
     pub at: Time,
     /// The session.
     pub session: StartAgain,
-    /// What must be seen then.
+    /// What is expected then.
     pub expected: Expected,
 }
 
@@ -65,41 +65,41 @@ pub struct StartAgain {
     pub input: Vec<u8>,
     /// Definitions of further runs, which wait for the ones before them.
     pub queue: Vec<String>,
-    /// The address of whom the conversation is with.
+    /// The address of the conversation's contact.
     pub contact: Option<String>,
-    /// The assistant that it is with, where it is with one; its first message tells which workflows begin.
+    /// The conversation's assistant, if it has one; its first message decides which workflows begin.
     pub assistant: Option<Assistant>,
-    /// What the user opens the conversation with.
+    /// The message that the user opens the conversation with.
     pub message: Option<String>,
-    /// Who is told of gates that address nobody.
+    /// The recipients of gates that name none.
     pub audience: Vec<String>,
-    /// How those who are asked are reminded.
+    /// How the recipients of gates are reminded.
     pub reminders: Option<Reminders>,
-    /// How many of those whom a gate asks must approve.
+    /// How many of a gate's recipients must approve.
     pub quorum: Option<Quorum>,
-    /// Who is asked, too, where those who were asked do not decide.
+    /// The additional recipients if the first ones do not decide.
     pub escalation: Vec<String>,
 }
 
 /// An assistant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assistant {
-    /// What it is told beside what a state says; may be empty.
+    /// Its instructions besides those of a state; may be empty.
     pub instructions: String,
-    /// Its workflows; none: all of the catalogue.
+    /// Its workflows; empty means all of the catalogue.
     pub workflows: Vec<String>,
 }
 
-/// One thing that happens, and what must be seen then.
+/// A step, and what is expected after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// From 1.
     pub index: usize,
-    /// Where it is written.
+    /// Its position in the source.
     pub span: Span,
-    /// What happens.
+    /// The step's action.
     pub verb: Verb,
-    /// What must be seen then.
+    /// What is expected then.
     pub expected: Expected,
 }
 
@@ -108,13 +108,13 @@ pub struct Step {
 pub struct TokenOf {
     /// The run, from 1.
     pub run: u32,
-    /// Which of the nodes that the run has entered, from 1.
+    /// The number of the node entry in the run, from 1.
     pub entry: u32,
-    /// Whether somebody made it up who has no key for that.
+    /// True if the token is made with a wrong key.
     pub forged: bool,
 }
 
-/// What happens.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verb {
     /// An answer to a checkpoint.
@@ -123,45 +123,45 @@ pub enum Verb {
         state: Option<String>,
         /// The answer.
         answer: String,
-        /// Words beside it.
+        /// A note beside it.
         note: String,
     },
-    /// The user says something.
+    /// The user posts a message.
     Message(String),
-    /// The agent's turn is over.
+    /// The agent's turn ends.
     Turn {
         /// What the agent said.
         text: String,
     },
     /// The agent records data.
     Record(Map<String, Value>),
-    /// The agent says that its work here is done.
+    /// The agent signals completion.
     Signal,
     /// The agent asks for another attempt.
     Retry,
-    /// The conversation turns to another workflow.
+    /// The conversation switches to another workflow.
     Switch(String),
     /// An event comes from outside.
     Event {
         /// Its key.
         key: String,
-        /// What it brings.
+        /// Its data.
         data: Map<String, Value>,
         /// The state that it is for.
         state: Option<String>,
-        /// What it was sent with, where that is a reply token.
+        /// The reply token that it was sent with, if any.
         token: Option<TokenOf>,
     },
-    /// A reply comes by mail.
+    /// A reply arrives by mail.
     Email {
-        /// Who wrote it.
+        /// The sender.
         from: String,
-        /// What, as it came.
+        /// The text as it arrived.
         text: String,
-        /// Whether the sender is proved.
+        /// True if the sender is authenticated.
         authenticated: bool,
     },
-    /// May the agent call this?
+    /// Authorizes a call of the agent.
     Authorize(Authorize),
     /// The agent sends a mail.
     SendEmail(switchward_engine::Draft),
@@ -169,11 +169,11 @@ pub enum Verb {
     Tool {
         /// Its capability.
         name: String,
-        /// Whether it worked.
+        /// True if it succeeded.
         success: bool,
         /// What it cost.
         cost: Micros,
-        /// What it used.
+        /// The tokens used.
         tokens: u64,
     },
     /// A usage report.
@@ -187,7 +187,7 @@ pub enum Verb {
     Work(Work),
     /// A person decides.
     Decide(Decide),
-    /// A person fills in what was asked for.
+    /// A participant fills in a form.
     Form(Form),
     /// Another session starts; what follows is about it.
     Start(StartAgain),
@@ -195,31 +195,31 @@ pub enum Verb {
     Wait(Until),
     /// A new version is published.
     Publish(Named),
-    /// The newest message to this address that is on its way cannot be delivered.
+    /// The newest message to this address that is under way cannot be delivered.
     Undelivered(String),
-    /// A cap is set anew.
+    /// A cap is raised.
     Raise {
         /// Money.
         cost: Option<Micros>,
         /// Tokens.
         tokens: Option<u64>,
     },
-    /// Go on.
+    /// The session resumes.
     Resume {
-        /// Words beside it.
+        /// A comment.
         reason: String,
     },
-    /// Stop in place.
+    /// The session pauses.
     Pause {
-        /// Words beside it.
+        /// A comment.
         reason: String,
     },
-    /// Stop for good.
+    /// The session is cancelled.
     Cancel {
-        /// Words beside it.
+        /// A comment.
         reason: String,
     },
-    /// A move that only machines of formats take that this build does not run.
+    /// A verb that only machines of other formats accept.
     Elsewhere(&'static str),
 }
 
@@ -257,14 +257,14 @@ impl Verb {
     }
 }
 
-/// May the agent call this?
+/// A call to be authorized.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authorize {
     /// A path such as `mcp:filesystem:write_file`.
     pub capability: String,
     /// JSON, or empty.
     pub args: Vec<u8>,
-    /// What it is believed to cost.
+    /// The estimated cost.
     pub estimate: Option<Micros>,
 }
 
@@ -275,15 +275,15 @@ pub struct Work {
     pub node: Option<String>,
     /// Its kind.
     pub kind: Option<&'static str>,
-    /// How many workers take it first, one after the other, of whom none comes back: their leases lapse.
+    /// How many workers take it first, one after the other, and do not come back: their leases lapse.
     pub lost: u64,
-    /// Whether anybody takes it then. Nobody does where only `lost` is said.
+    /// True if a worker takes it then. False if only `lost` is given.
     pub ends: bool,
-    /// The result, or why there is none.
+    /// The result, or the error.
     pub came: Result<Value, String>,
-    /// What it cost.
+    /// Its cost.
     pub cost: Micros,
-    /// What it used.
+    /// The tokens used.
     pub tokens: u64,
 }
 
@@ -294,22 +294,22 @@ pub struct Decide {
     pub node: Option<String>,
     /// The kind of the gate.
     pub kind: Option<Kind>,
-    /// What is decided.
+    /// The decision.
     pub decision: Said,
-    /// By whom.
+    /// The decider.
     pub by: String,
-    /// Words beside it.
+    /// A comment.
     pub comment: String,
 }
 
-/// A person fills in what was asked for.
+/// A participant fills in a form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Form {
     /// The node of the gate.
     pub node: Option<String>,
-    /// What is filled in.
+    /// The values.
     pub values: Value,
-    /// By whom.
+    /// The participant.
     pub by: String,
 }
 
@@ -318,16 +318,16 @@ pub struct Form {
 pub enum Kind {
     /// A kind that this build opens.
     Known(GateKind),
-    /// A kind of another format; no gate here is of it.
+    /// A kind of another format; no gate here has it.
     Elsewhere,
 }
 
-/// What a person says at a gate.
+/// What a person answers at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Said {
     /// One of the two decisions.
     Decided(Decision),
-    /// Neither: it is talked about, and the gate stays open.
+    /// Neither: the person comments, and the gate stays open.
     Discuss,
 }
 
@@ -340,7 +340,7 @@ pub enum Until {
     At(Time),
 }
 
-/// What must be seen after a step.
+/// What is expected after a step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Expected {
     /// The reason code of the refusal, or `any`.
@@ -349,25 +349,25 @@ pub struct Expected {
     pub expectations: Vec<Expectation>,
 }
 
-/// One thing that must be seen.
+/// One expectation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
-    /// What is looked at.
+    /// The value that it is about.
     pub wanted: Wanted,
-    /// What must be there.
+    /// The expected value.
     pub value: Value,
-    /// Where it is written.
+    /// Its position in the source.
     pub span: Span,
 }
 
 macro_rules! wanted {
     ($($(#[$doc:meta])* $name:ident = $word:literal,)*) => {
-        /// What an expectation looks at.
+        /// The kinds of value that an expectation can be about.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Wanted { $($(#[$doc])* $name,)* }
 
         impl Wanted {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
             /// Their keys, in the same order.
             pub(crate) const WORDS: &[&'static str] = &[$($word,)*];
@@ -388,30 +388,30 @@ wanted! {
     At = "at",
     /// The run's data.
     Context = "context",
-    /// What was decided of the last call.
+    /// The decision about the last call.
     Decision = "decision",
-    /// Why, or why the status is what it is.
+    /// The reason of that decision, or of the status.
     Reason = "reason",
     /// The rule that decided the last call.
     Rule = "rule",
     /// What is left after the last call.
     Left = "left",
-    /// When a call that was denied, or an approval that was refused, may have room again.
+    /// When a denied call or a refused approval may have capacity again.
     RetryAfter = "retry_after_seconds",
-    /// What is open.
+    /// The open items.
     Open = "open",
-    /// What this step sent.
+    /// The effects of this step.
     Effects = "effects",
-    /// What this step recorded.
+    /// The events of this step.
     Events = "events",
-    /// What this step did not record.
+    /// Events that this step did not record.
     Without = "without",
-    /// What this step warned of.
+    /// The warnings of this step.
     Log = "log",
     /// The session's runs.
     Runs = "runs",
     /// The version that the run is pinned to.
     Version = "version",
-    /// What the agent is shown.
+    /// The text that the agent is shown.
     Shows = "shows",
 }

@@ -1,6 +1,6 @@
-//! Time: the only place that it comes from.
+//! The only source of time.
 
-mod steady;
+mod monotonic;
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use switchward_machine::Time;
 use tokio::sync::Notify;
 
 use crate::limits::CLOCK_LOOK;
-pub use steady::{MachineClocks, RawClocks, SteadyClock};
+pub use monotonic::{MachineClocks, MonotonicClock, RawClocks};
 
-/// Where time comes from.
+/// A source of time.
 pub trait Clock: Send + Sync + 'static {
     /// Milliseconds since 1970.
     fn now(&self) -> Time;
 
-    /// How long somebody who waits for this time may sleep before looking at the clock again.
+    /// How long a task that waits for this time may sleep before it looks at the clock again.
     fn patience(&self, until: Time) -> Duration {
         Duration::from_millis(until.since_ms(self.now())).min(CLOCK_LOOK)
     }
 
-    /// Is told from now on whenever the clock is moved by hand; a clock that runs by itself tells nobody.
-    fn tell(&self, _waiting: Arc<Notify>) {}
+    /// Notifies `waiting` whenever the clock is moved by hand. A clock that runs by itself never notifies.
+    fn subscribe(&self, _waiting: Arc<Notify>) {}
 
-    /// A log goes up to this time: from now on the clock says no less, and runs on from there. A clock that is moved by
-    /// hand stays where it is.
+    /// The log goes up to this time: from now on the clock returns no earlier time, and continues from there. A
+    /// manual clock does not move.
     fn not_before(&self, _at: Time) {}
 }
 
-/// The machine's clock as it is at this moment, with all of its jumps. Shards want a [`SteadyClock`].
+/// The machine's clock with all of its jumps. Shards need a [`MonotonicClock`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -41,7 +41,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves when it is told to; for development and tests.
+/// A clock that is moved by hand; for development and tests.
 #[derive(Debug, Clone)]
 pub struct ManualClock {
     now: Arc<AtomicU64>,
@@ -49,13 +49,13 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that stands at this time.
+    /// Creates a clock that stands at this time.
     #[must_use]
     pub fn new(now: Time) -> Self {
         Self { now: Arc::new(AtomicU64::new(now.0)), moved: Arc::default() }
     }
 
-    /// Moves on by this many milliseconds, and tells who waits for it.
+    /// Moves on by this many milliseconds, and notifies the subscribers.
     pub fn advance(&self, ms: u64) -> Time {
         let now = self.now.fetch_add(ms, Ordering::SeqCst).saturating_add(ms);
         self.moved.lock().iter().for_each(|waiting| waiting.notify_one());
@@ -72,9 +72,9 @@ impl Clock for ManualClock {
         CLOCK_LOOK
     }
 
-    fn tell(&self, waiting: Arc<Notify>) {
+    fn subscribe(&self, waiting: Arc<Notify>) {
         let mut moved = self.moved.lock();
-        // Whoever waits holds it too.
+        // A task that still waits holds its own reference.
         moved.retain(|waiting| Arc::strong_count(waiting) > 1);
         moved.push(waiting);
     }

@@ -1,4 +1,4 @@
-//! All shards of this server, and what needs several of them.
+//! All shards of this server, and the operations that need several of them.
 
 mod files;
 mod quotas;
@@ -12,7 +12,7 @@ use openraft::async_runtime::WatchReceiver;
 use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::sync::Arc;
-use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, by_ledger, plan, room};
+use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, by_ledger, check_limits, plan};
 use switchward_engine::{
     Body, Command, InstallMachine, Key, KeyRing, Reason, Rejection, Reply, Reserve, Row, Scope, Settle, View,
     ViewError,
@@ -29,25 +29,25 @@ use crate::group::{Group, GroupOptions, RaftSettings};
 use crate::limits::{FIRE_WAIT, LIMITS_ASKED_MAX, SHARDS_MAX};
 use crate::no_peers::NoPeers;
 use crate::shard::{Halt, Shard};
-use crate::timers::{self, Fired, TimerBatch, TimerRoad};
-use crate::{duties, removals, scrub, upkeep};
+use crate::timers::{self, Fired, TimerBatch, TimerTransport};
+use crate::{leader_tasks, maintenance, removals, scrub};
 
-/// Called once with one line when the server must end: its log or its state can be trusted no more.
+/// Called once with one line when the server must end: its log or its state can no longer be trusted.
 pub type OnFatal = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What a cluster of one server is made of.
+/// The parts of a cluster of one server.
 pub struct ClusterOptions {
     /// The data folder, locked for this process.
     pub data: DataDir,
-    /// How many shards a new data folder gets, 1 to 64; an old one keeps its number.
+    /// The number of shards of a new data folder, 1 to 64; an existing one keeps its number.
     pub shards: u32,
     /// Clean rows that all shards together keep in memory, bytes.
     pub cache_bytes: usize,
-    /// Where time comes from.
+    /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// What opens the secrets in the rows.
+    /// Opens the secrets in the rows.
     pub ring: KeyRing,
-    /// What to do when the log or the state is lost.
+    /// Called when the log or the state is lost.
     pub on_fatal: OnFatal,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     halt: Halt,
     log: Arc<SegmentLog>,
-    road: RwLock<Option<Arc<dyn TimerRoad>>>,
+    transport: RwLock<Option<Arc<dyn TimerTransport>>>,
 }
 
 /// The node number of a server that is alone.
@@ -76,15 +76,15 @@ impl Cluster {
     /// The folder cannot be read, or holds what this build does not know, or secrets that the ring cannot open
     /// ([`KeysMissing`]).
     pub async fn open(options: ClusterOptions) -> io::Result<Self> {
-        let wish = options.shards.clamp(1, SHARDS_MAX);
-        let count = options.data.shards(wish).map_err(io::Error::other)?;
+        let wanted = options.shards.clamp(1, SHARDS_MAX);
+        let count = options.data.shards(wanted).map_err(io::Error::other)?;
         if !(1..=SHARDS_MAX).contains(&count) {
-            let told = format!("the data folder says that it has {count} shards, not 1 to {SHARDS_MAX}");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, told));
+            let message = format!("the data folder says that it has {count} shards, not 1 to {SHARDS_MAX}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let halt = once(options.on_fatal);
-        let told = Arc::clone(&halt);
-        let on_fatal = Box::new(move |error: &switchward_store::StoreError| told(&line(error)));
+        let report = Arc::clone(&halt);
+        let on_fatal = Box::new(move |error: &switchward_store::StoreError| report(&line(error)));
         let log = SegmentLog::open(&options.data, LogOptions { on_fatal, sync_fault: None })
             .map_err(io::Error::other)?;
         let log = Arc::new(log);
@@ -117,7 +117,7 @@ impl Cluster {
             stop(&groups).await;
             return Err(error);
         }
-        // What is due must not be done without what it takes.
+        // Work that is due must not start without the keys it needs.
         let under = cluster.sealed_under().await.map_err(io::Error::other);
         let keys =
             under.and_then(|under| check_keys(&under, &cluster.ring().ids()).map_err(io::Error::other));
@@ -129,10 +129,11 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// A cluster of shards that were opened elsewhere, such as replicas over a network: the catalogue's first.
+    /// Creates a cluster of shards that were opened elsewhere, such as replicas over a network; the catalogue's comes
+    /// first.
     ///
     /// # Errors
-    /// There is no shard beside the catalogue.
+    /// There is no shard besides the catalogue.
     pub fn of_groups(
         groups: Vec<Group>,
         clock: Arc<dyn Clock>,
@@ -150,22 +151,22 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The loops of these groups; there is a catalogue's, which is the first.
+    /// Starts the loops of these groups, the first of which is the catalogue's.
     fn over(groups: Vec<Group>, clock: Arc<dyn Clock>, halt: Halt, log: Arc<SegmentLog>) -> Self {
         let disk = log.disk();
         let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt), Arc::clone(disk));
         let mut shards: Vec<Shard> = groups.into_iter().map(start).collect();
         let catalogue = shards.remove(0);
-        Self(Arc::new(Inner { catalogue, shards, clock, halt, log, road: RwLock::default() }))
+        Self(Arc::new(Inner { catalogue, shards, clock, halt, log, transport: RwLock::default() }))
     }
 
     fn begin_duties(&self) {
         tokio::spawn(scrub::work(Arc::downgrade(&self.0)));
         for shard in self.all() {
-            tokio::spawn(duties::work(shard.clone(), Arc::downgrade(&self.0)));
+            tokio::spawn(leader_tasks::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(timers::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(removals::work(shard.clone(), Arc::downgrade(&self.0)));
-            tokio::spawn(upkeep::work(shard.clone(), Arc::downgrade(&self.0)));
+            tokio::spawn(maintenance::work(shard.clone(), Arc::downgrade(&self.0)));
         }
     }
 
@@ -213,31 +214,31 @@ impl Cluster {
         self.0.clock.now()
     }
 
-    /// What opens the secrets in the rows, and seals new ones.
+    /// The key ring that opens the secrets in the rows and seals new ones.
     #[must_use]
     pub fn ring(&self) -> KeyRing {
         self.0.catalogue.group().shared.ring.read().clone()
     }
 
-    /// Has this ring from now on.
+    /// Replaces the key ring.
     pub fn replace_ring(&self, ring: &KeyRing) {
         self.all().for_each(|shard| *shard.group().shared.ring.write() = ring.clone());
     }
 
-    /// The disk that everything lies on.
+    /// The disk that holds all files.
     #[must_use]
     pub fn disk(&self) -> &Arc<Disk> {
         self.0.log.disk()
     }
 
-    /// What the shared log counts.
+    /// The statistics of the shared log.
     #[must_use]
     pub fn log_stats(&self) -> &LogStats {
         self.0.log.stats()
     }
 
-    /// Carries out a command, with all that it needs from other shards: limits that span sessions are asked in
-    /// their ledger first, and a machine that the session's shard has not got is installed.
+    /// Executes a command, with all that it needs from other shards: limits that span sessions are checked in their
+    /// ledger first, and a machine that the session's shard lacks is installed.
     ///
     /// # Errors
     /// As [`Failure`] says.
@@ -321,7 +322,7 @@ impl Cluster {
                     let bucket = Scope::Ledger(process).bucket(command.tenant);
                     let shard = bucket.map_or(self.catalogue(), |bucket| self.shard_of(bucket));
                     let view = shard.read().await?;
-                    let check = room(&view, command.tenant, &rules, estimate, self.now());
+                    let check = check_limits(&view, command.tenant, &rules, estimate, self.now());
                     parts.push(check.map_err(|error| self.unreadable(&error))?);
                 }
                 Ok(Some(LimitCheck::joined(&rules, estimate, &parts)))
@@ -330,8 +331,8 @@ impl Cluster {
         }
     }
 
-    /// Holds a place in every ledger, or in none: where one has no room, those before it are given back. What cannot be
-    /// given back lapses.
+    /// Reserves in every ledger, or in none: if one has no capacity left, the earlier reservations are given back. A
+    /// reservation that cannot be given back lapses.
     async fn reserve(&self, command: &Command, ledgers: Ledgers) -> Result<LimitCheck, Failure> {
         let Ledgers { call, rules, estimate } = ledgers;
         let inner = |process: String, body| Command {
@@ -371,23 +372,24 @@ impl Cluster {
         Ok(LimitCheck::joined(&rules, estimate, &parts))
     }
 
-    /// From now on batches of timers take this road; without one, leaders fire all timers themselves.
-    pub fn set_timer_road(&self, road: Option<Arc<dyn TimerRoad>>) {
-        *self.0.road.write() = road;
+    /// Sets the transport for batches of timers; without one, leaders fire all timers themselves.
+    pub fn set_timer_transport(&self, transport: Option<Arc<dyn TimerTransport>>) {
+        *self.0.transport.write() = transport;
     }
 
-    /// Lets so many effects of each shard wait from now on, in place of [`OUTBOX_MAX`](crate::limits::OUTBOX_MAX).
+    /// Sets how many effects of each shard may wait, instead of [`OUTBOX_MAX`](crate::limits::OUTBOX_MAX).
     pub fn set_outbox_max(&self, max: usize) {
         self.all().for_each(|shard| shard.set_outbox_max(max));
     }
 
-    /// Fires what a road has brought back, where its leader still waits for it.
+    /// Fires a batch that the transport has brought back, if its leader still waits for it.
     ///
     /// Not cancel safe: what a dropped future leaves undone is fired by the leader after
     /// [`FIRE_WAIT`](crate::limits::FIRE_WAIT).
     ///
     /// # Errors
-    /// Another server leads the shard, or it has stopped. Timers that could not be fired for any other reason are fired again by their leader.
+    /// Another server leads the shard, or it has stopped. Timers that could not be fired for any other reason are
+    /// fired again by their leader.
     pub async fn fire(&self, batch: &TimerBatch) -> Result<Fired, Failure> {
         let Some(shard) = self.all().find(|shard| shard.number() == batch.shard) else {
             return Ok(Fired::Stale);
@@ -407,10 +409,10 @@ impl Cluster {
         Failure::Stopped
     }
 
-    /// Takes no more commands, and writes down what is in memory, so that the next start has little to replay.
+    /// Takes no more commands, and writes what is in memory, so that the next start has little to replay.
     ///
     /// # Errors
-    /// The disk refuses; nothing that was acknowledged is lost by it.
+    /// The disk refuses; nothing that was acknowledged is lost.
     pub async fn shutdown(&self) -> io::Result<()> {
         join_all(self.all().map(Shard::drain)).await;
         for shard in self.all() {
@@ -429,7 +431,7 @@ impl Cluster {
     }
 }
 
-/// Stops what a failed start has begun.
+/// Stops the groups that a failed start has opened.
 async fn stop(groups: &[Group]) {
     for group in groups {
         if let Err(error) = group.raft().shutdown().await {
@@ -440,7 +442,7 @@ async fn stop(groups: &[Group]) {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Duties that sleep find that there is nothing left to do it for.
+        // Tasks that sleep find that the shard is draining.
         for shard in std::iter::once(&self.catalogue).chain(&self.shards) {
             shard.group().shared.wake();
         }
@@ -461,9 +463,9 @@ impl Inner {
         self.home(&command).submit(command).await
     }
 
-    /// The road that batches of timers take, where there is one.
-    pub(crate) fn road(&self) -> Option<Arc<dyn TimerRoad>> {
-        self.road.read().clone()
+    /// The transport for batches of timers, if there is one.
+    pub(crate) fn transport(&self) -> Option<Arc<dyn TimerTransport>> {
+        self.transport.read().clone()
     }
 
     pub(crate) fn halt(&self, why: &str) {
@@ -471,7 +473,7 @@ impl Inner {
     }
 }
 
-/// Says it once, whoever finds it first.
+/// Calls `on_fatal` once, for the first error.
 fn once(on_fatal: OnFatal) -> Halt {
     let said = Mutex::new(false);
     Arc::new(move |why: &str| {

@@ -1,4 +1,4 @@
-//! How log entries, votes and positions are written down, each with a form byte.
+//! The encoding of log entries, votes and positions, each with a form byte.
 
 use bytes::Bytes;
 use openraft::EntryPayload;
@@ -9,7 +9,7 @@ use std::io;
 
 use crate::types::{Entry, LogId, Membership, Payload};
 
-/// Stored form. An entry: form byte, term (8 bytes, big end first), tag, and what the tag says.
+/// Stored form. An entry: form byte, term (8 bytes, big-endian), tag, and the tag's payload.
 const ENTRY_FORM: u8 = 1;
 /// Stored form. Votes, applied and purged positions: form byte, then JSON.
 const JSON_FORM: u8 = 1;
@@ -20,10 +20,10 @@ const MEMBERSHIP: u8 = 2;
 
 const HEADER_BYTES: usize = 10;
 
-/// The bytes of an entry; its index is the log's business.
+/// Encodes an entry, without its index, which the log stores.
 ///
 /// # Errors
-/// A membership that cannot be written as JSON.
+/// The membership cannot be written as JSON.
 pub fn encode_entry(entry: &Entry) -> io::Result<Bytes> {
     let (tag, body) = match &entry.payload {
         EntryPayload::Blank => (BLANK, Bytes::new()),
@@ -38,7 +38,7 @@ pub fn encode_entry(entry: &Entry) -> io::Result<Bytes> {
     Ok(Bytes::from(out))
 }
 
-/// The entry of an index.
+/// Decodes the entry at an index.
 ///
 /// # Errors
 /// Another form, an unknown tag, or broken bytes.
@@ -54,7 +54,7 @@ pub fn decode_entry(index: u64, bytes: &Bytes) -> io::Result<Entry> {
     Ok(Entry { log_id, payload })
 }
 
-/// The log id of the entry of an index.
+/// Decodes the log id of the entry at an index.
 pub(crate) fn decode_log_id(index: u64, bytes: &[u8]) -> io::Result<LogId> {
     let header = bytes.get(..HEADER_BYTES).filter(|header| header[0] == ENTRY_FORM);
     let header = header.ok_or_else(|| bad(format!("entry {index} is not of form {ENTRY_FORM}")))?;
@@ -63,7 +63,7 @@ pub(crate) fn decode_log_id(index: u64, bytes: &[u8]) -> io::Result<LogId> {
     Ok(LogId { leader_id: CommittedLeaderId::new(term), index })
 }
 
-/// How far a state machine has come; kept with the rows that it covers.
+/// The position of a state machine; stored with the rows that it covers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Applied {
     /// The last entry that was applied.
@@ -72,14 +72,14 @@ pub(crate) struct Applied {
     pub(crate) membership: Membership,
 }
 
-/// The bytes of a small stored value.
+/// Encodes a small stored value.
 pub(crate) fn encode_json<T: Serialize>(value: &T) -> io::Result<Bytes> {
     let mut out = vec![JSON_FORM];
     serde_json::to_writer(&mut out, value)?;
     Ok(Bytes::from(out))
 }
 
-/// The small stored value of these bytes.
+/// Decodes a small stored value.
 pub(crate) fn decode_json<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
     match bytes.split_first() {
         Some((&JSON_FORM, rest)) => Ok(serde_json::from_slice(rest)?),
@@ -99,7 +99,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::fmt::Debug;
 
-    /// Compares with the golden file of a form, line by line; `BLESS=1` writes it anew.
+    /// Compares with the golden file of a form, line by line; `BLESS=1` writes it again.
     fn check(name: &str, lines: &[(&str, Bytes)]) {
         let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
         let text: String =

@@ -19,10 +19,10 @@ use crate::metrics::ShardMetrics;
 use crate::propose::{Proposer, Unwritten};
 use crate::queue::{Exit, Job};
 use crate::shard::Halt;
-use crate::shared::Foreseen;
+use crate::shared::PendingDecision;
 use crate::types::Payload;
 
-/// The one place in which a shard's commands are decided.
+/// The only task that decides a shard's commands.
 pub(crate) struct DecideLoop {
     group: Group,
     clock: Arc<dyn Clock>,
@@ -35,14 +35,14 @@ pub(crate) struct DecideLoop {
 
 type Answers = Vec<Result<Reply, Rejection>>;
 
-/// Who waits for a command.
+/// The caller of a command.
 type Waiting = (oneshot::Sender<Result<Reply, Failure>>, Span, Instant);
 
 /// Why a batch has no answers.
 enum Unanswered {
-    /// The decision on its first commands is too long for one entry; so many of them make a shorter one.
+    /// The decision is too long for one entry; the first N commands make a shorter one.
     Long(usize),
-    /// Nobody knows, or nothing happened.
+    /// The outcome is unknown, or nothing happened.
     Failed(Failure),
 }
 
@@ -58,13 +58,13 @@ impl DecideLoop {
         Self { group, clock, leadership, proposer, halt, disk, draining }
     }
 
-    /// Works until every handle is gone, until what was queued before draining is answered, or until it stops.
+    /// Runs until every handle is gone, until everything that was queued before draining is answered, or until it
+    /// stops.
     pub(crate) async fn run(mut self, jobs: Exit) {
         let mut draining = self.draining.clone();
         let (mut batch, mut open) = (Vec::with_capacity(BATCH_COMMANDS_MAX), true);
         loop {
-            // Both sides may be dropped while they wait: a job stays in its queue, and that the shard drains stays
-            // true.
+            // Both futures may be dropped while they wait: a job stays in its queue, and draining stays true.
             tokio::select! {
                 () = jobs.take(BATCH_COMMANDS_MAX, &mut batch) => if batch.is_empty() { return },
                 _ = draining.wait_for(|draining| *draining), if open => {
@@ -75,13 +75,13 @@ impl DecideLoop {
             }
             let span = self.span(&batch);
             if self.serve(batch.drain(..), &jobs).instrument(span).await == Err(Failure::Stopped) {
-                // Whoever waits learns it from the queue, which is gone with this.
+                // The waiting callers learn it from the queue, which is dropped with this.
                 return;
             }
         }
     }
 
-    /// What is told of a batch: it belongs to the trace of its first command, and follows from the others'.
+    /// The span of a batch: it belongs to the trace of its first command, and follows from the others'.
     fn span(&self, batch: &[Job]) -> Span {
         let shard = self.group.shared.state.group().0;
         let first = batch.first().and_then(|job| job.span.id());
@@ -92,7 +92,7 @@ impl DecideLoop {
         span
     }
 
-    /// Answers a batch, or the first commands of it where what they come to is enough for one entry; the rest waits again.
+    /// Answers a batch, or only its first commands if their decision fills one entry; the rest is queued again.
     async fn serve(&mut self, batch: impl Iterator<Item = Job>, jobs: &Exit) -> Result<(), Failure> {
         let (mut commands, mut waiting): (Vec<Command>, Vec<Waiting>) =
             batch.map(|job| (job.command, (job.answer, job.span, job.since))).unzip();
@@ -103,7 +103,7 @@ impl DecideLoop {
                     let since = waiting.iter().map(|(_, _, since)| *since);
                     jobs.answered(commands.iter().map(|command| command.tenant).zip(since));
                     for ((waiting, ..), result) in waiting.into_iter().zip(results) {
-                        // Whoever has gone finds the reply under the same request id.
+                        // A caller that has gone finds the reply under the same request id.
                         let _gone = waiting.send(result.map_err(Failure::Rejected));
                     }
                     return Ok(());
@@ -119,7 +119,7 @@ impl DecideLoop {
         }
     }
 
-    /// Decides the commands, as many as a batch may have now, and charges their tenants for the time.
+    /// Decides as many of the commands as a batch may have now, and charges their tenants for the time.
     fn decide(&self, commands: &[Command], jobs: &Exit) -> Result<Decided, ViewError> {
         let allowance = jobs.allowance();
         let commands = allowance.first(commands);
@@ -139,7 +139,7 @@ impl DecideLoop {
         Ok(decided)
     }
 
-    /// Answers the commands, or the first of them where what those come to is enough for one entry.
+    /// Answers the commands, or the first of them if their decision fills one entry.
     async fn batch(&mut self, commands: &[Command], jobs: &Exit) -> Result<Answers, Unanswered> {
         self.log_within_bound().await;
         let term = self.leadership.term().await.map_err(|failure| self.stopped(failure))?;
@@ -159,7 +159,12 @@ impl DecideLoop {
                     return Ok(vec![Err(too_long(entry.len()))]);
                 }
                 let (bytes, entry) = (entry.len(), Bytes::from(entry));
-                self.group.shared.foresee(Foreseen { entry: entry.clone(), base, decision, changes });
+                self.group.shared.set_pending_decision(PendingDecision {
+                    entry: entry.clone(),
+                    base,
+                    decision,
+                    changes,
+                });
                 self.group.log.writes_for(Span::current());
                 let begun = Instant::now();
                 let written = self.proposer.write(&self.leadership, term, Payload(entry)).await;
@@ -168,7 +173,7 @@ impl DecideLoop {
                 ShardMetrics::add(&self.group.metrics().entries, 1);
             }
             None if self.group.alone => {}
-            // No entry proves that these rows were the newest ones, so the other servers are asked.
+            // No entry proves that these rows are the newest ones, so the other servers are asked.
             None => {
                 let confirmed = self.leadership.confirmed().await.map_err(|failure| self.stopped(failure))?;
                 if confirmed != term {
@@ -182,8 +187,9 @@ impl DecideLoop {
         Ok(answers)
     }
 
-    /// Waits while the log is as long as it may be: its rows are being written and its beginning is about to go, however
-    /// slow the disk is. Where other voters must have an entry before it goes, the wait ends after [`FLUSH_WAIT`].
+    /// Waits while the log is at its maximum length: its rows are being written and its beginning is about to be
+    /// purged, however slow the disk is. If other voters must have an entry before it can be purged, the wait ends
+    /// after [`FLUSH_WAIT`].
     async fn log_within_bound(&self) {
         let mut draining = self.draining.clone();
         let short = self.group.log.within(LOG_BYTES_FULL);
@@ -217,7 +223,7 @@ impl DecideLoop {
     }
 
     fn stop(&self, why: &str) -> Failure {
-        // A server that goes down stops its nodes itself.
+        // A server that shuts down stops its nodes itself.
         if !*self.draining.borrow() {
             (self.halt)(why);
         }
@@ -225,7 +231,7 @@ impl DecideLoop {
     }
 }
 
-/// Lets all but the first `begun` commands wait again.
+/// Queues all but the first `begun` commands again.
 fn give_back(jobs: &Exit, commands: &mut Vec<Command>, waiting: &mut Vec<Waiting>, begun: usize) {
     let begun = begun.min(commands.len());
     let left = commands.split_off(begun).into_iter().zip(waiting.split_off(begun));

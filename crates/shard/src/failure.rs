@@ -1,32 +1,32 @@
-//! Why a command came to nothing.
+//! Why a command failed.
 
 use std::error::Error;
 use switchward_engine::Rejection;
 
-/// Why a command or a read came to nothing.
+/// Why a command or a read failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The engine refused it; nothing was changed.
     #[error("{}", .0.message)]
     Rejected(Rejection),
-    /// The shard has no leader here just now. Whether the command was carried out is not known; the same request
-    /// id finds out.
+    /// The shard has no leader here at present. It is unknown whether the command was executed; the same request id
+    /// finds out.
     #[error("the shard has no leader just now; try again")]
     Electing,
     /// The shard's queue is full; nothing was changed.
     #[error("the shard has more to do than it can take; try again a little later")]
     Overloaded,
-    /// The disk has too little room for this command; nothing was changed.
+    /// The disk has too little space for this command; nothing was changed.
     #[error(
         "the server's disk has {free_bytes} bytes free, too few for this: {needed_bytes} are wanted; it goes on by itself when there is room"
     )]
     DiskLow {
         /// Free bytes of the disk.
         free_bytes: u64,
-        /// Free bytes from which on the command is admitted.
+        /// Free bytes from which the command is admitted.
         needed_bytes: u64,
     },
-    /// The server is going down; nothing was changed.
+    /// The server is shutting down; nothing was changed.
     #[error("the server is shutting down")]
     Draining,
     /// The shard has stopped, because its state could not be read or written.

@@ -16,13 +16,13 @@ use crate::snapshot::SnapshotSource;
 use crate::state_machine::StateMachine;
 use crate::types::{LogId, Raft, TypeConfig};
 
-/// What a group is made of.
+/// The parts of a group.
 pub struct GroupOptions {
-    /// Which group; the same number on every server that has a replica of it.
+    /// The group; the same number on every server that has a replica of it.
     pub group: GroupId,
     /// This server.
     pub node: u64,
-    /// The servers that vote, this one among them.
+    /// The voters, this server included.
     pub voters: Vec<u64>,
     /// The server's shared log.
     pub log: Arc<dyn GroupLog>,
@@ -32,7 +32,7 @@ pub struct GroupOptions {
     pub snapshots: Snapshots,
     /// Clean rows that the group keeps in memory, bytes.
     pub cache_bytes: usize,
-    /// What opens the secrets in the rows.
+    /// Opens the secrets in the rows.
     pub ring: KeyRing,
     /// Timing.
     pub raft: RaftSettings,
@@ -41,7 +41,7 @@ pub struct GroupOptions {
 /// Raft's timing, milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct RaftSettings {
-    /// Between two heartbeats of a leader.
+    /// The interval between two heartbeats of a leader.
     pub heartbeat_ms: u64,
     /// The shortest wait before an election.
     pub election_min_ms: u64,
@@ -55,7 +55,7 @@ impl Default for RaftSettings {
     }
 }
 
-/// What a Raft node is put together from: a group's log and its state.
+/// The parts of a Raft node: a group's log and its state.
 pub struct GroupParts {
     /// The group's part of the server's log.
     pub log: LogStore,
@@ -79,14 +79,14 @@ impl GroupParts {
     }
 }
 
-/// Fails unless the log goes on from where the rows stand: rows that have lost what the log has no more would be
-/// others than every client was told.
+/// Fails unless the log continues from the rows' position. Rows that lack purged entries would differ from what
+/// clients were answered.
 fn check_whole(group: GroupId, rows: Option<LogId>, purged: Option<LogId>) -> io::Result<()> {
     if purged <= rows {
         return Ok(());
     }
-    let told = |id: Option<LogId>| id.map_or("no entry".to_owned(), |id| format!("entry {}", id.index));
-    let (rows, purged) = (told(rows), told(purged));
+    let describe = |id: Option<LogId>| id.map_or("no entry".to_owned(), |id| format!("entry {}", id.index));
+    let (rows, purged) = (describe(rows), describe(purged));
     let message = format!(
         "the state of group {} is damaged: it goes up to {rows}, and the log has only what follows {purged}",
         group.0
@@ -104,7 +104,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Opens a group over a network of peers, and lets it vote for the first time where it is new.
+    /// Opens a group over a network of peers, and lets it vote for the first time if it is new.
     ///
     /// # Errors
     /// The log or the state cannot be read.
@@ -120,7 +120,7 @@ impl Group {
             Raft::new(options.node, config, network, log.clone(), machine).await.map_err(io::Error::other)?;
         let group = Self { raft, shared, log, alone: options.voters.len() == 1 };
         if let Err(error) = group.begin(&options.voters).await {
-            // A node that nobody holds must not go on in the background.
+            // A node without an owner must not go on in the background.
             if let Err(error) = group.raft.shutdown().await {
                 tracing::warn!(%error, "failed to shut a Raft node down");
             }
@@ -134,37 +134,37 @@ impl Group {
         if !raft.is_initialized().await.map_err(io::Error::other)? {
             let voters: BTreeMap<u64, BasicNode> =
                 voters.iter().map(|node| (*node, BasicNode::default())).collect();
-            // Another voter may have been quicker to say the same.
+            // Another voter may have initialized it first.
             if let Err(error) = raft.initialize(voters).await
                 && !raft.is_initialized().await.map_err(io::Error::other)?
             {
                 return Err(io::Error::other(error));
             }
         } else if self.alone {
-            // Nobody else can lead, so nothing is gained by waiting for a silent leader.
+            // No other server can lead, so waiting for a silent leader is pointless.
             raft.trigger().elect(false).await.map_err(io::Error::other)?;
         }
         Ok(())
     }
 
-    /// The group's Raft node, for whoever carries its messages.
+    /// The group's Raft node, for the code that carries its messages.
     #[must_use]
     pub fn raft(&self) -> &Raft {
         &self.raft
     }
 
-    /// Fails with one line where the Raft node has stopped by itself.
+    /// Fails with one line if the Raft node has stopped by itself.
     pub(crate) fn running(&self) -> Result<(), String> {
         let stopped = self.raft.metrics().borrow_watched().running_state.clone();
         stopped.map_err(|error| format!("the Raft node of a shard has stopped: {error}"))
     }
 
-    /// Whether bytes of what was erased may still be in this server's files.
+    /// Returns true if erased bytes may still be in this server's files.
     pub(crate) fn owes(&self) -> bool {
         self.shared.erased.load(std::sync::atomic::Ordering::SeqCst) != 0
     }
 
-    /// What the group counts.
+    /// The group's metrics.
     #[must_use]
     pub fn metrics(&self) -> &ShardMetrics {
         &self.shared.metrics
@@ -196,7 +196,7 @@ impl Group {
         self.shared.state.digest().map_err(io::Error::other)
     }
 
-    /// Writes what has changed to the state store and makes it stay there. Blocks.
+    /// Writes what has changed to the state store and syncs it. Blocks.
     ///
     /// # Errors
     /// The disk refuses.
@@ -214,12 +214,11 @@ fn config(settings: &RaftSettings) -> Result<Config, openraft::ConfigError> {
         election_timeout_max: settings.election_max_ms,
         max_payload_entries: 1024,
         snapshot_policy: SnapshotPolicy::Never,
-        // What goes and what stays is said at each purge.
+        // Each purge says what goes and what stays.
         max_in_snapshot_log_to_keep: u64::MAX,
         enable_pre_vote: Some(true),
-        // A leader that comes back as one in its old term would take the rows as they were flushed last for the
-        // newest ones, and forget what it acknowledged after them. In a new term its blank entry tells the two
-        // apart.
+        // A leader that comes back as one in its old term would take the rows as last flushed for the newest ones,
+        // and forget what it acknowledged after them. In a new term its blank entry distinguishes the two.
         enable_leader_restore: Some(false),
         ..Config::default()
     }

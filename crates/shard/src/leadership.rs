@@ -17,7 +17,7 @@ pub(crate) struct Leadership {
     known: AtomicU64,
 }
 
-/// No term: a group that was only just told of its voters stands in term 0 for a moment.
+/// No term: a group that has just been initialized is in term 0 for a moment.
 const NO_TERM: u64 = u64::MAX;
 
 impl Leadership {
@@ -44,8 +44,8 @@ impl Leadership {
         Ok(term)
     }
 
-    /// The same, and a majority of the servers says just now that nobody else leads: the rows hold everything that
-    /// was acknowledged before this call.
+    /// The same, and a majority of the servers confirms that no other server leads: the rows hold everything that was
+    /// acknowledged before this call.
     ///
     /// # Errors
     /// As of [`Leadership::term`].

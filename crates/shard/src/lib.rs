@@ -7,8 +7,8 @@
 //! - [`Cluster`] is what the gateway holds: it routes a command to the shard that owns its bucket, and carries out
 //!   what needs several shards (a call that a limit counts, a machine that a shard has not got yet).
 //! - [`Shard`] is one group's handle: submit, read, watch.
-//! - [`Clock`] is the only source of time; [`SteadyClock`] says what holds when a machine's clock jumps.
-//! - [`TimerRoad`] takes what is due out of a shard, and [`Cluster::fire`] brings it back.
+//! - [`Clock`] is the only source of time; [`MonotonicClock`] says what holds when a machine's clock jumps.
+//! - [`TimerTransport`] takes what is due out of a shard, and [`Cluster::fire`] brings it back.
 //!
 //! This crate must never know: formats, gRPC, mail, files (those are `store`'s). No other crate sees openraft.
 //!
@@ -16,17 +16,18 @@
 //! company (both make throughput worse, because load makes batches bigger by itself), and bypassing openraft (no
 //! gain beyond noise).
 
-mod bearing;
+mod admission_class;
 mod clock;
 mod cluster;
 mod codec;
 mod decide_loop;
-mod duties;
 mod failure;
 mod group;
+mod leader_tasks;
 mod leadership;
 pub mod limits;
 mod log_store;
+mod maintenance;
 mod metrics;
 mod no_peers;
 mod outbox;
@@ -43,11 +44,10 @@ mod state_machine;
 mod throttle;
 mod timers;
 mod types;
-mod upkeep;
 mod view;
 mod watch;
 
-pub use clock::{Clock, MachineClocks, ManualClock, RawClocks, SteadyClock, SystemClock};
+pub use clock::{Clock, MachineClocks, ManualClock, MonotonicClock, RawClocks, SystemClock};
 pub use cluster::{Cluster, ClusterOptions, KeysMissing, OnFatal, SealedUnder, check_keys, count_sealed};
 pub use codec::{decode_entry, encode_entry};
 pub use failure::Failure;
@@ -59,7 +59,7 @@ pub use shard::Shard;
 pub use snapshot::{SnapshotExport, SnapshotSource, received};
 pub use state_machine::StateMachine;
 pub use throttle::Throttle;
-pub use timers::{Fired, NotAccepted, TimerBatch, TimerCounts, TimerRoad};
+pub use timers::{Fired, NotAccepted, TimerBatch, TimerCounts, TimerTransport};
 pub use types::{Payload, Raft, TypeConfig};
 pub use view::StateView;
 pub use watch::Watched;

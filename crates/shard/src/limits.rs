@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Commands that wait for a shard; one more is refused, or takes the place of one of a longer line.
+/// Commands that wait for a shard; one more is refused, or replaces one of a longer line.
 pub const QUEUE_COMMANDS_MAX: usize = 4_096;
 /// Commands that get in beyond that, because they end work that is under way.
 pub const QUEUE_ESSENTIAL_MAX: usize = 4_096;
@@ -19,8 +19,8 @@ pub const DEBTORS_MAX: usize = 4_096;
 /// What each KiB of a decision costs the disk after it was written: it is written again as rows, and with the tables that these
 /// are merged into.
 pub const WRITTEN_LATER: Duration = Duration::from_micros(20);
-/// How long a command of somebody else may take beyond [`LATE_WRITES`] quick writes to the disk, before the tenant that
-/// uses most of the shard rests.
+/// A command is late that takes longer than this and [`LATE_WRITES`] quick writes to the disk. Then the tenant that uses
+/// most of the shard rests.
 pub const LATE: Duration = Duration::from_millis(3);
 /// See [`LATE`].
 pub const LATE_WRITES: u32 = 3;
@@ -37,9 +37,9 @@ pub const REST_MIN: Duration = Duration::from_millis(2);
 pub const REST_MAX: Duration = Duration::from_millis(100);
 /// What a tenant used so long ago counts for half.
 pub const USE_WINDOW: Duration = Duration::from_secs(1);
-/// Tenants whose use is counted; beyond it counting begins anew.
+/// Tenants whose use is counted; beyond it counting begins again.
 pub const USE_TENANTS_MAX: usize = 4_096;
-/// For how long a shard or the cores are taken to be shared after two tenants have asked for something, one after the other.
+/// For how long a shard or the cores count as shared after two tenants have asked for something, one after the other.
 pub const SHARED_FOR: Duration = Duration::from_secs(1);
 /// How long the commands of one batch are decided where the shard is shared: no further one is begun then.
 pub const BATCH_SHARED_TIME: Duration = Duration::from_millis(1);
@@ -56,7 +56,7 @@ pub const DECISION_BYTES_WANTED: usize = 8 * 1024 * 1024;
 pub const DECISION_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How often a shard with several voters looks whether it still leads, while it waits for an entry.
 pub const LEADER_LOOK: Duration = Duration::from_millis(100);
-/// How long an entry's callers wait for a majority, before they are told that nobody knows.
+/// How long an entry's callers wait for a majority, before they are answered that the outcome is unknown.
 pub const COMMIT_WAIT: Duration = Duration::from_secs(2);
 /// A read of the log, bytes.
 pub const LOG_READ_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -73,18 +73,18 @@ pub const LOG_ENTRIES_KEPT: u64 = 1_000;
 /// Entries that a purge leaves at most, bytes.
 pub const LOG_BYTES_KEPT: u64 = 16 * 1024 * 1024;
 /// How often a replica looks at how much of its rows is not on disk, and how long its log is.
-pub const UPKEEP_TICK: Duration = Duration::from_millis(250);
+pub const MAINTENANCE_TICK: Duration = Duration::from_millis(250);
 /// Looks at a shard at rest, one after the other, until its rows are written to the state store.
 pub const PARKED_TICKS: u32 = 8;
 /// The longest wait for rows to be on disk, before the log behind them is purged at a later tick.
 pub const FLUSH_WAIT: Duration = Duration::from_secs(5);
 /// Effects of one shard that wait to go out, unless somebody says otherwise.
 pub const OUTBOX_MAX: usize = 100_000;
-/// One part in so many of that room is kept for completions, decisions, events, acknowledgements, cancels and timers:
-/// what begins something new is refused before it. They are never refused for want of it; each session has a bound of
-/// its own.
+/// `1/OUTBOX_RESERVED` of that capacity is kept for completions, decisions, events, acknowledgements, cancels and timers;
+/// commands that begin something new are refused before it. The others are never refused for it; each session has a bound
+/// of its own.
 pub const OUTBOX_RESERVED: usize = 5;
-/// When who was refused for want of that room may try again, milliseconds.
+/// When a caller that was refused for lack of that capacity may try again, milliseconds.
 pub const OUTBOX_RETRY_MS: u64 = 5_000;
 /// Effects that a shard carries to others at once.
 pub const RELAY_IN_FLIGHT_MAX: usize = 64;
@@ -100,21 +100,21 @@ pub const TIMERS_IN_FLIGHT_MAX: usize = 2_048;
 pub const TIMER_BATCH_MAX: usize = 512;
 /// The keys of one batch, bytes; a batch has one timer at least, whatever its length.
 pub const TIMER_BATCH_BYTES_MAX: usize = 64 * 1024;
-/// Batches of one shard that are being handed to the road or fired at one time; what falls due meanwhile goes together.
+/// Batches of one shard that are being handed to the transport or fired at one time; what falls due meanwhile goes together.
 pub const TIMER_BATCHES_MAX: usize = 8;
-/// How long a road may take to accept a batch.
-pub const ROAD_ACCEPT_WAIT: Duration = Duration::from_millis(100);
+/// How long a transport may take to accept a batch.
+pub const TRANSPORT_ACCEPT_WAIT: Duration = Duration::from_millis(100);
 /// How long an accepted batch may take to come back, before its leader fires it itself.
-pub const ROAD_WAIT: Duration = Duration::from_secs(1);
-/// How long a road is left alone that refused or lost a batch; twice as long each time, until one has come.
-pub const ROAD_REST: Duration = Duration::from_secs(1);
-/// The longest that a road is left alone.
-pub const ROAD_REST_MAX: Duration = Duration::from_secs(60);
+pub const TRANSPORT_WAIT: Duration = Duration::from_secs(1);
+/// How long a transport that refused or lost a batch is not used; twice as long each time, until a batch has come back.
+pub const TRANSPORT_REST: Duration = Duration::from_secs(1);
+/// The longest time that a transport is not used.
+pub const TRANSPORT_REST_MAX: Duration = Duration::from_secs(60);
 /// How long a timer may take from its command to its end, before it is fired again.
 pub const FIRE_WAIT: Duration = Duration::from_secs(10);
-/// How long a timer waits that found no room in its shard, or nobody who leads it.
+/// How long a timer waits if its shard's queue was full or had no leader.
 pub const FIRE_AGAIN: Duration = Duration::from_millis(100);
-/// How long until an index is read anew that could not be read, or of which something was forgotten.
+/// How long until an index is read again that could not be read, or of which some entries were dropped.
 pub const TIMERS_READ_AGAIN: Duration = Duration::from_secs(30);
 /// The longest sleep of somebody who waits for a time, before the clock is looked at again.
 pub const CLOCK_LOOK: Duration = Duration::from_secs(30);
@@ -132,10 +132,10 @@ pub const REFUSED_WAIT: Duration = Duration::from_secs(1);
 pub const REFUSED_WAIT_MAX: Duration = Duration::from_secs(5 * 60);
 /// Refused rows that a leader remembers; of more, those whose time comes first are tried again sooner.
 pub const REFUSED_MAX: usize = 10_000;
-/// How often a leader says at most that rows are refused.
-pub const REFUSED_TOLD: Duration = Duration::from_secs(60);
+/// The shortest time between two reports of a leader that rows are refused.
+pub const REFUSED_REPORT_INTERVAL: Duration = Duration::from_secs(60);
 /// How often a leader tries again to carry what it could not carry, and a server to lead in a term that is not settled.
-pub const DUTY_TICK: Duration = Duration::from_millis(250);
+pub const LEADER_TICK: Duration = Duration::from_millis(250);
 /// How often a stale answer of a ledger is asked for again before the caller is sent away.
 pub const LIMITS_ASKED_MAX: usize = 4;
 /// Shards of one server beside the catalogue.
@@ -144,7 +144,7 @@ pub const SHARDS_MAX: u32 = 64;
 pub const SNAPSHOT_PIECE_BYTES: usize = 1024 * 1024;
 /// How long a write to the state store waits that found a full disk.
 pub const DISK_WAIT: Duration = Duration::from_millis(100);
-/// How long a timer waits that a full disk has no room for.
+/// How long a timer waits that a full disk cannot store.
 pub const DISK_AGAIN: Duration = Duration::from_secs(1);
 /// Sessions whose data a shard removes at one time.
 pub const REMOVALS_AT_ONCE: usize = 32;
@@ -165,7 +165,7 @@ pub const REMOVE_REST_MAX: Duration = Duration::from_secs(5);
 /// The rest after a round, as a multiple of the round's length times the number of shards of the server.
 pub const REMOVE_RESTS: u32 = 2;
 /// Definitions whose backlog a shard works off in turn; those beyond it have their turn at the next look.
-pub const EXPIRY_LANES_MAX: usize = 10_000;
+pub const EXPIRY_QUEUES_MAX: usize = 10_000;
 /// How often a server looks whether what was erased has to leave its files; some 140 MB are written each time that it has.
 pub const SCRUB_LOOK: Duration = Duration::from_secs(60);
 /// The fewest removed rows for which a server merges its tables to give disk back. The database drops removed rows by itself

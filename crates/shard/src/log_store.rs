@@ -23,14 +23,14 @@ use crate::types::{Entry, LogId, TypeConfig, Vote};
 pub struct LogStore {
     log: Arc<dyn GroupLog>,
     group: GroupId,
-    /// What the entry that this server proposes next belongs to: openraft carries no spans.
+    /// The span of the entry that this server proposes next: openraft carries no spans.
     proposed: Arc<Mutex<Span>>,
     /// Notified after each purge.
     purged: Arc<Notify>,
 }
 
 impl LogStore {
-    /// The part of this group.
+    /// Creates the part of this group.
     #[must_use]
     pub fn new(log: Arc<dyn GroupLog>, group: GroupId) -> Self {
         Self { log, group, proposed: Arc::new(Mutex::new(Span::none())), purged: Arc::default() }
@@ -43,11 +43,11 @@ impl LogStore {
         (self.log.bytes(self.group), entries)
     }
 
-    /// Waits until the log holds at most `bytes_max` bytes; a purge is what shortens it. May be cancelled at any time.
+    /// Waits until the log holds at most `bytes_max` bytes; only a purge shortens it. Cancel safe.
     pub(crate) async fn within(&self, bytes_max: u64) {
         loop {
             let mut purged = std::pin::pin!(self.purged.notified());
-            // Registered before the look, so that a purge between the two is not missed.
+            // Registered before the check, so that a purge between the two is not missed.
             purged.as_mut().enable();
             if self.size().0 <= bytes_max {
                 return;
@@ -56,14 +56,14 @@ impl LogStore {
         }
     }
 
-    /// The entry that comes next is written for this.
+    /// Sets the span that the next entry is written for.
     pub(crate) fn writes_for(&self, span: Span) {
         if !span.is_disabled() {
             *self.proposed.lock() = span;
         }
     }
 
-    /// Covers an append from here until it is on disk.
+    /// The span of an append, until it is on disk.
     fn span(&self, records: &[LogRecord]) -> Span {
         let parent = std::mem::replace(&mut *self.proposed.lock(), Span::none());
         let bytes: usize = records.iter().map(|record| record.bytes.len()).sum();
@@ -71,8 +71,8 @@ impl LogStore {
         info_span!(parent: parent, "log.append", shard = self.group.0, index, entries = records.len(), bytes)
     }
 
-    /// The last entry that is not among the last ones that are kept: at most so many entries, of so many bytes.
-    /// Nothing where all are kept.
+    /// The index of the last entry before the kept tail of at most `entries_kept` entries and `bytes_kept` bytes;
+    /// `None` if all are kept.
     pub(crate) fn all_but(&self, entries_kept: u64, bytes_kept: u64) -> Option<u64> {
         let (_, last) = self.log.first_last(self.group).ok()??;
         last.checked_sub(self.log.tail_within(self.group, entries_kept, bytes_kept))
@@ -116,7 +116,7 @@ fn failed(error: StoreError) -> io::Error {
 async fn synced(start: impl FnOnce(Done)) -> io::Result<()> {
     let (done, wait) = oneshot::channel();
     start(Box::new(move |result| {
-        // Nobody waits any more where the caller has gone; the write stands all the same.
+        // The caller may have gone; the write stands all the same.
         let _gone = done.send(result);
     }));
     match wait.await {
@@ -158,7 +158,7 @@ impl RaftLogReader<TypeConfig> for LogStore {
     {
         let (from, to) = ends(&range);
         let log = self.clone();
-        // Piece by piece: what is replayed after a restart may be most of the log.
+        // Read in pieces: a replay after a restart may cover most of the log.
         let piece = move |from: u64| {
             let read = log.read(from, to, LOG_READ_BYTES_MAX);
             std::future::ready(read.map(|entries| {

@@ -1,4 +1,4 @@
-//! What a shard counts.
+//! A shard's metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,27 +7,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct ShardMetrics {
     /// Log entries that this shard decided.
     pub entries: AtomicU64,
-    /// Commands that came to a decision.
+    /// Commands that were decided.
     pub commands: AtomicU64,
     /// Commands that were refused by the engine.
     pub rejections: AtomicU64,
     /// Commands that found the queue full.
     pub overloads: AtomicU64,
-    /// Commands that the disk had no room for.
+    /// Commands that were refused because the disk was full.
     pub disk_refusals: AtomicU64,
     /// Events that were applied.
     pub events: AtomicU64,
     /// Bytes of the decisions that were applied.
     pub bytes: AtomicU64,
-    /// Sessions whose removal this server has begun because they, or their history, were kept long enough.
+    /// Sessions whose removal this server began because their retention, or that of their history, was over.
     pub expired: AtomicU64,
-    /// Sessions whose removal this server has brought to its end.
+    /// Sessions whose removal this server has completed.
     pub removed: AtomicU64,
     /// Rows that it has removed.
     pub removed_rows: AtomicU64,
-    /// Sessions whose removal was under way when this server last looked, as far as it counts.
+    /// Sessions whose removal was under way at this server's last check, as far as it counts.
     pub removing: AtomicU64,
-    /// Tenants that were being deleted and still had rows in this shard when this server last looked.
+    /// Tenants that were being deleted and still had rows in this shard at this server's last check.
     pub tenants_deleting: AtomicU64,
 }
 

@@ -13,7 +13,7 @@ use std::io;
 use crate::snapshot::SnapshotSource;
 use crate::types::{Snapshot, TypeConfig, Vote};
 
-/// The network of a group that has one voter: there is nobody to talk to.
+/// The network of a group that has one voter: there are no peers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoPeers;
 

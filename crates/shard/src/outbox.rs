@@ -9,11 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use switchward_engine::{Command, IndexKey, Key, Reason, Rejection, View, ViewError};
 use switchward_machine::TenantId;
 
-use crate::bearing::Bearing;
+use crate::admission_class::AdmissionClass;
 use crate::limits::{OUTBOX_MAX, OUTBOX_RESERVED, OUTBOX_RETRY_MS};
 
-/// Counts the effects of one shard that are to go out and are no dead letters. Messages to endpoints are not among them:
-/// each session has a limit for those, and an endpoint that is down must not keep anybody from starting sessions.
+/// Counts the effects of one shard that are to go out and are no dead letters, except for messages to endpoints: each
+/// session has a limit for those, and an endpoint that is down must not prevent sessions from starting.
 pub(crate) struct Outbox {
     /// The prefix of the entries in their index.
     index: Vec<u8>,
@@ -84,14 +84,14 @@ impl Outbox {
     /// below twice the limit.
     pub(crate) fn refusal(&self, command: &Command) -> Option<Rejection> {
         let max = self.max.load(Ordering::Acquire);
-        let room = max - max / OUTBOX_RESERVED;
-        if self.waiting() < room || Bearing::of(&command.body) != Bearing::Begins {
+        let capacity = max - max / OUTBOX_RESERVED;
+        if self.waiting() < capacity || AdmissionClass::of(&command.body) != AdmissionClass::Begins {
             return None;
         }
         let tenants = self.tenants();
         let own = tenants.get(&command.tenant).copied().unwrap_or_default();
         let others = tenants.len() - usize::from(own > 0);
-        let share = room / (others + 1);
+        let share = capacity / (others + 1);
         if own < share {
             return None;
         }

@@ -25,7 +25,7 @@ pub(crate) struct Proposer {
 
 /// Why an entry was not seen to be applied.
 pub(crate) enum Unwritten {
-    /// Whether it was carried out is not known.
+    /// It is unknown whether the command was executed.
     Unknown(Failure),
     /// The group has stopped.
     Stopped(String),
@@ -50,7 +50,7 @@ impl Proposer {
         self.wait(leadership, term, outcome, COMMIT_WAIT).await
     }
 
-    /// Looks for the entry that was given up on, where it can still be applied in this term.
+    /// Waits for the entry that was given up on, if it can still be applied in this term.
     pub(crate) async fn settle(&mut self, leadership: &Leadership, term: u64) -> Result<(), Unwritten> {
         match self.unsettled.take() {
             Some((then, outcome)) if then == term => self.wait(leadership, term, outcome, LEADER_LOOK).await,
@@ -73,7 +73,7 @@ impl Proposer {
                 Ok(Err(_)) => return Err(Unwritten::Stopped("the group has stopped".into())),
                 Err(_) => waited += LEADER_LOOK,
             }
-            // A lone voter waits for its disk and for nobody else.
+            // A single voter waits only for its own disk.
             if self.group.alone {
                 continue;
             }

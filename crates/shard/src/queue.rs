@@ -1,12 +1,14 @@
-//! What waits for a shard: a line for each tenant, served by deficit round robin, so that nobody's crowd holds up the
-//! others.
+//! The commands that wait for a shard: a line for each tenant, served by deficit round robin, so that one tenant's
+//! load does not delay the others.
 //!
-//! A full queue refuses what users ask for: whoever waits outside can be told, and what waits inside grows no older.
-//! Room is shared too: a command of a tenant with a short line takes the place of the newest one of the longest line.
-//! What ends work that is under way always gets in, up to a bound of its own: refusing it would make things worse.
+//! A full queue refuses what users ask for, so that callers learn it at once and queued commands do not grow old.
+//! Capacity is shared too: a command of a tenant with a short line replaces the newest one of the longest line.
+//! Commands that end work under way are always admitted, up to a bound of their own: refusing them would make things
+//! worse.
 //!
-//! A command is served for what it carries; the time that it then takes is charged to its tenant, whose next turns are
-//! the shorter. While several tenants ask, a batch is short, so that nobody waits long for the batch before theirs.
+//! A command is served for what it carries; the time that it then takes is charged to its tenant, whose next turns
+//! are shorter. While several tenants have commands, a batch is short, so that no tenant waits long for the batch
+//! before its own.
 
 mod cost;
 mod late;
@@ -28,44 +30,44 @@ use lines::Lines;
 pub(crate) struct Job {
     pub(crate) command: Command,
     pub(crate) answer: oneshot::Sender<Result<Reply, Failure>>,
-    /// What the caller does meanwhile.
+    /// The caller's span.
     pub(crate) span: Span,
     /// Since when it waits.
     pub(crate) since: Instant,
 }
 
-/// Why a command did not get in.
+/// Why a command was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// There is no room.
+    /// The queue is full.
     Full,
-    /// The queue takes nothing more.
+    /// The queue is closed.
     Closed,
 }
 
-/// The end that commands are put in by. The queue closes when the last one is gone.
+/// The sending end. The queue closes when the last one is dropped.
 pub(crate) struct Entrance(Arc<Queue>);
 
-/// The end that commands are taken out by. The queue closes, and what waits is given up, when it is gone.
+/// The receiving end. When it is dropped, the queue closes and waiting commands are given up.
 pub(crate) struct Exit(Arc<Queue>);
 
 struct Queue {
     lines: Mutex<Lines>,
-    told: Notify,
+    changed: Notify,
 }
 
-/// What the commands of one batch may take together. The first one is carried out whatever it takes.
+/// What the commands of one batch may take together. The first one is always executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
     /// How long they may take to decide.
     pub(crate) time: Duration,
-    /// What their decision may hold, bytes.
+    /// The size of their decision, bytes.
     pub(crate) bytes: usize,
 }
 
 impl Allowance {
-    /// Returns the first commands whose input fits into `bytes` together, at least one. What else a decision on them holds is
-    /// known only once they are decided.
+    /// Returns the first commands whose input fits into `bytes` together, at least one. What else their decision
+    /// holds is known only once they are decided.
     pub(crate) fn first<'c>(&self, commands: &'c [Command]) -> &'c [Command] {
         let mut input = 0;
         let fits = |command: &&Command| {
@@ -77,9 +79,9 @@ impl Allowance {
     }
 }
 
-/// A queue without anything in it.
+/// Creates an empty queue.
 pub(crate) fn queue() -> (Arc<Entrance>, Exit) {
-    let queue = Arc::new(Queue { lines: Mutex::default(), told: Notify::new() });
+    let queue = Arc::new(Queue { lines: Mutex::default(), changed: Notify::new() });
     (Arc::new(Entrance(Arc::clone(&queue))), Exit(queue))
 }
 
@@ -87,9 +89,9 @@ impl Entrance {
     /// Puts a command at the end of its tenant's line.
     pub(crate) fn put(&self, job: Job) -> Result<(), Refused> {
         let pushed_out = self.0.lines.lock().put(job, Instant::now())?;
-        self.0.told.notify_one();
+        self.0.changed.notify_one();
         if let Some(job) = pushed_out {
-            // Whoever has gone needs no answer.
+            // A caller that has gone needs no answer.
             let _gone = job.answer.send(Err(Failure::Overloaded));
         }
         Ok(())
@@ -99,13 +101,13 @@ impl Entrance {
 impl Drop for Entrance {
     fn drop(&mut self) {
         self.0.lines.lock().closed = true;
-        self.0.told.notify_one();
+        self.0.changed.notify_one();
     }
 }
 
 impl Exit {
-    /// Waits for commands and takes at most `max`, every tenant in turn. Nothing comes once the queue is closed and
-    /// empty. Cancel safe: what is taken is taken at the end.
+    /// Waits for commands and takes at most `max`, in turn by tenant. Returns none once the queue is closed and
+    /// empty. Cancel safe: commands are taken in the last step.
     pub(crate) async fn take(&self, max: usize, taken: &mut Vec<Job>) {
         self.0.lines.lock().begin_rest(Instant::now());
         loop {
@@ -117,19 +119,19 @@ impl Exit {
                 }
                 rests
             };
-            let told = self.0.told.notified();
+            let changed = self.0.changed.notified();
             match rests {
-                None => told.await,
-                // Whoever comes meanwhile is served at once, and both waits hold nothing.
+                None => changed.await,
+                // A new command is served at once, and both futures hold nothing.
                 Some(until) => tokio::select! {
-                    () = told => {}
+                    () = changed => {}
                     () = tokio::time::sleep_until(until.into()) => {}
                 },
             }
         }
     }
 
-    /// Puts commands that were taken and not begun back to the beginnings of their lines, in their order.
+    /// Returns commands that were taken and not begun to the beginnings of their lines, in their order.
     pub(crate) fn give_back(&self, jobs: impl DoubleEndedIterator<Item = Job>) {
         let mut lines = self.0.lines.lock();
         for job in jobs.rev() {
@@ -137,7 +139,7 @@ impl Exit {
         }
     }
 
-    /// What the batch that comes next may take.
+    /// What the next batch may take.
     pub(crate) fn allowance(&self) -> Allowance {
         if self.0.lines.lock().shared(Instant::now()) {
             Allowance { time: BATCH_SHARED_TIME, bytes: BATCH_SHARED_BYTES }
@@ -152,7 +154,7 @@ impl Exit {
         let mut lines = self.0.lines.lock();
         for (command, took) in took {
             let units = usize::try_from(took.as_micros() / COST_TIME.as_micros()).unwrap_or(usize::MAX);
-            // Most take no longer than they cost at the least, and what they carry need not be looked at.
+            // Most take no longer than their minimum cost, so what they carry need not be measured.
             let more = if units > 1 { units.saturating_sub(cost::cost(&command.body)) } else { 0 };
             lines.used(command, took, now);
             if more > 0 {
@@ -161,14 +163,14 @@ impl Exit {
         }
     }
 
-    /// Says how long it took to write the decision on these commands, which has so many bytes.
+    /// Records how long it took to write the decision on these commands, and its size in bytes.
     pub(crate) fn wrote(&self, commands: &[Command], took: Duration, bytes: usize) {
         let now = Instant::now();
         let costs: Vec<usize> = commands.iter().map(|command| cost::cost(&command.body)).collect();
         let all = costs.iter().sum::<usize>().max(1);
         let mut lines = self.0.lines.lock();
         lines.wrote(took);
-        // The disk is not done with it: it becomes rows, and these tables that are merged.
+        // The disk has more to do: the decision becomes rows, whose tables are merged later.
         let all_of_it = took + WRITTEN_LATER * u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
         for (command, cost) in commands.iter().zip(costs) {
             let part = all_of_it.mul_f64(cost as f64 / all as f64);
@@ -176,7 +178,7 @@ impl Exit {
         }
     }
 
-    /// These tenants' commands are answered, which came then.
+    /// Records that commands of these tenants, queued at these times, were answered.
     pub(crate) fn answered(&self, commands: impl Iterator<Item = (TenantId, Instant)>) {
         let now = Instant::now();
         let mut lines = self.0.lines.lock();
@@ -185,7 +187,7 @@ impl Exit {
         }
     }
 
-    /// Lets nothing more in.
+    /// Closes the queue.
     pub(crate) fn close(&self) {
         self.0.lines.lock().closed = true;
     }
@@ -202,7 +204,7 @@ impl Drop for Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bearing::Bearing;
+    use crate::admission_class::AdmissionClass;
     use crate::limits::{
         COST_BYTES, DEBT_MAX, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, SHARED_FOR, TURN_COST,
     };
@@ -330,7 +332,7 @@ mod tests {
             let late = Instant::now() - Duration::from_secs(1);
             let took = [(&heavy.command, 4 * BATCH_SHARED_TIME), (&light.command, BATCH_SHARED_TIME)];
             exit.charge(took.into_iter());
-            // The light one has waited for long, and so who uses most rests.
+            // The light one has waited for long, so the tenant that uses most rests.
             exit.answered(std::iter::once((OTHERS[0], late)));
             exit.charge(std::iter::once((&heavy.command, BATCH_SHARED_TIME)));
             queue.put(light).unwrap();
@@ -416,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_makes_room_for_short_lines_only() {
+    fn a_full_queue_admits_short_lines_only() {
         let (queue, exit) = queue();
         let mut waiting = Vec::new();
         for _ in 0..QUEUE_COMMANDS_MAX {
@@ -442,11 +444,12 @@ mod tests {
             put(&queue, NOISY, cancel()).unwrap();
         }
         assert_eq!(put(&queue, NOISY, cancel()), Err(Refused::Full));
-        // Room is made by a user's command, never by one that ends work.
+        // A user's command is replaced, never one that ends work.
         put(&queue, OTHERS[0], answer("")).unwrap();
         let mut waiting = Vec::new();
         exit.take(usize::MAX, &mut waiting).now_or_never().expect("something waits");
-        let ending = waiting.iter().filter(|job| Bearing::of(&job.command.body) == Bearing::Ends);
+        let ending =
+            waiting.iter().filter(|job| AdmissionClass::of(&job.command.body) == AdmissionClass::Ends);
         assert_eq!(ending.count(), QUEUE_ESSENTIAL_MAX);
     }
 

@@ -1,4 +1,4 @@
-//! Rows as the state store keeps them.
+//! Rows in the state store's form.
 
 use std::sync::Arc;
 use switchward_engine::Row;
@@ -8,9 +8,9 @@ use switchward_store::Record;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stored(pub(crate) Arc<Row>);
 
-/// What a row of middling size takes in memory; the cache's bound is made of it.
+/// The memory of a row of medium size; the cache's bound is derived from it.
 const WEIGHT_BYTES: usize = 384;
-/// What one entry of a list inside a row takes.
+/// The memory of one entry of a list inside a row.
 const ENTRY_BYTES: usize = 40;
 
 impl Record for Stored {
@@ -31,7 +31,7 @@ impl Record for Stored {
             Row::Session(session) => !session.status.ended(),
             Row::Run(_)
             | Row::Open(_)
-            | Row::Thing(_)
+            | Row::OpenItem(_)
             | Row::Data(_)
             | Row::Said(_)
             | Row::Slot(_)
@@ -63,7 +63,7 @@ impl Record for Stored {
     }
 }
 
-/// About what a row takes in memory beside the bytes of its texts.
+/// The approximate memory of a row besides the bytes of its texts.
 fn structure(row: &Row) -> usize {
     match row {
         Row::Session(session) => {
@@ -95,7 +95,7 @@ fn structure(row: &Row) -> usize {
         Row::Data(data) => WEIGHT_BYTES + 3 * minicbor::len(data),
         Row::Run(_)
         | Row::Open(_)
-        | Row::Thing(_)
+        | Row::OpenItem(_)
         | Row::Said(_)
         | Row::Slot(_)
         | Row::Closed(_)
@@ -112,10 +112,10 @@ fn structure(row: &Row) -> usize {
     }
 }
 
-/// The length of the encoded row, which is mostly that of its texts. It is summed up and nothing is encoded.
+/// The length of the encoded row, which is mostly that of its texts; computed without encoding the row.
 fn payload(row: &Row) -> usize {
     match row {
-        // Long lists of short entries, all of which are in the structure.
+        // Long lists of short entries, which `structure` counts.
         Row::Ledger(_) => 0,
         // A machine inside a row would be encoded to be measured.
         Row::Machine(machine) => minicbor::len(&**machine),
@@ -129,7 +129,7 @@ fn payload(row: &Row) -> usize {
         Row::Session(_)
         | Row::Run(_)
         | Row::Open(_)
-        | Row::Thing(_)
+        | Row::OpenItem(_)
         | Row::Data(_)
         | Row::Said(_)
         | Row::Slot(_)
@@ -160,7 +160,7 @@ mod tests {
 
     const ROWS: &str = include_str!("../../engine/tests/golden/row.v1.txt");
     const DECISIONS: &str = include_str!("../../engine/tests/golden/decision.v1.txt");
-    /// What every text and every free byte string is made as long as.
+    /// The length that every text and every free byte string is padded to.
     const LONG_BYTES: usize = 20_000;
 
     fn lines(golden: &'static str) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
@@ -171,7 +171,7 @@ mod tests {
         })
     }
 
-    /// The same stored form with long texts and long byte strings, but for those that are hashes, machines or ids of keys.
+    /// The same stored form with long texts and long byte strings, except for hashes, machines and ids of keys.
     fn lengthened(stored: &[u8]) -> Vec<u8> {
         const HASH_BYTES: usize = 16;
         const RING_KEY_ID_BYTES: usize = 8;
@@ -188,7 +188,7 @@ mod tests {
                 2 | 3 if major == 3 || (length < HASH_BYTES && length != RING_KEY_ID_BYTES) => {
                     out.push(major << 5 | 26);
                     out.extend((LONG_BYTES as u32).to_be_bytes());
-                    // Bytes may be JSON: a long text in quotes is that, too.
+                    // Bytes may be JSON: a long text in quotes is valid JSON, too.
                     let quote = if major == 2 { b'"' } else { b'x' };
                     out.push(quote);
                     out.resize(out.len() + LONG_BYTES - 2, b'x');
@@ -206,7 +206,7 @@ mod tests {
         out
     }
 
-    /// Rows of every kind, and a history of every event, with long texts in them.
+    /// Rows of every kind, and a history of every event, with long texts.
     fn long_rows() -> Vec<(String, Row)> {
         let mut rows: Vec<(String, Row)> = lines(ROWS)
             .map(|(name, stored)| (name.to_owned(), Row::decode(&lengthened(&stored)).unwrap()))

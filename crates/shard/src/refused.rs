@@ -1,19 +1,19 @@
-//! Rows whose sweep or carriage was refused. A leader leaves each of them alone for a while that grows, so that what
-//! cannot be done takes neither the time nor the place of what can.
+//! Rows whose sweep or relay was refused. A leader leaves each of them alone for an increasing time, so that rows
+//! that cannot be processed take no time or capacity from the others.
 
 use std::collections::HashMap;
 use std::time::Duration;
 use switchward_engine::{Key, Rejection};
 use tokio::time::Instant;
 
-use crate::limits::{REFUSED_MAX, REFUSED_TOLD, REFUSED_WAIT, REFUSED_WAIT_MAX};
+use crate::limits::{REFUSED_MAX, REFUSED_REPORT_INTERVAL, REFUSED_WAIT, REFUSED_WAIT_MAX};
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
     rows: HashMap<Key, Again>,
-    /// When it was last told of one.
-    told: Option<Instant>,
+    /// When a refusal was last reported.
+    reported: Option<Instant>,
 }
 
 /// When a row is tried again.
@@ -24,20 +24,20 @@ struct Again {
 }
 
 impl Refused {
-    /// Whether a row is left alone now.
+    /// Returns true if a row is left alone now.
     pub(crate) fn rests(&self, key: &Key, now: Instant) -> bool {
         self.rows.get(key).is_some_and(|again| now < again.at)
     }
 
-    /// A row was dealt with.
+    /// Forgets a row that was processed.
     pub(crate) fn done(&mut self, key: &Key) {
         self.rows.remove(key);
     }
 
-    /// A row was refused. Gives for how long it is left alone.
+    /// Records a refusal. Returns for how long the row is left alone.
     pub(crate) fn refused(&mut self, key: &Key, now: Instant) -> Duration {
         if self.rows.len() >= REFUSED_MAX {
-            // What was not tried again when its time had come is no more.
+            // A row that was not tried again when its time had come no longer exists.
             self.rows.retain(|_, again| now < again.at + REFUSED_WAIT_MAX);
         }
         if self.rows.len() >= REFUSED_MAX && !self.rows.contains_key(key) {
@@ -51,13 +51,13 @@ impl Refused {
         wait
     }
 
-    /// The same, with a warning once in a while, which names the session.
+    /// The same, with an occasional warning that names the session.
     pub(crate) fn warn(&mut self, key: &Key, rejection: &Rejection, now: Instant) -> Duration {
         let wait = self.refused(key, now);
-        if self.told.is_some_and(|told| now < told + REFUSED_TOLD) {
+        if self.reported.is_some_and(|reported| now < reported + REFUSED_REPORT_INTERVAL) {
             return wait;
         }
-        self.told = Some(now);
+        self.reported = Some(now);
         let session = key.session_of().map(|session| session.to_string());
         tracing::warn!(
             session = session.unwrap_or_default(),
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     fn key(number: u64) -> Key {
-        Key::thing(TenantId(1), SessionId::from_key(TenantId(1), "s"), OpenId(number))
+        Key::item(TenantId(1), SessionId::from_key(TenantId(1), "s"), OpenId(number))
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
         assert!(refused.rests(&key(1), begin + REFUSED_WAIT_MAX / 2) && !refused.rests(&key(2), begin));
         assert!(!refused.rests(&key(1), begin + REFUSED_WAIT_MAX));
         refused.done(&key(1));
-        assert_eq!(refused.refused(&key(1), begin), REFUSED_WAIT, "what went well begins anew");
+        assert_eq!(refused.refused(&key(1), begin), REFUSED_WAIT, "what went well begins again");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! A leader's duty: what was kept long enough expires, and what is removed goes in bounded steps.
+//! A leader task: expire what exceeds its retention, and remove data in bounded steps.
 //!
-//! A removal is a mark on its session and an entry of an index, so another leader goes on with it. Each step is a command
-//! that names the rows, few enough that no caller waits for it; between two rounds there is a rest.
+//! A removal is a mark on its session and an entry of an index, so another leader can continue it. Each step is a
+//! command that names the rows, few enough that no caller waits for it; between two rounds there is a rest.
 
 mod backlog;
 mod expiry;
@@ -24,18 +24,18 @@ use backlog::Backlog;
 use crate::cluster::Inner;
 use crate::failure::Failure;
 use crate::limits::{
-    CLOCK_LOOK, DUTY_TICK, EXPIRY_LOOK, REMOVALS_AT_ONCE, REMOVALS_COUNTED_MAX, REMOVE_REST, REMOVE_REST_MAX,
-    REMOVE_RESTS, REMOVE_STEP_BYTES, REMOVE_STEP_ROWS, REMOVE_STEPS,
+    CLOCK_LOOK, EXPIRY_LOOK, LEADER_TICK, REMOVALS_AT_ONCE, REMOVALS_COUNTED_MAX, REMOVE_REST,
+    REMOVE_REST_MAX, REMOVE_RESTS, REMOVE_STEP_BYTES, REMOVE_STEP_ROWS, REMOVE_STEPS,
 };
 use crate::metrics::ShardMetrics;
 use crate::record::Stored;
 use crate::shard::Shard;
 use crate::view::StateView;
 
-/// Works for one shard until the cluster or the shard is gone.
+/// Runs for one shard until the cluster or the shard is gone.
 pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
-    let told = shard.group().shared.removals.clone();
-    shard.clock().tell(told.clone());
+    let notify = shard.group().shared.removals.clone();
+    shard.clock().subscribe(notify.clone());
     let mut leads = shard.group().raft().server_metrics();
     let mut backlog = Backlog::default();
     loop {
@@ -47,19 +47,19 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
         let sleep = if shard.leads() { round(&shard, &cluster, &mut backlog).await } else { CLOCK_LOOK };
         let rest = (begun.elapsed() * REMOVE_RESTS * parts).clamp(REMOVE_REST, REMOVE_REST_MAX);
         tokio::select! {
-            () = told.notified() => {}
+            () = notify.notified() => {}
             () = tokio::time::sleep(sleep) => {}
             changed = leads.changed() => if changed.is_err() {
-                // The node has stopped: whoever looks after the disk finds out and says so.
-                tokio::time::sleep(DUTY_TICK).await;
+                // The node has stopped: maintenance finds and reports it.
+                tokio::time::sleep(LEADER_TICK).await;
             },
         }
-        // However often it is told, callers come first: the longer a round has taken, the more they have to do.
+        // However often it is notified, callers come first: the longer a round takes, the more load they have.
         tokio::time::sleep(rest).await;
     }
 }
 
-/// Does what is to be done now, and gives how long there will be nothing to do, if nothing happens.
+/// Does what is due now, and returns how long there is nothing to do if nothing happens.
 async fn round(shard: &Shard, cluster: &Weak<Inner>, backlog: &mut Backlog) -> Duration {
     let done = async {
         let open = open(&shard.read_stale())?;
@@ -69,7 +69,7 @@ async fn round(shard: &Shard, cluster: &Weak<Inner>, backlog: &mut Backlog) -> D
         for result in results {
             moved |= result?;
         }
-        // What expires waits until there is room for it.
+        // Expiry waits until there is capacity for it.
         let expired =
             if open.first.len() < REMOVALS_AT_ONCE { expiry::round(shard, backlog).await? } else { false };
         let tenants = tenants::round(shard, cluster).await?;
@@ -78,7 +78,7 @@ async fn round(shard: &Shard, cluster: &Weak<Inner>, backlog: &mut Backlog) -> D
     };
     match done.await {
         Ok((_, true)) => Duration::ZERO,
-        Ok((true, false)) | Err(_) => DUTY_TICK,
+        Ok((true, false)) | Err(_) => LEADER_TICK,
         Ok((false, false)) => EXPIRY_LOOK,
     }
 }
@@ -107,16 +107,16 @@ fn open(view: &StateView) -> Result<Removals, Failure> {
     Ok(open)
 }
 
-/// Where the next step of a removal begins.
+/// The position at which the next step of a removal begins.
 #[derive(Default)]
 struct From {
-    /// Which of the session's kinds of row.
+    /// The index of the row kind in [`REMOVED_KINDS`].
     kind: usize,
-    /// Behind this key.
+    /// The last key of the step before.
     after: Option<Vec<u8>>,
 }
 
-/// Goes on with the removal of one session; true where something was done.
+/// Continues the removal of one session. Returns true if something was done.
 async fn steps(shard: &Shard, key: &Key) -> Result<bool, Failure> {
     let Some(id) = key.session_of() else { return Ok(false) };
     let (tenant, view) = (key.tenant_of(), shard.read_stale());
@@ -145,7 +145,7 @@ async fn steps(shard: &Shard, key: &Key) -> Result<bool, Failure> {
     Ok(moved)
 }
 
-/// The rows of the next step. What cannot go yet makes it that the removal is not `whole`.
+/// The rows of the next step. `whole` becomes false if some rows cannot be removed yet.
 fn next(
     view: &StateView,
     (tenant, id): (TenantId, SessionId),

@@ -1,7 +1,7 @@
-//! Every replica's duty: what was erased leaves the files of this server, and the disk of what was removed is given back.
+//! A task of every replica: erased data leaves this server's files, and the disk space of removed data is given back.
 //!
-//! An erasure removes rows. Their bytes stay in the log until it is purged, and in the files of the databases until those
-//! are written anew. A mark in the data folder says that this is owed, so a restart does not forget it.
+//! An erasure removes rows. Their bytes stay in the log until it is purged, and in the files of the databases until
+//! those are rewritten. A mark in the data folder says that this is owed, so a restart does not forget it.
 
 use openraft::async_runtime::WatchReceiver;
 use std::io;
@@ -17,7 +17,7 @@ use crate::limits::{FLUSH_WAIT, RECLAIM_PART, RECLAIM_ROWS_MIN, SCRUB_LOOK};
 use crate::removals;
 use crate::types::LogId;
 
-/// Works until the cluster is gone.
+/// Runs until the cluster is gone.
 pub(crate) async fn work(cluster: Weak<Inner>) {
     loop {
         tokio::time::sleep(SCRUB_LOOK).await;
@@ -39,7 +39,7 @@ pub(crate) async fn work(cluster: Weak<Inner>) {
     }
 }
 
-/// Looks whether something is owed, and does it; true where nothing is owed afterwards, and nothing where nothing was.
+/// Scrubs if that is owed. Returns true if nothing is owed afterwards, and `None` if nothing was owed.
 pub(crate) async fn run(cluster: &Inner) -> io::Result<Option<bool>> {
     let groups: Vec<Group> = cluster.groups();
     let erased = |group: &Group| group.shared.erased.load(Ordering::SeqCst);
@@ -47,7 +47,7 @@ pub(crate) async fn run(cluster: &Inner) -> io::Result<Option<bool>> {
     if before.iter().all(|at| *at == 0) || !groups.iter().all(rows_are_gone) {
         return Ok(None);
     }
-    // It needs room for what it writes anew.
+    // Rewriting files needs space.
     if !cluster.log().disk().admits_growth() {
         return Ok(Some(false));
     }
@@ -67,7 +67,7 @@ pub(crate) async fn run(cluster: &Inner) -> io::Result<Option<bool>> {
         return Ok(Some(false));
     }
     for (group, at) in groups.iter().zip(before) {
-        // What was erased meanwhile is owed still.
+        // What was erased meanwhile is still owed.
         let _newer = group.shared.erased.compare_exchange(at, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
     if groups.iter().all(|group| erased(group) == 0) {
@@ -80,7 +80,7 @@ pub(crate) async fn run(cluster: &Inner) -> io::Result<Option<bool>> {
     Ok(Some(true))
 }
 
-/// Whether no erasure is under way that began no later than the last one that is owed.
+/// Returns true if no erasure is under way that began no later than the last one that is owed.
 fn rows_are_gone(group: &Group) -> bool {
     let erased = group.shared.erased.load(Ordering::SeqCst);
     let mut gone = true;
@@ -93,7 +93,7 @@ fn rows_are_gone(group: &Group) -> bool {
     erased == 0 || (gone && tenants && read.is_ok())
 }
 
-/// Gives the disk of removed rows back, if they are many: merges all tables of the state.
+/// Gives the disk space of removed rows back, if they are many: merges all tables of the state.
 async fn reclaim(cluster: &Inner) -> io::Result<()> {
     let groups = cluster.groups();
     let counted = |group: &Group| group.shared.removed.load(Ordering::Relaxed);
@@ -111,7 +111,7 @@ async fn reclaim(cluster: &Inner) -> io::Result<()> {
         all.iter().try_for_each(|group| group.shared.checkpoint())?;
         all[0].shared.state.scrub().map_err(io::Error::other)
     });
-    // While a backup is taken it has to wait.
+    // It has to wait while a backup is taken.
     if merged.await.map_err(io::Error::other)?? {
         for (group, removed) in groups.iter().zip(removed) {
             group.shared.removed.fetch_sub(removed, Ordering::Relaxed);
@@ -120,7 +120,7 @@ async fn reclaim(cluster: &Inner) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a group's rows and purges all of its log that they hold; false where somebody still needs it.
+/// Writes a group's rows and purges all of its log that they cover. Returns false if some entries are still needed.
 async fn purge(group: &Group) -> io::Result<bool> {
     let index = |id: Option<LogId>| id.map(|id| id.index);
     let upto = index(group.raft.metrics().borrow_watched().last_applied);

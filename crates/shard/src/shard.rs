@@ -8,7 +8,7 @@ use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, info_span};
 
-use crate::bearing::grows;
+use crate::admission_class::grows;
 use crate::clock::Clock;
 use crate::decide_loop::DecideLoop;
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ use crate::timers::{TimerCounts, Timers};
 use crate::view::StateView;
 use crate::watch::Watched;
 
-/// Called once with one line when a shard's state can be trusted no more; the server must end.
+/// Called once with one line when a shard's state can no longer be trusted; the server must end.
 pub(crate) type Halt = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A handle to one shard; cheap to clone.
@@ -32,7 +32,7 @@ pub struct Shard {
     queue: Arc<Entrance>,
     leadership: Arc<Leadership>,
     disk: Arc<Disk>,
-    /// True from draining on. Its receiver lives as long as the loop.
+    /// True once the shard drains. Its receiver lives as long as the loop.
     drain: Arc<watch::Sender<bool>>,
 }
 
@@ -67,7 +67,7 @@ impl Shard {
         self.clock.now()
     }
 
-    /// Where its time comes from.
+    /// The shard's source of time.
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
@@ -96,26 +96,26 @@ impl Shard {
         self.leadership.term().await
     }
 
-    /// Whether this server leads the shard, as far as it knows.
+    /// Returns true if this server leads the shard, as far as it knows.
     pub(crate) fn leads(&self) -> bool {
         self.leadership.current().is_some()
     }
 
-    /// Whether the shard takes commands no more.
+    /// Returns true if the shard takes no more commands.
     pub(crate) fn draining(&self) -> bool {
         *self.drain.borrow()
     }
 
-    /// Takes no more commands, and waits until those that were taken are answered.
+    /// Takes no more commands, and waits until the queued ones are answered.
     pub(crate) async fn drain(&self) {
         self.drain.send_replace(true);
         self.group.shared.wake();
         self.drain.closed().await;
     }
 
-    /// Carries out one command. The reply comes after its decision is on disk and applied.
+    /// Executes one command. The reply comes after its decision is on disk and applied.
     ///
-    /// Not cancel safe: a dropped future may leave the command carried out; the same request id finds its reply.
+    /// Not cancel safe: a dropped future may leave the command executed; the same request id finds its reply.
     ///
     /// # Errors
     /// As [`Failure`] says.
@@ -123,7 +123,7 @@ impl Shard {
         if self.draining() {
             return Err(Failure::Draining);
         }
-        // A request that comes again begins nothing: it is answered as it was.
+        // A repeated request begins nothing: it gets its first reply.
         if let Some(no) = self.group.shared.outbox.refusal(&command)
             && !is_remembered(&self.read_stale(), &command).unwrap_or(false)
         {
@@ -144,7 +144,7 @@ impl Shard {
         outcome
     }
 
-    /// Refuses what the disk has no room for, unless it was carried out before and changes nothing.
+    /// Refuses a command that the disk has no space for, unless it was executed before and changes nothing.
     ///
     /// # Errors
     /// [`Failure::DiskLow`].
@@ -160,7 +160,7 @@ impl Shard {
         Err(Failure::DiskLow { free_bytes: self.disk.free_bytes(), needed_bytes })
     }
 
-    /// The disk that its rows and its log lie on.
+    /// The disk that holds its rows and its log.
     pub(crate) fn disk(&self) -> &Disk {
         &self.disk
     }
@@ -182,7 +182,7 @@ impl Shard {
         Ok(self.read_stale())
     }
 
-    /// The rows as they are here and now, however old.
+    /// The rows as they are on this server, however old.
     #[must_use]
     pub fn read_stale(&self) -> StateView {
         self.group.shared.view()
@@ -196,13 +196,13 @@ impl Shard {
         Ok(removals::tenants::under_way(&self.read_stale())?.len())
     }
 
-    /// Tells when work of this shard is opened, given back or done.
+    /// Notifies when work of this shard is opened, given back or done.
     #[must_use]
     pub fn watch_work(&self) -> Watched {
         self.group.shared.watchers.watch_work()
     }
 
-    /// How many effects of this shard are to go out and are no dead letters.
+    /// The number of this shard's effects that are to go out and are no dead letters.
     #[must_use]
     pub fn effects_waiting(&self) -> usize {
         self.group.shared.outbox.waiting()
@@ -212,13 +212,13 @@ impl Shard {
         self.group.shared.outbox.set_max(max);
     }
 
-    /// Tells when an effect of this shard is to go out, or has come somewhere.
+    /// Notifies when an effect of this shard is to go out, or has been delivered.
     #[must_use]
     pub fn watch_outbox(&self) -> Watched {
         self.group.shared.watchers.watch_outbox()
     }
 
-    /// Tells when this session moves.
+    /// Notifies when this session changes.
     #[must_use]
     pub fn watch(&self, tenant: TenantId, session: SessionId) -> Watched {
         self.group.shared.watchers.watch(tenant, session)

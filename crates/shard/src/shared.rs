@@ -1,4 +1,4 @@
-//! What a group's state machine shares with its shard's loop and its duties.
+//! What a group's state machine shares with its shard's loop and its tasks.
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -21,42 +21,42 @@ use crate::watch::Watchers;
 pub(crate) struct Shared {
     pub(crate) state: State<Stored>,
     pub(crate) whole: Arc<Whole>,
-    /// What opens the secrets in the rows.
+    /// Opens the secrets in the rows.
     pub(crate) ring: RwLock<KeyRing>,
     pub(crate) snapshots: Snapshots,
     pub(crate) watchers: Watchers,
     pub(crate) metrics: ShardMetrics,
-    /// Told when something is there for the leader to carry.
-    pub(crate) duties: Arc<Notify>,
+    /// Notified when the leader has effects to relay.
+    pub(crate) leader_tasks: Arc<Notify>,
     pub(crate) timers: Timers,
-    /// Told when there may be data to remove.
+    /// Notified when there may be data to remove.
     pub(crate) removals: Arc<Notify>,
-    /// When the last erasure began whose bytes may still be in this server's files, milliseconds; 0 where there is none.
+    /// When the last erasure began whose bytes may still be in this server's files, milliseconds; 0 if there is none.
     pub(crate) erased: AtomicU64,
-    /// Rows of sessions and tenants that were removed since the disk was last given back.
+    /// Rows of sessions and tenants that were removed since disk space was last given back.
     pub(crate) removed: AtomicUsize,
     pub(crate) outbox: Outbox,
     /// The last position that the state store has on disk.
     flushed: Mutex<Option<Applied>>,
-    /// What this server's own loop has decided and not yet seen applied.
-    foreseen: Mutex<Option<Foreseen>>,
+    /// The decision of this server's own loop that is not yet applied.
+    pending_decision: Mutex<Option<PendingDecision>>,
     /// The last entry that was applied.
     position: Mutex<Option<LogId>>,
 }
 
-/// After all erasures of an earlier process, milliseconds.
+/// Later than all erasures of an earlier process, milliseconds.
 const LONG_AFTER: u64 = 1 << 62;
 
-/// What came of writing everything down.
+/// The result of persisting the state.
 pub(crate) enum Persisted {
     /// The rows are on disk as they were after this entry.
     To(Option<Applied>),
-    /// The disk is full; it is worth another try.
-    NoRoom,
+    /// The disk is full; try again.
+    DiskFull,
 }
 
-/// A decision, with the rows that it changes where nothing is applied before it.
-pub(crate) struct Foreseen {
+/// A decision, with the rows that it changes if nothing else is applied before it.
+pub(crate) struct PendingDecision {
     pub(crate) entry: Bytes,
     pub(crate) base: Option<LogId>,
     pub(crate) decision: Decision,
@@ -69,7 +69,7 @@ pub(crate) fn broken(error: StoreError) -> io::Error {
 
 impl Shared {
     pub(crate) fn new(state: State<Stored>, snapshots: Snapshots, ring: KeyRing) -> Self {
-        // What an earlier process has left to be done is done for all that began before now.
+        // What an earlier process left to be done covers everything that began before now.
         let erased = if state.is_marked() { LONG_AFTER } else { 0 };
         Self {
             state,
@@ -78,22 +78,22 @@ impl Shared {
             snapshots,
             watchers: Watchers::default(),
             metrics: ShardMetrics::default(),
-            duties: Arc::default(),
+            leader_tasks: Arc::default(),
             timers: Timers::default(),
             removals: Arc::default(),
             erased: AtomicU64::new(erased),
             removed: AtomicUsize::new(0),
             outbox: Outbox::default(),
             flushed: Mutex::default(),
-            foreseen: Mutex::default(),
+            pending_decision: Mutex::default(),
             position: Mutex::default(),
         }
     }
 
-    /// Makes the leader's duties look up from their sleep.
+    /// Wakes the leader tasks.
     pub(crate) fn wake(&self) {
-        self.duties.notify_one();
-        self.timers.told.notify_one();
+        self.leader_tasks.notify_one();
+        self.timers.notify.notify_one();
         self.removals.notify_one();
     }
 
@@ -102,20 +102,20 @@ impl Shared {
         *self.position.lock()
     }
 
-    /// An entry was applied.
+    /// Records the last entry that was applied.
     pub(crate) fn at(&self, position: Option<LogId>) {
         *self.position.lock() = position;
     }
 
-    /// Keeps what a decision comes to until it is applied.
-    pub(crate) fn foresee(&self, foreseen: Foreseen) {
-        *self.foreseen.lock() = Some(foreseen);
+    /// Stores a decision until it is applied.
+    pub(crate) fn set_pending_decision(&self, pending: PendingDecision) {
+        *self.pending_decision.lock() = Some(pending);
     }
 
-    /// What this very entry comes to, where it was decided here on the very rows that stand now.
-    pub(crate) fn foreseen(&self, entry: &[u8], base: Option<LogId>) -> Option<Foreseen> {
-        let foreseen = self.foreseen.lock().take();
-        foreseen.filter(|foreseen| foreseen.base == base && foreseen.entry == entry)
+    /// Takes the pending decision if it is for this entry and was made on the current rows.
+    pub(crate) fn take_pending_decision(&self, entry: &[u8], base: Option<LogId>) -> Option<PendingDecision> {
+        let pending = self.pending_decision.lock().take();
+        pending.filter(|pending| pending.base == base && pending.entry == entry)
     }
 
     /// The rows, to read.
@@ -123,12 +123,12 @@ impl Shared {
         StateView::new(self.state.clone(), Arc::clone(&self.whole), self.ring.read().clone())
     }
 
-    /// Writes what has changed to the state store. Blocks.
+    /// Flushes changed rows to the state store. Blocks.
     ///
-    /// With several voters the rows may come to be ahead of this server's own log, when a majority of others has
-    /// committed an entry that is not yet on disk here. A restart then finds the log shorter than the rows and
-    /// goes on from the rows: a truncation is on disk before the entries that take the place of what it removed,
-    /// so nothing in that log can contradict them.
+    /// With several voters the rows may be ahead of this server's own log, when a majority of others has committed an
+    /// entry that is not yet on disk here. A restart then finds the log shorter than the rows and continues from the
+    /// rows: a truncation is on disk before the entries that replace what it removed, so nothing in that log can
+    /// contradict them.
     pub(crate) fn checkpoint(&self) -> io::Result<()> {
         if !self.state.recover().map_err(broken)? {
             return Err(io::ErrorKind::StorageFull.into());
@@ -139,27 +139,27 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives back the memory of rows that were written to the state store. Blocks.
+    /// Frees the memory of rows that were written to the state store. Blocks.
     pub(crate) fn settle(&self) -> io::Result<()> {
         self.state.settle().map_err(broken)
     }
 
-    /// Makes sure that what was written stays written, and says up to where. Blocks.
+    /// Syncs what was written, and returns its position. Blocks.
     pub(crate) fn persist(&self) -> io::Result<Option<Applied>> {
-        // One at a time, so that an older position never takes the place of a newer one.
+        // One at a time, so that an older position never replaces a newer one.
         let mut flushed = self.flushed.lock();
         *flushed = self.state.persist().map_err(broken)?.map(|bytes| decode_json(&bytes)).transpose()?;
         Ok(flushed.clone())
     }
 
-    /// Writes what has changed and makes sure that it stays written. Blocks.
+    /// Flushes changed rows and syncs them. Blocks.
     pub(crate) fn persisted(&self) -> io::Result<Persisted> {
         if let Err(error) = self.checkpoint() {
-            return if self.state.waits_for_room(&error) { Ok(Persisted::NoRoom) } else { Err(error) };
+            return if self.state.waits_for_space(&error) { Ok(Persisted::DiskFull) } else { Err(error) };
         }
         match self.persist() {
             Ok(applied) => Ok(Persisted::To(applied)),
-            Err(error) if self.state.gave_up_for_room(&error) => Ok(Persisted::NoRoom),
+            Err(error) if self.state.gave_up_for_space(&error) => Ok(Persisted::DiskFull),
             Err(error) => Err(error),
         }
     }

@@ -1,4 +1,4 @@
-//! Snapshots: a state as a file, on its way from one server to another.
+//! Snapshots: a state as a file that is sent from one server to another.
 
 use std::io;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use crate::codec::{Applied, decode_json};
 use crate::shared::{Shared, broken};
 use crate::types::{Snapshot, SnapshotMeta};
 
-/// Where a snapshot's rows come from: the state itself, until somebody needs them as a file.
+/// The source of a snapshot's rows: the state itself, until they are needed as a file.
 #[derive(Clone)]
 pub enum SnapshotSource {
-    /// The rows of this state, as they are when they are asked for.
+    /// The rows of this state at the time of the export.
     State(Arc<SnapshotExport>),
-    /// A file, as it came from another server.
+    /// A file from another server.
     File(SnapshotFile),
 }
 
@@ -21,11 +21,11 @@ pub enum SnapshotSource {
 pub struct SnapshotExport(Arc<Shared>);
 
 impl SnapshotSource {
-    /// The rows as a file, with the position that they are at: it may be a later one than the snapshot was asked
-    /// for at, so whoever receives the file makes the snapshot anew with [`received`]. Blocks.
+    /// The rows as a file, with their position. It may be later than the snapshot's, so the receiver makes the
+    /// snapshot again with [`received`]. Blocks.
     ///
     /// # Errors
-    /// The state cannot be read, or the file not be written.
+    /// The state cannot be read, or the file cannot be written.
     pub fn file(&self) -> io::Result<SnapshotFile> {
         match self {
             Self::File(file) => Ok(file.clone()),
@@ -34,7 +34,7 @@ impl SnapshotSource {
     }
 }
 
-/// The snapshot of a file that came from another server: the file says itself which position it is at.
+/// The snapshot of a file from another server: the file itself names its position.
 ///
 /// # Errors
 /// The file names no position.
@@ -45,7 +45,7 @@ pub fn received(file: SnapshotFile) -> io::Result<Snapshot> {
     Ok(Snapshot { meta: meta(applied), snapshot: SnapshotSource::File(file) })
 }
 
-/// The snapshot that a state is: nothing is copied before somebody asks for it.
+/// The snapshot of a state; nothing is copied before the rows are needed.
 pub(crate) fn of_state(shared: &Arc<Shared>, applied: Applied) -> Snapshot {
     let source = SnapshotSource::State(Arc::new(SnapshotExport(Arc::clone(shared))));
     Snapshot { meta: meta(applied), snapshot: source }

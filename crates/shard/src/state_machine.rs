@@ -19,11 +19,11 @@ use crate::shared::{Persisted, Shared, broken};
 use crate::snapshot::{SnapshotSource, of_state};
 use crate::types::{LogId, Membership, Snapshot, SnapshotMeta, TypeConfig};
 
-/// One group's state, and who is told when it changes.
+/// One group's state, and the tasks that are notified when it changes.
 pub struct StateMachine {
     shared: Arc<Shared>,
     applied: Applied,
-    /// How the entries of the indices begin that a leader is told of.
+    /// The prefixes of the index entries that the leader's tasks are notified of.
     relay: Vec<u8>,
     due: Vec<u8>,
     removals: Vec<u8>,
@@ -33,7 +33,7 @@ impl StateMachine {
     /// The state machine of an opened state.
     ///
     /// # Errors
-    /// The stored position cannot be read, or not be made to stay.
+    /// The stored position cannot be read or synced.
     pub(crate) fn open(shared: Arc<Shared>) -> io::Result<Self> {
         // What an earlier process wrote may not be on disk yet, and the log is purged up to what is.
         let applied = shared.persist()?.unwrap_or_default();
@@ -48,14 +48,14 @@ impl StateMachine {
         self.applied.last
     }
 
-    /// What the shard's loop and its duties need of it.
+    /// The part that the shard's loop and its tasks need.
     pub(crate) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }
 
     fn decision(&mut self, bytes: &[u8], log_id: LogId) -> io::Result<()> {
-        let (decision, changes) = match self.shared.foreseen(bytes, self.applied.last) {
-            Some(foreseen) => (foreseen.decision, foreseen.changes),
+        let (decision, changes) = match self.shared.take_pending_decision(bytes, self.applied.last) {
+            Some(pending) => (pending.decision, pending.changes),
             None => {
                 let decision =
                     Decision::decode(bytes).map_err(|error| io::Error::other(error.to_string()))?;
@@ -74,12 +74,12 @@ impl StateMachine {
         let removed: usize = decision.turns.iter().flat_map(|turn| &turn.events).map(rows_removed).sum();
         self.shared.removed.fetch_add(removed, Ordering::Relaxed);
         let puts = self.puts(changes)?;
-        // A tenant's record has its rules of retention.
+        // A tenant's record holds its retention rules.
         let ruled = puts.iter().any(|(key, row)| key.is(Kind::Tenancy) && row.is_some());
-        let (mut told, mut due, mut removes) = (false, Vec::new(), erases || ruled);
+        let (mut relays, mut due, mut removes) = (false, Vec::new(), erases || ruled);
         for (key, row) in puts.iter().filter(|(key, _)| key.is(Kind::Index)) {
             if key.as_bytes().starts_with(&self.relay) {
-                told |= row.is_some();
+                relays |= row.is_some();
             } else if key.as_bytes().starts_with(&self.due) {
                 due.push((key.clone(), row.is_some()));
             } else if key.as_bytes().starts_with(&self.removals) {
@@ -94,8 +94,8 @@ impl StateMachine {
         let metrics = &self.shared.metrics;
         ShardMetrics::add(&metrics.events, decision.turns.iter().map(|turn| turn.events.len()).sum());
         ShardMetrics::add(&metrics.bytes, bytes.len());
-        if told {
-            self.shared.duties.notify_one();
+        if relays {
+            self.shared.leader_tasks.notify_one();
         }
         if removes {
             self.shared.removals.notify_one();
@@ -125,7 +125,7 @@ impl StateMachine {
         Ok(puts)
     }
 
-    /// Ends an entry: its rows and the position after it show, and later reach the disk, as a whole.
+    /// Ends an entry: its rows and the position after it become visible, and later reach the disk, atomically.
     fn put(
         &mut self,
         puts: Vec<(Key, Option<Arc<Row>>)>,
@@ -164,7 +164,7 @@ fn rows_removed(event: &Event) -> usize {
     if let Event::Removals(fact) = event { fact.rows() } else { 0 }
 }
 
-/// Whether a session stands in the same indices as before, as most do at most steps.
+/// Returns true if a session has the same index entries as before, as most have after most steps.
 fn unmoved(old: Option<&Stored>, new: Option<&Row>) -> bool {
     let (Some(old), Some(Row::Session(new))) = (old, new) else { return false };
     let Row::Session(old) = &*old.0 else { return false };
@@ -231,7 +231,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 }
 
-/// Makes a snapshot: the state store on disk is one, so nothing is copied before somebody asks for it.
+/// Builds a snapshot: the state store on disk is one, so nothing is copied before it is needed.
 pub struct Builder(Arc<Shared>);
 
 impl RaftSnapshotBuilder<TypeConfig> for Builder {
@@ -243,7 +243,7 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
             let persisted = tokio::task::spawn_blocking(move || shared.persisted());
             match persisted.await.map_err(io::Error::other)?? {
                 Persisted::To(applied) => return Ok(of_state(&self.0, applied.unwrap_or_default())),
-                Persisted::NoRoom => tokio::time::sleep(DISK_WAIT).await,
+                Persisted::DiskFull => tokio::time::sleep(DISK_WAIT).await,
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Throttles the tenant that uses most of what all tenants share, such as a shard or the cores, while others' calls take too
 //! long.
 //!
-//! Turns by themselves do not help who asks little: the cores and the disk stay busy with the other's commands, with the
-//! tables that are made of them and with the merging of these tables, and each thing that is asked waits for them at every
-//! step of its way. So the tenant that uses most rests after each use. Each call of others that took too long makes the rests
+//! Turns alone do not help a tenant that asks little: the cores and the disk stay busy with the other tenant's commands, with
+//! the tables that are made of them and with the merging of these tables, and each call waits for them at every step of its
+//! way. So the tenant that uses most rests after each use. Each call of others that took too long makes the rests
 //! much longer, and each that was quick makes them a little shorter, so that they settle where about one in
 //! [`REST_MORE`](crate::limits::REST_MORE) takes too long.
 
@@ -20,16 +20,16 @@ pub struct Throttle {
     used: HashMap<TenantId, Duration>,
     total: Duration,
     halved: Option<Instant>,
-    /// Who asked last.
+    /// The tenant that asked last.
     last: Option<TenantId>,
     /// When a tenant asked after another one.
     changed: Option<Instant>,
-    /// How long the tenant that uses most rests, in parts of the time that it used: see [`REST_PARTS`].
+    /// How long the tenant that uses most rests, in `1/REST_PARTS` of the time that it used.
     parts: u32,
     parts_max: u32,
-    /// Who is to rest, and for how long.
+    /// The tenant that is to rest, and for how long.
     owed: Option<(TenantId, Duration)>,
-    /// Who rests, and until when.
+    /// The tenant that rests, and until when.
     resting: Option<(TenantId, Instant)>,
 }
 
@@ -56,7 +56,7 @@ impl Throttle {
         }
     }
 
-    /// A tenant asks for something.
+    /// Notes that a tenant asks for something.
     pub fn asked(&mut self, tenant: TenantId, now: Instant) {
         if self.last.replace(tenant).is_some_and(|last| last != tenant) {
             self.changed = Some(now);
@@ -69,7 +69,7 @@ impl Throttle {
         self.changed.is_some_and(|changed| now.saturating_duration_since(changed) < SHARED_FOR)
     }
 
-    /// A tenant has used so much. What it has to rest for that adds up until [`begin_rest`](Self::begin_rest).
+    /// Counts what a tenant has used. The rest that it owes for it adds up until [`begin_rest`](Self::begin_rest).
     pub fn used(&mut self, tenant: TenantId, took: Duration, now: Instant) {
         self.go_on(now);
         if self.used.len() >= USE_TENANTS_MAX && !self.used.contains_key(&tenant) {
@@ -84,20 +84,20 @@ impl Throttle {
         }
     }
 
-    /// The tenant that is to rest does so from now on. Rests shorter than [`REST_MIN`] add up to a longer one.
+    /// Begins the rest of the tenant that owes one. Rests shorter than [`REST_MIN`] add up to a longer one.
     pub fn begin_rest(&mut self, now: Instant) {
         if let Some((tenant, rest)) = self.owed.take_if(|(_, rest)| *rest >= REST_MIN) {
             self.resting = Some((tenant, now + rest));
         }
     }
 
-    /// Until when the tenant rests; `None` if it does not.
+    /// Returns until when the tenant rests, `None` if it does not.
     #[must_use]
     pub fn rests(&self, tenant: TenantId, now: Instant) -> Option<Instant> {
         self.resting.filter(|(rests, until)| *rests == tenant && *until > now).map(|(_, until)| until)
     }
 
-    /// What others asked has taken too long, or not.
+    /// Notes whether a call of another tenant took too long.
     pub fn others_waited(&mut self, too_long: bool) {
         self.parts = if too_long {
             (self.parts + REST_MORE).min(self.parts_max)
@@ -135,7 +135,7 @@ mod tests {
     const OTHER: TenantId = TenantId(2);
     const MS: Duration = Duration::from_millis(1);
 
-    /// How long the tenant rests after it has used so much.
+    /// Returns how long the tenant rests after it has used this.
     fn rest(throttle: &mut Throttle, tenant: TenantId, took: Duration, now: Instant) -> Duration {
         throttle.used(tenant, took, now);
         throttle.begin_rest(now);

@@ -1,4 +1,4 @@
-//! The state store, as the engine reads it.
+//! The state store's rows for the engine.
 
 use parking_lot::RwLock;
 use std::ops::{Bound, ControlFlow};
@@ -9,13 +9,13 @@ use switchward_store::{State, StoreError};
 use crate::failure::line;
 use crate::record::Stored;
 
-/// Held in common by who reads, alone by who puts an entry's rows.
+/// Readers hold it shared; applying an entry's rows holds it exclusively.
 pub(crate) type Whole = RwLock<()>;
 
 /// One shard's rows.
 ///
-/// Entries show one after the other: whoever has read anything of an entry finds all of its rows. Two reads may
-/// still be of two entries; [`StateView::steady`] is for rows that must agree.
+/// Entries become visible in order: a reader that has read anything of an entry finds all of its rows. Two reads may
+/// still be of two entries; [`StateView::consistent`] is for rows that must agree.
 #[derive(Clone)]
 pub struct StateView {
     state: State<Stored>,
@@ -28,13 +28,13 @@ impl StateView {
         Self { state, whole, ring }
     }
 
-    /// Reads between two entries. Nothing is applied meanwhile, so it should be a few rows and no scan.
-    pub fn steady<T>(&self, read: impl FnOnce(&dyn View) -> T) -> T {
+    /// Reads between two entries. Nothing is applied meanwhile, so it should read a few rows and never scan.
+    pub fn consistent<T>(&self, read: impl FnOnce(&dyn View) -> T) -> T {
         let _still = self.whole.read();
         read(self)
     }
 
-    /// The first key behind one and before another.
+    /// The first key after one and before another.
     ///
     /// # Errors
     /// A row cannot be read.
@@ -90,7 +90,7 @@ impl View for StateView {
     }
 }
 
-/// The first bytes that come after everything with this beginning.
+/// The first bytes after everything with this prefix.
 fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {

@@ -1,31 +1,31 @@
-//! Who waits for a session to move.
+//! Watchers of sessions, work and effects.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use switchward_engine::{Decision, Event, Flow, Scope, ThingBody};
+use switchward_engine::{Decision, Event, Flow, OpenItemBody, Scope};
 use switchward_machine::{SessionId, TenantId};
 use tokio::sync::watch;
 
 type Name = (TenantId, SessionId);
 
-/// The sessions that somebody watches, and who waits for work.
+/// The watched sessions, and the watchers of work and effects.
 #[derive(Default)]
 pub(crate) struct Watchers {
     /// Changes whenever work is opened, given back or done.
     work: watch::Sender<()>,
-    /// Changes whenever an effect is to go out, or has come somewhere.
+    /// Changes whenever an effect is to go out, or has been delivered.
     outbox: watch::Sender<()>,
-    /// How many there are, so that nobody pays for a map that is empty.
+    /// The number of watched sessions, so that an empty map costs nothing.
     count: AtomicUsize,
     sessions: Mutex<HashMap<Name, watch::Sender<()>>>,
 }
 
-/// Changes whenever its session has moved. Only the newest change is kept: who reads slowly reads more at once.
+/// Changes whenever its session has changed. Only the newest change is kept: a slow reader sees several at once.
 pub struct Watched(watch::Receiver<()>);
 
 impl Watched {
-    /// Waits for the next change; false when the shard is gone.
+    /// Waits for the next change. Returns false if the shard is gone.
     ///
     /// Cancel safe: a change is not lost.
     pub async fn changed(&mut self) -> bool {
@@ -43,12 +43,12 @@ impl Watchers {
         Watched(receiver)
     }
 
-    /// Tells when work of this shard is opened, given back or done.
+    /// Notifies when work of this shard is opened, given back or done.
     pub(crate) fn watch_work(&self) -> Watched {
         Watched(self.work.subscribe())
     }
 
-    /// Tells when an effect of this shard is to go out, or has come somewhere.
+    /// Notifies when an effect of this shard is to go out, or has been delivered.
     pub(crate) fn watch_outbox(&self) -> Watched {
         Watched(self.outbox.subscribe())
     }
@@ -77,7 +77,7 @@ impl Watchers {
     }
 }
 
-/// Whether an event changes what there is to go out.
+/// Returns true if an event changes which effects are to go out.
 fn is_of_outbox(event: &Event) -> bool {
     if let Event::EffectQueued { effect } = event {
         return !effect.body.inner();
@@ -94,15 +94,15 @@ fn is_of_outbox(event: &Event) -> bool {
     )
 }
 
-/// Whether an event changes what work there is to take.
+/// Returns true if an event changes which work can be taken.
 fn is_work(event: &Event) -> bool {
     matches!(
         event,
         Event::Flow(
-            Flow::ThingOpened { body: ThingBody::Work { .. }, .. }
+            Flow::ItemOpened { body: OpenItemBody::Work { .. }, .. }
                 | Flow::WorkReleased { .. }
                 | Flow::WorkDone { .. }
-                | Flow::ThingClosed { .. }
+                | Flow::ItemClosed { .. }
         ) | Event::Voided { .. }
     )
 }

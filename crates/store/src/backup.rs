@@ -32,21 +32,21 @@ const MANIFEST: &str = "BACKUP";
 /// The folder of mail in quarantine, in a backup and in a data folder.
 const QUARANTINE: &str = "quarantine";
 const WHAT: &str = "backup";
-/// What is read of a file at one time, bytes.
+/// How much of a file is read at once, bytes.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// What a backup consists of. Stored form.
+/// The contents of a backup. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupManifest {
     /// The form of this manifest.
     pub form: u32,
     /// The program that wrote it, such as `switchward 0.1.0`.
     pub program: String,
-    /// The id of the data folder that it is of.
+    /// The id of the backed-up data folder.
     pub data_dir: String,
     /// The time before which everything that was acknowledged is in it, milliseconds since 1970.
     pub taken_ms: u64,
-    /// How many shards the buckets are spread over.
+    /// The number of shards that the buckets are spread over.
     pub shards: u32,
     /// Its files, in the order in which they were written.
     pub files: Vec<BackupFile>,
@@ -64,7 +64,7 @@ pub struct BackupFile {
     /// The group whose rows it holds, if it holds rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u64>,
-    /// How many rows that are.
+    /// The number of its rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
 }
@@ -83,10 +83,10 @@ pub trait BackupSink {
     /// If it cannot be written.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// The file that was begun last is whole.
+    /// The file that was begun last is complete.
     ///
     /// # Errors
-    /// If it cannot be made to stay.
+    /// If it cannot be synced.
     fn end(&mut self, file: &BackupFile) -> io::Result<()>;
 }
 
@@ -97,15 +97,15 @@ pub struct BackupOf {
     pub program: String,
     /// The time before which everything that was acknowledged is in it, milliseconds since 1970.
     pub taken_ms: u64,
-    /// How many shards the buckets are spread over.
+    /// The number of shards that the buckets are spread over.
     pub shards: u32,
 }
 
-/// Writes the files of a backup of a data folder: the rows of a cut, and the mail in quarantine as it is now. The manifest
-/// is the caller's to write.
+/// Writes the files of a backup of a data folder: the rows of a cut, and the mail in quarantine as it is now. The
+/// caller writes the manifest.
 ///
 /// # Errors
-/// If the rows cannot be read or the sink not be written.
+/// If the rows cannot be read or the sink cannot be written.
 pub fn write_backup(
     dir: &DataDir,
     cut: &Cut,
@@ -128,7 +128,7 @@ pub fn write_backup(
         else {
             continue;
         };
-        // One that was deleted meanwhile is none of the backup's.
+        // A mail that was deleted meanwhile is not part of the backup.
         let Some(mut from) = is_ours(&name).then(|| File::open(&path).ok()).flatten() else { continue };
         let mut to = begin(sink, &name)?;
         io::copy(&mut from, &mut to).map_err(failed("copy", &path))?;
@@ -143,7 +143,7 @@ fn group_name(group: GroupId) -> String {
     format!("group-{:016x}.snap", group.0)
 }
 
-/// Returns true if a backup may have a file of this name: nothing that leads out of its folder.
+/// Returns true if a backup may have a file of this name, which must not lead out of its folder.
 fn is_ours(name: &str) -> bool {
     let plain = |part: &str, ending: &str| {
         let stem = part.strip_suffix(ending).unwrap_or_default();
@@ -157,7 +157,7 @@ fn is_ours(name: &str) -> bool {
     }
 }
 
-/// A file on its way into a sink, with what its manifest says of it.
+/// A file that is being written to a sink, with its entry for the manifest.
 struct Summed<'s> {
     sink: &'s mut dyn BackupSink,
     name: String,
@@ -213,7 +213,8 @@ impl Backup {
     /// Reads the manifest of a backup.
     ///
     /// # Errors
-    /// [`StoreError::NoBackup`] if the folder has none; [`StoreError::Damaged`] if it is none that this program writes.
+    /// [`StoreError::NoBackup`] if the folder has none; [`StoreError::Damaged`] if this program does not write such a
+    /// manifest.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(MANIFEST);
         let text = match File::open(&path) {
@@ -247,7 +248,7 @@ impl Backup {
         Ok(Self { folder: folder.to_path_buf(), manifest })
     }
 
-    /// What it consists of.
+    /// The backup's manifest.
     #[must_use]
     pub fn manifest(&self) -> &BackupManifest {
         &self.manifest
@@ -292,7 +293,7 @@ impl Backup {
     }
 }
 
-/// Writes the manifest of a backup into its folder, which is complete with it.
+/// Writes the manifest of a backup into its folder, which completes it.
 fn write_manifest(folder: &Path, manifest: &BackupManifest) -> Result<(), StoreError> {
     let mut text = serde_json::to_vec_pretty(manifest).expect("texts and numbers are JSON");
     text.push(b'\n');

@@ -17,7 +17,7 @@ const FORMAT: &str = "FORMAT";
 const ID: &str = "ID";
 const SHARDS: &str = "SHARDS";
 const RESTORING: &str = "RESTORING";
-/// Bits of a mode that let others than the owner in.
+/// The mode bits that give access to others than the owner.
 const OTHERS: u32 = 0o077;
 const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 
@@ -59,8 +59,8 @@ impl DataDir {
         Self::of(path, lock)
     }
 
-    /// Makes the folder for a backup that is to be put into it, creating it if there is none, and marks it as unfinished
-    /// until [`DataDir::end_restore`]. What a restore that was cut off has left is removed.
+    /// Creates the folder for a restore, if there is none, and marks it as unfinished until [`DataDir::end_restore`].
+    /// What an interrupted restore has left is removed.
     ///
     /// # Errors
     /// [`StoreError::Taken`] if it is a data folder already; else as [`DataDir::open`].
@@ -76,7 +76,7 @@ impl DataDir {
         Self::of(path, lock)
     }
 
-    /// The restore is at its end: the folder is one as any other.
+    /// Ends the restore: from now on the folder is an ordinary data folder.
     ///
     /// # Errors
     /// If that cannot be written.
@@ -96,10 +96,11 @@ impl DataDir {
         Ok(DataDir { path, id: id.into(), disk, removed: None, _writeback: None, _lock: Arc::new(lock) })
     }
 
-    /// The same folder, whose disk is watched from now on, and whose databases wait for no table that is removed.
+    /// The same folder, whose disk is monitored from now on, and whose databases do not wait for the removal of
+    /// tables.
     ///
     /// # Errors
-    /// If no thread can be started, or the folder that this needs not be made.
+    /// If no thread can be started, or the folder that this needs cannot be created.
     pub fn watched(self, options: DiskOptions) -> Result<Self, StoreError> {
         let disk = Disk::watched(&self.path, options).map_err(failed("watch the disk of", &self.path))?;
         let removed = Removed::watched(self.path.join("removed"), vec![self.state()])?;
@@ -107,7 +108,7 @@ impl DataDir {
         Ok(DataDir { disk, removed: Some(removed), _writeback: Some(writeback), ..self })
     }
 
-    /// The disk that it lies on.
+    /// The disk that holds it.
     pub fn disk(&self) -> &Arc<Disk> {
         &self.disk
     }
@@ -117,40 +118,40 @@ impl DataDir {
         &self.path
     }
 
-    /// Whether another process has the folder, or another `DataDir` of this one. Nothing is made or kept locked; what cannot
-    /// be looked at is taken for free.
+    /// Returns true if another process has the folder, or another `DataDir` of this one. Creates nothing and keeps no
+    /// lock; returns false if the folder cannot be read.
     #[must_use]
     pub fn in_use(path: &Path) -> bool {
         let file = File::options().write(true).open(path.join(LOCK));
         file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
     }
 
-    /// Drawn at creation and never changed: tells a replaced disk from the old one.
+    /// Drawn at creation and never changed: distinguishes a replaced disk from the old one.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// How many shards the folder's buckets are spread over; `wish` where that was never said before, and from then
-    /// on for good.
+    /// The number of shards that the folder's buckets are spread over: `wanted` if none is recorded yet, and that
+    /// number from then on.
     ///
     /// # Errors
     /// If the number cannot be read or written.
-    pub fn shards(&self, wish: u32) -> Result<u32, StoreError> {
+    pub fn shards(&self, wanted: u32) -> Result<u32, StoreError> {
         let file = self.path.join(SHARDS);
         if let Some(text) = files::read_text(&file)? {
             let damaged = || StoreError::Foreign { path: file.clone() };
             return text.parse().map_err(|_| damaged());
         }
-        files::write_whole(&file, &wish.to_string())?;
-        Ok(wish)
+        files::write_whole(&file, &wanted.to_string())?;
+        Ok(wanted)
     }
 
-    /// There while something that was removed is still in the files.
+    /// Exists while removed data is still in the files.
     pub(crate) fn owed(&self) -> PathBuf {
         self.path.join("SCRUB")
     }
 
-    /// Frees the tables that were removed, now. Returns false if one of them could not be freed.
+    /// Frees the removed tables now. Returns false if one of them could not be freed.
     pub(crate) fn free_removed(&self) -> bool {
         self.removed.as_ref().is_none_or(|removed| removed.look())
     }
@@ -182,7 +183,7 @@ fn locked(path: &Path) -> Result<(PathBuf, File), StoreError> {
     Ok((path, lock))
 }
 
-/// Removes what a restore that was cut off has left, but for its mark and the lock.
+/// Removes what an interrupted restore has left, except for its mark and the lock.
 fn clear(path: &Path) -> Result<(), StoreError> {
     for entry in entries(path)? {
         let name = entry.file_name().unwrap_or_default();
@@ -206,7 +207,7 @@ fn make_dirs(path: &Path) -> Result<(), StoreError> {
     sync_dir(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
-/// Lets nobody but the owner into a folder that is to become a data folder and holds nothing yet.
+/// Restricts an empty folder that is to become a data folder to its owner.
 fn close_to_others(path: &Path) -> Result<(), StoreError> {
     let mode = mode(path)?;
     if mode & OTHERS == 0 {
@@ -216,7 +217,7 @@ fn close_to_others(path: &Path) -> Result<(), StoreError> {
     closed.map_err(failed("close to others", path))
 }
 
-/// Refuses a data folder that others may enter, whatever the modes of the files in it.
+/// Refuses a data folder that others may enter, whatever the modes of its files.
 fn check_closed(path: &Path) -> Result<(), StoreError> {
     let mode = mode(path)? & 0o777;
     if mode & OTHERS == 0 { Ok(()) } else { Err(StoreError::Exposed { path: path.to_path_buf(), mode }) }

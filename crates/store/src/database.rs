@@ -3,8 +3,8 @@
 //! - A batch is atomic: its journal entry carries a count and a checksum, and recovery drops an unfinished one
 //!   at the end. It stays atomic when a write buffer is rotated, since both hold the journal's lock. Batches
 //!   are kept in order, so what a crash leaves is a prefix of them.
-//! - A torn batch may nevertheless keep the database from opening: `journal.rs` cuts it off, where that takes
-//!   nothing with it that was synced or cannot be had again.
+//! - A torn batch may nevertheless keep the database from opening: `journal.rs` cuts it off, if that takes
+//!   nothing with it that was synced or cannot be restored.
 //! - A new journal is synced with its folder before it is used. A table is synced with its folder before the
 //!   journal that holds the same rows is deleted. An ingestion is synced and becomes visible as a whole.
 //! - A crash inside the very first creation leaves a folder that fjall can neither open nor create: it is
@@ -43,7 +43,7 @@ pub(crate) fn open(folder: &Path, settings: &Settings) -> Result<Database, Store
             .open()
     };
     let open = || workers::giving_way(as_configured);
-    // fjall would go on with the next journal where one has lost its end.
+    // fjall would continue with the next journal if one has lost its end.
     journal::repair(folder)?;
     open().map_err(StoreError::database("open a database"))
 }

@@ -1,5 +1,5 @@
-//! The disk below a data folder: how much of it is free, what waits when it runs low, and a reserve that was allocated
-//! before.
+//! The disk of a data folder: its free space, what waits when it runs low, and a reserve that was allocated in
+//! advance.
 
 use crate::{
     StoreError,
@@ -27,7 +27,7 @@ use std::{
 /// The file that holds the reserve.
 const RESERVE: &str = "RESERVE";
 
-/// When writes are refused, and what is kept for those that are not. All zero: nothing is watched.
+/// When writes are refused, and what is reserved for those that are not. If all are zero, the disk is not monitored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskOptions {
     /// Free space below which nothing that grows is admitted, bytes.
@@ -36,7 +36,7 @@ pub struct DiskOptions {
     pub reserve_bytes: u64,
 }
 
-/// How much room a disk has, from the best to the worst.
+/// How much space a disk has, from the best to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DiskLevel {
     /// Everything is admitted.
@@ -67,7 +67,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// Asks the file system of a folder.
+    /// Queries the file system of a folder.
     ///
     /// # Errors
     /// If it does not answer.
@@ -78,18 +78,18 @@ impl Space {
     }
 }
 
-/// What is known of the reserve.
+/// The state of the reserve.
 #[derive(Debug)]
 struct Reserve {
-    /// Whether it is allocated; one of no bytes always is.
+    /// True if it is allocated; one of no bytes always is.
     held: bool,
-    /// Since when there is next to nothing free beside it.
+    /// Since when there is next to no other free space.
     starved: Option<Instant>,
 }
 
 impl Reserve {
-    /// Returns true if the disk has been full for a moment. Whoever fills it has then stopped, and does not take what is
-    /// given up.
+    /// Returns true if the disk has been full for a moment. Whatever fills it has then stopped, and does not take the
+    /// space that is given up.
     fn is_due(&mut self, free_bytes: u64) -> bool {
         if free_bytes >= DISK_STARVED_BYTES {
             self.starved = None;
@@ -108,17 +108,17 @@ pub struct Disk {
     reserve: Mutex<Reserve>,
     level: AtomicU8,
     free_bytes: AtomicU64,
-    /// When it was last so full that a write may have failed.
+    /// When the disk was last so full that a write may have failed.
     full_at: Mutex<Option<Instant>>,
 }
 
 impl Disk {
-    /// A disk of which nothing is known.
+    /// A disk that is not monitored.
     pub(crate) fn unwatched(folder: &Path) -> Arc<Self> {
         Arc::new(Self::new(folder, DiskOptions::default()))
     }
 
-    /// Looks at the disk from now on, as long as somebody holds it, and allocates the reserve.
+    /// Monitors the disk from now on, as long as the result is held, and allocates the reserve.
     pub(crate) fn watched(folder: &Path, options: DiskOptions) -> io::Result<Arc<Self>> {
         let disk = Arc::new(Self::new(folder, options));
         disk.find_reserve();
@@ -139,19 +139,19 @@ impl Disk {
         }
     }
 
-    /// What was asked for.
+    /// The configured options.
     #[must_use]
     pub fn options(&self) -> DiskOptions {
         self.options
     }
 
-    /// The room at the last look.
+    /// The level at the last check.
     #[must_use]
     pub fn level(&self) -> DiskLevel {
         DiskLevel::of(self.level.load(Relaxed))
     }
 
-    /// Free bytes at the last look.
+    /// Free bytes at the last check.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.free_bytes.load(Relaxed)
@@ -163,13 +163,14 @@ impl Disk {
         self.level() == DiskLevel::Enough
     }
 
-    /// Returns true if something may be written that ends what is under way. Looks anew unless there is enough room.
+    /// Returns true if something may be written that ends what is under way. Checks the disk again unless there is
+    /// enough space.
     #[must_use]
     pub fn admits_ends(&self) -> bool {
         self.level() == DiskLevel::Enough || self.look() < DiskLevel::Full
     }
 
-    /// Returns true if rows may be written behind: there is room that nothing else is kept for.
+    /// Returns true if rows may be flushed: there is space that is not reserved.
     #[must_use]
     pub fn admits_maintenance(&self) -> bool {
         match self.level() {
@@ -179,7 +180,7 @@ impl Disk {
         }
     }
 
-    /// Looks how much room there is, gives the reserve up if it is needed and takes it back if it fits.
+    /// Checks the free space, gives the reserve up if it is needed, and takes it back if it fits.
     pub fn look(&self) -> DiskLevel {
         if self.options == DiskOptions::default() {
             return DiskLevel::Enough;
@@ -187,7 +188,7 @@ impl Disk {
         let mut reserve = self.reserve.lock();
         let Ok(mut free) = Space::of(&self.folder).map(|space| space.free_bytes) else { return self.level() };
         let DiskOptions { min_free_bytes, reserve_bytes } = self.options;
-        // What failed for want of room may have given some back by now.
+        // A write that failed for lack of space may have freed some by now.
         if free < self.floor_bytes().max(DISK_NEARLY_FULL_BYTES) {
             *self.full_at.lock() = Some(Instant::now());
         }
@@ -199,7 +200,7 @@ impl Disk {
             free = Space::of(&self.folder).map_or(free, |space| space.free_bytes);
         }
         let before = self.level();
-        // So that it does not go to and fro at the border.
+        // So that the level does not oscillate at the threshold.
         let margin = if before == DiskLevel::Enough { 0 } else { min_free_bytes / 16 };
         let level = match reserve.held {
             true if free >= min_free_bytes.saturating_add(margin) => DiskLevel::Enough,
@@ -249,9 +250,9 @@ impl Disk {
         if reserve_bytes > 0 { reserve_bytes / 4 } else { DISK_FLOOR_BYTES.min(min_free_bytes / 4) }
     }
 
-    /// Waits a moment, in which whoever fills the disk stops, and gives the reserve up because a write has failed for want
-    /// of room.
-    pub(crate) fn make_room(&self) {
+    /// Waits a moment, in which whatever fills the disk stops, and gives the reserve up, because a write has failed
+    /// for lack of space.
+    pub(crate) fn on_disk_full(&self) {
         thread::sleep(DISK_STARVED);
         let mut reserve = self.reserve.lock();
         if reserve.held && self.options.reserve_bytes > 0 {
@@ -262,19 +263,19 @@ impl Disk {
         self.look();
     }
 
-    /// Returns true if a failure comes from a disk that is full, and nothing was lost by it: a write found no room, or
-    /// the database below has given up while there was none.
+    /// Returns true if a failure comes from a full disk and lost nothing: a write found no space, or the database
+    /// below has given up while there was none.
     #[must_use]
     pub fn caused(&self, error: &(dyn Error + 'static)) -> bool {
         let mut causes = causes(error);
-        if causes.any(|cause| cause.downcast_ref().is_some_and(no_room)) {
+        if causes.any(|cause| cause.downcast_ref().is_some_and(is_storage_full)) {
             *self.full_at.lock() = Some(Instant::now());
             return true;
         }
         self.gave_up(error)
     }
 
-    /// Returns true if the database below has given up, and the disk was full lately.
+    /// Returns true if the database below has given up, and the disk was recently full.
     pub(crate) fn gave_up(&self, error: &(dyn Error + 'static)) -> bool {
         let mut causes = causes(error);
         let gave_up = |cause: &fjall::Error| matches!(cause, fjall::Error::Poisoned);
@@ -324,7 +325,7 @@ impl Disk {
     }
 }
 
-/// Makes a file whose blocks are all there.
+/// Creates a file with all of its blocks allocated.
 fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
     let mut file = File::options().create(true).truncate(true).write(true).open(path)?;
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
@@ -351,15 +352,15 @@ fn watch(disk: &Weak<Disk>) {
     }
 }
 
-fn no_room(error: &io::Error) -> bool {
+fn is_storage_full(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-/// An error and all that it comes from. An `io::Error` hides what it was made from, so that is looked for inside.
+/// An error and all of its causes. An `io::Error` hides the error it was made from, so that is looked for inside.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| {
         let error: &'a (dyn Error + 'static) = *error;
-        // So does the pointer that an error of ours shares its source by.
+        // So does the pointer by which our own error shares its source.
         if let Some(StoreError::Database { source, .. }) = error.downcast_ref() {
             return Some(&**source as &(dyn Error + 'static));
         }
@@ -394,7 +395,7 @@ mod tests {
         let disk = Disk::unwatched(folder.path());
         let gave_up = StoreError::database("write")(fjall::Error::Poisoned);
         assert!(!disk.caused(&gave_up));
-        disk.make_room();
+        disk.on_disk_full();
         assert!(disk.caused(&gave_up));
     }
 

@@ -1,7 +1,7 @@
 use crate::log::GroupId;
 use std::{error::Error, io, path::PathBuf, sync::Arc};
 
-/// What the environment did to the store. Cheap to clone: one failed sync answers many callers.
+/// Failures of the store's environment. Cheap to clone: one failed sync answers many callers.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -39,7 +39,7 @@ pub enum StoreError {
         /// The bits of its mode.
         mode: u32,
     },
-    /// A folder is to be made, and something is there.
+    /// A folder is to be created, and something is there.
     #[error("{} is there already and not empty", path.display())]
     Taken {
         /// The folder.
@@ -51,7 +51,7 @@ pub enum StoreError {
         /// The folder.
         path: PathBuf,
     },
-    /// A backup was put into the data folder and that has not come to its end.
+    /// A restore into the data folder was not completed.
     #[error("the restore of the data folder {} was cut off: restore it again", path.display())]
     RestoreUnfinished {
         /// The data folder.
@@ -147,7 +147,7 @@ impl StoreError {
     }
 }
 
-/// What the system said, where that is behind it: fjall's own words would only repeat it.
+/// The system's error, if there is one behind it: fjall's own words would only repeat it.
 fn cause(error: fjall::Error) -> Arc<dyn Error + Send + Sync> {
     if let fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) = error {
         return Arc::new(error);

@@ -33,13 +33,13 @@ pub(crate) fn write_whole(path: &Path, content: &str) -> Result<(), StoreError> 
 }
 
 /// Writes a small file that only its owner can read, so that it is there whole or not at all, also after a power cut.
-/// One that is there already is replaced. What is written first has the same name with the ending `tmp`.
+/// Replaces an existing one. The temporary file has the same name with the ending `tmp`.
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn write_secret(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     let temporary = path.with_extension("tmp");
-    // Left behind by a process that was killed, or put there by somebody: its owner and its mode would stay.
+    // Left by a process that was killed, or created by someone else: its owner and its mode would stay.
     match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(failed("remove", &temporary)(error));

@@ -1,4 +1,5 @@
-//! Stored forms of the state: a version byte, then the body. Those of the log are in `log/frame.rs`. The golden files in `tests/golden` hold one of each.
+//! Stored forms of the state: a version byte, then the body. Those of the log are in `log/frame.rs`. The golden files
+//! in `tests/golden` hold one of each.
 //!
 //! There is no checksum of our own here: fjall has one (xxh3) over every batch of its journal and over every
 //! block of its tables, and checks them when it reads.
@@ -38,7 +39,7 @@ impl Form {
 
 /// The key of the one marker of a state, before all rows.
 pub(crate) const MARKER_KEY: [u8; 1] = [0];
-/// The first byte of the keys of rows.
+/// The first byte of row keys.
 pub(crate) const ROW_KEY: u8 = 1;
 
 /// The key under which a row is stored.
@@ -49,8 +50,8 @@ pub(crate) fn row_key(key: &[u8]) -> Vec<u8> {
     stored
 }
 
-/// Every write of a state carries its marker: that a keyspace has one says that it is whole, and what it says
-/// is the applied blob that the rows agree with.
+/// Every write of a state carries its marker: a keyspace that has one is complete, and the marker holds the applied
+/// blob that the rows agree with.
 pub(crate) fn marker(applied: Option<&Bytes>) -> Vec<u8> {
     let mut body = vec![u8::from(applied.is_some())];
     body.extend_from_slice(applied.map_or(&[], |blob| blob));

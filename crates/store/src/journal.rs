@@ -1,12 +1,12 @@
 //! Repair of a torn end of a fjall journal.
 //!
-//! A batch is written to the journal with several `write` calls into a file that was grown sparsely to 64 MiB,
-//! and is synced later. A power cut in between may leave any subset of its pages; the missing ones read as zeros.
-//! fjall discards such a batch, and all that follows, if the hole hits the tag of an entry; if the hole lies inside
-//! a value (which needs a value of more than a page) or in a number, it fails, and the database never opens again.
-//! This module cuts off the first broken batch and all that follows: batches are written without a sync, what they hold
-//! can be had again from the log, and the reader of the database sees how far it goes. Damage to an older journal is damage
-//! to data that somebody relies on, and stays an error, which says where it is.
+//! A batch is written to the journal with several `write` calls into a file that was grown sparsely to 64 MiB, and is
+//! synced later. A power cut in between may leave any subset of its pages; the missing ones read as zeros. fjall
+//! discards such a batch, and all that follows, if the hole hits the tag of an entry; if the hole lies inside a value
+//! (which needs a value of more than a page) or in a number, it fails, and the database never opens again. This
+//! module cuts off the first broken batch and all that follows: batches are written without a sync, their contents
+//! can be restored from the log, and the reader of the database sees how far it goes. Damage to an older journal is
+//! damage to synced data, and stays an error that names the position.
 //!
 //! A journal is synced before the next one is begun, so that only the newest one can have been torn.
 
@@ -26,13 +26,13 @@ const ITEM: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
 const MAGIC: [u8; 4] = *b"FJL\x03";
-/// What is read at one time, bytes.
+/// How much is read at once, bytes.
 const BLOCK: usize = 64 * 1024;
 
 /// Cuts a torn end off the newest journal in `folder`.
 ///
 /// # Errors
-/// [`StoreError::Damaged`], with the place, if an older journal is broken.
+/// [`StoreError::Damaged`], with the position, if an older journal is broken.
 pub(crate) fn repair(folder: &Path) -> Result<(), StoreError> {
     let mut journals = entries(folder)?;
     journals.retain(|path| number(path).is_some());
@@ -52,7 +52,7 @@ pub(crate) fn repair(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether no journal in `folder` holds anything.
+/// Returns true if all journals in `folder` are empty.
 pub(crate) fn all_blank(folder: &Path) -> Result<bool, StoreError> {
     for path in entries(folder)?.iter().filter(|path| number(path).is_some()) {
         let mut first = [0];
@@ -69,7 +69,7 @@ fn number(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.strip_suffix(".jnl")?.parse().ok()
 }
 
-/// The first byte at which a journal does not go on as it was written. A journal ends where nothing but zeros follows.
+/// The first byte at which a journal is not as it was written. A journal ends where only zeros follow.
 fn first_broken(file: &File) -> io::Result<Option<u64>> {
     let mut journal = Journal { reader: BufReader::with_capacity(BLOCK, file), position: 0 };
     loop {
@@ -89,13 +89,13 @@ fn first_broken(file: &File) -> io::Result<Option<u64>> {
     }
 }
 
-/// What stands at one place of a journal.
+/// What is at a position of a journal.
 enum Batch {
     /// A batch, as it was written.
     Sound,
     /// A batch that is not as it was written.
     Broken,
-    /// A zero, with which no batch begins, or anything else than the beginning of one.
+    /// A zero, with which no batch begins, or anything else that does not begin a batch.
     None,
 }
 
@@ -105,7 +105,7 @@ struct Journal<'a> {
 }
 
 impl Journal<'_> {
-    /// Reads what stands here.
+    /// Reads what is at the current position.
     fn batch(&mut self) -> io::Result<Batch> {
         let [START] = self.take()? else { return Ok(Batch::None) };
         let count = u32::from_le_bytes(self.take()?);

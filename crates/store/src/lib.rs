@@ -6,15 +6,16 @@
 //!   changed together with the applied blob that it covers, in one atomic batch.
 //! - [`Snapshots`] keeps one verified, immutable copy of a group's table as a file.
 //! - [`Cut`] is the table of several groups at one moment, and [`Backup`] a folder with them.
-//! - [`Disk`] says how much room there is, and holds a reserve for when there is none.
+//! - [`Disk`] reports the free space, and holds a reserve for when there is none.
 //! - [`write_secret`] is for the small files of others that must be there whole.
 //!
 //! All calls block; the crate has threads of its own and no async runtime. It must never know what a row, an
 //! entry or an applied blob means: they are bytes, or a [`Record`].
 //!
-//! Chosen: fjall 3 for the table, behind [`State`]; what it does on a crash is written in `database.rs`. Segment files of our
-//! own for the log, behind [`GroupLog`]: a database writes each entry twice, and its syncs wait for its tables and its next
-//! journal. Rejected: rocksdb (a C++ build), redb (one fsync per transaction), raft-engine (libraries with advisories).
+//! Chosen: fjall 3 for the table, behind [`State`]; its behaviour on a crash is described in `database.rs`. Segment
+//! files of our own for the log, behind [`GroupLog`]: a database writes each entry twice, and its syncs wait for its
+//! tables and its next journal. Rejected: rocksdb (a C++ build), redb (one fsync per transaction), raft-engine
+//! (libraries with advisories).
 
 mod backup;
 mod data_dir;

@@ -16,20 +16,22 @@ pub const LOG_QUEUE_BYTES_MAX: usize = 64 * MIB;
 pub const LOG_BATCH_BYTES_MAX: usize = 8 * MIB;
 /// The largest log record.
 pub const LOG_RECORD_BYTES_MAX: usize = 64 * MIB;
-/// What a group keeps of its log's end in memory; older records are read from disk.
+/// The part of its log's end that a group keeps in memory; older records are read from disk.
 pub const LOG_TAIL_BYTES_MAX: usize = 2 * MIB;
-/// The first segment of the log after a start, and each one on a disk with little room. All others are a multiple of it.
+/// The first segment of the log after a start, and each one on a disk with little space. All others are a multiple of
+/// it.
 pub const LOG_SEGMENT_BYTES_MIN: u64 = 256 * KIB as u64;
 /// The largest segment of the log that is made ahead; only a batch that is larger has a larger one.
 pub const LOG_SEGMENT_BYTES_MAX: u64 = 16 * MIB as u64;
-/// What is written and synced at one time of a segment that is made.
+/// How much of a new segment is written and synced at once.
 pub const LOG_PREWRITE_BYTES: usize = MIB;
-/// A log that grows faster than this, bytes a second, has its next segment allocated and not written in advance: the disk has
-/// enough to write.
+/// A log that grows faster than this, bytes a second, has its next segment allocated and not written in advance: the
+/// disk has enough to write.
 pub const LOG_PREWRITE_RATE_MAX: u64 = 32 * MIB as u64;
-/// What the segments of the log may take beyond twice of what they hold, before records are moved to free the oldest ones.
+/// What the segments of the log may take beyond twice the size of their live records, before records are moved to
+/// free the oldest ones.
 pub const LOG_GARBAGE_BYTES: u64 = 64 * MIB as u64;
-/// What is moved with one batch.
+/// How much is moved with one batch.
 pub const LOG_MOVE_BYTES: u64 = MIB as u64;
 /// The buffer that the log's writer keeps between two batches.
 pub const LOG_BUFFER_BYTES_KEPT: usize = MIB;
@@ -40,30 +42,31 @@ pub const LOG_GAP_RECORDS_MAX: u64 = 4_000_000;
 pub const STATE_CACHE_BYTES: u64 = 16 * MIB as u64;
 /// fjall's write buffer per group.
 pub const STATE_MEMTABLE_BYTES: u64 = 16 * MIB as u64;
-/// Rows in memory that a flush makes into a table of its own, from this size on, bytes; fewer go through the journal.
+/// Size of the rows in memory from which a flush makes them into a table of its own, bytes; fewer go through the
+/// journal.
 pub const INGESTED_BYTES_MIN: usize = 4 * MIB;
-/// Tables of a group that are not merged, from which on rows go through the journal all the same: there fjall holds writes up,
-/// from 20 such tables on, until it has merged some.
+/// Number of a group's unmerged tables from which rows go through the journal all the same: fjall delays writes from
+/// 20 such tables on, until it has merged some.
 pub const INGESTED_TABLES_MAX: usize = 16;
-/// Rows in the write buffer of a group that is at rest, from which on they are made into tables.
+/// Size of a resting group's rows in the write buffer from which they are made into tables.
 pub const SETTLED_BYTES_MIN: usize = MIB;
 /// fjall's journal files for the state of all groups, together.
 pub const STATE_JOURNAL_BYTES_MAX: u64 = 64 * MIB as u64;
 /// How much fjall's threads give way to others, as a niceness: 5 is a third of the share of a thread of niceness 0.
 pub const WORKERS_NICE: i32 = 5;
-/// How often it is looked for tables that are new, and for those that are gone.
+/// How often the folders are checked for tables that are new or gone.
 pub const REMOVED_LOOK: Duration = Duration::from_millis(50);
-/// The pause after a look is at least this many times as long as the look took.
+/// The pause after a check is at least this many times as long as the check took.
 pub const REMOVED_LOOK_PART: u32 = 50;
-/// Looks in a row that cannot free a removed table, until that is reported: some five seconds.
+/// Checks in a row that cannot free a removed table, before that is reported: some five seconds.
 pub const REMOVED_FAILURES_MAX: u32 = 100;
 /// A folder that changed longer ago than this has another time of its last change after the next change.
 pub const FOLDER_SETTLED: Duration = Duration::from_millis(20);
-/// How often it is looked what is new in a file that grows.
+/// How often a growing file is checked for new data.
 pub const WRITEBACK_LOOK: Duration = Duration::from_millis(4);
-/// How much must be new in a file before the file system is asked to write it, bytes.
+/// How much of a file must be new before the file system is asked to write it, bytes.
 pub const WRITEBACK_BYTES: u64 = MIB as u64;
-/// A file that has not grown for this long is done.
+/// A file that has not grown for this long is complete.
 pub const WRITEBACK_QUIET: Duration = Duration::from_secs(2);
 /// Open table files per database.
 pub const DATABASE_FILES_MAX: usize = 256;
@@ -74,7 +77,7 @@ pub const KEY_BYTES_MAX: usize = 4 * KIB;
 pub const ROW_BYTES_MAX: usize = 64 * MIB;
 /// The largest applied blob.
 pub const APPLIED_BYTES_MAX: usize = MIB;
-/// What a row is taken to cost in memory beyond its key and its own weight.
+/// The assumed memory of a row beyond its key and its own weight.
 pub const ROW_OVERHEAD_BYTES: usize = 128;
 /// The clean cache of a group, unless configured.
 pub const CLEAN_BYTES_DEFAULT: usize = 64 * MIB;
@@ -82,7 +85,7 @@ pub const CLEAN_BYTES_DEFAULT: usize = 64 * MIB;
 pub const ABSENT_KEYS_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
 /// Rows of memory that a scan copies in one go.
 pub const SCAN_CHUNK_ROWS_MAX: usize = 1024;
-/// What a scan copies in its first go; each further one is twice as much, up to the most.
+/// How many rows a scan copies in its first go; each further one doubles, up to the maximum.
 pub const SCAN_CHUNK_ROWS_MIN: usize = 32;
 
 /// Files of one backup.
@@ -95,7 +98,7 @@ pub const SNAPSHOT_CHUNK_BYTES: usize = 256 * KIB;
 /// The largest chunk that is read back: one row more than a full chunk.
 pub const SNAPSHOT_CHUNK_BYTES_MAX: usize = SNAPSHOT_CHUNK_BYTES + KEY_BYTES_MAX + ROW_BYTES_MAX + KIB;
 
-/// How often it is looked how much of the disk is free.
+/// How often the free space of the disk is checked.
 pub const DISK_LOOK: Duration = Duration::from_millis(250);
 /// The same while there is little, or not much more than the minimum.
 pub const DISK_LOOK_LOW: Duration = Duration::from_millis(50);
@@ -103,7 +106,8 @@ pub const DISK_LOOK_LOW: Duration = Duration::from_millis(50);
 pub const DISK_REMEMBERED: Duration = Duration::from_secs(60);
 /// What stays free of a disk without a reserve, at most, bytes.
 pub const DISK_FLOOR_BYTES: u64 = 4 * MIB as u64;
-/// How long a database waits that cannot be opened anew for want of room; twice as long each time.
+/// How long to wait before a database that could not be opened again for lack of space is tried again; doubles each
+/// time.
 pub const REOPEN_WAIT: Duration = Duration::from_millis(20);
 /// The longest that it waits.
 pub const REOPEN_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -111,5 +115,6 @@ pub const REOPEN_WAIT_MAX: Duration = Duration::from_secs(2);
 pub const DISK_STARVED_BYTES: u64 = MIB as u64;
 /// How long it must be full before the reserve is given up.
 pub const DISK_STARVED: Duration = Duration::from_millis(100);
-/// Free space below which a failed write may have come from a full disk, bytes: a table that found no room is removed.
+/// Free space below which a failed write may have come from a full disk, bytes: a table that found no space is
+/// removed.
 pub const DISK_NEARLY_FULL_BYTES: u64 = 16 * MIB as u64;

@@ -1,9 +1,10 @@
-//! The tables that a database removes are freed by a thread of their own.
+//! A thread that frees the tables that a database removes.
 //!
-//! fjall (3.1.13) removes the file of a table while it holds a lock that each read and each write needs. To free a large file
-//! takes the file system many milliseconds, some ten for 64 MB, and all wait for that long. A file that has two names is not
-//! freed when one of them goes: so each table gets a second name, in a folder beside the databases, and is freed when that
-//! one goes, for which nobody waits. Where a second name cannot be given, all is as without it.
+//! fjall (3.1.13) removes the file of a table while it holds a lock that every read and write needs. Freeing a large
+//! file takes the file system many milliseconds, some ten for 64 MB, and everything waits for that long. A file with
+//! two names is not freed when one of them is removed: so each table gets a second name, in a folder beside the
+//! databases, and is freed when that one is removed, which nobody waits for. If a second name cannot be given, fjall
+//! frees the table as usual.
 
 use crate::{
     StoreError,
@@ -24,34 +25,34 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-/// Second names of the tables of some databases.
+/// The second names of the tables of some databases.
 #[derive(Debug)]
 pub(crate) struct Removed {
-    /// Where the second names are.
+    /// The folder of the second names.
     names: PathBuf,
     /// The folders of the databases.
     databases: Vec<PathBuf>,
     known: Mutex<HashMap<PathBuf, Known>>,
-    /// Looks in a row that could not free a table.
+    /// Checks in a row that could not free a table.
     failures: AtomicU32,
 }
 
 /// What is known of one folder of tables.
 #[derive(Debug, Default)]
 struct Known {
-    /// What its second names begin with.
+    /// The prefix of its second names.
     prefix: String,
     /// When it last changed, if that was long enough ago that another change has another time.
     changed: Option<SystemTime>,
-    /// Tables that had a second name at the last look.
+    /// Tables that had a second name at the last check.
     tables: HashSet<OsString>,
 }
 
 impl Removed {
-    /// Gives second names from now on, as long as somebody holds this. What an earlier process has left is freed.
+    /// Gives second names from now on, as long as the result is held. Frees what an earlier process has left.
     ///
     /// # Errors
-    /// If the folder cannot be made, or no thread be started.
+    /// If the folder cannot be created, or no thread can be started.
     pub(crate) fn watched(names: PathBuf, databases: Vec<PathBuf>) -> Result<Arc<Self>, StoreError> {
         make_dir(&names)?;
         for left in entries(&names)? {
@@ -65,9 +66,9 @@ impl Removed {
         Ok(removed)
     }
 
-    /// Gives second names to tables that are new, and frees those that are gone. Returns false if one could not be freed, which
-    /// the next look tries again. The [`REMOVED_FAILURES_MAX`]th look in a row that fails says so: a disk that takes nothing any
-    /// more is reported by the log.
+    /// Gives second names to new tables, and frees those that are gone. Returns false if one could not be freed,
+    /// which the next check tries again. The [`REMOVED_FAILURES_MAX`]th failure in a row is reported: the log reports
+    /// a disk that accepts nothing any more.
     pub(crate) fn look(&self) -> bool {
         let freed = self.free_gone();
         if freed.is_ok() {
@@ -144,7 +145,7 @@ impl Known {
             there.insert(entry?.file_name());
         }
         for table in there.difference(&self.tables) {
-            // It may be gone by now, or the file system may have no second names.
+            // The table may be gone by now, or the file system may have no second names.
             let _without = fs::hard_link(folder.join(table), self.second(table, names));
         }
         let gone = self.tables.difference(&there).cloned().collect();
@@ -154,7 +155,7 @@ impl Known {
         freed
     }
 
-    /// Removes the second names of these tables, and keeps in mind those that cannot be removed.
+    /// Removes the second names of these tables, and remembers those that cannot be removed.
     fn free_all(&mut self, tables: HashSet<OsString>, names: &Path) -> io::Result<()> {
         let mut all = Ok(());
         for table in tables {
@@ -170,7 +171,7 @@ impl Known {
     }
 }
 
-/// The folders of the tables of a database; none before it is made.
+/// The folders of the tables of a database; empty before it is created.
 pub(crate) fn folders_of_tables(database: &Path) -> Vec<PathBuf> {
     let keyspaces = entries(&database.join("keyspaces")).unwrap_or_default();
     keyspaces.into_iter().map(|keyspace| keyspace.join("tables")).filter(|folder| folder.is_dir()).collect()
@@ -225,7 +226,7 @@ mod tests {
         assert!(same, "those that were removed are free, and the others have one");
         assert!(seen.len() > 12, "and there were more");
         drop((rows, database, dir));
-        // The thread may be just looking.
+        // The thread may be in the middle of a check.
         let none = (0..100_000).any(|_| {
             thread::yield_now();
             inodes(&names).is_empty()
@@ -241,7 +242,7 @@ mod tests {
         fs::write(tables.join("5"), "a table").unwrap();
         let removed = Removed::watched(names.clone(), vec![folder.path().join("state")]).unwrap();
         assert!(removed.look());
-        // A folder in the place of the second name cannot be removed as a file.
+        // A folder in place of the second name cannot be removed as a file.
         let second = names.join("state-1-5");
         fs::remove_file(&second).unwrap();
         fs::create_dir(&second).unwrap();

@@ -1,4 +1,4 @@
-//! What was removed leaves the files of a database.
+//! Removed data leaves the files of a database.
 //!
 //! A removed row stays in fjall's tables until they are merged, and in its journals until those are deleted. What its
 //! sources (3.1.13) say of them: another journal is begun at the first flush of a write buffer after the one that is
@@ -11,16 +11,16 @@ use crate::{StoreError, files};
 use fjall::{Database, Keyspace};
 use std::{collections::BTreeSet, path::PathBuf};
 
-/// What fills a journal up: so many writes of so many bytes.
+/// The journal is filled up with this many writes of this many bytes.
 const FILL_WRITES: usize = 17;
 const FILL_BYTES: usize = 4 * 1024 * 1024;
-/// How often the journals are looked at, each time after another flush.
+/// How often the journals are checked, each time after another flush.
 const LOOKS: usize = 16;
 
-/// Flushes after a merge, until the tables from before it are gone: each lets go what no reader holds by then.
+/// Flushes after a merge, until the tables from before it are gone: each releases what no reader holds by then.
 const RELEASES: usize = 16;
 
-/// What is done with tables.
+/// An operation on tables.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
     /// All write buffers become tables.
@@ -29,16 +29,16 @@ pub(crate) enum Step {
     Merge,
 }
 
-/// What is there after a step.
+/// The state of the files after a step.
 pub(crate) struct Stepped {
-    /// Returns true if the database has one journal.
+    /// True if the database has one journal.
     one_journal: bool,
-    /// The files of the tables. Each has a number of its own in its keyspace, so none takes the place of another.
+    /// The files of the tables. Each has a unique number in its keyspace, so none replaces another.
     tables: BTreeSet<PathBuf>,
 }
 
-/// Runs it: `fill` writes so many zeros, `tables` does a step with all keyspaces, see [`step`]. Returns true if no journal and
-/// no table is left that was written before.
+/// Runs the scrub: `fill` writes this many zeros, `tables` does a step with all keyspaces, see [`step`]. Returns true
+/// if no journal and no table is left that was written before.
 pub(crate) fn run(
     fill: &mut dyn FnMut(usize) -> Result<(), StoreError>,
     tables: &mut dyn FnMut(Step) -> Result<Stepped, StoreError>,
@@ -64,7 +64,7 @@ pub(crate) fn run(
     Ok(false)
 }
 
-/// Does a step with these keyspaces, which are all of the database that hold rows.
+/// Does a step with these keyspaces, which are all keyspaces of the database that hold rows.
 pub(crate) fn step(step: Step, database: &Database, keyspaces: &[Keyspace]) -> Result<Stepped, StoreError> {
     let mut tables = BTreeSet::new();
     for keyspace in keyspaces {

@@ -1,12 +1,12 @@
-//! fjall's threads, which make tables and merge them, give way to the threads that answer.
+//! fjall's threads, which make and merge tables, run at a lower priority than the threads that answer requests.
 
 use rustix::process::{getpriority_process, setpriority_process};
 use std::{panic::resume_unwind, thread};
 
 use crate::limits::WORKERS_NICE;
 
-/// Opens a database on a thread that gives way to others, which those that it starts do as well: on Linux a niceness is a
-/// single thread's and passed on. A system that allows none runs all of them alike.
+/// Opens a database on a thread of lower priority, which the threads that it starts inherit: on Linux niceness is per
+/// thread and inherited. On a system that does not allow it, all threads run at the same priority.
 pub(crate) fn giving_way<T: Send>(open: impl FnOnce() -> T + Send) -> T {
     let opening = || {
         let less = getpriority_process(None).and_then(|own| setpriority_process(None, own + WORKERS_NICE));

@@ -1,9 +1,9 @@
 //! What fjall writes goes to the disk while it is written.
 //!
-//! fjall (3.1.13) syncs a table when it is whole and the journal of the state when it is full: up to 64 MB in one go. The
-//! file system writes them in that moment, and each sync of the log waits behind them. So a thread of its own asks the file
-//! system, a megabyte at a time, to begin to write what is new in such a file. Nobody waits for that, and what must be
-//! durable is synced as without it.
+//! fjall (3.1.13) syncs a table when it is complete and the journal of the state when it is full: up to 64 MB in one
+//! go. The file system writes them in that moment, and each sync of the log waits behind them. So a thread of its own
+//! asks the file system, a megabyte at a time, to start writing the new data of such a file. Nothing waits for that,
+//! and what must be durable is synced as before.
 
 use crate::{
     StoreError,
@@ -23,14 +23,14 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-/// Writes the files of some databases back, as long as somebody holds this.
+/// Writes back the files of some databases, as long as it is held.
 #[derive(Debug)]
 pub(crate) struct Writeback {
     databases: Vec<PathBuf>,
 }
 
 impl Writeback {
-    /// Starts the thread that does it.
+    /// Starts the thread.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -44,7 +44,7 @@ impl Writeback {
     }
 }
 
-/// What is known of the files in some folders.
+/// The known files of some folders.
 #[derive(Default)]
 struct Growing {
     /// When each folder last changed.
@@ -57,13 +57,13 @@ struct Growth {
     file: File,
     /// How much of it the file system was asked to write, bytes.
     begun: u64,
-    /// How large it was at the last look, and since when.
+    /// Its size at the last check, and since when.
     size: u64,
     since: Instant,
 }
 
 impl Growing {
-    /// Looks once, and asks for what is new.
+    /// Checks once, and requests writing of new data.
     fn look(&mut self, databases: &[PathBuf], now: Instant) {
         for database in databases {
             self.find(database, now);
@@ -74,7 +74,7 @@ impl Growing {
         self.files.retain(|_, growth| growth.go_on(now));
     }
 
-    /// Opens the files of a folder that are new since the last look.
+    /// Opens the files of a folder that are new since the last check.
     fn find(&mut self, folder: &Path, now: Instant) {
         let Ok(changed) = fs::metadata(folder).and_then(|folder| folder.modified()) else { return };
         let before = self.changed.insert(folder.to_owned(), changed);
@@ -91,7 +91,7 @@ impl Growing {
                 continue;
             }
             if let Ok(file) = File::open(&path) {
-                // What was there before the first look is left as it is.
+                // Data from before the first check is left as it is.
                 let begun =
                     if before.is_none() { file.metadata().map_or(0, |file| written(&file)) } else { 0 };
                 self.files.insert(path, Growth { file, begun, size: begun, since: now });
@@ -101,7 +101,7 @@ impl Growing {
 }
 
 impl Growth {
-    /// Asks for what is new. Returns false once the file grows no more.
+    /// Requests writing of new data. Returns false once the file no longer grows.
     fn go_on(&mut self, now: Instant) -> bool {
         let Ok(metadata) = self.file.metadata() else { return false };
         let size = written(&metadata);
@@ -112,7 +112,7 @@ impl Growth {
         }
         let new = size.saturating_sub(self.begun);
         if new >= WRITEBACK_BYTES {
-            // What is dirty is not dropped but begun to be written.
+            // Dirty pages are not dropped; their writing begins.
             let _anyway = fadvise(&self.file, self.begun, NonZeroU64::new(new), Advice::DontNeed);
             self.begun = size;
         }
@@ -120,7 +120,8 @@ impl Growth {
     }
 }
 
-/// How much of a file was written, bytes. A journal has its length from the start, and blocks only where it was written.
+/// How much of a file was written, bytes. A journal has its full length from the start, but blocks only for what was
+/// written.
 fn written(file: &fs::Metadata) -> u64 {
     file.blocks() * 512
 }
@@ -131,7 +132,7 @@ fn watch(writeback: &Weak<Writeback>) {
         let Some(writeback) = writeback.upgrade() else { return };
         growing.look(&writeback.databases, Instant::now());
         drop(writeback);
-        // A server at rest looks seldom.
+        // A server at rest checks seldom.
         thread::sleep(if growing.files.is_empty() { REMOVED_LOOK } else { WRITEBACK_LOOK });
     }
 }
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
     use std::{io::Write as _, time::Duration};
 
-    /// What was asked for of each file, bytes.
+    /// How much writing was requested of each file, bytes.
     fn begun(growing: &Growing) -> Vec<u64> {
         let mut begun: Vec<u64> = growing.files.values().map(|growth| growth.begun).collect();
         begun.sort_unstable();

@@ -152,7 +152,7 @@ pub(crate) struct CheckArgs {
     /// The format, where it shall not be told from the file.
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub(crate) format: Option<String>,
-    /// Print findings alone, and nothing where there are none.
+    /// Print findings alone, and nothing if there are none.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -174,7 +174,7 @@ pub(crate) struct SimulateArgs {
     /// Scenario files; what they name is looked up beside them.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Print what does not hold alone, and nothing where everything does.
+    /// Print what does not hold alone, and nothing if everything does.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -40,7 +40,7 @@ use retry::Retries;
 
 /// How long a connection may take to come about.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How often a quiet connection is asked for a sign of life, so that a watch notices a server that is gone.
+/// How often a quiet connection is pinged, so that a watch notices a server that is gone.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
 type Wire = InterceptedService<Channel, Credential>;
@@ -116,7 +116,7 @@ impl Target {
         let ca = connection.ca.clone().filter(|file| !file.as_os_str().is_empty());
         let named = match &connection.context {
             Some(name) => Some(named(&Contexts::of_user()?, name, true)?),
-            // If everything is given, no context is read, and there may be no place for one.
+            // If everything is given, no context is read, and there may be no folder for one.
             None if address.is_some() && api_key.is_some() => None,
             None => implied()?,
         };
@@ -137,7 +137,7 @@ impl Target {
                 format!("the context {} is of {}, not of another server", other.name, other.context.address);
             return Err(Exit::usage(message).next("leave out --address, SWITCHWARD_ADDRESS or --context"));
         }
-        // A context's key is for the context's server, and is told to no other.
+        // A context's key is for the context's server, and is sent to no other.
         let named = named.filter(is_of);
         let Some(address) = address.or(named.as_ref().map(|named| named.context.address.clone())) else {
             return Err(Exit::unreachable("no server is known")
@@ -214,7 +214,7 @@ impl Client {
         self.services.clone()
     }
 
-    /// How streams are begun anew.
+    /// How streams are restarted.
     pub(crate) fn retries(&self) -> &Retries {
         &self.retries
     }
@@ -223,7 +223,7 @@ impl Client {
     /// a request id here, so that a repetition is the same one.
     ///
     /// # Errors
-    /// What the server, or the way to it, says in the end.
+    /// The last error of the server or of the connection.
     pub(crate) async fn call<Q, R, F>(
         &self,
         request: Q,

@@ -13,11 +13,11 @@ use crate::args::Unnamed;
 use crate::connections::ConnectionsConfig;
 use crate::cors::Cors;
 use crate::disk_config::DiskConfig;
-use crate::errands::{DeliveryConfig, RedisConfig};
 use crate::mail_config::MailConfig;
+use crate::outbound::{DeliveryConfig, RedisConfig};
 use crate::quota_config::QuotaConfig;
 
-/// What a server is told.
+/// The configuration of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
@@ -35,13 +35,13 @@ pub(crate) struct Config {
     /// Shards of a new data folder.
     #[serde(default)]
     pub(crate) shards: Option<u32>,
-    /// What the server is to stay within, MiB.
+    /// The memory limit of the server, MiB.
     #[serde(default)]
     pub(crate) memory_mib: Option<usize>,
     /// Clean rows in memory, MiB.
     #[serde(default)]
     pub(crate) cache_mib: Option<usize>,
-    /// What holds for a tool call that no rule of a policy names, where its tenant says nothing.
+    /// What holds for a tool call that no rule of a policy names, unless its tenant sets it.
     #[serde(default)]
     pub(crate) default_effect: Option<Unnamed>,
     /// TLS of the port.
@@ -59,7 +59,7 @@ pub(crate) struct Config {
     /// What happens when the disk runs low.
     #[serde(default)]
     pub(crate) disk: DiskConfig,
-    /// How much a tenant may take for which nothing else is set.
+    /// The quotas of a tenant that has none of its own.
     #[serde(default)]
     pub(crate) quotas: QuotaConfig,
     /// What is logged.
@@ -98,11 +98,11 @@ pub(crate) struct Metrics {
     pub(crate) listen: Option<SocketAddr>,
 }
 
-/// Where `/metrics` is unless somebody says otherwise: the port that exporters of OpenTelemetry use.
+/// The default port of `/metrics`: the port that exporters of OpenTelemetry use.
 pub(crate) const METRICS_PORT: u16 = 9464;
 
 impl Config {
-    /// Where `/metrics` is looked for, and whether that was asked for. A server on any free port has its metrics on
+    /// The address of `/metrics`, and whether it was configured. A server on any free port has its metrics on
     /// another one.
     pub(crate) fn metrics_at(&self) -> (SocketAddr, bool) {
         let port = if self.listen.port() == 0 { 0 } else { METRICS_PORT };
@@ -139,9 +139,9 @@ fn listen_default() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 7400))
 }
 
-/// The least memory that a server can be told to stay within, MiB: less leaves no room for the largest requests.
+/// The smallest memory limit of a server, MiB: less is not enough for the largest requests.
 const MEMORY_MIB_MIN: usize = 256;
-/// What the names begin with that the environment has for this program.
+/// The prefix of this program's environment variables.
 const PREFIX: &str = "SWITCHWARD_";
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
@@ -234,7 +234,7 @@ impl Provider for Flag {
 /// Reads the configuration. `flags` holds what the command line said, by dotted key.
 ///
 /// # Errors
-/// An unknown or malformed key, named with where it was said.
+/// An unknown or malformed key, named with its source.
 pub(crate) fn read(file: Option<&PathBuf>, flags: &[(&str, serde_json::Value)]) -> anyhow::Result<Config> {
     let mut figment = Figment::new();
     if let Some(file) = file {
@@ -251,10 +251,10 @@ pub(crate) fn read(file: Option<&PathBuf>, flags: &[(&str, serde_json::Value)]) 
     Ok(config)
 }
 
-/// What the environment says of delivery to a development server, where definitions may ask this machine itself.
+/// The delivery settings of a development server, from the environment. Definitions may call this machine itself.
 ///
 /// # Errors
-/// A malformed key, named with where it was said.
+/// A malformed key, named with its source.
 pub(crate) fn delivery_of_dev() -> anyhow::Result<DeliveryConfig> {
     #[derive(Serialize, Deserialize)]
     struct Dev {
@@ -273,17 +273,17 @@ pub(crate) fn delivery_of_dev() -> anyhow::Result<DeliveryConfig> {
     Ok(figment.extract::<Dev>().context("the environment is not usable")?.delivery)
 }
 
-/// What the environment says to a development server of its disk, and of pages that may call it.
+/// The disk and CORS settings of a development server, from the environment.
 ///
 /// # Errors
-/// A malformed key, named with where it was said.
+/// A malformed key, named with its source.
 pub(crate) fn disk_and_cors_of_dev() -> anyhow::Result<(DiskConfig, Cors)> {
     #[derive(Serialize, Deserialize)]
     struct Dev {
         disk: DiskConfig,
         cors: Cors,
     }
-    // Nothing is allocated ahead of what may be gone in an hour.
+    // No space is reserved in advance that may be gone in an hour.
     let default = Dev { disk: DiskConfig { min_free_mib: 32, reserve_mib: 0 }, cors: Cors::default() };
     let keys: Vec<&str> = FROM_ENVIRONMENT
         .into_iter()
@@ -296,7 +296,7 @@ pub(crate) fn disk_and_cors_of_dev() -> anyhow::Result<(DiskConfig, Cors)> {
 }
 
 /// Those of the environment's names that begin like this program's and that nothing reads, each with the one that was
-/// probably meant. They are no error: where containers are linked, others make such names of a service's own.
+/// probably meant. They are no error: linked containers make such names of a service's own name.
 pub(crate) fn unread(names: impl Iterator<Item = String>) -> Vec<String> {
     unread_beside(&FROM_ENVIRONMENT, names)
 }
@@ -320,15 +320,15 @@ fn unread_beside(keys: &[&str], names: impl Iterator<Item = String>) -> Vec<Stri
     let mut report = switchward_formats::Report::new("");
     // What all of them begin with would make all of them alike.
     let mut meant = |name: &String| report.nearest(&rest(name)?, known.iter().copied());
-    let told = |name: String| match meant(&name) {
+    let described = |name: String| match meant(&name) {
         Some(meant) => format!("{name} (is it {PREFIX}{meant}?)"),
         None => name,
     };
-    unread.into_iter().map(told).collect()
+    unread.into_iter().map(described).collect()
 }
 
 impl Config {
-    /// What the server is to stay within, bytes.
+    /// The memory limit of the server, bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_mib.map_or(MEMORY_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024))
     }
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_is_not_enough_is_told_as_one() {
+    fn an_incomplete_flag_is_reported_as_a_flag() {
         let error = read(None, &[("data_dir", "/tmp/a".into()), ("tls.cert_file", "a".into())]).unwrap_err();
         assert!(
             format!("{error:#}").ends_with("missing field `key_file` for key \"tls\" in the flags"),
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_environment_that_nothing_reads_are_told() {
+    fn unread_environment_names_are_reported() {
         let names = ["SWITCHWARD_TLS__CERT_FILE", "switchward_shards", "SWITCHWARD_API_KEY", "PATH"];
         let wrong = ["SWITCHWARD_TENANTS", "SWITCHWARD_LISTN", "SWITCHWARD_TLS_CERT_FILE"];
         let names = names.into_iter().chain(wrong).map(str::to_owned);
@@ -463,7 +463,7 @@ mod tests {
     ];
 
     #[test]
-    fn damaged_configurations_are_told_in_words() {
+    fn damaged_configurations_are_reported_in_words() {
         use rand::{Rng as _, SeedableRng as _};
         let sample = include_str!("../../../deploy/switchward.toml");
         let mut refused = 0;

@@ -62,7 +62,7 @@ impl ConnectionsConfig {
     }
 }
 
-/// Connections that leave room for the other files.
+/// Connections that leave descriptors for the other files.
 fn fitting(files: usize) -> usize {
     files.saturating_sub(OTHER_FILES).max(files / 2).max(CONNECTIONS_MIN)
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_room_for_the_other_files() {
+    fn connections_leave_descriptors_for_other_files() {
         for (files, connections) in
             [(usize::MAX, usize::MAX - 1_024), (65_536, 64_512), (1_024, 512), (8, 16)]
         {

@@ -144,7 +144,7 @@ impl Contexts {
         let file = self.folder.join(CURRENT);
         match fs::read_to_string(&file) {
             Ok(name) => Ok(Some(name.trim().to_owned()).filter(|name| !name.is_empty())),
-            // A folder that is none says the same where a context is read.
+            // A path that is no folder gives the same error when a context is read.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
             Err(error) => Err(error).with_context(|| format!("failed to read {}", file.display())),
         }

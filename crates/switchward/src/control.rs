@@ -1,6 +1,6 @@
-//! The control socket of a server: a Unix socket in its data folder, for whoever may enter that folder.
+//! The control socket of a server: a Unix socket in its data folder, for everybody who may enter that folder.
 //!
-//! Requests that concern the data of all tenants are made here and not by the API: whoever can enter
+//! Requests that concern the data of all tenants are made here and not by the API: a user who can enter
 //! the data folder could read it anyway, and no key opens more than one tenant. A request is one line of JSON, the answer a
 //! sequence of frames.
 
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The longest path that a socket's address takes, bytes; a longer one is reached through a descriptor of its folder.
 const PATH_BYTES_MAX: usize = 100;
 
-/// What is asked for.
+/// A request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Request {
@@ -50,23 +50,23 @@ pub(crate) struct Secrets {
     pub(crate) rows: SealedUnder,
 }
 
-/// The same as it is sent.
+/// The wire form of [`Secrets`].
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct SecretsAnswer {
     ring: Vec<String>,
     rows: Vec<(String, usize)>,
 }
 
-impl Told {
-    /// What was told.
+impl SecretsAnswer {
+    /// Reads an answer.
     ///
     /// # Errors
-    /// It is none, or names something that is no key.
+    /// It is malformed, or contains an invalid key id.
     pub(crate) fn read(json: &[u8]) -> anyhow::Result<Secrets> {
-        let told: Self = serde_json::from_slice(json)?;
-        let ring = told.ring.iter().map(|id| id.parse()).collect::<Result<_, _>>()?;
+        let answer: Self = serde_json::from_slice(json)?;
+        let ring = answer.ring.iter().map(|id| id.parse()).collect::<Result<_, _>>()?;
         let row = |(id, count): (String, usize)| Ok::<_, NoRingKey>((id.parse()?, count));
-        Ok(Secrets { ring, rows: told.rows.into_iter().map(row).collect::<Result<_, _>>()? })
+        Ok(Secrets { ring, rows: answer.rows.into_iter().map(row).collect::<Result<_, _>>()? })
     }
 }
 
@@ -188,10 +188,10 @@ async fn answer(
     };
     let done = match request {
         Request::Backup => back_up(data, cluster, &mut sink).await,
-        Request::Secrets => tell_secrets(cluster, &mut sink).await,
+        Request::Secrets => send_secrets(cluster, &mut sink).await,
     };
     if let Err(error) = &done {
-        // Whoever asked may be gone.
+        // The caller may be gone.
         let _ignored = sink.fail(&format!("{error:#}"));
     }
     done
@@ -203,11 +203,11 @@ fn read(stream: UnixStream) -> anyhow::Result<Request> {
     Ok(serde_json::from_str(&line)?)
 }
 
-async fn tell_secrets(cluster: &Cluster, sink: &mut frames::Sink) -> anyhow::Result<()> {
+async fn send_secrets(cluster: &Cluster, sink: &mut frames::Sink) -> anyhow::Result<()> {
     let Secrets { ring, rows } = secrets(cluster).await?;
     let ring = ring.iter().map(ToString::to_string).collect();
     let rows = rows.into_iter().map(|(id, count)| (id.to_string(), count)).collect();
-    Ok(sink.tell(&serde_json::to_vec(&Told { ring, rows })?)?)
+    Ok(sink.answer(&serde_json::to_vec(&SecretsAnswer { ring, rows })?)?)
 }
 
 async fn back_up(data: &DataDir, cluster: &Cluster, sink: &mut frames::Sink) -> anyhow::Result<()> {

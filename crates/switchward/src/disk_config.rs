@@ -1,4 +1,4 @@
-//! What the configuration says of the disk: `[disk]`.
+//! The configuration of the disk: `[disk]`.
 
 use serde::{Deserialize, Serialize};
 use switchward_store::DiskOptions;

@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and what is said on the standard error where it did not do what was asked.
+//! How a command ends: its exit code, and what it prints on the standard error if it did not do what was asked.
 
 mod refused;
 
@@ -46,8 +46,8 @@ struct Content {
 
 #[derive(Debug)]
 enum Cause {
-    /// All there is to say was said.
-    Told,
+    /// Everything has been printed.
+    Reported,
     /// This command's own words.
     Ours(String),
     /// The server's words.
@@ -55,16 +55,16 @@ enum Cause {
 }
 
 impl Exit {
-    /// Ends with this code; what there is to say was said.
-    pub(crate) fn told(code: u8) -> Self {
-        Self::new(code, Cause::Told)
+    /// Ends with this code; everything has been printed.
+    pub(crate) fn reported(code: u8) -> Self {
+        Self::new(code, Cause::Reported)
     }
 
     /// Ends because something of this machine's failed. A reader that went away is no failure.
     pub(crate) fn failed(error: anyhow::Error) -> Self {
         let gone = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
         if error.chain().filter_map(|cause| cause.downcast_ref()).any(gone) {
-            return Self::told(0);
+            return Self::reported(0);
         }
         Self::new(FAILED, Cause::Ours(format!("{error:#}")))
     }
@@ -79,7 +79,7 @@ impl Exit {
         Self::new(NOT_FOUND, Cause::Ours(message.into()))
     }
 
-    /// Ends because of how things are; something else has to be done first.
+    /// Ends because of a conflict; something else has to be done first.
     pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(CONFLICT, Cause::Ours(message.into()))
     }
@@ -94,9 +94,9 @@ impl Exit {
         Self::new(UNAVAILABLE, Cause::Ours(message.into()))
     }
 
-    /// Ends because a message was kept aside: nobody can say what it means, or nothing waits for it.
+    /// Ends because a message went into quarantine: it was not understood, or nothing waits for it.
     pub(crate) fn quarantined() -> Self {
-        Self::told(CONFLICT)
+        Self::reported(CONFLICT)
     }
 
     /// Ends because the server refused by plain HTTP, in these words.
@@ -148,46 +148,46 @@ impl Exit {
         self
     }
 
-    /// Told in the form that was asked for.
-    pub(crate) fn told_as(mut self, output: Output) -> Self {
+    /// Reports in the format that was asked for.
+    pub(crate) fn in_format(mut self, output: Output) -> Self {
         self.0.output = output;
         self
     }
 
-    /// What there is to say, without advice.
+    /// The message, without advice.
     pub(crate) fn message(&self) -> &str {
         match &self.0.cause {
-            Cause::Told => "",
+            Cause::Reported => "",
             Cause::Ours(message) => message,
             Cause::Server(refused) => refused.message(),
         }
     }
 
-    /// The server's reason, where it is the server that refused.
+    /// The server's reason, if the server refused.
     pub(crate) fn reason(&self) -> Option<&str> {
         match &self.0.cause {
             Cause::Server(refused) => Some(refused.reason()),
-            Cause::Told | Cause::Ours(_) => None,
+            Cause::Reported | Cause::Ours(_) => None,
         }
     }
 
-    /// What the server would have accepted, where that is a closed list.
+    /// What the server would have accepted, if that is a closed list.
     pub(crate) fn allowed(&self) -> Vec<String> {
         match &self.0.cause {
             Cause::Server(refused) => refused.allowed(),
-            Cause::Told | Cause::Ours(_) => Vec::new(),
+            Cause::Reported | Cause::Ours(_) => Vec::new(),
         }
     }
 
-    /// Says on the standard error what there is to say, and gives the exit code.
+    /// Prints the error on the standard error and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         let text = match (&self.0.cause, self.0.output) {
-            (Cause::Told, _) => String::new(),
+            (Cause::Reported, _) => String::new(),
             (Cause::Ours(_) | Cause::Server(_), Output::Json | Output::Jsonl) => format!("{}\n", self.json()),
             (Cause::Ours(message), Output::Text) => self.text(message, &[]),
             (Cause::Server(refused), Output::Text) => self.text(refused.message(), &refused.facts()),
         };
-        // With the standard error gone, there is nobody left to tell.
+        // If the standard error is gone, nothing can be reported.
         let _nobody = anstream::stderr().lock().write_all(text.as_bytes());
         ExitCode::from(self.0.code)
     }
@@ -201,10 +201,10 @@ impl Exit {
         text
     }
 
-    /// `{"error":{...}}`, with the server's code, reason, message and details where it is the server that refused.
+    /// `{"error":{...}}`, with the server's code, reason, message and details if the server refused.
     fn json(&self) -> Value {
         let mut error = match &self.0.cause {
-            Cause::Told => json!({}),
+            Cause::Reported => json!({}),
             Cause::Ours(message) => self.own_words(message),
             Cause::Server(refused) => refused.json(),
         };
@@ -214,7 +214,7 @@ impl Exit {
         json!({ "error": error })
     }
 
-    /// What a server would call it, where it is no server's word.
+    /// The error as a server would describe it, if it is not a server's.
     fn own_words(&self, message: &str) -> Value {
         let (code, reason) = match self.0.code {
             USAGE => (Code::InvalidArgument, Some(Reason::FieldInvalid)),

@@ -1,4 +1,4 @@
-//! The webhook inspector of a development server: `/webhooks` asks to be told of what happens, as any endpoint does, and
+//! The webhook inspector of a development server: `/webhooks` receives events, as any endpoint does, and
 //! shows what came, with whether its signature is good.
 
 use anyhow::Context as _;
@@ -160,7 +160,7 @@ async fn take(
         return StatusCode::NOT_FOUND;
     }
     let mut kept = inspector.kept.lock();
-    // A server that was started anew knows no secret until somebody looks.
+    // A server that was restarted knows no secret until somebody looks.
     let Some(secret) = &kept.secret else { return StatusCode::SERVICE_UNAVAILABLE };
     let received = verified(secret, &headers, &body);
     let status = if received.refused.is_some() { StatusCode::UNAUTHORIZED } else { StatusCode::NO_CONTENT };

@@ -1,8 +1,8 @@
-//! The key ring of a server: from where its keys come, and how one is made and changed.
+//! The key ring of a server: where its keys come from, and how a ring is made and changed.
 //!
 //! Looked for in this order: the file that `keys_file` names (or `SWITCHWARD_KEYS_FILE`), the keys themselves in
 //! `SWITCHWARD_KEYS`, the credential `switchward-keys` of systemd, and a file beside the data folder, `DIR.keys`. A ring is
-//! a text with one key a line, the current one first; lines that begin with `#` say nothing.
+//! a text with one key a line, the current one first; lines that begin with `#` are ignored.
 
 mod reseal;
 
@@ -21,7 +21,7 @@ use crate::private;
 
 /// The environment's name for the keys themselves.
 const VARIABLE: &str = "SWITCHWARD_KEYS";
-/// The environment's name for the file, where no configuration is read.
+/// The environment's name for the file, if no configuration is read.
 const FILE_VARIABLE: &str = "SWITCHWARD_KEYS_FILE";
 /// What systemd calls the ring among the credentials of a service.
 const CREDENTIAL: &str = "switchward-keys";
@@ -30,17 +30,17 @@ const TEXT_BYTES_MAX: u64 = 64 * 1024;
 
 /// Where the key ring is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum KeyRingLocation {
     /// In a file that was named: it must be there.
     File(PathBuf),
     /// In the environment.
     Environment,
-    /// In a file beside the data folder, where there is one.
+    /// In a file beside the data folder, if it exists.
     Beside(PathBuf),
 }
 
-impl Place {
-    /// Where the key ring of a server is whose configuration says this of it.
+impl KeyRingLocation {
+    /// Finds the key ring of a server from its configuration and the environment.
     pub(crate) fn find(keys_file: Option<&Path>, data: &Path) -> Self {
         let said = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(file) =
@@ -66,7 +66,7 @@ impl Place {
         }
     }
 
-    /// The keys, the current one first; none where there is no ring.
+    /// The keys, the current one first; none if there is no ring.
     ///
     /// # Errors
     /// A file that was named cannot be read or is open to others, or something in it is no key.
@@ -81,10 +81,10 @@ impl Place {
         }
     }
 
-    /// The same, and none where a file that was named is not there yet.
+    /// The same, but none if a file that was named does not exist yet.
     ///
     /// # Errors
-    /// As [`Place::read`].
+    /// As [`KeyRingLocation::read`].
     pub(crate) fn read_if_there(&self) -> anyhow::Result<Vec<RingKey>> {
         match self.file() {
             Some(file) if !file.exists() => Ok(Vec::new()),
@@ -92,10 +92,10 @@ impl Place {
         }
     }
 
-    /// The keys; where there are none yet, a first one is drawn and written to the file.
+    /// The keys; if there are none yet, a first one is drawn and written to the file.
     ///
     /// # Errors
-    /// As [`Place::read`], or the file cannot be written.
+    /// As [`KeyRingLocation::read`], or the file cannot be written.
     pub(crate) fn read_or_create(&self) -> anyhow::Result<Vec<RingKey>> {
         match self.file() {
             Some(file) if !file.exists() => {
@@ -188,34 +188,36 @@ pub(crate) fn write(file: &Path, keys: &[RingKey]) -> anyhow::Result<()> {
     write_secret(file, text.as_bytes()).with_context(|| format!("failed to write {}", file.display()))
 }
 
-/// An error of whoever opens what was sealed, with what helps where the ring lacks a key.
-pub(crate) fn explained(error: std::io::Error, place: &Place) -> anyhow::Error {
+/// An error of opening sealed data, with the remedy if the ring lacks a key.
+pub(crate) fn explained(error: std::io::Error, location: &KeyRingLocation) -> anyhow::Error {
     let lacks = error.get_ref().is_some_and(|inner| inner.is::<KeysMissing>());
     let error = anyhow::Error::from(error);
     if !lacks {
         return error;
     }
-    error.context(lacking(place))
+    error.context(lacking(location))
 }
 
-/// What helps where the ring lacks a key.
-pub(crate) fn lacking(place: &Place) -> String {
-    let looked = match place {
-        Place::File(file) => {
+/// The remedy if the ring lacks a key.
+pub(crate) fn lacking(location: &KeyRingLocation) -> String {
+    let looked = match location {
+        KeyRingLocation::File(file) => {
             format!("{} is not the key ring that this was sealed with", file.display())
         }
-        Place::Environment => format!("{VARIABLE} is not the key ring that this was sealed with"),
-        Place::Beside(file) if file.exists() => {
+        KeyRingLocation::Environment => format!("{VARIABLE} is not the key ring that this was sealed with"),
+        KeyRingLocation::Beside(file) if file.exists() => {
             format!("{} is not the key ring that this was sealed with", file.display())
         }
-        Place::Beside(file) => format!("there is no key ring, neither named nor at {}", file.display()),
+        KeyRingLocation::Beside(file) => {
+            format!("there is no key ring, neither named nor at {}", file.display())
+        }
     };
     format!("{looked}; say keys_file, or {FILE_VARIABLE}")
 }
 
-/// How a server without a ring is told about it.
-pub(crate) fn tell_of_none(place: &Place) {
-    let file = place.file().map(|file| shell(&file.to_string_lossy())).unwrap_or_default();
+/// Logs that a server has no key ring.
+pub(crate) fn warn_without_keys(location: &KeyRingLocation) {
+    let file = location.file().map(|file| shell(&file.to_string_lossy())).unwrap_or_default();
     tracing::warn!(
         "there is no key ring: secrets of webhooks are refused, and mails have no reply address and no page; \
          `switchward secrets create {file}` makes one for the next start"
@@ -242,16 +244,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ring_is_told_by_its_line_and_not_shown() {
+    fn invalid_rings_are_reported_by_line_without_their_keys() {
         let good = drawn().reveal().to_string();
-        for (text, told) in [
+        for (text, expected) in [
             ("", "there is no key in it"),
             ("# nothing\n", "there is no key in it"),
             (&*format!("# a\n\n{good}x"), "line 3"),
             (&*format!("{good}\n{good}"), "twice"),
         ] {
             let error = format!("{:#}", keys(text).unwrap_err());
-            assert!(error.contains(told) && !error.contains(&good[30..]), "{error}");
+            assert!(error.contains(expected) && !error.contains(&good[30..]), "{error}");
         }
         assert_eq!(keys(&format!(" {good} \n")).unwrap().len(), 1);
     }
@@ -265,6 +267,9 @@ mod tests {
         ] {
             assert_eq!(beside(Path::new(data)), Path::new(ring), "{data}");
         }
-        assert_eq!(Place::find(Some(Path::new("a.keys")), Path::new("/srv")), Place::File("a.keys".into()));
+        assert_eq!(
+            KeyRingLocation::find(Some(Path::new("a.keys")), Path::new("/srv")),
+            KeyRingLocation::File("a.keys".into())
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What the configuration says of mail.
+//! The configuration of mail.
 
 mod imap;
 mod incoming;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use switchward_delivery::Secret;
-use switchward_delivery::desk::Office;
 use switchward_delivery::mail::{Sender, Smtp, SmtpConfig, SmtpTls};
 use switchward_delivery::openid::Provider;
+use switchward_delivery::worker::MailChannel;
 use switchward_engine::LinkAuth;
 use switchward_gateway::PageSettings;
 use switchward_mail::Signer;
@@ -33,8 +33,8 @@ pub(crate) struct MailConfig {
     /// Where this server's pages are found from outside, like `https://approve.acme.example`; absent: no links.
     #[serde(default)]
     pub(crate) pages: Option<String>,
-    /// How those pages recognise the person whose link it is, where a tenant does not say: `link`, `code` or `oidc`; absent:
-    /// `code` where replies must be signed, `link` where `in.level` is `sender`.
+    /// How those pages recognise the person whose link it is, unless a tenant sets it: `link`, `code` or `oidc`; absent:
+    /// `code` if replies must be signed, `link` if `in.level` is `sender`.
     #[serde(default)]
     pub(crate) link_auth: Option<LinkAuthSetting>,
     /// The OpenID provider with which people sign in to those pages; absent: nobody does.
@@ -48,7 +48,7 @@ pub(crate) struct MailConfig {
     /// What mails are signed with; absent: the mail server signs them.
     #[serde(default)]
     pub(crate) dkim: Option<DkimSettings>,
-    /// How mail comes in, where there are addresses that replies go to.
+    /// How mail comes in, if there are addresses that replies go to.
     #[serde(default, rename = "in")]
     pub(crate) incoming: MailInConfig,
 }
@@ -57,7 +57,7 @@ pub(crate) struct MailConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LinkAuthSetting {
-    /// Whoever has the link is taken for the person.
+    /// Everybody who has the link is taken for the person.
     Link,
     /// A code is mailed to the person.
     Code,
@@ -74,10 +74,10 @@ pub(crate) struct SmtpSettings {
     /// Its port; absent: 465 for `implicit`, else 587.
     #[serde(default)]
     pub(crate) port: Option<u16>,
-    /// How the way there is hidden.
+    /// How the connection is encrypted.
     #[serde(default)]
     pub(crate) tls: SmtpTlsSetting,
-    /// Who we are there; absent: it does not ask.
+    /// The user name there; absent: none is needed.
     #[serde(default)]
     pub(crate) user: Option<String>,
     /// A file that holds the password.
@@ -88,7 +88,7 @@ pub(crate) struct SmtpSettings {
     pub(crate) hello: Option<String>,
 }
 
-/// How the way to a mail server is hidden.
+/// How the connection to a mail server is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SmtpTlsSetting {
@@ -136,7 +136,7 @@ impl MailConfig {
         self.oidc.as_ref().map_or(Ok(()), |oidc| oidc.check(self.pages.as_deref()))
     }
 
-    /// The OpenID provider, where there is one.
+    /// The OpenID provider, if there is one.
     ///
     /// # Errors
     /// Its secret cannot be read, or TLS cannot be set up.
@@ -162,18 +162,18 @@ impl MailConfig {
     ///
     /// # Errors
     /// A secret cannot be read, an address is none, or TLS cannot be set up.
-    pub(crate) fn office(&self) -> anyhow::Result<Office> {
+    pub(crate) fn channel(&self) -> anyhow::Result<MailChannel> {
         let dkim = self.dkim.as_ref().map(DkimSettings::read).transpose()?;
         let (from, reply, pages) = (self.from.clone(), self.reply.clone(), self.pages.clone());
         let sender = Sender { from, reply, pages, authors: self.authors.clone(), dkim };
         sender.check().map_err(|problem| anyhow::anyhow!("mail.{problem}"))?;
-        Ok(Office { sender: Arc::new(sender), post: Arc::new(self.smtp.open()?) })
+        Ok(MailChannel { sender: Arc::new(sender), post: Arc::new(self.smtp.open()?) })
     }
 
-    /// What takes replies; nothing where there are no addresses for them.
+    /// What takes replies; `None` if there are no addresses for them.
     ///
     /// # Errors
-    /// The DNS cannot be used, or a door could be reached from outside.
+    /// The DNS cannot be used, or a listener could be reached from outside.
     pub(crate) fn incoming(&self) -> anyhow::Result<Option<Incoming>> {
         if self.reply.is_none() && self.incoming != MailInConfig::default() {
             anyhow::bail!("mail.in: without mail.reply there are no addresses that replies could go to");

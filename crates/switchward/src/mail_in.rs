@@ -1,9 +1,9 @@
-//! The doors by which mail comes in, beside the one on the port: each brings what comes to the mailroom.
+//! The listeners and readers by which mail comes in, beside the port: each brings it to the mail ingress.
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use switchward_gateway::mail::{Mailroom, Outcome};
+use switchward_gateway::mail::{MailIngress, Outcome};
 use switchward_mail::imap::{self, Account, Collect, Filed};
 use switchward_mail::incoming::Envelope;
 use switchward_mail::lmtp::{self, Receive, Taken};
@@ -13,23 +13,23 @@ use tokio::task::JoinSet;
 
 use crate::mail_config::Incoming;
 
-/// Doors that are found and not yet open.
-pub(crate) struct Doors {
-    /// The room behind all of them.
-    pub(crate) room: Mailroom,
-    /// How the reading by IMAP goes, where there is some.
+/// Listeners that are bound and not yet open.
+pub(crate) struct MailListeners {
+    /// The mail ingress behind all of them.
+    pub(crate) ingress: MailIngress,
+    /// The health of the IMAP reader, if there is one.
     pub(crate) imap_health: Option<Arc<imap::Health>>,
     host: String,
     lmtp: Option<TcpListener>,
     imap: Option<Account>,
 }
 
-impl Doors {
+impl MailListeners {
     /// Takes the addresses that are to be listened on.
     ///
     /// # Errors
-    /// One of them is not to be had.
-    pub(crate) async fn find(mut incoming: Incoming, door: switchward_gateway::Door) -> anyhow::Result<Self> {
+    /// One of them is not available.
+    pub(crate) async fn find(mut incoming: Incoming, api: switchward_gateway::Api) -> anyhow::Result<Self> {
         let lmtp = match incoming.lmtp {
             Some(at) => {
                 let listener = TcpListener::bind(at).await;
@@ -39,8 +39,8 @@ impl Doors {
         };
         let imap = incoming.imap.take();
         let imap_health = imap.as_ref().map(|_| Arc::default());
-        let (room, host) = incoming.room(door);
-        Ok(Self { room, imap_health, host, lmtp, imap })
+        let (ingress, host) = incoming.ingress(api);
+        Ok(Self { ingress, imap_health, host, lmtp, imap })
     }
 
     /// Opens them.
@@ -51,36 +51,36 @@ impl Doors {
             if let Ok(at) = listener.local_addr() {
                 tracing::info!(%at, "mail comes in by LMTP");
             }
-            let room = Arc::new(Lmtp(self.room.clone()));
-            running.spawn(lmtp::serve(listener, self.host, room, stopped.clone()));
+            let ingress = Arc::new(Lmtp(self.ingress.clone()));
+            running.spawn(lmtp::serve(listener, self.host, ingress, stopped.clone()));
         }
         if let (Some(account), Some(health)) = (self.imap, self.imap_health) {
-            running.spawn(read(account, Arc::new(Imap(self.room)), health, stopped));
+            running.spawn(read(account, Arc::new(Imap(self.ingress)), health, stopped));
         }
         Open { stop, running }
     }
 }
 
-/// Doors that are open.
+/// Listeners that are open.
 pub(crate) struct Open {
     stop: watch::Sender<bool>,
     running: JoinSet<()>,
 }
 
 impl Open {
-    /// Closes them. What is on its way is brought again by whoever brings it.
+    /// Closes them. What is in transit is sent again by its mail server.
     pub(crate) async fn close(mut self) {
         self.stop.send_replace(true);
         while let Some(ended) = self.running.join_next().await {
             if let Err(error) = ended {
-                tracing::warn!(%error, "a door of mail did not close in order");
+                tracing::warn!(%error, "a mail listener did not stop in order");
             }
         }
     }
 }
 
 /// What comes by LMTP.
-struct Lmtp(Mailroom);
+struct Lmtp(MailIngress);
 
 impl Receive for Lmtp {
     fn knows(&self, recipient: &str) -> bool {
@@ -97,24 +97,24 @@ impl Receive for Lmtp {
     }
 }
 
-/// Reads a mailbox until it is told to stop, also where a server says what breaks the reading itself.
-async fn read(account: Account, room: Arc<Imap>, health: Arc<imap::Health>, stop: watch::Receiver<bool>) {
+/// Reads a mailbox until it is stopped, and restarts if a message breaks the reader itself.
+async fn read(account: Account, ingress: Arc<Imap>, health: Arc<imap::Health>, stop: watch::Receiver<bool>) {
     loop {
-        let reading = imap::read(account.clone(), room.clone(), health.clone(), stop.clone());
+        let reading = imap::read(account.clone(), ingress.clone(), health.clone(), stop.clone());
         let Err(error) = tokio::spawn(reading).await else { return };
-        tracing::error!(%error, "the reading of mail broke, and begins anew");
+        tracing::error!(%error, "the reading of mail broke, and begins again");
         tokio::time::sleep(account.pace.again_min).await;
     }
 }
 
 /// What comes by IMAP.
-struct Imap(Mailroom);
+struct Imap(MailIngress);
 
 impl Collect for Imap {
     async fn collect(&self, raw: Vec<u8>) -> Filed {
-        let room = self.0.clone();
-        // A task of its own: what breaks it breaks the reading of no other message.
-        let taken = tokio::spawn(async move { room.ingest(&Envelope::default(), &raw).await });
+        let ingress = self.0.clone();
+        // A task of its own: a message that breaks it does not affect other messages.
+        let taken = tokio::spawn(async move { ingress.ingest(&Envelope::default(), &raw).await });
         match taken.await {
             Ok(Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_)) => Filed::Done,
             Ok(Outcome::Quarantined(_)) => Filed::Quarantine,

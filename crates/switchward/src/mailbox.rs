@@ -1,5 +1,5 @@
-//! The mailbox of a development server: mails that would go out are kept here, and pages show them, with a box to answer
-//! them as whoever got them.
+//! The mailbox of a development server: outbound mails are kept here, and pages show them, with a box to answer them as
+//! their recipient.
 
 mod pages;
 
@@ -19,11 +19,11 @@ use switchward_machine::Time;
 use switchward_shard::Clock;
 
 use crate::page_guard::Token;
-pub(crate) use pages::{STALE, guarded, pages, room, whole};
+pub(crate) use pages::{STALE, guarded, ingress, pages, whole};
 
 /// Mails that are kept; beyond it the oldest goes.
 const KEPT_MAX: usize = 500;
-/// The host of a development server's addresses; nothing outside is called so.
+/// The host of a development server's addresses; no host outside has this name.
 pub(crate) const HOST: &str = "switchward.localhost";
 
 /// Where a data folder keeps the mails, one JSON a line, the oldest first.

@@ -7,8 +7,8 @@ use axum::routing::get;
 use prometheus::{Encoder, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use switchward_gateway::Door;
-use switchward_gateway::mail::Mailroom;
+use switchward_gateway::Api;
+use switchward_gateway::mail::MailIngress;
 use switchward_mail::imap::Health;
 use switchward_shard::{Cluster, Group, ShardMetrics, TimerCounts};
 use tikv_jemalloc_ctl::stats;
@@ -16,11 +16,11 @@ use tikv_jemalloc_ctl::stats;
 /// The page of a cluster's counters, and of those of its mail. They are read when the page is.
 pub(crate) fn page(
     cluster: Cluster,
-    door: Door,
-    room: Option<Mailroom>,
+    api: Api,
+    ingress: Option<MailIngress>,
     imap: Option<Arc<Health>>,
 ) -> Router {
-    let pages = move || async move { render(&cluster, &door, room.as_ref(), imap.as_deref()) };
+    let pages = move || async move { render(&cluster, &api, ingress.as_ref(), imap.as_deref()) };
     Router::new().route("/metrics", get(pages))
 }
 
@@ -85,11 +85,11 @@ fn signed(bytes: impl TryInto<i64>) -> i64 {
 
 fn render(
     cluster: &Cluster,
-    door: &Door,
-    room: Option<&Mailroom>,
+    api: &Api,
+    ingress: Option<&MailIngress>,
     imap: Option<&Health>,
 ) -> impl IntoResponse + use<> {
-    match text(cluster, door, room, imap) {
+    match text(cluster, api, ingress, imap) {
         Ok(text) => (StatusCode::OK, [("content-type", "text/plain; version=0.0.4")], text),
         Err(error) => {
             tracing::error!(%error, "failed to write metrics");
@@ -98,11 +98,11 @@ fn render(
     }
 }
 
-/// What is counted elsewhere, copied into families that are made for this one page.
+/// Copies the counters of other parts into families that are made for this one page.
 fn text(
     cluster: &Cluster,
-    door: &Door,
-    room: Option<&Mailroom>,
+    api: &Api,
+    ingress: Option<&MailIngress>,
     imap: Option<&Health>,
 ) -> prometheus::Result<Vec<u8>> {
     let registry = Registry::new();
@@ -145,10 +145,10 @@ fn text(
         registry.register(Box::new(counter))?;
     }
     disk(&registry, cluster)?;
-    quarantine(&registry, door)?;
-    quotas(&registry, door)?;
-    if let Some(room) = room {
-        mail(&registry, room)?;
+    quarantine(&registry, api)?;
+    quotas(&registry, api)?;
+    if let Some(ingress) = ingress {
+        mail(&registry, ingress)?;
     }
     if let Some(health) = imap {
         reading(&registry, health)?;
@@ -159,7 +159,7 @@ fn text(
     Ok(out)
 }
 
-/// How much room the disk has.
+/// How much space the disk has.
 fn disk(registry: &Registry, cluster: &Cluster) -> prometheus::Result<()> {
     let disk = cluster.disk();
     let level =
@@ -180,29 +180,29 @@ fn disk(registry: &Registry, cluster: &Cluster) -> prometheus::Result<()> {
 }
 
 /// Mail that the sweep has deleted from the quarantine.
-fn quarantine(registry: &Registry, door: &Door) -> prometheus::Result<()> {
+fn quarantine(registry: &Registry, api: &Api) -> prometheus::Result<()> {
     let what = "mails in quarantine that were deleted with their session or tenant, or when they had been kept long enough";
     let counter = IntCounter::new("switchward_quarantine_deleted_total", what)?;
-    counter.inc_by(door.quarantine_deleted());
+    counter.inc_by(api.quarantine_deleted());
     registry.register(Box::new(counter))
 }
 
 /// What quotas of tenants have refused.
-fn quotas(registry: &Registry, door: &Door) -> prometheus::Result<()> {
+fn quotas(registry: &Registry, api: &Api) -> prometheus::Result<()> {
     let what =
         Opts::new("switchward_quota_refusals_total", "calls for which a quota of their tenant had no room");
     let family = IntCounterVec::new(what, &["quota"])?;
-    for (quota, count) in door.quota_refusals() {
+    for (quota, count) in api.quota_refusals() {
         family.with_label_values(&[quota.word()]).inc_by(count);
     }
     registry.register(Box::new(family))
 }
 
 /// What became of mail that came in.
-fn mail(registry: &Registry, room: &Mailroom) -> prometheus::Result<()> {
+fn mail(registry: &Registry, ingress: &MailIngress) -> prometheus::Result<()> {
     let what = Opts::new("switchward_mail_in_total", "messages that came in by mail");
     let family = IntCounterVec::new(what, &["outcome", "why"])?;
-    for ((outcome, why), count) in room.counts() {
+    for ((outcome, why), count) in ingress.counts() {
         family.with_label_values(&[outcome, why]).inc_by(count);
     }
     registry.register(Box::new(family))

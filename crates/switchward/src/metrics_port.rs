@@ -1,5 +1,5 @@
-//! The port of metrics and health. A thread with a runtime of its own serves it, so that it answers also while the runtime of
-//! the public port is busy.
+//! The port of metrics and health. A thread with a runtime of its own serves it, so that it also answers while the runtime
+//! of the public port is busy.
 
 use anyhow::Context as _;
 use axum::Router;
@@ -33,7 +33,7 @@ impl MetricsPort {
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener)?;
                 let stop = async move {
-                    // The sender says nothing: it is dropped.
+                    // The sender sends nothing: it is dropped.
                     let _dropped = ended.await;
                 };
                 let limits = ConnectionLimits {

@@ -7,18 +7,18 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_delivery::desk::Office;
 use switchward_delivery::mail::Sender;
+use switchward_delivery::worker::MailChannel;
 use switchward_engine::{
     Body, Command, CreateKey, CreateTenant, DefaultEffect, Directory, EnsureTenancy, Key, KeyRing,
     PutDirectory, Reason, Role, Row, Scope, Settings, View,
 };
 use switchward_gateway::auth::NewKey;
 use switchward_gateway::decision::SignIn;
-use switchward_gateway::mail::{self, Mailroom};
+use switchward_gateway::mail::{self, MailIngress};
 use switchward_gateway::routes::{Health, Services, one_port};
 use switchward_gateway::{
-    Admission, ConnectionLimits, Door, PageSettings, QuotaDefaults, decision, sealing, serve, services,
+    Admission, Api, ConnectionLimits, PageSettings, QuotaDefaults, decision, sealing, serve, services,
     webhooks,
 };
 use switchward_machine::{TenantId, Time};
@@ -30,70 +30,70 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::backup::restore::{Restored, Restoring};
 use crate::control::Control;
-use crate::errands::{self, DeliveryConfig, RedisConfig};
 use crate::home;
 use crate::inspector;
-use crate::key_ring::{self, Place, explained};
+use crate::key_ring::{self, KeyRingLocation, explained};
 use crate::mail_config::Incoming;
-use crate::mail_in::Doors;
+use crate::mail_in::MailListeners;
 use crate::mailbox::{self, Mailbox};
 use crate::metrics;
 use crate::metrics_port::MetricsPort;
+use crate::outbound::{self, DeliveryConfig, RedisConfig};
 use crate::page_guard;
 use crate::quarantine::{Quarantine, Sweeper};
 use crate::sign_in::warn_of_missing_provider;
 
-/// Clean rows in memory where nothing else is said, bytes: those of some 20,000 sessions at work. What is parked longer
+/// The default size of clean rows in memory, bytes: those of some 20,000 sessions at work. What is parked longer
 /// is read from disk when it goes on.
 pub(crate) const CACHE_BYTES_DEFAULT: usize = 32 * 1024 * 1024;
 
-/// How often health learns of the disk.
-const DISK_TOLD: Duration = Duration::from_millis(250);
+/// How often health is updated with the level of the disk.
+const DISK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// An opened node.
 pub(crate) struct Node {
     cluster: Cluster,
     data: DataDir,
-    door: Door,
-    place: Place,
+    api: Api,
+    location: KeyRingLocation,
     health: Health,
     app: Router,
     metrics: Router,
-    delivery: Option<errands::Role>,
-    doors: Option<Doors>,
+    delivery: Option<outbound::Role>,
+    listeners: Option<MailListeners>,
 }
 
-/// What a node is opened with.
+/// The options of a node.
 pub(crate) struct Opening<'a> {
     /// Shards of a new data folder.
     pub(crate) shards: u32,
-    /// What the server is to stay within, bytes.
+    /// The memory limit of the server, bytes.
     pub(crate) memory_bytes: usize,
     /// Clean rows in memory, bytes.
     pub(crate) cache_bytes: usize,
     /// The time.
     pub(crate) clock: Arc<dyn Clock>,
-    /// The same, where calls may move it.
+    /// The same, if calls may move it.
     pub(crate) manual: Option<ManualClock>,
     /// What the server does by itself outside.
     pub(crate) delivery: &'a DeliveryConfig,
-    /// What that goes over; nothing: this process alone.
+    /// The Redis that this goes over; `None`: within this process.
     pub(crate) redis: Option<&'a RedisConfig>,
-    /// What secrets are sealed under, and where that is read again.
-    pub(crate) keys: (KeyRing, Place),
+    /// The key ring, and the location from which it is read again.
+    pub(crate) keys: (KeyRing, KeyRingLocation),
     /// Where mail goes.
     pub(crate) mail: Mail,
     /// What happens when the disk runs low.
     pub(crate) disk: DiskOptions,
     /// Whose pages may call from a browser.
     pub(crate) origins: Vec<HeaderValue>,
-    /// What holds for a tool call that no rule names, where its tenant says nothing.
+    /// What holds for a tool call that no rule names, unless its tenant sets it.
     pub(crate) default_effect: Option<DefaultEffect>,
-    /// How much a tenant may take for which nothing else is set.
+    /// The quotas of a tenant that has none of its own.
     pub(crate) quotas: QuotaDefaults,
     /// How decision pages recognise people.
     pub(crate) pages: PageSettings,
-    /// With whom people sign in to them; nothing: with nobody.
+    /// The sign-in of those pages; `None`: there is none.
     pub(crate) sign_in: Option<Arc<dyn SignIn>>,
     /// A backup that was put into the data folder.
     pub(crate) restoring: Option<Restoring>,
@@ -103,51 +103,52 @@ pub(crate) struct Opening<'a> {
 pub(crate) enum Mail {
     /// Nowhere: it waits in the outbox.
     None,
-    /// To a mail server; replies come back by these doors, where there are some.
-    Office(Office, Option<Box<Incoming>>),
+    /// To a mail server; replies come back by these listeners, if there are any.
+    Channel(MailChannel, Option<Box<Incoming>>),
     /// Into the mailbox of a development server, beside an inspector of this tenant's webhooks; their pages are answered
     /// under these names too.
     Mailbox(Box<Sender>, Mailbox, &'static str, Vec<String>),
 }
 
-/// Both ways of mail.
+/// Outbound and inbound mail.
 #[derive(Default)]
 struct Mails {
-    office: Option<Office>,
-    room: Option<Mailroom>,
-    doors: Option<Doors>,
+    channel: Option<MailChannel>,
+    ingress: Option<MailIngress>,
+    listeners: Option<MailListeners>,
     pages: Router,
 }
 
 impl Mails {
-    async fn of(mail: Mail, door: &Door, cluster: &Cluster) -> anyhow::Result<Self> {
+    async fn of(mail: Mail, api: &Api, cluster: &Cluster) -> anyhow::Result<Self> {
         match mail {
             Mail::None => Ok(Self::default()),
-            Mail::Office(office, incoming) => {
+            Mail::Channel(channel, incoming) => {
                 let trusted = incoming.as_ref().map(|incoming| incoming.trusted_callers.clone());
-                let doors = match incoming {
-                    Some(incoming) => Some(Doors::find(*incoming, door.clone()).await?),
+                let listeners = match incoming {
+                    Some(incoming) => Some(MailListeners::find(*incoming, api.clone()).await?),
                     None => None,
                 };
-                let room = doors.as_ref().map(|doors| doors.room.clone());
-                let pages = room.as_ref().map(|room| mail::pages(room, &trusted.unwrap_or_default()));
+                let ingress = listeners.as_ref().map(|listeners| listeners.ingress.clone());
+                let pages =
+                    ingress.as_ref().map(|ingress| mail::pages(ingress, &trusted.unwrap_or_default()));
                 let pages = pages.unwrap_or_default();
-                Ok(Self { office: Some(office), room, doors, pages })
+                Ok(Self { channel: Some(channel), ingress, listeners, pages })
             }
             Mail::Mailbox(sender, mailbox, tenant, hosts) => {
                 let at = sender.pages.clone().unwrap_or_default();
                 let webhooks = inspector::pages(cluster.clone(), tenant, &at);
-                let office = Office { sender: Arc::new(*sender), post: Arc::new(mailbox.clone()) };
-                let room = mailbox::room(door.clone())?;
-                let pages = mailbox::pages(mailbox, room.clone()).merge(webhooks);
-                let pages = page_guard::before(pages, &hosts).merge(mail::pages(&room, &[]));
-                Ok(Self { office: Some(office), room: Some(room), doors: None, pages })
+                let channel = MailChannel { sender: Arc::new(*sender), post: Arc::new(mailbox.clone()) };
+                let ingress = mailbox::ingress(api.clone())?;
+                let pages = mailbox::pages(mailbox, ingress.clone()).merge(webhooks);
+                let pages = page_guard::before(pages, &hosts).merge(mail::pages(&ingress, &[]));
+                Ok(Self { channel: Some(channel), ingress: Some(ingress), listeners: None, pages })
             }
         }
     }
 }
 
-/// How many shards a new data folder gets: one a core, four at most; a shard costs batch size and nothing else.
+/// How many shards a new data folder gets: one per core, four at most; a shard costs only batch size.
 pub(crate) fn shards_default() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     u32::try_from(cores.min(4)).unwrap_or(1)
@@ -171,7 +172,7 @@ impl Node {
             manual,
             delivery,
             redis,
-            keys: (ring, place),
+            keys: (ring, location),
             mail,
             disk,
             origins,
@@ -190,7 +191,7 @@ impl Node {
         let quarantine = Quarantine::open(data.path())?;
         let on_fatal = Box::new(fatal);
         let options = ClusterOptions { data: data.clone(), shards, cache_bytes, clock, ring, on_fatal };
-        let cluster = Cluster::open(options).await.map_err(|error| explained(error, &place))?;
+        let cluster = Cluster::open(options).await.map_err(|error| explained(error, &location))?;
         if let Some(clock) = &manual {
             catch_up(&cluster, clock).await?;
         }
@@ -203,32 +204,33 @@ impl Node {
             warn_of_missing_provider(&cluster).await?;
         }
         let (all, health) = Services::new().await;
-        let door = Door::new(cluster.clone(), manual).leaving(errands::kinds(delivery)).limiting(quotas);
-        let door = door.within_memory(memory_bytes).defaulting(default_effect);
-        let door = door.recognising(pages).signing_in(sign_in);
+        let api = Api::new(cluster.clone(), manual).leaving(outbound::kinds(delivery)).limiting(quotas);
+        let api = api.within_memory(memory_bytes).defaulting(default_effect);
+        let api = api.recognising(pages).signing_in(sign_in);
         let development = matches!(mail, Mail::Mailbox(..));
-        let door = if development { door.of_development() } else { door };
-        door.keeping(Arc::new(quarantine));
-        let routes = services::all(all, &door).into_router();
-        let Mails { office, room, doors, pages: mail_pages } = Mails::of(mail, &door, &cluster).await?;
-        let imap = doors.as_ref().and_then(|doors| doors.imap_health.clone());
+        let api = if development { api.of_development() } else { api };
+        api.keeping(Arc::new(quarantine));
+        let routes = services::all(all, &api).into_router();
+        let Mails { channel, ingress, listeners, pages: mail_pages } =
+            Mails::of(mail, &api, &cluster).await?;
+        let imap = listeners.as_ref().and_then(|listeners| listeners.imap_health.clone());
         let app = one_port(
             routes,
             health
                 .pages()
                 .merge(home::page(development))
-                .merge(decision::pages(door.clone()))
-                .merge(webhooks::pages(&door))
+                .merge(decision::pages(api.clone()))
+                .merge(webhooks::pages(&api))
                 .merge(mail_pages),
             origins,
-            &Admission::of(&door),
+            &Admission::of(&api),
         );
-        let metrics = metrics::page(cluster.clone(), door.clone(), room, imap);
+        let metrics = metrics::page(cluster.clone(), api.clone(), ingress, imap);
         if let Some(max) = delivery.outbox_max {
             cluster.set_outbox_max(max);
         }
-        let delivery = errands::Role::start((&cluster, &door), delivery, (redis, &owner), office).await?;
-        Ok(Self { cluster, data, door, place, health, app, metrics, delivery, doors })
+        let delivery = outbound::Role::start((&cluster, &api), delivery, (redis, &owner), channel).await?;
+        Ok(Self { cluster, data, api, location, health, app, metrics, delivery, listeners })
     }
 
     /// Serves until `stop` is done, then finishes what is open and writes down what is in memory.
@@ -240,17 +242,17 @@ impl Node {
     ) -> anyhow::Result<()> {
         self.health.set_ready(true).await;
         let control = Control::listen(&self.data, &self.cluster);
-        let doors = self.doors.map(Doors::open);
-        let (health, door) = (self.health.clone(), self.door.clone());
+        let listeners = self.listeners.map(MailListeners::open);
+        let (health, api) = (self.health.clone(), self.api.clone());
         let (ending, ended) = tokio::sync::oneshot::channel::<()>();
         let metrics_port = MetricsPort::start(metrics, self.metrics.merge(self.health.pages()), ended)?;
-        let sealing = tokio::spawn(key_ring::follow(self.cluster.clone(), self.place, hangups()));
-        let disk = tokio::spawn(tell_of_disk(self.health.clone(), self.cluster.clone()));
-        let sweeper = Sweeper::start(self.door.clone());
+        let sealing = tokio::spawn(key_ring::follow(self.cluster.clone(), self.location, hangups()));
+        let disk = tokio::spawn(watch_disk(self.health.clone(), self.cluster.clone()));
+        let sweeper = Sweeper::start(self.api.clone());
         let stop = async move {
             stop.await;
             health.set_ready(false).await;
-            door.drain();
+            api.drain();
         };
         serve::serve(listener, tls, self.app, limits, stop).await;
         disk.abort();
@@ -261,8 +263,8 @@ impl Node {
         }
         drop(ending);
         metrics_port.end().await?;
-        if let Some(doors) = doors {
-            doors.close().await;
+        if let Some(listeners) = listeners {
+            listeners.close().await;
         }
         if let Some(delivery) = self.delivery {
             delivery.end().await;
@@ -278,7 +280,7 @@ impl Node {
         role: Role,
         subject: &str,
     ) -> anyhow::Result<()> {
-        // What is there already is looked for first: a server starts on a disk that has no room for it, too.
+        // Looks first for what exists: a server also starts on a disk without space for it.
         if !self.has(&Key::tenant(tenant)).await? {
             let create = CreateTenant {
                 name: tenant.into(),
@@ -306,8 +308,8 @@ impl Node {
         self.inner(row.id, Body::CreateKey(create)).await
     }
 
-    /// Makes sure that somebody is told of gates that address nobody: this address, where the tenant has no directory.
-    pub(crate) async fn tell(&self, tenant: &str, address: &str) -> anyhow::Result<()> {
+    /// Makes sure that somebody is notified of gates that address nobody: this address, if the tenant has no directory.
+    pub(crate) async fn ensure_audience(&self, tenant: &str, address: &str) -> anyhow::Result<()> {
         let view = self.cluster.catalogue().read().await?;
         let row = view.row(&Key::tenant(tenant)).context("failed to read")?;
         let Some(Row::Tenant(row)) = row.as_deref() else { anyhow::bail!("there is no tenant {tenant}") };
@@ -349,15 +351,15 @@ impl Node {
     }
 }
 
-/// Keeps what health says of the disk up to date.
-async fn tell_of_disk(health: Health, cluster: Cluster) {
-    let mut tick = tokio::time::interval(DISK_TOLD);
+/// Keeps the disk state of health up to date.
+async fn watch_disk(health: Health, cluster: Cluster) {
+    let mut tick = tokio::time::interval(DISK_INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut told = false;
+    let mut was_low = false;
     loop {
         tick.tick().await;
         let low = cluster.disk().level() != DiskLevel::Enough;
-        if std::mem::replace(&mut told, low) != low {
+        if std::mem::replace(&mut was_low, low) != low {
             health.set_disk_low(low).await;
         }
     }
@@ -374,7 +376,7 @@ fn restored(restored: Restored) {
     );
 }
 
-/// Every shard knows of every tenant what it must, and every tenant has what its mail tokens are made with.
+/// Makes sure that every shard knows every tenant, and that every tenant has a key for its mail tokens.
 async fn know_tenants(cluster: &Cluster) -> anyhow::Result<()> {
     for tenant in cluster.tenants().await? {
         ensure_tenancy(cluster, tenant).await?;
@@ -403,7 +405,7 @@ async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<(
     }
 }
 
-/// Sets a manual clock to where the data folder's time stands, or to the system's where it is new.
+/// Sets a manual clock to the data folder's time, or to the system's time if the folder is new.
 async fn catch_up(cluster: &Cluster, clock: &ManualClock) -> anyhow::Result<()> {
     let mut last = Time(0);
     for shard in cluster.all() {
@@ -417,16 +419,16 @@ async fn catch_up(cluster: &Cluster, clock: &ManualClock) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Listens from now on for being told to stop, by SIGTERM or ctrl-c; what it gives is done when that has come.
+/// Listens from now on for SIGTERM and ctrl-c; the returned future is done when either has come.
 pub(crate) fn stopped() -> impl Future<Output = ()> + Send {
-    let heard = |kind, name: &str| {
-        let told = tokio::signal::unix::signal(kind);
-        told.inspect_err(|error| tracing::error!(%error, "failed to listen for {name}")).ok()
+    let listen = |kind, name: &str| {
+        let signal = tokio::signal::unix::signal(kind);
+        signal.inspect_err(|error| tracing::error!(%error, "failed to listen for {name}")).ok()
     };
-    let terminate = heard(SignalKind::terminate(), "SIGTERM");
-    let interrupt = heard(SignalKind::interrupt(), "ctrl-c");
+    let terminate = listen(SignalKind::terminate(), "SIGTERM");
+    let interrupt = listen(SignalKind::interrupt(), "ctrl-c");
     async move {
-        // Either may come first; the other one is then of no interest any more.
+        // Either may come first; the other one is then ignored.
         tokio::select! {
             () = came(terminate) => {}
             () = came(interrupt) => {}
@@ -434,13 +436,13 @@ pub(crate) fn stopped() -> impl Future<Output = ()> + Send {
     }
 }
 
-/// Listens for SIGHUP from now on, which then ends the process no more.
+/// Listens for SIGHUP from now on, which then no longer ends the process.
 pub(crate) fn hangups() -> Option<Signal> {
-    let heard = tokio::signal::unix::signal(SignalKind::hangup());
-    heard.inspect_err(|error| tracing::error!(%error, "failed to listen for SIGHUP")).ok()
+    let signal = tokio::signal::unix::signal(SignalKind::hangup());
+    signal.inspect_err(|error| tracing::error!(%error, "failed to listen for SIGHUP")).ok()
 }
 
-/// Done when the signal has come; never where nobody listens for it.
+/// Waits for the signal; forever if it could not be listened for.
 async fn came(signal: Option<Signal>) {
     match signal {
         Some(mut signal) => {

@@ -1,6 +1,6 @@
 //! What is printed: results on the standard output, for people or for programs, and advice on the standard error.
 //!
-//! Colours are dropped where nobody sees them; `NO_COLOR` is heeded.
+//! Colours are dropped if nobody sees them; `NO_COLOR` is heeded.
 
 mod table;
 
@@ -32,10 +32,10 @@ pub(crate) const STRONG: Style = Style::new().bold();
 /// What matters least.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
-/// Writes to the standard output, without colours where it is no terminal.
+/// Writes to the standard output, without colours if it is no terminal.
 ///
 /// # Errors
-/// It cannot be written to; where its reader went away, the end is a quiet one.
+/// It cannot be written to; if its reader went away, the command ends quietly.
 pub(crate) fn print(text: &str) -> Result<(), Exit> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -54,7 +54,7 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Exit> {
     Ok(())
 }
 
-/// How the answers of one command are told.
+/// How the answers of one command are printed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Printer {
     output: Output,
@@ -98,7 +98,7 @@ impl Printer {
         }
     }
 
-    /// Tells a person what is odd and stopped nothing, on the standard error.
+    /// Prints a warning for a person on the standard error.
     pub(crate) fn warn(self, line: &str) {
         if !self.output.json() {
             // As with advice.
@@ -106,7 +106,7 @@ impl Printer {
         }
     }
 
-    /// Tells a person what to type next, on the standard error.
+    /// Prints what to type next for a person on the standard error.
     pub(crate) fn advice(self, line: &str) {
         if !self.quiet && !self.output.json() {
             // Advice that nobody can read is no loss.
@@ -115,7 +115,7 @@ impl Printer {
     }
 }
 
-/// A message of the API as the JSON door would answer it. `name` is the message's name inside the package.
+/// A message of the API as JSON over HTTP answers it. `name` is the message's name inside the package.
 ///
 /// # Errors
 /// The message is none of this API, or cannot be said in JSON; both are this program's own fault.
@@ -129,10 +129,10 @@ pub(crate) fn json<M: Message>(name: &str, message: &M) -> Result<String, Exit> 
 
 /// Labels and what they stand for, one a line; what is empty is left out.
 pub(crate) fn card(rows: &[(&str, String)]) -> String {
-    let told = || rows.iter().filter(|(_, value)| !value.is_empty());
-    let width = told().map(|(label, _)| label.len()).max().unwrap_or(0);
+    let filled = || rows.iter().filter(|(_, value)| !value.is_empty());
+    let width = filled().map(|(label, _)| label.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for (label, value) in told() {
+    for (label, value) in filled() {
         let indent = format!("\n{}", " ".repeat(width + 2));
         let value = value.trim_end().replace('\n', &indent);
         put(&mut text, format_args!("{HELP}{label:<width$}{HELP:#}  {value}\n"));
@@ -197,7 +197,7 @@ mod tests {
     use switchward_api::v1;
 
     #[test]
-    fn json_is_that_of_the_door() {
+    fn json_is_that_of_the_api() {
         let reply = v1::DecideGateResponse {
             gate: Some(v1::Gate { name: "tenants/t/gates/g".into(), status: 2, ..v1::Gate::default() }),
             sequence: 7,

@@ -12,7 +12,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq as _;
 
-/// Says whether a request comes from where it should.
+/// The header in which a browser says how a request's origin relates to this server's.
 const FETCH_SITE: &str = "sec-fetch-site";
 
 /// Puts a guard before pages. They are answered under loopback names and these; forms are taken from their own origin.
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn another_origin_is_told_by_what_browsers_send() {
+    fn another_origin_is_recognised_by_what_browsers_send() {
         let own = |pairs: &[(&'static str, &'static str)]| {
             let pairs = pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
             is_own(&pairs.collect(), &authority("127.0.0.1:7400"))

@@ -15,7 +15,7 @@ const OTHERS: u32 = 0o007;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Open {
     pub(crate) mode: u32,
-    /// Whether it lies on a mount that nothing can be written to, such as a container's secret: nobody can close it here.
+    /// Whether it is on a read-only mount, such as a container's secret: its mode cannot be changed here.
     pub(crate) fixed: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn open_folder(path: &Path) -> Option<u32> {
     exceeding(path, NOT_OWNER)
 }
 
-/// How a file is open that others than its owner and its group may read.
+/// The mode of a file that others than its owner and its group may read.
 pub(crate) fn open_file(path: &Path) -> Option<Open> {
     let mode = exceeding(path, OTHERS).filter(|_| path.is_file())?;
     let fixed = statvfs(path).is_ok_and(|of| of.f_flag.contains(StatVfsMountFlags::RDONLY));
@@ -94,16 +94,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.key");
         std::fs::write(&file, "secret").unwrap();
-        let told = |mode| {
+        let opened_with = |mode| {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
             (open_file(&file), refuse_open_file(&file))
         };
         for mode in [0o600, 0o640, 0o400] {
-            let (open, refused) = told(mode);
+            let (open, refused) = opened_with(mode);
             assert!(open.is_none() && refused.is_ok(), "{mode:o}");
         }
         for mode in [0o644, 0o604, 0o602, 0o666] {
-            let (open, refused) = told(mode);
+            let (open, refused) = opened_with(mode);
             assert_eq!(open, Some(Open { mode, fixed: false }));
             let error = refused.unwrap_err().to_string();
             assert!(error.contains("a.key") && error.contains(&format!("mode {mode:03o}")), "{error}");

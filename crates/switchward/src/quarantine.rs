@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use switchward_gateway::limits::MAIL_KEPT_BYTES_MAX;
-use switchward_gateway::mail::{Kept, Shelf};
+use switchward_gateway::mail::{Kept, QuarantineStore};
 use switchward_machine::{IdError, TenantId, Time};
 use switchward_store::write_secret;
 
@@ -171,7 +171,7 @@ fn surplus(kept: &BTreeMap<String, Entry>) -> Option<String> {
     oldest.map(|(mail, _)| mail.id.clone())
 }
 
-/// Reads the head of a file, and how long its content is; nothing where it is none of ours.
+/// Reads the head of a file, and how long its content is; `None` if it is none of ours.
 fn read(path: &Path) -> anyhow::Result<Option<Entry>> {
     let ours = path.extension().is_some_and(|ending| ending == ENDING);
     let Some(id) = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| ours) else { return Ok(None) };
@@ -194,7 +194,7 @@ fn remove(path: &Path) -> Result<bool, String> {
     }
 }
 
-impl Shelf for Quarantine {
+impl QuarantineStore for Quarantine {
     fn keep(&self, mail: Kept, content: &[u8]) -> Result<(), String> {
         let content = &content[..content.len().min(MAIL_KEPT_BYTES_MAX)];
         let head = QuarantineHead::of(&mail);

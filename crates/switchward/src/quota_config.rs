@@ -1,4 +1,4 @@
-//! What the configuration says of quotas: `[quotas]`.
+//! The configuration of quotas: `[quotas]`.
 
 use serde::{Deserialize, Serialize};
 use switchward_engine::limits::QUOTA_MAX;
@@ -26,7 +26,7 @@ impl QuotaConfig {
         Quotas { requests_per_second, sessions, bytes, weight: None }
     }
 
-    /// What applies to tenants on this server, with the limits of this build for what it does not say.
+    /// The quotas of tenants on this server, with the limits of this build for those that are not set.
     pub(crate) fn defaults(self) -> QuotaDefaults {
         QuotaDefaults::of_server(self.quotas())
     }

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 pub(crate) struct Ready {
     /// `http://127.0.0.1:7400`.
     pub(crate) address: String,
-    /// Where its metrics are, like `http://127.0.0.1:9464/metrics`.
+    /// The address of its metrics, like `http://127.0.0.1:9464/metrics`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) metrics: Option<String>,
-    /// The keys of a development server; another server tells nobody's.
+    /// The keys of a development server; other servers print none.
     #[serde(flatten)]
     pub(crate) keys: Option<Keys>,
     /// Where everything is kept.

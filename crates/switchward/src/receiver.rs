@@ -1,4 +1,4 @@
-//! A receiver of this tenant's webhooks on this machine: what is verified is handed on, everything else is refused.
+//! A receiver of this tenant's webhooks on this machine: what is verified is forwarded, everything else is refused.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use serde_json::Value;
-use switchward_delivery::guard::{Egress, Place, Policies, RulesUnknown, Target};
+use switchward_delivery::guard::{Egress, Policies, RulesUnknown, Target, TargetHost};
 use switchward_delivery::http::{Client, Config, Request};
 use switchward_webhook::limits::IN_BODY_BYTES_MAX;
 use switchward_webhook::{Headers, SourceKind, Unproven, verify};
@@ -19,12 +19,12 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Messages that wait to be looked at; beyond it the sender is told to come again.
+/// Messages that wait to be read; beyond it the sender has to retry.
 const WAITING_MAX: usize = 256;
-/// How long whom messages are handed on to may take.
+/// How long the target that messages are forwarded to may take.
 const FORWARD_MAX: Duration = Duration::from_secs(10);
 
-/// This machine alone may be asked.
+/// Egress rules that allow this machine only.
 pub(crate) struct Here;
 
 impl Policies for Here {
@@ -40,16 +40,16 @@ impl Policies for Here {
     }
 }
 
-/// Refuses an address that messages cannot be handed on to: one that is none, or of another machine.
+/// Refuses an address that messages cannot be forwarded to: an invalid one, or one of another machine.
 ///
 /// # Errors
 /// In words.
 pub(crate) fn near(to: &str) -> Result<(), String> {
     let egress = Here.egress(0).map_err(|_| "cannot be checked".to_owned())?;
-    let target = Target::read(to, &egress).map_err(|refused| refused.told)?;
-    let here = match target.place() {
-        Place::Name(name) => name == "localhost" || name.ends_with(".localhost"),
-        Place::Address(address) => address.is_loopback(),
+    let target = Target::read(to, &egress).map_err(|refused| refused.message)?;
+    let here = match target.host() {
+        TargetHost::Name(name) => name == "localhost" || name.ends_with(".localhost"),
+        TargetHost::Address(address) => address.is_loopback(),
     };
     if here {
         Ok(())
@@ -63,11 +63,11 @@ pub(crate) fn near(to: &str) -> Result<(), String> {
 pub(crate) struct Received {
     /// Its id, the same however often it comes.
     pub(crate) id: String,
-    /// What it says; null where that is no JSON.
+    /// Its body; null if that is no JSON.
     pub(crate) body: Value,
-    /// Why it is not believed; nothing where its signature is good.
+    /// Why it is not believed; `None` if its signature is good.
     pub(crate) refused: Option<String>,
-    /// How whom it was handed on to has answered; nothing where it was not handed on.
+    /// The answer of the target it was forwarded to; `None` if it was not forwarded.
     pub(crate) forwarded: Option<Result<u16, String>>,
 }
 
@@ -79,7 +79,7 @@ impl Received {
 }
 
 #[derive(Clone)]
-struct Desk {
+struct ReceiverState {
     secret: Arc<OnceLock<String>>,
     news: mpsc::Sender<Received>,
     forward: Option<(Client, String)>,
@@ -101,7 +101,7 @@ impl Drop for Receiver {
 }
 
 impl Receiver {
-    /// Listens on this machine, on any port where it is 0, and hands what is verified on to this address.
+    /// Listens on this machine, on any port if it is 0, and forwards what is verified to this address.
     ///
     /// # Errors
     /// The port is taken.
@@ -116,11 +116,11 @@ impl Receiver {
             None => None,
         };
         let secret = Arc::new(OnceLock::new());
-        let desk = Desk { secret: Arc::clone(&secret), news, forward };
+        let state = ReceiverState { secret: Arc::clone(&secret), news, forward };
         let app = Router::new()
             .route("/webhooks", post(take))
             .layer(DefaultBodyLimit::max(IN_BODY_BYTES_MAX))
-            .with_state(desk);
+            .with_state(state);
         let served = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, app).await {
                 tracing::error!(%error, "the receiver has ended");
@@ -143,20 +143,20 @@ impl Receiver {
     }
 }
 
-async fn take(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn take(State(state): State<ReceiverState>, headers: HeaderMap, body: Bytes) -> StatusCode {
     // What comes before the secret is known comes again.
-    let Some(secret) = desk.secret.get() else { return StatusCode::SERVICE_UNAVAILABLE };
-    let Ok(place) = desk.news.try_reserve() else { return StatusCode::SERVICE_UNAVAILABLE };
+    let Some(secret) = state.secret.get() else { return StatusCode::SERVICE_UNAVAILABLE };
+    let Ok(permit) = state.news.try_reserve() else { return StatusCode::SERVICE_UNAVAILABLE };
     let mut received = verified(secret, &headers, &body);
     let mut status =
         if received.refused.is_some() { StatusCode::UNAUTHORIZED } else { StatusCode::NO_CONTENT };
-    if let (Some((client, to)), None) = (&desk.forward, &received.refused) {
+    if let (Some((client, to)), None) = (&state.forward, &received.refused) {
         let forwarded = forward(client, to, &headers, &body).await;
         let code = forwarded.as_ref().ok().and_then(|code| StatusCode::from_u16(*code).ok());
         status = code.unwrap_or(StatusCode::BAD_GATEWAY);
         received.forwarded = Some(forwarded);
     }
-    place.send(received);
+    permit.send(received);
     status
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn verified(secret: &str, headers: &HeaderMap, body: &[u8]) -> Receiv
     Received { id, body: serde_json::from_slice(body).unwrap_or_default(), refused, forwarded: None }
 }
 
-/// Hands a message on as it came.
+/// Forwards a message as it came.
 async fn forward(client: &Client, to: &str, headers: &HeaderMap, body: &[u8]) -> Result<u16, String> {
     let passed = |name: &str| name.starts_with("webhook-") || name == "content-type" || name == "traceparent";
     let headers = headers.iter().filter(|(name, _)| passed(name.as_str()));

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// Workers for each core. While some of them decide, write or decode, the others answer what takes little: the system gives each
-/// its share of the cores, where tasks of one worker would wait for one another.
+/// Workers for each core. While some of them decide, write or decode, the others answer cheap requests: the system gives
+/// each its share of the cores, whereas the tasks of one worker wait for one another.
 const WORKERS_OF_CORE: usize = 2;
 /// The fewest workers.
 const WORKERS_MIN: usize = 4;

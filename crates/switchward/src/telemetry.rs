@@ -1,4 +1,4 @@
-//! Logs to standard error, and traces by OTLP where the standard environment variables say where to.
+//! Logs to standard error, and traces by OTLP if the standard environment variables name an endpoint.
 
 mod otlp;
 
@@ -11,7 +11,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
-/// What the libraries below are heard with, unless a filter names them. A lone voter has nothing to say of its
+/// The filter of the libraries below, unless a filter names them. A lone voter has nothing to say of its
 /// elections; what fjall says of a failed write or a broken journal is part of the error that this program says. A merge
 /// that gives way to another one warns like one that failed, and scrubbing tries again by itself. The parser of HTML mail
 /// warns of every text that stands outside the cells of a table.
@@ -31,7 +31,7 @@ impl Drop for Telemetry {
     }
 }
 
-/// What is traced, however little is logged: the server's own spans, from the door to the disk.
+/// What is traced, however little is logged: the server's own spans, from the API to the disk.
 const TRACED: &str = "off,switchward=info,switchward_gateway=info,switchward_shard=info";
 
 /// The filter of a level, or of a filter such as `info,switchward_shard=debug,openraft=info`.
@@ -41,7 +41,7 @@ fn filter(level: &str) -> anyhow::Result<EnvFilter> {
     filter.with_context(|| format!("log.level: {level:?} is no level"))
 }
 
-/// Starts logging at `level`, which is a level or a filter, and tracing where the environment says where to.
+/// Starts logging at `level`, which is a level or a filter, and tracing if the environment names an endpoint.
 ///
 /// # Errors
 /// The level is none, or the environment asks for an export that there is not.
@@ -84,9 +84,9 @@ mod tests {
         }
     }
 
-    /// The words that are heard at a level, of what the server and its libraries say when all goes well, and of
-    /// what they say beside an error that the server ends with.
-    fn heard(level: &str) -> String {
+    /// The words that are logged at a level, of what the server and its libraries log when all goes well, and of
+    /// what they log beside an error that the server ends with.
+    fn logged(level: &str) -> String {
         let lines = Lines::default();
         let writer = lines.clone();
         let layer = tracing_subscriber::fmt::layer()
@@ -110,16 +110,16 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_heard_when_something_is_wrong_that_nobody_else_says() {
-        assert_eq!(heard("info"), "ready stopped crashed");
-        assert_eq!(heard("warn"), "stopped crashed");
-        assert_eq!(heard("off"), "");
+    fn libraries_log_only_errors_that_nobody_else_reports() {
+        assert_eq!(logged("info"), "ready stopped crashed");
+        assert_eq!(logged("warn"), "stopped crashed");
+        assert_eq!(logged("off"), "");
     }
 
     #[test]
     fn a_filter_that_names_a_library_has_its_way() {
-        assert_eq!(heard("warn,openraft=info"), "elected ignored stopped crashed");
-        assert_eq!(heard("openraft=off,fjall=off"), "");
+        assert_eq!(logged("warn,openraft=info"), "elected ignored stopped crashed");
+        assert_eq!(logged("openraft=off,fjall=off"), "");
         assert!(filter("loud,,=").is_err());
     }
 }

@@ -19,12 +19,12 @@ use tokio_rustls::TlsAcceptor;
 use crate::config::Tls;
 use crate::private;
 
-/// How often it is looked whether the files have changed.
+/// How often the files are checked for changes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Installs the one provider of cryptography. Called first thing, and good to call again.
+/// Installs the one provider of cryptography. Called first, and safe to call again.
 pub(crate) fn install_provider() {
-    // It was installed before where this says no.
+    // An error means that it was installed before.
     let _installed = ring::default_provider().install_default();
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Certificates {
     current: RwLock<Arc<CertifiedKey>>,
 }
 
-/// What tells a file from the one that stood in its place before.
+/// What distinguishes a file from the one that it replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp([i64; 2], [u64; 3]);
 
@@ -95,20 +95,20 @@ pub(crate) async fn follow(certificates: Option<Arc<Certificates>>, mut hangups:
     let (mut known, mut seen) = (stamps(), stamps());
     loop {
         // Either may be dropped while it waits: neither loses a signal or a look.
-        let told = tokio::select! {
+        let hangup_came = tokio::select! {
             _ = tick.tick(), if certificates.is_some() => false,
-            told = hangup(&mut hangups) => told,
+            hangup_came = hangup(&mut hangups) => hangup_came,
         };
         let now = stamps();
         // Two files that are just being replaced are left until they stand still.
         let changed = now != known && now == seen;
         seen = now;
         match &certificates {
-            Some(certificates) if told || changed => {
+            Some(certificates) if hangup_came || changed => {
                 certificates.reload();
                 known = now;
             }
-            None if told => tracing::info!("SIGHUP: there is no certificate to read again"),
+            None if hangup_came => tracing::info!("SIGHUP: there is no certificate to read again"),
             Some(_) | None => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The demo, and whether what it tells is what the server recorded.
+//! The demo, and whether it shows what the server recorded.
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -46,7 +46,7 @@ impl Drop for Killed {
     }
 }
 
-/// The history of a session in a data folder, as a server on it tells.
+/// The history of a session in a data folder, read through a server.
 fn history(folder: &Path, session: &str) -> Vec<Value> {
     let mut dev = program(folder);
     dev.args(["dev", "--port", "0", "--clock", "manual", "-o", "json", "--data-dir"])
@@ -66,31 +66,31 @@ fn history(folder: &Path, session: &str) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_told_is_what_was_recorded() {
+fn what_is_shown_is_what_was_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     let ended = demo(folder.path());
     assert!(ended.status.success(), "{ended:?}");
     let steps = std::fs::read(folder.path().join("steps.json")).expect("the steps are written");
     let steps: Value = serde_json::from_slice(&steps).expect("JSON");
     let session = steps["session"].as_str().expect("the steps are of a session");
-    let told: Vec<&Value> = steps["steps"].as_array().expect("a list").iter().collect();
-    let (told, refused): (Vec<&Value>, Vec<&Value>) =
-        told.into_iter().partition(|step| step["recorded"] == true);
+    let shown: Vec<&Value> = steps["steps"].as_array().expect("a list").iter().collect();
+    let (shown, refused): (Vec<&Value>, Vec<&Value>) =
+        shown.into_iter().partition(|step| step["recorded"] == true);
 
     let history = history(folder.path(), session);
     let own = |event: &&Value| event["type"].as_str().is_some_and(|kind| STEPS.contains(&kind));
     let recorded: Vec<&Value> = history.iter().filter(own).collect();
-    assert_eq!(recorded.len(), told.len(), "told: {told:#?}\nrecorded: {recorded:#?}");
-    for (told, recorded) in told.iter().zip(&recorded) {
-        assert_eq!((&told["type"], &told["by"]), (&recorded["type"], &recorded["by"]));
-        for (name, value) in told["data"].as_object().expect("details") {
-            assert_eq!(recorded["data"][name], *value, "{name} of {told} and {recorded}");
+    assert_eq!(recorded.len(), shown.len(), "told: {shown:#?}\nrecorded: {recorded:#?}");
+    for (shown, recorded) in shown.iter().zip(&recorded) {
+        assert_eq!((&shown["type"], &shown["by"]), (&recorded["type"], &recorded["by"]));
+        for (name, value) in shown["data"].as_object().expect("details") {
+            assert_eq!(recorded["data"][name], *value, "{name} of {shown} and {recorded}");
         }
     }
     let reasons: Vec<&str> = refused.iter().filter_map(|step| step["data"]["reason"].as_str()).collect();
     assert_eq!(reasons, ["ROLE_NOT_ALLOWED", "ANSWER_NOT_ALLOWED"]);
     let bash = |step: &&&Value| step["data"]["capability"] == "bash" && step["type"] == "policy.allowed";
-    assert_eq!(told.iter().filter(bash).count(), 53, "50 in the first hour, 3 in the second");
+    assert_eq!(shown.iter().filter(bash).count(), 53, "50 in the first hour, 3 in the second");
 }
 
 #[test]
@@ -111,12 +111,12 @@ fn a_program_reads_the_steps_alone() {
 }
 
 #[test]
-fn it_is_told_plainly_where_no_terminal_is_and_touches_no_context() {
+fn it_is_printed_plainly_without_a_terminal_and_touches_no_context() {
     let folder = tempfile::tempdir().expect("a folder");
     let ended = demo(folder.path());
     let text = String::from_utf8(ended.stdout).expect("UTF-8");
     assert!(!text.contains('\u{1b}'), "{text}");
-    for told in [
+    for part in [
         "1032 bytes, kept as they are",
         "denied: RATE_LIMITED, room again in 1h",
         "a person is asked, and the agent must wait",
@@ -125,8 +125,11 @@ fn it_is_told_plainly_where_no_terminal_is_and_touches_no_context() {
         "SIGKILL",
         "session.completed",
     ] {
-        assert!(text.contains(told), "{told:?} is not in\n{text}");
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
     assert_eq!(String::from_utf8(ended.stderr).expect("UTF-8"), "");
-    assert!(!folder.path().join("contexts").exists(), "the contexts of whoever watches are left alone");
+    assert!(
+        !folder.path().join("contexts").exists(),
+        "the contexts of the person who watches are left alone"
+    );
 }

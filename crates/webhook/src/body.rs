@@ -1,5 +1,5 @@
-//! What a message says: what happened, when, to whom, and where to ask for more. Never what was said or decided in
-//! words, so that a message that ends up with the wrong people tells them little.
+//! The body of a message: what happened, when, to whom, and links to more. Never the text of messages or decisions, so that
+//! a message that reaches the wrong people reveals little.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub struct Body {
     data: Data,
 }
 
-/// What an event names. Which fields an event of a type has is in its [`schema`].
+/// The fields of an event. Its [`schema`] says which of them an event of a type has.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Data {
     /// The tenant's name.
@@ -27,7 +27,7 @@ pub struct Data {
     /// The session's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The session's sequence after the event: within one session, what has the larger number came later.
+    /// The session's sequence after the event: within one session, a larger number is later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
     /// The definition's name.
@@ -36,7 +36,7 @@ pub struct Data {
     /// The number of the definition's version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// The name of the state that the session stands in.
+    /// The name of the session's state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// The approval's name.
@@ -45,7 +45,7 @@ pub struct Data {
     /// The task's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// What the call that a policy looked at would use.
+    /// The capability of the call that a policy evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
     /// The budget's name.
@@ -57,10 +57,10 @@ pub struct Data {
     /// The endpoint's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// How it came out, or why it is so: a stable word, never a text of people.
+    /// The outcome or reason: a stable word, never text written by people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Where to ask for more: what is there, and its address.
+    /// Links to more: their names and addresses.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<String, String>,
 }
@@ -68,16 +68,16 @@ pub struct Data {
 /// Why there is no body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// A field that every event of this type has is missing; its name.
+    /// A required field of this type is missing; its name.
     #[error("the event has no {0}")]
     Missing(&'static str),
-    /// A field is there that events of this type do not have; its name.
+    /// A field that events of this type do not have is present; its name.
     #[error("an event of this type has no {0}")]
     Unexpected(&'static str),
     /// More than [`LINKS_MAX`] links.
     #[error("the event has more than {LINKS_MAX} links")]
     Links,
-    /// The moment lies beyond the year 9999.
+    /// The time is after the year 9999.
     #[error("the moment is beyond what can be written")]
     Moment,
     /// The body would have more than [`OUT_BODY_BYTES_MAX`] bytes.
@@ -86,10 +86,10 @@ pub enum BodyError {
 }
 
 impl Body {
-    /// The body of an event that happened `at` this moment.
+    /// Creates the body of an event that happened at the time `at`.
     ///
     /// # Errors
-    /// A field is missing or does not belong there, there are too many links, or the moment cannot be written.
+    /// A field is missing or unexpected, there are too many links, or the time cannot be written.
     pub fn new(kind: EventType, at: Duration, data: Data) -> Result<Self, BodyError> {
         let fields = schema::fields(kind);
         for (name, given) in data.given() {
@@ -108,7 +108,7 @@ impl Body {
         Ok(Self { kind: kind.name(), timestamp: format!("{timestamp:.3}"), data })
     }
 
-    /// The body as it is signed and sent.
+    /// Returns the body as it is signed and sent.
     ///
     /// # Errors
     /// [`BodyError::TooLarge`].
@@ -119,7 +119,7 @@ impl Body {
 }
 
 impl Data {
-    /// Every field but the links, and whether it is there.
+    /// Returns every field but the links, and whether it is present.
     fn given(&self) -> [(&'static str, bool); 13] {
         [
             ("tenant", !self.tenant.is_empty()),

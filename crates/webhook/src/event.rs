@@ -1,4 +1,4 @@
-//! The types of events that go out, and which of them an endpoint wants.
+//! The types of outgoing events, and the filters of endpoints.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use crate::limits::FILTERS_MAX;
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident = $word:literal in $group:ident,)*) => {
-        /// What can go out. New ones go to the end of their group.
+        /// The types of events. New ones go to the end of their group.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum EventType { $($(#[$doc])* $name,)* }
 
@@ -21,7 +21,7 @@ macro_rules! events {
                 match self { $(Self::$name => $word,)* }
             }
 
-            /// What the event is about.
+            /// The group of the event.
             #[must_use]
             pub fn group(self) -> Group {
                 match self { $(Self::$name => Group::$group,)* }
@@ -33,15 +33,15 @@ macro_rules! events {
 events! {
     /// A session began.
     SessionStarted = "session.started" in Session,
-    /// A session stands somewhere else.
+    /// A session entered another state.
     SessionStateEntered = "session.state_entered" in Session,
     /// A session was paused.
     SessionPaused = "session.paused" in Session,
-    /// A paused session goes on.
+    /// A paused session was resumed.
     SessionResumed = "session.resumed" in Session,
     /// A session cannot go on by itself.
     SessionBlocked = "session.blocked" in Session,
-    /// Something about a session wants a look.
+    /// A session needs attention.
     SessionWarned = "session.warned" in Session,
     /// A session came to its end.
     SessionCompleted = "session.completed" in Session,
@@ -49,23 +49,23 @@ events! {
     SessionFailed = "session.failed" in Session,
     /// A session was cancelled.
     SessionCancelled = "session.cancelled" in Session,
-    /// A run of a session was given up for another workflow.
+    /// A run of a session was abandoned for another workflow.
     SessionAbandoned = "session.abandoned" in Session,
     /// Somebody is asked to decide.
     ApprovalRequested = "approval.requested" in Approval,
-    /// Somebody who was asked is asked again.
+    /// An approver was reminded.
     ApprovalReminded = "approval.reminded" in Approval,
-    /// Somebody else is asked too.
+    /// More approvers are asked.
     ApprovalEscalated = "approval.escalated" in Approval,
-    /// One of several who must approve has.
+    /// One of several approvers has voted.
     ApprovalVoted = "approval.voted" in Approval,
-    /// It was decided.
+    /// A decision was made.
     ApprovalDecided = "approval.decided" in Approval,
     /// Nobody decided in time.
     ApprovalTimedOut = "approval.timed_out" in Approval,
-    /// The request could not be brought to whom it is for.
+    /// The request could not be delivered to its recipients.
     ApprovalUndeliverable = "approval.undeliverable" in Approval,
-    /// An answer came that says nothing clear.
+    /// A reply could not be parsed.
     ApprovalReplyUnparsed = "approval.reply_unparsed" in Approval,
     /// A task is open.
     TaskCreated = "task.created" in Task,
@@ -75,7 +75,7 @@ events! {
     TaskFailed = "task.failed" in Task,
     /// A policy forbade a call.
     PolicyDenied = "policy.denied" in Policy,
-    /// A policy has somebody asked about a call.
+    /// A policy requires approval of a call.
     PolicyAsked = "policy.asked" in Policy,
     /// A budget is nearly used up.
     BudgetWarned = "budget.warned" in Budget,
@@ -83,15 +83,15 @@ events! {
     BudgetExhausted = "budget.exhausted" in Budget,
     /// A version of a definition was published.
     DefinitionDeployed = "definition.deployed" in Definition,
-    /// New sessions use a version from now on.
+    /// A version became the one that new sessions use.
     DefinitionActivated = "definition.activated" in Definition,
-    /// No session starts with a version any more.
+    /// A version was retired: no session starts with it any more.
     DefinitionRetired = "definition.retired" in Definition,
-    /// A message was not delivered, and is not tried again.
+    /// A message was not delivered, and will not be tried again.
     DeliveryExhausted = "delivery.exhausted" in Delivery,
-    /// An endpoint is sent nothing any more.
+    /// An endpoint was disabled.
     EndpointDisabled = "endpoint.disabled" in Endpoint,
-    /// Somebody wants to see whether messages arrive.
+    /// A test message.
     Ping = "ping" in Ping,
 }
 
@@ -118,7 +118,7 @@ pub enum Group {
     Approval,
     /// A task of a person.
     Task,
-    /// A call that a policy looked at.
+    /// A call that a policy evaluated.
     Policy,
     /// A budget.
     Budget,
@@ -128,7 +128,7 @@ pub enum Group {
     Delivery,
     /// An endpoint to which messages go.
     Endpoint,
-    /// Nothing but the way itself.
+    /// The connection to an endpoint itself.
     Ping,
 }
 
@@ -163,7 +163,7 @@ impl Group {
     }
 }
 
-/// One entry of the list of what an endpoint wants: `session.started`, `session.*` or `*`.
+/// One entry of an endpoint's filters: `session.started`, `session.*` or `*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// Everything.
@@ -221,7 +221,7 @@ impl fmt::Display for Filter {
     }
 }
 
-/// What an endpoint wants: any of these. An empty list is everything.
+/// The filters of an endpoint: events that match any of them pass. An empty list passes everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters(Vec<Filter>);
 

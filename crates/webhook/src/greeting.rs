@@ -1,5 +1,5 @@
-//! What a sender says when it is set up: signed as every message of its, and about nothing that has happened. Sources:
-//! GitHub, *ping event*; Slack, *url_verification*.
+//! The first message of a new sender: signed like all its messages, and not about an event. Sources: GitHub, *ping event*;
+//! Slack, *url_verification*.
 
 use serde_json::Value;
 
@@ -7,19 +7,19 @@ use crate::SourceKind;
 use crate::headers::Headers;
 use crate::limits::CHALLENGE_CHARS_MAX;
 
-/// Names the kind of event that GitHub tells of.
+/// The header with GitHub's kind of event.
 const GITHUB_EVENT: &str = "x-github-event";
 
-/// What a sender says when it is set up.
+/// The first message of a new sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Greeting {
-    /// It wants to see that somebody answers.
+    /// Checks that the receiver answers.
     Ping,
-    /// It wants this back, in the member `challenge` of a JSON object.
+    /// Expects this text back, in the member `challenge` of a JSON object.
     Challenge(String),
 }
 
-/// Whether a message that was verified is such a greeting, and no event.
+/// Returns the greeting if a verified message is one, and `None` if it is an event.
 #[must_use]
 pub fn greeting(kind: SourceKind, headers: Headers<'_>, body: &Value) -> Option<Greeting> {
     match kind {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_greeting_is_told_from_an_event() {
+    fn a_greeting_is_distinguished_from_an_event() {
         let ping = [(GITHUB_EVENT, b"ping".as_slice())];
         let push = [(GITHUB_EVENT, b"push".as_slice())];
         let zen = json!({ "zen": "Keep it logically awesome." });

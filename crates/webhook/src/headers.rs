@@ -1,24 +1,24 @@
-//! The headers of a message, as they came.
+//! The headers of a message, as received.
 
 use crate::limits::{HEADER_BYTES_MAX, ID_BYTES_MAX};
 use crate::unverified::Unverified;
 
-/// The headers of a message: names in any case, values as they came, in any order.
+/// The headers of a message, as received: names in any case, in any order.
 #[derive(Clone, Copy)]
 pub struct Headers<'h>(&'h [(&'h str, &'h [u8])]);
 
 impl<'h> Headers<'h> {
-    /// Headers as pairs of a name and a value.
+    /// Creates headers from pairs of a name and a value.
     #[must_use]
     pub fn new(pairs: &'h [(&'h str, &'h [u8])]) -> Self {
         Self(pairs)
     }
 
-    /// The value of a header, or nothing where it is not there.
+    /// Returns the value of a header, or `None` if it is missing.
     ///
     /// # Errors
-    /// [`Unverified::HeaderMalformed`] for one that is there more than once, is longer than
-    /// [`HEADER_BYTES_MAX`], or is not of visible ASCII and spaces.
+    /// [`Unverified::HeaderMalformed`] if it occurs more than once, is longer than [`HEADER_BYTES_MAX`], or has other
+    /// characters than visible ASCII and spaces.
     pub fn optional(&self, name: &'static str) -> Result<Option<&'h str>, Unverified> {
         let mut found = self.0.iter().filter(|(given, _)| given.eq_ignore_ascii_case(name));
         let Some((_, value)) = found.next() else { return Ok(None) };
@@ -30,7 +30,7 @@ impl<'h> Headers<'h> {
         std::str::from_utf8(value).map(Some).map_err(|_| malformed)
     }
 
-    /// The value of a header that must be there.
+    /// Returns the value of a required header.
     ///
     /// # Errors
     /// As [`Headers::optional`], and [`Unverified::HeaderMissing`].
@@ -38,17 +38,17 @@ impl<'h> Headers<'h> {
         self.optional(name)?.ok_or(Unverified::HeaderMissing(name))
     }
 
-    /// The value of a header that identifies the message, or nothing where it is not there.
+    /// Returns the value of a header that identifies the message, or `None` if it is missing.
     ///
     /// # Errors
-    /// As [`Headers::optional`], and for one that is empty, holds spaces or is longer than [`ID_BYTES_MAX`].
+    /// As [`Headers::optional`], and if it is empty, has spaces or is longer than [`ID_BYTES_MAX`].
     pub fn id(&self, name: &'static str) -> Result<Option<&'h str>, Unverified> {
         let Some(id) = self.optional(name)? else { return Ok(None) };
         if is_id(id) { Ok(Some(id)) } else { Err(Unverified::HeaderMalformed(name)) }
     }
 }
 
-/// Whether it can identify a message: 1 to [`ID_BYTES_MAX`] visible ASCII characters.
+/// Returns true if it can identify a message: 1 to [`ID_BYTES_MAX`] visible ASCII characters.
 pub(crate) fn is_id(text: &str) -> bool {
     (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

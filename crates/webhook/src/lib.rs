@@ -1,21 +1,21 @@
-//! The forms of webhooks, both ways. Pure: the time is handed in, random bytes are handed in, nothing is sent.
+//! The formats of outgoing and incoming webhooks. Pure: time and random bytes are parameters, nothing is sent.
 //!
-//! Out: [`standard`] signs after Standard Webhooks 1.0.0, [`event`] names what can go out, [`body`] is what a message
-//! says and [`schema`] describes it, [`retry`] tells when to try again and when an endpoint is left alone. In:
-//! [`source`] verifies what others send, each in the way of its kind.
+//! Outgoing: [`standard`] signs as Standard Webhooks 1.0.0, [`event`] has the types of events, [`body`] the body of a
+//! message and [`schema`] its schema, [`retry`] decides when to try again and when an endpoint is disabled. Incoming:
+//! [`source`] verifies messages, by the kind of their source.
 //!
-//! Moments are the time since 1970 in UTC, as a [`Duration`](std::time::Duration).
+//! Times are since 1970 in UTC, as a [`Duration`](std::time::Duration).
 //!
-//! This crate must never know: sockets, tenants, what becomes of a message.
+//! This crate must never know: sockets, tenants, what happens to a message.
 
 pub mod body;
 pub mod event;
 pub mod greeting;
 pub mod headers;
 pub mod limits;
+mod mac;
 pub mod retry;
 pub mod schema;
-mod seal;
 pub mod secret;
 pub mod source;
 pub mod standard;

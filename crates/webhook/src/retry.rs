@@ -1,11 +1,11 @@
-//! When a message is tried again, and when an endpoint is left alone.
+//! When a message is tried again, and when an endpoint is disabled.
 
 use jiff::fmt::rfc2822::DateTimeParser;
 use std::time::Duration;
 
 use crate::limits::{FAILING_MAX, RETRY_AFTER_MAX, SPREAD_PARTS};
 
-/// How long each attempt waits after the one before it failed; the first goes out at once.
+/// The delay of each attempt after the failure of the previous one; the first has none.
 pub const SCHEDULE: [Duration; 8] = [
     Duration::ZERO,
     Duration::from_secs(5),
@@ -20,26 +20,26 @@ pub const SCHEDULE: [Duration; 8] = [
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
-    /// An answer with this HTTP status, read to its end.
+    /// A complete answer with this HTTP status.
     Answered(u16),
-    /// No answer: no connection, no trust in the certificate, not in time, broken off, or an address that is not allowed.
+    /// No answer: no connection, an untrusted certificate, a timeout, a broken connection, or a forbidden address.
     Unanswered,
 }
 
 /// What an attempt means for its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It has arrived.
+    /// It was delivered.
     Delivered,
-    /// It has not, and is tried again as long as there are attempts left.
+    /// It was not delivered, and is tried again while attempts are left.
     Failed,
-    /// Nobody is there any more: not tried again, and its endpoint is disabled.
+    /// The endpoint is gone: not tried again, and the endpoint is disabled.
     Gone,
 }
 
 impl Attempt {
-    /// Any 2xx is an arrival and 410 the end. All else is tried again, so that whoever has set up an endpoint wrongly can
-    /// mend it: a 3xx too, which is never followed.
+    /// Any 2xx is a delivery, and 410 means gone. Anything else is tried again, so that a misconfigured endpoint can be
+    /// repaired, including a 3xx, which is never followed.
     #[must_use]
     pub fn verdict(self) -> Verdict {
         match self {
@@ -50,22 +50,22 @@ impl Attempt {
     }
 }
 
-/// How long to wait before an attempt, counted from 1; nothing where the message is given up.
+/// Returns how long to wait before an attempt, counted from 1, or `None` if the message is given up.
 ///
-/// A `retry_after` that the endpoint asked for makes the wait longer, by at most [`RETRY_AFTER_MAX`], and never shorter.
-/// Every wait but the first is longer by up to one part in [`SPREAD_PARTS`], the same for the same `seed` and attempt, so
-/// that messages that failed together do not come back together.
+/// The wait is at least `retry_after`, of which at most [`RETRY_AFTER_MAX`] counts. Every wait but the first has a jitter of
+/// up to one part in [`SPREAD_PARTS`], deterministic by `seed` and attempt, so that messages that failed together are not
+/// retried together.
 #[must_use]
 pub fn wait(attempt: u32, retry_after: Option<Duration>, seed: u64) -> Option<Duration> {
     let at = usize::try_from(attempt.checked_sub(1)?).ok()?;
     let scheduled = *SCHEDULE.get(at)?;
     let asked = retry_after.filter(|_| at > 0).unwrap_or_default().min(RETRY_AFTER_MAX);
     let wait = scheduled.max(asked);
-    let room = u64::try_from((wait / SPREAD_PARTS).as_millis()).unwrap_or(u64::MAX);
-    Some(wait + Duration::from_millis(scattered(seed, attempt) % room.saturating_add(1)))
+    let spread = u64::try_from((wait / SPREAD_PARTS).as_millis()).unwrap_or(u64::MAX);
+    Some(wait + Duration::from_millis(scattered(seed, attempt) % spread.saturating_add(1)))
 }
 
-/// A number that looks like any other: the finishing steps of the generator SplitMix64.
+/// A pseudo-random number: the finishing steps of the generator SplitMix64.
 fn scattered(seed: u64, attempt: u32) -> u64 {
     let mixed = seed.wrapping_add(u64::from(attempt).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -73,13 +73,13 @@ fn scattered(seed: u64, attempt: u32) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// What the header `retry-after` asks for: a number of seconds, or a date. Nothing where it says neither, or a date that
-/// has passed.
+/// Parses the header `retry-after`: a number of seconds, or a date. Returns `None` if it is neither, or if the date has
+/// passed.
 #[must_use]
 pub fn retry_after(header: &str, now: Duration) -> Option<Duration> {
     let header = header.trim();
     if !header.is_empty() && header.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that is too long to be read asks for as long as is believed.
+        // A number that is too long to be read counts as the maximum.
         return Some(header.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs));
     }
     let at = DateTimeParser::new().parse_timestamp(header).ok()?;
@@ -87,21 +87,21 @@ pub fn retry_after(header: &str, now: Duration) -> Option<Duration> {
     at.checked_sub(now)
 }
 
-/// How an endpoint does: all that has to be kept of what its messages went through.
+/// The health of an endpoint: the part of its delivery history that is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EndpointHealth {
     /// The first failure since the last success.
     pub failing_since: Option<Duration>,
-    /// Why it is sent nothing, where it is.
+    /// Why it is disabled; `None` if it is enabled.
     pub disabled: Option<Disabled>,
 }
 
-/// Why an endpoint is sent nothing.
+/// Why an endpoint is disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disabled {
     /// It answered 410.
     Gone,
-    /// It has failed for [`FAILING_MAX`] without one success.
+    /// It has failed for [`FAILING_MAX`] without a success.
     Failing,
 }
 
@@ -117,8 +117,8 @@ impl Disabled {
 }
 
 impl EndpointHealth {
-    /// How it does after one more attempt that ended `now`. One that is disabled stays so, until a person makes a
-    /// [`default`](Self::default) of it again; a success of a message that was still under way is noted all the same.
+    /// Returns the health after one more attempt that ended `now`. A disabled endpoint stays so until a person resets it to
+    /// the [`default`](Self::default); a later success of a pending message is still recorded.
     #[must_use]
     pub fn after(self, verdict: Verdict, now: Duration) -> Self {
         match verdict {
@@ -136,7 +136,7 @@ impl EndpointHealth {
         }
     }
 
-    /// Whether messages may go to it.
+    /// Returns true if messages may be sent to it.
     #[must_use]
     pub fn enabled(&self) -> bool {
         self.disabled.is_none()

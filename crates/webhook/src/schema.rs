@@ -1,4 +1,4 @@
-//! What the bodies of messages hold, as JSON Schema (2020-12): one for each type of event.
+//! The JSON Schemas (2020-12) of message bodies: one for each type of event.
 
 use serde_json::{Map, Value, json};
 
@@ -23,7 +23,7 @@ impl Fields {
     }
 }
 
-/// Which fields events of a type have, beside `links`.
+/// Returns the fields of events of a type, without `links`.
 pub(crate) fn fields(kind: EventType) -> Fields {
     let (must, may): (&[_], &[_]) = match kind.group() {
         Group::Session => (&["tenant", "session", "sequence"], &["definition", "version", "state", "reason"]),
@@ -48,7 +48,7 @@ pub(crate) fn fields(kind: EventType) -> Fields {
     Fields { must, may }
 }
 
-/// The schema of the body of an event of this type. What a later version adds to bodies, this schema allows.
+/// Returns the schema of the body of an event of this type. It allows fields that a later version adds.
 #[must_use]
 pub fn of(kind: EventType) -> Value {
     let fields = fields(kind);

@@ -6,24 +6,24 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::limits::{SECRET_BYTES_MAX, SECRET_BYTES_MIN};
-use crate::seal;
+use crate::mac;
 
-/// What a signing secret begins with.
+/// The prefix of a signing secret.
 const PREFIX: &str = "whsec_";
-/// What a signature by such a secret begins with.
+/// The prefix of a signature with such a secret.
 pub(crate) const VERSION: &str = "v1,";
 
-/// A signing secret. Shown only where [`SigningSecret::text`] is asked for.
+/// A signing secret. Only [`SigningSecret::text`] reveals it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret(Vec<u8>);
 
-/// It is no signing secret: another prefix, not base64, too short or too long.
+/// The text is not a signing secret: another prefix, not base64, too short or too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a signing secret is whsec_ and {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes in base64")]
 pub struct SecretMalformed;
 
 impl SigningSecret {
-    /// A secret of bytes that the caller drew.
+    /// Creates a secret from random bytes of the caller.
     ///
     /// # Errors
     /// Fewer than [`SECRET_BYTES_MIN`] or more than [`SECRET_BYTES_MAX`].
@@ -32,15 +32,15 @@ impl SigningSecret {
         if fits { Ok(Self(bytes.to_vec())) } else { Err(SecretMalformed) }
     }
 
-    /// The secret as whoever verifies is given it.
+    /// Returns the secret as receivers get it.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode(&self.0))
     }
 
-    /// The signature of a message: `v1,` and HMAC-SHA256 in base64.
+    /// Signs a message: `v1,` and HMAC-SHA256 in base64.
     pub(crate) fn signature(&self, id: &str, timestamp: &str, body: &[u8]) -> String {
-        let code = seal::hmac(&self.0, &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);
+        let code = mac::hmac(&self.0, &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);
         format!("{VERSION}{}", STANDARD.encode(code))
     }
 }

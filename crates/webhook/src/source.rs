@@ -1,4 +1,4 @@
-//! Who sends webhooks to us, and how each of them proves who it is.
+//! The sources of incoming webhooks, and how each of them is authenticated.
 
 use serde::Deserialize;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::headers::{Headers, is_id};
 use crate::limits::{
     IN_BODY_BYTES_MAX, SECRET_TEXT_CHARS_MAX, SECRET_TEXT_CHARS_MIN, SECRETS_ACTIVE_MAX, SIGNATURES_MAX,
 };
-use crate::seal;
+use crate::mac;
 use crate::secret::SigningSecret;
 use crate::standard;
 use crate::unverified::Unverified;
@@ -18,23 +18,23 @@ const GITHUB_DELIVERY: &str = "x-github-delivery";
 const STRIPE_SIGNATURE: &str = "stripe-signature";
 const SLACK_SIGNATURE: &str = "x-slack-signature";
 const SLACK_TIMESTAMP: &str = "x-slack-request-timestamp";
-/// The header by which senders without a form of their own may identify a message, beside [`standard::ID`].
+/// The header by which senders without a format of their own may identify a message, beside [`standard::ID`].
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// How a source proves who it is.
+/// How a source is authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceKind {
     /// Standard Webhooks: id, timestamp and body are signed.
     StandardWebhooks,
-    /// GitHub: the body is signed, its delivery's id is not, and there is no timestamp.
+    /// GitHub: the body is signed, the delivery id is not, and there is no timestamp.
     Github,
-    /// Stripe: timestamp and body are signed; the id stands in the body.
+    /// Stripe: timestamp and body are signed; the id is in the body.
     Stripe,
-    /// Slack: timestamp and body are signed; the id stands in the body.
+    /// Slack: timestamp and body are signed; the id is in the body.
     Slack,
     /// A token in the header `authorization`; nothing is signed.
     Bearer,
-    /// Nothing at all; only where a caller of [`verify`] allows it.
+    /// No authentication; only if the caller of [`verify`] allows it.
     None,
 }
 
@@ -43,7 +43,7 @@ impl SourceKind {
     pub const ALL: &[Self] =
         &[Self::StandardWebhooks, Self::Github, Self::Stripe, Self::Slack, Self::Bearer, Self::None];
 
-    /// What a message's proof covers.
+    /// Returns what a message's proof covers.
     #[must_use]
     pub fn covers(self) -> Covers {
         match self {
@@ -72,8 +72,8 @@ impl SourceKind {
         Self::ALL.iter().copied().find(|kind| kind.word() == word)
     }
 
-    /// Whether a text can be a secret of this kind: `whsec_...` for Standard Webhooks, printable ASCII of
-    /// [`SECRET_TEXT_CHARS_MIN`] to [`SECRET_TEXT_CHARS_MAX`] characters for the others, nothing for [`SourceKind::None`].
+    /// Returns true if a text can be a secret of this kind: `whsec_...` for Standard Webhooks, printable ASCII of
+    /// [`SECRET_TEXT_CHARS_MIN`] to [`SECRET_TEXT_CHARS_MAX`] characters for the others, none for [`SourceKind::None`].
     #[must_use]
     pub fn takes(self, secret: &str) -> bool {
         let fits = (SECRET_TEXT_CHARS_MIN..=SECRET_TEXT_CHARS_MAX).contains(&secret.len());
@@ -91,35 +91,35 @@ impl SourceKind {
 /// What the proof of a message covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Covers {
-    /// The body and the time at which it was sent: a copy is refused after [`TOLERANCE`](crate::limits::TOLERANCE).
+    /// The body and the time at which it was sent: a replay is refused after [`TOLERANCE`](crate::limits::TOLERANCE).
     BodyAndTime,
-    /// The body alone: a copy proves itself at any time, and its id, which is not covered, may be another one.
+    /// The body alone: a replay is valid at any time, and may have another id, which is not covered.
     Body,
     /// Nothing of the message.
     Nothing,
 }
 
-/// A message that comes from who it says.
+/// An authenticated message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// What identifies the message, the same for every attempt to deliver it; visible ASCII, at most
-    /// [`ID_BYTES_MAX`](crate::limits::ID_BYTES_MAX) bytes. Nothing where the sender gives none.
+    /// The id of the message, the same for every delivery attempt; visible ASCII, at most
+    /// [`ID_BYTES_MAX`](crate::limits::ID_BYTES_MAX) bytes. `None` if the sender gives none.
     pub id: Option<String>,
 }
 
-/// Whether messages that nothing proves are believed.
+/// Whether messages without authentication are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unproven {
     /// [`SourceKind::None`] is refused.
     Refused,
-    /// [`SourceKind::None`] is believed; for trying things out.
+    /// [`SourceKind::None`] is accepted; for development.
     Allowed,
 }
 
-/// Whether a message comes from who holds one of the secrets: `body` byte for byte as it came.
+/// Verifies that the sender of a message holds one of the secrets. `body` must be the received bytes.
 ///
 /// # Errors
-/// [`Unverified`] says why not. Secrets that are malformed, none, or more than [`SECRETS_ACTIVE_MAX`] verify nothing.
+/// [`Unverified`], also if a secret is malformed, or if there are none or more than [`SECRETS_ACTIVE_MAX`].
 pub fn verify(
     kind: SourceKind,
     secrets: &[&str],
@@ -155,7 +155,7 @@ pub fn verify(
 fn github(secrets: &[&str], headers: Headers<'_>, body: &[u8]) -> Result<Option<String>, Unverified> {
     let signature = headers.required(GITHUB_SIGNATURE)?;
     let expected = codes(secrets, "sha256=", &[body]);
-    if !seal::any_same([signature], &expected) {
+    if !mac::any_same([signature], &expected) {
         return Err(Unverified::SignatureMismatch);
     }
     Ok(headers.id(GITHUB_DELIVERY)?.map(str::to_owned))
@@ -174,7 +174,7 @@ fn stripe(
             ("t", at) if timestamp.is_none() => timestamp = Some(at),
             ("t", _) => return Err(malformed),
             ("v1", signature) => signatures.push(signature),
-            // Signatures of other versions are passed over.
+            // Ignores signatures of other versions.
             _ => {}
         }
     }
@@ -182,9 +182,9 @@ fn stripe(
         return Err(malformed);
     }
     let timestamp = timestamp.ok_or(malformed)?;
-    seal::check_timestamp(timestamp, now)?;
+    mac::check_timestamp(timestamp, now)?;
     let expected = codes(secrets, "", &[timestamp.as_bytes(), b".", body]);
-    if !seal::any_same(signatures, &expected) {
+    if !mac::any_same(signatures, &expected) {
         return Err(Unverified::SignatureMismatch);
     }
     Ok(identified(body).id)
@@ -198,9 +198,9 @@ fn slack(
 ) -> Result<Option<String>, Unverified> {
     let timestamp = headers.required(SLACK_TIMESTAMP)?;
     let signature = headers.required(SLACK_SIGNATURE)?;
-    seal::check_timestamp(timestamp, now)?;
+    mac::check_timestamp(timestamp, now)?;
     let expected = codes(secrets, "v0=", &[b"v0:", timestamp.as_bytes(), b":", body]);
-    if !seal::any_same([signature], &expected) {
+    if !mac::any_same([signature], &expected) {
         return Err(Unverified::SignatureMismatch);
     }
     Ok(identified(body).event_id)
@@ -212,11 +212,11 @@ fn bearer(secrets: &[&str], headers: Headers<'_>) -> Result<Option<String>, Unve
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(Unverified::HeaderMalformed(AUTHORIZATION));
     }
-    let known = secrets.iter().fold(false, |found, secret| found | seal::same_token(token, secret));
+    let known = secrets.iter().fold(false, |found, secret| found | mac::same_token(token, secret));
     if known { free_id(headers) } else { Err(Unverified::SignatureMismatch) }
 }
 
-/// The id of a message whose sender has no form of its own.
+/// Returns the id of a message whose sender has no format of its own.
 fn free_id(headers: Headers<'_>) -> Result<Option<String>, Unverified> {
     let id = match headers.id(standard::ID)? {
         Some(id) => Some(id),
@@ -225,13 +225,13 @@ fn free_id(headers: Headers<'_>) -> Result<Option<String>, Unverified> {
     Ok(id.map(str::to_owned))
 }
 
-/// The code of the parts under each secret, in hex.
+/// Computes the MAC of the parts with each secret, in hex.
 fn codes(secrets: &[&str], prefix: &str, parts: &[&[u8]]) -> Vec<String> {
-    let code = |secret: &&str| format!("{prefix}{}", seal::hex(&seal::hmac(secret.as_bytes(), parts)));
+    let code = |secret: &&str| format!("{prefix}{}", mac::hex(&mac::hmac(secret.as_bytes(), parts)));
     secrets.iter().map(code).collect()
 }
 
-/// What bodies call the id of their event. A body that is none of JSON, or calls it otherwise, has none.
+/// The event id in a body. A body that is not JSON, or names it otherwise, has none.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Ids {
@@ -245,7 +245,7 @@ fn identified(body: &[u8]) -> Ids {
     serde_json::from_slice(body).unwrap_or_default()
 }
 
-/// A text that can be an id; of any other value, nothing.
+/// Reads a text that can be an id, or `None` for any other value.
 fn text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(value.as_str().filter(|text| is_id(text)).map(str::to_owned))

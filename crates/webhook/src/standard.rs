@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::headers::{Headers, is_id};
 use crate::limits::{SECRETS_ACTIVE_MAX, SIGNATURES_MAX};
-use crate::seal;
+use crate::mac;
 use crate::secret::SigningSecret;
 use crate::unverified::Unverified;
 
-/// The header that identifies a message; the same for every attempt to deliver it.
+/// The header with the id of a message; the same for every delivery attempt.
 pub const ID: &str = "webhook-id";
-/// The header that says when this attempt was made, seconds since 1970.
+/// The header with the time of this attempt, seconds since 1970.
 pub const TIMESTAMP: &str = "webhook-timestamp";
 /// The header with the signatures, separated by spaces.
 pub const SIGNATURE: &str = "webhook-signature";
@@ -18,8 +18,8 @@ pub const SIGNATURE: &str = "webhook-signature";
 /// Why a message was not signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unsigned {
-    /// The id is empty, too long, holds something other than visible ASCII, or a full stop, at which what is signed
-    /// could be read in two ways.
+    /// The id is empty, too long, or has something other than visible ASCII, or a full stop, which would make the signed
+    /// content ambiguous.
     #[error("the message's id is malformed")]
     IdMalformed,
     /// There is no secret, or there are more than [`SECRETS_ACTIVE_MAX`].
@@ -27,8 +27,8 @@ pub enum Unsigned {
     Secrets,
 }
 
-/// The three headers of a message, names in lower case. Every active secret signs, so that a receiver may know the new
-/// secret or still the one before.
+/// Returns the three headers of a message, names in lower case. Every active secret signs, so that a receiver may have the
+/// new secret or still the previous one.
 ///
 /// # Errors
 /// A malformed id, no secret, too many of them.
@@ -50,7 +50,7 @@ pub fn sign(
     Ok([(ID, id.to_owned()), (TIMESTAMP, timestamp), (SIGNATURE, signatures.join(" "))])
 }
 
-/// The id of a message that one of the secrets has signed. Signatures of versions that are not known are passed over.
+/// Returns the id of a message that one of the secrets has signed. Ignores signatures of unknown versions.
 ///
 /// # Errors
 /// Every [`Unverified`] but those of other kinds of source.
@@ -72,9 +72,9 @@ pub fn verify<'h>(
     if signatures.len() > SIGNATURES_MAX {
         return Err(Unverified::HeaderMalformed(SIGNATURE));
     }
-    seal::check_timestamp(timestamp, now)?;
+    mac::check_timestamp(timestamp, now)?;
     let expected: Vec<String> = secrets.iter().map(|secret| secret.signature(id, timestamp, body)).collect();
-    if seal::any_same(signatures, &expected) { Ok(id) } else { Err(Unverified::SignatureMismatch) }
+    if mac::any_same(signatures, &expected) { Ok(id) } else { Err(Unverified::SignatureMismatch) }
 }
 
 /// A full stop in an id would let `a.1` at time 2 pass for `a` at time 1 with a body that begins with `2.`.

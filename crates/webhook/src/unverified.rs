@@ -1,28 +1,28 @@
-//! Why a message was not believed.
+//! Why a message was refused.
 
-/// Why a message was not believed. For logs and for those who set a source up: whoever sent it is told no more than that
-/// it was refused.
+/// Why a message was refused. For logs and for those who configure a source: the sender learns only that it was
+/// refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unverified {
-    /// A header that this kind of source sends is not there.
+    /// A header that this kind of source sends is missing.
     #[error("the header {0} is missing")]
     HeaderMissing(&'static str),
-    /// A header is there twice, is too long, or is not of its form.
+    /// A header occurs twice, is too long, or is malformed.
     #[error("the header {0} is malformed")]
     HeaderMalformed(&'static str),
     /// The timestamp is no whole number of seconds.
     #[error("the timestamp is malformed")]
     TimestampMalformed,
-    /// The timestamp lies further back than [`TOLERANCE`](crate::limits::TOLERANCE).
+    /// The timestamp is further in the past than [`TOLERANCE`](crate::limits::TOLERANCE).
     #[error("the timestamp is too old")]
     TimestampTooOld,
-    /// The timestamp lies further ahead than [`TOLERANCE`](crate::limits::TOLERANCE).
+    /// The timestamp is further in the future than [`TOLERANCE`](crate::limits::TOLERANCE).
     #[error("the timestamp is too new")]
     TimestampTooNew,
-    /// No signature, or no token, goes with any active secret.
+    /// No signature or token matches any active secret.
     #[error("no signature matches")]
     SignatureMismatch,
-    /// A secret of the source is not of its form, or there are none or too many of them.
+    /// A secret of the source is malformed, or there are none or too many of them.
     #[error("a secret is malformed")]
     SecretMalformed,
     /// The source signs nothing, and that is not allowed here.

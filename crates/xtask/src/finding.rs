@@ -1,11 +1,11 @@
-//! One thing that is not as the repository wants it.
+//! A violation of the repository's rules.
 
 use std::fmt;
 
-/// A finding, and where to look. Sorted by path, then line.
+/// A finding and its location. Sorted by path, then line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
-    /// From the repository's root, with `/`.
+    /// Relative to the repository's root, with `/`.
     pub(crate) path: String,
     /// From 1.
     pub(crate) line: usize,

@@ -1,10 +1,10 @@
-//! Looking for words and signs in a source.
+//! Searching for words and punctuation in a source.
 
 use crate::source::{Source, Token, TokenKind};
 
-/// Where a row of words and signs stands, outside strings and comments: the index of its first token, each time.
+/// Finds a sequence of words and punctuation, outside strings and comments: the index of its first token, each time.
 ///
-/// The row is written with spaces: `". unwrap ( )"`.
+/// The sequence is written with spaces: `". unwrap ( )"`.
 pub(crate) fn find<'a>(tokens: &'a [Token], row: &'a str) -> impl Iterator<Item = usize> + 'a {
     let row: Vec<&str> = row.split(' ').collect();
     (0..tokens.len()).filter(move |start| {
@@ -16,12 +16,12 @@ pub(crate) fn find<'a>(tokens: &'a [Token], row: &'a str) -> impl Iterator<Item 
     })
 }
 
-/// The lines at which a row of words and signs stands in a source.
+/// The lines of a source at which the sequence is found.
 pub(crate) fn lines_of<'a>(source: &'a Source, row: &'a str) -> impl Iterator<Item = usize> + 'a {
     find(&source.tokens, row).map(|index| source.tokens[index].line)
 }
 
-/// The index of the sign that closes the bracket at `open`; the last token when nothing closes it.
+/// The index of the token that closes the bracket at `open`; the last token if none closes it.
 pub(crate) fn closing(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -37,7 +37,7 @@ pub(crate) fn closing(tokens: &[Token], open: usize) -> usize {
     tokens.len().saturating_sub(1)
 }
 
-/// Whether a token is one of these signs.
+/// Returns true if a token is one of these punctuation characters.
 pub(crate) fn is_sign(token: &Token, signs: &[&str]) -> bool {
     token.kind == TokenKind::Sign && signs.contains(&token.text.as_str())
 }

@@ -1,4 +1,4 @@
-//! A Rust file: its syntax, its words, and which of its lines are test code.
+//! A Rust file: its syntax, its tokens, and which of its lines are test code.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
@@ -8,21 +8,21 @@ use crate::finding::Finding;
 
 /// A parsed Rust file.
 pub(crate) struct Source {
-    /// From the repository's root, with `/`.
+    /// Relative to the repository's root, with `/`.
     pub(crate) path: String,
     /// Lines in the file.
     pub(crate) lines: usize,
     /// The file's syntax tree.
     pub(crate) syntax: syn::File,
-    /// Every word and sign in order; comments are not among them.
+    /// Every word and punctuation character in order, without comments.
     pub(crate) tokens: Vec<Token>,
     test_lines: Vec<(usize, usize)>,
 }
 
-/// A word or a sign of a source, and its line (from 1).
+/// A word or punctuation character of a source, and its line (from 1).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Token {
-    /// The word or sign as written.
+    /// The token as written.
     pub(crate) text: String,
     /// What it is.
     pub(crate) kind: TokenKind,
@@ -35,14 +35,14 @@ pub(crate) struct Token {
 pub(crate) enum TokenKind {
     /// A name or a keyword.
     Word,
-    /// One sign, or one end of a pair of brackets.
+    /// One punctuation character, or one end of a pair of brackets.
     Sign,
     /// A string, a number, a character.
     Literal,
 }
 
 impl Source {
-    /// Parses a file; the error is the finding that says where it cannot be read.
+    /// Parses a file; the error is a finding at the position of the syntax error.
     pub(crate) fn parse(path: &str, text: &str) -> Result<Self, Finding> {
         let unreadable = |line, error: &dyn std::fmt::Display| {
             Finding::new(path, line, "parse", format!("cannot be read as Rust: {error}"))
@@ -65,14 +65,14 @@ impl Source {
         })
     }
 
-    /// Whether a line is test code: by the file's place, or because the line stands in a test item.
+    /// Returns true if a line is test code: by the file's path, or because it is in a test item.
     pub(crate) fn is_test(&self, line: usize) -> bool {
         is_test_path(&self.path)
             || self.test_lines.iter().any(|(first, last)| (*first..=*last).contains(&line))
     }
 }
 
-/// Whether a whole file is test code, by its name or its folder.
+/// Returns true if a whole file is test code, by its name or its folder.
 pub(crate) fn is_test_path(path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     folder.split('/').any(|part| matches!(part, "tests" | "benches" | "examples"))
@@ -81,12 +81,12 @@ pub(crate) fn is_test_path(path: &str) -> bool {
         || name.ends_with("_tests.rs")
 }
 
-/// Whether a path is among the tests that start real servers and may wait for them.
+/// Returns true if a path is among the tests that start real servers and may wait for them.
 pub(crate) fn is_end_to_end_path(path: &str) -> bool {
     path.starts_with("tests/it/") || path.contains("/tests/it/")
 }
 
-/// Writes a stream out flat: a pair of brackets becomes two signs around what it holds.
+/// Flattens a stream: a pair of brackets becomes two tokens around its contents.
 pub(crate) fn flatten(stream: TokenStream, into: &mut Vec<Token>) {
     for tree in stream {
         let line = tree.span().start().line;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_tells_test_files() {
+    fn a_path_identifies_test_files() {
         for path in ["crates/x/tests/it/main.rs", "crates/x/src/y/tests.rs", "crates/x/src/y_test.rs"] {
             assert!(is_test_path(path), "{path}");
         }

@@ -9,12 +9,12 @@ use anyhow::{Context, bail};
 use crate::finding::Finding;
 use crate::source::Source;
 
-/// A repository as the checks see it. Paths are relative to its root and written with `/`.
+/// A repository as input of the checks. Paths are relative to its root and written with `/`.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
     /// Every Rust file that could be parsed.
     pub(crate) sources: Vec<Source>,
-    /// The Rust files that could not.
+    /// The Rust files that could not be parsed.
     pub(crate) unreadable: Vec<Finding>,
 }
 
@@ -63,7 +63,7 @@ impl Tree {
         self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Every file below a folder; `folder` is given without a slash at its end.
+    /// Every file below a folder; `folder` has no trailing slash.
     pub(crate) fn below<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = &'a str> {
         self.files.keys().map(String::as_str).filter(move |path| inner_path(path, folder).is_some())
     }
@@ -75,12 +75,12 @@ impl Tree {
     }
 }
 
-/// What is left of `path` below `folder`, when it is below it.
+/// The rest of `path` below `folder`, if it is below it.
 pub(crate) fn inner_path<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
     path.strip_prefix(folder)?.strip_prefix('/')
 }
 
-/// The first line (from 1) that `holds`, or 1, so that a finding always leads somewhere.
+/// The first line (from 1) that `holds`, or 1, so that a finding always has a line.
 pub(crate) fn line_where(text: &str, holds: impl Fn(&str) -> bool) -> usize {
     text.lines().position(holds).map_or(1, |index| index + 1)
 }

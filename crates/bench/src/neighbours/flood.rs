@@ -35,21 +35,21 @@ pub(crate) enum Kind {
     Unread,
 }
 
-/// What a flood came to.
+/// The result of a flood.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Flooded {
-    /// Calls that were answered, and events that came by a stream; where no answer is waited for, calls that were sent.
+    /// Answered calls, and events of streams; if no answer is awaited, calls that were sent.
     pub(crate) done: u64,
     /// Calls that were refused.
     pub(crate) refused: u64,
     /// Seconds.
     pub(crate) seconds: f64,
-    /// Of a core, how much the process took.
+    /// The share of a core that the process used.
     pub(crate) cores: f64,
 }
 
 impl Flooded {
-    /// What was done in a second.
+    /// Calls and events a second.
     pub(crate) fn rate(self) -> f64 {
         self.done as f64 / self.seconds
     }
@@ -57,7 +57,7 @@ impl Flooded {
 
 /// The flooding process may take this part of a core.
 const CORES_MAX: f64 = 0.5;
-/// What it may take at once after a rest.
+/// The CPU time that it may use in advance.
 const AHEAD: Duration = Duration::from_millis(20);
 const PACE_LOOK: Duration = Duration::from_millis(1);
 /// The input of a start.
@@ -70,12 +70,12 @@ const STREAMS: usize = 1_000;
 const WATCHED: usize = 20;
 /// After this a call is given up.
 const GIVEN_UP: Duration = Duration::from_millis(1);
-/// How long it is tried to send one more call whose answer nobody reads.
+/// The timeout of sending one more call whose answer nobody reads.
 const UNREAD_WRITE: Duration = Duration::from_millis(100);
 /// Connections whose answers nobody reads, at one time.
 const UNREAD_MAX: usize = 200;
 
-/// Floods until the standard input ends, then prints what it came to.
+/// Floods until the standard input ends, then prints the result.
 pub(crate) async fn run(kind: Kind, address: &str, key: &str) -> anyhow::Result<()> {
     let pace = Arc::new(Pace { begun: Instant::now() });
     let mut channels = Vec::new();
@@ -165,7 +165,7 @@ impl Flood {
         of.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One caller, for as long as the process lasts.
+    /// Runs one caller until the process ends.
     async fn call_on(self, channel: Channel, number: usize) -> anyhow::Result<()> {
         let mut client = SessionServiceClient::new(channel);
         let mut unread = Vec::new();

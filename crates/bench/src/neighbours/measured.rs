@@ -1,5 +1,5 @@
-//! The other tenant, which is measured: reads and writes at a steady rate, each timed from when it was due, so that what
-//! holds one up counts for all that come after it.
+//! The measured tenant: reads and writes at a constant rate, each timed from when it was due, so that a delay counts for all
+//! later calls.
 
 use anyhow::Context as _;
 use hdrhistogram::Histogram;

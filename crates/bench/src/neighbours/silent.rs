@@ -1,5 +1,5 @@
-//! Connections that say nothing, and bodies of which half is sent, without a credential: a caller with a key and from the
-//! same address is answered.
+//! Silent connections and half-sent bodies, without a credential: a caller with a key is still answered, even from the same
+//! address.
 
 use anyhow::{Context as _, ensure};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const CALLS: usize = 20;
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 const BETWEEN: Duration = Duration::from_millis(200);
 
-/// Measures, prints, and fails where the caller waits too long.
+/// Measures, prints, and fails if the caller waits too long.
 pub(crate) async fn run(server: &Server, key: &str) -> anyhow::Result<()> {
     let host = server.address.strip_prefix("http://").context("the address is not one of plain HTTP")?;
     let mut half = format!(
@@ -61,7 +61,7 @@ async fn open(host: &str, said: &str, count: usize) -> anyhow::Result<Vec<TcpStr
         let (host, said) = (host.to_owned(), said.to_owned());
         opening.spawn(async move {
             let mut stream = TcpStream::connect(host).await?;
-            // The server may have closed it for another one's sake.
+            // The server may have closed it in favour of another connection.
             let _closed = stream.write_all(said.as_bytes()).await;
             anyhow::Ok(stream)
         });

@@ -1,5 +1,5 @@
-//! Timers while the machine's clock jumps and the process stands still, beside all that are pending: none is early, none
-//! is fired twice, and none of the pending ones is fired at all.
+//! Timers while the machine's clock jumps and the process is stopped, with all the others pending: none is early, none is
+//! fired twice, and none of the pending ones is fired.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -19,11 +19,11 @@ const WAIT_MS: u64 = 36_000;
 const BEHIND: i64 = -3_600_000;
 const AHEAD: i64 = 3_600_000;
 const JUMPS: [i64; 4] = [AHEAD, 0, BEHIND, AHEAD];
-/// How often somebody looks, and for how long the process is stopped.
+/// The pause between looks, and for how long the process is stopped.
 const LOOK: Duration = Duration::from_millis(20);
 const STOPPED: Duration = Duration::from_secs(3);
 
-/// The clock that the server takes for the machine's.
+/// The clock that the server uses as the machine's.
 struct Clock(PathBuf);
 
 impl Clock {
@@ -42,7 +42,7 @@ pub(super) async fn run(server: Server, binary: &Path, folder: &Path, pending: u
     client.deploy(DEFINITION, WAIT_MS).await?;
     clock.jump(BEHIND)?;
     let begun = Instant::now();
-    let sent = client.start_told(DEFINITION, TIMERS).await?;
+    let sent = client.start_recorded(DEFINITION, TIMERS).await?;
     let wait = Duration::from_millis(WAIT_MS);
     anyhow::ensure!(begun.elapsed() < wait, "the sessions were started too slowly");
     stand_still(&server, &clock).await?;
@@ -60,7 +60,7 @@ pub(super) async fn run(server: Server, binary: &Path, folder: &Path, pending: u
         clock.jump(*jump)?;
         sleep(LOOK).await;
     }
-    // By what the log says, too; and whatever were fired twice or with them would be counted by now.
+    // Checks the log, too; timers that were fired twice or by mistake would be counted by now.
     client.stamps(DEFINITION, TIMERS, WAIT_MS).await?;
     let done = look(&server, &sent, wait).await?;
     anyhow::ensure!(done == TIMERS, "{done} timers were fired, {TIMERS} were due");
@@ -71,7 +71,7 @@ pub(super) async fn run(server: Server, binary: &Path, folder: &Path, pending: u
     Ok(())
 }
 
-/// Stops the process, lets the clock jump meanwhile, and lets it go on.
+/// Stops the process, lets the clock jump meanwhile, and continues the process.
 async fn stand_still(server: &Server, clock: &Clock) -> anyhow::Result<()> {
     server.signal("-STOP")?;
     clock.jump(BEHIND)?;
@@ -80,7 +80,7 @@ async fn stand_still(server: &Server, clock: &Clock) -> anyhow::Result<()> {
     server.signal("-CONT")
 }
 
-/// How many were fired: by now no more than could be.
+/// Returns how many were fired, and checks that none was early.
 async fn look(server: &Server, sent: &[Instant], wait: Duration) -> anyhow::Result<u64> {
     let done = fired(server).await?;
     let now = Instant::now();
@@ -93,11 +93,11 @@ async fn look(server: &Server, sent: &[Instant], wait: Duration) -> anyhow::Resu
 }
 
 impl Client {
-    /// Starts sessions; gives when each start was sent, in this order.
-    async fn start_told(&self, definition: &'static str, count: u64) -> anyhow::Result<Vec<Instant>> {
+    /// Starts sessions; returns when each start was sent, in this order.
+    async fn start_recorded(&self, definition: &'static str, count: u64) -> anyhow::Result<Vec<Instant>> {
         let sent = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&sent);
-        self.start(definition, 0, count, move || told.lock().expect("nobody panics").push(Instant::now()))
+        let times = Arc::clone(&sent);
+        self.start(definition, 0, count, move || times.lock().expect("nobody panics").push(Instant::now()))
             .await?;
         let mut sent = std::mem::take(&mut *sent.lock().map_err(|_| anyhow::anyhow!("a task panicked"))?);
         sent.sort();

@@ -1,4 +1,4 @@
-//! What of a bus over Redis can be set, and whether it can be used.
+//! The configuration of a bus over Redis, and its validation.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,30 +8,30 @@ use ::redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, P
 use crate::bus::Settings;
 use crate::limits::{CONSUMER_GONE_MS, PREFIX_BYTES_MAX, RESPONSE_MS};
 
-/// What of a [`Redis`](super::Redis) can be set.
+/// The configuration of a [`Redis`](super::Redis).
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisConfig {
-    /// Where it is: `redis://host:port`, `rediss://` for TLS, `redis+unix:///path`; a number after the host's slash is
+    /// Its address: `redis://host:port`, `rediss://` for TLS, `redis+unix:///path`; a number after the host's slash is
     /// the number of the database, a name before the `@` that of the user. Holds no password.
     pub url: String,
-    /// Its password, if it wants one.
+    /// Its password, if it requires one.
     pub password: Option<String>,
-    /// What its keys begin with, before a colon: 1 to [`PREFIX_BYTES_MAX`] letters, digits, `_`, `-`, `.` and `:`. All who
-    /// have the same share their streams.
+    /// The prefix of its keys, before a colon: 1 to [`PREFIX_BYTES_MAX`] letters, digits, `_`, `-`, `.` and `:`. Buses with
+    /// the same prefix share their streams.
     pub prefix: String,
-    /// Whose bus it is: comes behind the prefix, with the same signs and the same length at most. What two owners put under
-    /// one prefix stays apart. Nothing: whoever has the prefix.
+    /// The owner: follows the prefix, with the same characters and maximum length. Separates the streams of two owners with
+    /// one prefix. `None` if all with the prefix share one bus.
     pub owner: Option<String>,
-    /// What every bus has. The idle time is counted in whole milliseconds, at least one.
+    /// The settings of every bus. The idle time is in whole milliseconds, at least one.
     pub settings: Settings,
     /// How long one command may take.
     pub response: Duration,
-    /// After how long without a sign of life a consumer that holds nothing is forgotten.
+    /// After how long without a command a consumer without deliveries is deleted.
     pub consumer_gone: Duration,
 }
 
 impl RedisConfig {
-    /// A server at this address, without a password, and with the numbers of [`limits`](crate::limits).
+    /// A server at this address, without a password, and with the values of [`limits`](crate::limits).
     #[must_use]
     pub fn new(url: String) -> Self {
         Self {
@@ -45,39 +45,39 @@ impl RedisConfig {
         }
     }
 
-    /// What the names of its keys begin with, up to the colon before that of the stream.
+    /// Returns what the names of its keys begin with, up to the colon before the name of the stream.
     pub(super) fn space(&self) -> String {
         self.owner.as_ref().map_or_else(|| self.prefix.clone(), |owner| format!("{}:{owner}", self.prefix))
     }
 
-    /// What connects, and the words for where it connects to.
+    /// Returns the client, and its address without secrets.
     pub(super) fn client(&self) -> Result<(Client, String), OpenError> {
         if [Some(&self.prefix), self.owner.as_ref()].into_iter().flatten().any(|part| !fits(part)) {
             return Err(OpenError::Prefix);
         }
-        // What comes after this sign switches checks of the certificate off.
+        // What follows this character disables checks of the certificate.
         if self.url.contains('#') {
             return Err(OpenError::Address("it has a part after a #".to_owned()));
         }
-        // An error's words may repeat what was asked, and with it a password.
+        // The message of the error may repeat the address, and with it a password.
         let no_address =
             |_| OpenError::Address("it is no redis://, rediss:// or redis+unix:// address".to_owned());
         let info: ConnectionInfo = self.url.as_str().into_connection_info().map_err(no_address)?;
         if info.redis_settings().password().is_some() {
-            let told = "it holds a password, which must be given apart from it";
-            return Err(OpenError::Address(told.to_owned()));
+            let message = "it holds a password, which must be given apart from it";
+            return Err(OpenError::Address(message.to_owned()));
         }
-        let place = place(info.addr());
+        let address = describe(info.addr());
         let mut settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
         if let Some(password) = &self.password {
             settings = settings.set_password(password);
         }
         let client = Client::open(info.set_redis_settings(settings)).map_err(no_address)?;
-        Ok((client, place))
+        Ok((client, address))
     }
 }
 
-/// Whether this may stand in the names of keys.
+/// Returns true if this may be part of the names of keys.
 fn fits(part: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
     (1..=PREFIX_BYTES_MAX).contains(&part.len()) && part.bytes().all(plain)
@@ -97,27 +97,27 @@ impl fmt::Debug for RedisConfig {
     }
 }
 
-/// Why a bus over Redis was not opened. A server that cannot be reached is no reason.
+/// Why a bus over Redis was not opened. A server that cannot be reached is not an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// The address is none that can be used.
+    /// The address cannot be used.
     #[error("the address of Redis cannot be used: {0}")]
     Address(String),
-    /// The prefix has other characters than it may have, or too many, or none.
+    /// The prefix is empty, too long, or has characters that are not allowed.
     #[error("the prefix must have 1 to {PREFIX_BYTES_MAX} letters, digits, _, -, . and :")]
     Prefix,
-    /// The server was reached and does not take the password, or wants one.
-    #[error("failed to open Redis at {place}: {told}")]
+    /// The server was reached and refuses the password, or requires one.
+    #[error("failed to open Redis at {address}: {message}")]
     Password {
-        /// Where it is.
-        place: String,
-        /// What it says.
-        told: &'static str,
+        /// Its address.
+        address: String,
+        /// What the server answered.
+        message: &'static str,
     },
 }
 
-/// Where it is, in words that tell no secret.
-fn place(address: &ConnectionAddr) -> String {
+/// Renders an address without its secrets.
+fn describe(address: &ConnectionAddr) -> String {
     if let ConnectionAddr::Tcp(host, port) = address {
         format!("{host}:{port}")
     } else if let ConnectionAddr::TcpTls { host, port, .. } = address {

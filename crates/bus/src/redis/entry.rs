@@ -1,10 +1,10 @@
-//! What stands in a stream, read with distrust: others may write there, too.
+//! Reads the entries of a stream defensively: others may write there, too.
 
 use ::redis::Value;
 
 use crate::bus::{Delivery, Envelope, Receipt};
 
-/// An entry as Redis gave it.
+/// A raw entry.
 pub(super) struct Entry {
     /// Its id in the stream, as Redis writes ids.
     pub(super) id: String,
@@ -13,7 +13,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The rows of the script that takes.
+    /// Reads the rows of the take script.
     pub(super) fn of_script(answer: Value) -> Vec<Self> {
         items(answer).into_iter().filter_map(|row| Self::of_row(items(row))).collect()
     }
@@ -24,7 +24,7 @@ impl Entry {
         Some(Self { id: text(id)?, count: u32::try_from(count).unwrap_or(u32::MAX), fields })
     }
 
-    /// What `XREADGROUP` answers for one stream: nothing, or the stream with its entries.
+    /// Reads the answer of `XREADGROUP` for one stream: nothing, or the stream with its entries.
     pub(super) fn of_read(answer: Value) -> Vec<Self> {
         let Some(stream) = items(answer).pop() else { return Vec::new() };
         let Some(entries) = items(stream).pop() else { return Vec::new() };
@@ -36,7 +36,7 @@ impl Entry {
         Some(Self { id: text(id)?, count: 1, fields })
     }
 
-    /// The delivery that it is, or nothing where it is none of ours.
+    /// Returns the delivery, or `None` for a foreign entry.
     pub(super) fn read(self) -> Option<Delivery> {
         let (mut tenant, mut id, mut body) = (None, None, None);
         let mut fields = items(self.fields).into_iter();
@@ -45,7 +45,7 @@ impl Entry {
                 b"tenant" => tenant = text(value)?.parse().ok(),
                 b"id" => id = text(value),
                 b"body" => body = bytes(value),
-                // A later version may say more.
+                // A later version may add fields.
                 _ => {}
             }
         }
@@ -56,7 +56,7 @@ impl Entry {
     }
 }
 
-/// The entry's id and the bytes of its body, out of a receipt; receipts of others have none.
+/// Returns an entry's id and the bytes of its body from a receipt, or `None` for a foreign receipt.
 pub(super) fn of_receipt(receipt: &Receipt) -> Option<(&str, u64)> {
     let (id, bytes) = receipt.as_str().split_once('/')?;
     let (ms, sequence) = id.split_once('-')?;

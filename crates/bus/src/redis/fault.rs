@@ -1,12 +1,12 @@
-//! What Redis says when it does not do what it was asked, and what that means for the connection.
+//! Errors of Redis, and what they mean for the connection.
 
 use ::redis::{ErrorKind, RedisError};
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fault {
-    /// In words.
-    pub(super) told: &'static str,
+    /// The description.
+    pub(super) message: &'static str,
     pub(super) what: What,
 }
 
@@ -15,21 +15,21 @@ pub(super) struct Fault {
 pub(super) enum What {
     /// The connection is gone.
     Lost,
-    /// The connection leads to a server that cannot be worked with, or does not answer: another one may be better.
+    /// The server cannot be used, or does not answer: a new connection may lead to a better one.
     Unfit,
-    /// The same, and trying again helps only when somebody changes something.
+    /// As `Unfit`, and trying again helps only after a change of configuration.
     Password,
-    /// The connection is fine, the server does not want.
+    /// The connection is fine, the server refuses.
     Server,
     /// The consumer group is gone.
     Group,
 }
 
 impl Fault {
-    pub(super) const SILENT: Self = Self { told: "it does not answer in time", what: What::Unfit };
+    pub(super) const SILENT: Self = Self { message: "it does not answer in time", what: What::Unfit };
 
     pub(super) fn read(error: &RedisError) -> Self {
-        let of = |told, what| Self { told, what };
+        let of = |message, what| Self { message, what };
         if error.kind() == ErrorKind::AuthenticationFailed {
             return of("it does not take the password", What::Password);
         }
@@ -59,7 +59,7 @@ impl Fault {
     }
 
     fn of_connection(error: &RedisError) -> Self {
-        let of = |told| Self { told, what: What::Lost };
+        let of = |message| Self { message, what: What::Lost };
         if error.is_timeout() {
             Self::SILENT
         } else if error.is_connection_refusal() {

@@ -1,8 +1,8 @@
-//! The way to the server: one connection that all share, connections of their own for those who wait, and pauses between
-//! tries where there is no way.
+//! The connections to the server: one that all callers share, separate ones for blocking reads, and pauses between failed
+//! attempts to connect.
 //!
 //! Chosen: our own, over the library's plain connections. Rejected: the library's connection manager, which lets callers
-//! wait behind its tries, tries again with a wrong password, and stays with a server that has become a replica.
+//! wait for its attempts, tries again with a wrong password, and stays with a server that has become a replica.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,29 +16,29 @@ use tokio::time::{Instant, timeout};
 use super::fault::{Fault, What};
 use crate::error::BusError;
 use crate::limits::{
-    BACKOFF_MS, BACKOFF_MS_MAX, BLOCK_MS_MAX, COMMANDS_MAX, CONNECT_MS, REFUSED_RETRY_MS,
-    SPARE_CONNECTIONS_MAX, TOLD_AGAIN_MS,
+    BACKOFF_MS, BACKOFF_MS_MAX, BLOCK_MS_MAX, COMMANDS_MAX, CONNECT_MS, REFUSED_RETRY_MS, REPORT_INTERVAL_MS,
+    SPARE_CONNECTIONS_MAX,
 };
 
-/// The connection that all share, with its number: only the one that failed is given up.
+/// The shared connection, with its number: only the one that failed is dropped.
 pub(super) struct Shared {
     pub(super) connection: MultiplexedConnection,
     number: u64,
 }
 
-/// A connection of one who waits.
+/// A connection for blocking reads.
 pub(super) struct Own {
     pub(super) connection: MultiplexedConnection,
-    /// Whether it was just made; one that lay there may have ended long ago.
+    /// Whether it is new; a spare one may have ended long ago.
     pub(super) fresh: bool,
 }
 
 pub(super) struct Link {
     client: Client,
-    place: String,
+    address: String,
     response: Duration,
     state: Mutex<State>,
-    /// Held by who connects the shared connection; the others wait and have it then.
+    /// Held by the task that opens the shared connection; the others wait for it.
     dialing: Semaphore,
 }
 
@@ -47,22 +47,22 @@ struct State {
     shared: Option<(u64, MultiplexedConnection)>,
     spare: Vec<MultiplexedConnection>,
     number: u64,
-    /// Tries to connect that failed, since the last that did not.
+    /// Failed attempts to connect since the last success.
     failures: u32,
-    /// Before this time nobody tries to connect, and why.
+    /// No attempt to connect before this time, and why.
     pause: Option<(Instant, &'static str)>,
-    /// Whether it was told that there is no way, and not yet that there is one again.
+    /// Whether an outage was reported, and its end was not yet.
     away: bool,
-    /// When each thing was told last.
-    told: BTreeMap<&'static str, Instant>,
+    /// When each fault was last reported.
+    reported: BTreeMap<&'static str, Instant>,
 }
 
 impl Link {
-    pub(super) fn new(client: Client, place: String, response: Duration) -> Self {
-        Self { client, place, response, state: Mutex::default(), dialing: Semaphore::new(1) }
+    pub(super) fn new(client: Client, address: String, response: Duration) -> Self {
+        Self { client, address, response, state: Mutex::default(), dialing: Semaphore::new(1) }
     }
 
-    /// The connection that all share, made where there is none.
+    /// Returns the shared connection, and opens it if there is none.
     pub(super) async fn shared(&self) -> Result<Shared, BusError> {
         if let Some(shared) = self.known()? {
             return Ok(shared);
@@ -79,7 +79,7 @@ impl Link {
         Ok(Shared { connection, number })
     }
 
-    /// A connection for waiting.
+    /// Returns a connection for blocking reads.
     pub(super) async fn own(&self) -> Result<Own, BusError> {
         let spare = self.state.lock().spare.pop();
         if let Some(connection) = spare {
@@ -91,7 +91,7 @@ impl Link {
         Ok(Own { connection, fresh: true })
     }
 
-    /// Keeps a connection for waiting for the next who waits.
+    /// Keeps a connection for the next blocking read.
     pub(super) fn spare(&self, own: Own) {
         let mut state = self.state.lock();
         if state.spare.len() < SPARE_CONNECTIONS_MAX {
@@ -99,36 +99,36 @@ impl Link {
         }
     }
 
-    /// Ends the connections that nobody uses.
+    /// Closes the spare connections.
     pub(super) fn drop_spare(&self) {
         self.state.lock().spare.clear();
     }
 
-    /// Ends every connection; those in use with their users.
+    /// Closes every connection; those in use end with their users.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.shared = None;
         state.spare.clear();
     }
 
-    /// What a failure on the shared connection means to the caller; the connection is given up where it must be.
+    /// Maps a failure on the shared connection to the caller's error; drops the connection if necessary.
     pub(super) fn failed(&self, shared: &Shared, error: &RedisError) -> BusError {
         let fault = Fault::read(error);
         if matches!(fault.what, What::Lost | What::Unfit | What::Password) {
             let mut state = self.state.lock();
             state.shared.take_if(|(number, _)| *number == shared.number);
         }
-        tracing::debug!(place = self.place, %error, "Redis did not do it");
+        tracing::debug!(address = self.address, %error, "Redis did not do it");
         self.refused(fault)
     }
 
-    /// The same on a connection for waiting.
+    /// Maps a failure on a connection for blocking reads to the caller's error.
     pub(super) fn failed_waiting(&self, error: &RedisError) -> BusError {
-        tracing::debug!(place = self.place, %error, "Redis did not let us wait");
+        tracing::debug!(address = self.address, %error, "Redis did not let us wait");
         self.refused(Fault::read(error))
     }
 
-    /// Connects, and makes sure that the other side is there and lets us in. The error is as told, and a pause begins.
+    /// Connects, and checks that the server answers and accepts the password. A failure is reported, and begins a pause.
     pub(super) async fn dial(&self, response: Duration) -> Result<MultiplexedConnection, Fault> {
         let connect = Duration::from_millis(CONNECT_MS);
         let config = AsyncConnectionConfig::new()
@@ -146,7 +146,7 @@ impl Link {
                 return Ok(connection);
             }
             Ok(Err(error)) => {
-                tracing::debug!(place = self.place, %error, "failed to connect to Redis");
+                tracing::debug!(address = self.address, %error, "failed to connect to Redis");
                 Fault::read(&error)
             }
             Err(_) => Fault::SILENT,
@@ -155,9 +155,9 @@ impl Link {
         Err(fault)
     }
 
-    /// Where it leads.
-    pub(super) fn place(&self) -> &str {
-        &self.place
+    /// Returns the server's address without secrets.
+    pub(super) fn address(&self) -> &str {
+        &self.address
     }
 
     fn known(&self) -> Result<Option<Shared>, BusError> {
@@ -168,11 +168,11 @@ impl Link {
         }
     }
 
-    /// An error while nobody may try to connect.
+    /// Fails during a pause.
     fn pausing(&self) -> Result<(), BusError> {
-        let Some((until, told)) = self.state.lock().pause else { return Ok(()) };
+        let Some((until, message)) = self.state.lock().pause else { return Ok(()) };
         match until.checked_duration_since(Instant::now()) {
-            Some(left) if !left.is_zero() => Err(self.error(told, left)),
+            Some(left) if !left.is_zero() => Err(self.error(message, left)),
             _ => Ok(()),
         }
     }
@@ -181,10 +181,10 @@ impl Link {
         let mut state = self.state.lock();
         let pause = BACKOFF_MS.saturating_mul(1 << state.failures.min(16)).min(BACKOFF_MS_MAX);
         state.failures = state.failures.saturating_add(1);
-        state.pause = Some((Instant::now() + Duration::from_millis(pause), fault.told));
+        state.pause = Some((Instant::now() + Duration::from_millis(pause), fault.message));
         state.away = true;
         drop(state);
-        self.tell(fault);
+        self.report(fault);
     }
 
     fn reached(&self) {
@@ -192,49 +192,51 @@ impl Link {
         state.failures = 0;
         state.pause = None;
         if std::mem::take(&mut state.away) {
-            state.told.clear();
+            state.reported.clear();
             drop(state);
-            tracing::info!(place = self.place, "Redis is reached again");
+            tracing::info!(address = self.address, "Redis is reached again");
         }
     }
 
-    /// Tells what is wrong, unless it was told a short time ago.
-    fn tell(&self, fault: Fault) {
+    /// Logs a fault, unless it was logged within [`REPORT_INTERVAL_MS`].
+    fn report(&self, fault: Fault) {
         let now = Instant::now();
         let mut state = self.state.lock();
-        let again = Duration::from_millis(TOLD_AGAIN_MS);
-        let told = state.told.get(fault.told).is_some_and(|at| now.duration_since(*at) < again);
-        if told {
+        let again = Duration::from_millis(REPORT_INTERVAL_MS);
+        let reported = state.reported.get(fault.message).is_some_and(|at| now.duration_since(*at) < again);
+        if reported {
             return;
         }
-        state.told.insert(fault.told, now);
+        state.reported.insert(fault.message, now);
         drop(state);
         match fault.what {
-            What::Password => tracing::error!(place = self.place, "Redis is of no use: {}", fault.told),
+            What::Password => {
+                tracing::error!(address = self.address, "Redis is of no use: {}", fault.message)
+            }
             What::Lost | What::Unfit | What::Server | What::Group => {
                 tracing::warn!(
-                    place = self.place,
+                    address = self.address,
                     "Redis is of no use now, what goes out waits: {}",
-                    fault.told
+                    fault.message
                 );
             }
         }
     }
 
     fn refused(&self, fault: Fault) -> BusError {
-        // Of a connection that ended only that is of interest that there is no other.
+        // A lost connection matters only if there is no new one.
         if fault.what != What::Lost {
-            self.tell(fault);
+            self.report(fault);
         }
-        self.error(fault.told, Duration::from_millis(REFUSED_RETRY_MS))
+        self.error(fault.message, Duration::from_millis(REFUSED_RETRY_MS))
     }
 
     fn unreachable(&self, fault: Fault) -> BusError {
         let left = self.pausing().err();
-        left.unwrap_or_else(|| self.error(fault.told, Duration::from_millis(BACKOFF_MS)))
+        left.unwrap_or_else(|| self.error(fault.message, Duration::from_millis(BACKOFF_MS)))
     }
 
-    fn error(&self, told: &str, retry_after: Duration) -> BusError {
-        BusError::Unreachable { told: format!("Redis at {}: {told}", self.place), retry_after }
+    fn error(&self, message: &str, retry_after: Duration) -> BusError {
+        BusError::Unreachable { message: format!("Redis at {}: {message}", self.address), retry_after }
     }
 }

@@ -1,4 +1,4 @@
-//! What a Redis is like, for whoever sets it up.
+//! The properties of a Redis server, for its operator.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use ::redis::cmd;
 use super::config::{OpenError, RedisConfig};
 use crate::limits::{CONNECT_MS, RESPONSE_MS};
 
-/// What a Redis is like.
+/// The properties of a Redis server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// Its version, like `7.0.15`.
     pub version: String,
-    /// What it throws away when its memory is full, like `noeviction`.
+    /// Its eviction policy, like `noeviction`.
     pub eviction: String,
-    /// The memory that it may use, bytes; 0: all there is.
+    /// The memory that it may use, bytes; 0 for no limit.
     pub memory_max: u64,
-    /// Whether it writes each change down.
+    /// Whether it keeps an append-only file.
     pub append_only: bool,
-    /// Whether it is a copy of another one, which takes no changes.
+    /// Whether it is a replica, which takes no writes.
     pub replica: bool,
     /// Its clock, milliseconds since 1970.
     pub time_ms: i64,
 }
 
 impl Probe {
-    /// Whether it is new enough for the bus.
+    /// Returns true if it is new enough for the bus.
     #[must_use]
     pub fn new_enough(&self) -> bool {
         let major: Option<u32> = self.version.split('.').next().and_then(|major| major.parse().ok());
@@ -33,25 +33,25 @@ impl Probe {
     }
 }
 
-/// Asks a Redis what it is like, and changes nothing.
+/// Reads the properties of a Redis server, and changes nothing.
 ///
 /// # Errors
-/// In words: its address cannot be used, it cannot be reached, or it does not answer.
+/// A message: its address cannot be used, it cannot be reached, or it does not answer.
 pub async fn probe(config: &RedisConfig) -> Result<Probe, String> {
-    let (client, place) = config.client().map_err(|error: OpenError| error.to_string())?;
+    let (client, address) = config.client().map_err(|error: OpenError| error.to_string())?;
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let ask = async {
         let mut connection = client.get_multiplexed_async_connection().await?;
-        let told: String = cmd("INFO").query_async(&mut connection).await?;
+        let info: String = cmd("INFO").query_async(&mut connection).await?;
         let (seconds, micros): (i64, i64) = cmd("TIME").query_async(&mut connection).await?;
-        Ok::<_, ::redis::RedisError>((told, seconds * 1000 + micros / 1000))
+        Ok::<_, ::redis::RedisError>((info, seconds * 1000 + micros / 1000))
     };
     let most = Duration::from_millis(CONNECT_MS + RESPONSE_MS);
     let asked =
-        tokio::time::timeout(most, ask).await.map_err(|_| format!("{place} has not answered in time"))?;
-    let (told, time_ms) = asked.map_err(|error| format!("{place}: {error}"))?;
+        tokio::time::timeout(most, ask).await.map_err(|_| format!("{address} has not answered in time"))?;
+    let (info, time_ms) = asked.map_err(|error| format!("{address}: {error}"))?;
     let value = |name: &str| {
-        let line = told.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.map(str::trim).unwrap_or_default().to_owned()
     };
     Ok(Probe {

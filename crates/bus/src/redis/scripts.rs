@@ -1,11 +1,11 @@
-//! What happens in Redis in one step. A script is atomic, and a server that lost it is given it again.
+//! The Lua scripts. A script is atomic, and is loaded again if the server lost it.
 //!
-//! `KEYS[1]` is the stream, `KEYS[2]` the counter of the bytes in it. The counter lies beside the stream, so that a
-//! flush loses both, and counts from nothing whenever the stream is empty, so that no error in it lasts.
+//! `KEYS[1]` is the stream, `KEYS[2]` the counter of the bytes in it. The counter is beside the stream, so that a flush
+//! removes both, and restarts at 0 whenever the stream is empty, so that no error in it lasts.
 
 use ::redis::Script;
 
-/// `ARGV`: envelopes_max, bytes_max, tenant, id, body. 1 where it was taken on, 0 where the stream is full.
+/// `ARGV`: envelopes_max, bytes_max, tenant, id, body. Returns 1 if it was accepted, 0 if the stream is full.
 const PUBLISH: &str = r"
 local held = redis.call('XLEN', KEYS[1])
 local bytes = 0
@@ -17,7 +17,7 @@ redis.call('SET', KEYS[2], bytes)
 return 1
 ";
 
-/// `ARGV`: envelopes_max, bytes_max. 1 where there is room, 0 where the stream is full.
+/// `ARGV`: envelopes_max, bytes_max. Returns 1 if there is capacity, 0 if the stream is full.
 const READY: &str = r"
 local held = redis.call('XLEN', KEYS[1])
 if held == 0 then return 1 end
@@ -26,8 +26,8 @@ if held >= tonumber(ARGV[1]) or bytes >= tonumber(ARGV[2]) then return 0 end
 return 1
 ";
 
-/// `ARGV`: group, consumer, idle, max. Rows of id, count, fields: first what others left, then what is new. A group that
-/// is not there is made, from the beginning of the stream on, as everything in it is without acknowledgement.
+/// `ARGV`: group, consumer, idle, max. Returns rows of id, count, fields: first redeliveries, then new entries. A missing
+/// group is created at the beginning of the stream, as all its entries are unacknowledged.
 const TAKE: &str = r"
 local due = redis.pcall('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[3], '-', '+', ARGV[4])
 if due.err then
@@ -56,9 +56,9 @@ end
 return taken
 ";
 
-/// `ARGV`: group, then pairs of id and bytes. What is acknowledged is deleted, so that the length of the stream is what
-/// is not; what nobody has been given is not, as ids begin anew after a flush, and one of before may be another entry's by
-/// then. XACK comes first: a script that has begun to write may go on when the memory is full.
+/// `ARGV`: group, then pairs of id and bytes. Deletes acknowledged entries, so that the length of the stream counts the
+/// unacknowledged ones. Keeps an entry that was not delivered: ids restart after a flush, so an old id may be that of a new
+/// entry. XACK comes first: a script that has begun to write may continue when the memory is full.
 const ACK: &str = r"
 local freed = 0
 for i = 2, #ARGV, 2 do
@@ -74,8 +74,8 @@ end
 return freed
 ";
 
-/// `ARGV`: group, consumer, idle, then ids. Says how long each has been without a sign of life, where the consumer holds
-/// it: 0 keeps it, the idle time gives it back.
+/// `ARGV`: group, consumer, idle, then ids. Sets the idle time of each delivery that the consumer holds: 0 keeps it, the
+/// bus's idle time releases it.
 const AGE: &str = r"
 for i = 4, #ARGV do
     local held = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2])
@@ -90,8 +90,8 @@ end
 return 1
 ";
 
-/// `ARGV`: group, idle. Forgets the consumers that have been gone for longer and hold nothing; with one that held
-/// something, that would be lost.
+/// `ARGV`: group, idle. Deletes the consumers that have been idle for longer and hold nothing; deleting one would lose the
+/// deliveries that it holds.
 const SWEEP: &str = r"
 local consumers = redis.pcall('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])
 if consumers.err then return 0 end

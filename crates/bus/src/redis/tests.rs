@@ -20,12 +20,12 @@ use crate::bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream};
 use crate::conformance::{Factory, run};
 use crate::error::BusError;
 
-/// How long is waited for what must come.
+/// How long tests wait for what must come.
 const SOON: Duration = Duration::from_secs(30);
 const NONE: Duration = Duration::ZERO;
-/// The idle time of most tests: short, and longer than what lies between two calls on a machine that has much else to do.
+/// The idle time of most tests: short, and longer than the time between two calls on a busy machine.
 const IDLE: Duration = Duration::from_secs(1);
-/// The idle time where nothing may be delivered twice.
+/// The idle time of tests in which nothing may be delivered twice.
 const LONG: Duration = Duration::from_secs(60);
 
 /// Each bus of the suite has a prefix of its own.
@@ -101,7 +101,7 @@ where
 #[track_caller]
 fn unreachable<T: std::fmt::Debug>(got: Result<T, BusError>) -> String {
     match got {
-        Err(BusError::Unreachable { told, retry_after }) if !retry_after.is_zero() => told,
+        Err(BusError::Unreachable { message, retry_after }) if !retry_after.is_zero() => message,
         other => panic!("expected that the bus cannot be reached, got {other:?}"),
     }
 }

@@ -6,19 +6,19 @@ use url::Host;
 
 use crate::limits::PORTS;
 
-/// What the requests of a tenant may reach. The default is what an unknown tenant gets: https to the public network.
+/// What a tenant's requests may reach. The default is for an unknown tenant: https to the public network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Egress {
-    /// Whether this machine's own addresses (127.0.0.0/8 and ::1) may be asked. For development.
+    /// Allows this machine's own addresses (127.0.0.0/8 and ::1). For development.
     pub allow_loopback: bool,
-    /// Whether addresses of private networks (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 and fc00::/7) may be asked. For what an
-    /// operator has named; never for what a tenant names.
+    /// Allows addresses of private networks (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 and fc00::/7). Only for addresses
+    /// that an operator has named, never for those of a tenant.
     pub allow_private: bool,
-    /// Whether http without TLS is allowed.
+    /// Allows http without TLS.
     pub allow_http: bool,
-    /// The ports that may be asked.
+    /// The allowed ports.
     pub ports: Vec<u16>,
-    /// The only hosts that may be asked; none given means any. It never opens an address that is refused otherwise.
+    /// The only allowed hosts; `None` allows any. Never allows an address that is refused otherwise.
     pub allowed_hosts: Option<Vec<HostRule>>,
 }
 
@@ -35,17 +35,17 @@ impl Default for Egress {
 }
 
 impl Egress {
-    /// Whether the list of hosts, if there is one, holds this host.
+    /// Returns true if there is no list of hosts, or if it contains this host.
     pub(super) fn allows_host(&self, host: &Host<String>) -> bool {
         self.allowed_hosts.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.holds(host)))
     }
 }
 
-/// A host that may be asked, or all hosts below a name.
+/// An allowed host, or all hosts below a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRule {
     host: Host<String>,
-    /// Whether it stands for the names below `host`, and not for `host` itself.
+    /// Whether the rule matches the names below `host`, and not `host` itself.
     below: bool,
 }
 
@@ -59,7 +59,7 @@ impl HostRule {
     ///
     /// # Errors
     ///
-    /// [`HostRuleError`] for anything else, also for a `*` in any other place.
+    /// [`HostRuleError`] for anything else, including a `*` at any other position.
     pub fn read(text: &str) -> Result<Self, HostRuleError> {
         let (below, name) = text.strip_prefix("*.").map_or((false, text), |name| (true, name));
         let host = Host::parse(name).map_err(|_| HostRuleError)?;
@@ -101,11 +101,11 @@ pub trait Policies: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`RulesUnknown`] where they cannot be told; then nothing is asked for this tenant.
+    /// [`RulesUnknown`] if they cannot be determined; then nothing is requested for this tenant.
     fn egress(&self, tenant: u32) -> Result<Arc<Egress>, RulesUnknown>;
 }
 
-/// What a tenant may reach cannot be told now. Whoever finds that out writes the cause to the log.
+/// What a tenant may reach cannot be determined now. The implementation logs the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it cannot be told now what this tenant may ask")]
 pub struct RulesUnknown;

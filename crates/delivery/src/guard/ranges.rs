@@ -1,7 +1,7 @@
 //! The IP addresses that are not on the public network.
 //!
-//! Written from the registries of special addresses that IANA keeps for IPv4 and IPv6, and a few that they do not have.
-//! Of IPv6 only 2000::/3 is given out for the public network, so everything else is refused whether it has a row or not.
+//! Taken from the IANA registries of special addresses for IPv4 and IPv6, and a few that they do not have.
+//! Of IPv6 only 2000::/3 is assigned to the public network, so everything else is refused whether it has a row or not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -74,7 +74,7 @@ const RANGES_V6: &[V6] = &[
     v6([0xff00, 0, 0, 0], Z, 8, "multicast"),
 ];
 
-/// The special range that an address belongs to; none for one of the public network.
+/// Returns the special range that an address belongs to, or `None` for one of the public network.
 #[must_use]
 pub fn special_range(address: IpAddr) -> Option<&'static str> {
     match address {
@@ -87,21 +87,21 @@ pub fn special_range(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Whether an IP address may be connected to under these rules.
+/// Checks that these rules allow connecting to an IP address.
 ///
 /// # Errors
 ///
 /// [`Reason::AddressRefused`] for every address of a special range, but for 127.0.0.0/8 and ::1 if the rules allow
-/// loopback, and for private networks if they allow those. An IPv4 address in the clothes of IPv6 stays refused.
+/// loopback, and for private networks if they allow those. An IPv4 address embedded in IPv6 stays refused.
 pub fn check_address(address: IpAddr, egress: &Egress) -> Result<(), Refused> {
     match special_range(address) {
         None => Ok(()),
         Some(_) if egress.allow_loopback && address.is_loopback() => Ok(()),
         Some("private" | "unique local") if egress.allow_private => Ok(()),
         Some(_) => {
-            let told =
+            let message =
                 "the address is not, or its name does not lead only to, an address of the public network";
-            Err(Refused::new(Reason::AddressRefused, told))
+            Err(Refused::new(Reason::AddressRefused, message))
         }
     }
 }

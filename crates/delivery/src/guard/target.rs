@@ -1,4 +1,4 @@
-//! An address as it was written, read and checked.
+//! An address, parsed and checked.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use super::ranges::check_address;
 use crate::Reason;
 use crate::limits::{HOST_BYTES_MAX, URL_BYTES_MAX};
 
-/// An address that may be asked as far as can be seen without resolving its name.
+/// An address that may be requested, as far as can be checked without resolving its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     url: Url,
@@ -18,9 +18,9 @@ pub struct Target {
     port: u16,
 }
 
-/// What stands in an address as its host.
+/// The host part of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum TargetHost {
     /// A name that must be resolved, in ASCII and lower case.
     Name(String),
     /// An IP address that passed the guard.
@@ -28,12 +28,12 @@ pub enum Place {
 }
 
 impl Target {
-    /// Reads an address. Names in other scripts become ASCII, and IPv4 addresses in hexadecimal, octal or short form
-    /// become what they stand for before they are checked.
+    /// Reads an address. Names in other scripts are converted to ASCII, and IPv4 addresses in hexadecimal, octal or
+    /// short form are normalised, before they are checked.
     ///
     /// # Errors
     ///
-    /// [`Refused`] with the first rule that it breaks: what is written, scheme, user and password, host, port, the
+    /// [`Refused`] with the first rule that it breaks: syntax, scheme, user and password, host, port, the
     /// tenant's list of hosts, the range of an IP address.
     pub fn read(text: &str, egress: &Egress) -> Result<Self, Refused> {
         let url = read_url(text)?;
@@ -59,19 +59,19 @@ impl Target {
         Ok(Self { url, host, port })
     }
 
-    /// The address to ask.
+    /// The address to request.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Where its host is.
+    /// Returns the host.
     #[must_use]
-    pub fn place(&self) -> Place {
+    pub fn host(&self) -> TargetHost {
         match &self.host {
-            Host::Domain(name) => Place::Name(name.clone()),
-            Host::Ipv4(address) => Place::Address((*address).into()),
-            Host::Ipv6(address) => Place::Address((*address).into()),
+            Host::Domain(name) => TargetHost::Name(name.clone()),
+            Host::Ipv4(address) => TargetHost::Address((*address).into()),
+            Host::Ipv6(address) => TargetHost::Address((*address).into()),
         }
     }
 
@@ -82,15 +82,15 @@ impl Target {
     }
 }
 
-/// What parsers disagree about is refused before the parser sees it.
+/// Refuses what parsers disagree about before the parser sees it.
 fn read_url(text: &str) -> Result<Url, Refused> {
     if text.len() > URL_BYTES_MAX {
-        let told = format!("the address has {} bytes, {URL_BYTES_MAX} are allowed", text.len());
-        return Err(Refused::new(Reason::UrlInvalid, told));
+        let message = format!("the address has {} bytes, {URL_BYTES_MAX} are allowed", text.len());
+        return Err(Refused::new(Reason::UrlInvalid, message));
     }
     if text.chars().any(|char| char.is_control() || char.is_whitespace() || char == '\\') {
-        let told = "the address holds a space, a control character or a backslash";
-        return Err(Refused::new(Reason::UrlInvalid, told));
+        let message = "the address holds a space, a control character or a backslash";
+        return Err(Refused::new(Reason::UrlInvalid, message));
     }
     let mut url = Url::parse(text)
         .map_err(|error| Refused::new(Reason::UrlInvalid, format!("the address cannot be read: {error}")))?;
@@ -109,7 +109,7 @@ fn check_scheme(url: &Url, egress: &Egress) -> Result<(), Refused> {
 
 fn host_of(url: &Url) -> Result<Host<String>, Refused> {
     let host = url.host().map(|host| host.to_owned());
-    let refused = |told: &str| Err(Refused::new(Reason::UrlInvalid, told));
+    let refused = |message: &str| Err(Refused::new(Reason::UrlInvalid, message));
     match host {
         Some(Host::Domain(name)) if name.trim_matches('.').is_empty() => refused("the address has no host"),
         Some(Host::Domain(name)) if name.len() > HOST_BYTES_MAX => refused("the host's name is too long"),
@@ -126,7 +126,7 @@ fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_')
 }
 
-/// What stands between `//` and the path.
+/// Returns the part between `//` and the path.
 fn authority(text: &str) -> &str {
     let rest = text.split_once(':').map_or("", |(_, rest)| rest);
     let rest = rest.trim_start_matches('/');

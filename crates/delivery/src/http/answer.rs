@@ -1,4 +1,4 @@
-//! An answer, read up to its limit.
+//! Reads an answer up to its size limit.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ pub(super) async fn read(mut response: reqwest::Response) -> Result<Response, Fa
 }
 
 fn too_large() -> Failed {
-    let told = format!("the answer has more than {ANSWER_BODY_BYTES_MAX} bytes");
-    Failed::new(Reason::AnswerTooLarge, told)
+    let message = format!("the answer has more than {ANSWER_BODY_BYTES_MAX} bytes");
+    Failed::new(Reason::AnswerTooLarge, message)
 }
 
 /// Nothing is decompressed, so nothing grows while it is read.
@@ -37,17 +37,17 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Failed> {
     if headers.get_all(CONTENT_ENCODING).iter().all(|value| plain(value.as_bytes())) {
         return Ok(());
     }
-    let told = "the answer is compressed although the request asked for plain bytes";
-    Err(Failed::new(Reason::EncodingRefused, told))
+    let message = "the answer is compressed although the request asked for plain bytes";
+    Err(Failed::new(Reason::EncodingRefused, message))
 }
 
-/// What a receiver asks to wait, in seconds. A date is passed over: its clock need not be ours.
+/// How long a receiver asks to wait, in seconds. A date is ignored: its clock may differ from ours.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_millis(seconds.saturating_mul(1_000).min(RETRY_AFTER_MS_MAX)))
 }
 
-/// JSON if it is called so, or if it is not called anything else and looks so; else a text.
+/// JSON if the content type says so or is missing, or if the body looks like it; else a string.
 fn value_of(body: &[u8], headers: &HeaderMap) -> Value {
     if body.is_empty() {
         return Value::Null;

@@ -1,4 +1,4 @@
-//! Sending, under a tenant's rules.
+//! Sends requests under a tenant's rules.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,30 +20,30 @@ use crate::limits::{
 };
 use crate::{Failed, Reason};
 
-/// What a client is made of.
+/// A client's configuration.
 pub struct Config {
     /// What each tenant may reach.
     pub policies: Arc<dyn Policies>,
-    /// Resolves the names of addresses.
+    /// Resolves host names.
     pub resolver: Arc<dyn Resolve>,
-    /// Certificates that are trusted beside those that the system trusts.
+    /// Root certificates that are trusted beside the system's.
     pub roots: Vec<CertificateDer<'static>>,
 }
 
 impl Config {
-    /// With the system's names and certificates.
+    /// A configuration with the system's resolver and certificates.
     #[must_use]
     pub fn new(policies: Arc<dyn Policies>) -> Self {
         Self { policies, resolver: Arc::new(SystemResolver::default()), roots: Vec::new() }
     }
 }
 
-/// The client cannot be made.
+/// The client cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to set up TLS for requests")]
 pub struct SetupError(#[from] rustls::Error);
 
-/// Whose rules: a tenant's, or nobody's in particular.
+/// The tenant, `None` for the operator's own requests, and the rules that apply.
 type Under<'a> = (Option<u32>, &'a Egress);
 
 /// Sends requests. Cheap to clone.
@@ -56,11 +56,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// Reads the certificates that the system trusts; those that cannot be read are passed over and told.
+    /// Reads the certificates that the system trusts; unreadable ones are skipped and logged.
     ///
     /// # Errors
     ///
-    /// [`SetupError`] when a certificate of the configuration cannot be a root.
+    /// [`SetupError`] if a certificate of the configuration cannot be a root.
     pub fn new(config: Config) -> Result<Self, SetupError> {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
@@ -84,16 +84,16 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Failed`] when there is no whole answer: what may not be asked or sent, what failed on the way, what is too large.
-    /// An answer with any status, a redirect too, is no error. Where the rules cannot be told, nothing is sent.
+    /// [`Failed`] if there is no complete answer: the request is not allowed, failed on its way, or something is too
+    /// large. An answer with any status, even a redirect, is not an error. Nothing is sent if the rules are unknown.
     pub async fn send(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
         let unknown = |error: RulesUnknown| Failed::new(Reason::RulesUnknown, error.to_string());
         let egress = self.policies.egress(tenant).map_err(unknown)?;
         self.within((Some(tenant), &*egress), request, false).await
     }
 
-    /// The same, with a body that is a text sent byte for byte, whatever its `content-type`: what was signed must not
-    /// change.
+    /// Sends a request whose body is a string that is sent byte for byte, whatever its `content-type`: signed content
+    /// must not change.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Client {
         self.within((Some(tenant), &*egress), request, true).await
     }
 
-    /// Sends a request under rules that are not a tenant's, as for an endpoint that the operator set up.
+    /// Sends a request under rules that are not a tenant's, such as those of an endpoint that the operator set up.
     ///
     /// # Errors
     ///
@@ -118,8 +118,8 @@ impl Client {
         match timeout(deadline, self.exchange(under, request, as_is)).await {
             Ok(result) => result,
             Err(_) => {
-                let told = format!("there was no whole answer within {} ms", deadline.as_millis());
-                Err(Failed::new(Reason::Timeout, told))
+                let message = format!("there was no whole answer within {} ms", deadline.as_millis());
+                Err(Failed::new(Reason::Timeout, message))
             }
         }
     }
@@ -145,7 +145,7 @@ impl Client {
         answer::read(sending.send().await.map_err(failed)?).await
     }
 
-    /// A transport that can connect to these addresses only.
+    /// Creates a transport that can connect only to these addresses.
     fn transport(&self, addresses: Vec<SocketAddr>) -> Result<reqwest::Client, Failed> {
         reqwest::Client::builder()
             .tls_backend_preconfigured(self.tls.clone())
@@ -168,7 +168,7 @@ impl Client {
     }
 }
 
-/// The bytes of a body, and its content type if the sender named none.
+/// Serialises a body, and sets its content type if the sender named none.
 fn body_of(body: Option<&Value>, headers: &mut HeaderMap, as_is: bool) -> Result<Option<Vec<u8>>, Failed> {
     let Some(body) = body else { return Ok(None) };
     let named = headers.get(CONTENT_TYPE).map(|name| name.as_bytes().to_ascii_lowercase());
@@ -187,23 +187,23 @@ fn body_of(body: Option<&Value>, headers: &mut HeaderMap, as_is: bool) -> Result
             .map_err(|_| Failed::new(Reason::RequestInvalid, "the body cannot be written as JSON"))?,
     };
     if bytes.len() > REQUEST_BODY_BYTES_MAX {
-        let told = format!("the body has {} bytes, {REQUEST_BODY_BYTES_MAX} are allowed", bytes.len());
-        return Err(Failed::new(Reason::RequestTooLarge, told));
+        let message = format!("the body has {} bytes, {REQUEST_BODY_BYTES_MAX} are allowed", bytes.len());
+        return Err(Failed::new(Reason::RequestTooLarge, message));
     }
     Ok(Some(bytes))
 }
 
-/// What a failure of the transport is called. Its own words may hold addresses, so they go to the log alone.
+/// Maps a transport failure to a reason. Its message may contain addresses, so it is only logged.
 pub(super) fn failed(error: reqwest::Error) -> Failed {
     let error = error.without_url();
-    let told = chain(&error);
-    tracing::debug!(error = %told, "a request failed");
+    let message = chain(&error);
+    tracing::debug!(error = %message, "a request failed");
     if is_tls(&error) {
         return Failed::new(Reason::TlsFailed, "the TLS handshake failed");
     }
     if error.is_timeout() {
-        let told = format!("there was no connection within {CONNECT_MS_MAX} ms");
-        return Failed::new(Reason::Timeout, told);
+        let message = format!("there was no connection within {CONNECT_MS_MAX} ms");
+        return Failed::new(Reason::Timeout, message);
     }
     if error.is_connect() {
         return Failed::new(Reason::ConnectFailed, "failed to connect");
@@ -222,12 +222,12 @@ fn chain(error: &reqwest::Error) -> String {
     causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Whether TLS is to blame.
+/// Returns true if TLS failed.
 fn is_tls(error: &reqwest::Error) -> bool {
     causes(error).any(holds_tls)
 }
 
-/// An error of IO does not name what it holds as its cause, so it is opened; there may be another in it.
+/// An IO error does not report its inner error as its source, so this looks into it; errors may be nested.
 fn holds_tls(error: &(dyn std::error::Error + 'static)) -> bool {
     let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     error.is::<rustls::Error>() || inner.is_some_and(|inner| holds_tls(inner))

@@ -6,7 +6,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::limits::{METHOD_BYTES_MAX, REQUEST_HEADERS_BYTES_MAX, REQUEST_HEADERS_MAX};
 use crate::{Failed, Reason};
 
-/// What is between two neighbours only, or what the transport works out itself.
+/// Hop-by-hop headers, and those that the transport sets itself.
 const OWN: &[&str] = &[
     "accept-encoding",
     "connection",
@@ -37,18 +37,18 @@ pub(super) fn read_method(text: &str) -> Result<Method, Failed> {
 /// Reads headers in order.
 pub(super) fn read_headers(headers: &[(String, String)]) -> Result<HeaderMap, Failed> {
     if headers.len() > REQUEST_HEADERS_MAX {
-        let told = format!("the request has {} headers, {REQUEST_HEADERS_MAX} are allowed", headers.len());
-        return Err(Failed::new(Reason::RequestTooLarge, told));
+        let message = format!("the request has {} headers, {REQUEST_HEADERS_MAX} are allowed", headers.len());
+        return Err(Failed::new(Reason::RequestTooLarge, message));
     }
     let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > REQUEST_HEADERS_BYTES_MAX {
-        let told = format!("the headers have {bytes} bytes, {REQUEST_HEADERS_BYTES_MAX} are allowed");
-        return Err(Failed::new(Reason::RequestTooLarge, told));
+        let message = format!("the headers have {bytes} bytes, {REQUEST_HEADERS_BYTES_MAX} are allowed");
+        return Err(Failed::new(Reason::RequestTooLarge, message));
     }
     let mut map = HeaderMap::new();
-    for (place, (name, value)) in headers.iter().enumerate() {
+    for (index, (name, value)) in headers.iter().enumerate() {
         let refused =
-            |what: &str| Failed::new(Reason::RequestInvalid, format!("header {}: {what}", place + 1));
+            |what: &str| Failed::new(Reason::RequestInvalid, format!("header {}: {what}", index + 1));
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("the name cannot be sent"))?;
         if OWN.contains(&name.as_str()) {
             return Err(refused(&format!("{name} is not set by senders")));

@@ -1,4 +1,4 @@
-//! From a name to the addresses that a connection may go to.
+//! Resolves a name to the addresses that a connection may go to.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -7,25 +7,25 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
-use crate::guard::{Egress, Place, Target, check_address};
+use crate::guard::{Egress, Target, TargetHost, check_address};
 use crate::limits::{ADDRESSES_MAX, LOOKUPS_MAX};
 use crate::{Failed, Reason};
 
 /// Resolves names.
 #[async_trait]
 pub trait Resolve: Send + Sync + 'static {
-    /// Every address of a name, in the order in which they should be tried.
+    /// Returns every address of a name, in the order in which they should be tried.
     ///
     /// # Errors
     ///
-    /// Whatever keeps it from an answer; a name that does not exist may also be an empty answer.
+    /// The lookup failed; a name that does not exist may also give an empty list.
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// Asks what the system asks: its hosts file and its name servers.
+/// Resolves as the system does: by its hosts file and its name servers.
 ///
-/// A lookup that was given up on goes on in its thread until the system ends it, so at most [`LOOKUPS_MAX`] run at one
-/// time; the next one waits.
+/// An abandoned lookup continues in its thread until the system ends it, so at most [`LOOKUPS_MAX`] run at one time; the
+/// next one waits.
 pub struct SystemResolver {
     lookups: Arc<Semaphore>,
 }
@@ -49,18 +49,18 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// The addresses that the connection may go to: all that the target has, if every one of them may be asked.
+/// Returns the addresses that the connection may go to: all of the target, if every one of them is allowed.
 pub(super) async fn pin(
     target: &Target,
     egress: &Egress,
     resolver: &dyn Resolve,
 ) -> Result<Vec<SocketAddr>, Failed> {
-    let addresses = match target.place() {
-        Place::Address(address) => {
+    let addresses = match target.host() {
+        TargetHost::Address(address) => {
             check_address(address, egress)?;
             vec![address]
         }
-        Place::Name(name) => named(&name, egress, resolver).await.map_err(|why| {
+        TargetHost::Name(name) => named(&name, egress, resolver).await.map_err(|why| {
             tracing::debug!(%name, why, "a name leads nowhere that may be asked");
             Failed::new(Reason::NameUnusable, format!("{name} leads to no address that may be asked"))
         })?,
@@ -68,21 +68,21 @@ pub(super) async fn pin(
     Ok(addresses.into_iter().map(|address| SocketAddr::new(address, target.port())).collect())
 }
 
-/// The addresses that a name leads to, if there are any and every one of them may be asked.
+/// Returns the addresses of a name, if there are any and every one of them is allowed.
 ///
 /// # Errors
 ///
-/// Why not, for the log alone.
+/// Why not, only for the log.
 async fn named(name: &str, egress: &Egress, resolver: &dyn Resolve) -> Result<Vec<IpAddr>, String> {
     let addresses = resolver.resolve(name).await.map_err(|error| error.to_string())?;
     if !(1..=ADDRESSES_MAX).contains(&addresses.len()) {
         return Err(format!("it has {} addresses of at most {ADDRESSES_MAX}", addresses.len()));
     }
-    addresses.iter().try_for_each(|address| check_address(*address, egress)).map_err(|bad| bad.told)?;
+    addresses.iter().try_for_each(|address| check_address(*address, egress)).map_err(|bad| bad.message)?;
     Ok(addresses)
 }
 
-/// What the transport sees of names: always the addresses that were checked for this request, whatever it asks for.
+/// The transport's resolver: always returns the addresses that were checked for this request.
 pub(super) struct Pinned(pub(super) Vec<SocketAddr>);
 
 impl reqwest::dns::Resolve for Pinned {

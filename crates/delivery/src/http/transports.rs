@@ -1,7 +1,7 @@
-//! Connections that are kept for a moment, so that many requests to one place need not connect anew for each.
+//! Pools connections for a moment, so that many requests to one destination need not connect each time.
 //!
-//! What is kept is kept for one tenant, one scheme, host and port, and the very addresses that were resolved and checked for
-//! the request at hand: where a name leads elsewhere by now, nothing that was kept is used.
+//! A pooled connection belongs to one tenant, one scheme, host and port, and exactly the addresses that were resolved and
+//! checked for the request: if a name has other addresses by now, no pooled connection is used.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use reqwest::Url;
 use crate::Failed;
 use crate::limits::TRANSPORTS_MAX;
 
-/// For whom, where to.
+/// The key of a pool: the tenant and the destination.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct To {
-    /// The tenant; nothing for what the operator set up.
+    /// `None` for an endpoint that the operator set up.
     tenant: Option<u32>,
     /// Scheme, host and port.
     origin: String,
-    /// In order, so that a name server that turns them makes no difference.
+    /// Sorted, so that a name server that rotates them makes no difference.
     addresses: Vec<SocketAddr>,
 }
 
@@ -32,12 +32,12 @@ impl To {
     }
 }
 
-/// The transports of late, and when each was used last.
+/// The recent transports, and when each was last used.
 #[derive(Default)]
 pub(super) struct Transports(Mutex<BTreeMap<To, (reqwest::Client, Instant)>>);
 
 impl Transports {
-    /// The one for this, or a new one, in the place of what was unused for longest where there are too many.
+    /// Returns the transport of this key, or a new one, which replaces the least recently used if there are too many.
     pub(super) fn get(
         &self,
         to: To,

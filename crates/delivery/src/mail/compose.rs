@@ -1,4 +1,4 @@
-//! How a mail is written. Source: RFC 5322; RFC 3834 for what answers by itself; W3C and Gmail for what is read aloud.
+//! Composes a mail. Source: RFC 5322; RFC 3834 for automatic replies; W3C and Gmail for accessibility.
 
 use lettre::message::header::{ContentTransferEncoding, ContentType, Header, HeaderName, HeaderValue};
 use lettre::message::{Body, Mailbox, Message, MessageBuilder, MultiPart, SinglePart};
@@ -7,45 +7,44 @@ use lettre::{Address, address::Envelope};
 use sha2::{Digest as _, Sha256};
 
 use super::html::{escaped, page, visible};
-use super::{Choice, Letter, Purpose, Sender, invalid};
+use super::{Choice, OutboundMail, Purpose, Sender, invalid};
 use crate::Failed;
 use crate::limits::{MAIL_ADDRESS_BYTES_MAX, MAIL_BODY_BYTES_MAX, MAIL_HEAD_MAX, MAIL_SUBJECT_CHARS_MAX};
 
-/// What stands above everything that a reply quotes.
+/// The line above everything that a reply quotes.
 pub(super) const REPLY_ABOVE: &str = "--- reply above this line ---";
-/// Bytes of what mails and threads are called.
+/// Bytes of the ids of mails and threads.
 const ID_BYTES: usize = 16;
-/// The longest line of a subject that every client shows.
+/// Characters of a subject that every client shows.
 const SUBJECT_SHOWN: usize = 65;
 
-/// A mail as it goes over the wire.
+/// A composed mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Composed {
-    /// The address that it comes from.
+    /// The address of the sender.
     pub from: String,
-    /// The address that it goes to.
+    /// The address of the recipient.
     pub to: String,
-    /// Who stands at its head as its writer: the address that it comes from, or somebody in whose name it is.
+    /// The address in the `From` header: the sender's, or the person's in whose name the mail is sent.
     pub author: String,
-    /// To whom, as it stands at its head: nobody where all get a copy that nobody sees.
+    /// The recipients in the headers; empty if all of them are blind copies.
     pub named: Vec<String>,
-    /// What it is called, without the angle brackets.
+    /// The message id, without the angle brackets.
     pub message_id: String,
-    /// The line that says what it is about.
+    /// The subject.
     pub subject: String,
-    /// Where replies go, where they go anywhere.
+    /// The address for replies, if they are read.
     pub reply_to: Option<String>,
-    /// Where it is sent back to if it does not arrive, where that is read: an address of this mail alone, which stands in
-    /// no header.
+    /// The address for bounces, if they are read: it is specific to this mail and in no header.
     pub bounce_to: Option<String>,
-    /// What readers of plain text see.
+    /// The plain text part.
     pub text: String,
-    /// Headers and body, as they are sent.
+    /// Headers and body, as sent.
     pub raw: Vec<u8>,
 }
 
 impl Composed {
-    /// From whom, to whom. Bounces go to an address of the mail's own, so that what comes there tells what did not arrive.
+    /// Returns the SMTP envelope. Bounces go to an address of the mail's own, so that a bounce identifies its mail.
     pub(super) fn envelope(&self) -> Result<Envelope, Failed> {
         let to = vec![address(&self.to)?];
         let from = self.bounce_to.as_ref().unwrap_or(&self.from);
@@ -53,72 +52,72 @@ impl Composed {
     }
 }
 
-/// Writes a letter.
+/// Composes an outbound mail.
 ///
 /// # Errors
-/// [`MailInvalid`](crate::Reason::MailInvalid) where an address is none, a header would have several lines, or it is too
-/// long.
-pub fn compose(letter: &Letter, sender: &Sender) -> Result<Composed, Failed> {
-    check(letter)?;
+/// [`MailInvalid`](crate::Reason::MailInvalid) if an address is malformed, a header would have several lines, or
+/// something is too long.
+pub fn compose(outbound: &OutboundMail, sender: &Sender) -> Result<Composed, Failed> {
+    check(outbound)?;
     let from: Mailbox = sender.from.parse().map_err(|_| invalid("the sender is no address"))?;
-    let to = address(&letter.to)?;
+    let to = address(&outbound.to)?;
     if sender.is_reply_address(to.as_ref()) {
         return Err(invalid(format!("{to} is where replies go: a mail from here is no reply")));
     }
     let host = sender.host();
-    // What answers it holds these ids, and is passed on: they open nothing, and say nothing.
-    let message_id = format!("m.{}@{host}", opaque(&[&letter.thread, &letter.id]));
-    let thread = format!("<t.{}@{host}>", opaque(&[&letter.thread]));
-    let mut builder = addressed(letter, sender, &from, &to)?
-        .subject(subject(letter))
+    // Replies contain these ids and are forwarded, so the ids grant no access and reveal nothing.
+    let message_id = format!("m.{}@{host}", opaque(&[&outbound.thread, &outbound.id]));
+    let thread = format!("<t.{}@{host}>", opaque(&[&outbound.thread]));
+    let mut builder = addressed(outbound, sender, &from, &to)?
+        .subject(subject(outbound))
         .message_id(Some(format!("<{message_id}>")))
         .in_reply_to(thread.clone())
         .references(thread)
         .header(Plain::<AutoSubmitted>::new("auto-generated"))
         .header(Plain::<Suppress>::new("All"));
-    let answered_elsewhere = letter.head.as_ref().is_some_and(|head| head.from.is_some());
-    let token = letter.reply_token.as_ref().filter(|_| !answered_elsewhere);
+    let answered_elsewhere = outbound.head.as_ref().is_some_and(|head| head.from.is_some());
+    let token = outbound.reply_token.as_ref().filter(|_| !answered_elsewhere);
     let reply_to = token.and_then(|token| sender.reply_to(token));
     if let Some(reply) = &reply_to {
         builder = builder.reply_to(Mailbox::new(None, address(reply)?));
     }
-    let bounce_to = letter.bounce_token.as_ref().and_then(|token| sender.reply_to(token));
-    let page_of = letter.page_token.as_ref().and_then(|token| sender.page(token));
-    let (subject, text) = (subject(letter), text(letter, page_of.as_deref()));
+    let bounce_to = outbound.bounce_token.as_ref().and_then(|token| sender.reply_to(token));
+    let page_of = outbound.page_token.as_ref().and_then(|token| sender.page(token));
+    let (subject, text) = (subject(outbound), text(outbound, page_of.as_deref()));
     let body = MultiPart::alternative()
         .singlepart(part(ContentType::TEXT_PLAIN, text.clone()))
-        .singlepart(part(ContentType::TEXT_HTML, page(letter, page_of.as_deref())));
+        .singlepart(part(ContentType::TEXT_HTML, page(outbound, page_of.as_deref())));
     let raw = whole(builder, &body)?.formatted();
     let raw = match &sender.dkim {
         Some(key) => key.signed(&raw).map_err(|error| invalid(error.to_string()))?,
         None => raw,
     };
     let (from, to) = (from.email.to_string(), to.to_string());
-    let author = letter.head.as_ref().and_then(|head| head.from.clone()).unwrap_or_else(|| from.clone());
-    let named = match &letter.head {
+    let author = outbound.head.as_ref().and_then(|head| head.from.clone()).unwrap_or_else(|| from.clone());
+    let named = match &outbound.head {
         Some(head) => head.to.iter().chain(&head.cc).cloned().collect(),
         None => vec![to.clone()],
     };
     Ok(Composed { from, to, author, named, message_id, subject, reply_to, bounce_to, text, raw })
 }
 
-/// An id of these parts: the same each time, and nothing can be read off it.
+/// Derives an id from these parts: deterministic, and nothing can be read off it.
 fn opaque(parts: &[&str]) -> String {
     let digest = Sha256::digest(parts.join("\0"));
     digest.iter().take(ID_BYTES).fold(String::new(), |id, byte| format!("{id}{byte:02x}"))
 }
 
-/// From whom and to whom, as it stands at the head: who writes in another's name is named beside it (RFC 5322, 3.6.2).
-/// Who gets a copy that nobody sees stands nowhere.
+/// Sets the address headers: a mail in another's name also has a `Sender` (RFC 5322, 3.6.2). Recipients of blind copies are
+/// in no header.
 fn addressed(
-    letter: &Letter,
+    outbound: &OutboundMail,
     sender: &Sender,
     own: &Mailbox,
     to: &Address,
 ) -> Result<MessageBuilder, Failed> {
     let envelope = Envelope::new(Some(own.email.clone()), vec![to.clone()]);
     let builder = Message::builder().envelope(envelope.map_err(|error| invalid(error.to_string()))?);
-    let Some(head) = &letter.head else {
+    let Some(head) = &outbound.head else {
         return Ok(builder.from(own.clone()).to(Mailbox::new(None, to.clone())));
     };
     let mut builder = match &head.from {
@@ -148,8 +147,8 @@ fn addressed(
     })
 }
 
-/// The message with its parts as one body. Headers of a message that has parts are written in two places, and what signs
-/// it reads one of them only: it would take `Content-Type` for missing, and the signature would hold for no reader.
+/// Builds the message with its parts as one body. The library keeps the headers of a multipart message in two lists, and
+/// the signer reads only one of them: it would treat `Content-Type` as missing, and no reader could verify the signature.
 fn whole(builder: MessageBuilder, parts: &MultiPart) -> Result<Message, Failed> {
     let kind: ContentType = parts.headers().get().ok_or_else(|| invalid("a mail without a kind"))?;
     let all = parts.formatted();
@@ -163,22 +162,22 @@ fn part(kind: ContentType, body: String) -> SinglePart {
     SinglePart::builder().header(kind).body(body)
 }
 
-fn check(letter: &Letter) -> Result<(), Failed> {
-    let lines = |text: &str| text.chars().any(|sign| sign.is_control());
+fn check(outbound: &OutboundMail) -> Result<(), Failed> {
+    let lines = |text: &str| text.chars().any(|char| char.is_control());
     let plain =
-        |text: &str| text.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '-' || sign == '_');
-    let tokens = letter.reply_token.iter().chain(&letter.page_token).chain(&letter.bounce_token);
-    let tokens = tokens.chain([&letter.id, &letter.thread]);
-    let head = letter.head.iter().flat_map(|head| head.from.iter().chain(&head.to).chain(&head.cc));
+        |text: &str| text.chars().all(|char| char.is_ascii_alphanumeric() || char == '-' || char == '_');
+    let tokens = outbound.reply_token.iter().chain(&outbound.page_token).chain(&outbound.bounce_token);
+    let tokens = tokens.chain([&outbound.id, &outbound.thread]);
+    let head = outbound.head.iter().flat_map(|head| head.from.iter().chain(&head.to).chain(&head.cc));
     if head.count() > MAIL_HEAD_MAX {
         return Err(invalid(format!("a mail names at most {MAIL_HEAD_MAX} at its head")));
     }
-    if lines(&letter.to) || lines(&letter.subject) || !tokens.into_iter().all(|token| plain(token)) {
+    if lines(&outbound.to) || lines(&outbound.subject) || !tokens.into_iter().all(|token| plain(token)) {
         return Err(invalid("a header would have several lines, or signs that it may not have"));
     }
-    let facts: usize = letter.facts.iter().map(|fact| fact.name.len() + fact.value.len()).sum();
-    if letter.subject.chars().count() > MAIL_SUBJECT_CHARS_MAX
-        || letter.body.len().saturating_add(facts) > MAIL_BODY_BYTES_MAX
+    let facts: usize = outbound.facts.iter().map(|fact| fact.name.len() + fact.value.len()).sum();
+    if outbound.subject.chars().count() > MAIL_SUBJECT_CHARS_MAX
+        || outbound.body.len().saturating_add(facts) > MAIL_BODY_BYTES_MAX
     {
         let most = format!("{MAIL_SUBJECT_CHARS_MAX} characters of subject and {MAIL_BODY_BYTES_MAX} bytes");
         return Err(invalid(format!("a mail has at most {most} of body")));
@@ -194,11 +193,11 @@ pub(super) fn address(text: &str) -> Result<Address, Failed> {
     text.trim().parse().map_err(|_| bad())
 }
 
-/// What is asked stands before it is cut off.
-fn subject(letter: &Letter) -> String {
-    let asks = letter.purpose == Purpose::Ask && letter.choice.is_some();
-    let prefix = if asks && !letter.subject.to_lowercase().contains("approve") { "Approve? " } else { "" };
-    let whole = format!("{prefix}{}", letter.subject);
+/// The subject, cut to the length that every client shows if the mail asks for a decision.
+fn subject(outbound: &OutboundMail) -> String {
+    let asks = outbound.purpose == Purpose::Ask && outbound.choice.is_some();
+    let prefix = if asks && !outbound.subject.to_lowercase().contains("approve") { "Approve? " } else { "" };
+    let whole = format!("{prefix}{}", outbound.subject);
     if !asks || whole.chars().count() <= SUBJECT_SHOWN {
         return whole;
     }
@@ -206,45 +205,45 @@ fn subject(letter: &Letter) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// The part for readers of plain text.
-fn text(letter: &Letter, page: Option<&str>) -> String {
-    let said = if letter.html { visible(&letter.body) } else { letter.body.clone() };
-    if letter.purpose == Purpose::Say {
+/// Renders the plain text part.
+fn text(outbound: &OutboundMail, page: Option<&str>) -> String {
+    let said = if outbound.html { visible(&outbound.body) } else { outbound.body.clone() };
+    if outbound.purpose == Purpose::Say {
         return said;
     }
     let mut lines = vec![REPLY_ABOVE.to_owned(), String::new()];
-    if letter.purpose == Purpose::Tell {
+    if outbound.purpose == Purpose::Inform {
         lines.extend([said, String::new()]);
         lines.extend(page.map(|page| format!("Decision page: {page}")));
         return lines.join("\n");
     }
-    lines.extend([letter.subject.clone(), String::new()]);
+    lines.extend([outbound.subject.clone(), String::new()]);
     if !said.trim().is_empty() {
-        lines.extend([format!("{}:", wrote(letter)), String::new()]);
+        lines.extend([format!("{}:", wrote(outbound)), String::new()]);
         lines.extend(said.lines().map(|line| format!("    {line}")));
         lines.push(String::new());
     }
-    let width = letter.facts.iter().map(|fact| fact.name.chars().count()).max().unwrap_or_default();
-    for fact in &letter.facts {
+    let width = outbound.facts.iter().map(|fact| fact.name.chars().count()).max().unwrap_or_default();
+    for fact in &outbound.facts {
         let mut values = fact.value.lines();
         let pad = width - fact.name.chars().count();
         lines.push(format!("  {}{}   {}", fact.name, " ".repeat(pad), values.next().unwrap_or_default()));
         lines.extend(values.map(|value| format!("  {}   {value}", " ".repeat(width))));
     }
     lines.push(String::new());
-    lines.extend(how(letter, page));
+    lines.extend(how(outbound, page));
     lines.join("\n")
 }
 
-/// What is said by others than the engine is marked as such.
-pub(super) fn wrote(letter: &Letter) -> &'static str {
-    if letter.choice.is_some() { "The request, in the words of the process" } else { "What is asked" }
+/// The heading of content that does not come from the engine.
+pub(super) fn wrote(outbound: &OutboundMail) -> &'static str {
+    if outbound.choice.is_some() { "The request, in the words of the process" } else { "What is asked" }
 }
 
-/// How to decide, or to answer.
-fn how(letter: &Letter, page: Option<&str>) -> Vec<String> {
+/// Explains how to decide, or to answer.
+fn how(outbound: &OutboundMail, page: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
-    match (&letter.choice, &letter.reply_token) {
+    match (&outbound.choice, &outbound.reply_token) {
         (Some(choice), Some(_)) if choice.page_only => {
             lines.push(TOO_LONG.to_owned());
             lines.push(format!("To reject, answer with {} on the first line.", choice.refuse.to_uppercase()));
@@ -262,15 +261,15 @@ fn how(letter: &Letter, page: Option<&str>) -> Vec<String> {
         (_, None) => {}
     }
     lines.extend(page.map(|page| format!("Decision page: {page}")));
-    lines.extend(letter.choice.as_ref().map(|choice| format!("Rule: {}", choice.rule)));
+    lines.extend(outbound.choice.as_ref().map(|choice| format!("Rule: {}", choice.rule)));
     lines
 }
 
-/// What is said where a reply cannot approve.
+/// The explanation if a reply cannot approve.
 pub(super) const TOO_LONG: &str =
     "What is asked is too long for a mail: look at all of it on the decision page, and approve it there.";
 
-/// The other words that decide: whoever writes one of them has decided.
+/// Names the other words that decide.
 pub(super) fn also(choice: &Choice) -> Option<String> {
     match choice.also.as_slice() {
         [approve, refuse] if !approve.is_empty() && !refuse.is_empty() => Some(format!(
@@ -288,7 +287,7 @@ pub(super) fn anything_else(discusses: bool) -> &'static str {
     }
 }
 
-/// A header whose value never changes its form.
+/// A header whose value is written verbatim.
 #[derive(Clone)]
 struct Plain<N> {
     value: String,
@@ -313,7 +312,7 @@ impl Named for AutoSubmitted {
     const NAME: HeaderName = HeaderName::new_from_ascii_str("Auto-Submitted");
 }
 
-/// To whom, where nobody is to be named. Source: RFC 5322, 3.4.
+/// The `To` header without any named recipient. Source: RFC 5322, 3.4.
 #[derive(Clone)]
 struct Undisclosed;
 
@@ -321,7 +320,7 @@ impl Named for Undisclosed {
     const NAME: HeaderName = HeaderName::new_from_ascii_str("To");
 }
 
-/// What Exchange reads in its place.
+/// The header that Exchange reads instead.
 #[derive(Clone)]
 struct Suppress;
 
@@ -343,7 +342,7 @@ impl<N: Named> Header for Plain<N> {
     }
 }
 
-/// The HTML of a body as it stands in ours: the definition's own, or its text.
-pub(super) fn body_html(letter: &Letter) -> String {
-    if letter.html { letter.body.clone() } else { escaped(&letter.body).replace('\n', "<br>\n") }
+/// Returns the body as HTML: the definition's own, or its escaped text.
+pub(super) fn body_html(outbound: &OutboundMail) -> String {
+    if outbound.html { outbound.body.clone() } else { escaped(&outbound.body).replace('\n', "<br>\n") }
 }

@@ -1,8 +1,8 @@
-//! The part of a mail for readers of HTML: no remote images, no scripts, tables that are read aloud as text, colours of
-//! the reader's own choice.
+//! Renders the HTML part of a mail: no remote images, no scripts, tables that screen readers read as text, and the colour
+//! scheme of the reader.
 
 use super::compose::{REPLY_ABOVE, TOO_LONG, also, anything_else, body_html, wrote};
-use super::{Letter, Purpose};
+use super::{OutboundMail, Purpose};
 
 const STYLE: &str = ":root{color-scheme:light dark}\
     body{margin:0;padding:16px;font:16px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif}\
@@ -17,11 +17,11 @@ const STYLE: &str = ":root{color-scheme:light dark}\
     background:#1d4ed8;color:#ffffff;text-decoration:none;font-weight:600}\
     .rule{color:#6b7280;font-size:14px}";
 
-/// Text as it stands in HTML.
+/// Escapes text for HTML.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for sign in text.chars() {
-        match sign {
+    for char in text.chars() {
+        match char {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -33,14 +33,16 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// The whole part.
-pub(super) fn page(letter: &Letter, page: Option<&str>) -> String {
-    let body = match letter.purpose {
-        Purpose::Say => body_html(letter),
-        Purpose::Tell => format!("{}<p>{}</p>{}", line(), body_html(letter), button(page, "Decision page")),
-        Purpose::Ask => asked(letter, page),
+/// Renders the whole part.
+pub(super) fn page(outbound: &OutboundMail, page: Option<&str>) -> String {
+    let body = match outbound.purpose {
+        Purpose::Say => body_html(outbound),
+        Purpose::Inform => {
+            format!("{}<p>{}</p>{}", line(), body_html(outbound), button(page, "Decision page"))
+        }
+        Purpose::Ask => asked(outbound, page),
     };
-    let title = escaped(&letter.subject);
+    let title = escaped(&outbound.subject);
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\">\
@@ -58,24 +60,24 @@ fn button(page: Option<&str>, label: &str) -> String {
     })
 }
 
-fn asked(letter: &Letter, page: Option<&str>) -> String {
-    let mut out = format!("{}<h1>{}</h1>\n", line(), escaped(&letter.subject));
-    if !letter.body.trim().is_empty() {
+fn asked(outbound: &OutboundMail, page: Option<&str>) -> String {
+    let mut out = format!("{}<h1>{}</h1>\n", line(), escaped(&outbound.subject));
+    if !outbound.body.trim().is_empty() {
         out.push_str(&format!(
             "<h2>{}</h2>\n<blockquote class=\"said\">{}</blockquote>\n",
-            wrote(letter),
-            body_html(letter)
+            wrote(outbound),
+            body_html(outbound)
         ));
     }
-    if !letter.facts.is_empty() {
+    if !outbound.facts.is_empty() {
         out.push_str("<h2>What is known</h2>\n<table role=\"presentation\">\n");
-        for fact in &letter.facts {
+        for fact in &outbound.facts {
             let (name, value) = (escaped(&fact.name), escaped(&fact.value));
             out.push_str(&format!("<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>\n"));
         }
         out.push_str("</table>\n");
     }
-    match (&letter.choice, &letter.reply_token) {
+    match (&outbound.choice, &outbound.reply_token) {
         (Some(choice), Some(_)) if choice.page_only => out.push_str(&format!(
             "<h2>To decide</h2>\n<p>{TOO_LONG} To reject, answer this mail with <strong>{}</strong> on the first line. {}</p>\n",
             escaped(&choice.refuse.to_uppercase()),
@@ -95,22 +97,22 @@ fn asked(letter: &Letter, page: Option<&str>) -> String {
     }
     out.push_str(&button(
         page,
-        if letter.choice.is_some() { "Open the decision page" } else { "Answer on a page" },
+        if outbound.choice.is_some() { "Open the decision page" } else { "Answer on a page" },
     ));
-    if let Some(also) = letter.choice.as_ref().filter(|choice| !choice.page_only).and_then(also) {
+    if let Some(also) = outbound.choice.as_ref().filter(|choice| !choice.page_only).and_then(also) {
         out.push_str(&format!("<p class=\"rule\">{}</p>\n", escaped(&also)));
     }
-    if let Some(choice) = &letter.choice {
+    if let Some(choice) = &outbound.choice {
         out.push_str(&format!("<p class=\"rule\">{}</p>\n", escaped(&choice.rule)));
     }
     out
 }
 
-/// What of HTML is text, roughly: for the part that readers of plain text see.
+/// Extracts the text of HTML, roughly, for the plain text part.
 pub(super) fn visible(html: &str) -> String {
     let (mut out, mut inside, mut tag) = (String::with_capacity(html.len()), false, String::new());
-    for sign in html.chars() {
-        match (inside, sign) {
+    for char in html.chars() {
+        match (inside, char) {
             (false, '<') => {
                 inside = true;
                 tag.clear();
@@ -126,12 +128,12 @@ pub(super) fn visible(html: &str) -> String {
                     out.push('\n');
                 }
             }
-            (true, sign) => {
+            (true, char) => {
                 if tag.len() < 16 {
-                    tag.push(sign);
+                    tag.push(char);
                 }
             }
-            (false, sign) => out.push(sign),
+            (false, char) => out.push(char),
         }
     }
     let text =

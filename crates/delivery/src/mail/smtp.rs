@@ -22,33 +22,33 @@ pub struct SmtpConfig {
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// Whether the way there is hidden.
+    /// The encryption of the connection.
     pub tls: SmtpTls,
-    /// Who we are there, with the password; nothing where it does not ask.
+    /// The user and password; `None` if the server requires none.
     pub login: Option<(String, Secret)>,
-    /// What we call ourselves; nothing: the machine's name.
+    /// The name in `EHLO`; `None` for the machine's name.
     pub hello: Option<String>,
 }
 
-/// How the way to a mail server is hidden.
+/// How the connection to a mail server is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SmtpTls {
-    /// From the first byte on.
+    /// TLS from the first byte on.
     Implicit,
-    /// From `STARTTLS` on, without which nothing is sent.
+    /// TLS from `STARTTLS` on, without which nothing is sent.
     StartTls,
-    /// Not at all: only for a server on this machine, or in a network of one's own.
+    /// No encryption: only for a server on this machine, or in a private network.
     Plain,
 }
 
-/// A [`Post`] that hands mails to a server, over connections that it keeps.
+/// A [`Post`] that sends mails to a server over pooled connections.
 pub struct Smtp {
     transport: AsyncSmtpTransport<Tokio1Executor>,
     config: SmtpConfig,
 }
 
 impl Smtp {
-    /// A post that has not connected yet.
+    /// Creates a transport that has not connected yet.
     ///
     /// # Errors
     /// TLS cannot be set up.
@@ -73,7 +73,7 @@ impl Smtp {
         Ok(Self { transport: builder.build(), config: config.clone() })
     }
 
-    /// Whether the server answers, takes who we are, and would take mail from these addresses. Nothing is sent.
+    /// Checks that the server answers, accepts the login, and would accept mail from these addresses. Sends nothing.
     ///
     /// # Errors
     /// What is wrong.
@@ -104,7 +104,7 @@ impl Smtp {
             talk.command(Mail::new(Some(from), Vec::new())).await.map_err(|error| failed(&error))?;
             talk.command(Rset).await.map_err(|error| failed(&error))?;
         }
-        // Whoever has heard enough need not be said goodbye to.
+        // A failed goodbye does not matter.
         let _gone = talk.quit().await;
         Ok(())
     }
@@ -126,10 +126,10 @@ fn broken(error: &SmtpError) -> Failed {
     Failed::new(Reason::TlsFailed, format!("TLS cannot be set up: {error}"))
 }
 
-/// What a failure means for the next attempt: a server that says 5xx says so again.
+/// Maps an SMTP failure to a reason: a 5xx answer is permanent.
 fn failed(error: &SmtpError) -> Failed {
-    let mut told = error.to_string();
-    told.truncate(told.floor_char_boundary(MAIL_ANSWER_BYTES_MAX));
+    let mut message = error.to_string();
+    message.truncate(message.floor_char_boundary(MAIL_ANSWER_BYTES_MAX));
     let reason = if error.is_permanent() {
         Reason::MailRejected
     } else if error.is_transient() {
@@ -143,5 +143,5 @@ fn failed(error: &SmtpError) -> Failed {
     } else {
         Reason::ConnectFailed
     };
-    Failed::new(reason, told)
+    Failed::new(reason, message)
 }

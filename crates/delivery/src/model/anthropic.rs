@@ -1,4 +1,4 @@
-//! Messages, answered by the use of a tool that the model is made to use.
+//! The Messages API, answered by a forced tool call.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(super) fn body(question: &Question) -> Value {
     })
 }
 
-/// What the one use of the tool holds.
+/// Returns the input of the only tool call.
 pub(super) fn answer(mut message: Value) -> Result<Value, Failed> {
     match message.get("stop_reason").and_then(Value::as_str) {
         Some("max_tokens") => {

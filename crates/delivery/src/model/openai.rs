@@ -1,4 +1,4 @@
-//! Chat completions, answered in a JSON Schema.
+//! The Chat Completions API, answered in a JSON Schema.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(super) fn body(question: &Question) -> Value {
     })
 }
 
-/// The JSON that the first choice is.
+/// Returns the JSON of the first choice.
 pub(super) fn answer(completion: &Value) -> Result<Value, Failed> {
     let refused = || Failed::new(Reason::ModelRefused, "the model declined to answer");
     let choice = completion.get("choices").and_then(|choices| choices.get(0)).ok_or_else(not_as_asked)?;

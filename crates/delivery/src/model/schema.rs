@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::limits::SCHEMA_DEPTH_MAX;
 
-/// Whether a value meets a schema. Held are `type`, `enum`, `properties`, `required`, `additionalProperties: false`,
-/// `items` and the format `date`; what else stands in a schema is left to whoever gets the result. A schema that is no
-/// object, or is nested deeper than [`SCHEMA_DEPTH_MAX`], is met by nothing, but null by everything.
+/// Returns true if a value meets a schema. Supports `type`, `enum`, `properties`, `required`, `items`, the format `date`,
+/// and `additionalProperties: false`; other keywords are left to the receiver of the result. No value meets a schema that
+/// is no object, or is nested deeper than [`SCHEMA_DEPTH_MAX`]; every value meets null.
 pub(super) fn holds(schema: &Value, value: &Value) -> bool {
     schema.is_null() || holds_at(schema, value, 0)
 }
@@ -92,7 +92,7 @@ fn has_items(schema: &Map<String, Value>, value: &Value, depth: usize) -> bool {
     }
 }
 
-/// Whether every part says its type, as endpoints want of schemas that they keep to strictly.
+/// Returns true if every part has a type, as endpoints require of strict schemas.
 pub(super) fn is_strict(schema: &Value) -> bool {
     let parts = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::values);
     let items = schema.get("items");

@@ -1,4 +1,4 @@
-//! Requests to a provider, by the client of this crate.
+//! Sends requests to a provider with the client of this crate.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::http::{Client, Request};
 use crate::limits::{OPENID_ANSWER_BYTES_MAX, OPENID_MS_MAX};
 use crate::{Failed, Reason};
 
-/// Asks a provider under the rules that hold for it.
+/// An HTTP client for a provider, under its egress rules.
 pub(super) struct Asking<'a> {
     pub(super) client: &'a Client,
     pub(super) egress: &'a Egress,
@@ -53,12 +53,12 @@ impl Asking<'_> {
             }
         };
         if body.len() > OPENID_ANSWER_BYTES_MAX {
-            let told = format!("the answer has more than {OPENID_ANSWER_BYTES_MAX} bytes");
-            return Err(Failed::new(Reason::AnswerTooLarge, told));
+            let message = format!("the answer has more than {OPENID_ANSWER_BYTES_MAX} bytes");
+            return Err(Failed::new(Reason::AnswerTooLarge, message));
         }
         if answer.status >= 500 {
-            let told = format!("the answer was {}", answer.status);
-            return Err(Failed::new(Reason::ReceiverRefused, told));
+            let message = format!("the answer was {}", answer.status);
+            return Err(Failed::new(Reason::ReceiverRefused, message));
         }
         http::Response::builder()
             .status(answer.status)

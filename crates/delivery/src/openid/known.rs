@@ -1,4 +1,4 @@
-//! What a provider publishes about itself, kept for a time.
+//! Caches a provider's metadata.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::Failed;
 use crate::guard::Target;
 use crate::limits::{OPENID_FAILED_MS, OPENID_KEYS_MAX};
 
-/// What was found last, and when, milliseconds since 1970.
+/// The last metadata, and when it was received, milliseconds since 1970.
 #[derive(Default)]
 struct Found {
     metadata: Option<(Arc<CoreProviderMetadata>, u64)>,
-    /// When nothing was found, since something was.
+    /// When the last request failed, if that was after the last success.
     failed: Option<u64>,
 }
 
 impl Found {
-    /// What is not older than that; a failure that is so new that another try is of no use.
+    /// Returns the metadata if it is at most that old, or the failure if it is too recent for another attempt.
     fn at(&self, now_ms: u64, age_ms: u64) -> Option<Result<Arc<CoreProviderMetadata>, Problem>> {
         let within = |at: u64, ms: u64| now_ms.checked_sub(at).is_some_and(|age| age < ms);
         match (&self.metadata, self.failed) {
@@ -33,10 +33,10 @@ impl Found {
     }
 }
 
-/// See the module.
+/// The cache.
 pub(super) struct Known {
     found: Mutex<Found>,
-    /// Held by whoever asks the provider; the others wait for what comes of it.
+    /// Held by the task that requests the metadata; the others wait for its result.
     asks: Semaphore,
 }
 
@@ -47,7 +47,7 @@ impl Default for Known {
 }
 
 impl Known {
-    /// What the provider publishes, as it was at most so long ago.
+    /// Returns the provider's metadata, at most `age_ms` old.
     pub(super) async fn get(
         &self,
         asking: &Asking<'_>,
@@ -75,7 +75,7 @@ impl Known {
     }
 }
 
-/// Asks a provider what it publishes, and for its keys.
+/// Requests a provider's metadata and keys.
 pub(super) async fn discover(
     asking: &Asking<'_>,
     issuer: &IssuerUrl,
@@ -99,9 +99,9 @@ fn unusable(error: &DiscoveryError<Failed>) -> Unusable {
     })
 }
 
-/// Whether people can be sent to this provider, and its keys be told apart.
+/// Checks that people can be sent to this provider, and that it does not have too many keys.
 fn usable(asking: &Asking<'_>, metadata: &CoreProviderMetadata) -> Result<(), &'static str> {
-    // A browser goes there, and is to be sent nowhere where this server would not ask itself.
+    // The browser must not be sent to an address that this server may not request itself.
     let page = metadata.authorization_endpoint().as_str();
     Target::read(page, asking.egress).map_err(|_| "nobody can be sent to the page that it names")?;
     if metadata.token_endpoint().is_none() {
@@ -113,7 +113,7 @@ fn usable(asking: &Asking<'_>, metadata: &CoreProviderMetadata) -> Result<(), &'
     Ok(())
 }
 
-/// How a provider wants to be told the client's secret: in a header unless it takes it in the form alone.
+/// How the client's secret is sent to a provider: in a header, unless the provider accepts it only in the form.
 pub(super) fn way_of_secret(metadata: &CoreProviderMetadata) -> AuthType {
     let ways = metadata.token_endpoint_auth_methods_supported();
     let takes = |way| ways.is_none_or(|ways| ways.contains(&way));

@@ -1,15 +1,15 @@
-//! Why nobody was signed in.
+//! Why a sign-in failed.
 
 use std::fmt;
 
-/// Why nobody was signed in, by a stable word. What the provider or a browser said is in none of it.
+/// Why a sign-in failed. Contains nothing that the provider or the browser sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Problem {
-    /// The provider cannot be reached, or does not do its part now.
+    /// The provider cannot be reached, or does not work now.
     Unavailable,
-    /// The provider does not take the code: it was used, is too old, or belongs to another sign-in.
+    /// The provider refuses the code: it was used, is too old, or belongs to another sign-in.
     CodeRefused,
-    /// There is no ID token, or not one that can be read.
+    /// The ID token is missing or malformed.
     TokenInvalid,
     /// The ID token is another provider's.
     IssuerWrong,
@@ -21,7 +21,7 @@ pub enum Problem {
     TokenExpired,
     /// The ID token is signed with a key that the provider does not publish.
     KeyUnknown,
-    /// The ID token is not signed, or not as it should be.
+    /// The ID token has no signature, or a wrong one.
     SignatureWrong,
     /// The ID token names no address.
     AddressMissing,
@@ -30,7 +30,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// The word that is shown; it never changes.
+    /// The stable code.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use switchward_delivery::Reason;
-use switchward_delivery::guard::{Egress, HostRule, Place, Target, special_range};
+use switchward_delivery::guard::{Egress, HostRule, Target, TargetHost, special_range};
 
 pub(crate) const TABLE: &str = include_str!("../addresses.tsv");
 
@@ -96,9 +96,12 @@ fn what_is_too_long_is_refused() {
 #[test]
 fn a_target_says_where_it_is() {
     let egress = rules("dev");
-    let place = |url: &str| Target::read(url, &egress).map(|target| (target.place(), target.port()));
-    assert_eq!(place("https://Bücher.example"), Ok((Place::Name("xn--bcher-kva.example".to_owned()), 443)));
-    assert_eq!(place("http://127.1:8080/"), Ok((Place::Address([127, 0, 0, 1].into()), 8080)));
+    let read = |url: &str| Target::read(url, &egress).map(|target| (target.host(), target.port()));
+    assert_eq!(
+        read("https://Bücher.example"),
+        Ok((TargetHost::Name("xn--bcher-kva.example".to_owned()), 443))
+    );
+    assert_eq!(read("http://127.1:8080/"), Ok((TargetHost::Address([127, 0, 0, 1].into()), 8080)));
     let target = Target::read("https://example.org/a#b", &egress).expect("it may be asked");
     assert_eq!(target.url().as_str(), "https://example.org/a");
 }
@@ -109,7 +112,7 @@ proptest! {
     fn no_text_gets_past_the_guard(text in any::<String>(), host in "[0-9a-fx.:%\\[\\]@/\\\\-]{0,40}") {
         for url in [text.clone(), format!("https://{text}/"), format!("https://{host}"), format!("https://[{host}]/")] {
             if let Ok(target) = Target::read(&url, &Egress::default())
-                && let Place::Address(address) = target.place()
+                && let TargetHost::Address(address) = target.host()
             {
                 prop_assert_eq!(special_range(address), None, "{}", url);
             }
@@ -121,13 +124,13 @@ proptest! {
     fn spellings_of_an_address_are_judged_alike(bits in any::<u32>()) {
         let [a, b, c, d] = bits.to_be_bytes();
         let (low, tail) = (bits & 0xff_ffff, bits & 0xffff);
-        let expected = Target::read(&format!("https://{a}.{b}.{c}.{d}/"), &Egress::default()).map(|it| it.place());
+        let expected = Target::read(&format!("https://{a}.{b}.{c}.{d}/"), &Egress::default()).map(|it| it.host());
         let spellings = [
             format!("{bits}"), format!("{bits:#x}"), format!("0{bits:o}"), format!("{a}.{low}"), format!("{a}.{b}.{tail}"),
             format!("{a:#x}.0{b:o}.{c}.{d:#X}"), format!("{a}.{b}.{c}.{d}."),
         ];
         for host in spellings {
-            let got = Target::read(&format!("https://{host}/"), &Egress::default()).map(|it| it.place());
+            let got = Target::read(&format!("https://{host}/"), &Egress::default()).map(|it| it.host());
             prop_assert_eq!(&got, &expected, "{}", host);
         }
         for host in [format!("[::ffff:{a}.{b}.{c}.{d}]"), format!("[::{a}.{b}.{c}.{d}]"), format!("[64:ff9b::{a}.{b}.{c}.{d}]")] {

@@ -79,10 +79,11 @@ async fn every_status_is_an_answer() {
 #[tokio::test]
 async fn a_redirect_is_an_answer_and_is_not_followed() {
     let inner = Server::always(server::json(200, &json!("secret"))).await;
-    for (status, place) in
+    for (status, location) in
         [(301, "http://10.0.0.1/".to_owned()), (302, inner.url("/")), (307, inner.url("/"))]
     {
-        let server = Server::always(server::answer(&format!("{status} x\r\nlocation: {place}"), b"")).await;
+        let server =
+            Server::always(server::answer(&format!("{status} x\r\nlocation: {location}"), b"")).await;
         let ports = [server.port, inner.port];
         let response = client(&ports).send(1, &get(&server.url("/"))).await.expect("it is answered");
         assert_eq!(response.status, status);
@@ -252,19 +253,19 @@ async fn the_systems_names_are_looked_up() {
 #[tokio::test]
 async fn proxies_of_the_environment_are_not_used() {
     let proxy = Server::always(server::json(200, &json!("proxied"))).await;
-    let place = format!("http://127.0.0.1:{}", proxy.port);
+    let proxy_url = format!("http://127.0.0.1:{}", proxy.port);
     let program = std::env::current_exe().expect("it runs");
     let child = tokio::task::spawn_blocking(move || {
         let mut child = Command::new(program);
         child.args(["--exact", "http::a_request_arrives_as_it_was_meant"]).env_remove("NO_PROXY");
         for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
-            child.env(name, &place);
+            child.env(name, &proxy_url);
         }
         child.env_remove("no_proxy").output()
     });
     let output = child.await.expect("it ends").expect("it starts");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
     assert!(proxy.seen().is_empty());
 }
 

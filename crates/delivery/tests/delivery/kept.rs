@@ -16,7 +16,7 @@ struct Keeping {
 }
 
 impl Keeping {
-    /// One that answers so many requests of a connection and ends it then.
+    /// One that ends each connection after `each` requests.
     async fn start(each: usize) -> Self {
         let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();

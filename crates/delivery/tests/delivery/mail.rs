@@ -6,7 +6,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use switchward_delivery::Reason;
 use switchward_delivery::mail::{
-    Choice, Composed, Fact, Head, Letter, Post as _, Purpose, Sender, Smtp, SmtpConfig, SmtpTls, compose,
+    Choice, Composed, Fact, Head, OutboundMail, Post as _, Purpose, Sender, Smtp, SmtpConfig, SmtpTls,
+    compose,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
@@ -15,8 +16,8 @@ use tokio::net::TcpListener;
 const DESERTED: u16 = 1;
 const GOLDEN: &str = include_str!("../golden/letter.v1.json");
 
-fn letter() -> Letter {
-    Letter {
+fn outbound() -> OutboundMail {
+    OutboundMail {
         to: "kim@acme.example".into(),
         subject: "deploy-gate: write_file?".into(),
         purpose: Purpose::Ask,
@@ -55,17 +56,17 @@ fn raw(mail: &Composed) -> String {
 }
 
 #[test]
-fn letters_keep_their_form() {
-    assert_eq!(serde_json::to_string(&letter()).expect("it can be written"), GOLDEN.trim_end());
-    assert_eq!(serde_json::from_str::<Letter>(GOLDEN).expect("it can be read"), letter());
+fn outbound_mails_keep_their_form() {
+    assert_eq!(serde_json::to_string(&outbound()).expect("it can be written"), GOLDEN.trim_end());
+    assert_eq!(serde_json::from_str::<OutboundMail>(GOLDEN).expect("it can be read"), outbound());
     let least =
         json!({ "to": "a@b.example", "subject": "", "purpose": "say", "body": "", "id": "1", "thread": "t" });
-    assert!(serde_json::from_value::<Letter>(least).is_ok());
+    assert!(serde_json::from_value::<OutboundMail>(least).is_ok());
 }
 
 #[test]
 fn a_mail_that_asks_says_how_to_decide_and_threads_with_its_kin() {
-    let mail = compose(&letter(), &sender()).expect("it can be written");
+    let mail = compose(&outbound(), &sender()).expect("it can be written");
     assert_eq!(mail.reply_to.as_deref(), Some("r+abc234@reply.acme.example"));
     assert_eq!(mail.bounce_to.as_deref(), Some("r+ghi567@reply.acme.example"));
     let text = raw(&mail);
@@ -87,27 +88,28 @@ fn a_mail_that_asks_says_how_to_decide_and_threads_with_its_kin() {
     for line in ["  APPROVE    or    REFUSE", "https://acme.example/a/def567", "mcp:fs:write_file"] {
         assert!(mail.text.contains(line), "{line} is missing in {}", mail.text);
     }
-    let tell = Letter { purpose: Purpose::Tell, subject: "Re: x".into(), id: "8".into(), ..letter() };
-    let told = compose(&tell, &sender()).expect("it can be written");
-    assert!(raw(&told).contains(&thread));
-    assert_ne!(told.message_id, mail.message_id);
+    let notice =
+        OutboundMail { purpose: Purpose::Inform, subject: "Re: x".into(), id: "8".into(), ..outbound() };
+    let outcome = compose(&notice, &sender()).expect("it can be written");
+    assert!(raw(&outcome).contains(&thread));
+    assert_ne!(outcome.message_id, mail.message_id);
     // Numbers are a session's own: mails of two sessions are never taken for one, also where nobody can reply.
     let closed = |thread: &str| {
-        let letter = Letter { reply_token: None, thread: thread.into(), ..tell.clone() };
-        compose(&letter, &sender()).expect("it can be written").message_id
+        let outbound = OutboundMail { reply_token: None, thread: thread.into(), ..notice.clone() };
+        compose(&outbound, &sender()).expect("it can be written").message_id
     };
     assert_ne!(closed("ses_a-6"), closed("ses_b-6"));
-    assert!(!told.text.contains("APPROVE"), "{}", told.text);
+    assert!(!outcome.text.contains("APPROVE"), "{}", outcome.text);
     // The answer that says that a reply decides nothing has a link to the decision page.
-    assert!(told.text.contains("\nDecision page: https://acme.example/a/def567"), "{}", told.text);
+    assert!(outcome.text.contains("\nDecision page: https://acme.example/a/def567"), "{}", outcome.text);
 }
 
 #[test]
 fn every_word_that_decides_is_named_and_what_is_too_long_is_left_to_the_page() {
     let with = |how: &dyn Fn(&mut Choice)| {
-        let mut letter = letter();
-        how(letter.choice.as_mut().expect("a choice"));
-        let mail = compose(&letter, &sender()).expect("it can be written");
+        let mut outbound = outbound();
+        how(outbound.choice.as_mut().expect("a choice"));
+        let mail = compose(&outbound, &sender()).expect("it can be written");
         let (_, html) = raw(&mail)
             .replace("=\r\n", "")
             .split_once("text/html")
@@ -131,8 +133,8 @@ fn every_word_that_decides_is_named_and_what_is_too_long_is_left_to_the_page() {
 fn what_others_say_stays_text() {
     let body = "<script>alert(1)</script> approve & go".to_owned();
     let fact = Fact { name: "With".into(), value: "<img src=x onerror=y>".into() };
-    let mail =
-        compose(&Letter { body, facts: vec![fact], ..letter() }, &sender()).expect("it can be written");
+    let mail = compose(&OutboundMail { body, facts: vec![fact], ..outbound() }, &sender())
+        .expect("it can be written");
     let text = raw(&mail).replace("=\r\n", "").replace("=3D", "=");
     assert!(!text.contains("<script>alert") || mail.text.contains("<script>alert"), "{text}");
     let (_, html) = text.split_once("text/html").expect("a part of HTML");
@@ -147,25 +149,26 @@ fn what_others_say_stays_text() {
 fn no_header_is_slipped_in() {
     let evil = "a@b.example\r\nBcc: eve@evil.example";
     let rows = [
-        Letter { to: evil.into(), ..letter() },
-        Letter { to: "a@b.example\nX: y".into(), ..letter() },
-        Letter { to: "a@b.example, eve@evil.example".into(), ..letter() },
-        Letter { to: "a b@c.example".into(), ..letter() },
-        Letter { to: String::new(), ..letter() },
-        Letter { to: format!("{}@b.example", "a".repeat(300)), ..letter() },
-        Letter { subject: "hi\r\nBcc: eve@evil.example".into(), ..letter() },
-        Letter { subject: "hi\u{0}".into(), ..letter() },
-        Letter { subject: "x".repeat(2_000), ..letter() },
-        Letter { id: "7>\r\nX: y".into(), ..letter() },
-        Letter { thread: "t y".into(), ..letter() },
-        Letter { reply_token: Some("a@evil.example".into()), ..letter() },
-        Letter { body: "x".repeat(2 * 1024 * 1024), ..letter() },
+        OutboundMail { to: evil.into(), ..outbound() },
+        OutboundMail { to: "a@b.example\nX: y".into(), ..outbound() },
+        OutboundMail { to: "a@b.example, eve@evil.example".into(), ..outbound() },
+        OutboundMail { to: "a b@c.example".into(), ..outbound() },
+        OutboundMail { to: String::new(), ..outbound() },
+        OutboundMail { to: format!("{}@b.example", "a".repeat(300)), ..outbound() },
+        OutboundMail { subject: "hi\r\nBcc: eve@evil.example".into(), ..outbound() },
+        OutboundMail { subject: "hi\u{0}".into(), ..outbound() },
+        OutboundMail { subject: "x".repeat(2_000), ..outbound() },
+        OutboundMail { id: "7>\r\nX: y".into(), ..outbound() },
+        OutboundMail { thread: "t y".into(), ..outbound() },
+        OutboundMail { reply_token: Some("a@evil.example".into()), ..outbound() },
+        OutboundMail { body: "x".repeat(2 * 1024 * 1024), ..outbound() },
     ];
-    for letter in rows {
-        let told = compose(&letter, &sender()).map_err(|failed| failed.reason);
-        assert_eq!(told, Err(Reason::MailInvalid), "{:?} {:?}", letter.to, letter.subject);
+    for outbound in rows {
+        let outcome = compose(&outbound, &sender()).map_err(|failed| failed.reason);
+        assert_eq!(outcome, Err(Reason::MailInvalid), "{:?} {:?}", outbound.to, outbound.subject);
     }
-    let odd = Letter { subject: "Grüße \"you\" <a@b.example>, x: y".into(), choice: None, ..letter() };
+    let odd =
+        OutboundMail { subject: "Grüße \"you\" <a@b.example>, x: y".into(), choice: None, ..outbound() };
     let text = raw(&compose(&odd, &sender()).expect("it can be written"));
     assert_eq!(text.lines().filter(|line| line.to_lowercase().starts_with("bcc")).count(), 0);
     assert_eq!(text.lines().filter(|line| line.starts_with("Subject:")).count(), 1);
@@ -175,8 +178,8 @@ fn no_header_is_slipped_in() {
 fn a_mail_is_sent_in_no_name_that_is_not_listed() {
     let of = |author: &str| {
         let head = Some(Head { from: Some(author.to_owned()), to: Vec::new(), cc: Vec::new() });
-        let letter = Letter { head, choice: None, purpose: Purpose::Say, ..letter() };
-        compose(&letter, &sender()).map_err(|failed| failed.reason)
+        let outbound = OutboundMail { head, choice: None, purpose: Purpose::Say, ..outbound() };
+        compose(&outbound, &sender()).map_err(|failed| failed.reason)
     };
     let shop = raw(&of("Sales@Shop.example").expect("it can be written"));
     assert!(shop.contains("From: Sales@Shop.example\r\n"), "{shop}");
@@ -193,11 +196,12 @@ fn no_mail_of_ours_comes_back_as_a_reply() {
         "r@reply.acme.example",
         "\"r+abc\"@reply.acme.example",
     ] {
-        let told = compose(&Letter { to: to.into(), ..letter() }, &sender()).map_err(|failed| failed.reason);
-        assert_eq!(told, Err(Reason::MailInvalid), "{to}");
+        let outcome =
+            compose(&OutboundMail { to: to.into(), ..outbound() }, &sender()).map_err(|failed| failed.reason);
+        assert_eq!(outcome, Err(Reason::MailInvalid), "{to}");
     }
     for to in ["kim@reply.acme.example", "r+abc@acme.example", "rita@reply.acme.example"] {
-        assert!(compose(&Letter { to: to.into(), ..letter() }, &sender()).is_ok(), "{to}");
+        assert!(compose(&OutboundMail { to: to.into(), ..outbound() }, &sender()).is_ok(), "{to}");
     }
 }
 
@@ -206,8 +210,9 @@ fn a_mail_of_somebody_else_says_who_wrote_it_and_keeps_copies_to_itself() {
     let list = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
     let of = |to: &str, from: Option<&str>, listed: &[&str], cc: &[&str]| {
         let head = Some(Head { from: from.map(str::to_owned), to: list(listed), cc: list(cc) });
-        let letter = Letter { to: to.into(), head, choice: None, purpose: Purpose::Say, ..letter() };
-        compose(&letter, &sender())
+        let outbound =
+            OutboundMail { to: to.into(), head, choice: None, purpose: Purpose::Say, ..outbound() };
+        compose(&outbound, &sender())
     };
     let bot = Some("bot@acme.example");
     let copy = of("eve@b.example", bot, &["ann@b.example", "ben@b.example"], &["cy@b.example"]);
@@ -233,8 +238,8 @@ fn a_mail_of_somebody_else_says_who_wrote_it_and_keeps_copies_to_itself() {
     let own = raw(&of("a@b.example", Some("Approvals@acme.example"), &[], &[]).expect("it can be written"));
     assert!(own.contains("From: Approvals@acme.example\r\n"), "{own}");
     for bad in ["x@a.example\r\nBcc: y@b.example", "x@a.example, y@b.example", "nobody"] {
-        for told in [of("a@b.example", Some(bad), &[], &[]), of("a@b.example", bot, &[bad], &[])] {
-            assert_eq!(told.map_err(|failed| failed.reason), Err(Reason::MailInvalid), "{bad}");
+        for outcome in [of("a@b.example", Some(bad), &[], &[]), of("a@b.example", bot, &[bad], &[])] {
+            assert_eq!(outcome.map_err(|failed| failed.reason), Err(Reason::MailInvalid), "{bad}");
         }
     }
     let many = vec!["a@b.example"; 200];
@@ -242,7 +247,7 @@ fn a_mail_of_somebody_else_says_who_wrote_it_and_keeps_copies_to_itself() {
 }
 
 #[test]
-fn a_sender_that_cannot_be_used_is_told() {
+fn a_sender_that_cannot_be_used_is_refused() {
     let of = |from: &str, reply: Option<&str>| {
         let sender = Sender { from: from.into(), reply: reply.map(str::to_owned), ..sender() };
         sender.check().err().map(|problem| problem.split(':').next().unwrap_or_default().to_owned())
@@ -253,8 +258,8 @@ fn a_sender_that_cannot_be_used_is_told() {
     for (author, fits) in
         [("*", true), ("*@a.example", true), ("a@b.example", true), ("a*@b.example", false), ("b", false)]
     {
-        let told = Sender { authors: vec![author.into()], ..sender() }.check();
-        assert_eq!(told.is_ok(), fits, "{author}");
+        let outcome = Sender { authors: vec![author.into()], ..sender() }.check();
+        assert_eq!(outcome.is_ok(), fits, "{author}");
     }
     for reply in [
         "r@r.example",
@@ -272,11 +277,11 @@ fn a_sender_that_cannot_be_used_is_told() {
 async fn server(at: &'static str, answer: &'static str) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("it is bound").port();
-    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let kept = Arc::clone(&heard);
+    let received: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = Arc::clone(&received);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let heard = Arc::clone(&kept);
+            let received = Arc::clone(&kept);
             tokio::spawn(async move {
                 let mut stream = BufReader::new(stream);
                 let mut data = false;
@@ -286,7 +291,7 @@ async fn server(at: &'static str, answer: &'static str) -> (u16, Arc<Mutex<Vec<S
                     if stream.read_line(&mut line).await.unwrap_or_default() == 0 {
                         return;
                     }
-                    heard.lock().push(line.clone());
+                    received.lock().push(line.clone());
                     let word = line.split([' ', ':', '\r']).next().unwrap_or_default().to_uppercase();
                     let usual = match word.as_str() {
                         "." if data => {
@@ -309,7 +314,7 @@ async fn server(at: &'static str, answer: &'static str) -> (u16, Arc<Mutex<Vec<S
             });
         }
     });
-    (port, heard)
+    (port, received)
 }
 
 fn smtp(port: u16) -> Smtp {
@@ -321,7 +326,7 @@ fn smtp(port: u16) -> Smtp {
 
 #[tokio::test]
 async fn what_a_mail_server_answers_says_whether_to_come_again() {
-    let mail = compose(&letter(), &sender()).expect("it can be written");
+    let mail = compose(&outbound(), &sender()).expect("it can be written");
     for (at, answer, wanted) in [
         ("none", "", None),
         (".", "451 later", Some(Reason::MailDeferred)),
@@ -331,15 +336,15 @@ async fn what_a_mail_server_answers_says_whether_to_come_again() {
         ("MAIL", "421 too busy", Some(Reason::MailDeferred)),
         ("EHLO", "garbage", Some(Reason::AnswerBroken)),
     ] {
-        let (port, heard) = server(at, answer).await;
-        let told = smtp(port).send(1, &mail).await.map_err(|failed| failed.reason);
-        assert_eq!(told.err(), wanted, "{at} {answer}");
+        let (port, received) = server(at, answer).await;
+        let outcome = smtp(port).send(1, &mail).await.map_err(|failed| failed.reason);
+        assert_eq!(outcome.err(), wanted, "{at} {answer}");
         if wanted.is_none() {
-            let heard = heard.lock();
-            let ids = heard.iter().filter(|line| line.contains(&mail.message_id)).count();
-            assert_eq!(ids, 1, "{heard:?}");
+            let received = received.lock();
+            let ids = received.iter().filter(|line| line.contains(&mail.message_id)).count();
+            assert_eq!(ids, 1, "{received:?}");
         }
     }
-    let told = smtp(DESERTED).send(1, &mail).await.map_err(|failed| failed.reason);
-    assert_eq!(told, Err(Reason::ConnectFailed));
+    let outcome = smtp(DESERTED).send(1, &mail).await.map_err(|failed| failed.reason);
+    assert_eq!(outcome, Err(Reason::ConnectFailed));
 }

@@ -1,7 +1,6 @@
-//! What goes out, seen from outside: against the table of addresses, and against servers that behave as they are told.
+//! What goes out, seen from outside: against the table of addresses, and against scripted servers.
 
-mod desk;
-mod doors;
+mod addresses;
 mod guard;
 mod http;
 mod kept;
@@ -9,3 +8,4 @@ mod mail;
 mod model;
 mod openid;
 mod server;
+mod worker;

@@ -350,7 +350,7 @@ async fn words_around_an_answer_are_no_answer() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_hangs_is_given_up_on_and_holds_no_place_after() {
+async fn an_endpoint_that_hangs_is_given_up_on_and_holds_no_permit_after() {
     for provider in BOTH {
         let verdict = says(provider, &json!({ "verdict": false }));
         let server = Server::new(move |number| if number == 0 { Act::Hang } else { verdict.clone() }).await;

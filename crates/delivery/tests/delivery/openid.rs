@@ -45,9 +45,9 @@ fn keys(count: usize) -> Value {
 async fn publishing(first: impl Fn(&str) -> Act + Send + Sync + 'static, second: Act) -> (Server, Provider) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let base = format!("http://{}", listener.local_addr().expect("it is bound"));
-    let told = base.clone();
+    let announced = base.clone();
     let server =
-        Server::at(listener, move |number| if number % 2 == 0 { first(&told) } else { second.clone() });
+        Server::at(listener, move |number| if number % 2 == 0 { first(&announced) } else { second.clone() });
     let provider = provider(&server, base);
     (server, provider)
 }
@@ -60,7 +60,7 @@ async fn a_provider_says_where_people_sign_in() {
     assert_eq!((found.page, found.keys), (server.url("/authorize"), OPENID_KEYS_MAX));
     let page = provider.page(&sign_in(NOW)).await.expect("a page");
     assert!(page.starts_with(&server.url("/authorize?")), "{page}");
-    // RFC 7636: the page is told the digest of what is kept back.
+    // RFC 7636: the page gets the digest of the verifier, which is kept back.
     assert!(!page.contains("0202") && page.contains("code_challenge="), "{page}");
     let asked: Vec<String> =
         server.seen().into_iter().filter_map(|seen| seen.head.lines().next().map(str::to_owned)).collect();
@@ -135,7 +135,7 @@ async fn a_provider_that_fails_is_not_asked_each_time() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_cannot_be_used_is_told() {
+async fn a_configuration_that_cannot_be_used_is_refused() {
     let server = Server::always(Act::Hang).await;
     let config = |issuer: &str, client_id: &str, secret: &str| Config {
         issuer: issuer.to_owned(),

@@ -1,4 +1,4 @@
-//! A server on this machine that does what it is told, and a client that may ask it.
+//! A scripted server on this machine, and a client that may ask it.
 
 use std::io;
 use std::net::IpAddr;

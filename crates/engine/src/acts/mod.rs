@@ -26,7 +26,7 @@ pub(crate) enum Ran {
     Fault(Fault),
 }
 
-/// Begins a part of the body of the node that the run stands in.
+/// Begins an act of the run's node.
 pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, act: ActIx) -> Result<Next, Stop> {
     turn.budget.next_act();
     let at = turn.run(run)?.node;
@@ -35,7 +35,7 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, act: ActIx) -> Result<N
     let found = node.acts.get(usize::from(act.0));
     let found = found.ok_or_else(|| ViewError(format!("node {} has no {act:?}", node.name)))?;
     match &found.kind {
-        // The agent owes an answer or a turn; nothing is opened for it, because nobody holds a lease on a turn.
+        // The agent owes an answer or a turn; no item is opened for it, because nobody holds a lease on a turn.
         ActKind::Ask(_) => Ok(Next::Rest),
         ActKind::Do(ops) => Ok(match operate(turn, run, ops)? {
             Ran::Ended(port) => Next::Ended(port),

@@ -113,7 +113,7 @@ impl Working<'_, '_, '_> {
     }
 
     fn log(&mut self, text: &str) -> Result<Option<Port>, Broken> {
-        self.turn.budget.room(text.len() + EFFECT_BYTES).map_or(Ok(()), Err)?;
+        self.turn.budget.check_bytes(text.len() + EFFECT_BYTES).map_or(Ok(()), Err)?;
         self.turn.emit(Event::Warned { text: text.to_owned(), of_definition: false })?;
         Ok(None)
     }
@@ -143,11 +143,10 @@ impl Working<'_, '_, '_> {
         Ok(None)
     }
 
-    /// What was written is written down, each key once, with the value that it holds in the end; nothing of it where that
-    /// is too much.
+    /// Records what was written, each key once with its final value; nothing is recorded if that is too much.
     fn keep(self) -> Result<Option<Fault>, Stop> {
         let long = |key: &String| key.len() + self.scope.key(key).map_or(0, data::length);
-        if let Some(fault) = self.turn.budget.room(self.written.iter().map(long).sum()) {
+        if let Some(fault) = self.turn.budget.check_bytes(self.written.iter().map(long).sum()) {
             return Ok(Some(fault));
         }
         for key in &self.written {
@@ -206,7 +205,7 @@ impl Working<'_, '_, '_> {
             }
         };
         let Json(Value::Array(items)) = &now.items else { return Ok(None) };
-        self.turn.budget.room(data::length(&now.items.0)).map_or(Ok(()), Err)?;
+        self.turn.budget.check_bytes(data::length(&now.items.0)).map_or(Ok(()), Err)?;
         let more = usize::try_from(now.at).is_ok_and(|at| at < items.len());
         self.turn.emit(Flow::Looped { run: self.run, level, at: more.then_some(now) })?;
         Ok(more.then_some(Port::Item))

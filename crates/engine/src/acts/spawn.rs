@@ -30,7 +30,7 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Resul
             return Ok(Next::Fault(Fault::operation(message)));
         }
     };
-    if let Some(fault) = turn.budget.room(bytes_of(&written)) {
+    if let Some(fault) = turn.budget.check_bytes(bytes_of(&written)) {
         return Ok(Next::Fault(fault));
     }
     let child = RunId(turn.session()?.runs.saturating_add(1));
@@ -49,14 +49,14 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Resul
     Ok(Next::Descend(child))
 }
 
-/// The machine that is called, unless there may be no more runs.
+/// The machine that is called; a fault if the session may have no more runs.
 fn callee(turn: &Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Result<Pinned, Fault>, Stop> {
     let session = turn.session()?;
     let machine = turn.machine(&*turn.run(run)?)?;
     let Kids::Call(at) = spawn.kids;
-    let wish = machine.callee(at).ok_or_else(|| ViewError(format!("the machine has no {at:?}")))?;
-    let Some(pinned) = session.callees.iter().find(|pinned| pinned.callee == *wish) else {
-        return Ok(Err(Fault::child(format!("the session knows no {:?} that could be called", wish.name))));
+    let wanted = machine.callee(at).ok_or_else(|| ViewError(format!("the machine has no {at:?}")))?;
+    let Some(pinned) = session.callees.iter().find(|pinned| pinned.callee == *wanted) else {
+        return Ok(Err(Fault::child(format!("the session knows no {:?} that could be called", wanted.name))));
     };
     if session.runs >= RUNS_MAX {
         return Ok(Err(Fault::child(format!("the session has had {RUNS_MAX} runs"))));
@@ -67,7 +67,7 @@ fn callee(turn: &Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Result<Pinne
         above = turn.run(parent.run)?.parent;
     }
     if depth > CALL_DEPTH_MAX {
-        let message = format!("{:?} would be more than {CALL_DEPTH_MAX} runs below the first", wish.name);
+        let message = format!("{:?} would be more than {CALL_DEPTH_MAX} runs below the first", wanted.name);
         return Ok(Err(Fault::child(message)));
     }
     Ok(Ok(pinned.clone()))
@@ -119,10 +119,10 @@ pub(crate) fn ended(
     }
     let called = turn.run(child)?.definition.clone();
     let (word, reason) = (ending.outcome.status().word(), ending.reason.as_deref().unwrap_or_default());
-    let told = [&format!("{called} ended {word}"), reason, comment];
-    let told: Vec<&str> = told.into_iter().filter(|part| !part.is_empty()).collect();
+    let parts = [&format!("{called} ended {word}"), reason, comment];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     abandon(turn, run)?;
-    Ok(Next::Fault(Fault::child(told.join(": "))))
+    Ok(Next::Fault(Fault::child(parts.join(": "))))
 }
 
 /// All children have completed: what they give back is written, all of it or nothing.
@@ -140,7 +140,7 @@ fn joined(turn: &mut Turn<'_, '_>, run: RunId, child: RunId) -> Result<Next, Sto
     turn.emit(Flow::ChildrenJoined { run })?;
     match written {
         Ok(written) => {
-            if let Some(fault) = turn.budget.room(bytes_of(&written)) {
+            if let Some(fault) = turn.budget.check_bytes(bytes_of(&written)) {
                 return Ok(Next::Fault(fault));
             }
             for (key, value) in written {
@@ -155,7 +155,7 @@ fn joined(turn: &mut Turn<'_, '_>, run: RunId, child: RunId) -> Result<Next, Sto
     }
 }
 
-/// The children of a run are no more wanted, nor are theirs.
+/// Abandons the children of a run, and theirs.
 pub(crate) fn abandon(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
     let at = turn.run(run)?;
     let (entry, slots) = (at.entry, at.slots);

@@ -6,31 +6,31 @@ use crate::Flow;
 use crate::commands::ask_about;
 use crate::events::{self, Found};
 use crate::moves::Next;
-use crate::state::{Early, ThingBody};
+use crate::state::{Early, OpenItemBody};
 use crate::turn::{Stop, Turn};
 
 pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<Next, Stop> {
     let found = if wait.on == WaitOn::Event { events::earliest(turn, run, wait)? } else { Found::None };
     let asks = match found {
-        Found::Ends(early, place, port) => {
-            take(turn, run, &early, place)?;
+        Found::Ends(early, position, port) => {
+            take(turn, run, &early, position)?;
             events::remember(turn, run, &early.key, &early.data.0)?;
             return Ok(Next::Ended(port));
         }
-        Found::Asks(early, place) => Some((early, place)),
+        Found::Asks(early, position) => Some((early, position)),
         Found::None => None,
     };
     let due = turn.now().after_ms(wait.for_ms);
     let (late, done) = (wait.late.clone(), wait.done.clone());
-    let thing = turn.open(run, ThingBody::Wait { on: wait.on, due, late, done })?;
-    if let (Some((early, place)), Some(sort)) = (asks, &wait.sort) {
-        take(turn, run, &early, place)?;
-        ask_about(turn, run, thing, &early.key, &early.data.0, sort)?;
+    let item = turn.open(run, OpenItemBody::Wait { on: wait.on, due, late, done })?;
+    if let (Some((early, position)), Some(sort)) = (asks, &wait.sort) {
+        take(turn, run, &early, position)?;
+        ask_about(turn, run, item, &early.key, &early.data.0, sort)?;
     }
     Ok(Next::Rest)
 }
 
 /// An event that came early counts from now on.
-fn take(turn: &mut Turn<'_, '_>, run: RunId, early: &Early, place: u32) -> Result<(), Stop> {
-    Ok(turn.emit(Flow::EarlyTaken { run, keys: vec![early.key.clone()], places: vec![place] })?)
+fn take(turn: &mut Turn<'_, '_>, run: RunId, early: &Early, position: u32) -> Result<(), Stop> {
+    Ok(turn.emit(Flow::EarlyTaken { run, keys: vec![early.key.clone()], positions: vec![position] })?)
 }

@@ -11,7 +11,7 @@ use crate::intent;
 use crate::limits::WORK_INPUT_BYTES_MAX;
 use crate::moves::Next;
 use crate::scope::{Scope, plain};
-use crate::state::{About, Due, Owed, ThingBody};
+use crate::state::{About, Due, OpenItemBody, Owed};
 use crate::turn::{Stop, Turn};
 use crate::{Flow, Key};
 
@@ -54,7 +54,7 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
     let at = turn.run(run)?;
     let instead = at.unknown.filter(|known| known.of == at.name_of(&input)).map(|known| known.key);
     let owed = Owed { instead, ..Owed::new(input, &queue, About::Act) };
-    turn.open(run, ThingBody::Work { kind: work.kind, owed })?;
+    turn.open(run, OpenItemBody::Work { kind: work.kind, owed })?;
     Ok(Next::Rest)
 }
 
@@ -85,8 +85,8 @@ pub(crate) fn ask_judge(
     event: bool,
 ) -> Result<(), Stop> {
     turn.emit(Flow::ChoicePending { run, event })?;
-    for thing in turn.run(run)?.things.clone() {
-        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
+    for item in turn.run(run)?.items.clone() {
+        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
         if row.is_some_and(|row| judges(&row.body)) {
             return Ok(());
         }
@@ -94,7 +94,7 @@ pub(crate) fn ask_judge(
     let queue = turn.run(run)?.definition.clone();
     let input = json!({ "rubric": asked.rubric, "model": asked.model });
     let owed = Owed::new(input, &queue, About::Judge { exit, nth: asked.nth });
-    turn.open(run, ThingBody::Work { kind: WorkKind::Judge, owed })?;
+    turn.open(run, OpenItemBody::Work { kind: WorkKind::Judge, owed })?;
     Ok(())
 }
 
@@ -104,23 +104,23 @@ pub(crate) fn drop_judges(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Sto
         return Ok(());
     }
     turn.emit(Flow::ChoiceOver { run })?;
-    for thing in turn.run(run)?.things.clone() {
-        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
+    for item in turn.run(run)?.items.clone() {
+        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
         if row.is_some_and(|row| judges(&row.body)) {
-            turn.emit(Flow::ThingClosed { thing, run })?;
+            turn.emit(Flow::ItemClosed { item, run })?;
         }
     }
     Ok(())
 }
 
-fn judges(body: &ThingBody) -> bool {
+fn judges(body: &OpenItemBody) -> bool {
     match body {
-        ThingBody::Work { kind, .. } => *kind == WorkKind::Judge,
-        ThingBody::Wait { .. } | ThingBody::Timer { .. } => false,
+        OpenItemBody::Work { kind, .. } => *kind == WorkKind::Judge,
+        OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => false,
     }
 }
 
-/// What a result comes to.
+/// What a result of work leads to.
 pub(crate) struct Taken {
     /// The keys that it writes, as the result has them.
     pub(crate) brought: Map<String, Value>,
@@ -130,7 +130,7 @@ pub(crate) struct Taken {
     pub(crate) due: Due,
 }
 
-/// What a result of work comes to, or what is wrong with it; nothing is written yet.
+/// Returns what a result of work leads to, or what is wrong with it; writes nothing.
 pub(crate) fn accepted(
     turn: &Turn<'_, '_>,
     run: RunId,
@@ -257,21 +257,21 @@ pub(crate) fn result_schema(accept: Option<&Accept>, input: &Value) -> Value {
         }),
         Some(Accept::Fields { fields, .. }) => {
             let property = |field: &Wanted| {
-                let mut told = Map::new();
+                let mut schema = Map::new();
                 match field.holds {
-                    FieldType::String => told.insert("type".into(), json!(["string", "null"])),
-                    FieldType::Number => told.insert("type".into(), json!(["number", "null"])),
-                    FieldType::Boolean => told.insert("type".into(), json!(["boolean", "null"])),
-                    FieldType::List => told.insert("type".into(), json!(["array", "null"])),
+                    FieldType::String => schema.insert("type".into(), json!(["string", "null"])),
+                    FieldType::Number => schema.insert("type".into(), json!(["number", "null"])),
+                    FieldType::Boolean => schema.insert("type".into(), json!(["boolean", "null"])),
+                    FieldType::List => schema.insert("type".into(), json!(["array", "null"])),
                     FieldType::Date => {
-                        told.insert("format".into(), json!("date"));
-                        told.insert("type".into(), json!(["string", "null"]))
+                        schema.insert("format".into(), json!("date"));
+                        schema.insert("type".into(), json!(["string", "null"]))
                     }
                 };
                 if !field.description.is_empty() {
-                    told.insert("description".into(), json!(field.description));
+                    schema.insert("description".into(), json!(field.description));
                 }
-                (field.name.clone(), Value::Object(told))
+                (field.name.clone(), Value::Object(schema))
             };
             let properties: Map<String, Value> = fields.iter().map(property).collect();
             json!({ "type": "object", "properties": properties, "additionalProperties": false })

@@ -31,7 +31,7 @@ pub struct UpdateTenant {
     pub name: String,
     /// All of its switches.
     pub settings: Settings,
-    /// What the caller saw, see [`Tenant::etag`](crate::Tenant::etag); empty where any will do.
+    /// What the caller saw, see [`Tenant::etag`](crate::Tenant::etag); empty if any will do.
     pub etag: String,
 }
 
@@ -54,25 +54,25 @@ pub struct CreateKey {
     pub expires: Option<Time>,
 }
 
-/// An assistant is made, or made anew.
+/// An assistant is created or replaced.
 #[derive(Debug, Clone)]
 pub struct PutAssistant {
     /// Its name: `[a-z0-9-]`, 1 to 63 characters.
     pub name: String,
     /// Its workflows: names of definitions, each once.
     pub workflows: Vec<String>,
-    /// What it is told beside what a state says.
+    /// Its instructions beside those of a state.
     pub instructions: String,
-    /// What the caller saw, see [`Assistant::etag`](crate::Assistant::etag); empty where any will do.
+    /// What the caller saw, see [`Assistant::etag`](crate::Assistant::etag); empty if any will do.
     pub etag: String,
 }
 
-/// An assistant is no more.
+/// An assistant is deleted.
 #[derive(Debug, Clone)]
 pub struct DeleteAssistant {
     /// Its name.
     pub name: String,
-    /// What the caller saw; empty where any will do.
+    /// What the caller saw; empty if any will do.
     pub etag: String,
 }
 
@@ -96,7 +96,7 @@ pub enum ChangeWebhookSource {
         name: String,
         /// Which event of which session a message is.
         correlation: Correlation,
-        /// What the caller saw; empty where any will do.
+        /// What the caller saw; empty if any will do.
         etag: String,
     },
     /// It has another secret.
@@ -107,14 +107,14 @@ pub enum ChangeWebhookSource {
         secret: SourceSecret,
         /// How long the one before it stays good, milliseconds.
         overlap_ms: u64,
-        /// What the caller saw; empty where any will do.
+        /// What the caller saw; empty if any will do.
         etag: String,
     },
-    /// It is no more.
+    /// It is deleted.
     Delete {
         /// Its name.
         name: String,
-        /// What the caller saw; empty where any will do.
+        /// What the caller saw; empty if any will do.
         etag: String,
     },
 }
@@ -141,7 +141,7 @@ pub struct Deploy {
     pub machine: std::sync::Arc<Machine>,
     /// Whether new sessions use it from now on.
     pub activate: bool,
-    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
+    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty if any will do.
     pub etag: String,
 }
 
@@ -152,7 +152,7 @@ pub struct ActivateVersion {
     pub name: String,
     /// The version.
     pub version: u32,
-    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
+    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty if any will do.
     pub etag: String,
 }
 
@@ -163,18 +163,18 @@ pub struct RetireVersion {
     pub name: String,
     /// The version, which must not be the active one.
     pub version: u32,
-    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
+    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty if any will do.
     pub etag: String,
 }
 
-/// A tenant has what its mail tokens are made with. Where it has it already, nothing changes.
+/// A tenant gets what its mail tokens are made with. If it has it already, nothing changes.
 #[derive(Debug, Clone)]
 pub struct EnsureTenancy {
     /// The tenant's setting of the same name.
     pub any_approver_address: bool,
     /// The tenant's setting of the same name.
     pub link_auth: Option<LinkAuth>,
-    /// Drawn for this tenant; used where it has none yet. `None` where the server has no key ring.
+    /// Drawn for this tenant; used if it has none yet. `None` if the server has no key ring.
     pub key: Option<Sealed>,
 }
 
@@ -183,9 +183,9 @@ pub struct EnsureTenancy {
 pub struct PutDirectory {
     /// The entries in any order.
     pub directory: Directory,
-    /// Drawn for this tenant; used where it has no key for its mail tokens yet.
+    /// Drawn for this tenant; used if it has no key for its mail tokens yet.
     pub key: Option<Sealed>,
-    /// What the caller saw, see [`Directory::etag`]; empty where any will do.
+    /// What the caller saw, see [`Directory::etag`]; empty if any will do.
     pub etag: String,
 }
 
@@ -196,10 +196,10 @@ pub struct InstallTenancy {
     pub tenancy: Tenancy,
 }
 
-/// What changes about where a tenant wants to be told of what happens.
+/// A change of a tenant's endpoints.
 #[derive(Debug, Clone)]
 pub enum ChangeEndpoint {
-    /// A new one, or another address and other filters of one; it is sent messages again where it was not.
+    /// A new one, or another address and other filters for a known one; a disabled one is enabled again.
     Put {
         /// Its name: `[a-z0-9-]`, 1 to 63 characters.
         id: String,
@@ -207,11 +207,11 @@ pub enum ChangeEndpoint {
         url: String,
         /// What it wants; the caller has looked at them.
         filters: Vec<String>,
-        /// Drawn for it, sealed; used where it is new.
+        /// Drawn for it, sealed; used if it is new.
         secret: Sealed,
-        /// Drawn for the tenant; used where it has no key for its mail tokens yet.
+        /// Drawn for the tenant; used if it has no key for its mail tokens yet.
         key: Option<Sealed>,
-        /// What the caller saw, see [`Endpoint::etag`](crate::Endpoint::etag); empty where any will do.
+        /// What the caller saw, see [`Endpoint::etag`](crate::Endpoint::etag); empty if any will do.
         etag: String,
     },
     /// It has another secret.
@@ -222,7 +222,7 @@ pub enum ChangeEndpoint {
         secret: Sealed,
         /// How long the one before it stays good, milliseconds.
         overlap_ms: u64,
-        /// What the caller saw; empty where any will do.
+        /// What the caller saw; empty if any will do.
         etag: String,
     },
     /// It is sent nothing any more, until it is put again.
@@ -232,18 +232,18 @@ pub enum ChangeEndpoint {
         /// Why: `gone` or `failing`.
         reason: String,
     },
-    /// It is no more.
+    /// It is deleted.
     Delete {
         /// Its name.
         id: String,
-        /// What the caller saw; empty where any will do.
+        /// What the caller saw; empty if any will do.
         etag: String,
     },
     /// An attempt to send it a message has ended.
     Note {
         /// Its name.
         id: String,
-        /// What went wrong, a code and words; nothing where the message has arrived.
+        /// What went wrong, a code and words; `None` if the message has arrived.
         failure: Option<(String, String)>,
     },
 }
@@ -251,7 +251,7 @@ pub enum ChangeEndpoint {
 /// Secrets of a tenant are sealed under another key: those that still are as they were become as they shall be.
 #[derive(Debug, Clone)]
 pub struct Reseal {
-    /// How each is, and how it shall be: the same secret at the same place.
+    /// Each secret as it is sealed now, and as it shall be sealed.
     pub secrets: Vec<(Sealed, Sealed)>,
     /// The names of the sources of webhooks that may have some of them.
     pub sources: Vec<String>,

@@ -45,15 +45,15 @@ pub struct RecordEvent {
     pub key: String,
     /// What it brings, merged into the data.
     pub data: Map<String, Value>,
-    /// The state that it is for, where it is for one alone.
+    /// The state that it is for; `None` if it is for any.
     pub state: Option<String>,
     /// Whether a model is at hand that can be asked what it means.
     pub model: bool,
-    /// What it was sent with by somebody who has no other credential; it is then for the state of the token alone.
+    /// The token that a sender without another credential sent it with; it is then for the state of the token alone.
     pub token: Option<ReplyToken>,
     /// The name of the tenant's source of webhooks that has sent it, if one has.
     pub webhook: Option<String>,
-    /// What is signed of it, where a copy of the message must be known again.
+    /// What its sender signed, if a copy of the message must be recognised.
     pub once: Option<Once>,
 }
 
@@ -81,17 +81,17 @@ pub struct RecordReply {
     pub signed: bool,
     /// Whether gates are decided on pages alone: at a gate it moves nothing.
     pub pages_only: bool,
-    /// Who brought it with a key; `None` where a mail server did. At a gate of their own it counts only if it is signed.
+    /// Who brought it with a key; `None` if a mail server did. At a gate of their own it counts only if it is signed.
     pub brought_by: Option<String>,
-    /// Whether whoever commands it vouches for the sender: at a gate it is then their own decision.
+    /// Whether the command's actor vouches for the sender: at a gate it is then the actor's own decision.
     pub vouched: bool,
     /// Whether a model is at hand that can be asked what a reply means.
     pub model: bool,
-    /// The token that it came with; nothing where whoever passes it on vouches for what it is about.
+    /// The token that it came with; `None` if the actor who passes it on vouches for what it is about.
     pub token: Option<MailToken>,
-    /// What is known of where it comes from, for the history; at most 16 KiB.
+    /// The evidence of its origin, for the history; at most 16 KiB.
     pub evidence: String,
-    /// What the ledger said, where the reply approves a call with limits; see [`plan`](crate::policy::plan).
+    /// The ledger's answer, if the reply approves a call with limits; see [`plan`](crate::policy::plan).
     pub limits: Option<LimitCheck>,
 }
 

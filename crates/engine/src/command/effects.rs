@@ -5,16 +5,16 @@ use switchward_machine::Time;
 use crate::MailToken;
 use crate::state::Attempt;
 
-/// An effect has arrived. Said again, or of an effect that is no more, it changes nothing; of a dead letter it closes the
-/// incident.
+/// An effect has arrived. Repeated, or for an effect that no longer exists, it changes nothing; for a dead letter it
+/// closes the incident.
 #[derive(Debug, Clone)]
 pub struct AckEffect {
     /// Its number in the session.
     pub number: u64,
 }
 
-/// An effect cannot be delivered, now and later: it is a dead letter from now on, and its session has an incident. Said
-/// of a dead letter, or of an effect that is no more, it changes nothing.
+/// An effect cannot be delivered, now or later: it becomes a dead letter, and its session has an incident. For a dead
+/// letter, or for an effect that no longer exists, it changes nothing.
 #[derive(Debug, Clone)]
 pub struct FailEffect {
     /// Its number in the session.
@@ -28,8 +28,8 @@ pub struct FailEffect {
     pub round: Option<u32>,
 }
 
-/// An attempt to deliver an effect has failed, or was not made because there is no room for it now, and another one is to
-/// be made later. Said of a dead letter, of an effect that is no more, or of an older attempt than the last, it changes
+/// An attempt to deliver an effect has failed, or was not made because a cap is reached, and another one is to be made
+/// later. For a dead letter, for an effect that no longer exists, or for an older attempt than the last, it changes
 /// nothing.
 #[derive(Debug, Clone)]
 pub struct DeferEffect {
@@ -59,7 +59,7 @@ pub struct RecordBounce {
     pub message: String,
 }
 
-/// A dead letter is to be delivered after all; its incident is closed. Said of an effect that is on its way, it changes
+/// A dead letter is to be delivered after all; its incident is closed. For an effect that is on its way, it changes
 /// nothing.
 #[derive(Debug, Clone)]
 pub struct RetryEffect {

@@ -1,4 +1,4 @@
-//! How a command of the server is made, and what a command takes along on its way.
+//! How a command of the server is made, and what is attached to a command on its way.
 
 use switchward_machine::TenantId;
 
@@ -6,7 +6,7 @@ use super::{Actor, Body, Command, Scope, Settings};
 use crate::policy::LimitCheck;
 
 impl Command {
-    /// A wish of the server itself, which nobody repeats and no trace causes.
+    /// A command of the server itself, without a request id and a trace.
     #[must_use]
     pub fn of_server(tenant: TenantId, scope: Scope, body: Body) -> Self {
         Self {
@@ -21,7 +21,7 @@ impl Command {
         }
     }
 
-    /// Takes along what the ledger said; nothing happens to a command that asks none.
+    /// Attaches the ledger's answer; a command that needs none stays as it is.
     pub fn take_along(&mut self, limits: Option<LimitCheck>) {
         if let Body::Authorize(call) = &mut self.body {
             call.limits = limits;

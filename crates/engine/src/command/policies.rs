@@ -29,7 +29,7 @@ pub struct AttachPolicy {
     pub policy: String,
     /// Whether it is attached from now on; otherwise it is detached.
     pub attached: bool,
-    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty where any will do.
+    /// What the caller saw, see [`Definition::etag`](crate::Definition::etag); empty if any will do.
     pub etag: String,
 }
 
@@ -38,13 +38,13 @@ pub struct AttachPolicy {
 pub struct SetTenantPolicy {
     /// Its name.
     pub name: String,
-    /// Its version; nothing stands for the one that is active now.
+    /// Its version; `None` stands for the one that is active now.
     pub version: Option<u32>,
-    /// Drawn for the tenant; used where it has no key for its mail tokens yet.
+    /// Drawn for the tenant; used if it has no key for its mail tokens yet.
     pub key: Option<Sealed>,
 }
 
-/// A policy document holds for a tenant no more.
+/// A policy document stops to hold for a tenant.
 #[derive(Debug, Clone)]
 pub struct RemoveTenantPolicy {
     /// Its name.

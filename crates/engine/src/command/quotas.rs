@@ -28,8 +28,8 @@ impl Quota {
     }
 }
 
-/// The quotas of a tenant. As they are set in a tenant's row, `None` is the server's default, and 0 is no limit. The limits that
-/// apply are what [`Quotas::over`] returns: there `None` is no limit, and 0 does not occur.
+/// The quotas of a tenant. As they are set in a tenant's row, `None` is the server's default, and 0 is no limit. The
+/// limits that apply are what [`Quotas::over`] returns: there `None` is no limit, and 0 does not occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Quotas {
     /// See [`Quota::RequestsPerSecond`].
@@ -41,8 +41,9 @@ pub struct Quotas {
     /// See [`Quota::Bytes`].
     #[n(2)]
     pub bytes: Option<u64>,
-    /// How many times the share of a tenant of weight 1 its share of the server's time is, where several tenants want more than
-    /// there is: 1 to [`WEIGHT_MAX`](crate::limits::WEIGHT_MAX). No quota: it refuses nothing, and `None` is always the default.
+    /// The tenant's share of the server's time, in shares of a tenant of weight 1, when tenants want more than there is:
+    /// 1 to [`WEIGHT_MAX`](crate::limits::WEIGHT_MAX). It is no quota: it refuses nothing, and `None` is always the
+    /// default.
     #[n(3)]
     pub weight: Option<u32>,
 }

@@ -11,7 +11,7 @@ use crate::state::{Removing, Retention};
 pub struct Remove {
     /// How.
     pub how: Removing,
-    /// Only where it ended no later than this.
+    /// Only if it ended no later than this.
     pub ended_by: Option<Time>,
 }
 
@@ -24,7 +24,7 @@ pub enum RemoveStep {
         session: SessionId,
         /// Its rows, in the order of their keys.
         keys: Vec<Key>,
-        /// That no other row was left where the session stood at this sequence: the removal is done then.
+        /// Set if no other row was left when the session stood at this sequence: the removal is done then.
         last: Option<u64>,
     },
     /// Small sessions that ended no later than a time expire whole, each in one go.
@@ -84,7 +84,7 @@ pub struct DeleteTenant {
 pub struct PutRetention {
     /// The rules.
     pub retention: Retention,
-    /// What mail tokens are made with, where the tenant has nothing of it yet.
+    /// What mail tokens are made with, if the tenant has none of it yet.
     pub key: Option<Sealed>,
     /// The etag that the caller saw; empty for any.
     pub etag: String,

@@ -1,10 +1,10 @@
-//! What is told to an endpoint again.
+//! What is sent to an endpoint again.
 
 use switchward_machine::Time;
 
-/// An event of a session, as endpoints are told of it.
+/// An event of a session, as endpoints receive it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct PublishedEvent {
     /// Its type, one of [`PUBLISHED`](crate::PUBLISHED).
     pub kind: String,
     /// The session's sequence after it.
@@ -15,14 +15,14 @@ pub struct Told {
     pub about: Option<String>,
 }
 
-/// Events of a session are told to an endpoint that has missed them. What of it has arrived or is on its way meanwhile is
-/// told once more, under the same id.
+/// Sends events of a session to an endpoint that has missed them. An event that has arrived or is on its way meanwhile is
+/// sent once more, under the same id.
 #[derive(Debug, Clone)]
 pub struct Republish {
     /// The endpoint's name.
     pub endpoint: String,
-    /// Dead letters that are sent anew, by their numbers.
+    /// Dead letters to send again, by their numbers.
     pub retry: Vec<u64>,
     /// Events for which nothing is queued; with the above at most [`REPUBLISH_MAX`](crate::limits::REPUBLISH_MAX).
-    pub events: Vec<Told>,
+    pub events: Vec<PublishedEvent>,
 }

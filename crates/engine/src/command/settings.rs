@@ -1,4 +1,4 @@
-//! What a tenant may switch, and what its server's configuration says where it says nothing.
+//! What a tenant may switch, and the server configuration's values for what the tenant does not set.
 
 use minicbor::{CborLen, Decode, Encode};
 
@@ -16,7 +16,7 @@ pub struct Settings {
     /// Whether a session may start with another role than its policy's; it then runs without the policy.
     #[n(1)]
     pub allow_foreign_role: bool,
-    /// Where the effect was set; in a tenant's row the tenant's own word, or nobody's.
+    /// Where the effect was set; in a tenant's row set by the tenant, or by nobody.
     #[cbor(n(2), default)]
     pub default_set_in: DefaultSetIn,
     /// Whether approvers and escalation contacts that come from data or from the start are asked although the directory
@@ -37,7 +37,7 @@ pub struct Settings {
 /// How a decision page recognises the person whose link it is, the weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 pub enum LinkAuth {
-    /// Whoever has the link is taken for the person that it was made for.
+    /// Everybody with the link is taken for the person that it was made for.
     #[n(0)]
     Link,
     /// A code is mailed to the person.
@@ -61,7 +61,7 @@ impl LinkAuth {
 }
 
 impl Settings {
-    /// The same with what the server's configuration says, where the tenant says nothing.
+    /// Fills in the server configuration's value if the tenant sets none.
     #[must_use]
     pub fn or_configured(self, configured: Option<DefaultEffect>) -> Self {
         match (self.default_set_in, configured) {
@@ -74,7 +74,7 @@ impl Settings {
     }
 }
 
-/// Where it is said what holds for a call that no rule matches.
+/// Where the effect of a call that no rule matches is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub enum DefaultSetIn {
     /// Nowhere: it is as the source document says.

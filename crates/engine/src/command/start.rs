@@ -8,9 +8,9 @@ use crate::state::{Assisted, Pinned, PinnedPolicy};
 /// Begin a session. The scope's session id is derived from `key`, else from the request id.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// The definition's name; empty where the first message tells which of `workflows` are meant.
+    /// The definition's name; empty if the first message decides which of `workflows` are meant.
     pub definition: String,
-    /// Its version; 0 where there is no definition.
+    /// Its version; 0 if there is no definition.
     pub version: u32,
     /// The machine that it compiled to, or the assistant's; must be installed in the shard.
     pub machine: Digest,
@@ -24,26 +24,27 @@ pub struct Start {
     pub input: Vec<u8>,
     /// Further runs, which wait for the ones before them.
     pub queue: Vec<Queued>,
-    /// The address of whom the conversation is with.
+    /// The address of the person that the conversation is with.
     pub contact: Option<String>,
-    /// The workflows that it may switch between, its own among them; none where there is only its own.
+    /// The workflows that it may switch between, its own among them; empty if there is only its own.
     pub workflows: Vec<Queued>,
-    /// The assistant that it is with, where it is with one.
+    /// The assistant that it is with, if any.
     pub assistant: Option<Assisted>,
     /// What the user opens the conversation with.
     pub message: Option<String>,
     /// All that its runs call, directly or through one another; see [`pin_callees`](crate::pin_callees).
     pub callees: Vec<Pinned>,
-    /// The name of its tenant, which its reply tokens carry; kept where events from outside can be for it.
+    /// The name of its tenant, which its reply tokens carry; kept if events from outside can be for it.
     pub reply_tenant: Option<String>,
-    /// Who is told of gates that address nobody: addresses and names of the tenant's directory; none: as that says.
+    /// Who is notified of gates that address nobody: addresses and names of the tenant's directory; if empty, the
+    /// directory's audience.
     pub audience: Vec<String>,
     /// How those who are asked to decide are reminded; `None`: as the directory says.
     pub reminders: Option<crate::Reminders>,
     /// How many of those whom a gate asks must approve; `None`: as the directory says.
     pub quorum: Option<crate::Quorum>,
-    /// Who is asked, too, where those who were asked do not decide: addresses and names of the directory; none: as the
-    /// directory says.
+    /// Who is asked, too, if those who were asked do not decide: addresses and names of the directory; if empty, the
+    /// directory's.
     pub escalation: Vec<String>,
     /// Whether approvers and escalation contacts that come from data are asked although the directory does not hold them.
     /// Scenarios set it; a server goes by its tenant.
@@ -53,7 +54,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// A start of this version of a definition by this role, of which nothing else is said.
+    /// A start of this version of a definition by this role, with defaults for the rest.
     pub fn of(definition: impl Into<String>, version: u32, machine: Digest, role: impl Into<String>) -> Self {
         Self {
             definition: definition.into(),

@@ -7,7 +7,7 @@ use switchward_machine::{Micros, OpenId};
 #[derive(Debug, Clone)]
 pub struct LeaseWork {
     /// The work.
-    pub thing: OpenId,
+    pub item: OpenId,
     /// What the worker calls itself.
     pub worker: String,
     /// For how long, milliseconds.
@@ -18,7 +18,7 @@ pub struct LeaseWork {
 #[derive(Debug, Clone)]
 pub struct ExtendLease {
     /// The work.
-    pub thing: OpenId,
+    pub item: OpenId,
     /// The number of its lease.
     pub fence: u64,
     /// For how long from now, milliseconds.
@@ -29,7 +29,7 @@ pub struct ExtendLease {
 #[derive(Debug, Clone)]
 pub struct CompleteWork {
     /// The work.
-    pub thing: OpenId,
+    pub item: OpenId,
     /// The number of its lease.
     pub fence: u64,
     /// What came of it.
@@ -44,7 +44,7 @@ pub struct CompleteWork {
 #[derive(Debug, Clone)]
 pub struct FailWork {
     /// The work.
-    pub thing: OpenId,
+    pub item: OpenId,
     /// The number of its lease.
     pub fence: u64,
     /// Why, for a person.
@@ -53,8 +53,8 @@ pub struct FailWork {
     pub cost: Micros,
     /// What it used.
     pub tokens: u64,
-    /// Whether it may have been done all the same: the next attempt at it then has the same name for whoever tells
-    /// repeats outside.
+    /// Whether it may have been done all the same: the next attempt at it then keeps the name by which receivers outside
+    /// recognise repeats.
     pub unknown: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct FailWork {
 #[derive(Debug, Clone)]
 pub struct ReleaseWork {
     /// The work.
-    pub thing: OpenId,
+    pub item: OpenId,
     /// The number of its lease.
     pub fence: u64,
 }

@@ -56,7 +56,7 @@ fn check(turn: &Turn<'_, '_>, put: &PutAssistant) -> Result<(), Stop> {
     Ok(())
 }
 
-/// An assistant is no more; sessions that run keep what they began with.
+/// An assistant is deleted; sessions that run keep what they began with.
 pub(super) fn delete(turn: &mut Turn<'_, '_>, delete: &DeleteAssistant) -> Result<Reply, Stop> {
     let Some(known) = turn.rows.assistant_at(&Key::assistant(turn.tenant(), &delete.name))? else {
         return Err(Rejection::new(Reason::NotFound, "there is no such assistant").into());

@@ -7,8 +7,8 @@ use crate::budget;
 use crate::command::Authorize;
 use crate::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
 use crate::policy::{
-    Assessment, GRANTED, InForce, Judged, LedgerRule, LimitCheck, LimitOutcome, Place, Said, Verdict, assess,
-    by_ledger, call_name, in_force, no_room, to_ask, used,
+    Assessment, AssessmentContext, GRANTED, InForce, Judged, LedgerRule, LimitCheck, LimitOutcome, Said,
+    Verdict, assess, by_ledger, call_name, in_force, limit_full_message, to_ask, used,
 };
 use crate::reply::{Authorized, Effect, Remaining};
 use crate::state::{AskedCall, Call, EffectBody, Gate, Session};
@@ -21,8 +21,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, call: &Authorize) -> Result<Reply, St
     let id = turn.session_id()?;
     let force = in_force(turn.rows, turn.tenant(), id, &session, turn.leaf()?)?;
     let settings = turn.command.settings;
-    let place = Place { tenant: turn.tenant(), session: id, settings, now: turn.now() };
-    match assess(turn.rows, &place, &session, &force, call)? {
+    let context = AssessmentContext { tenant: turn.tenant(), session: id, settings, now: turn.now() };
+    match assess(turn.rows, &context, &session, &force, call)? {
         Assessment::Denied(reason, message, said) => {
             deny(turn, &session, call, Denial { reason, message, said: *said, retry_after_ms: None })
         }
@@ -31,7 +31,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, call: &Authorize) -> Result<Reply, St
     }
 }
 
-/// Whether it names one call. Looked at before a ledger is asked too, so that what is refused holds no place there.
+/// Checks that it names one call. Also checked before a ledger is asked, so that a refused call holds nothing there.
 pub(crate) fn well_formed(call: &Authorize) -> Result<(), Rejection> {
     Pattern::check_call(&call.capability).map_err(|bad| {
         let message = format!("the capability {bad}; name one call, such as mcp:filesystem:write_file");
@@ -40,7 +40,7 @@ pub(crate) fn well_formed(call: &Authorize) -> Result<(), Rejection> {
     check_text("call_id", &call.call_id, CALL_ID_BYTES_MAX)
 }
 
-/// It depends on the limits where there are any, and then on the verdict.
+/// It depends on the limits, if there are any, and then on the verdict.
 fn judged_open(
     turn: &mut Turn<'_, '_>,
     session: &Session,
@@ -55,14 +55,14 @@ fn judged_open(
         let check = fresh(turn, call.limits.as_ref(), &judged.limited, call.estimate.unwrap_or_default())?;
         match &check.outcome {
             LimitOutcome::Full { money, capability, until } => {
-                let (reason, message) = (LimitOutcome::reason(*money), no_room(capability));
+                let (reason, message) = (LimitOutcome::reason(*money), limit_full_message(capability));
                 let retry_after_ms = Some(until.since_ms(turn.now()));
                 return deny(turn, session, call, Denial { reason, message, said, retry_after_ms });
             }
-            LimitOutcome::Room { reserved: false, .. } if judged.verdict == Verdict::Allow => {
+            LimitOutcome::Available { reserved: false, .. } if judged.verdict == Verdict::Allow => {
                 return Err(stale());
             }
-            LimitOutcome::Room { remaining, .. } => *remaining,
+            LimitOutcome::Available { remaining, .. } => *remaining,
         }
     };
     match judged.verdict.clone() {
@@ -75,7 +75,7 @@ fn judged_open(
     }
 }
 
-/// The ledger's answer, where it is about these very rules and not too old.
+/// The ledger's answer, if it is about these very rules and not too old.
 pub(super) fn fresh<'c>(
     turn: &Turn<'_, '_>,
     check: Option<&'c LimitCheck>,
@@ -113,7 +113,7 @@ fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: De
     if let Some(check) = call
         .limits
         .as_ref()
-        .filter(|check| matches!(check.outcome, LimitOutcome::Room { reserved: true, .. }))
+        .filter(|check| matches!(check.outcome, LimitOutcome::Available { reserved: true, .. }))
     {
         let name = call_name(turn.session_id()?, &call.call_id);
         for (process, rules) in by_ledger(&check.rules) {
@@ -163,7 +163,7 @@ fn ask(
     }))
 }
 
-/// The open gate about the same call with the same arguments, where it shows every layer that asks.
+/// The open gate about the same call with the same arguments, if it shows every layer that asks.
 fn asked_before(
     turn: &Turn<'_, '_>,
     session: &Session,
@@ -234,7 +234,7 @@ fn allow(
     let reserved = call.estimate.unwrap_or_default();
     let reservation = (!judged.limited.is_empty() && reserved.0 > 0).then_some(name);
     not_counted_yet(session, name)?;
-    has_room(turn, session, call, reserved)?;
+    check_capacity(turn, session, call, reserved)?;
     let said = Said { rule: judged.rule.clone(), layers: judged.several() };
     permit(turn, session, call, Permit { reserved, reservation, rules: judged.limited.clone(), said })?;
     if let Some(check) = call.limits.as_ref() {
@@ -248,8 +248,8 @@ fn allow(
     Ok(allowed(call, said, None, remaining))
 }
 
-/// The ledger holds one place for all calls of one name until it has counted the first of them; then it refuses the others
-/// itself.
+/// The ledger holds one reservation for all calls of one name until it has counted the first of them; then it refuses the
+/// others itself.
 fn not_counted_yet(session: &Session, name: Digest) -> Result<(), Rejection> {
     if session.uncounted.contains(&name) {
         let message = "a call of this call_id was permitted before; use a new call_id for a new call";
@@ -270,7 +270,7 @@ fn redeem(turn: &mut Turn<'_, '_>, force: &InForce, call: &Authorize, number: u6
     let grant = grant.ok_or_else(|| crate::ViewError(format!("key {key:?} holds no grant")))?;
     let session = turn.session()?;
     // What is refused is refused before anything is written.
-    has_room(turn, &session, call, grant.reserved)?;
+    check_capacity(turn, &session, call, grant.reserved)?;
     turn.emit(Event::GrantUsed { number })?;
     let (reserved, reservation, rules) = (grant.reserved, grant.reservation, grant.rules);
     permit(turn, &session, call, Permit { reserved, reservation, rules, said: Said::default() })?;
@@ -279,7 +279,7 @@ fn redeem(turn: &mut Turn<'_, '_>, force: &InForce, call: &Authorize, number: u6
 }
 
 /// Whether the session can remember the call, and send what it sends.
-fn has_room(
+fn check_capacity(
     turn: &Turn<'_, '_>,
     session: &Session,
     call: &Authorize,

@@ -1,5 +1,5 @@
-//! A model is asked what a reply or an event means that no phrase decides. What it says is a proposal: it never approves, and where
-//! it says nothing that may be, the reply counts as undecided. Source: semantics §7, conversation (1).
+//! A model is asked what a reply or an event means that no phrase decides. What it says is a proposal: it never approves,
+//! and if its answer is not allowed, the reply counts as undecided. Source: semantics §7, conversation (1).
 
 use serde_json::{Map, Value, json};
 use switchward_machine::{Decision, OpenId, Port, RunId, Sort, WorkKind};
@@ -9,11 +9,11 @@ use crate::data::length;
 use crate::events;
 use crate::gates::{self, Ruling};
 use crate::limits::{REPLY_BYTES_MAX, WORK_INPUT_BYTES_MAX};
-use crate::state::{About, Due, Open, Owed, Thing, ThingBody, Via};
+use crate::state::{About, Due, Open, OpenItem, OpenItemBody, Owed, Via};
 use crate::turn::{Stop, Turn};
 use crate::{Flow, Key};
 
-/// What is to be sorted.
+/// What is sorted.
 pub(super) enum Said<'s> {
     /// A reply to a gate or to a wait.
     Reply { from: &'s str, own: &'s str, gate: bool },
@@ -56,21 +56,21 @@ pub(super) fn ask<P>(
         return Ok(());
     }
     let about = About::Reply { to, gate };
-    for thing in turn.run(run)?.things.clone() {
-        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
+    for item in turn.run(run)?.items.clone() {
+        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
         if row.is_some_and(|row| asked(&row) == Some(about)) {
-            turn.emit(Flow::ThingClosed { thing, run })?;
+            turn.emit(Flow::ItemClosed { item, run })?;
         }
     }
     let queue = turn.run(run)?.definition.clone();
-    turn.open(run, ThingBody::Work { kind: WorkKind::Classify, owed: Owed::new(input, &queue, about) })?;
+    turn.open(run, OpenItemBody::Work { kind: WorkKind::Classify, owed: Owed::new(input, &queue, about) })?;
     Ok(())
 }
 
-fn asked(thing: &Thing) -> Option<About> {
-    match &thing.body {
-        ThingBody::Work { owed, .. } => Some(owed.about),
-        ThingBody::Wait { .. } | ThingBody::Timer { .. } => None,
+fn asked(item: &OpenItem) -> Option<About> {
+    match &item.body {
+        OpenItemBody::Work { owed, .. } => Some(owed.about),
+        OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => None,
     }
 }
 
@@ -108,7 +108,7 @@ pub(super) fn answered(
         return unclear(turn, to, &open, &from, &own);
     }
     let Some(port) = port else { return Ok(()) };
-    if turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, to))?.is_none() {
+    if turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, to))?.is_none() {
         // The wait is over, and what the reply meant comes too late.
         return Ok(());
     }
@@ -119,7 +119,7 @@ pub(super) fn answered(
     let Some(port) = sorted else { return Ok(()) };
     match owed.input.0.get("event_key").and_then(Value::as_str) {
         Some(key) => {
-            turn.emit(Flow::ThingClosed { thing: to, run })?;
+            turn.emit(Flow::ItemClosed { item: to, run })?;
             events::remember(turn, run, key, owed.input.0.get("data").unwrap_or(&Value::Null))?;
             gates::now_or_later(turn, run, Due::Ended(port))
         }

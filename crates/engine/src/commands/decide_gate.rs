@@ -5,7 +5,7 @@ use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId, Tim
 use super::authorize::{fresh, stale};
 use crate::command::{Actor, DecideGate, PageProof};
 use crate::gates::{self, Ruling};
-use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_TOLD_BYTES_MAX};
+use crate::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_SHOWN_BYTES_MAX};
 use crate::policy::{Asked, LedgerRule, LimitOutcome, asked_call, by_ledger, gate_name};
 use crate::state::{Closed, Directory, EffectBody, Grant, Open, Resolution, Via};
 use crate::turn::{Stop, Turn, check_text};
@@ -40,8 +40,8 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
     Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence })
 }
 
-/// Whoever says something on a page must have the token that was made for them, of the newest request, and be recognised
-/// as the tenant wants it.
+/// Checks that a person who acts on a page has the token that was made for them, of the newest request, and is recognised
+/// as the tenant requires.
 pub(super) fn proved(
     turn: &Turn<'_, '_>,
     gate: OpenId,
@@ -60,7 +60,7 @@ pub(super) fn proved(
     }
 }
 
-/// Whoever commands has the page's token that was made for them, of the newest request.
+/// Checks that the command's actor has the page's token that was made for them, of the newest request.
 pub(super) fn has_token(
     turn: &Turn<'_, '_>,
     gate: OpenId,
@@ -94,7 +94,7 @@ pub(super) fn resolution_of(spec: &GateSpec, decision: Decision) -> Result<&Reso
     })
 }
 
-/// The open gate of this number, in a session that stands where the caller saw it.
+/// The open gate of this number, if the session is at the sequence that the caller saw.
 pub(super) fn open_gate(turn: &Turn<'_, '_>, gate: OpenId) -> Result<Open, Stop> {
     let session = turn.session()?;
     let id = turn.session_id()?;
@@ -108,7 +108,7 @@ pub(super) fn open_gate(turn: &Turn<'_, '_>, gate: OpenId) -> Result<Open, Stop>
     Ok(Open::clone(&open))
 }
 
-/// Whether this person may decide it. Looked at before a ledger is asked too, so that who is refused holds no place
+/// Checks that this person may decide it. Also checked before a ledger is asked, so that a refused decision holds nothing
 /// there.
 pub(crate) fn entitled(
     actor: &Actor,
@@ -132,7 +132,7 @@ pub(crate) fn may_decide(actor: &Actor, open: &Open, people: &Directory) -> Resu
     addressed(actor, open, people)
 }
 
-/// Whether the gate is this person's, where it is somebody's.
+/// Checks that the gate addresses this person, if it addresses anybody.
 fn addressed(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
     let meant = |person: &String| open.gate.addresses(person);
     if meant(&actor.subject) || people.addresses(&actor.subject).iter().any(meant) {
@@ -151,7 +151,7 @@ pub(super) fn has_a_say(actor: &Actor) -> Result<(), Rejection> {
     Err(Rejection::new(Reason::NotAnApprover, message))
 }
 
-/// Whether what is said is about what the gate shows.
+/// Checks that the statement is about what the gate shows.
 pub(super) fn is_meant(open: &Open, shown: Option<Digest>, comment: &str) -> Result<(), Rejection> {
     if shown.is_some() && shown != open.gate.shown() {
         let message = "what you were shown is not what this gate is about; look at it again";
@@ -160,7 +160,7 @@ pub(super) fn is_meant(open: &Open, shown: Option<Digest>, comment: &str) -> Res
     check_text("comment", comment, NOTE_BYTES_MAX)
 }
 
-/// The refusal that tells the first decision.
+/// The refusal that reports the first decision.
 fn resolved(closed: &Closed) -> Rejection {
     let refusal =
         |message: String| Rejection::new(Reason::AlreadyResolved, message).fact("at_ms", closed.at.0);
@@ -178,7 +178,7 @@ fn resolved(closed: &Closed) -> Rejection {
                 .fact("by", by)
                 .fact("via", via.word())
                 .fact("comment", comment)
-                .fact("answer", told(&answer.0.to_string()))
+                .fact("answer", excerpt(&answer.0.to_string()))
         }
         Resolution::Lapsed => refusal("nobody decided in time".into()).fact("decision", "timeout"),
         Resolution::Voided => {
@@ -187,20 +187,20 @@ fn resolved(closed: &Closed) -> Rejection {
     }
 }
 
-/// The beginning of an answer, for who is told of it.
-fn told(answer: &str) -> &str {
-    answer.get(..answer.floor_char_boundary(RESULT_TOLD_BYTES_MAX)).unwrap_or(answer)
+/// The beginning of an answer, for the refusal.
+fn excerpt(answer: &str) -> &str {
+    answer.get(..answer.floor_char_boundary(RESULT_SHOWN_BYTES_MAX)).unwrap_or(answer)
 }
 
 /// What approving an asked call makes.
 pub(super) struct Granting {
     rules: Vec<LedgerRule>,
     grant: Grant,
-    /// When the ledger was asked, where it was.
+    /// When the ledger was asked, if it was.
     asked: Option<Time>,
 }
 
-/// What approving the asked call makes, refused where the session's cap or a limit has no room by now.
+/// Returns what approving the asked call makes; refused if the session's cap or a limit is used up by now.
 pub(super) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) -> Result<Granting, Stop> {
     let id = turn.session_id()?;
     let session = turn.session()?;
@@ -228,8 +228,8 @@ pub(super) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) ->
                     .retry_after_ms(retry)
                     .into());
             }
-            LimitOutcome::Room { reserved: true, .. } => {}
-            LimitOutcome::Room { reserved: false, .. } => return Err(stale()),
+            LimitOutcome::Available { reserved: true, .. } => {}
+            LimitOutcome::Available { reserved: false, .. } => return Err(stale()),
         }
     }
     let reservation = (!rules.is_empty() && call.estimate.0 > 0).then(|| gate_name(id, decide.gate));

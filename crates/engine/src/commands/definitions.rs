@@ -1,6 +1,6 @@
 //! Definitions and their versions, and the machines that shards know.
 
-use super::tell::tell;
+use super::tenant_outbox::publish;
 use crate::callees::check_callees;
 use crate::command::{ActivateVersion, Deploy, InstallMachine, RetireVersion};
 use crate::limits::VERSIONS_MAX;
@@ -47,13 +47,13 @@ pub(super) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
                 version: version(turn, deploy, number),
                 machine: deploy.machine.clone(),
             })?;
-            tell(turn, "definition.deployed", &format!("{}@{number}", deploy.name))?;
+            publish(turn, "definition.deployed", &format!("{}@{number}", deploy.name))?;
             number
         }
     };
     if deploy.activate && active != Some(number) {
         turn.emit(VersionFact::Activated { name: deploy.name.clone(), number })?;
-        tell(turn, "definition.activated", &format!("{}@{number}", deploy.name))?;
+        publish(turn, "definition.activated", &format!("{}@{number}", deploy.name))?;
     }
     Ok(Reply::Version { name: deploy.name.clone(), number, created: before.is_none() })
 }
@@ -84,7 +84,7 @@ pub(super) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> R
     let active = known.and_then(|known| known.active);
     if active != Some(number) {
         turn.emit(VersionFact::Activated { name: name.clone(), number })?;
-        tell(turn, "definition.activated", &format!("{name}@{number}"))?;
+        publish(turn, "definition.activated", &format!("{name}@{number}"))?;
     }
     Ok(Reply::Version { name: name.clone(), number, created: false })
 }
@@ -106,7 +106,7 @@ pub(super) fn retire(turn: &mut Turn<'_, '_>, retire: &RetireVersion) -> Result<
         let by = turn.command.actor.subject.clone();
         drop(known);
         turn.emit(VersionFact::Retired { name: name.clone(), number, by })?;
-        tell(turn, "definition.retired", &format!("{name}@{number}"))?;
+        publish(turn, "definition.retired", &format!("{name}@{number}"))?;
     }
     Ok(Reply::Version { name: name.clone(), number, created: false })
 }

@@ -1,5 +1,5 @@
-//! What became of an effect: it has arrived, or cannot be delivered and is a dead letter, which somebody sends anew or
-//! gives up. A session at its end has effects still.
+//! What became of an effect: it has arrived, or cannot be delivered and is a dead letter, which somebody sends again or
+//! gives up. A session that has ended can still have effects.
 
 use crate::audience;
 use crate::command::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
@@ -17,7 +17,7 @@ pub(super) fn ack(turn: &mut Turn<'_, '_>, ack: &AckEffect) -> Result<Reply, Sto
     Ok(Reply::Done)
 }
 
-/// It cannot be delivered. An approval that has reached nobody escalates at once, where it would do so later.
+/// It cannot be delivered. An approval that has reached nobody escalates at once, if it would do so later.
 pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, Stop> {
     expected(turn)?;
     worded(&fail.code, &fail.message)?;
@@ -93,14 +93,14 @@ fn worded(code: &str, message: &str) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// A dead letter is sent anew; of a notice that nobody got those are told whom the directory leads to now.
+/// Sends a dead letter again; a notice that nobody got goes to those whom the directory resolves now.
 pub(super) fn retry(turn: &mut Turn<'_, '_>, retry: &RetryEffect) -> Result<Reply, Stop> {
     expected(turn)?;
     let effect = outward(turn, retry.number)?.ok_or_else(missing)?;
     if effect.dead().is_some() {
         turn.emit(Flow::EffectRetried { number: retry.number })?;
     }
-    audience::tell(turn, &effect)?;
+    audience::notify(turn, &effect)?;
     turn.moved()
 }
 
@@ -127,7 +127,7 @@ fn find(turn: &Turn<'_, '_>, number: u64) -> Result<Option<Effect>, Stop> {
     Ok(turn.rows.outbox_at(&key)?.map(|effect| Effect::clone(&effect)))
 }
 
-/// The effect of this number, where it is for somebody outside: what the server carries itself is its own affair.
+/// The effect of this number, if it goes outside: the server handles what it carries itself.
 fn outward(turn: &Turn<'_, '_>, number: u64) -> Result<Option<Effect>, Stop> {
     Ok(find(turn, number)?.filter(|effect| !effect.body.inner()))
 }

@@ -6,7 +6,7 @@ use crate::command::EndTurn;
 use crate::event::Speaker;
 use crate::limits::MESSAGE_BYTES_MAX;
 use crate::moves::{self, Next};
-use crate::state::ThingBody;
+use crate::state::OpenItemBody;
 use crate::turn::{Stop, Turn, check_text, not_held, not_paused};
 use crate::{Flow, Key, Reason, Rejection, Reply, ViewError};
 
@@ -28,7 +28,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
         let message = format!("{:?} takes no turn of the agent now", node.name);
         return Err(Rejection::new(Reason::StateMismatch, message).fact("state", &node.name).into());
     }
-    let things = run.things.clone();
+    let items = run.items.clone();
     // A body that has ended with a port, and was not let go, tries to leave by it once more.
     let port = run.refused.clone().unwrap_or(Port::Done);
     drop((session, run));
@@ -36,10 +36,10 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
         turn.emit(Flow::MessagePosted { text: end.text.clone(), speaker: Speaker::Agent })?;
     }
     turn.emit(Flow::TurnEnded { run: leaf })?;
-    for thing in things {
-        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, thing))?;
-        if row.is_some_and(|row| matches!(row.body, ThingBody::Work { .. })) {
-            turn.emit(Flow::ThingClosed { thing, run: leaf })?;
+    for item in items {
+        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
+        if row.is_some_and(|row| matches!(row.body, OpenItemBody::Work { .. })) {
+            turn.emit(Flow::ItemClosed { item, run: leaf })?;
         }
     }
     moves::drive(turn, leaf, Next::Settle(port))?;

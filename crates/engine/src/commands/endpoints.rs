@@ -1,6 +1,6 @@
-//! Endpoints: where a tenant wants to be told of what happens. They stand in its tenancy, so that every shard knows them.
+//! Endpoints: the receivers of a tenant's events. They stand in its tenancy, so that every shard knows them.
 
-use super::tell::tell;
+use super::tenant_outbox::publish;
 use crate::command::ChangeEndpoint;
 use crate::limits::{
     DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX,
@@ -48,9 +48,9 @@ fn put(
         Ok(at) => {
             let before = &tenancy.endpoints[at];
             let (url, filters) = (url.to_owned(), filters.to_vec());
-            // One that begins anew has its time before it.
-            let anew = before.disabled.is_some() || before.url != url;
-            let health = before.health.clone().filter(|_| !anew);
+            // One that is enabled again, or has a new address, starts with a full grace period.
+            let again = before.disabled.is_some() || before.url != url;
+            let health = before.health.clone().filter(|_| !again);
             let endpoint = Endpoint { url, filters, disabled: None, health, ..before.clone() };
             if endpoint == *before {
                 return Ok(Reply::Done);
@@ -102,7 +102,7 @@ fn disable(turn: &mut Turn<'_, '_>, id: &str, reason: &str) -> Result<Reply, Sto
     }
     endpoint.disabled = Some(reason.to_owned());
     written(turn, tenancy)?;
-    tell(turn, "endpoint.disabled", &format!("{id} {reason}"))?;
+    publish(turn, "endpoint.disabled", &format!("{id} {reason}"))?;
     Ok(Reply::Done)
 }
 
@@ -135,7 +135,7 @@ fn check(id: &str, url: &str, filters: &[String]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The tenancy, and where in it the endpoint of this name stands, as the caller saw it.
+/// The tenancy, and the index of the endpoint of this name in it, as the caller saw it.
 fn known(turn: &Turn<'_, '_>, id: &str, etag: &str) -> Result<(Tenancy, usize), Stop> {
     let tenancy = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
     let at = tenancy.as_ref().and_then(|known| known.endpoints.iter().position(|one| one.id == id));

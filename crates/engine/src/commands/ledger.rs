@@ -4,13 +4,13 @@ use switchward_machine::Micros;
 
 use crate::command::{Confirm, Reserve, Scope, Settle};
 use crate::limits::RESERVATIONS_MAX;
-use crate::policy::{LedgerRule, LimitCheck, LimitOutcome, room_in};
+use crate::policy::{LedgerRule, LimitCheck, LimitOutcome, check_limits_in};
 use crate::reply::Remaining;
 use crate::state::Reservation;
 use crate::turn::{Stop, Turn};
 use crate::{Event, Key, Reason, Rejection, Reply, ViewError};
 
-/// Holds a place for a call, where every limit has room. Asked again under the same name, the same place is found.
+/// Reserves a call if no limit is full. Asked again under the same name, it finds the same reservation.
 pub(super) fn reserve(turn: &mut Turn<'_, '_>, reserve: &Reserve) -> Result<Reply, Stop> {
     let process = process(turn)?;
     let (rules, estimate) = (&reserve.rules, reserve.estimate);
@@ -23,17 +23,17 @@ pub(super) fn reserve(turn: &mut Turn<'_, '_>, reserve: &Reserve) -> Result<Repl
         return Err(Rejection::new(Reason::RequestIdReused, message).fact("field", "call_id").into());
     }
     if let Some(held) = held(turn, reserve)? {
-        // The place is counted already, so what is left is left after it.
-        let left = room_in(turn.rows, turn.tenant(), rules, Micros(0), turn.now())?;
+        // The reservation is counted already, so what is left is left after it.
+        let left = check_limits_in(turn.rows, turn.tenant(), rules, Micros(0), turn.now())?;
         let remaining = match left.outcome {
-            LimitOutcome::Room { remaining, .. } => remaining,
+            LimitOutcome::Available { remaining, .. } => remaining,
             LimitOutcome::Full { .. } => Remaining { calls: Some(0), usd: None },
         };
-        let outcome = LimitOutcome::Room { remaining, reserved: true };
+        let outcome = LimitOutcome::Available { remaining, reserved: true };
         return Ok(Reply::Limits(LimitCheck { rules: rules.clone(), estimate, at: held.at, outcome }));
     }
-    let mut check = room_in(turn.rows, turn.tenant(), rules, estimate, turn.now())?;
-    let LimitOutcome::Room { remaining, reserved } = &mut check.outcome else {
+    let mut check = check_limits_in(turn.rows, turn.tenant(), rules, estimate, turn.now())?;
+    let LimitOutcome::Available { remaining, reserved } = &mut check.outcome else {
         return Ok(Reply::Limits(check));
     };
     remaining.calls = remaining.calls.map(|calls| calls.saturating_sub(1));
@@ -43,7 +43,7 @@ pub(super) fn reserve(turn: &mut Turn<'_, '_>, reserve: &Reserve) -> Result<Repl
     Ok(Reply::Limits(check))
 }
 
-/// The reservation of this name, where every rule has it.
+/// The reservation of this name, if every rule has it.
 fn held(turn: &Turn<'_, '_>, reserve: &Reserve) -> Result<Option<Reservation>, Stop> {
     let mut found = None;
     for rule in &reserve.rules {

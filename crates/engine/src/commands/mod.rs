@@ -34,8 +34,8 @@ mod signal_completion;
 mod start;
 mod sweep;
 mod switch_run;
-mod tell;
 mod tenancy;
+mod tenant_outbox;
 mod tenants;
 mod timers;
 mod webhook_sources;
@@ -106,9 +106,9 @@ fn carry_out(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::Pause(pause) => pause::pause(turn, pause),
         Body::Resume(resume) => pause::resume(turn, resume),
         Body::Cancel(cancel) => cancel::run(turn, cancel),
-        Body::AckEffect(ack) if of_tenant(turn) => tell::ack(turn, ack),
-        Body::DeferEffect(defer) if of_tenant(turn) => tell::defer(turn, defer),
-        Body::FailEffect(fail) if of_tenant(turn) => tell::fail(turn, fail),
+        Body::AckEffect(ack) if of_tenant(turn) => tenant_outbox::ack(turn, ack),
+        Body::DeferEffect(defer) if of_tenant(turn) => tenant_outbox::defer(turn, defer),
+        Body::FailEffect(fail) if of_tenant(turn) => tenant_outbox::fail(turn, fail),
         Body::AckEffect(ack) => effects::ack(turn, ack),
         Body::RecordBounce(bounce) => effects::bounced(turn, bounce),
         Body::DeferEffect(defer) => effects::defer(turn, defer),
@@ -137,8 +137,8 @@ fn carry_out(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
         Body::PutDirectory(put) => tenancy::put_directory(turn, put),
         Body::InstallTenancy(install) => tenancy::install(turn, install),
         Body::Endpoint(change) => endpoints::run(turn, change),
-        Body::Republish(wish) => republish::run(turn, wish),
-        Body::Remove(wish) => remove::begin(turn, wish),
+        Body::Republish(republish) => republish::run(turn, republish),
+        Body::Remove(remove) => remove::begin(turn, remove),
         Body::RemoveStep(step) => remove::step(turn, step),
         Body::PutRetention(put) => retention::put(turn, put),
         Body::HoldEffects(hold) => tenancy::hold(turn, *hold),

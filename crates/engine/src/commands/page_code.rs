@@ -1,4 +1,4 @@
-//! Codes by which a decision page recognises the person whose link it is: whoever got hold of the link alone sees the request
+//! Codes by which a decision page recognises the person whose link it is: a visitor with the link alone sees the request
 //! and decides nothing.
 
 use switchward_machine::OpenId;
@@ -43,7 +43,7 @@ pub(super) fn enter(turn: &mut Turn<'_, '_>, enter: &EnterPageCode) -> Result<Re
     Ok(Reply::PageCode { gate, accepted, left })
 }
 
-/// The open gate of a page whose token whoever commands has, and who may decide there.
+/// The open gate of a page, if the command's actor has its token and may decide there.
 fn page(turn: &Turn<'_, '_>, token: &MailToken) -> Result<(Open, Asked), Stop> {
     let open = open_gate(turn, token.about)?;
     has_token(turn, token.about, &open, token)?;

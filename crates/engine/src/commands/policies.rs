@@ -10,8 +10,8 @@ use crate::state::{Tenancy, TenantPolicy};
 use crate::turn::{Stop, Turn, check_etag};
 use crate::{Event, Key, PolicyFact, Reason, Rejection, Reply};
 
-/// Sessions that start from now on have it, or have it no more; those that run keep what they began with. What is as it was
-/// changes nothing.
+/// Sessions that start from now on have it, or no longer have it; those that run keep what they began with. Setting what
+/// is set already changes nothing.
 pub(super) fn attach(turn: &mut Turn<'_, '_>, attach: &AttachPolicy) -> Result<Reply, Stop> {
     let AttachPolicy { definition, policy, attached, etag } = attach;
     let known = turn.rows.definition_at(&Key::definition(turn.tenant(), definition))?;
@@ -19,8 +19,8 @@ pub(super) fn attach(turn: &mut Turn<'_, '_>, attach: &AttachPolicy) -> Result<R
     check_etag("definition", etag, Some(known.etag()))?;
     let mut policies = known.policies.clone();
     drop(known);
-    let place = policies.binary_search(policy);
-    match (place, *attached) {
+    let found = policies.binary_search(policy);
+    match (found, *attached) {
         (Ok(_), true) => return Ok(Reply::Done),
         (Err(_), false) => return Err(missing("policy", policy).into()),
         (Ok(at), false) => {
@@ -81,7 +81,7 @@ pub(super) fn set(turn: &mut Turn<'_, '_>, set: &SetTenantPolicy) -> Result<Repl
     tenancy::record(turn, tenancy)
 }
 
-/// It holds no more.
+/// It stops to hold.
 pub(super) fn remove(turn: &mut Turn<'_, '_>, remove: &RemoveTenantPolicy) -> Result<Reply, Stop> {
     let known = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
     let Some(known) = known else { return Err(missing("policy", &remove.name).into()) };

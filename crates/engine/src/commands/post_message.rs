@@ -1,5 +1,6 @@
-//! The user says something in the conversation; what an agent's key posts is relayed and confirms nothing. Nothing moves before the agent's turn is over; but where it is not known
-//! yet what the conversation is about, somebody is asked, of a paused session on resuming.
+//! The user says something in the conversation; what an agent's key posts is relayed and confirms nothing. Nothing moves
+//! before the agent's turn is over; but if the subject of the conversation is not known yet, intent work is opened, of a
+//! paused session on resuming.
 
 use crate::command::PostMessage;
 use crate::event::Speaker;

@@ -42,7 +42,7 @@ pub(super) fn check_sessions(turn: &Turn<'_, '_>) -> Result<(), Stop> {
     Err(exceeded(Quota::Sessions).into())
 }
 
-/// The refusal of what a quota has no room for.
+/// The refusal of what exceeds a quota.
 #[must_use]
 pub fn exceeded(quota: Quota) -> Rejection {
     let message = match quota {

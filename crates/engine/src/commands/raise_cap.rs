@@ -1,4 +1,4 @@
-//! A cap is set anew on a live run, by an explicit and recorded call.
+//! A cap is set again on a live run, by an explicit and recorded call.
 
 use switchward_machine::{Budget, BudgetUnit, Num};
 

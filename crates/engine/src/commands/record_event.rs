@@ -15,7 +15,7 @@ use crate::frozen;
 use crate::intent;
 use crate::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
 use crate::moves::{self, Next};
-use crate::state::{EventSource, Json, PendingInput, ThingBody};
+use crate::state::{EventSource, Json, OpenItemBody, PendingInput};
 use crate::turn::{Stop, Turn, check_text, not_paused};
 use crate::{Key, Reason, Rejection, Reply, ViewError, reply_token};
 
@@ -40,7 +40,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     let merged = Brought::of(turn, run, event)?;
     let listens = events::listens(turn, run, &event.key)?;
     if !listens {
-        room(turn, event)?;
+        check_early_capacity(turn, event)?;
     }
     let until = turn.now().after_ms(EARLY_KEPT_MS);
     let data = Json(Value::Object(event.data.clone()));
@@ -92,7 +92,7 @@ enum Brought {
 }
 
 impl Brought {
-    /// Refused where they do not fit, before anything is recorded.
+    /// Refuses data that do not fit, before anything is recorded.
     fn of(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Self, Stop> {
         let bad = |bad: BadWrite| Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "data");
         let Some(gate) = frozen::gate(turn, run)? else {
@@ -101,7 +101,7 @@ impl Brought {
         frozen::fits(turn, run, &event.data)?.map_err(bad)?;
         let data = Json(Value::Object(event.data.clone()));
         let input = PendingInput::Event { key: event.key.clone(), data };
-        frozen::room(turn, run, gate, &input)?;
+        frozen::check_capacity(turn, run, gate, &input)?;
         Ok(Self::Later(gate, input))
     }
 
@@ -117,8 +117,8 @@ impl Brought {
     }
 }
 
-/// Whether there is room for one more event that nothing listens to yet.
-fn room(turn: &Turn<'_, '_>, event: &RecordEvent) -> Result<(), Stop> {
+/// Checks that one more event that nothing listens to yet can be kept.
+fn check_early_capacity(turn: &Turn<'_, '_>, event: &RecordEvent) -> Result<(), Stop> {
     let (session, now) = (turn.session()?, turn.now());
     let kept = session.early.iter().filter(|early| now < early.until);
     let (count, bytes) = kept
@@ -167,7 +167,7 @@ fn addressed(turn: &Turn<'_, '_>, leaf: RunId, event: &RecordEvent) -> Result<Ru
     stands_at(turn, leaf, event)
 }
 
-/// The run, where it stands in the state that the event names, or the event names none.
+/// Returns the run if it stands in the state that the event names, or if the event names none.
 fn stands_at(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<RunId, Stop> {
     let Some(state) = &event.state else { return Ok(run) };
     let at = turn.run(run)?;
@@ -180,29 +180,29 @@ fn stands_at(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Run
     Err(Rejection::new(Reason::StateMismatch, message).fact("state", stands).into())
 }
 
-/// Ends the wait that the event was waited for by; how the act ends. An event that says nothing to a wait that sorts
-/// leaves it open, and a model is asked where there is one and the author gave no phrases.
+/// Ends the wait for this event and returns the act's port. An event that means nothing to a wait that sorts leaves it
+/// open; a model is asked if there is one and the author gave no phrases.
 fn ended_wait(turn: &mut Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Option<Port>, Stop> {
-    let Some(thing) = open_wait(turn, run)? else { return Ok(None) };
+    let Some(item) = open_wait(turn, run)? else { return Ok(None) };
     let wait = waiting(turn, run)?;
     if let Some(port) = events::port_of(&wait, &event.key, &event.data) {
-        turn.emit(Flow::ThingClosed { thing, run })?;
+        turn.emit(Flow::ItemClosed { item, run })?;
         events::remember(turn, run, &event.key, &Value::Object(event.data.clone()))?;
         return Ok(Some(port));
     }
     if let Some(sort) = wait.sort.filter(|sort| event.model && !sort.hinted) {
         let said = Said::Event { key: &event.key, data: &event.data };
-        classify::ask(turn, run, thing, said, &sort.ports)?;
+        classify::ask(turn, run, item, said, &sort.ports)?;
     }
     Ok(None)
 }
 
 /// The wait for an event that the run is in.
 fn open_wait(turn: &Turn<'_, '_>, run: RunId) -> Result<Option<OpenId>, Stop> {
-    for thing in &turn.run(run)?.things {
-        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, *thing))?;
-        if row.is_some_and(|row| matches!(row.body, ThingBody::Wait { on: WaitOn::Event, .. })) {
-            return Ok(Some(*thing));
+    for item in &turn.run(run)?.items {
+        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, *item))?;
+        if row.is_some_and(|row| matches!(row.body, OpenItemBody::Wait { on: WaitOn::Event, .. })) {
+            return Ok(Some(*item));
         }
     }
     Ok(None)

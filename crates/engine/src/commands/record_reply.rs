@@ -1,5 +1,6 @@
-//! A reply comes by mail. Source: workflows, *Approval State* and *Wait State*; semantics §4b-5 and -6, §7. Only who was
-//! written to counts, and at a gate only where the sender is proved; what anybody else writes is recorded and moves nothing.
+//! A reply comes by mail. Source: workflows, *Approval State* and *Wait State*; semantics §4b-5 and -6, §7. A reply
+//! counts only from an address that was written to, and at a gate only if the sender is proved; what anybody else writes
+//! is recorded and moves nothing.
 
 mod outcome;
 mod vouched;
@@ -11,7 +12,7 @@ use crate::command::RecordReply;
 use crate::event::{Flow, ReplyFact, SenderProof, Standing};
 use crate::gates;
 use crate::limits::{ADDRESS_BYTES_MAX, MAIL_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
-use crate::state::{Closed, Open, ThingBody};
+use crate::state::{Closed, Open, OpenItemBody};
 use crate::turn::{Stop, Turn, check_text, ended};
 use crate::{Key, MailToken, Reason, Rejection, Reply, Way};
 pub(crate) use outcome::decision_of;
@@ -41,7 +42,7 @@ impl About {
         }
     }
 
-    /// Why the reply moves nothing, where that is clear from what it is about.
+    /// Why the reply moves nothing, if that is clear from what it is about.
     fn moot(&self) -> Option<Standing> {
         match self {
             Self::Gate(..) | Self::Wait(_) => None,
@@ -80,7 +81,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     };
     let (grant, full) = match grant {
         Ok(grant) => (grant, None),
-        // There is no room for the call, and the gate stays open: that is told whoever brought a token.
+        // A limit is full, and the gate stays open; the sender is informed if they brought a token.
         Err(Stop::Refused(no)) if reply.token.is_some() && no.reason.is_limit() => (None, Some(no.message)),
         Err(stop) => return Err(stop),
     };
@@ -90,7 +91,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
         (About::Gate(gate, open), Some(full)) => outcome::full(turn, gate, &open, &mail, &full)?,
         (About::Gate(gate, open), None) => outcome::at_gate(turn, gate, &open, &mail, grant)?,
         (About::Moot(gate, open, why), _) => outcome::moot(turn, gate, &open, &mail, why)?,
-        (About::Wait(thing), _) => outcome::at_wait(turn, leaf, thing, &mail)?,
+        (About::Wait(item), _) => outcome::at_wait(turn, leaf, item, &mail)?,
         (About::Late(gate, closed), _) => outcome::late(turn, leaf, gate, &closed, &mail)?,
         (About::Nothing(why), _) => outcome::nothing(turn, leaf, &mail, why)?,
     };
@@ -180,7 +181,7 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
     let (gate, open) = (token.about, Box::new(Open::clone(&open)));
     Ok(match round {
         None => About::Nothing(Standing::Foreign),
-        // Who asked cannot decide, whichever way it is said.
+        // The requester cannot decide, by mail or otherwise.
         Some(_) if is_own(turn, &open, from)? => About::Moot(gate, open, Standing::Own),
         Some(round) if round != token.round => About::Moot(gate, open, Standing::Earlier),
         Some(_) if !counts(turn, &open, reply)? => About::Moot(gate, open, Standing::Unproved),
@@ -198,8 +199,8 @@ fn counts(turn: &Turn<'_, '_>, open: &Open, reply: &RecordReply) -> Result<bool,
     Ok(!turn.directory()?.one_person(&open.gate.requester, by))
 }
 
-/// A token that was made for somebody else was passed on, and one that was made for nobody is no token. Whoever is asked
-/// herself, and has answered another one's mail, is told to answer hers.
+/// A token that was made for somebody else was passed on, and one that was made for nobody is no token. A sender who is a
+/// recipient too and has answered another recipient's mail is asked to answer their own.
 fn foreign(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailToken) -> Result<About, Stop> {
     if !known(turn, leaf, token)? {
         return Err(no_token().into());
@@ -251,8 +252,8 @@ fn newest(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
             return Ok(About::Gate(*gate, Box::new(Open::clone(&open))));
         }
     }
-    if let Some(thing) = wait {
-        return Ok(About::Wait(thing));
+    if let Some(item) = wait {
+        return Ok(About::Wait(item));
     }
     for gate in session.answered.iter().rev() {
         let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, *gate))? else { continue };
@@ -268,10 +269,10 @@ fn waits_for(turn: &Turn<'_, '_>, run: RunId, from: &str) -> Result<Option<OpenI
     if !was_written_to(turn, run, from)? {
         return Ok(None);
     }
-    for thing in &turn.run(run)?.things {
-        let row = turn.rows.thing_at(&Key::thing(turn.tenant(), turn.session_id()?, *thing))?;
-        if row.is_some_and(|row| matches!(row.body, ThingBody::Wait { on: WaitOn::Reply, .. })) {
-            return Ok(Some(*thing));
+    for item in &turn.run(run)?.items {
+        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, *item))?;
+        if row.is_some_and(|row| matches!(row.body, OpenItemBody::Wait { on: WaitOn::Reply, .. })) {
+            return Ok(Some(*item));
         }
     }
     Ok(None)

@@ -1,4 +1,4 @@
-//! The data of a session that has ended is removed: at once for whoever looks, and in bounded steps on disk.
+//! The data of a session that has ended is removed: at once for every reader, and in bounded steps on disk.
 
 use minicbor::bytes::ByteVec;
 use switchward_machine::{SessionId, Time};
@@ -21,7 +21,7 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, remove: &Remove) -> Result<Reply, S
             .into());
     };
     let before = session.removal.as_ref().map(|removal| removal.how);
-    // What is on its way out stays so: another wish would show again what is half gone.
+    // A removal that is under way cannot change: another kind would show again what is half gone.
     if session.is_hidden() && before != Some(remove.how) {
         return Err(Rejection::new(Reason::NotFound, "there is no such session").into());
     }
@@ -44,7 +44,7 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, remove: &Remove) -> Result<Reply, S
     Ok(Reply::Done)
 }
 
-/// A step of it; where the removal is over, nothing happens.
+/// A step of it; does nothing if the removal is over.
 pub(super) fn step(turn: &mut Turn<'_, '_>, step: &RemoveStep) -> Result<Reply, Stop> {
     match step {
         RemoveStep::Rows { session, keys, last } => {
@@ -84,7 +84,7 @@ pub(super) fn step(turn: &mut Turn<'_, '_>, step: &RemoveStep) -> Result<Reply, 
     Ok(Reply::Done)
 }
 
-/// The rows of a session that may go, of these. What is on its way to a ledger gets there first.
+/// The rows of a session that may go, of these. Effects for a ledger get there first.
 ///
 /// # Errors
 /// One is none of the session's, or of a kind that does not go.

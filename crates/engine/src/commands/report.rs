@@ -33,7 +33,7 @@ pub(super) fn call(turn: &mut Turn<'_, '_>, report: &ReportCall) -> Result<Reply
     let id = turn.session_id()?;
     let force = in_force(turn.rows, turn.tenant(), id, &session, turn.leaf()?)?;
     let none = Args::parse(b"").map_err(|bad| crate::ViewError(bad.0))?;
-    // What counted the call is charged, and what has come to hold since.
+    // The rules that counted the call are charged, and those that have come to hold since.
     for rule in judge(&force, &session, turn.command.settings, &capability, &none).limited {
         if !rules.iter().any(|known| known.counts_with(&rule)) {
             rules.push(rule);
@@ -61,7 +61,7 @@ pub(super) fn usage(turn: &mut Turn<'_, '_>, report: &ReportUsage) -> Result<Rep
     turn.moved()
 }
 
-/// Counts what a worker used, where it used anything.
+/// Counts what a worker used, if it used anything.
 pub(super) fn counted(turn: &mut Turn<'_, '_>, report: &ReportUsage) -> Result<(), Stop> {
     if report.cost.0 == 0 && report.tokens == 0 {
         return Ok(());

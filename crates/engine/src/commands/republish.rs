@@ -1,4 +1,4 @@
-//! An endpoint is told of what it has missed. A session at its end is told of still.
+//! An endpoint gets the events that it has missed, also those of a session that has ended.
 
 use crate::command::Republish;
 use crate::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, REPUBLISH_MAX};
@@ -7,36 +7,41 @@ use crate::state::EffectBody;
 use crate::turn::{Stop, Turn, check_size, check_text};
 use crate::{Flow, Key, Reason, Rejection, Reply};
 
-pub(super) fn run(turn: &mut Turn<'_, '_>, wish: &Republish) -> Result<Reply, Stop> {
+pub(super) fn run(turn: &mut Turn<'_, '_>, republish: &Republish) -> Result<Reply, Stop> {
     turn.expect_sequence(&*turn.session()?)?;
-    check_size("events", wish.retry.len().saturating_add(wish.events.len()), REPUBLISH_MAX, "messages")?;
-    takes(turn, &wish.endpoint)?;
+    check_size(
+        "events",
+        republish.retry.len().saturating_add(republish.events.len()),
+        REPUBLISH_MAX,
+        "messages",
+    )?;
+    takes(turn, &republish.endpoint)?;
     let (root, waiting) = {
         let session = turn.session()?;
         (session.root, usize::try_from(session.outbox().published).unwrap_or(usize::MAX))
     };
-    if waiting.saturating_add(wish.events.len()) > PUBLISHED_MAX {
+    if waiting.saturating_add(republish.events.len()) > PUBLISHED_MAX {
         let message = format!("the session has {PUBLISHED_MAX} messages to endpoints that have not arrived");
         return Err(Rejection::new(Reason::QuotaExceeded, message).into());
     }
-    for number in &wish.retry {
+    for number in &republish.retry {
         let key = Key::outbox(turn.tenant(), turn.session_id()?, *number);
         let dead = turn.rows.outbox_at(&key)?.is_some_and(|effect| {
             let ours =
-                matches!(&effect.body, EffectBody::Publish { endpoint, .. } if *endpoint == wish.endpoint);
+                matches!(&effect.body, EffectBody::Publish { endpoint, .. } if *endpoint == republish.endpoint);
             ours && effect.dead().is_some()
         });
         if dead {
             turn.emit(Flow::EffectRetried { number: *number })?;
         }
     }
-    for event in &wish.events {
+    for event in &republish.events {
         check_text("about", event.about.as_deref().unwrap_or_default(), PUBLISHED_ABOUT_BYTES_MAX)?;
         if PUBLISHED.binary_search(&event.kind.as_str()).is_err() {
             let message = format!("endpoints are not told of {:?}", event.kind);
             return Err(Rejection::new(Reason::FieldInvalid, message).into());
         }
-        let (endpoint, kind, about) = (wish.endpoint.clone(), event.kind.clone(), event.about.clone());
+        let (endpoint, kind, about) = (republish.endpoint.clone(), event.kind.clone(), event.about.clone());
         let (sequence, at) = (event.sequence, event.at);
         turn.send(root, EffectBody::Publish { endpoint, kind, sequence, at, about })?;
     }

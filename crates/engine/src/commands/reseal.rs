@@ -6,7 +6,7 @@ use crate::state::{SourceSecret, Tenancy, WebhookSource};
 use crate::turn::{Stop, Turn, check_size};
 use crate::{Event, Key, Reply, Sealed, WebhookSourceFact};
 
-/// What was changed meanwhile stays as it is. The tenant's copies in the shards follow, as after every change.
+/// A secret that was changed meanwhile stays as it is. The tenant's copies in the shards follow, as after every change.
 pub(super) fn run(turn: &mut Turn<'_, '_>, reseal: &Reseal) -> Result<Reply, Stop> {
     check_size("secrets", reseal.secrets.len(), RESEALED_MAX, "secrets")?;
     check_size("sources", reseal.sources.len(), RESEALED_MAX, "sources")?;

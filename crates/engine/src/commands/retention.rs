@@ -23,7 +23,7 @@ pub(super) fn put(turn: &mut Turn<'_, '_>, put: &PutRetention) -> Result<Reply, 
     record(turn, tenancy)
 }
 
-/// The rules in their order, where they are some.
+/// The rules in their order, if they are valid.
 fn checked(retention: &Retention) -> Result<Retention, Rejection> {
     check_size("rules", retention.rules.len(), RETENTION_RULES_MAX, "rules")?;
     let bad = |at: usize, field: &str, message: String| {

@@ -1,4 +1,4 @@
-//! The agent asks for another attempt of the state. Source: workflows, *Retry policies*; the backoff is told and not
+//! The agent asks for another attempt of the state. Source: workflows, *Retry policies*; the backoff is reported and not
 //! enforced, because the source calls it suggested.
 
 use switchward_machine::ActIx;

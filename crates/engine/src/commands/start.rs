@@ -82,7 +82,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     turn.moved()
 }
 
-/// The role under which policies look at the session. Whoever holds an agent's key must not choose one under which a
+/// The role under which policies look at the session. A caller with an agent's key must not choose one under which a
 /// policy does not hold. Returns whether the session runs without its policy.
 fn role(turn: &Turn<'_, '_>, start: &Start, machine: &Machine) -> Result<bool, Stop> {
     let policy = machine.opening.role.as_deref();
@@ -113,7 +113,7 @@ fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     if let Some(assistant) = start.assistant.clone() {
         turn.emit(Flow::Assisted { assistant })?;
     }
-    if let Some(tenant) = start.reply_tenant.clone().filter(|_| hears_events(turn, start)) {
+    if let Some(tenant) = start.reply_tenant.clone().filter(|_| listens_to_events(turn, start)) {
         turn.emit(Flow::ReplyTokensBegun { tenant })?;
     }
     if !start.audience.is_empty() {
@@ -141,7 +141,7 @@ fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Where the first workflow is not known yet, the input must be what any of them could begin with.
+/// While the first workflow is not known yet, the input must be what any of them could begin with.
 fn fits_all(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     if start.assistant.is_none() || start.workflows.is_empty() || !start.queue.is_empty() {
         let message = "without a definition it must be with an assistant, and can queue nothing";
@@ -155,7 +155,7 @@ fn fits_all(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What a start's input makes of the first run's data, where the format has data. Refused before anything is recorded.
+/// What a start's input makes of the first run's data, if the format has data. Refused before anything is recorded.
 fn data(machine: &Machine, input: &[u8]) -> Result<Vec<(String, Value)>, Rejection> {
     if input.is_empty() || !machine.opening.input_is_data {
         return Ok(Vec::new());
@@ -189,8 +189,9 @@ fn calls_known(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What the start runs are no policy documents, what is attached to them are, and those are for the session's role: one that
-/// is for another is a refusal as the definition's own policy would be, unless the tenant opts in.
+/// The definitions that the start runs must not be policy documents, and what is attached to them must be; those must be
+/// for the session's role: one for another role is a refusal as the definition's own policy would be, unless the tenant
+/// opts in.
 fn policies_fit(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     for digest in start.machines() {
         let Some(machine) = turn.rows.machine(turn.tenant(), digest)? else { continue };
@@ -218,11 +219,11 @@ fn policies_fit(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Whether events from outside can be for any state that the session may come to.
-fn hears_events(turn: &Turn<'_, '_>, start: &Start) -> bool {
+/// Whether events from outside can be for any state that the session may enter.
+fn listens_to_events(turn: &Turn<'_, '_>, start: &Start) -> bool {
     let mut machines =
         start.machines().filter_map(|digest| turn.rows.machine(turn.tenant(), digest).ok().flatten());
-    machines.any(|machine| machine.hears_events())
+    machines.any(|machine| machine.listens_to_events())
 }
 
 /// The workflows that the session may switch between.

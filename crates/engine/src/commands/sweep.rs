@@ -13,7 +13,7 @@ use crate::state::EffectBody;
 use crate::turn::{Stop, Turn};
 use crate::{Event, Key, Reply};
 
-/// Looks at one row; where nothing has lapsed, nothing happens.
+/// Looks at one row; does nothing if nothing has lapsed.
 pub(super) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop> {
     let key = &sweep.key;
     if key.is(Kind::Session) {
@@ -22,7 +22,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop>
         grant(turn, key)?;
     } else if key.is(Kind::Call) {
         call(turn, key)?;
-    } else if key.is(Kind::Thing) {
+    } else if key.is(Kind::OpenItem) {
         if let Some(number) = number(key) {
             super::timers::fire(turn, key, number)?;
         }

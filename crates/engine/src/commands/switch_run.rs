@@ -29,7 +29,7 @@ pub(super) fn run(turn: &mut Turn<'_, '_>, switch: &SwitchRun) -> Result<Reply, 
     let run = RunId(session.runs.saturating_add(1));
     drop(session);
     if root == intent::RUN {
-        // Whoever names it spares the others the question.
+        // A switch that names the workflow makes the question unnecessary.
         intent::begin(turn, &[to.definition])?;
         return turn.moved();
     }

@@ -84,7 +84,7 @@ pub(super) fn install(turn: &mut Turn<'_, '_>, install: &InstallTenancy) -> Resu
     Ok(Reply::Done)
 }
 
-/// The directory in its order, where it is one.
+/// The directory in its order, if it is valid.
 fn checked(directory: &Directory) -> Result<Directory, Rejection> {
     check_size("directory.entries", directory.entries.len(), DIRECTORY_ENTRIES_MAX, "names")?;
     check_members("directory.audience", &directory.audience)?;

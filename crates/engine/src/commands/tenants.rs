@@ -56,7 +56,7 @@ pub(super) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<R
     Ok(Reply::Tenant(id))
 }
 
-/// Writes down what has changed, and has every shard know of what it needs.
+/// Records what has changed, and has every shard updated.
 pub(super) fn note(
     turn: &mut Turn<'_, '_>,
     id: TenantId,

@@ -5,7 +5,7 @@ use crate::limits::{
     DATA_KEY_BYTES_MAX, MESSAGE_KNOWN_MS_MAX, MESSAGE_KNOWN_MS_MIN, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX,
     SOURCE_POINTER_BYTES_MAX, SOURCE_SECRET_BYTES_MAX,
 };
-use crate::state::{Correlation, Place, SourceSecret, WebhookSource};
+use crate::state::{Correlation, SourceSecret, TextSource, WebhookSource};
 use crate::turn::{Stop, Turn, check_etag, check_size, check_text};
 use crate::{Event, Key, Reason, Rejection, Reply, WebhookSourceFact};
 
@@ -79,12 +79,12 @@ fn rotate(
 }
 
 fn check(correlation: &Correlation) -> Result<(), Stop> {
-    let place = |place: &Place, fixed: &'static str, pointer: &'static str| match place {
-        Place::Fixed(text) => check_text(fixed, text, DATA_KEY_BYTES_MAX),
-        Place::Pointer(text) => check_text(pointer, text, SOURCE_POINTER_BYTES_MAX),
+    let check_source = |source: &TextSource, fixed: &'static str, pointer: &'static str| match source {
+        TextSource::Fixed(text) => check_text(fixed, text, DATA_KEY_BYTES_MAX),
+        TextSource::Pointer(text) => check_text(pointer, text, SOURCE_POINTER_BYTES_MAX),
     };
-    place(&correlation.session, "source.session", "source.session_pointer")?;
-    place(&correlation.event_key, "source.event_key", "source.event_key_pointer")?;
+    check_source(&correlation.session, "source.session", "source.session_pointer")?;
+    check_source(&correlation.event_key, "source.event_key", "source.event_key_pointer")?;
     if !correlation.known_ms.is_none_or(|ms| (MESSAGE_KNOWN_MS_MIN..=MESSAGE_KNOWN_MS_MAX).contains(&ms)) {
         let (least, most) = (MESSAGE_KNOWN_MS_MIN / 1_000, MESSAGE_KNOWN_MS_MAX / 1_000);
         let message = format!("messages are known again for {least} to {most} seconds");

@@ -15,13 +15,13 @@ use crate::gates;
 use crate::limits::{
     LEASE_MS_MAX, LEASE_MS_MIN, LEASES_LAPSED_MAX, NOTE_BYTES_MAX, RESULT_BYTES_MAX, WORKER_BYTES_MAX,
 };
-use crate::state::{About, Due, Json, Judged, Owed, PendingInput, Thing, ThingBody};
+use crate::state::{About, Due, Json, Judged, OpenItem, OpenItemBody, Owed, PendingInput};
 use crate::turn::{Stop, Turn, check_size, check_text};
 use crate::{Flow, Key, Reason, Rejection, Reply, ViewError};
 
-/// Work that is open, with what its thing says.
+/// Work that is open, with its item's body.
 struct Found {
-    thing: OpenId,
+    item: OpenId,
     run: RunId,
     kind: WorkKind,
     owed: Owed,
@@ -35,7 +35,7 @@ pub(super) fn lease(turn: &mut Turn<'_, '_>, lease: &LeaseWork) -> Result<Reply,
         return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "worker").into());
     }
     check_text("worker", &lease.worker, WORKER_BYTES_MAX)?;
-    let found = find(turn, lease.thing)?;
+    let found = find(turn, lease.item)?;
     let now = turn.now();
     match &found.owed.lease {
         Some(held) if held.until > now => {
@@ -43,38 +43,38 @@ pub(super) fn lease(turn: &mut Turn<'_, '_>, lease: &LeaseWork) -> Result<Reply,
             let wait = held.until.0 - now.0;
             return Err(Rejection::new(Reason::StateMismatch, message).retry_after_ms(Some(wait)).into());
         }
-        Some(_) => turn.emit(Flow::WorkReleased { thing: found.thing, lapsed: true })?,
+        Some(_) => turn.emit(Flow::WorkReleased { item: found.item, lapsed: true })?,
         None => {}
     }
-    let (thing, until) = (found.thing, now.after_ms(lease.lease_ms));
-    turn.emit(Flow::WorkLeased { thing, worker: lease.worker.clone(), until, again: false })?;
-    Ok(Reply::Leased { thing, fence: found.owed.fence + 1, until })
+    let (item, until) = (found.item, now.after_ms(lease.lease_ms));
+    turn.emit(Flow::WorkLeased { item, worker: lease.worker.clone(), until, again: false })?;
+    Ok(Reply::Leased { item, fence: found.owed.fence + 1, until })
 }
 
 /// A word in the first half of a lease writes nothing, so that short heartbeats cost nothing; the reply says until when
 /// the work is the worker's.
 pub(super) fn extend(turn: &mut Turn<'_, '_>, extend: &ExtendLease) -> Result<Reply, Stop> {
     check_lease(extend.lease_ms)?;
-    let found = held(turn, extend.thing, extend.fence)?;
-    let (thing, fence) = (found.thing, extend.fence);
+    let found = held(turn, extend.item, extend.fence)?;
+    let (item, fence) = (found.item, extend.fence);
     let until = turn.now().after_ms(extend.lease_ms);
     let Some(lease) = found.owed.lease else { return Err(lost().into()) };
     if until.0.saturating_sub(lease.until.0) < extend.lease_ms / 2 {
-        return Ok(Reply::Leased { thing, fence, until: lease.until });
+        return Ok(Reply::Leased { item, fence, until: lease.until });
     }
-    turn.emit(Flow::WorkLeased { thing, worker: lease.worker, until, again: true })?;
-    Ok(Reply::Leased { thing, fence, until })
+    turn.emit(Flow::WorkLeased { item, worker: lease.worker, until, again: true })?;
+    Ok(Reply::Leased { item, fence, until })
 }
 
 pub(super) fn release(turn: &mut Turn<'_, '_>, release: &ReleaseWork) -> Result<Reply, Stop> {
-    let found = held(turn, release.thing, release.fence)?;
-    turn.emit(Flow::WorkReleased { thing: found.thing, lapsed: false })?;
+    let found = held(turn, release.item, release.fence)?;
+    turn.emit(Flow::WorkReleased { item: found.item, lapsed: false })?;
     turn.moved()
 }
 
 pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, Stop> {
     check_text("message", &fail.message, NOTE_BYTES_MAX)?;
-    let found = held(turn, fail.thing, fail.fence)?;
+    let found = held(turn, fail.item, fail.fence)?;
     not_frozen(turn, &found)?;
     let usage = ReportUsage { cost: fail.cost, tokens: fail.tokens };
     report::counted(turn, &usage)?;
@@ -90,7 +90,7 @@ pub(super) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, St
 
 pub(super) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Result<Reply, Stop> {
     check_size("result", data::length(&complete.result), RESULT_BYTES_MAX, "bytes")?;
-    let found = held(turn, complete.thing, complete.fence)?;
+    let found = held(turn, complete.item, complete.fence)?;
     let ended = match found.owed.about {
         About::Act => {
             let accept = accept_of(turn, &found)?;
@@ -129,7 +129,7 @@ fn kept(
     gate: OpenId,
     taken: Result<Taken, Fault>,
 ) -> Result<Reply, Stop> {
-    let (thing, run) = (found.thing, found.run);
+    let (item, run) = (found.item, found.run);
     let Ok(Taken { brought, due: Due::Ended(port), .. }) = taken else { return Err(asked_first().into()) };
     if brought.is_empty() {
         return Err(asked_first().into());
@@ -137,25 +137,25 @@ fn kept(
     if let Err(bad) = frozen::fits(turn, run, &brought)? {
         return Err(Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "result").into());
     }
-    let input = PendingInput::Work { thing, data: Json(Value::Object(brought)), port };
-    frozen::room(turn, run, gate, &input)?;
+    let input = PendingInput::Work { item, data: Json(Value::Object(brought)), port };
+    frozen::check_capacity(turn, run, gate, &input)?;
     report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
     turn.follows(found.trace.as_ref());
     let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
-    turn.emit(Flow::WorkDone { thing, run, worker, wrong: None, unknown: false })?;
+    turn.emit(Flow::WorkDone { item, run, worker, wrong: None, unknown: false })?;
     frozen::keep(turn, run, gate, input)?;
     Ok(Reply::Worked { session: turn.session_id()?, sequence: turn.session()?.sequence, wrong: None })
 }
 
 /// A lease is over, and nobody has come back: the work is another's, or was handed out too often.
-pub(super) fn lapse(turn: &mut Turn<'_, '_>, thing: OpenId, owed: &Owed, run: RunId) -> Result<(), Stop> {
-    turn.emit(Flow::WorkReleased { thing, lapsed: true })?;
+pub(super) fn lapse(turn: &mut Turn<'_, '_>, item: OpenId, owed: &Owed, run: RunId) -> Result<(), Stop> {
+    turn.emit(Flow::WorkReleased { item, lapsed: true })?;
     if owed.lapsed + 1 < LEASES_LAPSED_MAX || turn.run(run)?.held.is_some() {
         return Ok(());
     }
     let worker = owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
     let message = format!("{LEASES_LAPSED_MAX} workers had it, and none came back");
-    turn.emit(Flow::WorkDone { thing, run, worker, wrong: Some(message.clone()), unknown: true })?;
+    turn.emit(Flow::WorkDone { item, run, worker, wrong: Some(message.clone()), unknown: true })?;
     if let About::Reply { .. } = owed.about {
         return classify::answered(turn, run, owed, None);
     }
@@ -178,14 +178,14 @@ enum Ended {
 
 fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended, unknown: bool) -> Result<(), Stop> {
     turn.follows(found.trace.as_ref());
-    let (thing, run) = (found.thing, found.run);
+    let (item, run) = (found.item, found.run);
     let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
     let wrong = match &ended {
         Ended::Fault(fault) => Some(fault.message.clone()),
         Ended::Reply(None) => Some("the reply counts as undecided".to_owned()),
         Ended::Taken(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
-    turn.emit(Flow::WorkDone { thing, run, worker, wrong, unknown })?;
+    turn.emit(Flow::WorkDone { item, run, worker, wrong, unknown })?;
     let due = match ended {
         Ended::Taken(written, due) => {
             for (key, value) in written {
@@ -206,7 +206,7 @@ fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended, unknown: bool) -> R
     gates::now_or_later(turn, run, due)
 }
 
-/// What could not be judged does not hold: where the fault is ignored, nobody is asked again.
+/// What could not be judged does not hold: if the fault is ignored, nobody is asked again.
 fn unjudged(turn: &mut Turn<'_, '_>, run: RunId, about: About) -> Result<(), Stop> {
     if let About::Judge { exit, nth } = about {
         turn.emit(Flow::Judged { run, judged: Judged { exit, nth, holds: false } })?;
@@ -243,24 +243,24 @@ fn lost() -> Rejection {
 }
 
 /// The open work of this number.
-fn find(turn: &Turn<'_, '_>, thing: OpenId) -> Result<Found, Stop> {
-    let key = Key::thing(turn.tenant(), turn.session_id()?, thing);
+fn find(turn: &Turn<'_, '_>, item: OpenId) -> Result<Found, Stop> {
+    let key = Key::item(turn.tenant(), turn.session_id()?, item);
     turn.session()?;
-    match turn.rows.thing_at(&key)?.map(|row| Thing::clone(&row)) {
-        Some(Thing { run, body: ThingBody::Work { kind, owed }, trace, .. }) => {
-            Ok(Found { thing, run, kind, owed, trace })
+    match turn.rows.item_at(&key)?.map(|row| OpenItem::clone(&row)) {
+        Some(OpenItem { run, body: OpenItemBody::Work { kind, owed }, trace, .. }) => {
+            Ok(Found { item, run, kind, owed, trace })
         }
-        Some(Thing { body: ThingBody::Wait { .. } | ThingBody::Timer { .. }, .. }) | None => {
+        Some(OpenItem { body: OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. }, .. }) | None => {
             Err(lost().into())
         }
     }
 }
 
-/// The same, where its last lease has this number.
-fn held(turn: &Turn<'_, '_>, thing: OpenId, fence: u64) -> Result<Found, Stop> {
+/// The same, if its last lease has this number.
+fn held(turn: &Turn<'_, '_>, item: OpenId, fence: u64) -> Result<Found, Stop> {
     let session = turn.session()?;
     turn.expect_sequence(&session)?;
-    let found = find(turn, thing)?;
+    let found = find(turn, item)?;
     if found.owed.lease.is_none() || found.owed.fence != fence {
         return Err(lost().into());
     }

@@ -20,7 +20,7 @@ pub enum AssistantFact {
         #[cbor(n(1), with = "crate::state::machine_bytes")]
         machine: Arc<Machine>,
     },
-    /// It is no more.
+    /// It is deleted.
     #[n(1)]
     Deleted {
         /// Its name.
@@ -32,7 +32,7 @@ pub enum AssistantFact {
 /// A fact about which versions new sessions use. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum VersionFact {
-    /// They use this one from now on; it is retired no more.
+    /// They use this one from now on; it is no longer retired.
     #[n(0)]
     Activated {
         /// The definition.
@@ -73,7 +73,7 @@ pub enum WebhookSourceFact {
         #[n(0)]
         source: WebhookSource,
     },
-    /// It is no more.
+    /// It is deleted.
     #[n(1)]
     Deleted {
         /// Its name.
@@ -107,7 +107,7 @@ pub enum PolicyFact {
 /// A fact about endpoints, in the catalogue. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum EndpointFact {
-    /// One does so, as its tenant's record says from now on.
+    /// The health of one is noted in its tenant's record.
     #[n(0)]
     Noted {
         /// Its name.
@@ -205,14 +205,14 @@ pub enum Speaker {
 }
 
 impl Speaker {
-    /// Who speaks where a key of this role hands in what the user has said.
+    /// Who speaks if a key of this role hands in what the user has said.
     #[must_use]
     pub fn for_user(role: Role) -> Self {
         if role.speaks_for_outside() { Self::User } else { Self::Relayed }
     }
 }
 
-/// What stands in no stored form.
+/// Returns true if the flag is not set: then it is not stored.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as the derived code hands it in")]
 pub(super) fn is_known(unknown: &&bool) -> bool {
     !**unknown

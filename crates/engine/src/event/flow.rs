@@ -14,7 +14,7 @@ pub use votes::VoteFact;
 
 use super::{Speaker, Writer};
 use crate::state::{
-    Assisted, EventSource, Json, Judged, Loop, Parent, Pinned, Reminders, Reminding, ThingBody, Via,
+    Assisted, EventSource, Json, Judged, Loop, OpenItemBody, Parent, Pinned, Reminders, Reminding, Via,
 };
 
 /// A fact. Stored form.
@@ -67,13 +67,13 @@ pub enum Flow {
         #[n(3)]
         by: Writer,
     },
-    /// The body has come to its end, and no exit was taken.
+    /// The body has ended, and no exit was taken.
     #[n(5)]
     Rested {
         /// The run.
         #[n(0)]
         run: RunId,
-        /// The port at which it ended, where a person has not let it leave from there.
+        /// The port at which it ended, if a person has not let it leave from there.
         #[cbor(n(1), default)]
         refused: Option<Port>,
     },
@@ -105,26 +105,26 @@ pub enum Flow {
     },
     /// Work, a wait or a timer is open.
     #[n(8)]
-    ThingOpened {
+    ItemOpened {
         /// Its number.
         #[n(0)]
-        thing: OpenId,
+        item: OpenId,
         /// The run.
         #[n(1)]
         run: RunId,
         /// What it is.
         #[n(2)]
-        body: ThingBody,
+        body: OpenItemBody,
         /// The trace that it belongs to.
         #[n(3)]
         trace: Option<String>,
     },
     /// Work is done, a wait is over, a timer has fired.
     #[n(9)]
-    ThingClosed {
+    ItemClosed {
         /// Its number.
         #[n(0)]
-        thing: OpenId,
+        item: OpenId,
         /// The run.
         #[n(1)]
         run: RunId,
@@ -138,7 +138,7 @@ pub enum Flow {
         /// How many loops stand outside of it.
         #[n(1)]
         level: u8,
-        /// Where it is; nothing where it is over.
+        /// Where it is; `None` if it is over.
         #[n(2)]
         at: Option<Loop>,
     },
@@ -151,7 +151,8 @@ pub enum Flow {
         /// Its key.
         #[n(1)]
         key: String,
-        /// If nothing listens to it yet: what came with it, until when it is kept, and whether a model can be asked about it.
+        /// If nothing listens to it yet: what came with it, until when it is kept, and whether a model can be asked about
+        /// it.
         #[n(2)]
         early: Option<(Json, Time, bool)>,
         /// Where it came from.
@@ -167,16 +168,16 @@ pub enum Flow {
         /// Their keys.
         #[n(1)]
         keys: Vec<String>,
-        /// Their places among those that are kept, ascending.
+        /// Their positions among those that are kept, ascending.
         #[cbor(n(2), default)]
-        places: Vec<u32>,
+        positions: Vec<u32>,
     },
     /// A worker has work, for a time.
     #[n(13)]
     WorkLeased {
         /// The work.
         #[n(0)]
-        thing: OpenId,
+        item: OpenId,
         /// Who.
         #[n(1)]
         worker: String,
@@ -192,7 +193,7 @@ pub enum Flow {
     WorkReleased {
         /// The work.
         #[n(0)]
-        thing: OpenId,
+        item: OpenId,
         /// Whether its lease lapsed.
         #[n(1)]
         lapsed: bool,
@@ -202,14 +203,14 @@ pub enum Flow {
     WorkDone {
         /// The work.
         #[n(0)]
-        thing: OpenId,
+        item: OpenId,
         /// The run.
         #[n(1)]
         run: RunId,
         /// By whom.
         #[n(2)]
         worker: String,
-        /// What was wrong, where something was.
+        /// What was wrong, if something was.
         #[n(3)]
         wrong: Option<String>,
         /// Whether it may have been done all the same.
@@ -236,7 +237,7 @@ pub enum Flow {
         #[n(1)]
         judged: Judged,
     },
-    /// The choice has come to its end, and no exit was taken.
+    /// The choice has ended, and no exit was taken.
     #[n(18)]
     ChoiceOver {
         /// The run.
@@ -269,10 +270,10 @@ pub enum Flow {
     /// Somebody who wrote is written back to.
     #[n(23)]
     ReplyAnswered {
-        /// The gate; 0 where it is about none.
+        /// The gate; 0 if it is about none.
         #[n(0)]
         gate: OpenId,
-        /// The run, where it is about no gate.
+        /// The run, if it is about no gate.
         #[n(2)]
         run: Option<RunId>,
         /// Who.
@@ -315,13 +316,13 @@ pub enum Flow {
         #[n(4)]
         parent: Parent,
     },
-    /// A child is at its end, and its place is taken note of.
+    /// A child has ended, and its slot records that.
     #[n(33)]
     ChildEnded {
         /// The run that called it.
         #[n(0)]
         run: RunId,
-        /// Its place there.
+        /// Its slot there.
         #[n(1)]
         index: u32,
         /// The child.
@@ -331,14 +332,14 @@ pub enum Flow {
         #[n(3)]
         outcome: Outcome,
     },
-    /// A run has no children any more: they have ended, or are no more wanted.
+    /// A run has no children any more: they have ended, or were abandoned.
     #[n(34)]
     ChildrenJoined {
         /// The run.
         #[n(0)]
         run: RunId,
     },
-    /// A participant has answered her part of a task.
+    /// A participant has answered their part of a task.
     #[n(40)]
     GateAnswered {
         /// The gate.
@@ -377,14 +378,14 @@ pub enum Flow {
         /// Its number.
         #[n(0)]
         number: u64,
-        /// A lower-case code of whoever delivers.
+        /// A lower-case code of the deliverer.
         #[n(1)]
         code: String,
         /// What exactly.
         #[n(2)]
         message: String,
     },
-    /// A dead letter is sent anew, and its incident is closed.
+    /// A dead letter is sent again, and its incident is closed.
     #[n(51)]
     EffectRetried {
         /// Its number.
@@ -410,11 +411,11 @@ pub enum Flow {
         /// What exactly.
         #[n(2)]
         message: String,
-        /// Whether it came to the address that only the mail's own servers were told.
+        /// Whether it came to the address that only mail servers know.
         #[n(3)]
         proved: bool,
     },
-    /// These are told of gates that address nobody.
+    /// These are notified of gates that address nobody.
     #[n(43)]
     AudienceSet {
         /// Addresses and names.
@@ -430,7 +431,7 @@ pub enum Flow {
         /// When the next attempt is due.
         #[n(1)]
         until: Time,
-        /// A lower-case code of whoever delivers.
+        /// A lower-case code of the deliverer.
         #[n(2)]
         code: String,
         /// What exactly.
@@ -450,10 +451,10 @@ pub enum Flow {
         /// The gate.
         #[n(0)]
         gate: OpenId,
-        /// Who; nobody where nobody could be.
+        /// Who; empty if nobody could be.
         #[n(1)]
         to: Vec<String>,
-        /// What follows; nothing where it was the last time.
+        /// The next reminder; `None` if this was the last.
         #[n(2)]
         next: Option<Reminding>,
     },
@@ -476,7 +477,7 @@ pub enum Flow {
     /// Something about approvals that are counted.
     #[n(93)]
     Votes(#[n(0)] VoteFact),
-    /// An effect waits, because there is no room for it now; nothing was tried.
+    /// An effect waits because a cap is reached; nothing was tried.
     #[n(90)]
     EffectHeld {
         /// Its number.
@@ -485,7 +486,7 @@ pub enum Flow {
         /// Until when.
         #[n(1)]
         until: Time,
-        /// A lower-case code of whoever delivers.
+        /// A lower-case code of the deliverer.
         #[n(2)]
         code: String,
         /// What exactly.

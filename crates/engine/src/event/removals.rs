@@ -15,14 +15,14 @@ pub enum RemovalFact {
         /// How.
         #[n(0)]
         how: Removing,
-        /// Who wished it.
+        /// Who requested it.
         #[n(1)]
         by: String,
-        /// The request that it was wished with, and the digest of its body.
+        /// The request id that it was requested with, and the digest of its body.
         #[n(2)]
         request: Option<(String, switchward_machine::Digest)>,
     },
-    /// These rows are gone, or hold no more than what remains.
+    /// These rows are gone, or hold only what remains.
     #[n(1)]
     Rows {
         /// The session.
@@ -118,7 +118,7 @@ impl RemovalFact {
         }
     }
 
-    /// Whether it happens to a session as anything else does, and counts in its sequence.
+    /// Whether it happens to a session as other events do, and counts in its sequence.
     #[must_use]
     pub fn counts(&self) -> bool {
         match self {

@@ -1,6 +1,6 @@
 //! Tenants, keys, definitions, and the machines that a shard knows.
 
-use super::{Site, tell};
+use super::{Site, endpoints};
 use crate::command::Scope;
 use crate::limits::TENANT_CHANGES_MAX;
 use crate::state::{Definition, Retired, Tenancy, Version};
@@ -64,7 +64,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             rows.put(key, Row::Tenancy(tenancy.clone()));
         }
         Event::Tenants(fact) => of_tenant(rows, site, fact)?,
-        Event::Endpoints(fact) => tell::apply(rows, site, fact)?,
+        Event::Endpoints(fact) => endpoints::apply(rows, site, fact)?,
         Event::WebhookSources(WebhookSourceFact::Put { source }) => {
             rows.put(Key::webhook_source(site.tenant, &source.name), Row::WebhookSource(source.clone()));
         }

@@ -1,4 +1,4 @@
-//! Runs below a run, and their places in it.
+//! Runs below a run, and their slots in it.
 
 use switchward_machine::RunId;
 
@@ -30,7 +30,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             let fresh = fresh(site.at, *machine, definition.clone(), *version);
             let drained = drained(rows, site, parent.run)?;
             rows.put(run_key(*run), Row::Run(Run { parent: Some(*parent), drained, ..fresh }));
-            rows.put(place(site, *parent)?, Row::Slot(Slot::Runs(*run)));
+            rows.put(slot_key(site, *parent)?, Row::Slot(Slot::Runs(*run)));
         }
         Flow::ChildEnded { run, index, child, outcome } => {
             // What was entered since the last input from outside is counted over all of them.
@@ -43,7 +43,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             mailed.iter().for_each(|to| remember(&mut at.mailed, to));
             recipients.iter().for_each(|to| remember(&mut at.recipients, to));
             let parent = Parent { run: *run, entry: at.entry, index: *index };
-            rows.put(place(site, parent)?, Row::Slot(Slot::Ended { run: *child, outcome: *outcome }));
+            rows.put(slot_key(site, parent)?, Row::Slot(Slot::Ended { run: *child, outcome: *outcome }));
         }
         Flow::ChildrenJoined { run } => {
             let at = rows.run_at_mut(&run_key(*run))?;
@@ -57,7 +57,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
     Ok(())
 }
 
-fn place(site: &Site<'_>, parent: Parent) -> Result<Key, ViewError> {
+fn slot_key(site: &Site<'_>, parent: Parent) -> Result<Key, ViewError> {
     Ok(Key::slot(site.tenant, site.session()?, parent.run, parent.entry, parent.index))
 }
 

@@ -56,7 +56,7 @@ pub(super) fn arrives(session: &mut Session, effect: &Effect) {
     session.outbox.get_or_insert_default().counted(&effect.body, false);
 }
 
-/// It stands there no more; nothing happens where it did not.
+/// It stands there no more; does nothing if it did not.
 pub(super) fn goes(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     let key = Key::outbox(site.tenant, site.session()?, number);
     let Some(effect) = rows.outbox_at(&key)? else { return Ok(()) };

@@ -5,7 +5,7 @@ use switchward_machine::{ActIx, OpenId, Port, RunId, Status};
 use super::{Site, children, effects, gates, page_codes, work};
 use crate::event::Speaker;
 use crate::limits::EVENTS_NOTED_MAX;
-use crate::state::{Data, Early, Json, Run, Said, Thing, ThingBody};
+use crate::state::{Data, Early, Json, OpenItem, OpenItemBody, Run, Said};
 use crate::working::Working;
 use crate::{Flow, Key, PendingFact, Row, ViewError};
 
@@ -37,8 +37,8 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
             at.choice = None;
             if *asked { at.asked += 1 } else { at.attempt += 1 }
         }
-        Flow::ThingOpened { thing, run, body, trace } => opened(rows, site, *thing, *run, (body, trace))?,
-        Flow::ThingClosed { thing, run } => input_taken(rows, site, *run, *thing)?,
+        Flow::ItemOpened { item, run, body, trace } => opened(rows, site, *item, *run, (body, trace))?,
+        Flow::ItemClosed { item, run } => input_taken(rows, site, *run, *item)?,
         Flow::Looped { run, level, at } => {
             let loops = &mut rows.run_at_mut(&run_key(*run))?.loops;
             loops.truncate(usize::from(*level));
@@ -94,7 +94,7 @@ fn pending(rows: &mut Working<'_>, site: &Site<'_>, fact: &PendingFact) -> Resul
     Ok(())
 }
 
-/// The run stays where it is, perhaps because a person has not let it leave.
+/// The run stays in its state, perhaps because a person has not let it leave.
 fn rested(run: &mut Run, refused: Option<&Port>) {
     run.rests = true;
     run.refused = refused.cloned();
@@ -105,17 +105,17 @@ fn rested(run: &mut Run, refused: Option<&Port>) {
 fn opened(
     rows: &mut Working<'_>,
     site: &Site<'_>,
-    thing: OpenId,
+    item: OpenId,
     run: RunId,
-    (body, trace): (&ThingBody, &Option<String>),
+    (body, trace): (&OpenItemBody, &Option<String>),
 ) -> Result<(), ViewError> {
     let id = site.session()?;
-    rows.session_at_mut(&site.session_key()?)?.next_id = thing.0 + 1;
+    rows.session_at_mut(&site.session_key()?)?.next_id = item.0 + 1;
     let at = rows.run_at_mut(&Key::run(site.tenant, id, run))?;
-    at.things.push(thing);
+    at.items.push(item);
     let (body, trace) = (body.clone(), trace.clone());
-    let row = Thing { run, node: at.node, entry: at.entry, at: site.at, body, trace };
-    rows.put(Key::thing(site.tenant, id, thing), Row::Thing(row));
+    let row = OpenItem { run, node: at.node, entry: at.entry, at: site.at, body, trace };
+    rows.put(Key::item(site.tenant, id, item), Row::OpenItem(row));
     Ok(())
 }
 
@@ -164,15 +164,15 @@ fn events(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), Vi
                 }
             }
         }
-        Flow::EarlyTaken { run, keys, places } => {
+        Flow::EarlyTaken { run, keys, positions } => {
             for key in keys {
                 see(rows, &Key::run(site.tenant, id, *run), key)?;
             }
             let kept = &mut rows.session_at_mut(&site.session_key()?)?.early;
-            for place in places.iter().rev() {
-                let place = usize::try_from(*place).unwrap_or(usize::MAX);
-                if place < kept.len() {
-                    kept.remove(place);
+            for position in positions.iter().rev() {
+                let position = usize::try_from(*position).unwrap_or(usize::MAX);
+                if position < kept.len() {
+                    kept.remove(position);
                 }
             }
         }
@@ -198,27 +198,26 @@ fn see(rows: &mut Working<'_>, run: &Key, event: &str) -> Result<(), ViewError> 
     Ok(())
 }
 
-/// Forgets something that was open.
-/// Input from outside has come for something open, which is no more.
+/// Forgets an item that was open. Input from outside has come for it, and it is closed.
 pub(super) fn input_taken(
     rows: &mut Working<'_>,
     site: &Site<'_>,
     run: RunId,
-    thing: OpenId,
+    item: OpenId,
 ) -> Result<(), ViewError> {
     rows.run_at_mut(&Key::run(site.tenant, site.session()?, run))?.drained = 0;
-    close(rows, site, run, thing)
+    close(rows, site, run, item)
 }
 
 pub(super) fn close(
     rows: &mut Working<'_>,
     site: &Site<'_>,
     run: RunId,
-    thing: OpenId,
+    item: OpenId,
 ) -> Result<(), ViewError> {
     let id = site.session()?;
-    rows.run_at_mut(&Key::run(site.tenant, id, run))?.things.retain(|known| *known != thing);
-    rows.delete(Key::thing(site.tenant, id, thing));
+    rows.run_at_mut(&Key::run(site.tenant, id, run))?.items.retain(|known| *known != item);
+    rows.delete(Key::item(site.tenant, id, item));
     Ok(())
 }
 

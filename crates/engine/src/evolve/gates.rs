@@ -30,9 +30,9 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
             let (by, comment) = (by.clone(), comment.clone());
             close(rows, site, *gate, Resolution::Decided { decision: *decision, by, comment, via: *via })?;
         }
-        Event::Voided { gates, grants, things, run } => {
-            for (thing, run) in things.iter().zip(run.iter().cycle()) {
-                super::flow::close(rows, site, *run, *thing)?;
+        Event::Voided { gates, grants, items, run } => {
+            for (item, run) in items.iter().zip(run.iter().cycle()) {
+                super::flow::close(rows, site, *run, *item)?;
             }
             for gate in gates {
                 close(rows, site, *gate, Resolution::Voided)?;
@@ -56,7 +56,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                     (Some(gate), Purpose::Ask) => {
                         asks(rows, &Key::open(site.tenant, id, *gate), to, effect.number)?;
                     }
-                    // A reminder asks nothing new: what was sent before is as good as it was.
+                    // A reminder asks nothing new: what was sent before stays valid.
                     (Some(gate), Purpose::Remind) => {
                         let key = Key::open(site.tenant, id, *gate);
                         if rows.open_at(&key)?.is_some()
@@ -65,7 +65,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
                             asked.mails.push(effect.number);
                         }
                     }
-                    (Some(_), Purpose::Say | Purpose::Tell | Purpose::Code) => {}
+                    (Some(_), Purpose::Say | Purpose::Inform | Purpose::Code) => {}
                     // Mails of an agent alone have a head of their own.
                     (None, _) => {
                         written(rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?, to, head.is_none());
@@ -170,9 +170,9 @@ pub(super) fn asked(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
         }
         Flow::GateLapsed { gate } => close(rows, site, *gate, Resolution::Lapsed),
         Flow::ReplyAnswered { run: Some(run), to, .. } => {
-            let told = &mut rows.run_at_mut(&Key::run(site.tenant, site.session()?, *run))?.told;
-            told.push(to.clone());
-            told.drain(..told.len().saturating_sub(MAILED_MAX));
+            let answered = &mut rows.run_at_mut(&Key::run(site.tenant, site.session()?, *run))?.answered_back;
+            answered.push(to.clone());
+            answered.drain(..answered.len().saturating_sub(MAILED_MAX));
             Ok(())
         }
         Flow::ReplyAnswered { gate, to, run: None } => answered(rows, site, *gate, to),
@@ -191,7 +191,7 @@ pub(super) fn voted(rows: &mut Working<'_>, site: &Site<'_>, fact: &VoteFact) ->
             rows.session_at_mut(&site.session_key()?)?.quorum = Some(*quorum);
             return Ok(());
         }
-        VoteFact::Told { gate, asked } => {
+        VoteFact::Notified { gate, asked } => {
             let gate = &mut rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?.gate;
             (gate.asked, gate.notice) = (Some(Asked::clone(asked)), None);
             return Ok(());
@@ -229,7 +229,7 @@ fn escalate(
         asked.to.extend(to.iter().cloned());
         asked.round += 1;
         asked.due = due;
-        // Who is asked anew now is not reminded in the same breath.
+        // A recipient who is asked again now is not reminded at the same time.
         if let Some(remind) = asked.remind.as_mut().filter(|remind| remind.next <= site.at) {
             remind.next = site.at.after_ms(remind.every_ms);
         }
@@ -246,7 +246,7 @@ fn answered(rows: &mut Working<'_>, site: &Site<'_>, gate: OpenId, to: &str) -> 
             asked.answered.push(to.to_owned());
         }
     } else if let Some(asked) = &mut rows.closed_at_mut(&closed)?.open.gate.asked {
-        asked.told.push(to.to_owned());
+        asked.closed_notified.push(to.to_owned());
     }
     Ok(())
 }

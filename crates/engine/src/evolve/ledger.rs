@@ -44,7 +44,7 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
     }
 }
 
-/// Changes the row of every rule, which comes to be on first use.
+/// Changes the row of every rule, which is created on first use.
 fn each(
     rows: &mut Working<'_>,
     site: &Site<'_>,

@@ -4,13 +4,13 @@ mod calls;
 mod catalogue;
 mod children;
 mod effects;
+mod endpoints;
 mod flow;
 mod gates;
 mod ledger;
 mod page_codes;
 mod removals;
 mod session;
-mod tell;
 mod usage;
 mod work;
 
@@ -25,7 +25,7 @@ use crate::state::{Answered, History, Remembered, Request};
 use crate::working::Working;
 use crate::{Event, Flow, Key, PolicyFact, Row, View, ViewError};
 
-/// Changed rows: the row, or nothing where it is gone.
+/// Changed rows: the row, or `None` if it is gone.
 pub type Changes = BTreeMap<Key, Option<Arc<Row>>>;
 
 /// The rows that a decision changes.
@@ -129,16 +129,17 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> R
         | Event::WebhookSources(_) => return catalogue::apply(rows, site, event),
     }
     let session = rows.session_at_mut(&site.session_key()?)?;
-    session.steady = if on_its_way(event) { session.steady.or(Some(session.sequence)) } else { None };
+    session.stable_from =
+        if on_its_way(event) { session.stable_from.or(Some(session.sequence)) } else { None };
     session.sequence += 1;
     Ok(())
 }
 
-/// Whether an event says no more than how far an effect has come, or that an endpoint is told of what happened.
+/// Whether an event is only about the progress of an effect, or queues a message to an endpoint.
 fn on_its_way(event: &Event) -> bool {
-    let told = matches!(event, Event::EffectQueued { effect } if effect.body.published());
+    let publishes = matches!(event, Event::EffectQueued { effect } if effect.body.published());
     let kept = matches!(event, Event::Flow(Flow::EffectDeferred { .. } | Flow::EffectHeld { .. }));
-    told || kept || matches!(event, Event::EffectAcked { .. })
+    publishes || kept || matches!(event, Event::EffectAcked { .. })
 }
 
 /// Writes down what a whole turn leaves: its history, and the reply under its request id.

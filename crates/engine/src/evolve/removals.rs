@@ -67,7 +67,7 @@ fn begin(
     keep(rows, Key::removed(site.tenant, id), removed)
 }
 
-/// Rows of it are gone, or hold no more than what remains.
+/// Rows of it are gone, or hold only what remains.
 fn gone(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId, keys: &[ByteVec]) -> Result<(), ViewError> {
     let how = removal(rows, site, id)?.how;
     keys.iter().try_for_each(|key| row(rows, site, id, how, &key_of(key)?))
@@ -150,8 +150,8 @@ fn history(
         let kept = redact::decisions(&history);
         if !kept.is_empty() {
             let removed = rows.removed_at_mut(&Key::removed(site.tenant, id))?;
-            let room = KEPT_DECISIONS_MAX.saturating_sub(removed.decisions.len());
-            removed.decisions.extend(kept.into_iter().take(room));
+            let free = KEPT_DECISIONS_MAX.saturating_sub(removed.decisions.len());
+            removed.decisions.extend(kept.into_iter().take(free));
         }
         rows.delete(key.clone());
         return usage::replaced(rows, site.tenant, id, (history.bytes(), 0));
@@ -160,7 +160,7 @@ fn history(
     let sequence =
         key.rest().get(16..24).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
     let session = rows.session_at_mut(&Key::session(site.tenant, id))?;
-    // What was redacted before is so for good.
+    // What was redacted before stays redacted.
     let Some(removal) = session.removal.as_mut().filter(|removal| removal.upto <= sequence) else {
         return Ok(());
     };

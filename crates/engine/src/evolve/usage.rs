@@ -6,7 +6,7 @@ use crate::state::Usage;
 use crate::working::Working;
 use crate::{Key, Row, ViewError};
 
-/// The row of what the tenant holds; it is made where there is none.
+/// The row of what the tenant holds; it is made if there is none.
 fn of<'a>(rows: &'a mut Working<'_>, tenant: TenantId) -> Result<&'a mut Usage, ViewError> {
     let key = Key::usage(tenant);
     if rows.get(&key)?.is_none() {

@@ -4,7 +4,7 @@ use switchward_machine::{OpenId, RunId};
 
 use super::Site;
 use super::flow::input_taken;
-use crate::state::{About, Choice, Lease, Owed, ThingBody, Unknown};
+use crate::state::{About, Choice, Lease, OpenItemBody, Owed, Unknown};
 use crate::working::Working;
 use crate::{Flow, Key, ViewError};
 
@@ -12,19 +12,19 @@ use crate::{Flow, Key, ViewError};
 pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Result<(), ViewError> {
     let id = site.session()?;
     match flow {
-        Flow::WorkLeased { thing, worker, until, again } => {
-            let owed = owed(rows, site, *thing)?;
+        Flow::WorkLeased { item, worker, until, again } => {
+            let owed = owed(rows, site, *item)?;
             owed.fence += u64::from(!again);
             owed.lease = Some(Lease { worker: worker.clone(), until: *until });
         }
-        Flow::WorkReleased { thing, lapsed } => {
-            let owed = owed(rows, site, *thing)?;
+        Flow::WorkReleased { item, lapsed } => {
+            let owed = owed(rows, site, *item)?;
             owed.lease = None;
             owed.lapsed += u32::from(*lapsed);
         }
-        Flow::WorkDone { thing, run, unknown, .. } => {
-            outcome(rows, site, (*run, *thing), *unknown)?;
-            input_taken(rows, site, *run, *thing)?;
+        Flow::WorkDone { item, run, unknown, .. } => {
+            outcome(rows, site, (*run, *item), *unknown)?;
+            input_taken(rows, site, *run, *item)?;
         }
         Flow::ChoicePending { run, event } => {
             let at = rows.run_at_mut(&Key::run(site.tenant, id, *run))?;
@@ -46,12 +46,12 @@ pub(super) fn apply(rows: &mut Working<'_>, site: &Site<'_>, flow: &Flow) -> Res
 fn outcome(
     rows: &mut Working<'_>,
     site: &Site<'_>,
-    (run, thing): (RunId, OpenId),
+    (run, item): (RunId, OpenId),
     unknown: bool,
 ) -> Result<(), ViewError> {
-    let (id, row) = (site.session()?, rows.thing_at(&Key::thing(site.tenant, site.session()?, thing))?);
-    let Some(ThingBody::Work { owed, .. }) = row.as_deref().map(|thing| &thing.body) else { return Ok(()) };
-    let (key, of_body) = (owed.known_as(thing), owed.about == About::Act);
+    let (id, row) = (site.session()?, rows.item_at(&Key::item(site.tenant, site.session()?, item))?);
+    let Some(OpenItemBody::Work { owed, .. }) = row.as_deref().map(|item| &item.body) else { return Ok(()) };
+    let (key, of_body) = (owed.known_as(item), owed.about == About::Act);
     let at = rows.run_at_mut(&Key::run(site.tenant, id, run))?;
     if unknown && of_body {
         at.unknown = Some(Unknown { key, of: at.name_of(&owed.input.0) });
@@ -62,9 +62,11 @@ fn outcome(
 }
 
 /// Open work, to change.
-fn owed<'r>(rows: &'r mut Working<'_>, site: &Site<'_>, thing: OpenId) -> Result<&'r mut Owed, ViewError> {
-    match &mut rows.thing_at_mut(&Key::thing(site.tenant, site.session()?, thing))?.body {
-        ThingBody::Work { owed, .. } => Ok(owed),
-        ThingBody::Wait { .. } | ThingBody::Timer { .. } => Err(ViewError(format!("{thing:?} is no work"))),
+fn owed<'r>(rows: &'r mut Working<'_>, site: &Site<'_>, item: OpenId) -> Result<&'r mut Owed, ViewError> {
+    match &mut rows.item_at_mut(&Key::item(site.tenant, site.session()?, item))?.body {
+        OpenItemBody::Work { owed, .. } => Ok(owed),
+        OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => {
+            Err(ViewError(format!("{item:?} is no work")))
+        }
     }
 }

@@ -12,8 +12,8 @@ pub(crate) fn broken(rule: &ArgRule, args: &Args) -> Option<String> {
     }
 }
 
-/// A mail's sender must be in `from` and every recipient in `to`, where the lists are given. What cannot be read
-/// as addresses is in no list.
+/// A mail's sender must be in `from` and every recipient in `to`, if the lists are given. What cannot be read as
+/// addresses is in no list.
 fn mail(from: Option<&[AddressPattern]>, to: Option<&[AddressPattern]>, args: &Args) -> Result<(), String> {
     let value: Value = serde_json::from_slice(args.json()).map_err(|error| error.to_string())?;
     if let Some(list) = from {

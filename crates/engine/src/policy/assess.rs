@@ -20,7 +20,7 @@ pub(crate) enum Assessment {
     Denied(Reason, String, Box<Said>),
     /// An approval of exactly this call is at hand.
     Granted(u64),
-    /// It depends on the verdict, and on the limits where there are any.
+    /// It depends on the verdict, and on the limits if there are any.
     Open(Judged),
 }
 
@@ -29,12 +29,12 @@ pub(crate) enum Assessment {
 pub(crate) struct Said {
     /// The rule that decides.
     pub(crate) rule: Option<MatchedRule>,
-    /// What each layer said, where several did.
+    /// What each layer said, if several did.
     pub(crate) layers: Vec<LayerVerdict>,
 }
 
 /// Whose call it is, and when.
-pub(crate) struct Place {
+pub(crate) struct AssessmentContext {
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
     pub(crate) settings: Settings,
@@ -50,7 +50,7 @@ pub(crate) fn machine_of(rows: &Working<'_>, tenant: TenantId, run: &Run) -> Res
 /// Looks at everything but the ledgers, in the fixed order. `force` is what holds for the run that calls.
 pub(crate) fn assess(
     rows: &Working<'_>,
-    place: &Place,
+    context: &AssessmentContext,
     session: &Session,
     force: &InForce,
     call: &Authorize,
@@ -58,12 +58,12 @@ pub(crate) fn assess(
     if let Some((reason, why)) = frozen(session, &force.run) {
         return Ok(Assessment::Denied(reason, why, Box::default()));
     }
-    let judged = judge(force, session, place.settings, &call.capability, &call.args);
+    let judged = judge(force, session, context.settings, &call.capability, &call.args);
     let said = Box::new(Said { rule: judged.rule.clone(), layers: judged.several() });
     if let Verdict::Deny(why) = judged.verdict {
         return Ok(Assessment::Denied(Reason::PolicyDenied, why, said));
     }
-    let grant = grant(rows, place, session, call, &judged)?;
+    let grant = grant(rows, context, session, call, &judged)?;
     // An approval holds its money already: redeeming it must not find its own reservation in the way.
     let (held, estimate) = match &grant {
         Some((_, reserved)) => (*reserved, *reserved),
@@ -80,20 +80,22 @@ pub(crate) fn assess(
     })
 }
 
-/// The approval of exactly this call that is at hand: its number, and the money that it holds. It stands for the layers that
-/// asked when it was given; one that asks since then asks anew.
+/// The approval of exactly this call that is at hand: its number, and the money that it holds. It stands for the layers
+/// that asked when it was given; a layer that asks only since then asks again.
 fn grant(
     rows: &Working<'_>,
-    place: &Place,
+    context: &AssessmentContext,
     session: &Session,
     call: &Authorize,
     judged: &Judged,
 ) -> Result<Option<(u64, Micros)>, ViewError> {
     for number in &session.grants {
-        let Some(grant) = rows.grant_at(&Key::grant(place.tenant, place.session, *number))? else { continue };
+        let Some(grant) = rows.grant_at(&Key::grant(context.tenant, context.session, *number))? else {
+            continue;
+        };
         let same = grant.capability == call.capability && grant.digest == call.args.digest();
         let shown = judged.asking().iter().all(|layer| grant.asked_by.contains(layer));
-        if same && shown && place.now < grant.expires {
+        if same && shown && context.now < grant.expires {
             return Ok(Some((*number, grant.reserved)));
         }
     }
@@ -118,7 +120,7 @@ pub(crate) fn cap(budget: &Budget, machine: &Machine, run: &Run) -> u64 {
     }
 }
 
-/// What of a budget's unit is used, with what is reserved.
+/// The used part of a budget's unit, with what is reserved.
 pub(crate) fn used(unit: BudgetUnit, meters: &Meters) -> u64 {
     match unit {
         BudgetUnit::UsdMicros => meters.usd_micros.saturating_add(meters.reserved_micros),
@@ -126,7 +128,7 @@ pub(crate) fn used(unit: BudgetUnit, meters: &Meters) -> u64 {
     }
 }
 
-/// Why the session's caps stop a call of this cost, where they do.
+/// Why the session's caps stop a call of this cost, if they do.
 pub(crate) fn over_budget(
     caps: &[Cap],
     meters: &Meters,

@@ -3,8 +3,8 @@
 use switchward_machine::{BudgetUnit, SessionId, TenantId, Time};
 
 use super::{
-    Assessment, InForce, LayerVerdict, LedgerRule, Place, Verdict, assess, in_force, judge, named, used,
-    voices,
+    Assessment, AssessmentContext, InForce, LayerVerdict, LedgerRule, Verdict, assess, in_force, judge,
+    named, used, voices,
 };
 use crate::command::{Authorize, DefaultSetIn, Settings};
 use crate::reply::MatchedRule;
@@ -23,13 +23,13 @@ pub struct Explanation {
     pub message: String,
     /// The rule that decides.
     pub rule: Option<MatchedRule>,
-    /// Whether an approval of exactly this call is at hand; nothing else has a word to say then.
+    /// Whether an approval of exactly this call is at hand; it decides alone.
     pub granted: bool,
     /// Every rule of the layers that speak about the capability, in the order in which it is looked at.
     pub looked_at: Vec<LookedAt>,
     /// What each layer says, in their order.
     pub layers: Vec<LayerVerdict>,
-    /// The limited rules that must have room.
+    /// The rules whose limits are checked.
     pub limited: Vec<LedgerRule>,
     /// The session's own caps on this capability: unit, used or reserved, cap.
     pub budgets: Vec<LimitState>,
@@ -47,7 +47,7 @@ pub struct LookedAt {
 /// A cap and what of it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitState {
-    /// The document that caps it; nothing where it is the definition itself.
+    /// The document that caps it; `None` if it is the definition itself.
     pub layer: Option<String>,
     /// What is capped.
     pub unit: BudgetUnit,
@@ -57,17 +57,17 @@ pub struct LimitState {
     pub cap: u64,
 }
 
-/// What is said of a call that a person approved.
+/// The message about a call that a person approved.
 pub(crate) const GRANTED: &str = "a person approved exactly this call, once";
 
-/// What is said of a call that a person must approve.
+/// The message about a call that a person must approve.
 pub(crate) fn to_ask(capability: &str) -> String {
     format!("a person must approve {capability} with these arguments; repeat the same call then")
 }
 
-/// What is said of a call whose limit has no room.
+/// The message about a call whose limit is full.
 #[must_use]
-pub fn no_room(capability: &str) -> String {
+pub fn limit_full_message(capability: &str) -> String {
     format!("the limit of {capability} has no room")
 }
 
@@ -99,7 +99,7 @@ fn looked_at(force: &InForce, session: &Session, capability: &str) -> Vec<Looked
     rules
 }
 
-/// Explains a call of a session; nothing where the session does not exist in this tenant.
+/// Explains a call of a session; `None` if the session does not exist in this tenant.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -122,7 +122,7 @@ pub fn explain(
         cap: cap.value,
     });
     let judged = judge(&force, &session, settings, &call.capability, &call.args);
-    let mut told = Explanation {
+    let mut explanation = Explanation {
         effect: "allow",
         reason: None,
         message: String::new(),
@@ -133,25 +133,25 @@ pub fn explain(
         limited: Vec::new(),
         budgets: budgets.collect(),
     };
-    let place = Place { tenant, session: id, settings, now };
-    match assess(&rows, &place, &session, &force, call)? {
+    let context = AssessmentContext { tenant, session: id, settings, now };
+    match assess(&rows, &context, &session, &force, call)? {
         Assessment::Denied(reason, message, said) => {
             let (reason, rule) = (Some(reason.code()), said.rule);
-            told = Explanation { effect: "deny", reason, message, rule, ..told };
+            explanation = Explanation { effect: "deny", reason, message, rule, ..explanation };
         }
         Assessment::Granted(_) => {
-            told.granted = true;
-            told.message = GRANTED.into();
+            explanation.granted = true;
+            explanation.message = GRANTED.into();
         }
         Assessment::Open(judged) => {
-            (told.effect, told.message) = match judged.verdict {
+            (explanation.effect, explanation.message) = match judged.verdict {
                 Verdict::Allow => ("allow", allowed(&call.capability, judged.rule.as_ref())),
                 Verdict::Ask(_) => ("ask", to_ask(&call.capability)),
                 Verdict::Deny(why) => ("deny", why),
             };
-            told.rule = judged.rule;
-            told.limited = judged.limited;
+            explanation.rule = judged.rule;
+            explanation.limited = judged.limited;
         }
     }
-    Ok(Some(told))
+    Ok(Some(explanation))
 }

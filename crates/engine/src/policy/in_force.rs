@@ -12,7 +12,7 @@ use crate::{Key, ViewError};
 
 /// The parameter of a session's cap on money, by name.
 pub(crate) const COST: &str = "cost_usd";
-/// The parameter in which a raised cap is kept where the machine has none of that name, and a document caps money.
+/// The parameter in which a raised cap is kept if the machine has none of that name, and a document caps money.
 pub(crate) const COST_OF_DOCUMENTS: ParamIx = ParamIx(u16::MAX);
 
 /// Everything that holds for a call.
@@ -41,7 +41,7 @@ pub(crate) struct Document {
 
 /// A cap on what the session uses.
 pub(crate) struct Cap {
-    /// The document that sets it; nothing where it is the definition's own.
+    /// The document that sets it; `None` if it is the definition's own.
     pub(crate) layer: Option<String>,
     /// What it caps.
     pub(crate) budget: Budget,
@@ -148,7 +148,7 @@ fn caps(
     Ok(all)
 }
 
-/// What an operator has raised the session's cap on money to; 0 where nobody has.
+/// What an operator has raised the session's cap on money to; 0 if nobody has.
 fn raised(machine: &Machine, root: &Run) -> u64 {
     let param = machine.param_named(COST).unwrap_or(COST_OF_DOCUMENTS);
     root.params.iter().find(|(known, _)| *known == param).map_or(0, |(_, value)| *value)

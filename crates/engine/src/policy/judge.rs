@@ -63,7 +63,7 @@ impl Judged {
         asks.map(|said| said.rule.layer.clone()).collect()
     }
 
-    /// What each layer says, where the rule alone does not tell it.
+    /// What each layer says, if the rule alone does not show it.
     pub(crate) fn several(&self) -> Vec<LayerVerdict> {
         if self.layers.len() > 1 { self.layers.clone() } else { Vec::new() }
     }
@@ -82,7 +82,7 @@ pub(crate) struct Voice<'a> {
     pub(crate) without_rules: bool,
 }
 
-/// The layers that speak about a capability: the machine's own, then those of the documents. Where a document holds, an own
+/// The layers that speak about a capability: the machine's own, then those of the documents. If a document holds, an own
 /// policy that was never written has nothing to add to it.
 pub(crate) fn voices<'a>(force: &'a InForce, session: &'a Session, capability: &str) -> Vec<Voice<'a>> {
     let machine = &force.machine;
@@ -136,7 +136,7 @@ pub(crate) fn judge(
     judged
 }
 
-/// A rule by its place.
+/// A rule, named by its layer, list and pattern.
 pub(crate) fn named(layer: &str, list: &str, rule: &Rule) -> MatchedRule {
     MatchedRule {
         layer: layer.to_owned(),
@@ -177,7 +177,7 @@ fn listed(
     otherwise(voice, machine, settings)
 }
 
-/// What a layer says where none of its rules matches.
+/// What a layer says if none of its rules matches.
 fn otherwise(voice: &Voice<'_>, machine: &Machine, settings: Settings) -> Option<(Verdict, MatchedRule)> {
     let (effect, set_in) = match voice.layer.otherwise {
         Otherwise::Abstain => return None,

@@ -4,23 +4,23 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Limit, Micros, TenantId, Time};
 
 use crate::reply::Remaining;
-use crate::state::{LedgerRow, Room};
+use crate::state::{LedgerRow, LimitLeft};
 use crate::working::Working;
 use crate::{Key, Reason, View, ViewError};
 
-/// A rule's counters, and the limits that must have room in them.
+/// A rule's counters, and the limits that are checked against them.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct LedgerRule {
     /// Whose ledger it is in: a definition, or the tenant as a whole.
     #[cbor(n(3), default)]
     pub process: String,
-    /// The policy's role; empty where it names none.
+    /// The policy's role; empty if it names none.
     #[n(0)]
     pub role: String,
     /// The rule's pattern.
     #[n(1)]
     pub capability: String,
-    /// All must have room.
+    /// None of them may be full.
     #[n(2)]
     pub limits: Vec<Limit>,
     /// The layers that set them.
@@ -35,7 +35,7 @@ impl LedgerRule {
         self.process == other.process && self.role == other.role && self.capability == other.capability
     }
 
-    /// The rule with the layer that sets it, where that is not the definition's own policy.
+    /// The rule with the layer that sets it, if that is not the definition's own policy.
     fn described(&self) -> String {
         match self.layers.as_slice() {
             [own] if own == "policy" => self.capability.clone(),
@@ -69,21 +69,21 @@ pub struct LimitCheck {
     /// When.
     #[n(2)]
     pub at: Time,
-    /// Whether there is room.
+    /// The result.
     #[n(3)]
     pub outcome: LimitOutcome,
 }
 
-/// Whether the limits have room.
+/// Whether all limits allow the call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum LimitOutcome {
     /// They have, and this is what is left.
     #[n(0)]
-    Room {
-        /// After this call where it was reserved, before it where it was only looked at.
+    Available {
+        /// After this call if it was reserved, before it if it was only looked at.
         #[n(0)]
         remaining: Remaining,
-        /// Whether the call holds its place.
+        /// Whether the call is reserved.
         #[n(1)]
         reserved: bool,
     },
@@ -93,18 +93,18 @@ pub enum LimitOutcome {
         /// Whether it is money; otherwise it is a rate.
         #[n(0)]
         money: bool,
-        /// The rule's pattern, and the layers that set the limit where they are not the definition's own policy.
+        /// The rule's pattern, and the layers that set the limit if they are not the definition's own policy.
         #[n(1)]
         capability: String,
-        /// When there may be room again.
+        /// When the limit may allow a call again.
         #[n(2)]
         until: Time,
     },
 }
 
 impl LimitCheck {
-    /// What several ledgers say together of these rules: the first that has no room, or all have, and then the call holds
-    /// its place where it holds one in each, since the earliest of them.
+    /// What several ledgers say together of these rules: the first full limit, or that none is full. The call is reserved
+    /// if every ledger has reserved it, since the earliest of them.
     #[must_use]
     pub fn joined(rules: &[LedgerRule], estimate: Micros, parts: &[Self]) -> Self {
         let at = parts.iter().map(|part| part.at).min().unwrap_or(Time(0));
@@ -113,42 +113,41 @@ impl LimitCheck {
         let mut outcome = None;
         for part in parts {
             match &part.outcome {
-                LimitOutcome::Room { remaining, reserved } => {
+                LimitOutcome::Available { remaining, reserved } => {
                     left = left.least(*remaining);
                     held &= *reserved;
                 }
                 LimitOutcome::Full { .. } => outcome = outcome.or_else(|| Some(part.outcome.clone())),
             }
         }
-        let outcome = outcome.unwrap_or(LimitOutcome::Room { remaining: left, reserved: held });
+        let outcome = outcome.unwrap_or(LimitOutcome::Available { remaining: left, reserved: held });
         Self { rules: rules.to_vec(), estimate, at, outcome }
     }
 }
 
 impl LimitOutcome {
-    /// The reason code of a limit without room.
+    /// The reason code of a full limit.
     #[must_use]
     pub fn reason(money: bool) -> Reason {
         if money { Reason::BudgetExhausted } else { Reason::RateLimited }
     }
 }
 
-/// Whether the limits of these rules have room now; all of them count in ledgers of the shard whose rows these are.
-/// Changes nothing.
+/// Checks the limits of these rules now; all of them count in ledgers of the shard whose rows these are. Changes nothing.
 ///
 /// # Errors
 /// A row cannot be read.
-pub fn room(
+pub fn check_limits(
     view: &dyn View,
     tenant: TenantId,
     rules: &[LedgerRule],
     estimate: Micros,
     now: Time,
 ) -> Result<LimitCheck, ViewError> {
-    room_in(&Working::new(view), tenant, rules, estimate, now)
+    check_limits_in(&Working::new(view), tenant, rules, estimate, now)
 }
 
-pub(crate) fn room_in(
+pub(crate) fn check_limits_in(
     rows: &Working<'_>,
     tenant: TenantId,
     rules: &[LedgerRule],
@@ -162,19 +161,19 @@ pub(crate) fn room_in(
         let row = rows.ledger_at(&Key::ledger(tenant, &rule.process, &rule.role, &rule.capability))?;
         let row = row.as_deref().unwrap_or(&empty);
         for limit in &rule.limits {
-            match row.room(*limit, estimate, now) {
-                Room::Calls(left) => {
+            match row.left(*limit, estimate, now) {
+                LimitLeft::Calls(left) => {
                     remaining = remaining.least(Remaining { calls: Some(left), usd: None });
                 }
-                Room::Money(left) => {
+                LimitLeft::Money(left) => {
                     remaining = remaining.least(Remaining { calls: None, usd: Some(left) });
                 }
-                Room::Full(until) => {
+                LimitLeft::Full(until) => {
                     let money = matches!(limit, Limit::Money { .. });
                     return Ok(say(LimitOutcome::Full { money, capability: rule.described(), until }));
                 }
             }
         }
     }
-    Ok(say(LimitOutcome::Room { remaining, reserved: false }))
+    Ok(say(LimitOutcome::Available { remaining, reserved: false }))
 }

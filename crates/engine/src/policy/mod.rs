@@ -14,14 +14,14 @@ mod limits;
 mod plan;
 
 pub(crate) use assess::{
-    Assessment, Place, Said, assess, call_name, gate_name, machine_of, over_budget, used,
+    Assessment, AssessmentContext, Said, assess, call_name, gate_name, machine_of, over_budget, used,
 };
-pub use explain::{Explanation, LimitState, LookedAt, explain, no_room};
+pub use explain::{Explanation, LimitState, LookedAt, explain, limit_full_message};
 pub(crate) use explain::{GRANTED, to_ask};
 pub(crate) use in_force::{COST, COST_OF_DOCUMENTS, Cap, InForce, in_force, is_for};
 pub use judge::LayerVerdict;
 pub(crate) use judge::{Judged, Verdict, judge, named, voices};
-pub(crate) use limits::room_in;
-pub use limits::{LedgerRule, LimitCheck, LimitOutcome, by_ledger, room};
+pub(crate) use limits::check_limits_in;
+pub use limits::{LedgerRule, LimitCheck, LimitOutcome, by_ledger, check_limits};
 pub(crate) use plan::{Asked, asked_call};
 pub use plan::{Ledgers, Plan, plan};

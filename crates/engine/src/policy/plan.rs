@@ -1,13 +1,14 @@
 //! Which ledger must be asked before a command can be decided, and what.
 //!
-//! A limit spans sessions, so its counters live in their own bucket. Whoever submits an `Authorize`, an approving
-//! `DecideGate` or a reply by mail plans it first on the session's shard, asks the ledger's shard, and submits it with the answer.
+//! A limit spans sessions, so its counters live in their own bucket. The caller that submits an `Authorize`, an approving
+//! `DecideGate` or a reply by mail plans it first on the session's shard, asks the ledger's shard, and submits it with
+//! the answer.
 
 use switchward_machine::{Digest, Micros, OpenId, Resolve, SessionId, Time};
 
 use super::{
-    Assessment, LedgerRule, Place, Verdict, assess, call_name, gate_name, in_force, judge, machine_of,
-    over_budget,
+    Assessment, AssessmentContext, LedgerRule, Verdict, assess, call_name, gate_name, in_force, judge,
+    machine_of, over_budget,
 };
 use crate::command::{Authorize, Body, Command, DecideGate, RecordReply, Scope};
 use crate::commands::{decision_of, entitled, may_decide, own_words, well_formed};
@@ -20,18 +21,18 @@ use crate::{Args, Key, Reason, View, ViewError};
 pub enum Plan {
     /// Nothing.
     Direct,
-    /// Whether there is room; nothing is counted (a call that a person is asked about first).
+    /// To check the limits; nothing is counted (a call that a person is asked about first).
     Look(Ledgers),
-    /// To hold a place.
+    /// To reserve the call.
     Reserve(Ledgers),
 }
 
-/// The ledgers, and what they are asked. A call holds its place in all of them or in none.
+/// The ledgers, and what they are asked. A call is reserved in all of them or in none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ledgers {
     /// The call's name there.
     pub call: Digest,
-    /// The rules whose limits must have room; each says in whose ledger it counts, see [`by_ledger`](super::by_ledger).
+    /// The rules whose limits are checked; each says in whose ledger it counts, see [`by_ledger`](super::by_ledger).
     pub rules: Vec<LedgerRule>,
     /// What the call is believed to cost.
     pub estimate: Micros,
@@ -54,7 +55,7 @@ pub fn plan(view: &dyn View, command: &Command, now: Time) -> Result<Plan, ViewE
 }
 
 /// What must be asked before this reply can be recorded: one that approves a call counts it. Whether its sender may
-/// approve at all is found out when it is decided; a place that is held for nothing lapses.
+/// approve at all is found out when it is decided; an unused reservation lapses.
 fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply) -> Result<Plan, ViewError> {
     let rows = Working::new(view);
     let Scope::Session(id) = &command.scope else { return Ok(Plan::Direct) };
@@ -115,8 +116,8 @@ fn plan_authorize(
     }
     let leaf = rows.leaf(command.tenant, id, session.root)?;
     let force = in_force(&rows, command.tenant, id, &session, leaf)?;
-    let place = Place { tenant: command.tenant, session: id, settings: command.settings, now };
-    let found = assess(&rows, &place, &session, &force, call)?;
+    let context = AssessmentContext { tenant: command.tenant, session: id, settings: command.settings, now };
+    let found = assess(&rows, &context, &session, &force, call)?;
     let Assessment::Open(judged) = found else { return Ok(Plan::Direct) };
     if judged.limited.is_empty() {
         return Ok(Plan::Direct);
@@ -147,7 +148,7 @@ fn plan_decide(view: &dyn View, command: &Command, decide: &DecideGate) -> Resul
     reserving(&rows, command, id, decide)
 }
 
-/// A place for the call that a decision grants, where limits have a say.
+/// A reservation for the call that a decision grants, if limits apply.
 fn reserving(
     rows: &Working<'_>,
     command: &Command,
@@ -165,15 +166,15 @@ fn reserving(
 
 /// The call that a decision would grant.
 pub(crate) struct Asked {
-    /// The rules whose limits must have room.
+    /// The rules whose limits are checked.
     pub(crate) rules: Vec<LedgerRule>,
     /// The call.
     pub(crate) call: AskedCall,
-    /// Why the session's own caps have no room for it, where they have none.
+    /// Why the session's own caps stop it, if they do.
     pub(crate) over: Option<(Reason, String)>,
 }
 
-/// The call that this decision would grant; nothing where it grants none.
+/// The call that this decision would grant; `None` if it grants none.
 pub(crate) fn asked_call(
     rows: &Working<'_>,
     command: &Command,

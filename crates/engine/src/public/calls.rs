@@ -4,7 +4,7 @@ use super::PublicEvent;
 use crate::policy::LayerVerdict;
 use crate::{Event, MatchedRule};
 
-/// The event with the layer that decided, and with what each layer said where several did.
+/// The event with the layer that decided, and with what each layer said if several did.
 fn ruled(mut event: PublicEvent, rule: Option<&MatchedRule>, layers: &[LayerVerdict]) -> PublicEvent {
     if let Some(rule) = rule {
         event = event.with("layer", &rule.layer);

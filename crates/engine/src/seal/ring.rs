@@ -33,7 +33,7 @@ pub struct RingKey {
 #[derive(Clone, Default)]
 pub struct KeyRing(Arc<Vec<RingKey>>);
 
-/// The text is no key of a ring.
+/// The text is not a key of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRingKey;
 

@@ -6,7 +6,7 @@ fn ring(bytes: &[u8]) -> KeyRing {
     KeyRing::of(bytes.iter().map(|byte| RingKey::of([*byte; 32])).collect())
 }
 
-fn place<'a>(kind: u8, name: &'a str) -> SecretOf<'a> {
+fn secret_of<'a>(kind: u8, name: &'a str) -> SecretOf<'a> {
     match kind % 3 {
         0 => SecretOf::Mail,
         1 => SecretOf::Endpoint(name),
@@ -24,16 +24,16 @@ proptest! {
         names in ("[a-z0-9-]{1,8}", "[a-z0-9-]{1,8}"),
     ) {
         let ring = ring(&[1]);
-        let own = (TenantId(tenants.0), place(kinds.0, &names.0));
+        let own = (TenantId(tenants.0), secret_of(kinds.0, &names.0));
         let sealed = ring.seal(nonce, own, &secret).unwrap();
         prop_assert_eq!(sealed.secret_bytes(), secret.len());
         prop_assert_eq!(&**ring.open(own, &sealed).unwrap(), &secret[..]);
         prop_assert_eq!(ring.seal(nonce, own, &secret), Some(sealed.clone()));
         for other in [
             (TenantId(tenants.1), own.1),
-            (own.0, place(kinds.1, &names.0)),
-            (own.0, place(kinds.0, &names.1)),
-            (TenantId(tenants.1), place(kinds.1, &names.1)),
+            (own.0, secret_of(kinds.1, &names.0)),
+            (own.0, secret_of(kinds.0, &names.1)),
+            (TenantId(tenants.1), secret_of(kinds.1, &names.1)),
         ] {
             prop_assert_eq!(ring.open(other, &sealed).is_ok(), other == own, "{:?}", other);
         }

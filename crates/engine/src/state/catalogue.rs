@@ -98,7 +98,7 @@ pub struct Definition {
     /// The policy documents that hold for its sessions, by name.
     #[cbor(n(9), default, skip_if = "Vec::is_empty")]
     pub policies: Vec<String>,
-    /// The versions that no session starts with any more, in the order in which that was said.
+    /// The versions that no session starts with any more, in the order in which they were retired.
     #[cbor(n(6), default, skip_if = "Vec::is_empty")]
     pub retired: Vec<Retired>,
 }
@@ -160,7 +160,7 @@ pub struct Assistant {
     /// Its workflows: names of definitions, in its author's order.
     #[n(1)]
     pub workflows: Vec<String>,
-    /// What it is told beside what a state says; may be empty.
+    /// Its instructions beside those of a state; may be empty.
     #[n(2)]
     pub instructions: String,
     /// The machine by which its sessions find out what a first message means.
@@ -191,7 +191,7 @@ impl Tenant {
 }
 
 impl Definition {
-    /// Since when no session starts with this version, and who said so.
+    /// Since when no session starts with this version, and who retired it.
     #[must_use]
     pub fn retired(&self, number: u32) -> Option<&Retired> {
         self.retired.iter().find(|retired| retired.number == number)

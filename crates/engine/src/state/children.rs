@@ -1,9 +1,9 @@
-//! Runs below a run: their places in it, and the machines that they are pinned to.
+//! Runs below a run: their slots in it, and the machines that they are pinned to.
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Callee, Digest, Outcome, RunId};
 
-/// A child's place in the node that it was called from. Stored form.
+/// A child's slot in the node that it was called from. Stored form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Slot {
     /// Nothing runs in it yet.
@@ -33,7 +33,7 @@ pub struct Parent {
     /// Which entry of it.
     #[n(1)]
     pub entry: u32,
-    /// The child's place there, from 0.
+    /// The child's slot there, from 0.
     #[n(2)]
     pub index: u32,
 }

@@ -1,4 +1,4 @@
-//! Endpoints: where a tenant wants to be told of what happens.
+//! Endpoints: the receivers of a tenant's events.
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{TenantId, Time};
@@ -8,7 +8,7 @@ use super::{Dead, SourceSecret, webhook_source};
 use crate::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
 use crate::seal::{KeyRing, SecretOf};
 
-/// Where a tenant wants to be told of what happens in its sessions.
+/// A receiver of what happens in a tenant's sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Endpoint {
     /// Its name; never changes.
@@ -23,13 +23,13 @@ pub struct Endpoint {
     /// What it wants: `session.started`, `session.*` or `*`; empty for everything.
     #[n(3)]
     pub filters: Vec<String>,
-    /// Why it is sent nothing, where it is: `gone` or `failing`.
+    /// Why it is disabled, if it is: `gone` or `failing`.
     #[n(4)]
     pub disabled: Option<String>,
     /// When it was made.
     #[n(5)]
     pub created: Time,
-    /// How it does, as it was noted last; nothing before its first message. The catalogue's record alone is up to date.
+    /// Its health, as it was noted last; `None` before its first message. The catalogue's record alone is up to date.
     #[n(6)]
     pub health: Option<EndpointHealth>,
 }
@@ -37,7 +37,7 @@ pub struct Endpoint {
 /// How an endpoint does. Not every attempt is noted: see [`EndpointHealth::after`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct EndpointHealth {
-    /// The first failure since the last success; nothing while it takes what it is sent.
+    /// The first failure since the last success; `None` while it takes what it is sent.
     #[n(0)]
     pub failing_since: Option<Time>,
     /// The last success that was noted.
@@ -49,31 +49,31 @@ pub struct EndpointHealth {
 }
 
 impl EndpointHealth {
-    /// What is to be noted of an attempt that ended `now`, with what went wrong where something did; nothing where too
-    /// little has changed. The end of failing is noted at once; its beginning once [`ENDPOINT_NOTED_MS`] have passed since
-    /// the last note, so that an endpoint that fails now and then costs two notes in that time and no more; and what goes
-    /// on as it was every [`ENDPOINT_NOTED_AGAIN_MS`].
+    /// The note of an attempt that ended `now`, with what went wrong if something did; `None` if too little has changed.
+    /// The end of failing is noted at once; its beginning once [`ENDPOINT_NOTED_MS`] have passed since the last note, so
+    /// that an endpoint that fails now and then costs two notes in that time and no more; and what goes on as it was
+    /// every [`ENDPOINT_NOTED_AGAIN_MS`].
     #[must_use]
     pub fn after(&self, failure: Option<(&str, &str)>, now: Time) -> Option<Self> {
         let noted = self.succeeded.max(self.failed.as_ref().map(|failed| failed.at));
         let passed = |ms| noted.is_none_or(|noted| now.since_ms(noted) >= ms);
         let Some((code, message)) = failure else {
-            let tells = self.failing_since.is_some() || passed(ENDPOINT_NOTED_AGAIN_MS);
-            return tells.then(|| Self { failing_since: None, succeeded: Some(now), ..self.clone() });
+            let changed = self.failing_since.is_some() || passed(ENDPOINT_NOTED_AGAIN_MS);
+            return changed.then(|| Self { failing_since: None, succeeded: Some(now), ..self.clone() });
         };
-        let tells = if self.failing_since.is_some() {
+        let changed = if self.failing_since.is_some() {
             passed(ENDPOINT_NOTED_AGAIN_MS)
         } else {
             passed(ENDPOINT_NOTED_MS)
         };
         let failed = || Some(Dead { code: code.to_owned(), message: message.to_owned(), at: now });
         let since = self.failing_since.unwrap_or(now);
-        tells.then(|| Self { failing_since: Some(since), failed: failed(), ..self.clone() })
+        changed.then(|| Self { failing_since: Some(since), failed: failed(), ..self.clone() })
     }
 }
 
 impl Endpoint {
-    /// Whether it is to be told of events of this type.
+    /// Whether it receives events of this type.
     #[must_use]
     pub fn wants(&self, kind: &str) -> bool {
         let group = kind.split_once('.').map_or(kind, |(group, _)| group);
@@ -83,7 +83,7 @@ impl Endpoint {
         self.disabled.is_none() && (self.filters.is_empty() || self.filters.iter().any(takes))
     }
 
-    /// The secrets that are good at this time, the newest first, opened. One that cannot be opened is none.
+    /// The secrets that are valid at this time, the newest first, opened. One that cannot be opened is left out.
     #[must_use]
     pub fn good_secrets(&self, ring: &KeyRing, tenant: TenantId, now: Time) -> Vec<Zeroizing<String>> {
         webhook_source::good(&self.secrets, ring, (tenant, SecretOf::Endpoint(&self.id)), now)

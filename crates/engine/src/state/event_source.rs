@@ -21,7 +21,7 @@ pub enum EventSource {
     /// A source of webhooks of the tenant, by its name.
     #[n(1)]
     Webhook(#[n(0)] String),
-    /// Whoever holds the reply token of the state.
+    /// The holder of the state's reply token.
     #[n(2)]
     ReplyToken,
 }
@@ -47,7 +47,8 @@ impl EventSource {
         }
     }
 
-    /// Returns true if a binding cannot exclude it: whoever runs the tenant's sessions answers for their own events.
+    /// Returns true if a binding cannot exclude it: a caller that runs the tenant's sessions answers for their own
+    /// events.
     fn is_unbound(&self) -> bool {
         match self {
             Self::Key { role, .. } => matches!(role, Role::Operator | Role::Admin | Role::Server),

@@ -45,13 +45,13 @@ pub struct Gate {
     /// The exit that it holds.
     #[n(4)]
     pub exit: Option<ExitIx>,
-    /// The effect that tells people of it.
+    /// The effect that notifies people of it.
     #[n(5)]
     pub notice: Option<u64>,
-    /// Who is asked, where the gate addresses somebody.
+    /// Who is asked, if the gate addresses somebody.
     #[cbor(n(6), default)]
     pub asked: Option<Asked>,
-    /// Which gates it belongs with, where it is a part of a task.
+    /// Which gates it belongs with, if it is a part of a task.
     #[cbor(n(7), default)]
     pub part: Option<Part>,
 }
@@ -93,13 +93,13 @@ impl Gate {
         self.asked.as_ref().is_some_and(|asked| asked.round_of(person).is_some())
     }
 
-    /// Who has approved it, in words, where several must.
+    /// Who has approved it, in words, if several must.
     #[must_use]
     pub fn approved_by(&self) -> Vec<String> {
         self.votes().map(|vote| vote.via.who(&vote.by)).collect()
     }
 
-    /// The approvals so far, where several must approve.
+    /// The approvals so far, if several must approve.
     pub fn votes(&self) -> impl Iterator<Item = &super::Vote> {
         let voting = self.asked.as_ref().and_then(|asked| asked.voting.as_ref());
         voting.into_iter().flat_map(|voting| &voting.votes)
@@ -141,7 +141,7 @@ pub struct Asked {
     /// How many rounds nobody has decided in.
     #[n(3)]
     pub round: u32,
-    /// When the round is over; nothing where it has no end.
+    /// When the round is over; `None` if it has no end.
     #[n(4)]
     pub due: Option<Time>,
     /// The effects that ask them and have not gone out yet.
@@ -153,19 +153,19 @@ pub struct Asked {
     /// The round in which each of `to` was asked last; those behind its end in the first.
     #[cbor(n(7), default, skip_if = "Vec::is_empty")]
     pub last: Vec<u32>,
-    /// Whether others may decide as well: who stands in `to` is told, and the gate addresses nobody.
+    /// Whether others may decide as well: the people in `to` are notified, and the gate addresses nobody.
     #[cbor(n(8), default, skip_if = "std::ops::Not::not")]
     pub open: bool,
-    /// Who was told that it is closed, as often as that was.
+    /// Who was notified that it is closed, as often as that was.
     #[cbor(n(9), default, skip_if = "Vec::is_empty")]
-    pub told: Vec<String>,
+    pub closed_notified: Vec<String>,
     /// Whose mails have come back, or are said to have.
     #[cbor(n(10), default, skip_if = "Vec::is_empty")]
     pub bounced: Vec<Bounced>,
-    /// When those who have not answered are written to again; nothing where they are not.
+    /// When those who have not answered are written to again; `None` if they are not.
     #[n(11)]
     pub remind: Option<Reminding>,
-    /// What it has of the approvals that it needs; nothing where the first decides.
+    /// What it has of the approvals that it needs; `None` if the first decides.
     #[n(12)]
     pub voting: Option<Voting>,
     /// The digest of the values that an approval shows.
@@ -198,7 +198,7 @@ pub struct PageCodes {
 }
 
 impl PageCodes {
-    /// When the code was sent that counts now, and how often it may still be entered; `None` where there is none.
+    /// When the code was sent that counts now, and how often it may still be entered; `None` if there is none.
     #[must_use]
     pub fn current(&self, now: Time) -> Option<(Time, u32)> {
         let left = PAGE_CODE_TRIES_MAX.saturating_sub(self.wrong);
@@ -221,7 +221,7 @@ pub struct Bounced {
     /// The address.
     #[n(0)]
     pub to: String,
-    /// Whether a bounce came to the address that only mail servers were told; anybody could have sent any other.
+    /// Whether a bounce came to the address that only mail servers know; anybody could have sent any other.
     #[n(1)]
     pub proved: bool,
 }
@@ -270,7 +270,7 @@ impl Asked {
             answered: Vec::new(),
             last: Vec::new(),
             open: false,
-            told: Vec::new(),
+            closed_notified: Vec::new(),
             bounced: Vec::new(),
             remind: None,
             voting: None,
@@ -286,7 +286,7 @@ impl Asked {
         self.codes.iter().find(|codes| codes.to.eq_ignore_ascii_case(person))
     }
 
-    /// The round in which a person was asked last; nothing where she was not. Addresses are compared without regard to
+    /// The round in which a person was asked last; `None` if they were not. Addresses are compared without regard to
     /// case.
     #[must_use]
     pub fn round_of(&self, person: &str) -> Option<u32> {

@@ -58,7 +58,7 @@ pub struct Spent {
 
 /// What a limit leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum LimitLeft {
     /// This many further calls.
     Calls(u64),
     /// This much further money.
@@ -70,36 +70,36 @@ pub(crate) enum Room {
 impl LedgerRow {
     /// What this limit leaves for a call that is believed to cost `estimate`. Reservations count as calls and as
     /// money spent (semantics §7, checkpoint (8)).
-    pub(crate) fn room(&self, limit: Limit, estimate: Micros, now: Time) -> Room {
+    pub(crate) fn left(&self, limit: Limit, estimate: Micros, now: Time) -> LimitLeft {
         match limit {
-            Limit::Rate { max, window_ms } => self.room_of_rate(max, window_ms, now),
-            Limit::Money { max, period } => self.room_of_money(max, period, estimate, now),
+            Limit::Rate { max, window_ms } => self.rate_left(max, window_ms, now),
+            Limit::Money { max, period } => self.money_left(max, period, estimate, now),
         }
     }
 
-    fn room_of_rate(&self, max: u64, window_ms: u64, now: Time) -> Room {
+    fn rate_left(&self, max: u64, window_ms: u64, now: Time) -> LimitLeft {
         let inside = |at: Time| now.since_ms(at) < window_ms;
         let pending = self.reservations.iter().filter(|held| !held.confirmed && held.live(now));
         let mut times: Vec<Time> = pending.map(|held| held.at).collect();
         times.extend(self.calls.iter().copied().filter(|at| inside(*at)));
         let used = u64::try_from(times.len()).unwrap_or(u64::MAX);
         if used < max {
-            return Room::Calls(max - used);
+            return LimitLeft::Calls(max - used);
         }
-        // The call whose leaving the window makes room again.
+        // When this call leaves the window, the next one is allowed.
         times.sort_unstable();
         let leaver = usize::try_from(used - max).ok().and_then(|at| times.get(at).copied());
-        Room::Full(leaver.map_or(now, |at| at.after_ms(window_ms)))
+        LimitLeft::Full(leaver.map_or(now, |at| at.after_ms(window_ms)))
     }
 
-    fn room_of_money(&self, max: Micros, period: Period, estimate: Micros, now: Time) -> Room {
+    fn money_left(&self, max: Micros, period: Period, estimate: Micros, now: Time) -> LimitLeft {
         let start = period::start(period, now);
         let held = self.reservations.iter().filter(|held| held.confirmed || held.live(now));
         let used = held.fold(self.spent_in(period, start), |sum, held| sum.plus(held.estimate));
         if used >= max || used.plus(estimate) > max {
-            return Room::Full(period::next(period, now));
+            return LimitLeft::Full(period::next(period, now));
         }
-        Room::Money(max.minus(used))
+        LimitLeft::Money(max.minus(used))
     }
 
     fn spent_in(&self, period: Period, start: Time) -> Micros {

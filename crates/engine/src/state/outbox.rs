@@ -1,4 +1,4 @@
-//! The outbox: needs for the outside, kept until they are met.
+//! The outbox: effects for the outside, kept until they have arrived.
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Channel, Content, Digest, GateKind, Micros, NodeIx, OpenId, RunId, Time};
@@ -27,10 +27,10 @@ pub struct Effect {
     /// The trace that it belongs to.
     #[n(5)]
     pub trace: Option<String>,
-    /// What is needed.
+    /// What goes out.
     #[n(6)]
     pub body: EffectBody,
-    /// What became of it so far, where something did.
+    /// What became of it so far, if anything did.
     #[n(7)]
     pub fate: Option<Fate>,
 }
@@ -43,28 +43,28 @@ fn none(count: &u32) -> bool {
 /// What became of an effect that has not arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Fate {
-    /// How often it was sent anew. Whoever delivers it says of which sending it tells.
+    /// How often it was sent again. A report of a delivery names the round that it is about.
     #[n(0)]
     pub round: u32,
-    /// Why it is a dead letter; nothing while it is on its way.
+    /// Why it is a dead letter; `None` while it is on its way.
     #[n(1)]
     pub dead: Option<Dead>,
-    /// Attempts that have failed since it was sent, or sent anew, and after which another one follows.
+    /// Attempts that have failed since it was sent, or sent again, and after which another one follows.
     #[cbor(n(2), default, skip_if = "none")]
     pub attempts: u32,
     /// Why the last of them has failed.
     #[n(3)]
     pub last: Option<Dead>,
-    /// Since when it is to go out, once it waits for another attempt; nothing in rows that were kept before this was.
+    /// Since when it is to go out, once it waits for another attempt; `None` in rows that are older than this field.
     #[n(4)]
     pub since: Option<Time>,
 }
 
-/// What has gone wrong with a delivery. One that has failed for good stays until somebody sends it anew or dismisses it,
+/// What has gone wrong with a delivery. One that has failed for good stays until somebody sends it again or dismisses it,
 /// and for that long its session has an incident.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Dead {
-    /// A lower-case code of whoever delivers.
+    /// A lower-case code of the deliverer.
     #[n(0)]
     pub code: String,
     /// What exactly, for a person.
@@ -76,26 +76,26 @@ pub struct Dead {
 }
 
 impl Effect {
-    /// How often it was sent anew.
+    /// How often it was sent again.
     #[must_use]
     pub fn round(&self) -> u32 {
         self.fate.as_ref().map_or(0, |fate| fate.round)
     }
 
-    /// Since when it is to go out: since it was sent, or sent anew.
+    /// Since when it is to go out: since it was sent, or sent again.
     #[must_use]
     pub fn since(&self) -> Time {
         self.fate.as_ref().and_then(|fate| fate.since).unwrap_or(self.deliver_at)
     }
 
-    /// Which attempt to deliver it the next one is: how often it was sent anew, and how many have failed since. Whoever
-    /// delivers it says of which attempt it tells.
+    /// Which attempt to deliver it the next one is: how often it was sent again, and how many have failed since. A report
+    /// of a delivery names the attempt that it is about.
     #[must_use]
     pub fn attempt(&self) -> Attempt {
         Attempt { round: self.round(), number: self.fate.as_ref().map_or(0, |fate| fate.attempts) }
     }
 
-    /// Why it is a dead letter; nothing while it is on its way.
+    /// Why it is a dead letter; `None` while it is on its way.
     #[must_use]
     pub fn dead(&self) -> Option<&Dead> {
         self.fate.as_ref()?.dead.as_ref()
@@ -111,7 +111,7 @@ impl Effect {
 /// One attempt to deliver an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Attempt {
-    /// How often the effect was sent anew before it.
+    /// How often the effect was sent again before it.
     pub round: u32,
     /// How many attempts of the round have failed before it.
     pub number: u32,
@@ -136,7 +136,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// What it is with one effect more, or, where `gone`, one fewer.
+    /// Counts one effect more, or, if `gone`, one fewer.
     pub(crate) fn counted(&mut self, body: &EffectBody, gone: bool) {
         let step = |count: u32| if gone { count.saturating_sub(1) } else { count.saturating_add(1) };
         if body.published() {
@@ -149,10 +149,10 @@ impl Outbox {
     }
 }
 
-/// What is needed from the outside.
+/// What goes out.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum EffectBody {
-    /// The process's people are told of a gate.
+    /// The process's people are notified of a gate.
     #[n(0)]
     Notice {
         /// The gate.
@@ -190,7 +190,7 @@ pub enum EffectBody {
         /// The ledger.
         #[n(0)]
         process: String,
-        /// The reservation, where there was one.
+        /// The reservation, if there was one.
         #[n(1)]
         call: Option<Digest>,
         /// What it is in, and what is charged.
@@ -224,17 +224,17 @@ pub enum EffectBody {
         /// What the body is.
         #[n(4)]
         content: Content,
-        /// The gate that it is about, where it is about one.
+        /// The gate that it is about, if it is about one.
         #[cbor(n(5), default)]
         gate: Option<OpenId>,
         /// What it is for.
         #[cbor(n(6), default, skip_if = "Purpose::says")]
         purpose: Purpose,
-        /// What a mail of the session's agent says at its head; nothing where the server writes.
+        /// The header of a mail of the session's agent; `None` if the server writes.
         #[n(7)]
         head: Option<MailHead>,
     },
-    /// An endpoint of the tenant is told of an event.
+    /// An event is published to an endpoint of the tenant.
     #[n(4)]
     Publish {
         /// The endpoint's name.
@@ -249,8 +249,8 @@ pub enum EffectBody {
         /// When it happened.
         #[n(3)]
         at: Time,
-        /// What exactly it is about: a gate's number, a state, a capability or a budget's unit, as the type has it; of what is
-        /// about the tenant itself `name@version` of a definition, or an endpoint's name and why it is disabled.
+        /// What exactly it is about: a gate's number, a state, a capability or a budget's unit, as the type has it; of
+        /// what is about the tenant itself `name@version` of a definition, or an endpoint's name and why it is disabled.
         #[n(4)]
         about: Option<String>,
     },
@@ -259,7 +259,7 @@ pub enum EffectBody {
 /// What a mail of an agent says at its head, beside its subject.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct MailHead {
-    /// Who sends it; nothing: the server's own address.
+    /// Who sends it; `None`: the server's own address.
     #[n(0)]
     pub from: Option<String>,
     /// To whom, as all see it.
@@ -287,9 +287,9 @@ pub enum Purpose {
     /// Somebody is asked to decide, or to answer.
     #[n(1)]
     Ask,
-    /// Somebody who wrote is told what became of it.
+    /// Somebody who wrote is informed what became of it.
     #[n(2)]
-    Tell,
+    Inform,
     /// Somebody who was asked and has not decided is reminded of it.
     #[n(90)]
     Remind,
@@ -308,7 +308,7 @@ impl EffectBody {
         }
     }
 
-    /// Whether it tells an endpoint of what happened.
+    /// Whether it publishes an event to an endpoint.
     #[must_use]
     pub fn published(&self) -> bool {
         match self {
@@ -317,16 +317,16 @@ impl EffectBody {
         }
     }
 
-    /// Where it goes, so that what goes elsewhere need not wait for it: `mail` and a host, `web` and a host, `hook` and an
-    /// endpoint; empty for what stays here.
+    /// Its destination, by which queues are kept apart: `mail` and a host, `web` and a host, `hook` and an endpoint;
+    /// empty for what stays here.
     #[must_use]
-    pub fn place(&self) -> String {
+    pub fn destination(&self) -> String {
         match self {
             Self::Message { channel: Channel::Email, to, .. } => {
                 let host = to.rsplit_once('@').map_or("", |(_, host)| host);
                 format!("mail {}", host.to_ascii_lowercase())
             }
-            Self::Message { channel: Channel::Webhook, to, .. } => web_place(to),
+            Self::Message { channel: Channel::Webhook, to, .. } => web_destination(to),
             Self::Publish { endpoint, .. } => format!("hook {endpoint}"),
             Self::Message { channel: Channel::Chat, .. }
             | Self::Notice { .. }
@@ -355,8 +355,8 @@ impl EffectBody {
     }
 }
 
-/// Where a request to this address goes, as [`EffectBody::place`] has it.
-pub(super) fn web_place(url: &str) -> String {
+/// The destination of a request to this address, as [`EffectBody::destination`] has it.
+pub(super) fn web_destination(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     format!("web {}", host.to_ascii_lowercase())

@@ -23,7 +23,7 @@ pub enum PendingInput {
     Work {
         /// The work, which is done.
         #[n(0)]
-        thing: OpenId,
+        item: OpenId,
         /// The keys that it writes, an object.
         #[n(1)]
         data: Json,

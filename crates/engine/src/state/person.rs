@@ -1,6 +1,6 @@
-//! Who is one person: whoever asked must not approve under another spelling of their own address.
+//! Who is one person: a requester must not approve under another spelling of their own address.
 //!
-//! Two names or addresses are one person where they lead to a mailbox in common:
+//! Two names or addresses are one person if they lead to a mailbox in common:
 //!
 //! - addresses whose domains and local parts are alike without regard to case;
 //! - addresses that differ by what follows a `+` in the local part, which mail servers take for the same mailbox (RFC 5233);
@@ -8,8 +8,8 @@
 //! - a name of the directory and what it leads to, through other names too;
 //! - two addresses of one person's entry: a name without a colon that holds addresses alone.
 //!
-//! Nothing else tells that two addresses are one mailbox, such as an alias that a mail server alone knows: the directory must
-//! say so, by an entry with both.
+//! Nothing else shows that two addresses are one mailbox, such as an alias that a mail server alone knows: the directory
+//! must say so, by an entry with both.
 
 use super::{Directory, DirectoryEntry};
 
@@ -47,12 +47,12 @@ impl Directory {
     }
 }
 
-/// What is alike in all spellings of an address that lead to one mailbox; `None` of what is no address.
+/// The common form of all spellings of an address that lead to one mailbox; `None` if it is not an address.
 pub(crate) fn mailbox(address: &str) -> Option<String> {
     let (local, domain) = address.trim().rsplit_once('@')?;
     let (local, domain) = (local.to_lowercase(), domain.trim_end_matches('.').to_lowercase());
     let base = local.split_once('+').map_or(local.as_str(), |(base, _)| base);
-    // What begins with the sign has no mailbox before it.
+    // An address that begins with the separator has no mailbox before it.
     let base = if base.is_empty() { local.as_str() } else { base };
     Some(if DOTLESS.contains(&domain.as_str()) {
         format!("{}@{}", base.replace('.', ""), DOTLESS[0])

@@ -5,7 +5,7 @@ use switchward_machine::{Digest, Time};
 
 use super::{Directory, Open, Via};
 
-/// How many of those whom a gate asks must approve, where one is not enough. Stored form.
+/// How many of those whom a gate asks must approve, if one is not enough. Stored form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Quorum {
     /// Everybody who was asked, those whom an escalation added among them.
@@ -33,22 +33,22 @@ pub struct Voting {
 /// One person's approval. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Vote {
-    /// Who, as the person is called where it was said.
+    /// Who, by the name that the person decided under.
     #[n(0)]
     pub by: String,
-    /// Her address among those who are asked.
+    /// Their address among those who are asked.
     #[n(1)]
     pub address: String,
     /// When.
     #[n(2)]
     pub at: Time,
-    /// Her words beside it.
+    /// Their words beside it.
     #[n(3)]
     pub comment: String,
     /// Which way it came.
     #[n(4)]
     pub via: Via,
-    /// The digest of what she was shown; it counts for nothing else.
+    /// The digest of what they were shown; it counts for nothing else.
     #[n(5)]
     pub shown: Digest,
 }
@@ -92,7 +92,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts, with one vote more where there is one. Who asked is left out where she may not decide.
+    /// Tallies the votes, plus `more` if given. Excludes the requester if they may not decide.
     pub(crate) fn of(open: &Open, quorum: Quorum, more: Option<&Vote>, people: &Directory) -> Self {
         let asked = open.gate.asked.as_ref();
         let shown = asked.map(super::Asked::digest);

@@ -48,7 +48,7 @@ pub struct Removal {
     /// How.
     #[n(0)]
     pub how: Removing,
-    /// Who wished it.
+    /// Who requested it.
     #[n(1)]
     pub by: String,
     /// When it began.
@@ -79,7 +79,7 @@ pub struct Removed {
     /// How.
     #[n(0)]
     pub how: Removing,
-    /// Who wished it.
+    /// Who requested it.
     #[n(1)]
     pub by: String,
     /// When.
@@ -103,7 +103,7 @@ pub struct Removed {
     /// Who decided what, oldest first.
     #[n(8)]
     pub decisions: Vec<KeptDecision>,
-    /// The request that it was wished with, and the digest of its body.
+    /// The request id that it was requested with, and the digest of its body.
     #[n(9)]
     pub request: Option<(String, Digest)>,
     /// Whether the session itself has expired, possibly after it was erased.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use switchward_machine::{Digest, Machine, Time};
 
 use super::{
-    ApiKey, Assistant, Call, Closed, Data, Definition, Effect, Grant, LedgerRow, Open, Removed, Run, Session,
-    Slot, Tenancy, Tenant, TenantChange, Thing, Version, WebhookSource,
+    ApiKey, Assistant, Call, Closed, Data, Definition, Effect, Grant, LedgerRow, Open, OpenItem, Removed,
+    Run, Session, Slot, Tenancy, Tenant, TenantChange, Version, WebhookSource,
 };
 use crate::Actor;
 use crate::event::Event;
@@ -77,14 +77,14 @@ pub enum Row {
     Source(#[n(0)] u32),
     /// Open work, a wait or a timer.
     #[n(20)]
-    Thing(#[n(0)] Thing),
+    OpenItem(#[n(0)] OpenItem),
     /// A run's data.
     #[n(21)]
     Data(#[n(0)] Data),
     /// The last message of a conversation that is not the agent's own.
     #[n(22)]
     Said(#[n(0)] super::Said),
-    /// A child's place.
+    /// A child's slot.
     #[n(26)]
     Slot(#[n(0)] Slot),
     /// An assistant.
@@ -205,7 +205,7 @@ impl Row {
     }
 }
 
-/// Bytes that are no row of this build.
+/// Bytes that are not a row of this build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowError(pub String);
 

@@ -11,7 +11,7 @@ pub struct Run {
     /// The machine.
     #[n(0)]
     pub machine: Digest,
-    /// Where it stands, or where it ended.
+    /// The node that it stands at, or ended in.
     #[n(1)]
     pub node: NodeIx,
     /// Which part of the node's body.
@@ -50,7 +50,7 @@ pub struct Run {
     /// How many of the attempts the agent asked for.
     #[cbor(n(13), default)]
     pub asked: u32,
-    /// Whether the body has come to its end and no exit was taken.
+    /// Whether the body has ended and no exit was taken.
     #[cbor(n(14), default)]
     pub rests: bool,
     /// Tools that were called since the node was entered, and whether one of the calls worked.
@@ -61,7 +61,7 @@ pub struct Run {
     pub loops: Vec<Loop>,
     /// What is open of this entry beside gates, oldest first.
     #[cbor(n(17), default)]
-    pub things: Vec<OpenId>,
+    pub items: Vec<OpenId>,
     /// Keys of the events that have come since the node was entered.
     #[cbor(n(18), default)]
     pub seen: Vec<String>,
@@ -76,14 +76,14 @@ pub struct Run {
     pub recipients: Vec<String>,
     /// Those of them who were written back to about a reply, as often as that was.
     #[cbor(n(27), default, skip_if = "Vec::is_empty")]
-    pub told: Vec<String>,
+    pub answered_back: Vec<String>,
     /// A choice of exits that waits for a judgement.
     #[cbor(n(21), default)]
     pub choice: Option<Choice>,
-    /// What it was called from, where it is a child.
+    /// What it was called from, if it is a child.
     #[cbor(n(24), default)]
     pub parent: Option<Parent>,
-    /// How many places its children have in this entry; none while it has no children.
+    /// How many slots its children have in this entry; none while it has no children.
     #[cbor(n(25), skip_if = "is_none")]
     pub slots: u32,
     /// Work of an earlier attempt at this entry whose outcome nobody knows.

@@ -42,7 +42,7 @@ pub struct Session {
     /// How many events its history holds.
     #[n(10)]
     pub sequence: u64,
-    /// The number that the next open thing, call, grant or effect gets.
+    /// The number that the next open item, call, grant or effect gets.
     #[n(11)]
     pub next_id: u64,
     /// The run that it is about.
@@ -51,7 +51,7 @@ pub struct Session {
     /// What it is doing.
     #[n(13)]
     pub status: Status,
-    /// Why, in lower case, where the status does not say it all.
+    /// Why, in lower case, if the status does not say it all.
     #[n(14)]
     pub reason: Option<String>,
     /// What it has used.
@@ -76,16 +76,16 @@ pub struct Session {
     /// How many runs it has had.
     #[cbor(n(22), default)]
     pub runs: u32,
-    /// The address of whom the conversation is with.
+    /// The address of the person that the conversation is with.
     #[cbor(n(23), default)]
     pub contact: Option<String>,
     /// Events that came before anything listened to them, oldest first.
     #[cbor(n(24), default)]
     pub early: Vec<Early>,
-    /// The workflows that it may switch between, where there are several.
+    /// The workflows that it may switch between, if there are several.
     #[cbor(n(25), default)]
     pub workflows: Vec<Attached>,
-    /// Closed gates that addressed somebody, oldest first; late replies are told of them.
+    /// Closed gates that addressed somebody, oldest first; late replies are answered with their outcome.
     #[cbor(n(26), default)]
     pub answered: Vec<OpenId>,
     /// The request ids whose replies are remembered, oldest first.
@@ -94,21 +94,21 @@ pub struct Session {
     /// The definitions that its runs call.
     #[cbor(n(29), skip_if = "Vec::is_empty")]
     pub callees: Vec<Pinned>,
-    /// The assistant that it is with, where it is with one.
+    /// The assistant that it is with, if any.
     #[n(30)]
     pub assistant: Option<Box<Assisted>>,
-    /// The name of its tenant, which its reply tokens carry, where events from outside can be for it.
+    /// The name of its tenant, which its reply tokens carry, if events from outside can be for it.
     #[n(31)]
     pub reply_tenant: Option<String>,
-    /// What of it waits to arrive outside, where something does.
+    /// What of it waits to arrive outside, if anything does.
     #[n(32)]
     pub outbox: Option<Box<Outbox>>,
-    /// Where the session stood before effects arrived or were put off, where nothing else has happened since: whoever
-    /// saw it then has missed nothing.
+    /// The sequence before effects arrived or were put off, if nothing else has happened since: a caller that saw that
+    /// sequence has missed nothing.
     #[n(33)]
-    pub steady: Option<u64>,
-    /// Who is told of gates that address nobody, as the start says: addresses and names; none: as the tenant's directory
-    /// says.
+    pub stable_from: Option<u64>,
+    /// Who is notified of gates that address nobody, as the start says: addresses and names; if empty, as the tenant's
+    /// directory says.
     #[cbor(n(34), default, skip_if = "Vec::is_empty")]
     pub audience: Vec<String>,
     /// The mails that it has sent on the last day on which it sent any.
@@ -127,13 +127,14 @@ pub struct Session {
     /// The policy documents that hold for its runs, as they were when it began.
     #[cbor(n(45), default, skip_if = "Vec::is_empty")]
     pub policies: Vec<PinnedPolicy>,
-    /// Who is asked, too, where those who were asked do not decide, as the start says; none: as the directory says.
+    /// Who is asked, too, if those who were asked do not decide, as the start says; if empty, as the directory says.
     #[cbor(n(39), default, skip_if = "Vec::is_empty")]
     pub escalation: Vec<String>,
-    /// Whether approvers are asked whom data or the start names and the directory does not hold, whatever the tenant says.
+    /// Whether approvers whom data or the start names are asked although they are not in the directory, whatever the
+    /// tenant says.
     #[cbor(n(40), default, skip_if = "std::ops::Not::not")]
     pub any_approver_address: bool,
-    /// The removal of its data, where one has begun.
+    /// The removal of its data, if one has begun.
     #[n(46)]
     pub removal: Option<Box<Removal>>,
     /// Bytes of its history, as they are stored; a part of its tenant's [`Usage`](crate::Usage).
@@ -204,7 +205,7 @@ pub struct Assisted {
     /// Its name.
     #[n(0)]
     pub name: String,
-    /// What it is told beside what a state says; may be empty.
+    /// Its instructions beside those of a state; may be empty.
     #[n(1)]
     pub instructions: String,
 }
@@ -229,7 +230,7 @@ pub struct Early {
     pub source: EventSource,
 }
 
-/// The first number of a session's open things, calls, grants and effects.
+/// The first number of a session's open items, calls, grants and effects.
 pub(crate) const FIRST_ID: u64 = 1;
 
 /// The last message of a conversation that is not the agent's own.
@@ -278,10 +279,10 @@ pub struct Meters {
 }
 
 impl Session {
-    /// Whether whoever saw it at this sequence has missed nothing but how far effects have come.
+    /// Whether a caller that saw it at this sequence has missed only the progress of effects.
     #[must_use]
     pub fn is_seen_at(&self, sequence: u64) -> bool {
-        (self.steady.unwrap_or(self.sequence)..=self.sequence).contains(&sequence)
+        (self.stable_from.unwrap_or(self.sequence)..=self.sequence).contains(&sequence)
     }
 
     /// What its start says of its gates.
@@ -312,7 +313,7 @@ impl Session {
     /// Returns true if the session cannot have rows of this kind. False says nothing.
     #[must_use]
     pub fn lacks(&self, kind: Kind) -> bool {
-        let numbered = [Kind::Outbox, Kind::Thing, Kind::Open, Kind::Call, Kind::Grant, Kind::Closed];
+        let numbered = [Kind::Outbox, Kind::OpenItem, Kind::Open, Kind::Call, Kind::Grant, Kind::Closed];
         (self.next_id == FIRST_ID && numbered.contains(&kind))
             || (kind == Kind::Request && self.requests.is_empty())
     }

@@ -1,5 +1,5 @@
-//! What is settled about the gates of a definition beside the definition: who is told, how many approve, who is reminded,
-//! who is asked where nobody decides. A start comes before the directory's entry `definition:NAME`, that before
+//! What is settled about the gates of a definition beside the definition: who is notified, how many approve, who is
+//! reminded, who is asked if nobody decides. A start comes before the directory's entry `definition:NAME`, that before
 //! `owner:NAME`, and that before the directory's default audience; each setting by itself.
 
 use minicbor::{CborLen, Decode, Encode};
@@ -14,7 +14,7 @@ pub(crate) const OF_OWNER: &str = "owner:";
 /// What an entry of the directory says of the gates of a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct GateSettings {
-    /// Who is told of gates that address nobody: addresses and names; empty: the entry's members.
+    /// Who is notified of gates that address nobody: addresses and names; empty: the entry's members.
     #[cbor(n(0), default, skip_if = "Vec::is_empty")]
     pub audience: Vec<String>,
     /// How many of those whom a gate asks must approve.
@@ -23,7 +23,7 @@ pub struct GateSettings {
     /// How those who have not decided are reminded.
     #[n(2)]
     pub reminders: Option<Reminders>,
-    /// Who is asked, too, where those who were asked do not decide: addresses and names.
+    /// Who is asked, too, if those who were asked do not decide: addresses and names.
     #[cbor(n(3), default, skip_if = "Vec::is_empty")]
     pub escalation: Vec<String>,
 }
@@ -66,13 +66,13 @@ pub struct Setting<T> {
 /// What holds for the gates of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settled {
-    /// Who is told of gates that address nobody: addresses and names.
+    /// Who is notified of gates that address nobody: addresses and names.
     pub audience: Setting<Vec<String>>,
     /// How many of those whom a gate asks must approve; `None`: one is enough.
     pub quorum: Setting<Option<Quorum>>,
     /// How those who have not decided are reminded; `None`: not at all.
     pub reminders: Setting<Option<Reminders>>,
-    /// Who is asked, too, where those who were asked do not decide: addresses and names.
+    /// Who is asked, too, if those who were asked do not decide: addresses and names.
     pub escalation: Setting<Vec<String>>,
 }
 
@@ -89,14 +89,14 @@ impl Settled {
             let mut lists = entries.iter().map(|(entry, source)| (of(entry), *source));
             lists.find(|(names, _)| leads(names)).map(|(value, source)| Setting { value, source })
         };
-        let told = |entry: &DirectoryEntry| match entry.settings.audience.as_slice() {
+        let audience_of = |entry: &DirectoryEntry| match entry.settings.audience.as_slice() {
             [] => entry.members.clone(),
             audience => audience.to_vec(),
         };
         let rest = Setting { value: directory.audience.clone(), source: Source::Directory };
         let rest = if rest.value.is_empty() { Setting::default() } else { rest };
         Self {
-            audience: given(&start.audience).or_else(|| first(&told)).unwrap_or(rest),
+            audience: given(&start.audience).or_else(|| first(&audience_of)).unwrap_or(rest),
             escalation: given(&start.escalation)
                 .or_else(|| first(&|entry| entry.settings.escalation.clone()))
                 .unwrap_or_default(),
@@ -162,7 +162,7 @@ mod tests {
         );
         assert_eq!(settled.reminders.source, Source::OwnerEntry);
         assert_eq!(settled.escalation.value, ["head@a.example"]);
-        // What a definition calls goes by its caller where nothing is said of it.
+        // What a definition calls goes by its caller if nothing is said of it.
         let settled = Settled::of(&session, &["called".into(), "caller".into()], &directory);
         assert_eq!(settled.audience.value, ["dana@a.example"]);
         assert_eq!((settled.quorum.source, settled.quorum.value), (Source::Unset, None));

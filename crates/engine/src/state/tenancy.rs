@@ -1,5 +1,4 @@
-//! What every shard must know of a tenant: who its people are, what its mail tokens are made with, and where it wants
-//! to be told of what happens.
+//! What every shard must know of a tenant: who its people are, what its mail tokens are made with, and its endpoints.
 
 use std::collections::BTreeSet;
 
@@ -17,20 +16,20 @@ pub struct Tenancy {
     /// Rises with every change; a shard never goes back.
     #[n(0)]
     pub revision: u64,
-    /// What tokens are made with, the newest first, sealed; those of the older ones are still taken. None where the server
+    /// What tokens are made with, the newest first, sealed; those of the older ones are still taken. Empty if the server
     /// has had no key ring.
     #[n(1)]
     pub keys: Vec<Sealed>,
     /// Who is who.
     #[n(2)]
     pub directory: Directory,
-    /// Where it wants to be told of what happens, ordered by name.
+    /// Its endpoints, ordered by name.
     #[cbor(n(3), default, skip_if = "Vec::is_empty")]
     pub endpoints: Vec<Endpoint>,
-    /// What waits of messages that are about the tenant itself; nothing where there never was one. The catalogue's record
-    /// alone has it.
+    /// The outbox of messages about the tenant itself; `None` if there never was one. The catalogue's record alone has
+    /// it.
     #[n(4)]
-    pub told: Option<TenantOutbox>,
+    pub outbox: Option<TenantOutbox>,
     /// The policy documents that hold for all of its sessions, ordered by name.
     #[cbor(n(8), default, skip_if = "Vec::is_empty")]
     pub policies: Vec<TenantPolicy>,
@@ -89,7 +88,7 @@ impl Tenancy {
             keys: key.into_iter().collect(),
             directory: Directory::default(),
             endpoints: Vec::new(),
-            told: None,
+            outbox: None,
             policies: Vec::new(),
             any_approver_address: false,
             retention: Retention::default(),
@@ -118,7 +117,7 @@ impl Tenancy {
         self.keys.iter().filter_map(|key| MailKey::open(ring, tenant, key).ok()).collect()
     }
 
-    /// Its secrets, sealed, each with where it belongs.
+    /// Its secrets, sealed, each with what it belongs to.
     pub fn sealed(&self) -> impl Iterator<Item = (SecretOf<'_>, &Sealed)> {
         let mail = self.keys.iter().map(|key| (SecretOf::Mail, key));
         let endpoints = self.endpoints.iter().flat_map(|one| {
@@ -141,7 +140,7 @@ pub struct Directory {
     /// whose a process is (`owner:deploy-gate`).
     #[n(0)]
     pub entries: Vec<DirectoryEntry>,
-    /// Who is told where nobody else is named: addresses and names.
+    /// Who is notified if nobody else is named: addresses and names.
     #[n(1)]
     pub audience: Vec<String>,
     /// Which sources may send which events, ordered by definition and key.
@@ -188,8 +187,8 @@ impl Directory {
         entries.sum::<usize>() + texts(&self.audience) + bindings.sum::<usize>()
     }
 
-    /// The addresses that a name stands for, each once; none where there is no such name. Of names that stand for one
-    /// another in a circle, each counts once.
+    /// The addresses that a name stands for, each once; empty if there is no such name. Of names that stand for one
+    /// another in a cycle, each counts once.
     #[must_use]
     pub fn addresses(&self, name: &str) -> Vec<String> {
         let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
@@ -197,7 +196,7 @@ impl Directory {
         found
     }
 
-    /// The addresses of all of these: what stands for nobody is taken to be an address itself where it holds an `@`.
+    /// The addresses of all of these: a name that stands for nobody is taken to be an address itself if it holds an `@`.
     #[must_use]
     pub fn all(&self, names: &[String]) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
@@ -244,7 +243,7 @@ impl Directory {
         odd
     }
 
-    /// What is said of those whom a start names to be told and who stand for nobody now, each a sentence.
+    /// The warnings about names in a start's audience that stand for nobody now, each a sentence.
     #[must_use]
     pub fn nobody_behind(&self, audience: &[String]) -> Vec<String> {
         self.nobody(audience).map(|one| format!("{one} is to be told, and leads to no address now")).collect()
@@ -256,14 +255,15 @@ impl Directory {
         names.iter().filter(gone).map(String::as_str)
     }
 
-    /// Whether both are one person: the same name or address without regard to case, or a name and an address of hers.
+    /// Whether both are one person: the same name or address without regard to case, or a name and an address of that
+    /// person.
     #[must_use]
     pub fn same(&self, one: &str, other: &str) -> bool {
         let stands_for = |name: &str, address: &str| has(&self.addresses(name), address);
         one.eq_ignore_ascii_case(other) || stands_for(one, other) || stands_for(other, one)
     }
 
-    /// Returns true if this address stands in it: as a member of an entry, or among those who are told or asked.
+    /// Returns true if this address stands in it: as a member of an entry, or among those who are notified or asked.
     #[must_use]
     pub fn holds(&self, address: &str) -> bool {
         let address = address.trim();

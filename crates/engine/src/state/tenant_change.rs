@@ -134,7 +134,7 @@ mod tests {
         let mut after = with(&[("kim", "kim@b.example"), ("lee", "lee@a.example")]);
         after.any_approver_address = true;
         let members = |address: &str| json!({ "members": [address] });
-        let told: Vec<(String, Value, Value)> = changed(Some(&before), &after)
+        let listed: Vec<(String, Value, Value)> = changed(Some(&before), &after)
             .into_iter()
             .map(|part| (part.name, part.before.0, part.after.0))
             .collect();
@@ -144,7 +144,7 @@ mod tests {
             ("directory.entries.kim", members("kim@a.example"), members("kim@b.example")),
             ("directory.entries.lee", Value::Null, members("lee@a.example")),
         ];
-        assert_eq!(told, expected.map(|(name, before, after)| (name.to_owned(), before, after)));
+        assert_eq!(listed, expected.map(|(name, before, after)| (name.to_owned(), before, after)));
         assert_eq!(changed(Some(&after), &after), Vec::new());
         assert_eq!(changed(None, &before).len(), 2);
     }

@@ -50,7 +50,7 @@ impl Via {
         }
     }
 
-    /// How the decision page recognised its visitor; `None` where it came another way.
+    /// How the decision page recognised its visitor; `None` if it came another way.
     #[must_use]
     pub fn link_auth(self) -> Option<LinkAuth> {
         match self {

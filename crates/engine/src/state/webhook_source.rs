@@ -15,10 +15,10 @@ pub struct WebhookSource {
     /// Its name; never changes.
     #[n(0)]
     pub name: String,
-    /// The word of how it proves who it is; never changes. What it means is known where messages come in.
+    /// The word of how it proves who it is; never changes. Its meaning is known to the code that receives messages.
     #[n(1)]
     pub kind: String,
-    /// What it proves that with: the one of now first, then the one before it while that is still good.
+    /// The secrets that it is verified with: the current one first, then the one before it while that is still valid.
     #[n(2)]
     pub secrets: Vec<SourceSecret>,
     /// Which event of which session a message is.
@@ -38,15 +38,15 @@ pub struct WebhookSource {
 /// A secret of a source or of an endpoint: a text, which codes are made with.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct SourceSecret {
-    /// The secret, sealed for where it stands.
+    /// The secret, sealed for its owner.
     #[n(0)]
     pub sealed: Sealed,
-    /// When it stops to be good; never, where it is the one of now.
+    /// When it stops to be good; `None` if it is the current one.
     #[n(1)]
     pub until: Option<Time>,
 }
 
-/// Those of these secrets that are good at this time, in their order, opened. One that cannot be opened is none.
+/// Those of these secrets that are valid at this time, in their order, opened. One that cannot be opened is left out.
 pub(super) fn good(
     secrets: &[SourceSecret],
     ring: &KeyRing,
@@ -62,14 +62,14 @@ pub(super) fn good(
 pub struct Correlation {
     /// The session's id or business key.
     #[n(0)]
-    pub session: Place,
+    pub session: TextSource,
     /// The event's key.
     #[n(1)]
-    pub event_key: Place,
+    pub event_key: TextSource,
     /// A JSON pointer to what the event brings; empty for the whole body.
     #[n(2)]
     pub data: String,
-    /// How long a message is known again by what it signs, milliseconds, where its sender signs no time; `None`:
+    /// How long a message is known again by what it signs, milliseconds, if its sender signs no time; `None`:
     /// [`MESSAGE_KNOWN_MS`].
     #[n(3)]
     pub known_ms: Option<u64>,
@@ -77,7 +77,7 @@ pub struct Correlation {
 
 /// Where a text comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub enum Place {
+pub enum TextSource {
     /// The same in every message.
     #[n(0)]
     Fixed(#[n(0)] String),
@@ -87,18 +87,19 @@ pub enum Place {
 }
 
 impl WebhookSource {
-    /// The secrets that are good at this time, opened. One that cannot be opened is none.
+    /// The secrets that are valid at this time, opened. One that cannot be opened is left out.
     #[must_use]
     pub fn good_secrets(&self, ring: &KeyRing, tenant: TenantId, now: Time) -> Vec<Zeroizing<String>> {
         good(&self.secrets, ring, (tenant, SecretOf::Source(&self.name)), now)
     }
 
-    /// Its secrets, sealed, each with where it belongs.
+    /// Its secrets, sealed, each with what it belongs to.
     pub fn sealed(&self) -> impl Iterator<Item = (SecretOf<'_>, &Sealed)> {
         self.secrets.iter().map(|secret| (SecretOf::Source(&self.name), &secret.sealed))
     }
 
-    /// Stands for the source as it is now: 16 hexadecimal digits, others after every change. Tells nothing of its secrets.
+    /// Stands for the source as it is now: 16 hexadecimal digits, others after every change. Reveals nothing of its
+    /// secrets.
     #[must_use]
     pub fn etag(&self) -> String {
         let (revision, created) = (self.revision.to_be_bytes(), self.created.0.to_be_bytes());

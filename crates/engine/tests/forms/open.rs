@@ -1,20 +1,20 @@
-//! Things that are open, and work that is done.
+//! Open items, and work that is done.
 
 use super::*;
 
-pub(super) fn things() -> Vec<ThingBody> {
+pub(super) fn items() -> Vec<OpenItemBody> {
     vec![
-        ThingBody::Work { kind: WorkKind::Agent, owed: Owed::default() },
-        ThingBody::Wait {
+        OpenItemBody::Work { kind: WorkKind::Agent, owed: Owed::default() },
+        OpenItemBody::Wait {
             on: WaitOn::Event,
             due: Time(9),
             late: Port::Named("timeout".into()),
             done: Port::Named("received".into()),
         },
-        ThingBody::Timer { due: Time(9), why: Why::Backoff },
-        ThingBody::Work { kind: WorkKind::Judge, owed: owed() },
-        ThingBody::Work { kind: WorkKind::Delegate, owed: Owed::default() },
-        ThingBody::Work { kind: WorkKind::Http, owed: Owed { instead: Some(OpenId(10)), ..owed() } },
+        OpenItemBody::Timer { due: Time(9), why: Why::Backoff },
+        OpenItemBody::Work { kind: WorkKind::Judge, owed: owed() },
+        OpenItemBody::Work { kind: WorkKind::Delegate, owed: Owed::default() },
+        OpenItemBody::Work { kind: WorkKind::Http, owed: Owed { instead: Some(OpenId(10)), ..owed() } },
     ]
 }
 
@@ -31,6 +31,6 @@ fn owed() -> Owed {
     }
 }
 
-pub(super) fn work_done(thing: OpenId, run: RunId, unknown: bool) -> Flow {
-    Flow::WorkDone { thing, run, worker: "w-1".into(), wrong: Some("/amount is no number".into()), unknown }
+pub(super) fn work_done(item: OpenId, run: RunId, unknown: bool) -> Flow {
+    Flow::WorkDone { item, run, worker: "w-1".into(), wrong: Some("/amount is no number".into()), unknown }
 }

@@ -1,4 +1,4 @@
-//! What waits for an approval, and what an approval shows.
+//! Pending approvals, and the values that they show.
 
 use super::*;
 use switchward_engine::{PendingFact, PendingInput};
@@ -8,7 +8,7 @@ fn inputs() -> [PendingInput; 2] {
     let port = Port::Named("complete".into());
     [
         PendingInput::Event { key: "paid".into(), data: data() },
-        PendingInput::Work { thing: OpenId(10), data: data(), port },
+        PendingInput::Work { item: OpenId(10), data: data(), port },
     ]
 }
 

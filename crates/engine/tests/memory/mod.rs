@@ -37,15 +37,15 @@ impl View for Rows {
     }
 }
 
-/// What secrets are sealed under here.
+/// The key ring that seals secrets here.
 pub(crate) fn ring() -> &'static KeyRing {
     static RING: LazyLock<KeyRing> = LazyLock::new(|| KeyRing::of(vec![RingKey::of([1; 32])]));
     &RING
 }
 
-/// A secret, sealed for where it belongs.
-pub(crate) fn sealed(tenant: TenantId, place: SecretOf<'_>, secret: &[u8]) -> Sealed {
-    ring().seal([0; SEAL_NONCE_BYTES], (tenant, place), secret).expect("there is a key")
+/// A secret, sealed for its owner.
+pub(crate) fn sealed(tenant: TenantId, owner: SecretOf<'_>, secret: &[u8]) -> Sealed {
+    ring().seal([0; SEAL_NONCE_BYTES], (tenant, owner), secret).expect("there is a key")
 }
 
 impl Rows {

@@ -1,4 +1,4 @@
-//! What a session may send in a day.
+//! The daily mail cap of a session.
 
 use std::sync::Arc;
 use switchward_engine::limits::MAILS_OF_DAY_MAX;
@@ -56,7 +56,7 @@ fn a_session_sends_so_many_mails_in_a_day_and_then_the_next_day() {
         let call = mail.call(format!("{now:?}")).unwrap();
         submit(rows, Scope::Session(id), Body::Authorize(call), now).map_err(|no| no.reason)
     };
-    // All who would get a mail are counted before any of them does.
+    // All recipients are counted before the first mail is queued.
     let three = ["a@a.example", "b@a.example", "c@a.example"];
     assert_eq!(send(&mut rows, &three, day).unwrap_err(), Reason::QuotaExceeded);
     assert!(send(&mut rows, &three[..2], day).is_ok());

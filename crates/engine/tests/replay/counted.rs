@@ -1,4 +1,4 @@
-//! A limit counts every call that is permitted, also where its ledger is told of it late.
+//! A limit counts every permitted call, even if its ledger learns of it late.
 
 use std::sync::Arc;
 use switchward_engine::policy::{Plan, plan};
@@ -20,9 +20,9 @@ states: {a: {question: q, answers: {y: {next: null}}}}
 policy: {role: agent, allow: [{capability: pay, rate_limit: {max_calls: 2, window_seconds: 86400}}]}
 ";
 
-struct World(Rows, SessionId);
+struct Harness(Rows, SessionId);
 
-impl World {
+impl Harness {
     fn command(&self, scope: Scope, body: Body) -> Command {
         Command {
             tenant: TENANT,
@@ -47,7 +47,7 @@ impl World {
         (decided.answers.pop().unwrap(), events)
     }
 
-    /// May the agent pay? With what is to be counted, where it may.
+    /// Authorizes a payment by the agent; returns what is to be counted if it is permitted.
     fn pay(&mut self, call_id: &str) -> Result<(Reply, Option<(u64, Confirm)>), Reason> {
         let call = Authorize {
             capability: "pay".into(),
@@ -79,7 +79,7 @@ impl World {
         reply.map(|reply| (reply, counted)).map_err(|no| no.reason)
     }
 
-    /// The ledger is told.
+    /// Settles the call in the ledger.
     fn carry(&mut self, (number, confirm): (u64, Confirm)) {
         let counted = confirm.request();
         let command = self.command(Scope::Ledger("p".into()), Body::Confirm(confirm));
@@ -89,28 +89,30 @@ impl World {
     }
 }
 
-fn world() -> World {
+fn harness() -> Harness {
     let compiled = compile_file("p.yaml", SOURCE.as_bytes(), None);
     let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
     let machine = Arc::new(definition.machine);
-    let mut world = World(Rows::default(), SessionId::from_key(TENANT, "s"));
+    let mut harness = Harness(Rows::default(), SessionId::from_key(TENANT, "s"));
     let install = Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) });
-    world.submit(world.command(Scope::Shard, install)).0.unwrap();
+    harness.submit(harness.command(Scope::Shard, install)).0.unwrap();
     let start = Start { key: Some("s".into()), ..Start::of("p", 1, machine.digest(), "agent") };
-    world.submit(world.command(Scope::Session(world.1), Body::Start(start))).0.unwrap();
-    world
+    harness.submit(harness.command(Scope::Session(harness.1), Body::Start(start))).0.unwrap();
+    harness
 }
 
 #[test]
 fn a_call_is_not_permitted_twice_under_one_name_while_its_ledger_does_not_know() {
-    let mut world = world();
-    let (_, counted) = world.pay("one").unwrap();
-    assert_eq!(world.pay("one").unwrap_err(), Reason::RequestIdReused);
-    world.carry(counted.expect("it is counted"));
-    assert_eq!(world.pay("one").unwrap_err(), Reason::RequestIdReused, "now the ledger says so");
-    let (_, counted) = world.pay("two").unwrap();
-    world.carry(counted.expect("it is counted"));
-    let (denied, counted) = world.pay("three").unwrap();
-    assert!(matches!(denied, Reply::Authorized(told) if told.reason.as_deref() == Some("RATE_LIMITED")));
+    let mut harness = harness();
+    let (_, counted) = harness.pay("one").unwrap();
+    assert_eq!(harness.pay("one").unwrap_err(), Reason::RequestIdReused);
+    harness.carry(counted.expect("it is counted"));
+    assert_eq!(harness.pay("one").unwrap_err(), Reason::RequestIdReused, "now the ledger says so");
+    let (_, counted) = harness.pay("two").unwrap();
+    harness.carry(counted.expect("it is counted"));
+    let (denied, counted) = harness.pay("three").unwrap();
+    assert!(
+        matches!(denied, Reply::Authorized(authorized) if authorized.reason.as_deref() == Some("RATE_LIMITED"))
+    );
     assert!(counted.is_none());
 }

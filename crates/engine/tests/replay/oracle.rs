@@ -1,4 +1,4 @@
-//! What must hold of any world, told by counting and not by the engine.
+//! Invariants of every run, checked by counting and independently of the engine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,11 +18,16 @@ pub(crate) type Sequences = BTreeMap<(TenantId, SessionId), u64>;
 
 /// The sequences of the sessions that a decision is about.
 pub(crate) fn sequences(decision: &Decision, rows: &Rows) -> Sequences {
-    let place = |turn: &TurnRecord| match turn.scope {
+    let session_key = |turn: &TurnRecord| match turn.scope {
         Scope::Session(id) => Some((turn.tenant, id)),
         Scope::Ledger(_) | Scope::Catalogue | Scope::Shard => None,
     };
-    decision.turns.iter().filter_map(place).map(|place| (place, sequence(rows, place))).collect()
+    decision
+        .turns
+        .iter()
+        .filter_map(session_key)
+        .map(|session_key| (session_key, sequence(rows, session_key)))
+        .collect()
 }
 
 fn sequence(rows: &Rows, (tenant, id): (TenantId, SessionId)) -> u64 {
@@ -36,7 +41,7 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Looks at one decision, with the rows before it and after it.
+    /// Checks one decision, with the rows before it and after it.
     pub(crate) fn look(
         &mut self,
         decision: &Decision,
@@ -54,10 +59,10 @@ impl Oracle {
             self.permits(turn, id, after)?;
             stands(turn, id, after)?;
         }
-        for (place, was) in before {
-            let (is, events) = (sequence(after, *place), events[place]);
+        for (session_key, was) in before {
+            let (is, events) = (sequence(after, *session_key), events[session_key]);
             if is != was + events {
-                return Err(format!("{place:?} went from sequence {was} to {is} by {events} events"));
+                return Err(format!("{session_key:?} went from sequence {was} to {is} by {events} events"));
             }
         }
         Ok(())
@@ -97,7 +102,7 @@ impl Oracle {
             Limit::Rate { max, window_ms } => Some((*max, *window_ms)),
             _ => None,
         });
-        // What a version counts, a later one knows for as long as the earlier one had to.
+        // A later version keeps the counts of an earlier one for as long as the earlier one had to.
         let Some(longest) = windows.clone().map(|(_, window)| window).max() else { return Ok(()) };
         let times = self.permitted.entry(counter.clone()).or_default();
         times.push((at, longest));
@@ -117,7 +122,7 @@ fn redeems(turn: &TurnRecord) -> bool {
     turn.events.iter().any(|event| matches!(event, Event::GrantUsed { .. }))
 }
 
-/// The rules that a turn has a ledger count a call by, and when it counts.
+/// The rules by which a turn has a ledger count a call, and the time of the count.
 fn confirmed(turn: &TurnRecord) -> Option<(&Vec<LedgerRule>, Time)> {
     turn.events.iter().find_map(|event| match event {
         Event::EffectQueued { effect } => match &effect.body {
@@ -141,7 +146,7 @@ fn charged<'m>(machine: &'m Machine, session: &Session, capability: &str, asked:
     if asked { covering(&layer.ask) } else { covering(&layer.allow) }
 }
 
-/// A session goes only where an exit leads, and leaves only where it stands.
+/// A session moves only along exits of its current node.
 fn moves(turn: &TurnRecord, id: SessionId, rows: &Rows) -> Result<(), String> {
     let session = session(rows, turn.tenant, id).ok_or("a session without a row")?;
     let machine = machine(rows, turn.tenant, &session)?;
@@ -172,7 +177,7 @@ fn moves(turn: &TurnRecord, id: SessionId, rows: &Rows) -> Result<(), String> {
     }
 }
 
-/// A session stands at a node that its machine declares.
+/// A session is at a node that its machine declares.
 fn stands(turn: &TurnRecord, id: SessionId, rows: &Rows) -> Result<(), String> {
     let view = session_view(rows, turn.tenant, id).map_err(|error| error.to_string())?;
     let view = view.ok_or("a session without a row")?;

@@ -1,12 +1,12 @@
-//! Impurities on purpose: a replay that depends on anything but its decisions is found.
+//! Deliberate impurities: a replay that depends on anything but its decisions is detected.
 
 use std::sync::Arc;
 use switchward_engine::{Changes, Decision, Row, View, ViewError, evolve};
 use switchward_machine::Time;
 
-use crate::world::{Evolve, Mode, play};
+use crate::harness::{Evolve, Mode, play};
 
-/// The labels of a session in the order of a hash.
+/// The labels of a session in hash order.
 #[expect(clippy::disallowed_types, reason = "planted to be found")]
 fn in_hash_order(decision: &Decision, view: &dyn View) -> Result<Changes, ViewError> {
     use std::collections::HashSet;
@@ -20,7 +20,7 @@ fn in_hash_order(decision: &Decision, view: &dyn View) -> Result<Changes, ViewEr
     Ok(changes)
 }
 
-/// The time of a clock in the place of the decision's.
+/// The time of a clock instead of the decision's.
 #[expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "planted to be found")]
 fn by_the_clock(decision: &Decision, view: &dyn View) -> Result<Changes, ViewError> {
     use std::time::{SystemTime, UNIX_EPOCH};

@@ -24,7 +24,7 @@ const STATUSES: [Status; 7] = [
 pub(crate) struct Rows(BTreeMap<Key, Arc<Row>>);
 
 impl Rows {
-    /// Puts what a decision has changed, and moves the index entries that follow from it.
+    /// Applies a decision's changes, and updates the index entries that follow from them.
     pub(crate) fn apply(&mut self, changes: Changes) {
         for (key, row) in changes {
             let before = match &row {
@@ -40,7 +40,7 @@ impl Rows {
         }
     }
 
-    /// The rows as they come back from what was written of them.
+    /// The rows, decoded from their stored form.
     pub(crate) fn reopened(&self) -> Result<Self, String> {
         let read = |(key, row): (&Key, &Arc<Row>)| {
             let key = Key::from_bytes(key.as_bytes()).ok_or("a key is too short")?;
@@ -66,12 +66,12 @@ impl Rows {
         Ok(())
     }
 
-    /// Fails where the index is not the one that follows from the rows.
+    /// Fails if the index is not the one that follows from the rows.
     pub(crate) fn indexed(&self) -> Result<(), String> {
         let mut rebuilt = Self::default();
         let rows = self.0.iter().filter(|(key, _)| !key.is(Kind::Index));
         rebuilt.apply(rows.map(|(key, row)| (key.clone(), Some(Arc::clone(row)))).collect());
-        self.same(&rebuilt, "the index is another one when it is built anew")?;
+        self.same(&rebuilt, "the index is another one when it is built again")?;
         self.counted()?;
         for (key, row) in &self.0 {
             if let Row::Session(session) = &**row {
@@ -83,7 +83,7 @@ impl Rows {
         Ok(())
     }
 
-    /// What each tenant holds is what is counted anew.
+    /// Each tenant's counts equal a fresh count.
     fn counted(&self) -> Result<(), String> {
         let mut usages: BTreeMap<TenantId, Usage> = BTreeMap::new();
         for (key, row) in &self.0 {
@@ -119,8 +119,8 @@ impl Rows {
         Ok(())
     }
 
-    /// The replies that a session remembers stand in its history, under the request ids that they were given to; no
-    /// other row keeps one.
+    /// The replies that a session remembers are in its history, under the request ids that they were given to; no other row
+    /// keeps one.
     fn remembers(&self, key: &Key, session: &Session) -> Result<(), String> {
         let Some(id) = key.session_of() else { return Err(format!("{key:?} is no session's")) };
         for known in &session.requests {
@@ -144,7 +144,7 @@ impl Rows {
         alone.map_or(Ok(()), |key| Err(format!("{key:?} keeps a reply beside the history")))
     }
 
-    /// A session's head is what its whole history comes to, and what a history without one of its parts does not.
+    /// A session's head is the hash of its whole history, and differs if a part of the history is missing.
     fn chained(&self, key: &Key, session: &Session) -> Result<(), String> {
         let Some(id) = key.session_of() else { return Err(format!("{key:?} is no session's")) };
         let mut parts = Vec::new();
@@ -163,7 +163,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Fails where one of these changes makes another row than the other does.
+    /// Fails if the two sets of changes differ in a row.
     pub(crate) fn agree(&self, one: &Changes, two: &Changes, what: &str) -> Result<(), String> {
         for key in one.keys().chain(two.keys()) {
             let becomes =
@@ -208,7 +208,7 @@ impl View for Rows {
     }
 }
 
-/// What secrets are sealed under here.
+/// The key ring that seals secrets here.
 pub(crate) fn ring() -> &'static KeyRing {
     static RING: LazyLock<KeyRing> = LazyLock::new(|| KeyRing::of(vec![RingKey::of([1; 32])]));
     &RING

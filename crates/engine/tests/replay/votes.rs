@@ -12,7 +12,7 @@ use switchward_expr::{Verdict, decision_line};
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId, Time};
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::rows::{Rows, ring};
 
 const TENANT: TenantId = TenantId(1);
@@ -24,7 +24,7 @@ const CLEO_AT_HOME: &str = "cleo@home.example";
 const DAN: &str = "dan@x.example";
 const HEAD: &str = "head@x.example";
 
-/// Which way somebody decides.
+/// The channel of a decision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum How {
     Rpc,
@@ -32,7 +32,7 @@ enum How {
     Mail,
 }
 
-/// A session that stands at an approval.
+/// A session at an approval.
 struct Table {
     rows: Rows,
     session: SessionId,
@@ -122,7 +122,7 @@ impl Table {
             let changes = evolve(&decision, &self.rows).unwrap();
             self.rows.apply(changes);
             self.rows.indexed().unwrap();
-            self.rows.same(&self.rows.reopened().unwrap(), "read anew").unwrap();
+            self.rows.same(&self.rows.reopened().unwrap(), "read again").unwrap();
         }
         decided.answers.pop().unwrap()
     }
@@ -210,7 +210,7 @@ impl Table {
         self.decide(How::Rpc, person, Decision::Approve).map_err(|no| no.reason)
     }
 
-    /// What is sent to whom by the last command, with its purpose.
+    /// The mails that the last command queued: recipient, purpose and text.
     fn sent(&self) -> Vec<(String, Purpose, String)> {
         let mail = |event: &Event| match event {
             Event::EffectQueued { effect } => match &effect.body {
@@ -243,7 +243,7 @@ fn all_means_everybody_who_was_asked_each_once() {
     assert_eq!(table.count(), (0, 3));
     assert!(table.approve("ann").is_ok());
     assert_eq!(table.count(), (1, 3));
-    // The same person by her address, in capitals, on a page and by mail.
+    // The same person by their address, in capitals, on a page and by mail.
     assert_eq!(table.approve("ANN@X.example").unwrap_err(), Reason::AlreadyResolved);
     let again = table.decide(How::Page, ANN, Decision::Approve).unwrap_err();
     assert_eq!(
@@ -253,12 +253,12 @@ fn all_means_everybody_who_was_asked_each_once() {
     table.decide(How::Mail, ANN, Decision::Approve).unwrap();
     assert_eq!(table.count(), (1, 3));
     let sent = table.sent();
-    assert_eq!((sent.len(), sent[0].0.as_str(), sent[0].1), (1, ANN, Purpose::Tell));
+    assert_eq!((sent.len(), sent[0].0.as_str(), sent[0].1), (1, ANN, Purpose::Inform));
     assert!(sent[0].2.contains("approving again changes nothing"), "{sent:?}");
-    // She is told five times at most.
-    for told in [1, 1, 1, 1, 0] {
+    // The same person is informed five times at most.
+    for mails in [1, 1, 1, 1, 0] {
         table.decide(How::Mail, ANN, Decision::Approve).unwrap();
-        assert_eq!(table.sent().len(), told);
+        assert_eq!(table.sent().len(), mails);
     }
     table.decide(How::Mail, BOB, Decision::Approve).unwrap();
     let sent = table.sent();
@@ -341,7 +341,7 @@ fn one_person_at_two_addresses_approves_once_and_that_is_said() {
 
 #[test]
 fn more_than_are_asked_is_refused_or_recorded_and_waited_for() {
-    // Four are the most that this gate ever asks, its escalation among them.
+    // This gate asks four people at most, including its escalation.
     let no = Table::set(&["ann", BOB], "agent", Some(Quorum::AtLeast(5))).map(|_| ()).unwrap_err();
     let field = no.facts.iter().find(|(name, _)| *name == "field").map(|(_, field)| field.as_str());
     assert_eq!((no.reason, field), (Reason::FieldInvalid, Some("quorum")));
@@ -375,7 +375,7 @@ fn votes_outlast_a_round_and_those_who_voted_are_not_written_to() {
     table.later(3 * 3_600_000);
     let to: Vec<_> = table.sent().into_iter().map(|(to, purpose, _)| (to, purpose)).collect();
     assert_eq!(to[0], (HEAD.to_owned(), Purpose::Ask));
-    // The head is asked too, and all is everybody; one who voted is asked at no other address of hers.
+    // The head is asked too, and `all` means everybody; a person who voted is not asked at another address.
     assert_eq!(to.len(), 1, "{to:?}");
     assert_eq!(table.count(), (2, 4));
     table.approve(HEAD).unwrap();
@@ -384,14 +384,14 @@ fn votes_outlast_a_round_and_those_who_voted_are_not_written_to() {
 }
 
 #[test]
-fn who_cannot_be_reached_is_told_of_and_the_gate_stays_open() {
+fn an_unreachable_approver_is_reported_and_the_gate_stays_open() {
     let mut table = Table::set(&["ann", BOB, CLEO], "agent", Some(Quorum::All)).unwrap();
     table.approve("ann").unwrap();
     let bounce = |table: &mut Table, way| {
         let bounce = RecordBounce { token: table.token(way, BOB), message: "no such user".into() };
         table.submit("mail", Body::RecordBounce(bounce))
     };
-    // The reply address is known to everybody who got the forwarded mail: a bounce that names it changes nothing.
+    // Everybody who got the forwarded mail knows the reply address: a bounce that names it changes nothing.
     for _ in 0..3 {
         bounce(&mut table, Way::Reply).unwrap();
         assert!(table.warned().is_empty() && !table.sent().iter().any(|(to, ..)| to == HEAD));
@@ -401,7 +401,7 @@ fn who_cannot_be_reached_is_told_of_and_the_gate_stays_open() {
     assert!(table.warned()[0].ends_with("1 of 3 approvals so far (ann); no mail reaches bob@x.example"));
     assert!(table.sent().iter().any(|(to, ..)| to == HEAD));
     assert_eq!(table.count(), (1, 4));
-    // She can decide without a mail.
+    // They can decide without a mail.
     for person in [BOB, HEAD, CLEO] {
         table.approve(person).unwrap();
     }
@@ -418,7 +418,7 @@ fn what_is_said_beside_is_no_vote() {
     assert_eq!(decision, Decision::Discuss);
 }
 
-/// What the rules say, in a few lines: people have letters.
+/// A small model of the rules, in which people are single letters.
 #[derive(Debug, Clone)]
 struct Model {
     asked: BTreeSet<char>,
@@ -462,30 +462,30 @@ const NAMES: [(char, &[&str]); 6] = [
     ('e', &["eve@x.example"]),
 ];
 
-/// Whom a name of somebody is, where the gate asks at one of her addresses that the name stands for.
+/// Returns true if the gate asks at an address that this name stands for.
 fn reaches(open: &Open, name: &str) -> bool {
     open.gate.addresses(name) || directory().addresses(name).iter().any(|one| open.gate.addresses(one))
 }
 
 fn play(seed: u64) -> (Model, usize) {
-    let mut chance = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     let all = ["ann", BOB, CLEO, DAN, "cleo"];
-    let mut asked: Vec<&str> = all.into_iter().filter(|_| chance.once_in(2)).collect();
+    let mut asked: Vec<&str> = all.into_iter().filter(|_| rng.once_in(2)).collect();
     if asked.is_empty() {
         asked.push(BOB);
     }
-    let letter = |one: &str| one.chars().next().unwrap();
-    let requester = *chance.pick(&["agent", "ann", ANN]);
-    let quorum = *chance.pick(&[None, Some(Quorum::All), Some(Quorum::AtLeast(2)), Some(Quorum::AtLeast(3))]);
+    let composed = |one: &str| one.chars().next().unwrap();
+    let requester = *rng.pick(&["agent", "ann", ANN]);
+    let quorum = *rng.pick(&[None, Some(Quorum::All), Some(Quorum::AtLeast(2)), Some(Quorum::AtLeast(3))]);
     let mut model = Model {
-        asked: asked.iter().map(|one| letter(one)).collect(),
+        asked: asked.iter().map(|one| composed(one)).collect(),
         requester: if requester == "agent" { '-' } else { 'a' },
         quorum,
         votes: BTreeSet::new(),
         ended: None,
     };
     let Ok(mut table) = Table::set(&asked, requester, quorum) else {
-        // More are asked for than can ever be.
+        // The quorum is larger than the number of people.
         let ever = model.asked.iter().chain(&['h', 'c']).collect::<BTreeSet<_>>().len();
         let least = if let Some(Quorum::AtLeast(least)) = quorum { least as usize } else { 0 };
         assert!(least > ever, "seed {seed}: refused for nothing");
@@ -495,16 +495,16 @@ fn play(seed: u64) -> (Model, usize) {
     while model.ended.is_none() && steps < 30 {
         steps += 1;
         let open = table.open().unwrap_or_else(|| panic!("seed {seed}: it is closed, and not for {model:?}"));
-        if chance.once_in(8) && open.gate.asked.as_ref().unwrap().round == 0 {
+        if rng.once_in(8) && open.gate.asked.as_ref().unwrap().round == 0 {
             table.later(ROUND_MS);
-            // Whoever has voted is not asked anew.
+            // A person who has voted is not asked again.
             model.asked.insert('h');
             model.asked.insert('c');
         } else {
-            let (person, names) = *chance.pick(&NAMES);
-            let name = *chance.pick(names);
-            let how = *chance.pick(&[How::Rpc, How::Page, How::Mail]);
-            let decision = if chance.once_in(12) { Decision::Refuse } else { Decision::Approve };
+            let (person, names) = *rng.pick(&NAMES);
+            let name = *rng.pick(names);
+            let how = *rng.pick(&[How::Rpc, How::Page, How::Mail]);
+            let decision = if rng.once_in(12) { Decision::Refuse } else { Decision::Approve };
             let done = table.decide(how, name, decision);
             // Mails and pages are for addresses that were written to.
             let counts = if how == How::Rpc { reaches(&open, name) } else { open.gate.wrote_to(name) };
@@ -525,9 +525,9 @@ fn play(seed: u64) -> (Model, usize) {
 }
 
 fn agrees(seed: u64, table: &Table, model: &Model) {
-    let told =
+    let votes =
         table.events.iter().filter(|event| matches!(event, Event::Flow(Flow::Votes(VoteFact::Cast { .. }))));
-    assert!(told.count() <= 1, "seed {seed}: {:?}", table.events);
+    assert!(votes.count() <= 1, "seed {seed}: {:?}", table.events);
     match (model.ended, table.open()) {
         (None, Some(open)) => {
             let Some(voting) = open.gate.asked.unwrap().voting else {
@@ -564,12 +564,12 @@ fn random_votes_are_counted_as_a_simple_model_counts_them() {
             None => waiting += 1,
         }
     }
-    // It would be worth little if they were dull.
+    // The runs must cover enough to be worth something.
     let met = format!("{approved} approved by several, {refused} refused, {waiting} waiting, {steps} steps");
     assert!(approved > 60 && refused > 60 && waiting > 5 && steps > 3_000, "{met}");
 }
 
-/// Mails ask for the words by which gates are decided: whoever writes one, and a courtesy, has decided.
+/// Mails ask for the words by which gates are decided: a reply with such a word and a courtesy decides.
 #[test]
 fn the_words_that_mails_ask_for_decide() {
     for (decision, verdict) in [(Decision::Approve, Verdict::Approve), (Decision::Refuse, Verdict::Reject)] {

@@ -5,11 +5,11 @@ mod removal;
 
 use super::*;
 
-/// Who is told at a gate that others may decide, and was told that it is closed.
-fn told() -> Asked {
-    let told = vec!["ann@example.com".into()];
+/// A gate with people who were notified of its closing.
+fn notified_and_bounced() -> Asked {
+    let notified = vec!["ann@example.com".into()];
     let bounced = vec![Bounced { to: "lead@example.com".into(), proved: false }];
-    Asked { last: vec![1], open: true, told, bounced, ..asked() }
+    Asked { last: vec![1], open: true, closed_notified: notified, bounced, ..asked() }
 }
 
 fn tenancy() -> Tenancy {
@@ -27,7 +27,7 @@ fn tenancy() -> Tenancy {
         keys: vec![super::sealed(SecretOf::Mail, &[5; 32])],
         directory,
         endpoints: Vec::new(),
-        told: None,
+        outbox: None,
         policies: vec![super::tenant_policy()],
         any_approver_address: false,
         link_auth: None,
@@ -59,9 +59,9 @@ fn voted() -> Row {
     Row::Open(Open { gate: Gate { asked: Some(asked), ..super::gate() }, ..open() })
 }
 
-/// What is known of who is written to.
+/// Values of what is known about mail recipients.
 pub(super) fn written_to() -> Vec<(&'static str, Row)> {
-    let session = Session { steady: Some(7), audience: vec!["kim".into()], ..session() };
+    let session = Session { stable_from: Some(7), audience: vec!["kim".into()], ..session() };
     let last = Dead { code: "smtp_421".into(), message: "later".into(), at: Time(5) };
     let fate = Some(Fate { round: 1, dead: None, attempts: 2, last: Some(last), since: None });
     let since = fate.clone().map(|fate| Fate { since: Some(Time(2)), ..fate });
@@ -107,8 +107,11 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
         ("session-audience", Row::Session(session)),
         ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask.clone()) })),
         ("effect-since", Row::Outbox(Effect { fate: since, ..effect(ask) })),
-        ("run-told", Row::Run(Run { told: vec!["lead@example.com".into()], ..run() })),
-        ("open-told", Row::Open(Open { gate: Gate { asked: Some(told()), ..super::gate() }, ..open() })),
+        ("run-told", Row::Run(Run { answered_back: vec!["lead@example.com".into()], ..run() })),
+        (
+            "open-told",
+            Row::Open(Open { gate: Gate { asked: Some(notified_and_bounced()), ..super::gate() }, ..open() }),
+        ),
     ]
 }
 
@@ -116,7 +119,7 @@ fn vouched() -> SenderProof {
     SenderProof::Vouched { by: "kim".into() }
 }
 
-/// What is known of who is written to.
+/// Values of what is known about mail recipients.
 pub(super) fn mailed() -> Vec<Event> {
     let (run, about, evidence) = (RunId(1), Some(OpenId(6)), "dmarc=pass (computed)".to_owned());
     let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
@@ -151,7 +154,7 @@ pub(super) fn mailed() -> Vec<Event> {
         Event::Flow(Flow::RemindersSet { reminders: REMINDERS }),
         Event::Flow(Flow::GateReminded { gate: OpenId(6), to, next: Some(REMINDING) }),
         Event::Endpoints(EndpointFact::Noted { id: "ops".into(), health: noted() }),
-        Event::Endpoints(EndpointFact::Queued { effect: Box::new(effect(told_of_tenant())) }),
+        Event::Endpoints(EndpointFact::Queued { effect: Box::new(effect(tenant_event())) }),
         Event::Endpoints(EndpointFact::Deferred {
             number: 7,
             until: Time(9),
@@ -173,7 +176,7 @@ pub(super) fn mailed() -> Vec<Event> {
             brought_by: None,
         })),
         Event::Flow(Flow::ReplyAnswered { gate: OpenId(0), run: Some(run), to: again }),
-        Event::Flow(Flow::Votes(VoteFact::Told { gate: OpenId(6), asked: Box::new(asked()) })),
+        Event::Flow(Flow::Votes(VoteFact::Notified { gate: OpenId(6), asked: Box::new(asked()) })),
         Event::Flow(Flow::Votes(VoteFact::EscalationSet { contacts: vec!["lead".into()] })),
         Event::Flow(Flow::Votes(VoteFact::Dropped { gate: OpenId(6), who: vec!["eve@example.com".into()] })),
     ];
@@ -186,20 +189,20 @@ pub(super) fn mailed() -> Vec<Event> {
         .collect()
 }
 
-/// What endpoints are told of the tenant itself.
-fn told_of_tenant() -> EffectBody {
+/// A published event of the tenant itself.
+fn tenant_event() -> EffectBody {
     let (kind, about) = ("definition.deployed".into(), Some("release@3".into()));
     EffectBody::Publish { endpoint: "ops".into(), kind, sequence: 7, at: Time(5), about }
 }
 
-/// How an endpoint does.
+/// The health of an endpoint.
 fn noted() -> EndpointHealth {
     let failed = Dead { code: "receiver_refused".into(), message: "it said 500".into(), at: Time(8) };
     EndpointHealth { failing_since: Some(Time(6)), succeeded: Some(Time(5)), failed: Some(failed) }
 }
 
-/// What endpoints are and are told.
-pub(super) fn told_of() -> Vec<(&'static str, Row)> {
+/// Rows of endpoints and of published events.
+pub(super) fn endpoint_rows() -> Vec<(&'static str, Row)> {
     let secret = SourceSecret {
         sealed: super::sealed(SecretOf::Endpoint("ops"), b"whsec_c2VjcmV0"),
         until: Some(Time(9)),
@@ -210,7 +213,7 @@ pub(super) fn told_of() -> Vec<(&'static str, Row)> {
         Endpoint { id, url, secrets: vec![secret], filters, disabled, created: Time(4), health: None };
     let noted = Endpoint { health: Some(noted()), ..endpoint.clone() };
     let (endpoint_id, kind, about) = ("ops".into(), "session.state_entered".into(), Some("review".into()));
-    let told = EffectBody::Publish { endpoint: endpoint_id, kind, sequence: 12, at: Time(5), about };
+    let publish = EffectBody::Publish { endpoint: endpoint_id, kind, sequence: 12, at: Time(5), about };
     let outbox = Some(Box::new(Outbox { count: 1, bytes: 400, dead: 0, published: 2 }));
     let rows = vec![
         ("session-published", Row::Session(Session { outbox, ..session() })),
@@ -219,16 +222,16 @@ pub(super) fn told_of() -> Vec<(&'static str, Row)> {
             "tenancy-endpoints-noted",
             Row::Tenancy(Tenancy {
                 endpoints: vec![noted],
-                told: Some(TenantOutbox { last: 7, waiting: 2 }),
+                outbox: Some(TenantOutbox { last: 7, waiting: 2 }),
                 ..tenancy()
             }),
         ),
-        ("effect-published", Row::Outbox(effect(told))),
+        ("effect-published", Row::Outbox(effect(publish))),
     ];
     rows.into_iter().chain(removal::rows()).collect()
 }
 
-/// What is settled beside a definition: by the directory and by a start; and which versions no start uses.
+/// Settings outside of a definition: of the directory and of a start; and the retired versions.
 pub(super) fn settled() -> Vec<(&'static str, Row)> {
     let settings = GateSettings {
         audience: vec!["kim".into()],

@@ -1,4 +1,4 @@
-//! Values of how decision pages recognise people.
+//! Values of the page codes by which decision pages recognise people.
 
 use switchward_engine::{
     Asked, EffectBody, Event, Flow, Gate, LinkAuth, Open, PageCodeStep, PageCodes, Purpose, Reply,

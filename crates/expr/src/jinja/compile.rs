@@ -1,4 +1,4 @@
-//! From a text to what can be run, bounded.
+//! Compiles a text to instructions, within bounds.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,20 +12,20 @@ use crate::limits::{JINJA_ELIFS_MAX, JINJA_TAG_TOKENS_MAX, TEMPLATE_BYTES_MAX};
 
 const NAME: &str = "body";
 
-/// Reads a body and puts the guards into it.
+/// Parses a body and inserts the guards.
 pub(super) fn compile(source: &str) -> Result<Instructions<'_>, JinjaError> {
     if source.len() > TEMPLATE_BYTES_MAX {
         return Err(JinjaError { line: 0, message: format!("is longer than {TEMPLATE_BYTES_MAX} bytes") });
     }
     check_tags(source)?;
-    let tree = parse(source, NAME, SyntaxConfig::default()).map_err(|error| told(&error))?;
+    let tree = parse(source, NAME, SyntaxConfig::default()).map_err(|error| jinja_error(&error))?;
     let tree = guard::stmt(&tree);
     let mut generator = CodeGenerator::new(NAME, source);
     generator.compile_stmt(&tree);
     Ok(generator.finish().0)
 }
 
-/// The source with one way of ending lines, as Jinja2 reads it.
+/// The source with all line ends as `\n`, as Jinja2 reads it.
 pub(super) fn plain_line_ends(source: &str) -> Cow<'_, str> {
     if source.contains('\r') {
         return Cow::Owned(source.replace("\r\n", "\n").replace('\r', "\n"));
@@ -38,7 +38,7 @@ fn check_tags(source: &str) -> Result<(), JinjaError> {
     let (mut in_tag, mut elifs) = (0, 0);
     let mut opens = false;
     for token in tokenize(source, false, SyntaxConfig::default()) {
-        let (token, span) = token.map_err(|error| told(&error))?;
+        let (token, span) = token.map_err(|error| jinja_error(&error))?;
         let line = usize::from(span.start_line);
         if opens && matches!(token, Token::Ident("elif")) {
             elifs += 1;
@@ -80,7 +80,7 @@ pub(super) fn check_names(code: &Instructions<'_>, environment: &Environment<'_>
     Ok(())
 }
 
-/// What an instruction asks for by name, where that is no filter or test of ours; functions are for the caller to know.
+/// The name that an instruction uses, if it is no known filter or test; the caller checks functions.
 fn unknown_name<'a>(instruction: &Instruction<'a>) -> Option<(&'static str, &'a str)> {
     if let Instruction::ApplyFilter(name, ..) = instruction {
         return (!super::filters::is_filter(name)).then_some(("filter", *name));
@@ -94,8 +94,8 @@ fn unknown_name<'a>(instruction: &Instruction<'a>) -> Option<(&'static str, &'a 
     None
 }
 
-/// An error of the engine as ours.
-pub(super) fn told(error: &Error) -> JinjaError {
+/// Converts an error of minijinja.
+pub(super) fn jinja_error(error: &Error) -> JinjaError {
     let message = match error.detail() {
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),

@@ -1,4 +1,4 @@
-//! The filters, tests and functions of bodies, each with its price.
+//! The filters, tests and functions of bodies, each with its cost.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::slices::sliced;
 use super::{own, text};
 use crate::limits::JINJA_RANGE_MAX;
 
-/// What a filter or test does to its arguments.
+/// How much work a filter or test does.
 #[derive(Clone, Copy)]
 enum Price {
-    /// Looks at one text, or at no more than one part of anything else.
+    /// Reads one text, or at most one part of any other value.
     Flat,
-    /// Looks at all, and makes no more than that.
+    /// Reads the whole value, and makes a result no larger than it.
     Whole,
-    /// May make much more than it was given; the function says how much.
+    /// May make a much larger result; the function returns its size.
     Grows(fn(&[Value]) -> usize),
 }
 
@@ -109,7 +109,7 @@ const TESTS: &[&str] = &[
     "upper",
 ];
 
-/// The tests that look at all of a value; the others look at what kind of value it is.
+/// The tests that read a whole value; the others look only at its kind.
 const COMPARING: &[&str] = &[
     "!=",
     "<",
@@ -140,17 +140,17 @@ pub(super) fn tests() -> impl Iterator<Item = &'static str> {
     TESTS.iter().copied()
 }
 
-/// Whether there is a filter of this name.
+/// Returns true if there is a filter of this name.
 pub(super) fn is_filter(name: &str) -> bool {
     FILTERS.iter().any(|(known, _)| *known == name)
 }
 
-/// Whether there is a test of this name.
+/// Returns true if there is a test of this name.
 pub(super) fn is_test(name: &str) -> bool {
     TESTS.contains(&name)
 }
 
-/// An environment with these and nothing else, all of which charge this meter.
+/// An environment with only these, all of which charge this meter.
 pub(super) fn environment(meter: &Arc<Meter>) -> Environment<'static> {
     let mut environment = Environment::empty();
     for (name, price) in FILTERS {
@@ -292,7 +292,7 @@ fn test(name: &str) -> Value {
     }
 }
 
-/// The filter, with a number of no worth for what is no number.
+/// The filter; returns `nought` if its input is no number.
 fn or_nought(inner: Value, nought: Value) -> Value {
     Value::from_function(move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
         let args: Vec<Value> = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
@@ -307,7 +307,7 @@ fn is_iterable(value: &Value) -> bool {
     is_sequence(value) || value.kind() == ValueKind::Undefined
 }
 
-/// What has a length and places: texts and dictionaries are sequences to Jinja2.
+/// Values with a length and positions: Jinja2 treats texts and dictionaries as sequences.
 fn is_sequence(value: &Value) -> bool {
     is_many(value) || value.kind() == ValueKind::Map
 }
@@ -378,7 +378,7 @@ fn range(meter: &Meter, from: i64, to: Option<i64>, step: Option<i64>) -> Result
     Ok(Value::from(items))
 }
 
-/// The number at a place among the arguments, or given by name.
+/// The number at a position among the arguments, or given by name.
 fn number(args: &[Value], at: usize, name: &str) -> i64 {
     let named = args.last().and_then(|last| last.get_attr(name).ok()).filter(Value::is_number);
     let plain = || args.get(at).filter(|value| value.is_number()).cloned();
@@ -400,7 +400,7 @@ fn by_indent(args: &[Value]) -> usize {
     width.saturating_mul(lines)
 }
 
-/// As long as it is told to be.
+/// As long as its width argument.
 fn by_width(args: &[Value]) -> usize {
     usize::try_from(number(args, 1, "width")).unwrap_or(0)
 }
@@ -416,7 +416,7 @@ fn by_join(args: &[Value]) -> usize {
     separator.saturating_mul(args.first().and_then(Value::len).unwrap_or(0))
 }
 
-/// The new text stands wherever the old one did; an empty old one stands between any two characters.
+/// The new text replaces each occurrence of the old one; an empty old one matches between any two characters.
 fn by_replace(args: &[Value]) -> usize {
     let text = args.first().map(Value::to_string).unwrap_or_default();
     let old = args.get(1).map(Value::to_string).unwrap_or_default();

@@ -3,14 +3,14 @@
 //! Fuel counts steps, and one step may be as large as its values: a text doubled forty times is forty steps. So
 //! every step that makes a value larger hands it to a guard, which charges its size; every comparison charges one
 //! side; repetition is done by a guard alone, as it would otherwise be done while the template is compiled; and what
-//! stands between the tags is emitted as a value, so that it passes the one place where output is counted.
+//! is written between the tags is emitted as a value, so that it passes the one place where output is counted.
 
 use minijinja::Value;
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, Expr, Spanned, Stmt};
 
-/// Charges a value's size and gives it back as it is, lazy sequences as lists. No name that a template can spell.
+/// Charges a value's size and returns it unchanged, lazy sequences as lists. A template cannot spell this name.
 pub(super) const PLAIN: &str = "\u{1}plain";
-/// Charges a text's length, as its characters are counted from its beginning, and gives it back.
+/// Charges a text's length, because its characters are counted from its beginning, and returns it.
 pub(super) const TOUCHED: &str = "\u{1}touched";
 /// The slice of a value: `value[start:stop:step]`.
 pub(super) const SLICED: &str = "\u{1}sliced";
@@ -82,7 +82,7 @@ fn for_loop<'a>(node: &ast::ForLoop<'a>) -> ast::ForLoop<'a> {
     }
 }
 
-/// What is assigned to: names, or names in brackets. Nothing is computed there.
+/// An assignment target: names, or names in brackets. Nothing is computed there.
 fn target<'a>(it: &Expr<'a>) -> Expr<'a> {
     match it {
         Expr::List(node) => Expr::List(Spanned::new(
@@ -138,7 +138,7 @@ fn expr<'a>(it: &Expr<'a>) -> Expr<'a> {
     }
 }
 
-/// A literal of several values: twice the same large value in it is twice its size.
+/// A literal of several values: the same large value twice in it costs twice its size.
 fn literal<'a>(it: &Expr<'a>) -> Expr<'a> {
     let built = match it {
         Expr::List(node) => Expr::List(Spanned::new(ast::List { items: exprs(&node.items) }, node.span())),
@@ -167,7 +167,7 @@ fn charged<'a>(it: &Expr<'a>) -> Expr<'a> {
     guarded(PLAIN, vec![expr(it)], it.span())
 }
 
-// One function each: what recurs for every part of an expression must need little of the stack.
+// One function each: what recurs for every part of an expression must use little stack.
 
 fn slice<'a>(node: &Spanned<ast::Slice<'a>>) -> Expr<'a> {
     let none = || Expr::Const(Spanned::new(ast::Const { value: Value::from(()) }, node.span()));

@@ -1,4 +1,4 @@
-//! What one rendering may still cost beside its fuel.
+//! The work left to one rendering, beside its fuel.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::limits::{DATA_DEPTH_MAX, JINJA_CAPTURE_FACTOR, JINJA_WORK_PER_FUEL};
 /// Why a rendering was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
-    /// The values that were made or compared are too many.
+    /// Too many values were made or compared.
     Work,
     /// Values are nested too deep.
     Depth,
@@ -40,7 +40,7 @@ impl Meter {
         }
     }
 
-    /// What stopped the rendering, if this did.
+    /// Why this meter stopped the rendering, if it did.
     pub(super) fn over(&self) -> Option<Over> {
         match self.over.load(Ordering::Relaxed) {
             1 => Some(Over::Work),
@@ -50,7 +50,7 @@ impl Meter {
         }
     }
 
-    /// Notes why, and gives the error that ends the rendering.
+    /// Records the reason, and returns the error that ends the rendering.
     pub(super) fn stop(&self, over: Over) -> Error {
         let code = match over {
             Over::Work => 1,
@@ -61,7 +61,7 @@ impl Meter {
         Error::new(ErrorKind::InvalidOperation, "a limit was reached")
     }
 
-    /// Takes this much work from what is left.
+    /// Charges this much work.
     pub(super) fn charge(&self, work: u64) -> Result<(), Error> {
         let left = self.work_left.load(Ordering::Relaxed);
         let Some(rest) = left.checked_sub(work) else { return Err(self.stop(Over::Work)) };
@@ -69,17 +69,17 @@ impl Meter {
         Ok(())
     }
 
-    /// Takes the work of a text of this length from what is left.
+    /// Charges the work of a text of this length.
     pub(super) fn charge_bytes(&self, bytes: usize) -> Result<(), Error> {
         self.charge(1 + u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_WORK)
     }
 
-    /// Charges a text's length, and one for anything else.
+    /// Charges a text's length, or 1 for any other value.
     pub(super) fn touch(&self, value: &Value) -> Result<(), Error> {
         self.charge_bytes(value.as_str().map_or(0, str::len))
     }
 
-    /// Charges the whole size of a value, and looks at its depth.
+    /// Charges the whole size of a value, and checks its depth.
     pub(super) fn weigh(&self, value: &Value) -> Result<(), Error> {
         self.weigh_at(value, 0)
     }
@@ -103,7 +103,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Charges a value and gives it back, a lazy sequence as a list.
+    /// Charges a value and returns it, a lazy sequence as a list.
     pub(super) fn plain(&self, value: Value) -> Result<Value, Error> {
         self.weigh(&value)?;
         if value.kind() == ValueKind::Iterable {
@@ -112,7 +112,7 @@ impl Meter {
         Ok(value)
     }
 
-    /// Writes text to the output, or notes that there is too much of it.
+    /// Writes text to the output, or records that there is too much of it.
     fn write(&self, out: &mut Output<'_>, text: &str) -> fmt::Result {
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
         let left = self.bytes_left.load(Ordering::Relaxed);

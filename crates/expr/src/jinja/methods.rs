@@ -23,7 +23,7 @@ pub(super) const NAMES: [&str; 14] = [
     "join",
 ];
 
-/// A method that the value itself does not have: those of Python's `dict` and `str` that change nothing.
+/// Calls a method that the value itself does not have: the non-mutating ones of Python's `dict` and `str`.
 pub(super) fn call(
     meter: &Meter,
     state: &mut State<'_, '_>,

@@ -1,7 +1,7 @@
-//! The names in a body, with their places: what it reads of the data, and what is not offered.
+//! The names in a body, with their offsets: what it reads of the data, and unknown names.
 //!
-//! Names are slices of the source, so that the place of each is exact. A local name is known from where it is assigned
-//! to the end of its block.
+//! Names are slices of the source, so that each offset is exact. A local name is known from its assignment to the end
+//! of its block.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::brace;
 use crate::limits::KNOWN_NAMES_MAX;
 use crate::mention::{Mention, Name, NameKind};
 
-/// The words that tags begin with.
+/// The keywords of tags.
 const TAGS: [&str; 15] = [
     "if",
     "elif",
@@ -33,9 +33,9 @@ const TAGS: [&str; 15] = [
     "endautoescape",
     "raw",
 ];
-/// Tags that are read and not documented.
+/// Tags that are accepted and not documented.
 const QUIET_TAGS: [&str; 2] = ["do", "endraw"];
-/// What a loop's own variable holds.
+/// The fields of a loop's own variable.
 const LOOP: &str = "loop";
 const LOOP_FIELDS: [&str; 11] = [
     "index",
@@ -52,16 +52,17 @@ const LOOP_FIELDS: [&str; 11] = [
 ];
 const LOOP_METHODS: [&str; 2] = ["cycle", "changed"];
 
-/// What a body mentions; `roots` are the names of the data. A tag that does not exist is all that is told of its body.
+/// What a body mentions; `roots` are the names of the data. If a tag is unknown, only unknown tags are returned.
 ///
 /// # Errors
-/// Where the text is no body; with the first place that is wrong.
+/// The text is not a valid body; with the line of the first fault.
 pub fn mentions(source: &str, roots: &[&str]) -> Result<Vec<Mention>, JinjaError> {
     let plain = compile::plain_line_ends(source);
     let mut found = unknown_tags(&plain);
     if found.is_empty() {
         compile::compile(&plain)?;
-        let tree = parse(&plain, "body", SyntaxConfig::default()).map_err(|error| compile::told(&error))?;
+        let tree =
+            parse(&plain, "body", SyntaxConfig::default()).map_err(|error| compile::jinja_error(&error))?;
         let meter = Arc::new(Meter::new(&JinjaLimits { fuel: 0, depth: 0, bytes: 0 }));
         let environment = filters::environment(&meter);
         let functions = environment.globals().map(|(name, _)| name.to_owned());
@@ -71,8 +72,8 @@ pub fn mentions(source: &str, roots: &[&str]) -> Result<Vec<Mention>, JinjaError
         found = walk.found;
     }
     if plain.len() != source.len() {
-        let places = places(source);
-        let back = |name: &mut Name| name.at = places.get(name.at).copied().unwrap_or(name.at);
+        let offsets = offsets(source);
+        let back = |name: &mut Name| name.at = offsets.get(name.at).copied().unwrap_or(name.at);
         for mention in &mut found {
             match mention {
                 Mention::Data(names) => names.iter_mut().for_each(back),
@@ -83,8 +84,8 @@ pub fn mentions(source: &str, roots: &[&str]) -> Result<Vec<Mention>, JinjaError
     Ok(found)
 }
 
-/// For each byte of a text with plain line ends, where it stands in the text as written.
-fn places(source: &str) -> Vec<usize> {
+/// For each byte of the text with plain line ends, its offset in the text as written.
+fn offsets(source: &str) -> Vec<usize> {
     let bytes = source.as_bytes();
     let follows = |at: usize| at > 0 && bytes[at] == b'\n' && bytes[at - 1] == b'\r';
     (0..bytes.len()).filter(|at| !follows(*at)).collect()
@@ -94,7 +95,7 @@ fn unknown_tags(source: &str) -> Vec<Mention> {
     let mut found = Vec::new();
     let mut opens = false;
     for token in tokenize(source, false, SyntaxConfig::default()) {
-        // What cannot be read is told by the parser.
+        // The parser reports what cannot be read.
         let Ok((token, _)) = token else { return Vec::new() };
         if let Token::Ident(word) = token
             && opens
@@ -121,7 +122,7 @@ struct Walk<'s> {
     functions: Vec<String>,
     /// Local names, from the outside in.
     scopes: Vec<Vec<String>>,
-    /// Loops around.
+    /// The number of enclosing loops.
     loops: usize,
     found: Vec<Mention>,
 }
@@ -188,7 +189,7 @@ impl Walk<'_> {
         self.scoped(|walk| walk.stmts(&node.else_body));
     }
 
-    /// Text between tags: references in single braces are no references here.
+    /// Text between tags: single braces hold no references here.
     fn raw(&mut self, text: &str) {
         let start = named(self.source, text).at;
         for (at, reference) in brace::written(text) {
@@ -263,7 +264,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The names below a root of the data, where an expression is no more than that.
+    /// The names below a root of the data, if the expression is only such a path.
     fn data(&self, it: &Expr<'_>) -> Option<Vec<Name>> {
         let (inner, name) = match it {
             Expr::Var(node) => {
@@ -315,7 +316,7 @@ impl Walk<'_> {
         self.found.push(Mention::Unknown { kind, name, known });
     }
 
-    /// Tells a filter or a test that does not exist.
+    /// Reports a filter or a test that does not exist.
     fn offered(&mut self, kind: NameKind, name: Name) {
         let known: Vec<&str> = match kind {
             NameKind::Filter => filters::filters().collect(),
@@ -350,15 +351,15 @@ impl Walk<'_> {
         node.expr.iter().for_each(|inner| self.expr(inner));
         self.offered(NameKind::Filter, named(self.source, node.name));
         self.args(&node.args);
-        // Filters that are told another filter or a test by its name.
+        // Filters that take the name of another filter or of a test.
         let (at, kind) = match node.name {
             "map" => (0, NameKind::Filter),
             "select" | "reject" => (0, NameKind::Test),
             "selectattr" | "rejectattr" => (1, NameKind::Test),
             _ => return,
         };
-        if let Some(CallArg::Pos(told)) = node.args.get(at)
-            && let Some(name) = constant(told)
+        if let Some(CallArg::Pos(argument)) = node.args.get(at)
+            && let Some(name) = constant(argument)
         {
             self.offered(kind, name);
         }
@@ -414,7 +415,7 @@ impl Walk<'_> {
     }
 }
 
-/// A constant as the name of a value inside another: a text, which stands in quotes, or a position.
+/// A constant as the name of a value inside another: a quoted text, or a position.
 fn constant(it: &Expr<'_>) -> Option<Name> {
     let Expr::Const(node) = it else { return None };
     let at = usize::try_from(node.span().start_offset).ok()?;
@@ -428,8 +429,8 @@ fn constant(it: &Expr<'_>) -> Option<Name> {
 mod tests {
     use super::*;
 
-    /// Each mention in words, with the text of the source at its place.
-    fn told(source: &str) -> Vec<String> {
+    /// Each mention in words, with the text of the source at its offset.
+    fn names(source: &str) -> Vec<String> {
         let found = mentions(source, &["gathered_data", "gathered"]).unwrap();
         let name = |name: &Name| {
             assert!(source[name.at..].starts_with(&name.text), "{source}: {name:?}");
@@ -446,50 +447,50 @@ mod tests {
 
     #[test]
     fn what_is_read_of_the_data_is_found_however_it_is_written() {
-        assert_eq!(told("{{ gathered_data.a.b }} {{ gathered.c | upper }}"), ["a/b", "c"]);
-        assert_eq!(told("{{ gathered_data['order id'].x[0] }}"), ["order id/x/0"]);
-        assert_eq!(told("{{ gathered_data.get('k', 1) }}{{ gathered_data | tojson }}"), ["k"]);
-        assert_eq!(told("{{ gathered_data.a[gathered.b] }}"), ["a", "b"]);
-        assert_eq!(told("{% for k, v in gathered_data.all.items() %}{{ k }}{{ v.x }}{% endfor %}"), ["all"]);
-        assert_eq!(told("{% if gathered.a is defined and not gathered.b %}{% endif %}"), ["a", "b"]);
-        assert_eq!(told("é {# gathered.z #}{% raw %}{{ gathered.y }}{% endraw %}→{{ gathered.x }}"), ["x"]);
+        assert_eq!(names("{{ gathered_data.a.b }} {{ gathered.c | upper }}"), ["a/b", "c"]);
+        assert_eq!(names("{{ gathered_data['order id'].x[0] }}"), ["order id/x/0"]);
+        assert_eq!(names("{{ gathered_data.get('k', 1) }}{{ gathered_data | tojson }}"), ["k"]);
+        assert_eq!(names("{{ gathered_data.a[gathered.b] }}"), ["a", "b"]);
+        assert_eq!(names("{% for k, v in gathered_data.all.items() %}{{ k }}{{ v.x }}{% endfor %}"), ["all"]);
+        assert_eq!(names("{% if gathered.a is defined and not gathered.b %}{% endif %}"), ["a", "b"]);
+        assert_eq!(names("é {# gathered.z #}{% raw %}{{ gathered.y }}{% endraw %}→{{ gathered.x }}"), ["x"]);
     }
 
     #[test]
     fn local_names_are_known_inside_their_scope() {
-        assert_eq!(told("{% for x in gathered.list %}{{ x.a }}{{ loop.index }}{% endfor %}"), ["list"]);
+        assert_eq!(names("{% for x in gathered.list %}{{ x.a }}{{ loop.index }}{% endfor %}"), ["list"]);
         assert_eq!(
-            told("{% for x in [1] %}{% endfor %}{{ x }}{{ loop.index }}"),
+            names("{% for x in [1] %}{% endfor %}{{ x }}{{ loop.index }}"),
             ["no name x", "no name loop"]
         );
-        assert_eq!(told("{{ y }}{% set y = 1 %}{{ y }}"), ["no name y"]);
-        assert_eq!(told("{% with a = 1, b = a %}{{ a + b }}{% endwith %}{{ a }}"), ["no name a"]);
-        assert_eq!(told("{% set c %}{{ d }}{% endset %}{{ c }}"), ["no name d"]);
-        assert_eq!(told("{% for x in [[1]] recursive %}{{ loop(x) }}{% endfor %}"), [""; 0]);
-        assert_eq!(told("{% if true %}{% set z = 1 %}{% endif %}{{ z }}"), [""; 0]);
-        assert_eq!(told("{% set gathered = 1 %}{{ gathered.x }}"), [""; 0]);
+        assert_eq!(names("{{ y }}{% set y = 1 %}{{ y }}"), ["no name y"]);
+        assert_eq!(names("{% with a = 1, b = a %}{{ a + b }}{% endwith %}{{ a }}"), ["no name a"]);
+        assert_eq!(names("{% set c %}{{ d }}{% endset %}{{ c }}"), ["no name d"]);
+        assert_eq!(names("{% for x in [[1]] recursive %}{{ loop(x) }}{% endfor %}"), [""; 0]);
+        assert_eq!(names("{% if true %}{% set z = 1 %}{% endif %}{{ z }}"), [""; 0]);
+        assert_eq!(names("{% set gathered = 1 %}{{ gathered.x }}"), [""; 0]);
     }
 
     #[test]
-    fn what_is_not_offered_is_told_where_it_stands() {
-        assert_eq!(told("Buy {{ item }}?"), ["no name item"]);
-        assert_eq!(told("{{ gatherd_data.x | uper }}"), ["no name gatherd_data", "no filter uper"]);
+    fn unknown_names_are_reported_with_their_offsets() {
+        assert_eq!(names("Buy {{ item }}?"), ["no name item"]);
+        assert_eq!(names("{{ gatherd_data.x | uper }}"), ["no name gatherd_data", "no filter uper"]);
         assert_eq!(
-            told("{{ gathered.x is defned }}{{ rang(3) }}"),
+            names("{{ gathered.x is defned }}{{ rang(3) }}"),
             ["x", "no test defned", "no function rang"]
         );
-        assert_eq!(told("{{ gathered.x.appendd(1) }}"), ["no method appendd", "x"]);
-        assert_eq!(told("{% for x in [1] %}{{ loop.indx }}{% endfor %}"), ["no field of `loop` indx"]);
+        assert_eq!(names("{{ gathered.x.appendd(1) }}"), ["no method appendd", "x"]);
+        assert_eq!(names("{% for x in [1] %}{{ loop.indx }}{% endfor %}"), ["no field of `loop` indx"]);
         assert_eq!(
-            told("{{ gathered.x | map('uper') | select('od') | list }}"),
+            names("{{ gathered.x | map('uper') | select('od') | list }}"),
             ["x", "no filter uper", "no test od"]
         );
-        assert_eq!(told("{% fi true %}{% endif %}"), ["no tag fi"]);
-        assert_eq!(told("a {gathered_data.x} {b}"), ["text {gathered_data.x}"]);
+        assert_eq!(names("{% fi true %}{% endif %}"), ["no tag fi"]);
+        assert_eq!(names("a {gathered_data.x} {b}"), ["text {gathered_data.x}"]);
     }
 
     #[test]
-    fn places_count_the_line_ends_as_they_are_written() {
-        assert_eq!(told("a\r\nb\rc\r\n{{ gathered.x }} {{ y }}"), ["x", "no name y"]);
+    fn offsets_count_the_line_ends_as_they_are_written() {
+        assert_eq!(names("a\r\nb\rc\r\n{{ gathered.x }} {{ y }}"), ["x", "no name y"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Filters that are written here: minijinja has none of the name, or one that gives another text than Jinja2's.
+//! Our own filters: minijinja has none of the name, or one that gives another text than Jinja2's.
 
 use minijinja::value::{Kwargs, Rest, Value, ValueOrKwargs, from_args};
 use minijinja::{Error, ErrorKind};
@@ -19,9 +19,10 @@ pub(super) fn truncate(text: &str, args: Rest<ValueOrKwargs>) -> Result<String, 
     if text.chars().count() <= length.saturating_add(leeway) {
         return Ok(text.to_owned());
     }
-    let room = length.checked_sub(end.chars().count());
-    let room = room.ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "the end is longer than all"))?;
-    let kept: String = text.chars().take(room).collect();
+    let available = length.checked_sub(end.chars().count());
+    let available =
+        available.ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "the end is longer than all"))?;
+    let kept: String = text.chars().take(available).collect();
     let kept =
         if killwords { kept.as_str() } else { kept.rsplit_once(' ').map_or(&*kept, |(words, _)| words) };
     Ok(format!("{kept}{end}"))
@@ -47,9 +48,9 @@ pub(super) fn center(text: &str, width: Option<usize>, named: Kwargs) -> Result<
     let width = given(width, &named, "width")?.unwrap_or(80);
     named.assert_all_used()?;
     let length = text.chars().count();
-    let room = width.saturating_sub(length);
-    let before = room / 2 + (room & width & 1);
-    Ok(format!("{}{text}{}", " ".repeat(before), " ".repeat(room - before)))
+    let padding = width.saturating_sub(length);
+    let before = padding / 2 + (padding & width & 1);
+    Ok(format!("{}{text}{}", " ".repeat(before), " ".repeat(padding - before)))
 }
 
 /// `indent(width=4, first=false, blank=false)`: the width is a number of spaces, or the text to put there.
@@ -76,7 +77,7 @@ pub(super) fn indent(
     };
     let text = value.to_string();
     let mut made = String::new();
-    // what ends in a line's end is followed by one more line, which is blank
+    // a text that ends with a line end has one more, blank line
     for (at, line) in text.split('\n').enumerate() {
         if at > 0 {
             made.push('\n');

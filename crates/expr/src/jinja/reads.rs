@@ -1,4 +1,4 @@
-//! What a body reads of the data, as far as its text says.
+//! What a body reads of the data, according to its text.
 
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
@@ -12,14 +12,14 @@ const ROOTS: [&str; 2] = ["gathered_data", "gathered"];
 /// What a template reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reads {
-    /// Paths below the data, in order; one that stands there twice is given twice.
+    /// Paths below the data, in order and with duplicates.
     pub paths: Vec<Path>,
-    /// Whether it also takes the data as a whole, so that it may read anything.
+    /// Whether it also uses the data as a whole, so that it may read anything.
     pub whole: bool,
 }
 
-/// The paths that a body reads. What it computes a name from is not followed: of `gathered_data.prices[x]` it is `prices`.
-/// Never less than what rendering looks at, except below names that the body gives itself, whose source is listed.
+/// The paths that a body reads. A computed name ends the path: `gathered_data.prices[x]` gives `prices`.
+/// Covers all that rendering looks at, except below names that the body assigns itself, whose source is listed.
 #[must_use]
 pub fn reads(source: &str) -> Reads {
     let source = compile::plain_line_ends(source);
@@ -47,10 +47,10 @@ fn names(mut rest: &[Token<'_>]) -> Vec<String> {
                 Some(name) => (name, &after[after.len()..]),
                 None => return names,
             },
-            // A method is called on what stands before it.
+            // A method is called on the value before it.
             [Token::Dot, Token::Ident(_), Token::ParenOpen, ..] => return names,
             [Token::Dot, Token::Ident(name), after @ ..] => ((*name).to_owned(), after),
-            [Token::Dot, Token::Int(place), after @ ..] => (place.to_string(), after),
+            [Token::Dot, Token::Int(index), after @ ..] => (index.to_string(), after),
             [Token::BracketOpen, key, Token::BracketClose, after @ ..] => match text(key) {
                 Some(name) => (name, after),
                 None => return names,
@@ -70,8 +70,8 @@ fn text(token: &Token<'_>) -> Option<String> {
         Some((*text).to_owned())
     } else if let Token::String(text) = token {
         Some(text.to_string())
-    } else if let Token::Int(place) = token {
-        Some(place.to_string())
+    } else if let Token::Int(index) = token {
+        Some(index.to_string())
     } else {
         None
     }
@@ -83,9 +83,9 @@ mod tests {
 
     fn paths(source: &str) -> String {
         let found = reads(source);
-        let mut told: Vec<&str> = found.paths.iter().map(Path::as_str).collect();
-        told.extend(found.whole.then_some("*"));
-        told.join(" ")
+        let mut names: Vec<&str> = found.paths.iter().map(Path::as_str).collect();
+        names.extend(found.whole.then_some("*"));
+        names.join(" ")
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Slices, as Python has them. The library's own panic where a step leads backwards through nothing.
+//! Slices, as in Python. The library's own panic if a negative step goes over an empty range.
 
 use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
-/// What `value[start:stop:step]` is.
+/// The value of `value[start:stop:step]`.
 pub(super) fn sliced(value: Value, start: Value, stop: Value, step: Value) -> Result<Value, Error> {
     let step = whole(&step)?.unwrap_or(1);
     if step == 0 {
@@ -11,8 +11,8 @@ pub(super) fn sliced(value: Value, start: Value, stop: Value, step: Value) -> Re
     }
     let (start, stop) = (whole(&start)?, whole(&stop)?);
     if let Some(text) = value.as_str() {
-        let letters: Vec<char> = text.chars().collect();
-        let picked = places(letters.len(), start, stop, step).filter_map(|at| letters.get(at));
+        let chars: Vec<char> = text.chars().collect();
+        let picked = indices(chars.len(), start, stop, step).filter_map(|at| chars.get(at));
         return Ok(Value::from(picked.collect::<String>()));
     }
     if value.is_undefined() || value.is_none() {
@@ -23,7 +23,7 @@ pub(super) fn sliced(value: Value, start: Value, stop: Value, step: Value) -> Re
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
     let items: Vec<Value> = value.try_iter()?.collect();
-    let picked = places(items.len(), start, stop, step).filter_map(|at| items.get(at).cloned());
+    let picked = indices(items.len(), start, stop, step).filter_map(|at| items.get(at).cloned());
     let picked: Vec<Value> = picked.collect();
     Ok(if value.is_tuple() { Value::from(Tuple::from(picked)) } else { Value::from(picked) })
 }
@@ -35,8 +35,8 @@ fn whole(part: &Value) -> Result<Option<i128>, Error> {
     i64::try_from(part.clone()).map(|part| Some(i128::from(part)))
 }
 
-/// The places that a slice of so many items takes, in its order.
-fn places(count: usize, start: Option<i128>, stop: Option<i128>, step: i128) -> impl Iterator<Item = usize> {
+/// The indices that a slice of `count` items takes, in its order.
+fn indices(count: usize, start: Option<i128>, stop: Option<i128>, step: i128) -> impl Iterator<Item = usize> {
     let count = i128::try_from(count).unwrap_or(i128::MAX);
     let (least, most) = if step > 0 { (0, count) } else { (-1, count - 1) };
     let within = |part: i128| if part < 0 { (part + count).max(least) } else { part.min(most) };

@@ -1,4 +1,4 @@
-//! Bodies: what they see, what they print, and that no body costs more than it may.
+//! Bodies: what they see, what they print, and that no body exceeds its limits.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

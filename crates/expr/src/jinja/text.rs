@@ -7,7 +7,7 @@ use minijinja::{AutoEscape, Error, Output};
 
 use super::meter::{Counted, Meter};
 
-/// Writes a value to the output, escaped where the template asks for it.
+/// Writes a value to the output, escaped if the template asks for it.
 pub(super) fn emit(
     meter: &Meter,
     out: &mut Output<'_>,
@@ -29,7 +29,7 @@ pub(super) fn emit(
     Ok(())
 }
 
-/// A number with a point as Python writes it: with an exponent where it is very large or very small.
+/// A float as Python writes it: with an exponent if it is very large or very small.
 fn float(number: f64) -> String {
     let plain = Value::from(number).to_string();
     let size = number.abs();
@@ -46,7 +46,7 @@ fn float(number: f64) -> String {
     }
 }
 
-/// The text with `& < > ' "` escaped, in the same words as Jinja2's.
+/// The text with `& < > ' "` escaped, with the same entities as Jinja2.
 pub(super) fn escaped(text: &str) -> String {
     let mut made = String::with_capacity(text.len());
     // writing to a text cannot fail

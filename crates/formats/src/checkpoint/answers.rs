@@ -1,4 +1,4 @@
-//! Answers, and what an action makes of their `next`. Headings *Answer fields* and *Answer actions*.
+//! Answers, and how an action changes their `next`. Headings *Answer fields* and *Answer actions*.
 
 use switchward_machine::limits::{EXITS_MAX, NAME_BYTES_MAX};
 use switchward_machine::{Ending, Exit, Op, Outcome, Target, Trigger};
@@ -39,7 +39,7 @@ impl Action {
     }
 }
 
-/// The exits of a state, in the author's order; less those that could not be read.
+/// The exits of a state, in the author's order, without those that could not be read.
 pub(super) fn read(
     node: &Node,
     state: &str,
@@ -82,19 +82,19 @@ impl Answer<'_> {
         Some(self.exit(action, next))
     }
 
-    /// Where `next` leads: into a state, or to the completed end.
+    /// The target of `next`: a state, or the completed end.
     fn next(&self, node: &Node, names: &Names<'_>, report: &mut Report) -> Option<Target> {
         if node.is_null() {
             return Some(Target::End(Ending::plain(Outcome::Completed)));
         }
         let Some(name) = node.as_text() else {
-            let what = format!("`next` of {}", self.told());
+            let what = format!("`next` of {}", self.description());
             return shape::wrong_type(node, &what, "a text or null", report);
         };
         let found = names.find(name);
         if found.is_none() {
             let message =
-                format!("{} leads to the state {}, which does not exist", self.told(), quoted(name));
+                format!("{} leads to the state {}, which does not exist", self.description(), quoted(name));
             shape::dangling(NEXT_DANGLING, node, message, names.all(), report);
         }
         found.map(Target::Node)
@@ -116,11 +116,11 @@ impl Answer<'_> {
 
     fn warn_ignored(&self, action: Option<Action>, next: &Node, report: &mut Report) {
         let does = if action == Some(Action::Block) { "blocks" } else { "completes" };
-        let message = format!("{} {does} the session, so that its `next` is ignored", self.told());
+        let message = format!("{} {does} the session, so that its `next` is ignored", self.description());
         report.add(Finding::new(NEXT_IGNORED, next.span, message).hint("write `null`"));
     }
 
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         format!("the answer {} of the state {}", quoted(self.name), quoted(self.state))
     }
 }

@@ -9,7 +9,7 @@ use crate::{Finding, Report, quoted};
 /// Warns at the states' names. `entries` are the states that `machine`'s nodes come from.
 pub(super) fn warn(machine: &Machine, entries: &[Entry], report: &mut Report) {
     let found = analyse(machine);
-    let mut tell = |nodes: &[NodeIx], code: Code, fault: &str| {
+    let mut warn_each = |nodes: &[NodeIx], code: Code, fault: &str| {
         for node in nodes {
             let entry = usize::try_from(node.0).ok().and_then(|at| entries.get(at));
             if let Some((key, _)) = entry {
@@ -18,10 +18,14 @@ pub(super) fn warn(machine: &Machine, entries: &[Entry], report: &mut Report) {
             }
         }
     };
-    tell(
+    warn_each(
         &found.unreachable,
         UNREACHABLE_STATE,
         "is never reached: no path leads to it from the initial state",
     );
-    tell(&found.endless, ENDLESS_STATE, "has no way out: no path leads from it to an end of the session");
+    warn_each(
+        &found.endless,
+        ENDLESS_STATE,
+        "has no way out: no path leads from it to an end of the session",
+    );
 }

@@ -9,16 +9,16 @@ use crate::{Finding, Report, quoted};
 
 const SEPARATORS: [char; 2] = [':', '.'];
 
-/// A rule and where its capability stands.
+/// A rule and the span of its capability.
 pub(super) struct Listed {
     /// As compiled.
     pub(super) rule: Rule,
-    /// Of the capability.
+    /// The capability's span.
     pub(super) span: Span,
 }
 
-/// Warns of rules that an earlier list decides before them, and of rules about `process_step`. The lists come in the
-/// order in which they are looked at.
+/// Warns of rules that an earlier list always decides first, and of rules about `process_step`. The lists are in
+/// evaluation order.
 pub(super) fn warn(lists: &[(&str, &[Listed])], report: &mut Report) {
     for (at, (name, listed)) in lists.iter().enumerate() {
         for it in *listed {
@@ -40,7 +40,7 @@ pub(super) fn warn(lists: &[(&str, &[Listed])], report: &mut Report) {
     }
 }
 
-/// The first rule of these lists that covers all that `pattern` covers.
+/// The first rule of these lists that covers everything that `pattern` covers.
 fn covering<'a>(lists: &[(&'a str, &'a [Listed])], pattern: &Pattern) -> Option<(&'a str, &'a Pattern)> {
     lists.iter().find_map(|(name, listed)| {
         let found = listed.iter().find(|it| covers_all(&it.rule.pattern, pattern));
@@ -48,11 +48,11 @@ fn covering<'a>(lists: &[(&'a str, &'a [Listed])], pattern: &Pattern) -> Option<
     })
 }
 
-/// Whether `wide` covers everything that `narrow` covers.
+/// Returns true if `wide` covers everything that `narrow` covers.
 fn covers_all(wide: &Pattern, narrow: &Pattern) -> bool {
     match (wide.as_str().strip_suffix('*'), narrow.as_str().strip_suffix('*')) {
         (Some(wide), Some(narrow)) => narrow.starts_with(wide),
-        // A pattern of one segment also covers what lies below it: `mcp` all of `mcp:*`.
+        // A pattern of one segment also covers everything below it: `mcp` covers all of `mcp:*`.
         (None, Some(stem)) => {
             let below = stem.strip_prefix(wide.as_str()).is_some_and(|rest| rest.starts_with(SEPARATORS));
             below && !wide.as_str().contains(SEPARATORS)

@@ -19,15 +19,15 @@ const EMAIL_CONFIG: Shape = Shape {
     hints: &[],
 };
 
-/// What `email_config` compiles to.
+/// The result of compiling `email_config`.
 pub(crate) struct Mail {
-    /// Closed but for mails whose addresses fit.
+    /// Allows only mails whose addresses match.
     pub(crate) layer: Layer,
-    /// The most mails of a session.
+    /// The mail cap of a session.
     pub(crate) budget: Option<Budget>,
 }
 
-/// Nothing where there is no `email_config`: mail is then like any other capability.
+/// Returns `None` if there is no `email_config`: mail is then like any other capability.
 pub(crate) fn read(node: Option<&Node>, report: &mut Report) -> Option<Mail> {
     let fields = Fields::open(node?, &EMAIL_CONFIG, report)?;
     let max = fields
@@ -61,7 +61,7 @@ pub(crate) fn read(node: Option<&Node>, report: &mut Report) -> Option<Mail> {
     Some(Mail { layer, budget })
 }
 
-/// An empty list allows nobody; that is not the same as no list.
+/// An empty list allows no address; that is not the same as no list.
 fn addresses(node: &Node, what: &str, report: &mut Report) -> Vec<AddressPattern> {
     let items = shape::list(node, what, ADDRESSES_MAX, report).unwrap_or_default();
     let read = items.iter().filter_map(|item| {

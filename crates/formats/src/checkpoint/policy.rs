@@ -27,15 +27,15 @@ const RATE_LIMIT: Shape =
 const BUDGET_LIMIT: Shape =
     Shape { what: "`budget_limit`", keys: &["max_usd", "period"], ignored: &[], hints: &[] };
 
-/// What a policy compiles to.
+/// The result of compiling a policy.
 pub(super) struct Parts {
     /// The role that a session must have.
     pub(super) role: Option<String>,
-    /// The rules; it is there without a policy too, for the tenant's default.
+    /// The rules; present even without a policy, for the tenant's default.
     pub(super) layer: Layer,
 }
 
-/// Reads the policy, or makes the one that says nothing.
+/// Reads the policy, or returns an empty one.
 pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Parts {
     let fields = node.and_then(|node| Fields::open(node, &POLICY, report));
     let role = fields.and_then(|fields| fields.required("role", report));
@@ -47,7 +47,7 @@ pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Parts {
     Parts { role: role.map(str::to_owned), layer }
 }
 
-/// Tells of a policy that leaves something to the defaults.
+/// Reports a policy that leaves something to the defaults.
 pub(super) fn notice(node: Option<&Node>, layer: &Layer, report: &mut Report) {
     if let Some(node) = node {
         notice_open(layer, node.span, OPEN_HINT, report);
@@ -57,7 +57,7 @@ pub(super) fn notice(node: Option<&Node>, layer: &Layer, report: &mut Report) {
 const OPEN_HINT: &str =
     "end `allow`, `ask` or `deny` with the capability `*`, or set the tenant's default effect";
 
-/// The layer of the three lists; `gate` is what its asks open.
+/// The layer of the three lists; its `ask` rules open `gate`.
 pub(crate) fn lists(
     fields: Option<&Fields<'_>>,
     gate: Option<GateIx>,
@@ -83,8 +83,8 @@ pub(crate) fn lists(
     }
 }
 
-/// Tells once of a policy that leaves something to the defaults, where nothing is wrong with it. *Capability Patterns*: "If no
-/// rule matches, the call is allowed by default."
+/// Reports once that a sound policy leaves something to the defaults. *Capability Patterns*: "If no rule matches, the call
+/// is allowed by default."
 pub(crate) fn notice_open(layer: &Layer, span: Span, hint: &str, report: &mut Report) {
     let mut rules = layer.deny.iter().chain(&layer.ask).chain(&layer.allow);
     if report.errors() == 0

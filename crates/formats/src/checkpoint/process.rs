@@ -28,17 +28,17 @@ const PROCESS: Shape = Shape {
     hints: &[],
 };
 
-/// The gate of every ask; its place in each machine.
+/// The index of the gate of every `ask` in each machine.
 pub(super) const TOOL_ASK: GateIx = GateIx(0);
-/// The gate of every `notify_human`; only where one is used.
+/// The index of the gate of every `notify_human`; present only if one is used.
 pub(super) const NOTIFY: GateIx = GateIx(1);
-/// The parameter that the session's budget is kept in, so that it can be raised on a live session.
+/// The parameter that holds the session's budget, so that it can be raised on a live session.
 const COST_PARAM: &str = "cost_usd";
 
-/// Compiles a process. Nothing comes back where its states or its name are too broken for a machine; whether the
-/// rest is right, the report's errors say.
+/// Compiles a process. Returns `None` if its states or its name are too broken for a machine; the report's errors say
+/// whether the rest is right.
 pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machine)> {
-    // What the reader refused is not in the tree, and may have been the way to a state.
+    // What the reader refused is not in the tree, and may have led to a state.
     let whole = report.errors() == 0;
     let fields = Fields::open(root, &PROCESS, report)?;
     let name = fields.required("name", report).and_then(|node| naming::definition_name(node, report));
@@ -82,8 +82,8 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
     Some((name.to_owned(), machine))
 }
 
-/// *Process fields*: tool calls are denied once the cost reaches the cap; `process_step` never is, so that a session
-/// can always be closed.
+/// *Process fields*: tool calls are denied once the cost reaches the cap; `process_step` is never denied, so that a
+/// session can always be closed.
 fn session_budget() -> Budget {
     Budget {
         unit: BudgetUnit::UsdMicros,
@@ -94,7 +94,7 @@ fn session_budget() -> Budget {
     }
 }
 
-/// The parts that no wrong policy can spoil.
+/// The parts that do not depend on the policy.
 fn assemble(states: States<'_>) -> Machine {
     let asks = vec![(Decision::Approve, Resolve::Grant), (Decision::Refuse, Resolve::Deny)];
     let mut gates = vec![GateSpec::open_to_all(GateKind::ToolAsk, asks)];

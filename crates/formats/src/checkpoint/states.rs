@@ -18,34 +18,34 @@ const STATE: Shape = Shape {
     hints: &[("initial", "`initial` of the process names the first state")],
 };
 
-/// What the states compile to.
+/// The result of compiling the states.
 pub(super) struct States<'a> {
-    /// Where a session starts.
+    /// The state in which a session starts.
     pub(super) start: NodeIx,
     /// One per state, in the author's order.
     pub(super) nodes: Vec<Vertex>,
     /// As written.
     pub(super) entries: &'a [Entry],
-    /// Whether an answer asks for a person's review.
+    /// True if an answer asks for a person's review.
     pub(super) notifies: bool,
-    /// Whether nothing in them was wrong.
+    /// True if the states have no errors.
     pub(super) sound: bool,
 }
 
 /// The states by name, for `initial` and every `next`.
 pub(super) struct Names<'a> {
     entries: &'a [Entry],
-    places: BTreeMap<&'a str, u32>,
+    indices: BTreeMap<&'a str, u32>,
 }
 
 impl<'a> Names<'a> {
     fn new(entries: &'a [Entry]) -> Self {
-        Self { entries, places: (0..).zip(entries).map(|(at, (key, _))| (key.text.as_str(), at)).collect() }
+        Self { entries, indices: (0..).zip(entries).map(|(at, (key, _))| (key.text.as_str(), at)).collect() }
     }
 
-    /// Where the state of this name stands.
+    /// The node of the state of this name.
     pub(super) fn find(&self, name: &str) -> Option<NodeIx> {
-        self.places.get(name).copied().map(NodeIx)
+        self.indices.get(name).copied().map(NodeIx)
     }
 
     /// All names, in the author's order.
@@ -54,7 +54,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Reads `initial` and `states`. Nothing comes back where no start can be told.
+/// Reads `initial` and `states`. Returns `None` if the start is unknown.
 pub(super) fn read<'a>(fields: &Fields<'a>, report: &mut Report) -> Option<States<'a>> {
     let errors_before = report.errors();
     let initial = fields.required("initial", report);

@@ -9,11 +9,11 @@ use crate::codes::TOOL_DROPPED;
 use crate::document::Node;
 use crate::{Finding, Report, quoted, shape};
 
-/// What the endpoint offers at all; the order of the compiled rules.
+/// All tools of the endpoint, in the order of the compiled rules.
 const WHITELIST: [&str; 3] = ["memory", "task", "process_step"];
 const SERVER: &str = "mcp:process:";
 
-/// The answer to a checkpoint, as a capability. No policy ever stops it, so that a session can always be closed.
+/// The answer to a checkpoint, as a capability. No policy can deny it, so that a session can always be closed.
 pub(super) const PROCESS_STEP: &str = "mcp:process:process_step";
 
 /// The pattern of [`PROCESS_STEP`].
@@ -21,12 +21,12 @@ pub(super) fn process_step() -> Pattern {
     pattern(PROCESS_STEP)
 }
 
-/// A pattern of ours.
+/// Parses a built-in pattern.
 pub(crate) fn pattern(text: &str) -> Pattern {
     Pattern::new(text).expect("a pattern that is written here is one")
 }
 
-/// The layer of the endpoint's tools: closed, with the whole whitelist where there is no list.
+/// The layer of the endpoint's tools: closed, with the whole whitelist if there is no list.
 pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Layer {
     let listed = node.map(|node| listed(node, report));
     let allowed = WHITELIST.iter().filter(|tool| listed.as_ref().is_none_or(|listed| listed.contains(*tool)));
@@ -58,7 +58,7 @@ fn listed(node: &Node, report: &mut Report) -> BTreeSet<&'static str> {
             known.insert(*tool);
             continue;
         }
-        // The full name of a capability is a likely slip: its last part is compared.
+        // A capability's full name is a likely mistake: compare its last part.
         let last = name.rsplit([':', '.']).next().unwrap_or(name);
         let nearest = report.nearest(last, WHITELIST);
         let message =

@@ -1,5 +1,5 @@
 //! Approvals: the state of that type, and the gate that any state may have. Headings *Approval State* and *Approval
-//! Gates*. A request that is not written is worded here.
+//! Gates*. Also the default text of a request.
 
 use switchward_machine::{
     Channel, Content, Decision, Dialect, GateKind, GateSpec, Inquiry, Message, Port, Recipient, Resolve,
@@ -31,9 +31,9 @@ const ESCALATION: Shape = Shape {
 pub(super) const PORTS: [&str; 4] = [APPROVED, "rejected", DISCUSSION, "timeout"];
 /// The port of an approval that was given.
 pub(super) const APPROVED: &str = "approved";
-/// The port of a reply that decides nothing; without a transition the request stays open.
+/// The port of a reply without a decision; without a transition the request stays open.
 pub(super) const DISCUSSION: &str = "discussion";
-/// Rounds of an escalation that says nothing of them (ruling "`max_escalations` defaults to 1").
+/// Default rounds of an escalation (ruling "`max_escalations` defaults to 1").
 const ESCALATIONS: u32 = 1;
 
 /// *Approval State*.
@@ -70,7 +70,7 @@ pub(super) fn state<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>
     GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry) }
 }
 
-/// Where no transition takes the discussion, what was said is passed on and the gate stays open.
+/// If no transition takes the discussion, the comment is passed on and the gate stays open.
 pub(super) fn wire(spec: &mut GateSpec, discussed: bool) {
     for (decision, resolve) in &mut spec.outcomes {
         if *decision == Decision::Discuss && !discussed {
@@ -79,7 +79,7 @@ pub(super) fn wire(spec: &mut GateSpec, discussed: bool) {
     }
 }
 
-/// What happens while nobody decides: of an approval, and of each part of a task.
+/// The escalation while nobody decides: of an approval, and of each part of a task.
 pub(super) fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Rounds> {
     let fields = Fields::open(node, &ESCALATION, cx.report)?;
     let hours = fields.required("timeout_hours", cx.report);
@@ -93,7 +93,7 @@ pub(super) fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<
     Some(Rounds { every_ms: every_ms?, to, max, lapse })
 }
 
-/// *Approval Gates*: nothing where nobody has to approve.
+/// *Approval Gates*: `None` if no approval is required.
 pub(super) fn gate<'a>(
     node: &'a Node,
     name: &str,
@@ -115,7 +115,7 @@ pub(super) fn gate<'a>(
     Some(GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry) })
 }
 
-/// A request in our own words.
+/// The default text of a request.
 fn request(state: &str, to: Vec<Recipient>) -> Message {
     let text = |source: String| Text { source, dialect: Dialect::Plain };
     let body = format!(

@@ -1,5 +1,5 @@
-//! From operations to acts: what runs through at once stays together, a wait and a request are acts, and a loop with one in it
-//! is a head that its last act leads back to. Heading *Operations*.
+//! From operations to acts: operations that run at once stay together, a wait and a request are acts, and a loop with one
+//! of them inside is a head to which its last act leads back. Heading *Operations*.
 
 use switchward_machine::{Act, ActIx, ActKind, Each, Next, Op, Port, Wait, WaitOn, Work};
 
@@ -23,7 +23,7 @@ struct Body {
 type End = (ActIx, Port);
 
 impl Body {
-    /// Adds operations that begin where `from` ends; the end of the last act.
+    /// Adds operations that begin where `from` ends; returns the end of the last act.
     fn list(&mut self, steps: Vec<Step>, mut from: Option<End>, level: u8) -> Option<End> {
         let mut ops = Vec::new();
         for step in steps {
@@ -57,7 +57,7 @@ impl Body {
         if ops.is_empty() { from } else { Some(self.push(ActKind::Do(std::mem::take(ops)), from)) }
     }
 
-    /// Adds an act that begins where `from` ends; its end.
+    /// Adds an act that begins where `from` ends; returns its end.
     fn push(&mut self, kind: ActKind, from: Option<End>) -> End {
         let here = ActIx(u16::try_from(self.acts.len()).expect("a document has fewer values than that"));
         self.acts.push(Act { kind, then: Vec::new() });

@@ -20,7 +20,7 @@ pub(super) enum OnError {
     Fail,
     /// Left by the port `error`.
     Port,
-    /// Noted, and the state goes on as if it had succeeded.
+    /// Recorded, and the state continues as if it had succeeded.
     Ignore,
 }
 
@@ -30,18 +30,18 @@ pub(super) struct Errors {
     pub(super) on_error: OnError,
     /// Of the boundary.
     pub(super) attempts: Attempts,
-    /// That the assistant may ask for.
+    /// The attempts that the assistant may ask for.
     pub(super) asked: Attempts,
 }
 
 impl Errors {
-    /// Of a state that says nothing about errors.
+    /// The default for a state without keys about errors.
     pub(super) const NONE: Self = {
         let once = Attempts { max: 1, backoff_ms: 0 };
         Self { on_error: OnError::Fail, attempts: once, asked: once }
     };
 
-    /// Whether the state has the port `error`.
+    /// Returns true if the state has the port `error`.
     pub(super) fn has_port(&self) -> bool {
         self.on_error == OnError::Port
     }
@@ -71,7 +71,7 @@ pub(super) fn read<'a>(
     Errors { on_error, attempts: if retries { policy } else { Attempts::default() }, asked }
 }
 
-/// *Retry Policies*: one attempt and no delay where nothing is said.
+/// *Retry Policies*: one attempt and no delay by default.
 fn attempts(node: Option<&Node>, shape: &'static Shape, cx: &mut Reader<'_, '_>) -> Attempts {
     let mut attempts = Attempts::default();
     let Some(fields) = node.and_then(|node| Fields::open(node, shape, cx.report)) else { return attempts };

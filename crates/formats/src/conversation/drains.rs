@@ -1,8 +1,8 @@
-//! Circles of states that nobody is needed in and nothing leads out of. Heading *Technical Details*, "deterministic state
+//! Cycles of states that need no person and that no transition leaves. Heading *Technical Details*, "deterministic state
 //! draining": such a run goes round until the bound of draining ends it.
 //!
-//! Told is only what is certain. A state belongs to a circle where each of its ways leads into it, whatever guards and
-//! branches say, and where it can neither rest nor be held. That an operation fails is no way, but to the port that
+//! Only certain cycles are reported. A state belongs to a cycle if all of its exits lead into the cycle, whatever guards
+//! and branches decide, and if it can neither rest nor be held. A failing operation counts as an exit only if a port
 //! takes the error.
 
 use std::mem::replace;
@@ -11,8 +11,8 @@ use switchward_machine::{
     ActKind, Boundary, Exit, Guard, Machine, Node as Vertex, NodeIx, Port, Target, Trigger,
 };
 
-/// The circles, each from its first node in the author's order on.
-pub(super) fn circles(machine: &Machine) -> Vec<Vec<NodeIx>> {
+/// The cycles, each beginning with its first node in the author's order.
+pub(super) fn cycles(machine: &Machine) -> Vec<Vec<NodeIx>> {
     let ways: Vec<Vec<usize>> = machine.nodes.iter().map(|vertex| ways(vertex).unwrap_or_default()).collect();
     let mut back = vec![Vec::new(); ways.len()];
     for (from, ways) in ways.iter().enumerate() {
@@ -23,7 +23,7 @@ pub(super) fn circles(machine: &Machine) -> Vec<Vec<NodeIx>> {
     for at in 0..ways.len() {
         walk(at, &ways, &mut seen, &mut ended);
     }
-    // States that lead to each other are one part; where no way leaves it, nothing in it rests either.
+    // States that lead to each other are one component; if no exit leaves it, none of its states rests either.
     let mut part_of = vec![usize::MAX; ways.len()];
     let mut parts = Vec::new();
     let mut seen = vec![false; ways.len()];
@@ -41,15 +41,15 @@ pub(super) fn circles(machine: &Machine) -> Vec<Vec<NodeIx>> {
         parts.iter().filter(|part| closed(part)).filter_map(|it| it.iter().min().copied()).collect();
     firsts.sort_unstable();
     let mut seen = vec![false; ways.len()];
-    let circle = |first: usize| {
-        let mut circle = Vec::new();
-        walk(first, &ways, &mut seen, &mut circle);
-        circle.into_iter().rev().filter_map(|at| u32::try_from(at).ok().map(NodeIx)).collect()
+    let cycle = |first: usize| {
+        let mut cycle = Vec::new();
+        walk(first, &ways, &mut seen, &mut cycle);
+        cycle.into_iter().rev().filter_map(|at| u32::try_from(at).ok().map(NodeIx)).collect()
     };
-    firsts.into_iter().map(circle).collect()
+    firsts.into_iter().map(cycle).collect()
 }
 
-/// What is reached from a node and was not seen before. Each stands behind what it leads to.
+/// The unseen nodes that a node reaches, in postorder: each after the nodes that it leads to.
 fn walk(from: usize, edges: &[Vec<usize>], seen: &mut [bool], ended: &mut Vec<usize>) {
     if replace(&mut seen[from], true) {
         return;
@@ -66,7 +66,7 @@ fn walk(from: usize, edges: &[Vec<usize>], seen: &mut [bool], ended: &mut Vec<us
     }
 }
 
-/// Where a node leads at once, whatever happens; nothing where it may rest, end or wait for somebody.
+/// The nodes to which a node certainly leads at once. `None` if it may rest, end or wait for somebody.
 fn ways(vertex: &Vertex) -> Option<Vec<usize>> {
     let mut works = false;
     for act in &vertex.acts {
@@ -104,7 +104,7 @@ fn ways(vertex: &Vertex) -> Option<Vec<usize>> {
     sure.then_some(found)
 }
 
-/// The node that an exit leads to without anybody's help.
+/// The node that an exit leads to without a person.
 fn leads(exit: &Exit) -> Option<usize> {
     match exit.to {
         Target::Node(to) if exit.hold.is_none() && !asks(&exit.guard) => usize::try_from(to.0).ok(),
@@ -112,7 +112,7 @@ fn leads(exit: &Exit) -> Option<usize> {
     }
 }
 
-/// Whether somebody outside may be asked whether a guard holds.
+/// Returns true if evaluating the guard may need somebody outside.
 fn asks(guard: &Guard) -> bool {
     match guard {
         Guard::Judge { .. } => true,

@@ -1,4 +1,4 @@
-//! Where this format meets `switchward_expr`: the format's words for what is computed, and what can be read.
+//! The adapter to `switchward_expr`: the format's words for computations, and checks of expressions.
 
 use switchward_expr::{CmpOp, DataType, JinjaError, Mention, Path, Reducer, Transform};
 
@@ -14,7 +14,7 @@ pub(super) const TRANSFORMS: [&str; 8] =
 pub(super) const REDUCERS: [&str; 5] = ["overwrite", "append", "unique_append", "merge_dict", "increment"];
 /// *Reducers*, "valid types".
 pub(super) const TYPES: [&str; 6] = ["string", "number", "list", "dict", "boolean", "any"];
-/// What stands between the items of a list that is a text.
+/// The separator of the items of a list in a text.
 pub(super) const SEPARATOR: &str = ",";
 
 pub(super) fn operator(word: &str) -> Option<CmpOp> {
@@ -48,7 +48,7 @@ pub(super) fn transform(word: &str, separator: &str, digits: u8) -> Option<Trans
     })
 }
 
-/// What a transform gives.
+/// The result type of a transform.
 pub(super) fn given(how: &Transform) -> DataType {
     match how {
         Transform::Uppercase
@@ -84,7 +84,7 @@ pub(super) fn data_type(word: &str) -> Option<DataType> {
     })
 }
 
-/// Whether a text can be a key of the data that templates and guards can read.
+/// Returns true if a text can be a key of the data that templates and guards can read.
 pub(super) fn is_key(text: &str) -> bool {
     let plain = |c: char| !c.is_control() && !matches!(c, '.' | '{' | '}');
     !text.is_empty() && text.len() <= DATA_KEY_BYTES_MAX && text.trim() == text && text.chars().all(plain)
@@ -98,28 +98,28 @@ pub(super) fn path(text: &str) -> Option<Path> {
     fits.then(|| Path::new(text).ok())?
 }
 
-/// What a Jinja2 template mentions, or why it cannot be read.
+/// What a Jinja2 template mentions, or why it cannot be parsed.
 pub(super) fn mentions(source: &str) -> Result<Vec<Mention>, JinjaError> {
     switchward_expr::mentions(source, &ROOT_NAMES)
 }
 
-/// Why a template of a message's body cannot be read.
+/// Checks the template of a message's body.
 pub(super) fn check_template(source: &str) -> Result<(), String> {
-    switchward_expr::check(source).map_err(|error| told(&error.to_string()))
+    switchward_expr::check(source).map_err(|error| as_clause(&error.to_string()))
 }
 
-/// Why a pattern is none.
+/// Checks a regular expression.
 pub(super) fn check_pattern(pattern: &str) -> Result<(), String> {
-    switchward_expr::check_pattern(pattern).map_err(|error| told(&error.to_string()))
+    switchward_expr::check_pattern(pattern).map_err(|error| as_clause(&error.to_string()))
 }
 
 /// A reason as a part of a sentence: one line, without a full stop.
-pub(super) fn told(reason: &str) -> String {
+pub(super) fn as_clause(reason: &str) -> String {
     let words: Vec<&str> = reason.split_whitespace().collect();
     words.join(" ").trim_end_matches('.').to_owned()
 }
 
-/// What the data are called in templates.
+/// The names of the data in templates.
 pub(super) const ROOT_NAMES: [&str; 2] = ["gathered_data", "gathered"];
 const ROOTS: [&str; 2] = ["gathered_data.", "gathered."];
 
@@ -133,7 +133,7 @@ pub(super) fn references(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a text is one reference and nothing else.
+/// Returns true if a text is exactly one reference.
 pub(super) fn is_reference(text: &str) -> bool {
     references(text).next().is_some_and(|found| {
         ROOTS.iter().any(|root| text.len() == root.len() + found.len() + 2 && text[1..].starts_with(root))
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn reasons_are_one_line() {
-        assert_eq!(told("bad\n  pattern:\n\t( here.\n"), "bad pattern: ( here");
+        assert_eq!(as_clause("bad\n  pattern:\n\t( here.\n"), "bad pattern: ( here");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What can be seen without running: ports that lead nowhere, states that nothing reaches, circles that nobody stops.
+//! Static checks: ports that lead nowhere, unreachable states, cycles that no person stops.
 
 use switchward_machine::{Layer, Machine, NodeIx};
 
@@ -27,7 +27,7 @@ pub(super) fn warn_ports(state: &State<'_>, edges: &[Edge<'_>], report: &mut Rep
         (Ways::Ports(_), Kind::Timer(_)) if connected => {}
         // A state without any transition is the end.
         (Ways::Ports(ports), _) if !edges.is_empty() => {
-            // A discussion that no transition takes keeps the request open.
+            // Without a transition, a discussion keeps the request open.
             let waits = |port: &str| matches!(state.kind, Kind::Approval(_)) && port == DISCUSSION;
             open.extend(ports.iter().map(String::as_str).filter(|port| !stands(port) && !waits(port)));
         }
@@ -59,7 +59,7 @@ pub(super) fn warn_tools(layer: &Layer, edges: &[Edge<'_>], report: &mut Report)
     }
 }
 
-/// Warns of messages that are sent again, where the state is retried.
+/// Warns of messages that are sent again if the state is retried.
 pub(super) fn warn_resent(state: &State<'_>, fields: &[switchward_machine::Field], report: &mut Report) {
     if let Kind::Operations(list) = &state.kind
         && state.errors.attempts.max > 1
@@ -68,12 +68,12 @@ pub(super) fn warn_resent(state: &State<'_>, fields: &[switchward_machine::Field
     }
 }
 
-/// Warns of what only the whole machine shows; `names` are where the states' names stand, and `unreachable` are those
-/// that no path leads to.
+/// Warnings that need the whole machine; `names` are the spans of the states' names, and `unreachable` the states that no
+/// path leads to.
 pub(super) fn warn_paths(machine: &Machine, unreachable: &[NodeIx], names: &[Span], report: &mut Report) {
-    let place = |at: NodeIx| usize::try_from(at.0).ok().and_then(|at| names.get(at)).copied();
+    let span_of = |at: NodeIx| usize::try_from(at.0).ok().and_then(|at| names.get(at)).copied();
     for at in unreachable {
-        if let Some((vertex, span)) = machine.node(*at).zip(place(*at)) {
+        if let Some((vertex, span)) = machine.node(*at).zip(span_of(*at)) {
             let message = format!(
                 "the state {} is never reached: no path leads to it from the first state",
                 quoted(&vertex.name)
@@ -81,20 +81,20 @@ pub(super) fn warn_paths(machine: &Machine, unreachable: &[NodeIx], names: &[Spa
             report.add(Finding::new(UNREACHABLE_STATE, span, message));
         }
     }
-    for circle in drains::circles(machine) {
-        let Some(span) = circle.first().and_then(|at| place(*at)) else { continue };
-        let told: Vec<String> = circle
+    for cycle in drains::cycles(machine) {
+        let Some(span) = cycle.first().and_then(|at| span_of(*at)) else { continue };
+        let names_shown: Vec<String> = cycle
             .iter()
-            .chain(circle.first())
+            .chain(cycle.first())
             .filter_map(|at| machine.node(*at).map(|vertex| quoted(&vertex.name)))
-            .take(TOLD_MAX)
+            .take(NAMES_SHOWN_MAX)
             .collect();
         let message =
-            format!("these states need nobody and lead to each other for ever: {}", told.join(", "));
+            format!("these states need nobody and lead to each other for ever: {}", names_shown.join(", "));
         let finding = Finding::new(DRAIN_LOOP, span, message);
         report.add(finding.hint("let one of their ways lead out, or guard every transition of one of them"));
     }
 }
 
 /// States named in one finding.
-const TOLD_MAX: usize = 8;
+const NAMES_SHOWN_MAX: usize = 8;

@@ -60,18 +60,18 @@ configs! {
 pub(super) struct Guards<'a> {
     /// All of them together.
     pub(super) guard: Guard,
-    /// Their types, joined.
+    /// Their types, joined into one label.
     pub(super) label: String,
     /// How many there are.
     pub(super) count: usize,
-    /// Whether one of them names no field at all.
+    /// True if one of them names no field at all.
     pub(super) vacuous: bool,
-    /// Tools that are waited for.
+    /// Tools that the guards wait for.
     pub(super) tools: Vec<(Span, &'a str)>,
 }
 
 impl<'a> Guards<'a> {
-    /// Those of a transition without any.
+    /// The guards of a transition without any.
     pub(super) fn none() -> Self {
         Self { guard: Guard::Always, label: "always".into(), count: 0, vacuous: false, tools: Vec::new() }
     }
@@ -132,7 +132,7 @@ impl<'a> One<'_, 'a, '_> {
             None => None,
         };
         match (word, config) {
-            // Whoever evaluates it has no task open: a task is left when all of it is done.
+            // When it is evaluated, no task is open: a task is left when all of it is done.
             ("always" | "all_tasks_complete", _) => Some(Guard::Always),
             ("all_required_answered", config) => {
                 let keys = config.and_then(|config| config.optional("keys"));
@@ -160,7 +160,7 @@ impl<'a> One<'_, 'a, '_> {
         shape::name(key, "`event_key`", LINE_BYTES_MAX, report).map(|key| Guard::Seen(key.to_owned()))
     }
 
-    /// What asks a model.
+    /// The guard that asks a model.
     fn judge(&mut self, config: &Fields<'a>) -> Option<Guard> {
         let report = &mut *self.cx.report;
         let rubric = config.required("rubric", report);
@@ -172,7 +172,7 @@ impl<'a> One<'_, 'a, '_> {
         Some(Guard::Judge { rubric: rubric?.to_owned(), model: model?.to_owned() })
     }
 
-    /// The keys are what the assistant is to record: naming them here is setting them.
+    /// The keys that the assistant is to record: naming them here counts as setting them.
     fn all_required(&mut self, at: Span, keys_node: Option<&'a Node>) -> Guard {
         let listed = keys_node.map_or(self.required.len(), |node| node.as_list().map_or(1, <[_]>::len));
         self.read.vacuous |= listed == 0;
@@ -188,7 +188,7 @@ impl<'a> One<'_, 'a, '_> {
         Guard::All(keys.iter().filter_map(|key| expr::path(key)).map(Guard::Present).collect())
     }
 
-    /// The fields that the state requires, while the guards of the workflow have not taken over too many.
+    /// The fields that the state requires, unless the guards of the workflow have taken over too many.
     fn required_copied(&mut self, at: Span) -> Vec<&'a str> {
         self.cx.copies = self.cx.copies.saturating_add(self.required.len());
         if self.cx.copies <= REQUIRED_COPIES_MAX {

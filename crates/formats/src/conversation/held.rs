@@ -1,9 +1,9 @@
-//! What an approval showed, and where it goes afterwards. Headings *Approval State* and *Gathered Data*.
+//! The values that an approval showed, and their later use. Headings *Approval State* and *Gathered Data*.
 //!
 //! Each value that a request shows is followed from the port `approved` on, until another approval shows it again, to the
-//! mails, HTTP requests and sub-workflows that use it. Told is where the data can have been changed on the way: a state
-//! stands between in which somebody acts, or the state itself waits before it uses the value. What is read from
-//! `approval.<state>.shown` stays what was shown.
+//! mails, HTTP requests and sub-workflows that use it. A use is reported if the data may have changed on the way: because
+//! somebody acts in a state between, or because the state itself waits before it uses the value. Values read from
+//! `approval.<state>.shown` stay as they were shown.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::document::Span;
 use crate::limits::SHOWN_TRACED_MAX;
 use crate::{Finding, Report, quoted};
 
-/// Warns of values that may not be what was approved when they are used.
+/// Warns of values that may have changed between approval and use.
 pub(super) fn warn(states: &[State<'_>], edges: &[Vec<Edge<'_>>], report: &mut Report) {
     let shown: Vec<Vec<Path>> = states.iter().map(shown).collect();
     let ways: Vec<Vec<usize>> = states.iter().zip(edges).map(|(state, edges)| ways(state, edges)).collect();
@@ -47,7 +47,7 @@ pub(super) fn warn(states: &[State<'_>], edges: &[Vec<Edge<'_>>], report: &mut R
     }
 }
 
-/// The values that the request of a state shows, less those that only the engine writes.
+/// The values that the request of a state shows, without those that only the engine writes.
 fn shown(state: &State<'_>) -> Vec<Path> {
     let Kind::Approval(spec) = &state.kind else { return Vec::new() };
     let Some(inquiry) = &spec.inquiry else { return Vec::new() };
@@ -59,7 +59,7 @@ fn shown(state: &State<'_>) -> Vec<Path> {
     found.paths
 }
 
-/// The states that a state leads to, whatever its guards say.
+/// The states that a state leads to, whatever its guards decide.
 fn ways(state: &State<'_>, edges: &[Edge<'_>]) -> Vec<usize> {
     let mut targets = Vec::new();
     if let Kind::Operations(list) = &state.kind {
@@ -69,7 +69,7 @@ fn ways(state: &State<'_>, edges: &[Edge<'_>]) -> Vec<usize> {
     all.filter_map(|to| usize::try_from(to.0).ok()).collect()
 }
 
-/// Whether data can be changed between the entry of a state and its end.
+/// Returns true if data can change between the entry of a state and its end.
 fn rests(state: &State<'_>, edges: &[Edge<'_>]) -> bool {
     let stays = || !edges.is_empty() && !edges.iter().any(|edge| edge.port.is_none() && edge.guard.is_open());
     match &state.kind {
@@ -88,12 +88,12 @@ fn rests(state: &State<'_>, edges: &[Edge<'_>]) -> bool {
     }
 }
 
-/// Whether some time passes before the state is tried again.
+/// Returns true if time passes before the state is tried again.
 fn retried(state: &State<'_>) -> bool {
     state.errors.attempts.max > 1 && state.errors.attempts.backoff_ms > 0
 }
 
-/// One value on its way.
+/// Follows one value.
 struct Trace<'t, 's> {
     states: &'t [State<'s>],
     shown: &'t [Vec<Path>],
@@ -103,26 +103,26 @@ struct Trace<'t, 's> {
 }
 
 impl Trace<'_, '_> {
-    /// Goes on from these states; `tell` is given what may have been changed when it is used, and where.
-    fn follow(&self, first: impl Iterator<Item = usize>, tell: &mut impl FnMut(Span, &str)) {
+    /// Follows the value from these states; calls `emit` with each use of a value that may have changed, and its span.
+    fn follow(&self, first: impl Iterator<Item = usize>, emit: &mut impl FnMut(Span, &str)) {
         let mut open: Vec<(usize, bool)> = first.map(|at| (at, false)).collect();
         let mut seen = vec![[false; 2]; self.states.len()];
         while let Some((at, changed)) = open.pop() {
             let Some(state) = self.states.get(at) else { continue };
-            // What may have been changed may also not have been.
+            // A visit with `changed` covers one without.
             if seen[at][1] || std::mem::replace(&mut seen[at][usize::from(changed)], true) {
                 continue;
             }
             if self.shown[at].iter().any(|shown| covers(shown, self.path)) {
                 continue;
             }
-            self.state(state, changed, tell);
+            self.state(state, changed, emit);
             let changed = changed || self.rests[at];
             open.extend(self.ways[at].iter().map(|to| (*to, changed)));
         }
     }
 
-    fn state(&self, state: &State<'_>, changed: bool, tell: &mut impl FnMut(Span, &str)) {
+    fn state(&self, state: &State<'_>, changed: bool, emit: &mut impl FnMut(Span, &str)) {
         let changed = changed || retried(state);
         let mut used = Used::default();
         match &state.kind {
@@ -131,7 +131,7 @@ impl Trace<'_, '_> {
             Kind::Subworkflow(call) => used.paths.extend(call.input.iter().map(|one| one.from.clone())),
             Kind::Operations(list) => {
                 let again = state.errors.attempts.max > 1 && steps::waits(list);
-                self.steps(list, changed || again, &[], tell);
+                self.steps(list, changed || again, &[], emit);
             }
             Kind::Conversation
             | Kind::Action
@@ -144,17 +144,17 @@ impl Trace<'_, '_> {
             | Kind::Delegate(_)
             | Kind::NotRun => {}
         }
-        self.used(state.span, &used, changed, tell);
+        self.used(state.span, &used, changed, emit);
     }
 
-    /// Operations in their order; returns whether data may have been changed when they are over. `items` are the names
-    /// of loops around them.
+    /// Checks operations in order; returns true if data may have changed at their end. `items` are the item names of the
+    /// enclosing loops.
     fn steps(
         &self,
         list: &[Step],
         mut changed: bool,
         items: &[&str],
-        tell: &mut impl FnMut(Span, &str),
+        emit: &mut impl FnMut(Span, &str),
     ) -> bool {
         for step in list {
             let mut used = Used::default();
@@ -164,41 +164,41 @@ impl Trace<'_, '_> {
                 What::Loop { item, steps: inner, .. } => {
                     changed |= steps::waits(inner);
                     let items: Vec<&str> = items.iter().copied().chain([item.as_str()]).collect();
-                    changed = self.steps(inner, changed, &items, tell);
+                    changed = self.steps(inner, changed, &items, emit);
                 }
                 What::Run(_) | What::Branch(..) | What::Wait(_) => {}
             }
             used.paths.retain(|path| !path.names().next().is_some_and(|name| items.contains(&name)));
-            self.used(step.span, &used, changed, tell);
+            self.used(step.span, &used, changed, emit);
             changed |= matches!(step.what, What::Http(_) | What::Wait(_));
         }
         changed
     }
 
-    fn used(&self, span: Span, used: &Used, changed: bool, tell: &mut impl FnMut(Span, &str)) {
+    fn used(&self, span: Span, used: &Used, changed: bool, emit: &mut impl FnMut(Span, &str)) {
         if !changed {
             return;
         }
         if used.whole {
-            tell(span, self.path.as_str());
+            emit(span, self.path.as_str());
         }
         for path in &used.paths {
             if covers(self.path, path) {
-                tell(span, path.as_str());
+                emit(span, path.as_str());
             } else if covers(path, self.path) {
-                tell(span, self.path.as_str());
+                emit(span, self.path.as_str());
             }
         }
     }
 }
 
-/// Whether one path is another's or leads to it.
+/// Returns true if one path is the other or a prefix of it.
 fn covers(outer: &Path, inner: &Path) -> bool {
     let (outer, inner) = (outer.as_str(), inner.as_str());
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// What something reads of the data.
+/// The parts of the data that something reads.
 #[derive(Default)]
 struct Used {
     paths: Vec<Path>,
@@ -206,7 +206,7 @@ struct Used {
 }
 
 impl Used {
-    /// What leaves the server; a message in the conversation does not.
+    /// Records a message that leaves the server; one in the conversation does not.
     fn message(&mut self, message: &Message) {
         if message.channel == Channel::Chat {
             return;

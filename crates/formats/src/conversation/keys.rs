@@ -9,10 +9,10 @@ use crate::codes::{KEY_UNSET, NAME_UNKNOWN, TEXT_BRACES};
 use crate::document::Span;
 use crate::{Finding, Report, quoted};
 
-/// A state, with the transitions that leave it; nothing for the workflow itself.
-type Place = Option<NodeIx>;
+/// A state with the transitions that leave it; `None` for the workflow itself.
+type Site = Option<NodeIx>;
 
-/// A name in a text that is neither the data nor known there.
+/// An unknown name in a text.
 #[derive(Debug)]
 pub(super) struct Unknown {
     pub(super) name: String,
@@ -20,89 +20,89 @@ pub(super) struct Unknown {
     /// Names that are known there.
     pub(super) known: Vec<String>,
     pub(super) form: Form,
-    /// Whether it stands alone in braces, where it may be meant as text.
+    /// True if it is a single word in braces, which may be meant as text.
     pub(super) word: bool,
 }
 
 /// What a workflow reads and sets.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    /// By key, where each state reads it first.
-    read: BTreeMap<String, BTreeMap<Place, Span>>,
-    /// By key, who sets it.
-    set: BTreeMap<String, BTreeSet<Place>>,
-    /// Keys that something else than a guard sets.
+    /// By key, the first span at which each state reads it.
+    read: BTreeMap<String, BTreeMap<Site, Span>>,
+    /// By key, the states that set it.
+    set: BTreeMap<String, BTreeSet<Site>>,
+    /// Keys that something other than a guard sets.
     declared: BTreeSet<String>,
     /// Keys that guards wait for.
     awaited: Vec<(String, Span)>,
-    /// What is read below the keys that only the engine writes.
+    /// Paths that are read below the keys that only the engine writes.
     below: Vec<Vec<(String, Span)>>,
-    /// Names that are not known where they stand.
+    /// Names that are unknown at their position.
     unknown: Vec<Unknown>,
-    /// What is being read.
-    here: Place,
-    /// Names that loops give to their items, from the outside in.
+    /// The state that is being read.
+    here: Site,
+    /// Item names of the enclosing loops, outermost first.
     items: Vec<String>,
-    /// Names that any loop gives.
+    /// Item names of all loops.
     given: BTreeSet<String>,
 }
 
 impl Keys {
-    /// What follows belongs to this state.
-    pub(super) fn stand_at(&mut self, place: Place) {
-        self.here = place;
+    /// Sets the state to which the following reads and writes belong.
+    pub(super) fn stand_at(&mut self, site: Site) {
+        self.here = site;
     }
 
-    /// Something reads the value of these names, from the outside in.
+    /// Records a read of the path of these names, outermost first.
     pub(super) fn reads(&mut self, names: Vec<(String, Span)>) {
         let Some((key, span)) = names.first() else { return };
         let inside = !self.items.is_empty() && key == super::operations::INDEX;
         if inside || self.items.iter().any(|item| item == key) {
             return;
         }
-        let places = self.read.entry(key.to_owned()).or_default();
-        let first = places.entry(self.here).or_insert(*span);
+        let sites = self.read.entry(key.to_owned()).or_default();
+        let first = sites.entry(self.here).or_insert(*span);
         *first = (*span).min(*first);
         if kept::holds(key) && names.len() > 1 {
             self.below.push(names);
         }
     }
 
-    /// A text holds a name that is not known there.
+    /// Records an unknown name in a text.
     pub(super) fn unknown(&mut self, unknown: Unknown) {
         self.unknown.push(unknown);
     }
 
-    /// Something sets this key.
+    /// Records that this key is set.
     pub(super) fn sets(&mut self, key: &str) {
         self.set.entry(key.to_owned()).or_default().insert(self.here);
         self.declared.insert(key.to_owned());
     }
 
-    /// A guard waits for this key, which the assistant is to record.
+    /// Records that a guard waits for this key, which the assistant is to record.
     pub(super) fn awaits(&mut self, key: &str, span: Span) {
         self.set.entry(key.to_owned()).or_default().insert(self.here);
         self.awaited.push((key.to_owned(), span));
     }
 
-    /// A loop begins.
+    /// Enters a loop.
     pub(super) fn enter(&mut self, item: &str) {
         self.items.push(item.to_owned());
         self.given.insert(item.to_owned());
         self.given.insert(super::operations::INDEX.to_owned());
     }
 
-    /// The innermost loop is over.
+    /// Leaves the innermost loop.
     pub(super) fn leave(&mut self) {
         self.items.pop();
     }
 
-    /// Whether a loop around here calls its item so.
+    /// Returns true if an enclosing loop gives its item this name.
     pub(super) fn is_item(&self, name: &str) -> bool {
         self.items.iter().any(|item| item == name)
     }
 
-    /// Loops around here.
+    /// The number of enclosing loops.
     pub(super) fn depth(&self) -> usize {
         self.items.len()
     }
@@ -113,8 +113,8 @@ impl Keys {
         own.chain(kept::KEYS)
     }
 
-    /// Tells names that are known nowhere, now that all keys are known.
-    pub(super) fn tell_unknown(&self, report: &mut Report) {
+    /// Reports unknown names. To be called when all keys are known.
+    pub(super) fn report_unknown(&self, report: &mut Report) {
         for it in &self.unknown {
             let same = self.all().find(|key| *key == it.name).map(str::to_owned);
             let near = match same {
@@ -135,16 +135,16 @@ impl Keys {
         }
     }
 
-    /// Warns of keys that are read and never set, each where it is read first. What no path leads to sets nothing.
+    /// Warns of keys that are read and never set, each where it is read first. Unreachable states set nothing.
     pub(super) fn warn(&self, unreachable: &[NodeIx], report: &mut Report) {
-        let lives = |place: &Place| place.is_none_or(|at| unreachable.binary_search(&at).is_err());
-        for (key, places) in self.read.iter().filter(|(key, _)| !kept::holds(key)) {
+        let lives = |site: &Site| site.is_none_or(|at| unreachable.binary_search(&at).is_err());
+        for (key, sites) in self.read.iter().filter(|(key, _)| !kept::holds(key)) {
             let set = self.set.get(key);
-            if set.is_some_and(|places| places.iter().any(lives)) {
+            if set.is_some_and(|sites| sites.iter().any(lives)) {
                 continue;
             }
-            let told = |place: &Place| set.is_none() || lives(place);
-            let Some(span) = places.iter().filter(|(place, _)| told(place)).map(|(_, span)| *span).min()
+            let counts = |site: &Site| set.is_none() || lives(site);
+            let Some(span) = sites.iter().filter(|(site, _)| counts(site)).map(|(_, span)| *span).min()
             else {
                 continue;
             };
@@ -168,7 +168,7 @@ impl Keys {
         self.warn_awaited(report);
     }
 
-    /// Warns of keys that only a guard names, where another key is called almost so.
+    /// Warns of keys that only a guard names, if another key has a similar name.
     fn warn_awaited(&self, report: &mut Report) {
         for (key, span) in self.awaited.iter().filter(|(key, _)| !self.declared.contains(key)) {
             let near = report.nearest(key, self.declared.iter().map(String::as_str));
@@ -179,8 +179,8 @@ impl Keys {
         }
     }
 
-    /// Warns of what is read below the keys that only the engine writes and is never there, where something is called
-    /// almost so; `states` are the states of each of these keys.
+    /// Warns of reads below the keys that only the engine writes that never find a value, if something there has a similar
+    /// name; `states` are the states of each of these keys.
     pub(super) fn warn_below(&self, states: &[(&'static str, &str)], report: &mut Report) {
         for names in &self.below {
             let Some(((key, _), (state, span), rest)) = parts(names) else { continue };

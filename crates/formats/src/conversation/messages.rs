@@ -1,4 +1,4 @@
-//! Messages to the outside, and who gets them. Headings *Output State*, *Operations* and *Approval Gates*.
+//! Outgoing messages and their recipients. Headings *Output State*, *Operations* and *Approval Gates*.
 
 use switchward_machine::{AddressPattern, Channel, Content, Message, Recipient};
 
@@ -13,16 +13,16 @@ use crate::{Finding, quoted};
 const CONTACT: &str = "conversation_contact";
 const PARTICIPANTS: &str = "task_participants";
 
-/// What addresses look like in a list.
+/// The kinds of address in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Addresses {
     /// Of people.
     Mail,
-    /// Of people, and of those who take part in a task.
+    /// Of people, and of the participants of a task.
     MailOrTask,
     /// Of endpoints.
     Url,
-    /// Of endpoints, and of those who take part in a task.
+    /// Of endpoints, and of the participants of a task.
     UrlOrTask,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn notification<'a>(
     Some(Message { channel, to, subject, body: body?, content: Content::Text })
 }
 
-/// A chat message goes into the conversation; naming its contact says no more than that.
+/// A chat message goes into the conversation; a contact adds nothing to that.
 fn chat_recipients<'a>(config: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) {
     let Some(node) = fields.optional("recipients") else { return };
     let to = recipients(node, Addresses::MailOrTask, cx);
@@ -104,7 +104,7 @@ pub(super) fn recipients<'a>(node: &'a Node, kind: Addresses, cx: &mut Reader<'a
     items.iter().filter_map(|item| recipient(item, kind, cx)).collect()
 }
 
-/// A list of those who approve something, or are asked later. Whoever drives a session chooses its data and its contact.
+/// A list of approvers, of a gate or of its escalation. The caller of a session chooses its data and its contact.
 pub(super) fn approvers<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Vec<Recipient> {
     let items = cx.filled(node, "a list of recipients", RECIPIENTS_MAX).unwrap_or_default();
     let mut found = Vec::new();

@@ -1,10 +1,10 @@
 //! Conversation workflows: states of ten types, transitions with guards or ports, gathered data. Source: the page
 //! "Core Concepts"; headings are named where a rule is implemented. How it is written down: `spec/encodings.md`.
 //!
-//! The whole format is read and checked. What the machine cannot express yet is told as such at its place, beside
-//! whatever else is wrong there.
+//! The whole format is read and checked. What the machine cannot express yet is reported at its position, together with
+//! any other faults there.
 //!
-//! Where the page is silent: every `null` is an absent key, but for values of the data; a state's name is any text
+//! Where the page is silent: every `null` is an absent key, except for values of the data; a state's name is any text
 //! without control characters; what names a key of the data has neither dots nor braces, because a template could
 //! not read it.
 

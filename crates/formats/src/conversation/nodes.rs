@@ -17,9 +17,9 @@ use super::{approval, body, read, steps};
 const DONE: &str = "done";
 /// The ports of a wait.
 const RECEIVED: &str = "received";
-/// What the history calls the end of a state without transitions.
+/// The history's label for the end of a state without transitions.
 const TERMINAL: &str = "terminal";
-/// What the history calls the way that a branch took.
+/// The history's label for the target of a branch.
 const BRANCH: &str = "conditional_branch";
 
 /// The node of a state, and the transitions that leave it.
@@ -74,8 +74,8 @@ pub(super) fn vertex(
     vertex
 }
 
-/// *Approval Gates*: every transition is held but that of the port `error`. The end of a state without transitions is
-/// none.
+/// *Approval Gates*: every transition is held except that of the port `error`. The end of a state without transitions is
+/// no transition.
 fn hold(spec: GateSpec, gates: &mut Vec<GateSpec>, exits: &mut [Exit]) {
     let error = Trigger::Port(named(ERROR));
     let gate = opened(spec, gates);
@@ -90,7 +90,7 @@ fn opened(spec: GateSpec, gates: &mut Vec<GateSpec>) -> GateIx {
     GateIx(u16::try_from(gates.len() - 1).expect("a workflow has at most two gates a state"))
 }
 
-/// The port that a timer ends with: `received` where something stands there, else `timeout`.
+/// The port that a timer ends with: `received` if it has a transition, else `timeout`.
 pub(super) fn timer_port(edges: &[Edge<'_>]) -> &'static str {
     if edges.iter().any(|edge| edge.port == Some(RECEIVED)) { RECEIVED } else { TIMEOUT }
 }
@@ -101,7 +101,7 @@ fn named(port: &str) -> Port {
 
 fn exit(edge: Edge<'_>) -> Exit {
     let on = match edge.port {
-        // The end of a message is no port of the machine.
+        // The end of a message is not a port of the machine.
         None | Some(DONE) => Trigger::Auto { event: !edge.guard.is_open() },
         Some(port) => Trigger::Port(named(port)),
     };
@@ -134,7 +134,7 @@ fn on_no_exit(kind: &Kind, terminal: bool) -> NoExit {
     }
 }
 
-/// The ways out of a state without transitions.
+/// The exits of a state without transitions.
 fn last_exits(kind: &Kind) -> Vec<Exit> {
     let end = |on, label: String| Exit {
         guard: Guard::Always,
@@ -172,7 +172,7 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
     }
 }
 
-/// Whether a state is a task that ends when nobody answers in time.
+/// Returns true if a state is a task that ends when nobody answers in time.
 fn is_timed(kind: &Kind) -> bool {
     matches!(kind, Kind::Task(spec) if spec.inquiry.as_ref().is_some_and(|inquiry| inquiry.rounds.is_some()))
 }
@@ -232,7 +232,7 @@ fn spawn(call: Call, callees: &mut Vec<Callee>) -> Spawn {
     Spawn { kids: Kids::Call(CalleeIx(at)), input: call.input, result: Gives::Return(call.output) }
 }
 
-/// The way of a branch, past the transitions.
+/// The exit of a branch, which bypasses the transitions.
 fn branch(to: NodeIx, names: &[String]) -> Option<Exit> {
     let name = names.get(usize::try_from(to.0).ok()?)?;
     let on = Trigger::Port(Port::Branch(name.clone()));

@@ -14,9 +14,9 @@ use crate::limits::{
 use crate::shape::{self, Fields, Shape};
 use crate::{Finding, quoted};
 
-/// What the position of a loop's item is called.
+/// The name of the index of a loop's item.
 pub(super) const INDEX: &str = "index";
-/// What the item is called where the loop does not say.
+/// The default name of a loop's item.
 const ITEM: &str = "item";
 
 /// The types, as the source lists them.
@@ -40,7 +40,7 @@ shapes! {
     LOOP "`loop`" ["over" "as" "operations"]
 }
 
-/// The operations of a list, less those that could not be read.
+/// The operations of a list, without those that could not be read.
 pub(super) fn read<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Vec<Step> {
     let items = shape::list(node, "`operations`", OPERATIONS_MAX, cx.report).unwrap_or_default();
     let mut steps: Vec<Step> = Vec::new();
@@ -142,7 +142,7 @@ fn transform<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Op> {
     Some(Op::Convert(Convert { from, into: into.to_owned(), how }))
 }
 
-/// *Operations*, `conditional_branch`: the first condition that holds routes, past the state's transitions.
+/// *Operations*, `conditional_branch`: the first condition that holds routes and bypasses the state's transitions.
 fn branch<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<What> {
     let fields = Fields::open(config, &BRANCH, cx.report)?;
     let conditions = fields.required("conditions", cx.report)?;
@@ -166,7 +166,7 @@ fn condition<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<(Case, NodeI
     Some((Case { left: left?, op: op?, right: right?, port: Port::Branch(name.to_owned()) }, to))
 }
 
-/// What the operator can compare with; a reference may be anything.
+/// Checks that the operator can compare with this value; a reference may be anything.
 fn operand<'a>(op: CmpOp, node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<String> {
     let text = node.as_text();
     let json = read::filled_json(node, "`value`", cx);
@@ -210,7 +210,7 @@ fn each<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<What> {
     Some(What::Loop { over: over?, item: item?.to_owned(), steps })
 }
 
-/// What templates call the item.
+/// The item's name in templates.
 fn item_name<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<&'a str> {
     let name = read::key(node, "`as`", cx)?;
     if name != INDEX && !cx.keys.is_item(name) {

@@ -1,4 +1,4 @@
-//! States that others finish: wait, task, delegate, subworkflow.
+//! States that something outside finishes: wait, task, delegate, subworkflow.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{
@@ -44,7 +44,7 @@ pub(super) fn unique<'a>(
     names.push(name);
 }
 
-/// Phrases of a port each; the ports are those of the state.
+/// The hints of each port of the state.
 pub(super) fn hints<'a>(
     node: &'a Node,
     ports: &[&str],
@@ -68,7 +68,7 @@ pub(super) fn hints<'a>(
     found
 }
 
-/// Whether there is a phrase among them.
+/// Returns true if there is a phrase among them.
 pub(super) fn hinted(hints: &[(String, Vec<String>)]) -> bool {
     hints.iter().any(|(_, phrases)| !phrases.is_empty())
 }
@@ -101,7 +101,7 @@ pub(super) fn wait<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a,
     }
 }
 
-/// How a classified wait is sorted; nothing where the classification is switched off.
+/// How a classified wait is sorted; `None` if classification is switched off.
 fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Sort> {
     let fields = Fields::open(node, &CLASSIFY, cx.report)?;
     let enabled = fields.required("enabled", cx.report).and_then(|node| read::flag(node, "`enabled`", cx))?;
@@ -152,7 +152,7 @@ pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>)
     (Kind::Task(Box::new(GateSpec { kind: GateKind::Task, outcomes, inquiry: Some(inquiry) })), ways)
 }
 
-/// Who takes part in a task: a list, or what the data hold; `template` is where that stands.
+/// The participants of a task: a list, or a value of the data. `template` is the node of `task_template`.
 fn participants<'a>(template: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Vec<Recipient> {
     let from = match (fields.optional("participants"), fields.optional("participants_from")) {
         (Some(_), Some(from)) => {
@@ -188,14 +188,14 @@ fn participants<'a>(template: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a,
     Vec::new()
 }
 
-/// The path below the data that was probably meant by one whose first name is not the data's.
+/// The path below the data that was probably meant, if the first name of a path is not that of the data.
 pub(super) fn meant(text: &str, cx: &mut Reader<'_, '_>) -> Option<String> {
     let (root, rest) = text.split_once('.')?;
     let root = cx.report.nearest(root, expr::ROOT_NAMES)?;
     Some(format!("{root}.{rest}"))
 }
 
-/// *Delegate mechanics*: another assistant does what the instructions say. What it gives back is recorded as data.
+/// *Delegate mechanics*: another assistant follows the instructions. Its result is recorded as data.
 pub(super) fn delegate<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Kind {
     let assistant = fields.required("assistant", cx.report);
     let assistant = assistant.and_then(|node| shape::name(node, "`assistant`", NAME_BYTES_MAX, cx.report));
@@ -231,7 +231,7 @@ pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut R
     }
 }
 
-/// The workflows that the states of this document call; nothing of what is no workflow's name.
+/// The workflows that the states of this document call. Values that are no workflow name are skipped.
 pub(crate) fn calls(root: &Node) -> Vec<crate::Call> {
     let states = root.get("states").and_then(Node::as_list).unwrap_or_default();
     let call = |state: &Node| {
@@ -242,20 +242,20 @@ pub(crate) fn calls(root: &Node) -> Vec<crate::Call> {
     states.iter().filter_map(call).collect()
 }
 
-/// Target on the left, source on the right; of an output the target is a key here, of an input the source.
+/// Target on the left, source on the right; for an output the target is a key here, for an input the source.
 fn mapping<'a>(node: Option<&'a Node>, what: &str, output: bool, cx: &mut Reader<'a, '_>) -> Vec<Mapped> {
     let mut found = Vec::new();
     let Some(node) = node else { return found };
     let entries = shape::map(node, what, SCHEMA_KEYS_MAX, cx.report).unwrap_or_default();
     for (key, value) in entries {
-        let place = Node { value: crate::document::Value::Null, span: key.span };
-        read::is_key(&key.text, what, &place, cx);
+        let key_node = Node { value: crate::document::Value::Null, span: key.span };
+        read::is_key(&key.text, what, &key_node, cx);
         let Some(source) = value.as_text() else {
             let message = format!("a source in {what} must be a text, and is {}", value.value.kind());
             cx.report.add(Finding::new(WRONG_TYPE, value.span, message));
             continue;
         };
-        // What the engine wrote is copied to the same key, and so stays its own.
+        // A value that the engine wrote may be copied to the same key, which stays the engine's.
         if key.text != source {
             read::may_write(&key.text, what, key.span, cx);
         }

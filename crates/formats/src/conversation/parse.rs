@@ -1,5 +1,5 @@
-//! What a worker owes to a state: fields that are read out of a text, and a request over HTTP. Headings *Parse State*
-//! and *Operations*, `http_request`.
+//! Work that a state waits for: fields that are parsed out of a text, and an HTTP request. Headings *Parse State* and
+//! *Operations*, `http_request`.
 
 use switchward_expr::DataType;
 use switchward_machine::limits::TEXT_BYTES_MAX;
@@ -19,9 +19,9 @@ const FIELD: Shape =
 /// The ports of a parse state.
 pub(super) const COMPLETE: &str = "complete";
 const INCOMPLETE: &str = "incomplete";
-/// The source where none is named.
+/// The default source.
 const LAST_MESSAGE: &str = "last_user_message";
-/// The model where none is named.
+/// The default model.
 pub(super) const MODEL: &str = "claude-haiku-4-5";
 
 /// *Parse State*.
@@ -55,7 +55,7 @@ pub(super) fn parse<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, 
     }
 }
 
-/// What is read; nothing where that cannot be told.
+/// The source to parse; `None` if it is unknown.
 fn source<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Option<Reads> {
     let Some(node) = fields.optional("source") else { return Some(Reads::Said) };
     let text = shape::text(node, "`source`", LINE_BYTES_MAX, cx.report)?;
@@ -120,7 +120,7 @@ fn field<'a>(node: &'a Node, names: &mut Vec<&'a str>, cx: &mut Reader<'a, '_>) 
     })
 }
 
-/// What the data hold of a field of this type.
+/// The data type of a field of this type.
 fn data_type(holds: FieldType) -> DataType {
     match holds {
         FieldType::String | FieldType::Date => DataType::String,
@@ -137,7 +137,7 @@ const HTTP: Shape = Shape {
     hints: &[],
 };
 
-/// *Operations*, `http_request`; `written` reads the key that the answer goes to.
+/// *Operations*, `http_request`; `written` reads the key to which the answer is written.
 pub(super) fn http<'a>(
     config: &'a Node,
     cx: &mut Reader<'a, '_>,
@@ -177,12 +177,12 @@ fn url<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<&'a str> {
 /// Headers as JSON.
 fn headers<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> String {
     let headers = shape::map(node, "`headers`", VALUES_MAX, cx.report).unwrap_or_default();
-    let mut told = Vec::new();
+    let mut entries = Vec::new();
     for (key, value) in headers {
         shape::is_name(&key.text, "a header", LINE_BYTES_MAX, key.span, cx.report);
         if let Some(text) = read::braces(value, "the value of a header", LINE_BYTES_MAX, cx) {
-            told.push(format!("{}:{}", read::json_text(&key.text), read::json_text(&text.source)));
+            entries.push(format!("{}:{}", read::json_text(&key.text), read::json_text(&text.source)));
         }
     }
-    format!("{{{}}}", told.join(","))
+    format!("{{{}}}", entries.join(","))
 }

@@ -1,4 +1,4 @@
-//! Values that stand in many places of a workflow: keys, paths, texts with references, times, JSON.
+//! Values that occur all over a workflow: keys, paths, texts with references, times, JSON.
 
 use switchward_expr::Path;
 use switchward_machine::{Dialect, Text, kept};
@@ -22,7 +22,7 @@ pub(super) fn key<'a>(node: &'a Node, what: &str, cx: &mut Reader<'a, '_>) -> Op
     is_key(text, what, node, cx).then_some(text)
 }
 
-/// Whether a text can be a key of the data; told at `node` if not.
+/// Returns true if a text can be a key of the data; reports at `node` if not.
 pub(super) fn is_key(text: &str, what: &str, node: &Node, cx: &mut Reader<'_, '_>) -> bool {
     let is_key = expr::is_key(text);
     if !is_key {
@@ -33,7 +33,8 @@ pub(super) fn is_key(text: &str, what: &str, node: &Node, cx: &mut Reader<'_, '_
     is_key
 }
 
-/// Whether the definition can write to a key of the data: some are the engine's alone; told at `span` if not.
+/// Returns true if the definition may write to a key of the data: some are reserved for the engine. Reports at `span` if
+/// not.
 pub(super) fn may_write(key: &str, what: &str, span: Span, cx: &mut Reader<'_, '_>) -> bool {
     if kept::holds(key) {
         let message = format!("{what} cannot be the key {}, which only the engine writes", quoted(key));
@@ -121,7 +122,7 @@ pub(super) fn seconds(node: &Node, what: &str, cx: &mut Reader<'_, '_>) -> Optio
 fn time(node: &Node, what: &str, unit_ms: f64, least_ms: u64, cx: &mut Reader<'_, '_>) -> Option<u64> {
     let Some(text) = node.as_number() else { return shape::wrong_type(node, what, "a number", cx.report) };
     let ms = text.parse::<f64>().map_or(-1.0, |count| (count * unit_ms).round());
-    // What is below zero or too large for the type ends at one of its ends.
+    // The cast saturates for values below zero or too large.
     let whole = ms as u64;
     if ms >= 0.0 && (least_ms..=WAIT_MS_MAX).contains(&whole) {
         return Some(whole);
@@ -132,14 +133,14 @@ fn time(node: &Node, what: &str, unit_ms: f64, least_ms: u64, cx: &mut Reader<'_
     None
 }
 
-/// A value as JSON, in whose texts references stand for values.
+/// A value as JSON, whose texts may hold references.
 pub(super) fn filled_json<'a>(node: &'a Node, what: &str, cx: &mut Reader<'a, '_>) -> Option<String> {
     let text = bounded_json(node, what, cx)?;
     reads(node, cx);
     Some(text)
 }
 
-/// A value as JSON, as it stands.
+/// A value as JSON, unchanged.
 pub(super) fn bounded_json(node: &Node, what: &str, cx: &mut Reader<'_, '_>) -> Option<String> {
     let mut text = String::new();
     json(node, &mut text);

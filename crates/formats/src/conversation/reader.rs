@@ -1,4 +1,4 @@
-//! What every reader of a part of a workflow needs: the report, the states' names, and the keys of the data.
+//! The context of every reader of a part of a workflow: the report, the states' names, and the keys of the data.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use crate::codes::{EMPTY_LIST, KEY_IDLE, NOT_RUN, STATE_DANGLING};
 use crate::document::{Node, Source, Span};
 use crate::{Finding, Report, quoted, shape};
 
-/// See the module.
+/// See the module documentation.
 pub(super) struct Reader<'a, 'r> {
-    /// Where findings go.
+    /// Collects the findings.
     pub(super) report: &'r mut Report,
-    /// The text that is read, for places inside of its values.
+    /// The source text, for spans inside its values.
     pub(super) source: Source<'a>,
     /// The states' names.
     pub(super) names: Names<'a>,
-    /// What is read and set.
+    /// The keys that are read and set.
     pub(super) keys: Keys,
-    /// What `state_schema` says of them.
+    /// Their fields in `state_schema`.
     pub(super) fields: Vec<Field>,
     /// Required fields that guards have taken over from their states.
     pub(super) copies: usize,
 }
 
 impl<'a> Reader<'a, '_> {
-    /// The state that a node names; told where there is none.
+    /// The state that a node names; reports if there is none.
     pub(super) fn state(&mut self, node: &'a Node, what: &str) -> Option<NodeIx> {
         let name = shape::text(node, what, usize::MAX, self.report)?;
         let found = self.names.find(name);
@@ -38,13 +38,13 @@ impl<'a> Reader<'a, '_> {
         found
     }
 
-    /// Tells something that the format has and this build does not run.
+    /// Reports something that the format has and this build does not run.
     pub(super) fn not_run(&mut self, span: Span, what: &str) {
         let message = format!("{what} is recognised, and not run by this build");
         self.report.add(Finding::new(NOT_RUN, span, message));
     }
 
-    /// Tells a key that has no effect where it stands; nothing where it is absent.
+    /// Reports a key that has no effect here, if it is present.
     pub(super) fn idle(&mut self, map: &Node, key: &str, why: &str) {
         if let Some((key, _)) = map.entry(key).filter(|(_, value)| !value.is_null()) {
             let message = format!("{} means nothing here: {why}", quoted(&key.text));
@@ -52,7 +52,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// The items of a list that must hold something.
+    /// The items of a list that must not be empty.
     pub(super) fn filled(&mut self, node: &'a Node, what: &str, items_max: usize) -> Option<&'a [Node]> {
         let items = shape::list(node, what, items_max, self.report)?;
         if !items.is_empty() {
@@ -63,27 +63,27 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// The states by name; of several with one name, the first.
+/// The states by name; if several have one name, the first.
 pub(super) struct Names<'a> {
     all: Vec<&'a str>,
-    places: BTreeMap<&'a str, u32>,
+    indices: BTreeMap<&'a str, u32>,
 }
 
 impl<'a> Names<'a> {
     pub(super) fn new(states: &'a [Node]) -> Self {
-        let mut names = Self { all: Vec::new(), places: BTreeMap::new() };
+        let mut names = Self { all: Vec::new(), indices: BTreeMap::new() };
         for (at, state) in (0..).zip(states) {
             let Some(name) = state.get("name").and_then(Node::as_text) else { continue };
-            if !names.places.contains_key(name) {
+            if !names.indices.contains_key(name) {
                 names.all.push(name);
-                names.places.insert(name, at);
+                names.indices.insert(name, at);
             }
         }
         names
     }
 
     pub(super) fn find(&self, name: &str) -> Option<NodeIx> {
-        self.places.get(name).copied().map(NodeIx)
+        self.indices.get(name).copied().map(NodeIx)
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &'a str> + Clone + use<'a, '_> {

@@ -1,4 +1,4 @@
-//! `state_schema`: what the keys of the data hold, and how a new value is merged. Heading *Reducers*.
+//! `state_schema`: the types of the keys of the data, and how a new value is merged. Heading *Reducers*.
 
 use switchward_expr::{DataType, Reducer, never};
 use switchward_machine::Field;
@@ -27,8 +27,8 @@ pub(super) fn read(node: Option<&Node>, cx: &mut Reader<'_, '_>) -> Vec<Field> {
 }
 
 fn field(key: &Key, value: &Node, cx: &mut Reader<'_, '_>) -> Option<Field> {
-    let place = Node { value: Value::Null, span: key.span };
-    let named = read::is_key(&key.text, "`state_schema`", &place, cx);
+    let key_node = Node { value: Value::Null, span: key.span };
+    let named = read::is_key(&key.text, "`state_schema`", &key_node, cx);
     let named = named && read::may_write(&key.text, "`state_schema`", key.span, cx);
     cx.keys.sets(&key.text);
     let fields = Fields::open(value, &ENTRY, cx.report)?;
@@ -57,7 +57,7 @@ fn field(key: &Key, value: &Node, cx: &mut Reader<'_, '_>) -> Option<Field> {
     named.then(|| Field { key: key.text.clone(), holds, reducer })
 }
 
-/// Warns where a key is never given what its type and reducer take; `of` is what is written, nothing for null.
+/// Warns if a value of type `of` can never be recorded to the key with its type and reducer; `of` is `None` for null.
 pub(super) fn warn_written(key: &str, what: &str, of: Option<DataType>, span: Span, cx: &mut Reader<'_, '_>) {
     let Some(field) = cx.fields.iter().find(|field| field.key == key) else { return };
     let Some(clash) = never(field.reducer, field.holds, of) else { return };
@@ -65,13 +65,13 @@ pub(super) fn warn_written(key: &str, what: &str, of: Option<DataType>, span: Sp
     cx.report.add(Finding::new(REDUCER_WRITES, span, message).hint("what writes it fails wherever it runs"));
 }
 
-/// The type that a literal has when its references are filled in; nothing for null.
+/// The type that a literal has when its references are filled in; `None` for null.
 pub(super) fn type_of(node: &Node) -> Option<DataType> {
     match &node.value {
         Value::Null => None,
         Value::Bool(_) => Some(DataType::Boolean),
         Value::Number(_) => Some(DataType::Number),
-        // One reference alone keeps the type of what it stands for.
+        // A single reference keeps the type of its value.
         Value::String(text) if expr::is_reference(text) => Some(DataType::Any),
         Value::String(_) => Some(DataType::String),
         Value::List(_) => Some(DataType::List),
@@ -80,7 +80,7 @@ pub(super) fn type_of(node: &Node) -> Option<DataType> {
     }
 }
 
-/// Whether a reducer gives what the key is declared to hold.
+/// Returns true if a reducer gives a value of the key's declared type.
 fn fits(reducer: Reducer, holds: DataType) -> bool {
     match reducer {
         Reducer::Overwrite => true,

@@ -1,4 +1,4 @@
-//! States: what all of them have, and what their type makes of them. Headings *States* and *Named Output Ports*.
+//! States: their common keys, and those of each type. Headings *States* and *Named Output Ports*.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{GateSpec, Mapped, Message, NodeIx, Pattern, Sort, Work};
@@ -55,53 +55,53 @@ shapes! {
     SUBWORKFLOW "a subworkflow state" ["workflow" "input_mapping" "output_mapping"]
 }
 
-/// A state as it was read.
+/// A parsed state.
 #[derive(Debug)]
 pub(super) struct State<'a> {
-    /// Empty where it has none.
+    /// Empty if it has none.
     pub(super) name: &'a str,
-    /// Of the name.
+    /// The span of the name.
     pub(super) span: Span,
     /// What it does.
     pub(super) kind: Kind,
     /// How it is left.
     pub(super) ways: Ways,
-    /// What the assistant is shown.
+    /// The text that the assistant is shown.
     pub(super) text: Option<&'a str>,
     /// Keys that the assistant is to record.
     pub(super) required: Vec<&'a str>,
-    /// Its own tools; nothing where it lists none.
+    /// Its own tools; `None` if it lists none.
     pub(super) tools: Option<Vec<Pattern>>,
     /// What happens when something goes wrong.
     pub(super) errors: Errors,
-    /// Who approves that it is left.
+    /// The approval that is needed to leave it.
     pub(super) gate: Option<GateSpec>,
 }
 
 /// What a state does.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// It talks.
+    /// A conversation.
     Conversation,
     /// The assistant works alone.
     Action,
     /// Operations run.
     Operations(Vec<Step>),
-    /// A message is sent; nothing where it could not be read.
+    /// A message is sent; `None` if it could not be read.
     Output(Option<Message>),
-    /// So many milliseconds pass.
+    /// This many milliseconds pass.
     Timer(u64),
-    /// An event comes within so many milliseconds, and may be sorted.
+    /// An event is awaited for this many milliseconds, and may be classified.
     Event(u64, Option<Sort>),
-    /// A worker owes something, and the state ends with a port.
+    /// A worker does the work, and the state ends with a port.
     Work(Work),
-    /// A reply comes within so many milliseconds, and may be sorted.
+    /// A reply is awaited for this many milliseconds, and may be classified.
     Reply(u64, Option<Sort>),
     /// A person decides.
     Approval(Box<GateSpec>),
-    /// Each of several people owes an answer.
+    /// Each of several people must answer.
     Task(Box<GateSpec>),
-    /// Another assistant owes something, and the state is left when it is done.
+    /// Another assistant does the work, and the state is left when it is done.
     Delegate(Work),
     /// Another workflow runs to its end.
     Subworkflow(Box<Call>),
@@ -109,14 +109,14 @@ pub(super) enum Kind {
     NotRun,
 }
 
-/// Another workflow that is called.
+/// A call of another workflow.
 #[derive(Debug)]
 pub(super) struct Call {
     /// Its name.
     pub(super) workflow: String,
-    /// What it begins with.
+    /// Its input.
     pub(super) input: Vec<Mapped>,
-    /// What it gives back.
+    /// Its output.
     pub(super) output: Vec<Mapped>,
 }
 
@@ -125,9 +125,9 @@ pub(super) struct Call {
 pub(super) enum Ways {
     /// Its transitions have guards.
     Guards,
-    /// Its transitions have guards, but for one that may stand at the port `timeout`.
+    /// Its transitions have guards, except for one that may be at the port `timeout`.
     Timed,
-    /// Each of its transitions stands at one of these.
+    /// Each of its transitions is at one of these ports.
     Ports(Vec<String>),
     /// Its type could not be read.
     Unknown,
@@ -273,12 +273,12 @@ fn kind<'a>(
     found
 }
 
-/// What a state calls itself; empty where it has no name.
+/// A state's name; empty if it has none.
 fn name(state: &Node) -> &str {
     state.get("name").and_then(Node::as_text).unwrap_or_default()
 }
 
-/// Operations that nothing would run.
+/// Warns of operations that would never run.
 fn stray_operations(word: &str, node: &Node, cx: &mut Reader<'_, '_>) {
     let Some((key, _)) = node.entry("operations").filter(|(_, value)| !value.is_null()) else { return };
     let message = format!("a state of the type {} runs no operations", quoted(word));

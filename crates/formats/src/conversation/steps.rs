@@ -1,4 +1,4 @@
-//! Operations as they were read: what runs through at once, and what it is interrupted by.
+//! Parsed operations: those that run at once, and those that interrupt them.
 
 use switchward_expr::{CmpOp, DataType, Path, Reducer};
 use switchward_machine::{Field, NodeIx, Op, Work};
@@ -19,26 +19,26 @@ pub(super) struct Step {
 /// What an operation does.
 #[derive(Debug, Clone)]
 pub(super) enum What {
-    /// Something at once.
+    /// It runs at once.
     Run(Op),
-    /// It routes: where to, case by case.
+    /// It routes: the targets, case by case.
     Branch(Op, Vec<NodeIx>),
-    /// It lets so many milliseconds pass.
+    /// It waits this many milliseconds.
     Wait(u64),
-    /// It asks somebody over HTTP.
+    /// It makes an HTTP request.
     Http(Work),
-    /// It does others for each item of a list.
+    /// It runs other operations for each item of a list.
     Loop {
         /// The list.
         over: Path,
-        /// What the item is called.
+        /// The item's name.
         item: String,
-        /// The others.
+        /// The inner operations.
         steps: Vec<Step>,
     },
 }
 
-/// Whether one of them, at any depth, waits for something: then the others cannot run through.
+/// Returns true if one of them, at any depth, waits: then they cannot all run at once.
 pub(super) fn waits(steps: &[Step]) -> bool {
     steps.iter().any(|step| match &step.what {
         What::Wait(_) | What::Http(_) => true,
@@ -64,8 +64,8 @@ pub(super) fn targets(steps: &[Step], found: &mut Vec<NodeIx>) {
     }
 }
 
-/// Warns of every message that a retry sends again: something after it in its list can fail. A loop comes round, so
-/// that all of its operations stand after each. Returns whether one of these operations can fail.
+/// Warns of every message that a retry sends again because something after it in its list can fail. In a loop, all of
+/// its operations count as after each other. Returns true if one of these operations can fail.
 pub(super) fn warn_resent(
     steps: &[Step],
     fields: &[Field],
@@ -93,7 +93,7 @@ pub(super) fn warn_resent(
 fn can_fail(step: &Step, fields: &[Field]) -> bool {
     match &step.what {
         What::Wait(_) => false,
-        // Nobody may answer; what it goes through may be no list.
+        // The request may get no answer; the value to loop over may be no list.
         What::Http(_) | What::Loop { .. } => true,
         What::Branch(op, _) | What::Run(op) => match op {
             Op::Log(_) => false,

@@ -1,5 +1,5 @@
-//! Texts in which values of the data stand: Jinja2 templates, texts with references in braces, and dotted paths. What
-//! they read is noted with its place; a name that is not offered there is told.
+//! Texts that refer to values of the data: Jinja2 templates, texts with references in braces, and dotted paths. Their
+//! reads are recorded with their span; unknown names are reported.
 
 use switchward_expr::{Mention, Name, NameKind};
 
@@ -20,7 +20,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// How a value of the data is read.
+    /// An example of how a value of the data is read.
     pub(super) fn example(self) -> &'static str {
         match self {
             Self::Jinja => "a value of the data is read as `{{ gathered_data.KEY }}`",
@@ -29,14 +29,14 @@ impl Form {
     }
 }
 
-/// Notes what a Jinja2 template mentions; returns false if it cannot be read.
+/// Records what a Jinja2 template mentions; returns false if it cannot be read.
 pub(super) fn template<'a>(node: &'a Node, what: &str, source: &str, cx: &mut Reader<'a, '_>) -> bool {
     let mentions = match expr::mentions(source) {
         Ok(mentions) => mentions,
         Err(fault) => {
-            let place = line(node, source, fault.line, cx);
-            let message = format!("{what} cannot be read as a template: {}", expr::told(&fault.message));
-            cx.report.add(Finding::new(TEMPLATE, place, message));
+            let span = line(node, source, fault.line, cx);
+            let message = format!("{what} cannot be read as a template: {}", expr::as_clause(&fault.message));
+            cx.report.add(Finding::new(TEMPLATE, span, message));
             return false;
         }
     };
@@ -50,7 +50,7 @@ pub(super) fn template<'a>(node: &'a Node, what: &str, source: &str, cx: &mut Re
     true
 }
 
-/// The place of a line of a text, from 1; that of the text if there is no such line.
+/// The span of a line of a text, counted from 1; that of the text if there is no such line.
 fn line<'a>(node: &'a Node, source: &str, line: usize, cx: &Reader<'a, '_>) -> Span {
     let found = source.split('\n').nth(line.saturating_sub(1)).filter(|_| line > 1);
     let Some(found) = found.map(str::trim).filter(|text| !text.is_empty()) else { return node.span };
@@ -58,12 +58,12 @@ fn line<'a>(node: &'a Node, source: &str, line: usize, cx: &Reader<'a, '_>) -> S
     cx.source.inside(node, &[(at, found.len())]).first().copied().unwrap_or(node.span)
 }
 
-/// Notes what a text with references in braces mentions.
+/// Records what a text with references in braces mentions.
 pub(super) fn braces<'a>(node: &'a Node, source: &str, cx: &mut Reader<'a, '_>) {
     note(node, switchward_expr::braces_mentions(source), Form::Braces, cx);
 }
 
-/// Notes that a dotted path is read, which stands in a text after so many bytes.
+/// Records a read of a dotted path, which begins in a text after this many bytes.
 pub(super) fn path<'a>(node: &'a Node, path: &str, at: usize, cx: &mut Reader<'a, '_>) {
     let name = |name: &str| {
         let offset = name.as_ptr().addr() - path.as_ptr().addr();
@@ -115,7 +115,7 @@ fn not_offered(kind: NameKind, name: &str, known: &[String], span: Span, cx: &mu
     cx.report.add(Finding::new(NAME_UNKNOWN, span, message).allowed(known()).nearest(nearest));
 }
 
-/// What looks like a reference and is written as it stands.
+/// Warns of a text that looks like a reference and is output unchanged.
 fn literal(text: &str, form: Form, span: Span, cx: &mut Reader<'_, '_>) {
     let message = format!("{} is no reference here, and is written as it stands", quoted(text));
     let inner = text.trim_start_matches('{').trim_end_matches('}');

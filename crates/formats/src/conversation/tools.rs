@@ -31,8 +31,8 @@ pub(super) fn read(node: &Node, what: &str, cx: &mut Reader<'_, '_>) -> Vec<Patt
     tools
 }
 
-/// The layer of a state: closed but for the workflow's tools, its own, and those that every workflow has; where neither
-/// the workflow nor the state lists any, what the tenant's default is.
+/// The layer of a state: closed except for the workflow's tools, its own, and those of every workflow. If neither the
+/// workflow nor the state lists any, the tenant's default applies.
 pub(super) fn layer(at: NodeIx, global: Option<&[Pattern]>, own: Option<&[Pattern]>) -> Layer {
     let listed = global.is_some() || own.is_some();
     let (global, own) = (global.unwrap_or_default(), own.unwrap_or_default());
@@ -50,7 +50,7 @@ pub(super) fn layer(at: NodeIx, global: Option<&[Pattern]>, own: Option<&[Patter
     }
 }
 
-/// Whether a state with this layer lets anybody call this tool.
+/// Returns true if this layer may permit a call of this tool.
 pub(super) fn is_open(layer: &Layer, tool: &str) -> bool {
     let at = layer.at.unwrap_or(NodeIx(0));
     layer.otherwise != Otherwise::Deny

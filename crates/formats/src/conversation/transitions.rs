@@ -1,5 +1,4 @@
-//! Transitions: from where, to where, by which guards or at which port. Headings *Transitions* and *Named Output
-//! Ports*.
+//! Transitions: source, target, and guards or a port. Headings *Transitions* and *Named Output Ports*.
 
 use switchward_machine::limits::{EXITS_MAX, NAME_BYTES_MAX};
 use switchward_machine::{Guard, NodeIx};
@@ -20,19 +19,19 @@ const TRANSITION: Shape =
 
 /// The port of an error boundary.
 pub(super) const ERROR: &str = "error";
-/// The port of what nobody has done in time.
+/// The port that is taken when the time is up.
 pub(super) const TIMEOUT: &str = "timeout";
 
-/// A transition as it was read.
+/// A parsed transition.
 #[derive(Debug)]
 pub(super) struct Edge<'a> {
-    /// Where it leads.
+    /// Its target.
     pub(super) to: NodeIx,
-    /// The port that it stands at.
+    /// Its port, if it has one.
     pub(super) port: Option<&'a str>,
-    /// What must hold.
+    /// The guard that must hold.
     pub(super) guard: Guard,
-    /// What the history calls it.
+    /// Its label in the history.
     pub(super) label: String,
     /// Tools that its guards wait for.
     pub(super) tools: Vec<(Span, &'a str)>,
@@ -65,7 +64,7 @@ pub(super) fn read<'a>(node: &'a Node, states: &[State<'a>], cx: &mut Reader<'a,
     edges
 }
 
-/// The transition, if it can stand where it does.
+/// The transition, if it is valid for its state.
 fn edge<'a>(
     item: &'a Node,
     fields: &Fields<'a>,
@@ -101,10 +100,10 @@ fn edge<'a>(
     let guards = guards.unwrap_or_else(Guards::none);
     let sound = cx.report.errors() == 0;
     if guards.count == 0 || (sound && guards.vacuous && guards.guard.is_open()) {
-        let place = item.get("guards").map_or(item.span, |node| node.span);
+        let span = item.get("guards").map_or(item.span, |node| node.span);
         let message =
             format!("this transition from {} asks for nothing, and always fires", quoted(state.name));
-        cx.report.add(Finding::new(NO_GUARDS, place, message).hint("write `always` where that is meant"));
+        cx.report.add(Finding::new(NO_GUARDS, span, message).hint("write `always` where that is meant"));
     }
     Some(Edge { to, port: None, guard: guards.guard, label: guards.label, tools: guards.tools })
 }
@@ -134,7 +133,7 @@ fn known_port<'a>(node: &'a Node, name: &str, state: &State<'a>, cx: &mut Reader
     false
 }
 
-/// The transition, beside those that its state has already.
+/// Adds the transition to those of its state.
 fn fitting<'a>(
     edge: Edge<'a>,
     item: &'a Node,
@@ -156,7 +155,7 @@ fn fitting<'a>(
         return None;
     }
     let open = |other: &Edge<'_>| other.port.is_none() && other.guard.is_open();
-    // A guard that could not be read asks for something all the same.
+    // A guard that could not be read counts as a condition all the same.
     if cx.report.errors() == 0 && edge.port.is_none() && known.iter().any(open) {
         let message = format!("a transition from {} before this one always fires", quoted(state.name));
         cx.report.add(Finding::new(NEVER_TRIED, item.span, message));

@@ -24,11 +24,11 @@ const WORKFLOW: Shape = Shape {
     hints: &[("transitions", "write `[]` where no state leads to another")],
 };
 
-/// The word of a run that neither waits its turn nor has ended.
+/// The status of a run that neither is queued nor has ended.
 const ACTIVE: &str = "active";
 
-/// Compiles a workflow. Nothing comes back where its states or its name are too broken for a machine; whether the
-/// rest is right, the report's errors say.
+/// Compiles a workflow. Returns `None` if its states or its name are too broken for a machine; the report's errors say
+/// whether the rest is right.
 pub(crate) fn compile(root: &Node, bytes: &[u8], report: &mut Report) -> Option<(String, Machine)> {
     let fields = Fields::open(root, &WORKFLOW, report)?;
     let name = fields.required("name", report).and_then(|node| naming::definition_name(node, report));
@@ -38,8 +38,8 @@ pub(crate) fn compile(root: &Node, bytes: &[u8], report: &mut Report) -> Option<
     let transitions = fields.required("transitions", report);
     let items = states.and_then(|node| shape::list(node, "`states`", NODES_MAX, report))?;
     if items.is_empty() {
-        let place = states.map_or(root.span, |node| node.span);
-        report.add(Finding::new(NO_STATES, place, "a workflow needs at least one state"));
+        let span = states.map_or(root.span, |node| node.span);
+        report.add(Finding::new(NO_STATES, span, "a workflow needs at least one state"));
         return None;
     }
     let (names, keys) = (Names::new(items), Keys::default());
@@ -52,7 +52,7 @@ pub(crate) fn compile(root: &Node, bytes: &[u8], report: &mut Report) -> Option<
     let edges = transitions.map(|node| transitions::read(node, &states, &mut cx));
     let edges = edges.unwrap_or_else(|| states.iter().map(|_| Vec::new()).collect());
 
-    cx.keys.tell_unknown(cx.report);
+    cx.keys.report_unknown(cx.report);
     let layers = layers(root, global.as_deref(), &states, &mut cx);
     if cx.report.errors() == 0 {
         warn(&states, &edges, &layers, &mut cx);
@@ -75,7 +75,7 @@ pub(crate) fn compile(root: &Node, bytes: &[u8], report: &mut Report) -> Option<
     Some((name.to_owned(), machine))
 }
 
-/// The first listed state, where none is named.
+/// The start: the first listed state if none is named.
 fn start<'a>(node: Option<&'a Node>, cx: &mut Reader<'a, '_>) -> Option<NodeIx> {
     let Some(node) = node else { return Some(NodeIx(0)) };
     let name = shape::text(node, "`initial`", usize::MAX, cx.report)?;
@@ -88,7 +88,7 @@ fn start<'a>(node: Option<&'a Node>, cx: &mut Reader<'a, '_>) -> Option<NodeIx> 
     found
 }
 
-/// *Global Tools*: where the workflow or a state lists any, the state is closed but for what they list.
+/// *Global Tools*: if the workflow or a state lists any, the state is closed except for those.
 fn layers(
     root: &Node,
     global: Option<&[Pattern]>,
@@ -101,15 +101,15 @@ fn layers(
         let message = format!(
             "the tools come to {rules} rules of all states, and at most {TOOL_RULES_MAX} are allowed"
         );
-        let place = root.get("global_tools").map_or(root.span, |node| node.span);
-        cx.report.add(Finding::new(TOO_MANY_ENTRIES, place, message));
+        let span = root.get("global_tools").map_or(root.span, |node| node.span);
+        cx.report.add(Finding::new(TOO_MANY_ENTRIES, span, message));
         return Vec::new();
     }
     let layer = |(at, state): (u32, &State<'_>)| tools::layer(NodeIx(at), global, state.tools.as_deref());
     (0..).zip(states).map(layer).collect()
 }
 
-/// Warns of what the parts show.
+/// Warnings that need several parts of the workflow.
 fn warn(states: &[State<'_>], edges: &[Vec<Edge<'_>>], layers: &[Layer], cx: &mut Reader<'_, '_>) {
     for (state, edges) in states.iter().zip(edges) {
         graph::warn_ports(state, edges, cx.report);
@@ -121,7 +121,7 @@ fn warn(states: &[State<'_>], edges: &[Vec<Edge<'_>>], layers: &[Layer], cx: &mu
     }
 }
 
-/// The states below whose names the engine writes what happened, with the key that each stands below.
+/// The states below whose names the engine writes results, with the reserved key of each.
 fn kept_by<'a>(states: &[State<'a>]) -> Vec<(&'static str, &'a str)> {
     let kept = |state: &State<'a>| {
         let own = match state.kind {

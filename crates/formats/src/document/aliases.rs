@@ -1,4 +1,4 @@
-//! What YAML anchors name, and how much aliases may make of it.
+//! The values of YAML anchors, and the bounds of their aliases.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::limits::{ALIAS_BYTES_MAX, ALIAS_NODES_MAX, ANCHORS_MAX, DEPTH_MAX};
 /// The anchored values of a document, and the budget that all its aliases share.
 #[derive(Default)]
 pub(super) struct Aliases {
-    /// By the parser's number of the anchor; nothing for a value that is larger than the whole budget.
+    /// By the parser's number of the anchor; `None` for a value that is larger than the whole budget.
     kept: BTreeMap<usize, Option<(Node, Extent)>>,
     nodes: usize,
     bytes: usize,
@@ -19,7 +19,7 @@ pub(super) struct Aliases {
 struct Extent {
     nodes: usize,
     bytes: usize,
-    /// Lists and maps inside each other; none in a scalar.
+    /// The nesting depth of lists and maps; 0 for a scalar.
     height: usize,
 }
 
@@ -31,8 +31,8 @@ impl Aliases {
         }
     }
 
-    /// The value of an alias that stands `depth` deep, and how many values it is; or why there is none, which is
-    /// told once when the budget is used up.
+    /// The value of an alias at this depth and its number of values, or why there is none. An exhausted budget is reported
+    /// once.
     pub(super) fn resolve(&mut self, anchor: usize, depth: usize) -> Result<(Node, usize), Option<String>> {
         let (node, extent) = match self.kept.get(&anchor) {
             Some(Some(kept)) => kept,
@@ -65,7 +65,7 @@ impl Aliases {
     }
 }
 
-/// How large a value is; nothing beyond the budget.
+/// The size of a value; `None` if it exceeds the budget.
 fn measure(node: &Node) -> Option<Extent> {
     let mut extent = Extent { nodes: 1, ..Extent::default() };
     let mut add = |inner: &Node, bytes: usize| {

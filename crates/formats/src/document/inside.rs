@@ -1,17 +1,17 @@
-//! Places inside the texts of a document: where the characters of a value stand in its source.
+//! Spans inside the texts of a document: the positions of a value's characters in the source.
 //!
-//! Between a value and what is written there may be quotes, escapes, indentation and folded lines. All of them are white
-//! space or escapes: the other characters stand in the source in the same order. They are compared one by one, and a
-//! text that is not found that way has no places but its own.
+//! A value may be written with quotes, escapes, indentation and folded lines. All of these are white space or escapes: the
+//! other characters are in the source in the same order. They are compared one by one; if a text does not match, its
+//! parts get the span of the whole text.
 
-use super::places::{Places, number};
+use super::line_index::{LineIndex, number};
 use super::read::BOM;
 use super::{Node, Span};
 
 /// The text of a document.
 pub struct Source<'a> {
     text: &'a str,
-    places: Places<'a>,
+    line_index: LineIndex<'a>,
 }
 
 /// How a value is written.
@@ -19,7 +19,7 @@ pub struct Source<'a> {
 enum Written {
     /// As it is: plain and in blocks.
     Plain,
-    /// Between `'`, which stands twice inside.
+    /// Between `'`, which is doubled inside.
     Single,
     /// Between `"`, with escapes.
     Double,
@@ -31,15 +31,17 @@ impl<'a> Source<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         let text = std::str::from_utf8(bytes).unwrap_or_default();
         let text = text.strip_prefix(BOM).unwrap_or(text);
-        Self { text, places: Places::new(text) }
+        Self { text, line_index: LineIndex::new(text) }
     }
 
-    /// The places of parts of a text, each given by the bytes before it and its own: exact where the part can be found
-    /// in the source, and else the place of the whole text. Parts that begin with white space are not found.
+    /// The spans of parts of a text, each given by its byte offset and length: exact if the part can be found in the source,
+    /// else the span of the whole text. Parts that begin with white space are not found.
     #[must_use]
     pub fn inside(&self, node: &Node, parts: &[(usize, usize)]) -> Vec<Span> {
         let mut spans = vec![node.span; parts.len()];
-        let Some((value, start)) = node.as_text().zip(self.places.offset(node.span)) else { return spans };
+        let Some((value, start)) = node.as_text().zip(self.line_index.offset(node.span)) else {
+            return spans;
+        };
         let mut order: Vec<usize> = (0..parts.len()).collect();
         order.sort_unstable_by_key(|at| parts[*at].0);
         let start = start + prefix(&self.text[start..]);
@@ -49,14 +51,14 @@ impl<'a> Source<'a> {
             .find_map(|how| aligned(value, raw, how, parts, &order));
         for (span, at) in spans.iter_mut().zip(found.unwrap_or_default()) {
             let Some((at, width)) = at else { continue };
-            let place = self.places.span(start + at, start + at);
-            *span = Span { width: number(width.max(1)), ..place };
+            let at_start = self.line_index.span(start + at, start + at);
+            *span = Span { width: number(width.max(1)), ..at_start };
         }
         spans
     }
 }
 
-/// The bytes of a tag and an anchor before a text; neither can begin one.
+/// The length of a tag and an anchor before a text; no text begins with either.
 fn prefix(raw: &str) -> usize {
     let mut at = 0;
     while raw[at..].starts_with(['!', '&']) {
@@ -68,7 +70,7 @@ fn prefix(raw: &str) -> usize {
     at
 }
 
-/// Where each part begins in what is written, and its width in characters; nothing where the value is not written so.
+/// The offset of each part in the source, and its width in characters; `None` if the value is not written in this style.
 fn aligned(
     value: &str,
     raw: &str,
@@ -112,7 +114,7 @@ fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r')
 }
 
-/// The next character and the bytes that write it; no character for an escape that stands for none.
+/// The next character and its length in the source; no character for an escape that gives none.
 fn character(raw: &str, how: Written) -> Option<(Option<char>, usize)> {
     let c = raw.chars().next()?;
     match (how, c) {
@@ -123,7 +125,7 @@ fn character(raw: &str, how: Written) -> Option<(Option<char>, usize)> {
     }
 }
 
-/// What stands behind a backslash, in JSON and in YAML.
+/// The escape after a backslash, in JSON and in YAML.
 fn escape(raw: &str) -> Option<(Option<char>, usize)> {
     let c = raw.chars().next()?;
     let hex = |digits: usize| u32::from_str_radix(raw.get(1..=digits)?, 16).ok();
@@ -167,8 +169,8 @@ mod tests {
     use crate::Report;
     use crate::document::{Syntax, read};
 
-    /// Where `needle` stands in the value of the key `k`.
-    fn place(source: &str, syntax: Syntax, needle: &str) -> (u32, u32, u32) {
+    /// The position of `needle` in the value of the key `k`.
+    fn locate(source: &str, syntax: Syntax, needle: &str) -> (u32, u32, u32) {
         let mut report = Report::new("x");
         let root = read(source.as_bytes(), syntax, &mut report).unwrap();
         assert_eq!(report.finish(), []);
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_of_writing_a_text_has_its_places() {
+    fn a_part_is_found_in_every_way_of_writing_a_text() {
         for (source, at) in [
             ("k: é word\n", (1, 6, 4)),
             ("k: 'it''s a word'\n", (1, 13, 4)),
@@ -193,10 +195,10 @@ mod tests {
             ("k: !!str word\n", (1, 10, 4)),
             ("k: &a \"word\"\n", (1, 8, 4)),
         ] {
-            assert_eq!(place(source, Syntax::Yaml, "word"), at, "{source}");
+            assert_eq!(locate(source, Syntax::Yaml, "word"), at, "{source}");
         }
         let json = "{\"a\": 1,\n \"k\": \"\\ud83d\\ude00 \\\"\\/ \\tword\"}";
-        assert_eq!(place(json, Syntax::Json, "word"), (2, 28, 4));
+        assert_eq!(locate(json, Syntax::Json, "word"), (2, 28, 4));
     }
 
     #[test]
@@ -206,12 +208,12 @@ mod tests {
         let root = read(source.as_bytes(), Syntax::Yaml, &mut report).unwrap();
         let node = root.get("k").unwrap();
         let spans = Source::new(source.as_bytes()).inside(node, &[(8, 5), (0, 3), (4, 3), (3, 1)]);
-        let told: Vec<(u32, u32)> = spans.iter().map(|span| (span.column, span.width)).collect();
-        assert_eq!(told, [(12, 5), (4, 3), (8, 3), (4, 13)], "white space has the place of the whole");
+        let columns: Vec<(u32, u32)> = spans.iter().map(|span| (span.column, span.width)).collect();
+        assert_eq!(columns, [(12, 5), (4, 3), (8, 3), (4, 13)], "white space has the place of the whole");
     }
 
     #[test]
-    fn a_text_of_another_source_has_its_own_place() {
+    fn a_text_of_another_source_has_the_span_of_its_node() {
         let node = Node {
             value: super::super::Value::String("word".into()),
             span: Span { line: 9, column: 9, width: 4 },

@@ -1,4 +1,4 @@
-//! JSON: the tree of `jsonc-parser` with all its leniency off, and what that still lets through refused here.
+//! JSON: the tree of `jsonc-parser` with all its leniency off; what it still lets through is refused here.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, parse_to_ast};
 
-use super::places::Places;
+use super::line_index::LineIndex;
 use super::{Entry, Key, Node, Span, Value, scalar};
 use crate::codes::{
     CONTROL_CHARACTER, DUPLICATE_KEY, EMPTY_DOCUMENT, JSON_SYNTAX, NUMBER_TOO_LARGE, SEVERAL_DOCUMENTS,
@@ -29,10 +29,10 @@ const STRICT: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-pub(super) fn read(text: &str, places: &Places<'_>, report: &mut Report) -> Option<Node> {
+pub(super) fn read(text: &str, line_index: &LineIndex<'_>, report: &mut Report) -> Option<Node> {
     match parse_to_ast(text, &CollectOptions::default(), &STRICT) {
         Err(error) => {
-            report.add(refusal(&error, places));
+            report.add(refusal(&error, line_index));
             None
         }
         Ok(parsed) => {
@@ -40,15 +40,15 @@ pub(super) fn read(text: &str, places: &Places<'_>, report: &mut Report) -> Opti
                 report.add(Finding::new(EMPTY_DOCUMENT, Span::START, "the file holds no JSON value"));
                 return None;
             };
-            check_characters(text, places, report);
-            let mut build = Build { places, report, nodes: 0 };
+            check_characters(text, line_index, report);
+            let mut build = Build { line_index, report, nodes: 0 };
             build.node(value, 1).ok()
         }
     }
 }
 
-fn refusal(error: &ParseError, places: &Places<'_>) -> Finding {
-    let span = places.span(error.range().start, error.range().end);
+fn refusal(error: &ParseError, line_index: &LineIndex<'_>) -> Finding {
+    let span = line_index.span(error.range().start, error.range().end);
     let kind = error.kind();
     if let ParseErrorKind::MultipleRootJsonValues = kind {
         return Finding::new(SEVERAL_DOCUMENTS, span, "something follows after the end of the JSON value");
@@ -60,11 +60,11 @@ fn refusal(error: &ParseError, places: &Places<'_>) -> Finding {
         let message = "the escape stands for half of a surrogate pair, which is no character";
         return Finding::new(JSON_SYNTAX, span, message);
     }
-    let told = kind.to_string();
-    let mut letters = told.chars();
-    let first = letters.next().map(|c| c.to_ascii_lowercase());
-    let told: String = first.into_iter().chain(letters).collect();
-    Finding::new(JSON_SYNTAX, span, format!("this is not JSON: {told}"))
+    let message = kind.to_string();
+    let mut chars = message.chars();
+    let first = chars.next().map(|c| c.to_ascii_lowercase());
+    let message: String = first.into_iter().chain(chars).collect();
+    Finding::new(JSON_SYNTAX, span, format!("this is not JSON: {message}"))
 }
 
 fn too_deep(span: Span) -> Finding {
@@ -72,16 +72,16 @@ fn too_deep(span: Span) -> Finding {
     Finding::new(TOO_DEEP, span, message)
 }
 
-/// The parser takes raw control characters inside texts, and outside them every white space of Unicode. The text is
+/// The parser accepts raw control characters inside texts, and any Unicode white space outside of them. The text is
 /// otherwise known to be JSON, so that a quote begins or ends a text.
-fn check_characters(text: &str, places: &Places<'_>, report: &mut Report) {
+fn check_characters(text: &str, line_index: &LineIndex<'_>, report: &mut Report) {
     let mut in_text = false;
     let mut escaped = false;
-    let mut told = 0;
+    let mut reported = 0;
     for (at, c) in text.char_indices() {
         let refused = if in_text { c < ' ' } else { !c.is_ascii() || matches!(c, '\u{b}' | '\u{c}') };
-        if refused && told < FINDINGS_MAX {
-            told += 1;
+        if refused && reported < FINDINGS_MAX {
+            reported += 1;
             let message = if in_text {
                 format!(
                     "a control character (U+{:04X}) inside a text must be written as an escape",
@@ -90,7 +90,7 @@ fn check_characters(text: &str, places: &Places<'_>, report: &mut Report) {
             } else {
                 format!("the character U+{:04X} may not stand between JSON values", u32::from(c))
             };
-            report.add(Finding::new(CONTROL_CHARACTER, places.span(at, at + c.len_utf8()), message));
+            report.add(Finding::new(CONTROL_CHARACTER, line_index.span(at, at + c.len_utf8()), message));
         }
         match c {
             _ if escaped => escaped = false,
@@ -101,11 +101,11 @@ fn check_characters(text: &str, places: &Places<'_>, report: &mut Report) {
     }
 }
 
-/// A maximum was passed; the finding is told, and there is no tree.
+/// A maximum was exceeded; the finding is reported, and there is no tree.
 struct Stop;
 
 struct Build<'a, 'b> {
-    places: &'a Places<'b>,
+    line_index: &'a LineIndex<'b>,
     report: &'a mut Report,
     nodes: usize,
 }
@@ -118,7 +118,7 @@ impl Build<'_, '_> {
             let message = format!("the document holds more than {NODES_MAX} values");
             self.report.add(Finding::new(
                 TOO_MANY_NODES,
-                self.places.span(range.start, range.start),
+                self.line_index.span(range.start, range.start),
                 message,
             ));
             return Err(Stop);
@@ -131,7 +131,7 @@ impl Build<'_, '_> {
             ast::Value::Array(array) => (self.list(array, depth)?, range.start),
             ast::Value::Object(object) => (self.map(object, depth)?, range.start),
         };
-        Ok(Node { value, span: self.places.span(range.start, end) })
+        Ok(Node { value, span: self.line_index.span(range.start, end) })
     }
 
     fn number(&mut self, text: &str, range: jsonc_parser::common::Range) -> Value {
@@ -139,7 +139,7 @@ impl Build<'_, '_> {
             let message = format!("the number {} is too large to be read", quoted(text));
             self.report.add(Finding::new(
                 NUMBER_TOO_LARGE,
-                self.places.span(range.start, range.end),
+                self.line_index.span(range.start, range.end),
                 message,
             ));
             return Value::Unread;
@@ -159,7 +159,7 @@ impl Build<'_, '_> {
         let mut entries: Vec<Entry> = Vec::with_capacity(object.properties.len());
         for property in object.properties {
             let range = property.name.range();
-            let span = self.places.span(range.start, range.end);
+            let span = self.line_index.span(range.start, range.end);
             let text = match property.name {
                 ObjectPropName::String(name) => name.value.into_owned(),
                 ObjectPropName::Word(name) => name.value.to_owned(),
@@ -178,12 +178,12 @@ impl Build<'_, '_> {
         if depth <= DEPTH_MAX {
             return Ok(());
         }
-        self.report.add(too_deep(self.places.span(start, start)));
+        self.report.add(too_deep(self.line_index.span(start, start)));
         Err(Stop)
     }
 }
 
-/// The same words for both syntaxes.
+/// The finding, with the same words for both syntaxes.
 pub(super) fn duplicate(key: &str, span: Span) -> Finding {
     Finding::new(DUPLICATE_KEY, span, format!("the key {} stands twice in this map", quoted(key)))
 }

@@ -1,6 +1,6 @@
 //! The tree.
 
-/// Where something stands in its file.
+/// A position in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     /// From 1. Lines end with a line feed, a carriage return, or both.
@@ -16,7 +16,7 @@ impl Span {
     pub const START: Self = Self { line: 1, column: 1, width: 1 };
 }
 
-/// A value and its place.
+/// A value and its span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// What it is.
@@ -25,7 +25,7 @@ pub struct Node {
     pub span: Span,
 }
 
-/// A key of a map and its place.
+/// A key of a map and its span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// The key as text, whatever it would be as a value: `yes`, `1`, `null`.
@@ -34,13 +34,13 @@ pub struct Key {
     pub span: Span,
 }
 
-/// A key and what it holds.
+/// A key and its value.
 pub type Entry = (Key, Node);
 
 /// What a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Nothing.
+    /// Null.
     Null,
     /// True or false.
     Bool(bool),
@@ -52,7 +52,7 @@ pub enum Value {
     List(Vec<Node>),
     /// In the author's order; no key twice.
     Map(Vec<Entry>),
-    /// Something that could not be read; the report has told why. Only in a tree beside errors.
+    /// A value that could not be read; the report says why. Only in a tree with errors.
     Unread,
 }
 
@@ -143,7 +143,7 @@ impl Node {
         }
     }
 
-    /// Whether it is null.
+    /// Returns true if it is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.value == Value::Null
@@ -155,7 +155,7 @@ impl Node {
         self.as_map()?.iter().find(|(known, _)| known.text == key)
     }
 
-    /// What this key holds, if it is a map that has it.
+    /// The value of this key, if it is a map that has it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.entry(key).map(|(_, node)| node)

@@ -1,12 +1,12 @@
-//! The door: bytes, or a finding of why not.
+//! Reads bytes as a document, or reports why not.
 
-use super::places::Places;
+use super::line_index::LineIndex;
 use super::{Node, Span, json, yaml};
 use crate::codes::{NOT_UTF8, SOURCE_TOO_LARGE};
 use crate::limits::SOURCE_BYTES_MAX;
 use crate::{Finding, Report};
 
-/// How a document is written down.
+/// The syntax of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
     /// RFC 8259, strictly.
@@ -16,7 +16,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// By the file's ending; without a telling one, a text that begins with `{` or `[` is JSON.
+    /// By the file's extension; if that is unknown, a text that begins with `{` or `[` is JSON.
     #[must_use]
     pub fn of(file: &str, bytes: &[u8]) -> Self {
         let ending = file.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
@@ -35,9 +35,8 @@ impl Syntax {
 /// A byte order mark.
 pub(super) const BOM: &str = "\u{feff}";
 
-/// Reads one document. Nothing comes back where there is no tree at all; a tree may come back beside errors, less
-/// what they are about, so that the rest of it can be checked too. A byte order mark at the start is skipped and
-/// has no column.
+/// Reads one document. Returns `None` if there is no tree at all. A tree may be returned together with errors, without
+/// the faulty parts, so that the rest can be checked too. A byte order mark at the start is skipped and has no column.
 #[must_use]
 pub fn read(bytes: &[u8], syntax: Syntax, report: &mut Report) -> Option<Node> {
     if bytes.len() > SOURCE_BYTES_MAX {
@@ -50,14 +49,14 @@ pub fn read(bytes: &[u8], syntax: Syntax, report: &mut Report) -> Option<Node> {
         Err(error) => {
             let before = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
             let before = before.strip_prefix(BOM).unwrap_or(before);
-            let place = Places::new(before).span(before.len(), before.len());
-            report.add(Finding::new(NOT_UTF8, place, "the bytes here are not UTF-8"));
+            let span = LineIndex::new(before).span(before.len(), before.len());
+            report.add(Finding::new(NOT_UTF8, span, "the bytes here are not UTF-8"));
             return None;
         }
     };
-    let places = Places::new(text);
+    let line_index = LineIndex::new(text);
     match syntax {
-        Syntax::Json => json::read(text, &places, report),
-        Syntax::Yaml => yaml::read(text, &places, report),
+        Syntax::Json => json::read(text, &line_index, report),
+        Syntax::Yaml => yaml::read(text, &line_index, report),
     }
 }

@@ -1,15 +1,15 @@
-//! What a plain YAML scalar is: the core schema of YAML 1.2, less the numbers that JSON could not write.
+//! Plain YAML scalars: the core schema of YAML 1.2, without the numbers that JSON cannot write.
 
 use super::Value;
 
-/// What a text is read as.
+/// The result of reading a plain scalar.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
     /// This value.
     Is(Value),
     /// A number of the core schema that JSON writes otherwise or not at all: `010`, `0x1f`, `+1`, `.5`, `.inf`.
     OddNumber,
-    /// A number, and too large.
+    /// A number that is too large.
     HugeNumber,
 }
 
@@ -30,7 +30,7 @@ fn number(text: &str) -> Scalar {
     if is_finite(text) { Scalar::Is(Value::Number(text.to_owned())) } else { Scalar::HugeNumber }
 }
 
-/// Whether programs that keep numbers in 64 bits can read it at all.
+/// Returns true if a 64-bit number can hold it.
 pub(super) fn is_finite(number: &str) -> bool {
     number.parse::<f64>().is_ok_and(f64::is_finite)
 }

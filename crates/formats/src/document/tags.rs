@@ -1,4 +1,4 @@
-//! What a YAML scalar is, by its style and its tag.
+//! The value of a YAML scalar, by its style and its tag.
 
 use saphyr_parser::{ScalarStyle, Tag};
 
@@ -7,7 +7,7 @@ use super::{Span, Value};
 use crate::codes::{NUMBER_FORM, NUMBER_TOO_LARGE, YAML_TAG};
 use crate::{Finding, quoted};
 
-/// The value of a scalar, or the finding of why it has none.
+/// The value of a scalar, or the finding that says why it has none.
 pub(super) fn resolve(
     text: &str,
     style: ScalarStyle,

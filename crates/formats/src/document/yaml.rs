@@ -8,28 +8,28 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span as Marks, Tag};
 
 use super::aliases::Aliases;
 use super::json::duplicate;
-use super::places::{Places, number};
+use super::line_index::{LineIndex, number};
 use super::tags::{bad_tag, is_text_tag, resolve};
 use super::{Entry, Key, Node, Span, Value};
 use crate::codes::{
     ALIAS, CONTROL_CHARACTER, EMPTY_DOCUMENT, KEY_NOT_TEXT, SEVERAL_DOCUMENTS, TOO_DEEP, TOO_MANY_NODES,
     UNKNOWN_KEY, YAML_SYNTAX,
 };
-use crate::limits::{DEPTH_MAX, FINDINGS_MAX, NODES_MAX, YAML_SIGNS_MAX};
+use crate::limits::{DEPTH_MAX, FINDINGS_MAX, NODES_MAX, YAML_INDICATORS_MAX};
 use crate::quote::shown;
 use crate::{Finding, Report};
 
-const SIGNS: &[u8] = b",:[]{}?-&*!";
+const INDICATORS: &[u8] = b",:[]{}?-&*!";
 
-pub(super) fn read(text: &str, places: &Places<'_>, report: &mut Report) -> Option<Node> {
-    check_characters(text, places, report);
-    if text.bytes().filter(|byte| SIGNS.contains(byte)).count() > YAML_SIGNS_MAX {
-        let message = format!("the file holds more than {YAML_SIGNS_MAX} signs that part values");
+pub(super) fn read(text: &str, line_index: &LineIndex<'_>, report: &mut Report) -> Option<Node> {
+    check_characters(text, line_index, report);
+    if text.bytes().filter(|byte| INDICATORS.contains(byte)).count() > YAML_INDICATORS_MAX {
+        let message = format!("the file holds more than {YAML_INDICATORS_MAX} signs that part values");
         report.add(Finding::new(TOO_MANY_NODES, Span::START, message));
         return None;
     }
     let mut build = Build {
-        places,
+        line_index,
         report,
         open: Vec::new(),
         root: None,
@@ -52,13 +52,13 @@ pub(super) fn read(text: &str, places: &Places<'_>, report: &mut Report) -> Opti
     build.root
 }
 
-/// YAML 1.2.2 §5.1: what may not stand in a YAML text at all.
-fn check_characters(text: &str, places: &Places<'_>, report: &mut Report) {
+/// YAML 1.2.2 §5.1: characters that are not allowed in a YAML text at all.
+fn check_characters(text: &str, line_index: &LineIndex<'_>, report: &mut Report) {
     let refused =
         |c: char| (c.is_control() && !"\t\n\r\u{85}".contains(c)) || matches!(c, '\u{fffe}' | '\u{ffff}');
     for (at, c) in text.char_indices().filter(|(_, c)| refused(*c)).take(FINDINGS_MAX) {
         let message = format!("the character U+{:04X} may not stand in YAML", u32::from(c));
-        report.add(Finding::new(CONTROL_CHARACTER, places.span(at, at + c.len_utf8()), message));
+        report.add(Finding::new(CONTROL_CHARACTER, line_index.span(at, at + c.len_utf8()), message));
     }
 }
 
@@ -66,7 +66,7 @@ fn too_many(span: Span) -> Finding {
     Finding::new(TOO_MANY_NODES, span, format!("the document holds more than {NODES_MAX} values"))
 }
 
-/// Nothing more is read, and the finding is told.
+/// Reading stopped; the finding is reported.
 struct Stop;
 
 /// A list or map whose end has not come yet.
@@ -81,7 +81,7 @@ enum Body {
     Map { entries: Vec<Entry>, known: BTreeSet<String>, next: Next },
 }
 
-/// What a map waits for.
+/// What a map expects next.
 enum Next {
     Key,
     ValueOf(Key),
@@ -90,7 +90,7 @@ enum Next {
 }
 
 struct Build<'a, 'b> {
-    places: &'a Places<'b>,
+    line_index: &'a LineIndex<'b>,
     report: &'a mut Report,
     open: Vec<Open>,
     root: Option<Node>,
@@ -100,7 +100,7 @@ struct Build<'a, 'b> {
 }
 
 impl Build<'_, '_> {
-    /// Takes an event in.
+    /// Handles an event.
     fn take(&mut self, event: Event<'_>, marks: &Marks) -> Result<(), Stop> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
@@ -219,7 +219,7 @@ impl Build<'_, '_> {
         Ok(())
     }
 
-    /// Puts a finished value where it belongs.
+    /// Puts a finished value into its parent.
     fn attach(&mut self, node: Node, anchor: usize) {
         if anchor > 0 {
             self.aliases.keep(anchor, &node);
@@ -254,9 +254,9 @@ impl Build<'_, '_> {
     fn refuse(&mut self, error: &ScanError) -> Result<(), Stop> {
         let mark = error.marker();
         let span = Span { line: number(mark.line()), column: number(mark.col() + 1), width: 1 };
-        let told: String = error.info().chars().map(shown).collect();
-        let span = self.places.within(span);
-        self.stop(Finding::new(YAML_SYNTAX, span, format!("this is not YAML: {told}")))
+        let info: String = error.info().chars().map(shown).collect();
+        let span = self.line_index.within(span);
+        self.stop(Finding::new(YAML_SYNTAX, span, format!("this is not YAML: {info}")))
     }
 
     fn span(&self, marks: &Marks) -> Span {
@@ -265,7 +265,7 @@ impl Build<'_, '_> {
         } else {
             1
         };
-        self.places.within(Span {
+        self.line_index.within(Span {
             line: number(marks.start.line()),
             column: number(marks.start.col() + 1),
             width: number(width.max(1)),

@@ -1,9 +1,9 @@
-//! Policy documents: the language of a checkpoint process's `policy`, with its caps and mail limits, as a definition of its
-//! own that is attached to definitions of any format, or holds for a whole tenant. Source: the page "Process Definitions",
+//! Policy documents: the language of a checkpoint process's `policy`, with its caps and mail limits, as a separate
+//! definition that is attached to definitions of any format or to a whole tenant. Source: the page "Process Definitions",
 //! headings *Policy Configuration* and *Process fields*.
 //!
-//! Other than there, `role` may be left out: the document then speaks to sessions of every role. `default_effect` says what
-//! holds for a call that no rule matches; without it that is what the tenant says, else the server, else the source.
+//! Unlike there, `role` may be left out: the document then applies to sessions of every role. `default_effect` decides a
+//! call that no rule matches; without it the default is the tenant's, else the server's, else the source's.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{
@@ -94,7 +94,7 @@ fn cost(cap: Micros) -> Budget {
     }
 }
 
-/// A machine has a node; nothing ever enters this one.
+/// A machine needs a node; nothing ever enters this one.
 fn assemble(layers: Vec<Layer>, budgets: Vec<Budget>) -> Machine {
     let nothing = Act { kind: ActKind::Do(Vec::new()), then: Vec::new() };
     Machine {

@@ -4,7 +4,7 @@ use crate::limits::LINE_CHARS_MAX;
 use crate::quote::shown;
 use crate::{Finding, Severity};
 
-/// What a piece of text is, so that a caller can give it a colour.
+/// The role of a piece of text, so that a caller can colour it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Sentences.
@@ -21,7 +21,7 @@ pub enum Style {
     Source,
     /// The mark under it.
     Mark,
-    /// What is near, allowed, or to do.
+    /// The nearest and allowed values, or the hint.
     Help,
 }
 
@@ -30,7 +30,7 @@ pub enum Style {
 pub struct Segment {
     /// What it is.
     pub style: Style,
-    /// Nothing in it moves a terminal's cursor but line feeds.
+    /// Only line feeds in it move a terminal's cursor.
     pub text: String,
 }
 
@@ -82,8 +82,8 @@ fn block(finding: &Finding, lines: &[&str], out: &mut Out) {
     out.push(Style::Plain, format!(": {}\n", clean(&finding.message)));
     let line_number = finding.line.to_string();
     let margin = " ".repeat(line_number.len());
-    let place = format!("{margin}--> {}:{}:{}\n", clean(&finding.file), finding.line, finding.column);
-    out.push(Style::Frame, place);
+    let location = format!("{margin}--> {}:{}:{}\n", clean(&finding.file), finding.line, finding.column);
+    out.push(Style::Frame, location);
     let line = usize::try_from(finding.line - 1).ok().and_then(|at| lines.get(at));
     if let Some(line) = line.filter(|line| !line.trim().is_empty()) {
         let window = Window::of(line, finding);
@@ -112,7 +112,7 @@ struct Window {
     text: String,
     /// Characters before the mark.
     before: usize,
-    /// Characters under which it stands.
+    /// The width of the mark, characters.
     marked: usize,
 }
 

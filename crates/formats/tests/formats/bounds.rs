@@ -1,12 +1,12 @@
-//! Named maxima: one below is fine, one above is told and bounded.
+//! Named maxima: one below compiles, one above is reported and bounded.
 
 use switchward_formats::{Compiled, Format, compile, compile_file, detect, limits};
 
-use super::support::{DEPLOY_GATE, compile_text, file, process_with, told};
+use super::support::{DEPLOY_GATE, compile_text, file, process_with, summaries};
 
 #[track_caller]
 fn refused(compiled: &Compiled, finding: &str) {
-    assert_eq!(told(&compiled.findings), [finding]);
+    assert_eq!(summaries(&compiled.findings), [finding]);
     assert_eq!(compiled.definition, None);
 }
 
@@ -118,7 +118,7 @@ fn one_file_is_one_definition() {
 }
 
 #[test]
-fn the_format_is_told_by_the_files_or_by_the_caller() {
+fn the_format_is_given_by_the_files_or_by_the_caller() {
     assert_eq!(detect(&[file("x", DEPLOY_GATE)]), Ok(Format::Checkpoint));
     for path in ["PROCESS.md", "pdt.yaml", "processes/review/PROCESS.md"] {
         assert_eq!(detect(&[file("x.txt", ""), file(path, "")]), Ok(Format::ProcessMd));

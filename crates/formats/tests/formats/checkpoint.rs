@@ -1,4 +1,4 @@
-//! What checkpoint processes compile to. Test names say the rule; the headings are the source document's.
+//! The machines of checkpoint processes. Test names say the rule; the headings are the source document's.
 
 use switchward_machine::{
     ActKind, ArgRule, Breach, BudgetUnit, Decision, Ending, Exit, GateIx, GateKind, Layer, Limit, Machine,
@@ -15,7 +15,7 @@ fn layer<'a>(machine: &'a Machine, name: &str) -> &'a Layer {
     machine.policy.layers.iter().find(|layer| layer.name == name).expect("the layer is there")
 }
 
-/// The exit of the answer `x` with this `next` and action, and whether the process was without findings.
+/// The exit of the answer `x` with this `next` and action, and true if the process has no findings.
 fn exit(answer: &str) -> (Exit, bool) {
     let yaml = format!(
         "name: p\ninitial: a\nstates:\n  a: {{question: Q, answers: {{go: {{next: b}}, x: {answer}}}}}\n  b: {{question: Bye}}\n"
@@ -191,7 +191,7 @@ fn the_session_budget_is_a_parameter_and_spares_process_step() {
     assert_eq!(machine_with("session_budget_usd: 0").params[0].value, 0);
 }
 
-/// *Process fields*, `email_config`: an absent list restricts nothing, an empty one allows nobody.
+/// *Process fields*, `email_config`: an absent list restricts nothing, an empty one allows no address.
 #[test]
 fn email_config_makes_a_layer_and_a_budget() {
     let machine = machine_with(

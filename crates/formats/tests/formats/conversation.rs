@@ -1,4 +1,4 @@
-//! What whole conversation workflows compile to.
+//! The machines of whole conversation workflows.
 
 use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
 use switchward_formats::Format;

@@ -1,17 +1,17 @@
-//! The maxima of conversation workflows: what is one over is told, what is just below compiles.
+//! The maxima of conversation workflows: one above is reported, the maximum itself compiles.
 
 use switchward_formats::limits;
 
-use super::support::{compile_text, told};
+use super::support::{compile_text, summaries};
 
 fn codes(states: &str, transitions: &str) -> Vec<String> {
     let yaml = format!(
         "name: p\nstates:\n  - {states}\n  - {{name: b, type: conversation}}\ntransitions: {transitions}\n"
     );
-    told(&compile_text("p.yaml", &yaml).findings)
+    summaries(&compile_text("p.yaml", &yaml).findings)
 }
 
-/// What `make` gives for the largest count compiles; one more is told as `expected`.
+/// The source that `make` gives for the largest count compiles; one more is reported as `expected`.
 #[track_caller]
 fn bound(max: usize, expected: &str, make: impl Fn(usize) -> (String, String)) {
     let (states, transitions) = make(max);
@@ -87,8 +87,9 @@ fn transitions_and_states_are_bounded() {
     assert_eq!(over.len(), 1);
     assert!(over[0].starts_with("SW1117 5:"), "{over:?}");
     let states = repeated("{name: a, type: action}", 10_001);
-    let found =
-        told(&compile_text("p.yaml", &format!("name: p\nstates: [{states}]\ntransitions: []\n")).findings);
+    let found = summaries(
+        &compile_text("p.yaml", &format!("name: p\nstates: [{states}]\ntransitions: []\n")).findings,
+    );
     assert_eq!(found, ["SW1117 2:9"]);
     let over = many(limits::TRANSITIONS_MAX + 1);
     assert_eq!(over.first().map(String::as_str), Some("SW1117 5:14"));
@@ -103,7 +104,7 @@ fn copies_are_bounded() {
     let with_tools = |count: usize| {
         let (tools, states) = (tools.join(", "), states(count).join(", "));
         let yaml = format!("name: p\nglobal_tools: [{tools}]\nstates: [{states}]\ntransitions: []\n");
-        told(&compile_text("p.yaml", &yaml).findings)
+        summaries(&compile_text("p.yaml", &yaml).findings)
     };
     let per_state = limits::TOOL_RULES_MAX / tools.len();
     assert!(!with_tools(per_state).contains(&"SW1117 2:15".to_owned()));

@@ -1,4 +1,4 @@
-//! What guards compile to, one by one and together. Heading *Guards*.
+//! Compiled guards, one by one and together. Heading *Guards*.
 
 use switchward_expr::{CmpOp, Path};
 use switchward_machine::{Exit, Guard, Trigger};

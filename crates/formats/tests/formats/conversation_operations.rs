@@ -1,4 +1,4 @@
-//! What operations compile to: operations, acts, and how the acts lead to each other. Heading *Operations*.
+//! Compiled operations: operations, acts, and how the acts lead to each other. Heading *Operations*.
 
 use switchward_expr::{CmpOp, Path, Transform};
 use switchward_machine::{
@@ -109,13 +109,13 @@ fn waits_and_loops_with_waits_are_acts() {
 #[test]
 fn small_bodies_are_wired_right() {
     let kinds = |acts: &[Act]| -> String {
-        let letter = |act: &Act| match &act.kind {
+        let code = |act: &Act| match &act.kind {
             ActKind::Do(ops) if ops.iter().any(|op| matches!(op, Op::Next(_))) => 'h',
             ActKind::Do(_) => 'd',
             ActKind::Wait(_) => 'w',
             ActKind::Ask(_) | ActKind::Work(_) | ActKind::Decide(_) | ActKind::Spawn(_) => '?',
         };
-        acts.iter().map(letter).collect()
+        acts.iter().map(code).collect()
     };
     let done = |to: u16| vec![(Port::Done, to)];
     for (operations, shape, wires) in [
@@ -146,7 +146,7 @@ fn small_bodies_are_wired_right() {
     }
 }
 
-/// *Operations*: the target of a branch overrides the transitions; each target is a way out once.
+/// *Operations*: the target of a branch overrides the transitions; each target has one exit.
 #[test]
 fn a_branch_leaves_by_its_targets() {
     let node = push();

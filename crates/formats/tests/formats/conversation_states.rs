@@ -1,4 +1,4 @@
-//! What states compile to, by their type, their transitions and what they do about errors.
+//! Compiled states, by their type, their transitions and their error handling.
 
 use switchward_expr::Path;
 use switchward_machine::{
@@ -85,7 +85,7 @@ fn an_output_leaves_by_done() {
     assert_eq!((last.exits.len(), last.on_no_exit), (0, DONE));
 }
 
-/// *Wait State*: a timer ends with `received` where something stands there, else with `timeout`.
+/// *Wait State*: a timer ends with `received` if it has a transition, else with `timeout`.
 #[test]
 fn a_timer_ends_with_the_port_that_is_connected() {
     let state = "{name: a, type: wait, wait_for: timer, timeout_hours: 1.5}";
@@ -113,7 +113,7 @@ fn a_timer_ends_with_the_port_that_is_connected() {
     assert_eq!(last.exits, [end("received"), end("timeout")]);
 }
 
-/// *Error Handling* and *Retry Policies*: two counters, and where an error goes.
+/// *Error Handling* and *Retry Policies*: two counters, and the target of an error.
 #[test]
 fn errors_have_a_boundary_and_attempts() {
     let once = Attempts::default();
@@ -145,7 +145,7 @@ fn errors_have_a_boundary_and_attempts() {
     assert_eq!(ignored("timeout"), Boundary::Ignore(named("timeout")));
 }
 
-/// *Error Handling*: the port stands beside the guards.
+/// *Error Handling*: the port can be used beside guards.
 #[test]
 fn the_error_port_stands_beside_guards() {
     let node = first("{name: a, type: action, on_error: port}", &["{from: a, to: b, port: error}", TO_B]);
@@ -182,7 +182,7 @@ fn a_task_asks_each_participant() {
     }
 }
 
-/// *Delegate mechanics*: a worker is handed the assistant and the instructions; the guards are tried when it is done.
+/// *Delegate mechanics*: a worker gets the assistant and the instructions; the guards are tried when it is done.
 #[test]
 fn a_delegate_is_work_of_another_assistant() {
     let state = "{name: a, type: delegate, assistant: kyc, instructions: \"Check \\\"{gathered.x}\\\".\", on_error: ignore}";
@@ -196,7 +196,7 @@ fn a_delegate_is_work_of_another_assistant() {
     assert_eq!(first(state, &[]).exits, [ends(Trigger::Auto { event: false }, "terminal")]);
 }
 
-/// *Subworkflow mechanics*: a run of another workflow; each that is called stands in the machine once.
+/// *Subworkflow mechanics*: a run of another workflow; the machine lists each called workflow once.
 #[test]
 fn a_subworkflow_calls_another_workflow() {
     let path = |text: &str| Path::new(text).unwrap();

@@ -1,14 +1,14 @@
-//! Every wrong or odd definition of the corpus is told as its `.expected` file says.
+//! Every wrong or odd definition of the corpus gives the findings of its `.expected` file.
 //!
-//! A line of that file is `CODE line:column`, and `~name` after it where a nearest name is told; findings come in
-//! order. The line `format checkpoint` says that the format is named and not told by the file. A folder holds definitions
+//! A line of that file is `CODE line:column`, followed by `~name` if the finding has a nearest name; findings are in
+//! order. The line `format checkpoint` says that the format is given and not detected. A folder holds definitions
 //! that are checked together: each line of its `all.expected` begins with the file's name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use switchward_formats::{
-    Calls, Compiled, Format, absent, circles, codes, compile_file, has_errors, render_json, render_text,
+    Calls, Compiled, Format, absent, codes, compile_file, cycles, has_errors, render_json, render_text,
 };
 
 const FOLDERS: [&str; 4] = [
@@ -59,7 +59,7 @@ fn name(path: &Path) -> String {
 }
 
 #[test]
-fn every_case_is_told_as_expected() {
+fn every_case_is_reported_as_expected() {
     let files = files();
     let mut seen = BTreeSet::new();
     let mut wrong = Vec::new();
@@ -72,10 +72,10 @@ fn every_case_is_told_as_expected() {
         let compiled = compile(path, bytes, &expected);
         check_sane(&name(path), bytes, &compiled);
         seen.extend(compiled.findings.iter().map(|it| it.code));
-        let told: Vec<String> = compiled.findings.iter().map(line).collect();
+        let found: Vec<String> = compiled.findings.iter().map(line).collect();
         let wanted: Vec<&str> = expected.lines().filter(|line| !line.starts_with("format ")).collect();
-        if told != wanted || told.is_empty() {
-            wrong.push(format!("{}: wanted {wanted:?}, told {told:?}", name(path)));
+        if found != wanted || found.is_empty() {
+            wrong.push(format!("{}: wanted {wanted:?}, told {found:?}", name(path)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -83,7 +83,7 @@ fn every_case_is_told_as_expected() {
 }
 
 #[test]
-fn what_is_wrong_between_files_is_told_as_expected() {
+fn what_is_wrong_between_files_is_reported_as_expected() {
     let sets = sets();
     assert!(!sets.is_empty());
     for set in sets {
@@ -97,11 +97,11 @@ fn what_is_wrong_between_files_is_told_as_expected() {
         let compiled: Vec<_> = compiled.collect();
         let calls: Vec<Calls<'_>> =
             compiled.iter().map(|(file, it)| Calls { file, name: &it.name, calls: &it.calls }).collect();
-        let told = circles(&calls).into_iter().chain(absent(&calls)).map(|(at, finding)| {
+        let found = cycles(&calls).into_iter().chain(absent(&calls)).map(|(at, finding)| {
             assert_eq!(finding.file, compiled[at].0);
             format!("{} {}\n", finding.file, line(&finding))
         });
-        assert_eq!(told.collect::<String>(), String::from_utf8_lossy(&expected), "{}", set.display());
+        assert_eq!(found.collect::<String>(), String::from_utf8_lossy(&expected), "{}", set.display());
     }
 }
 
@@ -110,7 +110,7 @@ fn line(finding: &switchward_formats::Finding) -> String {
     format!("{} {}:{}{nearest}", finding.code, finding.line, finding.column)
 }
 
-/// What holds for the findings of any source.
+/// Checks invariants of the findings of any source.
 fn check_sane(name: &str, bytes: &[u8], compiled: &Compiled) {
     assert_eq!(compiled.definition.is_none(), has_errors(&compiled.findings), "{name}");
     for finding in &compiled.findings {
@@ -138,12 +138,12 @@ fn every_expectation_has_its_case() {
 fn every_code_has_a_case() {
     let mut files = files();
     files.extend(sets().iter().flat_map(|set| files_in(set)));
-    let told: String = files
+    let found: String = files
         .iter()
         .filter(|(path, _)| path.extension() == Some("expected".as_ref()))
         .map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned())
         .collect();
     for code in codes::ALL {
-        assert_eq!(told.contains(code.id), !ELSEWHERE.contains(code), "{}", code.id);
+        assert_eq!(found.contains(code.id), !ELSEWHERE.contains(code), "{}", code.id);
     }
 }

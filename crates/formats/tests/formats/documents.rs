@@ -1,29 +1,29 @@
-//! The reader of JSON and YAML by itself.
+//! The reader of JSON and YAML on its own.
 
 use switchward_formats::document::{Node, Span, Syntax, Value, read};
 use switchward_formats::{Report, codes, has_errors};
 
-use super::support::told;
+use super::support::summaries;
 
 fn read_as(syntax: Syntax, bytes: &[u8]) -> (Option<Node>, Vec<String>) {
     let mut report = Report::new("x");
     let node = read(bytes, syntax, &mut report);
     let findings = report.finish();
     assert!(node.is_some() || has_errors(&findings), "nothing was read, and nothing says why");
-    (node, told(&findings))
+    (node, summaries(&findings))
 }
 
 #[track_caller]
 fn json(text: &str) -> Node {
-    let (node, told) = read_as(Syntax::Json, text.as_bytes());
-    assert_eq!(told, Vec::<String>::new(), "{text}");
+    let (node, summaries) = read_as(Syntax::Json, text.as_bytes());
+    assert_eq!(summaries, Vec::<String>::new(), "{text}");
     node.expect("nothing was told")
 }
 
 #[track_caller]
 fn yaml(text: &str) -> Node {
-    let (node, told) = read_as(Syntax::Yaml, text.as_bytes());
-    assert_eq!(told, Vec::<String>::new(), "{text}");
+    let (node, summaries) = read_as(Syntax::Yaml, text.as_bytes());
+    assert_eq!(summaries, Vec::<String>::new(), "{text}");
     node.expect("nothing was told")
 }
 
@@ -80,8 +80,8 @@ fn json_is_rfc_8259_and_nothing_beside_it() {
         "[1e400]",
         "[-1e400]",
     ] {
-        let (_, told) = read_as(Syntax::Json, text.as_bytes());
-        assert_eq!(told.len(), 1, "{text:?}: {told:?}");
+        let (_, summaries) = read_as(Syntax::Json, text.as_bytes());
+        assert_eq!(summaries.len(), 1, "{text:?}: {summaries:?}");
     }
 }
 
@@ -107,12 +107,12 @@ fn json_values_are_kept_as_written() {
 }
 
 #[test]
-fn places_count_lines_of_every_kind_and_characters_not_bytes() {
+fn spans_count_lines_of_every_kind_and_characters_not_bytes() {
     for line_end in ["\n", "\r\n", "\r"] {
         for syntax in [Syntax::Json, Syntax::Yaml] {
             let text = "\u{feff}{~  \"é→\": \"ö\",  \"key\": [~    7 ]~}~".replace('~', line_end);
-            let (node, told) = read_as(syntax, text.as_bytes());
-            assert_eq!(told, Vec::<String>::new());
+            let (node, summaries) = read_as(syntax, text.as_bytes());
+            assert_eq!(summaries, Vec::<String>::new());
             let node = node.expect("nothing was told");
             let (key, list) = node.entry("key").unwrap();
             assert_eq!((key.span.line, key.span.column), (2, 15), "{syntax:?} {line_end:?}");
@@ -153,15 +153,15 @@ fn core_tags_are_read_and_others_are_not() {
         "!!str []",
         "!<tag:x> 1",
     ] {
-        let (_, told) = read_as(Syntax::Yaml, text.as_bytes());
-        assert_eq!(told, ["SW1012 1:1"], "{text}");
+        let (_, summaries) = read_as(Syntax::Yaml, text.as_bytes());
+        assert_eq!(summaries, ["SW1012 1:1"], "{text}");
     }
     assert_eq!(yaml("!!str 1: a\n").as_map().map(|entries| entries[0].0.text.clone()), Some("1".to_owned()));
     assert_eq!(read_as(Syntax::Yaml, b"!!int 1: a\n!x b: c\n").1, ["SW1012 1:1", "SW1012 2:1"]);
 }
 
 #[test]
-fn small_aliases_are_read_and_keep_the_places_of_their_anchors() {
+fn small_aliases_are_read_and_keep_the_spans_of_their_anchors() {
     let node = yaml("a: &x {k: [1, 2]}\nb: *x\nc: [*x, *x]\n");
     assert_eq!(node.get("a"), node.get("b"));
     assert_eq!(node.get("c").unwrap().as_list().unwrap()[1].span.line, 1);
@@ -183,8 +183,8 @@ fn aliases_are_bounded_in_values_in_bytes_and_in_depth() {
 
 #[test]
 fn a_second_document_is_refused_and_the_first_is_still_read() {
-    let (node, told) = read_as(Syntax::Yaml, b"--- {a: 1}\n...\n--- {b: 1}\n");
-    assert_eq!(told, ["SW1005 3:1"]);
+    let (node, summaries) = read_as(Syntax::Yaml, b"--- {a: 1}\n...\n--- {b: 1}\n");
+    assert_eq!(summaries, ["SW1005 3:1"]);
     assert!(node.is_some_and(|node| node.get("a").is_some()));
     assert_eq!(yaml("%YAML 1.2\n---\na: 1\n...\n").get("a").map(|it| it.value.kind()), Some("a number"));
 }
@@ -192,14 +192,14 @@ fn a_second_document_is_refused_and_the_first_is_still_read() {
 #[test]
 fn the_first_of_equal_keys_is_kept() {
     for syntax in [Syntax::Json, Syntax::Yaml] {
-        let (node, told) = read_as(syntax, b"{\"a\": 1, \"b\": {\"c\": 1, \"c\": 2}, \"a\": [2]}");
-        assert_eq!(told, ["SW1008 1:24", "SW1008 1:33"], "{syntax:?}");
+        let (node, summaries) = read_as(syntax, b"{\"a\": 1, \"b\": {\"c\": 1, \"c\": 2}, \"a\": [2]}");
+        assert_eq!(summaries, ["SW1008 1:24", "SW1008 1:33"], "{syntax:?}");
         assert_eq!(node.unwrap().get("a").map(|it| it.value.kind()), Some("a number"));
     }
 }
 
 #[test]
-fn the_ending_tells_the_syntax_and_else_the_first_sign() {
+fn the_extension_gives_the_syntax_and_else_the_first_character() {
     for (file, bytes, syntax) in [
         ("a.json", "a: 1", Syntax::Json),
         ("a.YAML", "{}", Syntax::Yaml),

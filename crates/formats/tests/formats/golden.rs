@@ -3,17 +3,17 @@
 use switchward_formats::Format;
 use switchward_machine::Machine;
 
-use super::support::{DEPLOY_GATE, DEPLOY_GATE_YAML, compile_text, told};
+use super::support::{DEPLOY_GATE, DEPLOY_GATE_YAML, compile_text, summaries};
 
 const GOLDEN: &str = include_str!("../golden/deploy-gate-machine.v2.hex");
-/// As builds wrote it whose machines had no data.
+/// As written by builds whose machines had no data.
 const EARLIER: &str = include_str!("../golden/deploy-gate-machine.v1.hex");
 
 #[test]
 fn the_deploy_gate_compiles_without_findings_to_its_golden_bytes() {
     let compiled = compile_text("deploy-gate.json", DEPLOY_GATE);
     assert_eq!(
-        (compiled.format, told(&compiled.findings)),
+        (compiled.format, summaries(&compiled.findings)),
         (Some(Format::Checkpoint), vec!["SW1230 29:11".to_owned()])
     );
     let definition = compiled.definition.expect("there is no finding");
@@ -45,7 +45,7 @@ fn the_golden_bytes_are_read_back() {
 #[test]
 fn the_same_in_yaml_is_the_same_machine() {
     let compiled = compile_text("deploy-gate.yaml", DEPLOY_GATE_YAML);
-    assert_eq!(told(&compiled.findings), ["SW1230 29:3"]);
+    assert_eq!(summaries(&compiled.findings), ["SW1230 29:3"]);
     let machine = compiled.definition.expect("there is no finding").machine;
     assert_eq!(hex(&machine.encode()), GOLDEN);
 }

@@ -1,13 +1,13 @@
-//! Whatever bytes come in: no panic, and located findings or a machine.
+//! For any input bytes: no panic, and located findings or a machine.
 
 use switchward_formats::{Format, compile_file, has_errors, render_json, render_text};
 use switchward_machine::Machine;
 
-use super::support::{Chance, DEPLOY_GATE, DEPLOY_GATE_YAML, Draft, EVERYTHING, REFUND, draw_process};
+use super::support::{DEPLOY_GATE, DEPLOY_GATE_YAML, Draft, EVERYTHING, REFUND, Rng, draw_process};
 
 const NAMES: [&str; 3] = ["p.json", "p.yaml", "-"];
 
-/// Compiles in every way and holds the answer against what must be true of any.
+/// Compiles in every way and checks the invariants of any result.
 fn check(bytes: &[u8]) -> bool {
     let mut compiles = false;
     for name in NAMES {
@@ -37,18 +37,18 @@ fn check(bytes: &[u8]) -> bool {
 
 #[test]
 fn arbitrary_bytes_are_answered() {
-    let mut chance = Chance::new(1);
+    let mut rng = Rng::new(1);
     for _ in 0..1_500 {
-        let length = chance.below(200);
-        let bytes: Vec<u8> = (0..length).map(|_| u8::try_from(chance.below(256)).expect("a byte")).collect();
+        let length = rng.below(200);
+        let bytes: Vec<u8> = (0..length).map(|_| u8::try_from(rng.below(256)).expect("a byte")).collect();
         check(&bytes);
     }
 }
 
 /// Bytes that mean something to one of the parsers, in no order.
 #[test]
-fn arbitrary_signs_are_answered() {
-    const SIGNS: &[&str] = &[
+fn arbitrary_tokens_are_answered() {
+    const TOKENS: &[&str] = &[
         "{",
         "}",
         "[",
@@ -99,28 +99,28 @@ fn arbitrary_signs_are_answered() {
         "a",
         "-",
     ];
-    let mut chance = Chance::new(2);
+    let mut rng = Rng::new(2);
     for _ in 0..4_000 {
-        let text: String = (0..chance.below(30)).map(|_| chance.pick(SIGNS)).collect();
+        let text: String = (0..rng.below(30)).map(|_| rng.pick(TOKENS)).collect();
         check(text.as_bytes());
     }
 }
 
-/// Flips, cuts, doublings and swaps of right sources, in both syntaxes.
+/// Flips, cuts, doublings and swaps of valid sources, in both syntaxes.
 #[test]
 fn mutated_sources_are_answered() {
-    let mut chance = Chance::new(3);
+    let mut rng = Rng::new(3);
     let mut compiled = 0;
     const ROUNDS: usize = 2_500;
     for round in 0..ROUNDS {
         let mut bytes = match round % 4 {
             0 => DEPLOY_GATE.as_bytes().to_vec(),
             1 => DEPLOY_GATE_YAML.as_bytes().to_vec(),
-            2 => draw_process(&mut chance).json().into_bytes(),
-            _ => draw_process(&mut chance).yaml().into_bytes(),
+            2 => draw_process(&mut rng).json().into_bytes(),
+            _ => draw_process(&mut rng).yaml().into_bytes(),
         };
-        for _ in 0..=chance.below(4) {
-            mutate(&mut bytes, &mut chance);
+        for _ in 0..=rng.below(4) {
+            mutate(&mut bytes, &mut rng);
         }
         compiled += usize::from(check(&bytes));
     }
@@ -130,40 +130,38 @@ fn mutated_sources_are_answered() {
 /// The same for conversation workflows.
 #[test]
 fn mutated_workflows_are_answered() {
-    let mut chance = Chance::new(7);
+    let mut rng = Rng::new(7);
     let mut compiled = 0;
     const ROUNDS: usize = 600;
     for round in 0..ROUNDS {
         let source = if round % 2 == 0 { REFUND } else { EVERYTHING };
         let mut bytes = source.as_bytes().to_vec();
-        for _ in 0..=chance.below(2) {
-            mutate(&mut bytes, &mut chance);
+        for _ in 0..=rng.below(2) {
+            mutate(&mut bytes, &mut rng);
         }
         compiled += usize::from(check(&bytes));
     }
     assert!((ROUNDS / 100..ROUNDS).contains(&compiled), "{compiled} of {ROUNDS} still compile");
 }
 
-fn mutate(bytes: &mut Vec<u8>, chance: &mut Chance) {
+fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
     if bytes.is_empty() {
         return;
     }
-    let at = chance.below(bytes.len());
-    let end = at + chance.below((bytes.len() - at).min(40));
-    match chance.below(6) {
-        0 => bytes[at] ^= 1 << chance.below(8),
+    let at = rng.below(bytes.len());
+    let end = at + rng.below((bytes.len() - at).min(40));
+    match rng.below(6) {
+        0 => bytes[at] ^= 1 << rng.below(8),
         1 => bytes.truncate(at),
         2 => drop(bytes.drain(at..end)),
         3 => {
             let piece = bytes[at..end].to_vec();
-            let to = chance.below(bytes.len());
+            let to = rng.below(bytes.len());
             bytes.splice(to..to, piece);
         }
-        4 => {
-            bytes[at] = *chance.pick(&[&b'"', &b'{', &b'}', &b':', &b'\n', &b'-', &b'0', &b' ', &b'*', &b'&'])
-        }
+        4 => bytes[at] = *rng.pick(&[&b'"', &b'{', &b'}', &b':', &b'\n', &b'-', &b'0', &b' ', &b'*', &b'&']),
         _ => {
-            let other = chance.below(bytes.len());
+            let other = rng.below(bytes.len());
             bytes.swap(at, other);
         }
     }
@@ -172,40 +170,40 @@ fn mutate(bytes: &mut Vec<u8>, chance: &mut Chance) {
 /// Keys renamed, values of another type, entries doubled, lost and moved: the syntax stays right.
 #[test]
 fn misshapen_documents_are_answered() {
-    let mut chance = Chance::new(4);
+    let mut rng = Rng::new(4);
     for _ in 0..1_000 {
-        let mut draft = draw_process(&mut chance);
-        for _ in 0..=chance.below(3) {
-            misshape(&mut draft, &mut chance);
+        let mut draft = draw_process(&mut rng);
+        for _ in 0..=rng.below(3) {
+            misshape(&mut draft, &mut rng);
         }
         check(draft.json().as_bytes());
         check(draft.yaml().as_bytes());
     }
 }
 
-fn misshape(draft: &mut Draft, chance: &mut Chance) {
+fn misshape(draft: &mut Draft, rng: &mut Rng) {
     const BARE: &[&str] =
         &["null", "true", "-1", "1e400", "0.00000001", "[]", "{}", "9999999999999999999999"];
     const TEXTS: &[&str] = &["", "mcp:*:x", "nowhere", "a\u{0}b", "no", "\u{202e}"];
     match draft {
-        Draft::Map(entries) if !entries.is_empty() && !chance.one_in(4) => {
-            let at = chance.below(entries.len());
-            match chance.below(6) {
+        Draft::Map(entries) if !entries.is_empty() && !rng.one_in(4) => {
+            let at = rng.below(entries.len());
+            match rng.below(6) {
                 0 => drop(entries.remove(at)),
                 1 => entries[at].0.push('x'),
                 2 => entries.push(entries[at].clone()),
-                _ => misshape(&mut entries[at].1, chance),
+                _ => misshape(&mut entries[at].1, rng),
             }
         }
-        Draft::List(items) if !items.is_empty() && !chance.one_in(4) => {
-            let at = chance.below(items.len());
-            misshape(&mut items[at], chance);
+        Draft::List(items) if !items.is_empty() && !rng.one_in(4) => {
+            let at = rng.below(items.len());
+            misshape(&mut items[at], rng);
         }
         Draft::Bare(_) | Draft::Text(_) | Draft::List(_) | Draft::Map(_) => {
-            *draft = if chance.one_in(2) {
-                Draft::Bare(chance.pick(BARE).to_owned())
+            *draft = if rng.one_in(2) {
+                Draft::Bare(rng.pick(BARE).to_owned())
             } else {
-                Draft::Text(chance.pick(TEXTS).to_owned())
+                Draft::Text(rng.pick(TEXTS).to_owned())
             };
         }
     }

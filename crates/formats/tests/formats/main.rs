@@ -1,10 +1,10 @@
-//! What the crate answers to sources: right ones, wrong ones, and hostile ones.
+//! The results for sources: valid ones, wrong ones, and hostile ones.
 
 mod bounds;
 mod checkpoint;
 mod conversation;
 mod conversation_bounds;
-mod conversation_circles;
+mod conversation_cycles;
 mod conversation_guards;
 mod conversation_operations;
 mod conversation_states;

@@ -8,7 +8,7 @@ use super::support::{compile_text, process_with};
 const TWO_FAULTS: &str = "name: Deploy Gate\ninitial: env\nstates:\n  env-check: {question: Q}\n";
 
 #[test]
-fn a_block_names_the_place_shows_the_line_and_says_what_to_do() {
+fn a_block_names_the_position_shows_the_line_and_says_what_to_do() {
     let findings = compile_text("p.yaml", TWO_FAULTS).findings;
     let text = "\
 error[SW1201]: `name` may hold lower-case letters, digits and hyphens only, and is `Deploy Gate`
@@ -28,7 +28,7 @@ error[SW1203]: `initial` names the state `env`, which does not exist
 }
 
 #[test]
-fn the_pieces_tell_a_caller_what_to_colour() {
+fn the_pieces_say_what_to_colour() {
     let findings = compile_text("p.yaml", TWO_FAULTS).findings;
     let segments = render_segments(&findings, TWO_FAULTS.as_bytes());
     let of = |style| -> Vec<&str> {
@@ -43,15 +43,15 @@ fn the_pieces_tell_a_caller_what_to_colour() {
 fn the_json_form_is_the_public_one() {
     let compiled = compile_text("p.yaml", TWO_FAULTS);
     let text = render_json("dir/\"p\".yaml", compiled.format, &compiled.findings);
-    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let finding = json!({
         "code": "SW1203", "severity": "error", "line": 2, "column": 10,
         "message": "`initial` names the state `env`, which does not exist",
         "allowed": ["env-check"], "nearest": "env-check", "hint": null,
     });
-    assert_eq!(told["findings"][1], finding);
+    assert_eq!(json["findings"][1], finding);
     assert_eq!(
-        (&told["file"], &told["format"], &told["ok"]),
+        (&json["file"], &json["format"], &json["ok"]),
         (&json!("dir/\"p\".yaml"), &json!("checkpoint"), &json!(false))
     );
     let keys = "{\"file\":\"\",\"format\":null,\"ok\":true,\"findings\":[]}";

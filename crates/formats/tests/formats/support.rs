@@ -1,4 +1,4 @@
-//! Short ways to compile, and definitions drawn by chance.
+//! Helpers to compile, and random definitions.
 
 use switchward_formats::{Compiled, Definition, Finding, Severity, SourceFile, compile_file};
 use switchward_machine::Machine;
@@ -8,13 +8,13 @@ pub(crate) const DEPLOY_GATE: &str = include_str!("../fixtures/deploy-gate.json"
 /// The same in YAML.
 pub(crate) const DEPLOY_GATE_YAML: &str = include_str!("../fixtures/deploy-gate.yaml");
 
-/// Compiles a text whose format is to be told.
+/// Compiles a text whose format is to be detected.
 pub(crate) fn compile_text(file: &str, text: &str) -> Compiled {
     compile_file(file, text.as_bytes(), None)
 }
 
 /// `CODE line:column` of each finding.
-pub(crate) fn told(findings: &[Finding]) -> Vec<String> {
+pub(crate) fn summaries(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|it| format!("{} {}:{}", it.code, it.line, it.column)).collect()
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn odd(findings: &[Finding]) -> Vec<&Finding> {
     findings.iter().filter(|it| it.severity != Severity::Notice).collect()
 }
 
-/// The definition of a YAML text in which nothing is odd.
+/// The definition of a YAML text without warnings.
 #[track_caller]
 pub(crate) fn clean(yaml: &str) -> Definition {
     let compiled = compile_text("p.yaml", yaml);
@@ -49,10 +49,10 @@ pub(crate) fn file<'a>(path: &'a str, text: &'a str) -> SourceFile<'a> {
     SourceFile { path, bytes: text.as_bytes() }
 }
 
-/// A small generator; the same seed draws the same things for ever (xorshift64*).
-pub(crate) struct Chance(u64);
+/// A small random number generator; the same seed always draws the same values (xorshift64*).
+pub(crate) struct Rng(u64);
 
-impl Chance {
+impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -105,7 +105,7 @@ impl Draft {
         }
     }
 
-    /// Block style, plain where a plain text means the same.
+    /// Block style, plain if a plain text means the same.
     pub(crate) fn yaml(&self) -> String {
         let mut out = String::new();
         self.block(0, &mut out);
@@ -137,7 +137,7 @@ impl Draft {
     }
 }
 
-/// Plain where only letters, digits and hyphens stand in it and it begins with a letter; `yes` and `no` included.
+/// Plain if it has only letters, digits and hyphens and begins with a letter; `yes` and `no` included.
 fn scalar(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
@@ -151,31 +151,31 @@ fn scalar(text: &str) -> String {
     }
 }
 
-/// A process in which nothing is wrong; odd things, like unreachable states, may be in it.
-pub(crate) fn draw_process(chance: &mut Chance) -> Draft {
-    let states = 1 + chance.below(6);
-    let names: Vec<String> = (0..states).map(|at| format!("{}{at}", chance.pick(STATE_NAMES))).collect();
+/// A process without errors; it may have odd parts, like unreachable states.
+pub(crate) fn draw_process(rng: &mut Rng) -> Draft {
+    let states = 1 + rng.below(6);
+    let names: Vec<String> = (0..states).map(|at| format!("{}{at}", rng.pick(STATE_NAMES))).collect();
     let mut root = vec![
-        ("name".to_owned(), Draft::Text(format!("p-{}", chance.below(100)))),
-        ("initial".to_owned(), Draft::Text(names[chance.below(states)].clone())),
+        ("name".to_owned(), Draft::Text(format!("p-{}", rng.below(100)))),
+        ("initial".to_owned(), Draft::Text(names[rng.below(states)].clone())),
     ];
-    let states = names.iter().map(|name| (name.clone(), draw_state(chance, &names))).collect();
+    let states = names.iter().map(|name| (name.clone(), draw_state(rng, &names))).collect();
     root.push(("states".to_owned(), Draft::Map(states)));
-    if chance.one_in(2) {
+    if rng.one_in(2) {
         root.push(("initial_prompt".to_owned(), Draft::Text("Walk through: \"it's\" → né".to_owned())));
     }
-    if chance.one_in(2) {
-        root.push(("session_budget_usd".to_owned(), Draft::Bare(chance.pick(AMOUNTS).to_owned())));
+    if rng.one_in(2) {
+        root.push(("session_budget_usd".to_owned(), Draft::Bare(rng.pick(AMOUNTS).to_owned())));
     }
-    if chance.one_in(2) {
-        let tools = (0..chance.below(4)).map(|_| text(chance.pick(TOOLS))).collect();
+    if rng.one_in(2) {
+        let tools = (0..rng.below(4)).map(|_| text(rng.pick(TOOLS))).collect();
         root.push(("allowed_tools".to_owned(), Draft::List(tools)));
     }
-    if chance.one_in(2) {
-        root.push(("email_config".to_owned(), draw_mail(chance)));
+    if rng.one_in(2) {
+        root.push(("email_config".to_owned(), draw_mail(rng)));
     }
-    if chance.one_in(2) {
-        root.push(("policy".to_owned(), draw_policy(chance)));
+    if rng.one_in(2) {
+        root.push(("policy".to_owned(), draw_policy(rng)));
     }
     Draft::Map(root)
 }
@@ -200,62 +200,61 @@ fn map<const N: usize>(entries: [(&str, Draft); N]) -> Draft {
     Draft::Map(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
-fn draw_state(chance: &mut Chance, names: &[String]) -> Draft {
-    let question = text(chance.pick(&["Go on?", "", "# really: 'sure'?", "  two\nlines "]).trim());
+fn draw_state(rng: &mut Rng, names: &[String]) -> Draft {
+    let question = text(rng.pick(&["Go on?", "", "# really: 'sure'?", "  two\nlines "]).trim());
     let mut answers: Vec<(String, Draft)> = Vec::new();
-    for _ in 0..chance.below(4) {
-        let key = chance.pick(ANSWERS);
+    for _ in 0..rng.below(4) {
+        let key = rng.pick(ANSWERS);
         if answers.iter().any(|(known, _)| known == key) {
             continue;
         }
-        let next = if chance.one_in(3) { bare("null") } else { text(&names[chance.below(names.len())]) };
+        let next = if rng.one_in(3) { bare("null") } else { text(&names[rng.below(names.len())]) };
         let mut answer = vec![("next".to_owned(), next)];
-        if chance.one_in(2) {
-            answer.push(("action".to_owned(), text(chance.pick(ACTIONS))));
+        if rng.one_in(2) {
+            answer.push(("action".to_owned(), text(rng.pick(ACTIONS))));
         }
         answers.push((key.to_owned(), Draft::Map(answer)));
     }
     map([("question", question), ("answers", Draft::Map(answers))])
 }
 
-fn draw_mail(chance: &mut Chance) -> Draft {
-    let addresses = |chance: &mut Chance| {
-        Draft::List((0..chance.below(3)).map(|_| text(chance.pick(ADDRESSES))).collect())
-    };
+fn draw_mail(rng: &mut Rng) -> Draft {
+    let addresses =
+        |rng: &mut Rng| Draft::List((0..rng.below(3)).map(|_| text(rng.pick(ADDRESSES))).collect());
     let mut fields = Vec::new();
-    if chance.one_in(2) {
-        fields.push(("max_emails_per_session".to_owned(), bare(chance.below(9))));
+    if rng.one_in(2) {
+        fields.push(("max_emails_per_session".to_owned(), bare(rng.below(9))));
     }
-    if chance.one_in(2) {
-        fields.push(("allowed_from".to_owned(), addresses(chance)));
+    if rng.one_in(2) {
+        fields.push(("allowed_from".to_owned(), addresses(rng)));
     }
-    if chance.one_in(2) {
-        fields.push(("allowed_to".to_owned(), addresses(chance)));
+    if rng.one_in(2) {
+        fields.push(("allowed_to".to_owned(), addresses(rng)));
     }
     Draft::Map(fields)
 }
 
-fn draw_policy(chance: &mut Chance) -> Draft {
+fn draw_policy(rng: &mut Rng) -> Draft {
     let mut fields = vec![("role".to_owned(), text("agent"))];
     for list in ["allow", "ask", "deny"] {
-        if chance.one_in(3) {
+        if rng.one_in(3) {
             continue;
         }
-        let rules = (0..chance.below(4)).map(|_| draw_rule(chance, list)).collect();
+        let rules = (0..rng.below(4)).map(|_| draw_rule(rng, list)).collect();
         fields.push((list.to_owned(), Draft::List(rules)));
     }
     Draft::Map(fields)
 }
 
-fn draw_rule(chance: &mut Chance, list: &str) -> Draft {
-    let mut fields = vec![("capability".to_owned(), text(chance.pick(CAPABILITIES)))];
-    if list != "deny" && chance.one_in(2) {
-        let limit = [("max_calls", bare(1 + chance.below(9))), ("window_seconds", bare(60))];
+fn draw_rule(rng: &mut Rng, list: &str) -> Draft {
+    let mut fields = vec![("capability".to_owned(), text(rng.pick(CAPABILITIES)))];
+    if list != "deny" && rng.one_in(2) {
+        let limit = [("max_calls", bare(1 + rng.below(9))), ("window_seconds", bare(60))];
         fields.push(("rate_limit".to_owned(), map(limit)));
     }
-    if list != "deny" && chance.one_in(2) {
-        let period = text(chance.pick(&["hourly", "daily", "monthly"]));
-        let limit = [("max_usd", bare(chance.pick(AMOUNTS))), ("period", period)];
+    if list != "deny" && rng.one_in(2) {
+        let period = text(rng.pick(&["hourly", "daily", "monthly"]));
+        let limit = [("max_usd", bare(rng.pick(AMOUNTS))), ("period", period)];
         fields.push(("budget_limit".to_owned(), map(limit)));
     }
     Draft::Map(fields)
@@ -267,7 +266,7 @@ pub(crate) const REFUND: &str = include_str!("../../../../tests/corpus/conversat
 pub(crate) const EVERYTHING: &str =
     include_str!("../../../../tests/corpus/conversation/definitions/everything.yaml");
 
-/// The machine of a workflow with these states and transitions, one to a line; what is odd in it is not looked at.
+/// The machine of a workflow with these states and transitions, one to a line; its warnings are ignored.
 #[track_caller]
 pub(crate) fn workflow(states: &[&str], transitions: &[&str]) -> Machine {
     let lines = |items: &[&str]| items.iter().map(|item| format!("  - {item}\n")).collect::<String>();

@@ -4,7 +4,7 @@ use switchward_formats::document::{Node, Syntax, Value, read};
 use switchward_formats::{Compiled, Report, has_errors};
 use switchward_machine::Machine;
 
-use super::support::{Chance, DEPLOY_GATE, Draft, compile_text, draw_process, odd};
+use super::support::{DEPLOY_GATE, Draft, Rng, compile_text, draw_process, odd};
 
 const DRAWS: u64 = 2_000;
 
@@ -12,7 +12,7 @@ const DRAWS: u64 = 2_000;
 fn drawn_processes_compile_alike_from_both() {
     let mut with_warnings = 0;
     for seed in 0..DRAWS {
-        let draft = draw_process(&mut Chance::new(seed));
+        let draft = draw_process(&mut Rng::new(seed));
         let (json, yaml) = compile_both(&draft);
         assert!(!has_errors(&json.findings), "seed {seed}: {:?}\n{}", json.findings, draft.json());
         let messages = |compiled: &Compiled| -> Vec<String> {
@@ -34,32 +34,32 @@ fn compile_both(draft: &Draft) -> (Compiled, Compiled) {
     (compile_text("p.json", &draft.json()), compile_text("p.yaml", &draft.yaml()))
 }
 
-/// JSON is YAML too, but for what either refuses: the same text must give the same tree at the same places.
+/// JSON is YAML too, except for what either refuses: the same text must give the same tree with the same positions.
 #[test]
 fn a_json_text_read_as_yaml_is_the_same_tree() {
-    let texts = (0..DRAWS).map(|seed| draw_process(&mut Chance::new(seed)).json());
+    let texts = (0..DRAWS).map(|seed| draw_process(&mut Rng::new(seed)).json());
     for text in texts.chain([DEPLOY_GATE.to_owned()]) {
         let mut report = Report::new("x");
         let json = read(text.as_bytes(), Syntax::Json, &mut report).expect("it is JSON");
         let yaml = read(text.as_bytes(), Syntax::Yaml, &mut report).expect("it is YAML");
         assert_eq!(report.finish(), [], "{text}");
-        assert_eq!(places(&json), places(&yaml), "{text}");
+        assert_eq!(positions(&json), positions(&yaml), "{text}");
     }
 }
 
-/// Every value with the place where it begins.
-fn places(node: &Node) -> Vec<String> {
+/// Every value with the position at which it begins.
+fn positions(node: &Node) -> Vec<String> {
     let here = |what: &str| format!("{}:{} {what}", node.span.line, node.span.column);
     match &node.value {
         Value::Null | Value::Unread => vec![here(node.value.kind())],
         Value::Bool(value) => vec![here(&value.to_string())],
         Value::Number(text) => vec![here(text)],
         Value::String(text) => vec![here(&format!("{text:?}"))],
-        Value::List(items) => std::iter::once(here("list")).chain(items.iter().flat_map(places)).collect(),
+        Value::List(items) => std::iter::once(here("list")).chain(items.iter().flat_map(positions)).collect(),
         Value::Map(entries) => {
             let entry = |(key, node): &(switchward_formats::document::Key, Node)| {
                 let key = format!("{}:{} key {:?}", key.span.line, key.span.column, key.text);
-                std::iter::once(key).chain(places(node)).collect::<Vec<_>>()
+                std::iter::once(key).chain(positions(node)).collect::<Vec<_>>()
             };
             std::iter::once(here("map")).chain(entries.iter().flat_map(entry)).collect()
         }

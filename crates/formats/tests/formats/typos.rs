@@ -1,10 +1,10 @@
-//! What an author mistypes is told where it stands, with the name that was meant.
+//! A typo is reported at its position, with the name that was meant.
 //!
-//! 1,000 typos are drawn by a fixed seed: one letter lost, doubled, swapped or changed, in a name of at least three
-//! letters. The names are drawn in equal parts from the keys of the format, from references (words of closed lists,
+//! 1,000 typos are drawn with a fixed seed: one character lost, doubled, swapped or changed, in a name of at least three
+//! characters. The names are drawn in equal parts from the keys of the format, from references (words of closed lists,
 //! states, ports, keys of the data), and from templates (roots, keys of the data, filters, tags) of every definition of
 //! the gallery and of the corpora. Names that a definition gives itself, and those that only another file or a server
-//! knows, are no typos to anybody and are not drawn.
+//! knows, cannot be recognised as typos and are not drawn.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use switchward_formats::document::{Node, Span, Syntax, Value, read};
 use switchward_formats::{Finding, Report, SourceFile, compile_file, detect, has_errors};
 
-use super::support::Chance;
+use super::support::Rng;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests");
 const FOLDERS: [&str; 3] = ["gallery", "corpus/checkpoint/definitions", "corpus/conversation/definitions"];
@@ -20,7 +20,7 @@ const FOLDERS: [&str; 3] = ["gallery", "corpus/checkpoint/definitions", "corpus/
 const BROKEN: [&str; 1] = ["release-broken.yaml"];
 const TYPOS: usize = 1000;
 const FOUND_MIN: usize = 950;
-const LETTERS_MIN: usize = 3;
+const NAME_CHARS_MIN: usize = 3;
 
 /// Keys whose values are words of closed lists, or names that the same file gives.
 const REFERRING: [&str; 19] = [
@@ -44,9 +44,9 @@ const REFERRING: [&str; 19] = [
     "action",
     "over",
 ];
-/// Keys whose values are maps with keys of the author's, whose values are the format's again.
+/// Keys whose values are maps with keys that the author chooses, whose values are the format's again.
 const NAMING: [&str; 3] = ["states", "answers", "state_schema"];
-/// Keys whose values are the author's.
+/// Keys whose values the author chooses.
 const FREE: [&str; 6] = ["input_mapping", "output_mapping", "headers", "value", "values", "body"];
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +55,7 @@ struct Site {
     /// Bytes before the name.
     at: usize,
     name: String,
-    /// Where the text that holds the name may be told to stand.
+    /// The position at which the text that holds the name may be reported.
     scalar: Option<(u32, u32)>,
 }
 
@@ -97,7 +97,7 @@ fn tree(path: &str, text: &str) -> Option<Node> {
     read(text.as_bytes(), Syntax::of(path, text.as_bytes()), &mut Report::new(path))
 }
 
-/// The bytes before a place.
+/// The byte offset of a span.
 fn offset(text: &str, span: Span) -> usize {
     let line = usize::try_from(span.line).expect("it fits") - 1;
     let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
@@ -113,11 +113,11 @@ struct Gather<'a> {
 }
 
 impl Gather<'_> {
-    /// The site of a name that stands alone, in quotes or not.
+    /// The site of a name that is the whole value, in quotes or not.
     fn site(&self, name: &str, span: Span) -> Option<Site> {
         let start = offset(self.text, span);
         let at = if self.text[start..].starts_with(['"', '\'']) { start + 1 } else { start };
-        let here = self.text[at..].starts_with(name) && name.chars().count() >= LETTERS_MIN;
+        let here = self.text[at..].starts_with(name) && name.chars().count() >= NAME_CHARS_MIN;
         let scalar = Some((span.line, span.column));
         here.then(|| Site { file: self.file, at, name: name.to_owned(), scalar })
     }
@@ -160,7 +160,7 @@ fn in_templates(file: usize, text: &str) -> BTreeSet<Site> {
         &rest[..rest.find(|c| !is_part(c)).unwrap_or(rest.len())]
     };
     let mut add = |at: usize, name: &str| {
-        if name.chars().count() >= LETTERS_MIN {
+        if name.chars().count() >= NAME_CHARS_MIN {
             found.insert(Site { file, at, name: name.to_owned(), scalar: None });
         }
     };
@@ -190,35 +190,35 @@ fn in_templates(file: usize, text: &str) -> BTreeSet<Site> {
     found
 }
 
-/// Whether a key of the data stands in its file this once and nothing there sets it, which a warning says: only the start
-/// knows how it is spelt.
+/// Returns true if a key of the data occurs only once in its file and a warning says that nothing sets it: then only the
+/// caller that starts a session knows its spelling.
 fn is_given_from_outside(site: &Site, source: &Source) -> bool {
     let words = source.text.split(|c| !is_part(c)).filter(|word| *word == site.name);
     let warned = format!("the key `{}` is read, and nothing in the workflow sets it", site.name);
     words.count() == 1 && source.findings.iter().any(|finding| finding.message == warned)
 }
 
-/// One letter lost, doubled, swapped with the next, or changed.
-fn mistyped(name: &str, chance: &mut Chance) -> String {
-    let letters: Vec<char> = name.chars().collect();
+/// The name with one character lost, doubled, swapped with the next, or changed.
+fn mistyped(name: &str, rng: &mut Rng) -> String {
+    let chars: Vec<char> = name.chars().collect();
     loop {
-        let mut typed = letters.clone();
-        let at = chance.below(typed.len());
-        match chance.below(4) {
+        let mut typed = chars.clone();
+        let at = rng.below(typed.len());
+        match rng.below(4) {
             0 => {
                 typed.remove(at);
             }
             1 => typed.insert(at, typed[at]),
             2 if at + 1 < typed.len() => typed.swap(at, at + 1),
-            _ => typed[at] = char::from(b'a' + u8::try_from(chance.below(26)).expect("it is a letter")),
+            _ => typed[at] = char::from(b'a' + u8::try_from(rng.below(26)).expect("it is a letter")),
         }
-        if typed != letters {
+        if typed != chars {
             return typed.into_iter().collect();
         }
     }
 }
 
-/// Whether a new finding stands at the typo and names what was meant, alone or inside of the text that holds it.
+/// Returns true if a new finding is at the typo and names what was meant, alone or inside the text that holds it.
 fn is_found(site: &Site, source: &Source, findings: &[Finding]) -> bool {
     let before = &source.text[..site.at];
     let line = u32::try_from(before.matches('\n').count() + 1).expect("it fits");
@@ -228,7 +228,7 @@ fn is_found(site: &Site, source: &Source, findings: &[Finding]) -> bool {
     findings.iter().filter(|finding| !source.findings.contains(finding)).any(|finding| {
         let exact = (finding.line, finding.column) == (line, column);
         let whole = site.scalar == Some((finding.line, finding.column));
-        // A path whose root is mistyped is told as a whole, at its beginning, with the whole path that was meant.
+        // A path whose root is mistyped is reported as a whole, at its beginning, with the whole path that was meant.
         let meant = finding.nearest.as_ref().is_some_and(|near| {
             *near == site.name || (near.contains(&site.name) && own_line.contains(near.as_str()))
         });
@@ -237,7 +237,7 @@ fn is_found(site: &Site, source: &Source, findings: &[Finding]) -> bool {
 }
 
 #[test]
-fn of_a_thousand_typos_nearly_all_are_told_where_they_are_with_what_was_meant() {
+fn of_a_thousand_typos_nearly_all_are_reported_at_their_position_with_what_was_meant() {
     let sources = sources();
     assert!(sources.len() > 200, "only {} definitions were read", sources.len());
     let mut classes: [BTreeSet<Site>; 3] = Default::default();
@@ -259,16 +259,16 @@ fn of_a_thousand_typos_nearly_all_are_told_where_they_are_with_what_was_meant() 
     }
     let classes = classes.map(|sites| sites.into_iter().collect::<Vec<_>>());
     assert!(classes.iter().all(|sites| sites.len() > 100), "{:?}", classes.each_ref().map(Vec::len));
-    let mut chance = Chance::new(17);
+    let mut rng = Rng::new(17);
     let (mut typos, mut missed) = (0, Vec::new());
     while typos < TYPOS {
         let class = typos % classes.len();
-        let site = &classes[class][chance.below(classes[class].len())];
+        let site = &classes[class][rng.below(classes[class].len())];
         let source = &sources[site.file];
-        let typed = mistyped(&site.name, &mut chance);
+        let typed = mistyped(&site.name, &mut rng);
         let mut text = source.text.clone();
         text.replace_range(site.at..site.at + site.name.len(), &typed);
-        // In a comment nothing is mistyped.
+        // Names in a comment are not checked.
         if tree(&source.path, &text) == tree(&source.path, &source.text) {
             continue;
         }

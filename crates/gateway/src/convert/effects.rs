@@ -18,7 +18,7 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
             (*gate, to.as_str(), subject.as_deref().unwrap_or_default())
         }
         EffectBody::Publish { endpoint, kind, .. } => (None, endpoint.as_str(), kind.as_str()),
-        // What the server carries itself is shown to nobody.
+        // Effects that the server carries out itself are not shown.
         EffectBody::Confirm { .. } | EffectBody::Settle { .. } => (None, "", ""),
     };
     let (dead, last) = (effect.dead(), effect.last());
@@ -43,7 +43,7 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
     }
 }
 
-/// What a place outside has said: a mail server may repeat the address that bounces or replies go to.
+/// Returns a destination's answer as it is shown: a mail server may repeat the address that bounces or replies go to.
 fn shown(said: &str) -> String {
     without_mail(said).unwrap_or_else(|| said.to_owned())
 }

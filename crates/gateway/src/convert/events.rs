@@ -11,14 +11,15 @@ use crate::auth::Caller;
 use crate::hide::without_mail;
 use crate::names;
 
-/// What a reader is shown of one row of history. The first event of a row has the sequence `first` + 1.
+/// Returns the events of one row of history as they are shown. The first event of a row has the sequence `first` + 1.
 pub(crate) fn of_history(first: u64, history: &History, machines: &Machines) -> Vec<v1::SessionEvent> {
-    let told = public_events(&history.events, machines);
-    told.map(|(at, event)| {
-        let sequence = first + 1 + u64::try_from(at).unwrap_or(0);
-        self::event(sequence, history, event)
-    })
-    .collect()
+    let events = public_events(&history.events, machines);
+    events
+        .map(|(at, event)| {
+            let sequence = first + 1 + u64::try_from(at).unwrap_or(0);
+            self::event(sequence, history, event)
+        })
+        .collect()
 }
 
 fn event(sequence: u64, history: &History, mut event: PublicEvent) -> v1::SessionEvent {
@@ -49,7 +50,7 @@ fn event(sequence: u64, history: &History, mut event: PublicEvent) -> v1::Sessio
     }
 }
 
-/// A decision about a call, where the event is one.
+/// Returns the decision about a call, if the event is one.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only three kinds of event are decisions about calls")]
 pub(crate) fn decision(
     caller: &Caller,
@@ -92,7 +93,7 @@ pub(crate) fn decision(
     })
 }
 
-/// A rule by its place in the policy.
+/// Converts a rule, identified by its position in the policy.
 pub(crate) fn rule(rule: &switchward_engine::MatchedRule) -> v1::MatchedRule {
     let list = match rule.list.as_str() {
         "deny" => v1::RuleList::Deny,

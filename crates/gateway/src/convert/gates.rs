@@ -1,7 +1,7 @@
 //! Gates as messages.
 
 use switchward_api::v1;
-use switchward_engine::{GateView, Remark, Resolution, SessionView, Vote};
+use switchward_engine::{Comment, GateView, Resolution, SessionView, Vote};
 use switchward_machine::{Decision, GateKind, OpenId, Time};
 
 use super::sessions::kind;
@@ -14,8 +14,8 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
     let open = row.open();
     let (status, resolution, end) = outcome(row);
     let (call, all) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
-    // Who is told of a gate that others may decide as well is no approver.
-    let (asked, told) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
+    // If others may decide as well, the people who are notified of the gate are not its approvers.
+    let (asked, notified) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
     let voting = all.and_then(|asked| asked.voting.as_ref());
     let remind = all.and_then(|asked| asked.remind).filter(|_| end.is_none());
     let round = asked.and_then(|asked| asked.due).filter(|_| end.is_none());
@@ -40,21 +40,21 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         subject: asked.map(|asked| asked.subject.clone()).unwrap_or_default(),
         text: asked.map(|asked| asked.body.clone()).unwrap_or_default(),
         round_end_time: round.map(timestamp),
-        told: told.map(|told| told.to.clone()).unwrap_or_default(),
+        notified: notified.map(|notified| notified.to.clone()).unwrap_or_default(),
         approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
         undeliverable: row.unreached().to_vec(),
-        unheard: row.unheard(),
+        unnotified: row.unnotified(),
         warnings: row.warnings().to_vec(),
         remind_time: remind.map(|remind| timestamp(remind.next)),
         reminders_left: remind.map(|remind| remind.left).unwrap_or_default(),
         votes: voting.iter().flat_map(|voting| &voting.votes).map(vote).collect(),
-        remarks: Vec::new(),
+        comments: Vec::new(),
         caller_decisions: caller_decisions(caller, row),
         held_inputs: row.held(),
     }
 }
 
-/// Returns where a gate is in its life, what was decided and when it closed.
+/// Returns a gate's status, what was decided and when it closed.
 fn outcome(row: &GateView) -> (v1::GateStatus, Option<v1::GateResolution>, Option<Time>) {
     match row {
         GateView::Open(..) => (v1::GateStatus::Open, None, None),
@@ -107,9 +107,9 @@ pub(crate) fn caller_decisions(caller: &Caller, row: &GateView) -> Vec<i32> {
     approve.into_iter().chain([v1::GateDecision::Reject.into()]).collect()
 }
 
-/// What somebody said.
-pub(crate) fn remark(said: Remark) -> v1::GateRemark {
-    v1::GateRemark { by: said.by, time: Some(timestamp(said.at)), comment: said.comment }
+/// A comment.
+pub(crate) fn comment(said: Comment) -> v1::GateComment {
+    v1::GateComment { by: said.by, time: Some(timestamp(said.at)), comment: said.comment }
 }
 
 fn vote(vote: &Vote) -> v1::GateVote {

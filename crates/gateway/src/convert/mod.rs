@@ -52,7 +52,7 @@ pub(crate) fn time(field: &str, timestamp: prost_types::Timestamp) -> Result<Tim
     read().ok_or_else(|| Refusal::field(field, "is no time from 1970 to 9999"))
 }
 
-/// A length of time of a message that is not negative, milliseconds; nothing for what is none.
+/// Returns a duration in milliseconds; `None` if it is negative or not valid.
 pub(crate) fn ms_of(duration: prost_types::Duration) -> Option<u64> {
     let nanos = u64::try_from(duration.nanos).ok().filter(|_| duration.nanos < NANOS_OF_A_SECOND)?;
     u64::try_from(duration.seconds).ok()?.checked_mul(1000)?.checked_add(nanos / 1_000_000)

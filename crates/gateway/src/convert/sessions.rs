@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_engine::{
-    GateView, Meters, Quorum, Reminders, RunView, SessionView, SettingSource, Thing, ThingBody,
+    GateView, Meters, OpenItem, OpenItemBody, Quorum, Reminders, RunView, SessionView, SettingSource,
 };
 use switchward_machine::{BudgetUnit, Exit, GateKind, Micros, Op, Outcome, Status, Target};
 
@@ -45,7 +45,7 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
             .iter()
             .map(|effect| super::effects::incident(caller, view.id, effect))
             .collect(),
-        open: view.things.iter().map(|(_, thing)| open_thing(view, thing)).collect(),
+        open: view.items.iter().map(|(_, item)| open_item(view, item)).collect(),
         instructions: instructions(view),
         assistant: row.assistant.as_ref().map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
         reply_token: reply_tokens::shown(caller, view.reply_token()),
@@ -88,7 +88,7 @@ pub(crate) fn quorum(quorum: Quorum) -> v1::Quorum {
     v1::Quorum { rule: Some(rule) }
 }
 
-/// What the agent is asked to do where it is asked by no question with answers.
+/// Returns the agent's instructions in a state that has no question with answers.
 fn instructions(view: &SessionView) -> String {
     let (_, text) = view.shows();
     text.filter(|_| view.answers().next().is_none()).unwrap_or_default()
@@ -107,18 +107,18 @@ pub(crate) fn runs(caller: &Caller, runs: Vec<RunView>) -> Vec<v1::SessionRun> {
     runs.into_iter().map(run).collect()
 }
 
-fn open_thing(view: &SessionView, thing: &Thing) -> v1::OpenThing {
-    let (kind, of) = match &thing.body {
-        ThingBody::Work { kind, .. } => ("work", kind.word()),
-        ThingBody::Wait { on, .. } => ("wait", on.word()),
-        ThingBody::Timer { why, .. } => ("timer", why.word()),
+fn open_item(view: &SessionView, item: &OpenItem) -> v1::OpenItem {
+    let (kind, of) = match &item.body {
+        OpenItemBody::Work { kind, .. } => ("work", kind.word()),
+        OpenItemBody::Wait { on, .. } => ("wait", on.word()),
+        OpenItemBody::Timer { why, .. } => ("timer", why.word()),
     };
-    v1::OpenThing {
+    v1::OpenItem {
         kind: kind.into(),
         r#type: of.into(),
-        state: view.name_of(thing.run, thing.node).to_owned(),
-        create_time: Some(timestamp(thing.at)),
-        due_time: thing.due().map(timestamp),
+        state: view.name_of(item.run, item.node).to_owned(),
+        create_time: Some(timestamp(item.at)),
+        due_time: item.due().map(timestamp),
     }
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn open_gate(
 ) -> Option<v1::OpenGate> {
     let GateView::Open(open, ..) = row else { return None };
     let all = open.gate.asked.as_ref();
-    let (asked, told) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
+    let (asked, notified) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
     let voting = all.and_then(|asked| asked.voting.as_ref());
     let call = open.gate.call.as_ref();
     Some(v1::OpenGate {
@@ -197,9 +197,9 @@ pub(crate) fn open_gate(
         args_digest: open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default(),
         create_time: Some(timestamp(open.at)),
         approvers: asked.map(|asked| asked.to.clone()).unwrap_or_default(),
-        told: told.map(|told| told.to.clone()).unwrap_or_default(),
+        notified: notified.map(|notified| notified.to.clone()).unwrap_or_default(),
         undeliverable: row.unreached().to_vec(),
-        unheard: row.unheard(),
+        unnotified: row.unnotified(),
         warnings: row.warnings().to_vec(),
         approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
         caller_decisions: super::gates::caller_decisions(caller, row),

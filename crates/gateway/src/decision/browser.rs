@@ -1,6 +1,6 @@
 //! Browsers that decision pages know: each keeps a signed cookie for each person that a page recognised in it.
 //!
-//! A cookie says whose browser it is, how the person was recognised and when, with a code (HMAC-SHA256) over that under a mail
+//! A cookie says whose browser it is, how they were recognised and when, with a MAC (HMAC-SHA256) over that under a mail
 //! key of the tenant. A tenant that takes its keys away forgets every browser. Source: RFC 6265, for cookies.
 
 use base64::Engine as _;
@@ -13,9 +13,9 @@ use switchward_machine::{Digest, TenantId, Time};
 
 use crate::limits::BROWSER_COOKIES_MAX;
 
-/// What the names of these cookies begin with.
+/// The prefix of the names of these cookies.
 const NAME: &str = "switchward-";
-/// Where browsers send them.
+/// The path that browsers send them to.
 const PATH: &str = "/a/";
 
 /// Somebody whom a page recognised in this browser.
@@ -25,11 +25,11 @@ pub(super) struct Known {
     pub(super) person: String,
     /// How they were recognised.
     pub(super) by: LinkAuth,
-    /// When.
+    /// When they were recognised.
     pub(super) at: Time,
 }
 
-/// Everybody whom pages of a tenant recognised in the browser of a request, within so many milliseconds.
+/// Returns everybody whom pages of a tenant recognised in the browser of a request within the last `keep_ms` milliseconds.
 pub(super) fn known(
     headers: &HeaderMap,
     (tenant, keys): (TenantId, &[MailKey]),
@@ -43,7 +43,7 @@ pub(super) fn known(
     read.filter(|known| known.at <= now && now.since_ms(known.at) < keep_ms).collect()
 }
 
-/// The header that makes a browser known for so many milliseconds; `None` where it cannot be written.
+/// Returns the header that makes a browser known for this many milliseconds; `None` if it cannot be written.
 pub(super) fn remember(
     (tenant, key): (TenantId, &MailKey),
     known: &Known,
@@ -67,7 +67,7 @@ pub(super) fn remember(
     HeaderValue::from_str(&cookie.to_string()).ok()
 }
 
-/// What a cookie says before its code.
+/// The part of a cookie before its code.
 fn said(tenant: TenantId, known: &Known) -> String {
     let person = BASE64_URL_SAFE_NO_PAD.encode(known.person.to_ascii_lowercase());
     format!("{}.{}.{}.{person}", tenant.0, known.by.word(), known.at.0)

@@ -6,15 +6,15 @@ use switchward_engine::{Body, EnterPageCode, LinkAuth, Reply, SendPageCode};
 
 use super::browser::{self, Known};
 use super::find::Asked;
-use super::{Said, Visitor, after, page, told};
+use super::{Said, Visitor, after, page, respond};
 
-/// What is said where a page needs no code.
+/// The message if a page needs no code.
 const NEEDLESS: &str = "This page asks for no code.";
 
 /// Mails a code.
 pub(super) async fn send(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> Response {
     if !asked.takes_codes() {
-        return told(StatusCode::BAD_REQUEST, page::asked(asked, Some(NEEDLESS)));
+        return respond(StatusCode::BAD_REQUEST, page::asked(asked, Some(NEEDLESS)));
     }
     let body = Body::SendPageCode(SendPageCode { token: asked.token.clone() });
     match visitor.execute(asked, said.request(asked), body).await {
@@ -23,10 +23,10 @@ pub(super) async fn send(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> R
     }
 }
 
-/// Looks at the code that was entered, and remembers the browser.
+/// Checks the code that was entered, and remembers the browser.
 pub(super) async fn enter(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> Response {
     if !asked.takes_codes() {
-        return told(StatusCode::BAD_REQUEST, page::asked(asked, Some(NEEDLESS)));
+        return respond(StatusCode::BAD_REQUEST, page::asked(asked, Some(NEEDLESS)));
     }
     let body = Body::EnterPageCode(EnterPageCode { token: asked.token.clone(), code: said.code.clone() });
     let problem = match visitor.execute(asked, said.request(asked), body).await {
@@ -39,15 +39,15 @@ pub(super) async fn enter(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> 
         Ok(_) => "Something went wrong.".to_owned(),
         Err(refusal) => return after(visitor, asked, &refusal).await,
     };
-    told(StatusCode::FORBIDDEN, page::asked(asked, Some(&problem)))
+    respond(StatusCode::FORBIDDEN, page::asked(asked, Some(&problem)))
 }
 
-/// Back to the page, in a browser that knows the person from now on.
+/// Redirects back to the page and sets the cookie by which the browser is known from now on.
 pub(super) fn remembered(visitor: &Visitor<'_>, asked: &Asked, by: LinkAuth) -> Response {
     let visit = &asked.visit;
     let known = Known { person: asked.caller.actor.subject.clone(), by, at: visit.now };
     let mut response = visitor.back();
-    let secure = visitor.door.pages.secure;
+    let secure = visitor.api.pages.secure;
     if let Some(cookie) = browser::remember((asked.token.tenant, &visit.key), &known, visit.keep_ms, secure) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }

@@ -1,23 +1,23 @@
-//! Whose link it is, and what it is about.
+//! Finds whose link it is, and what it is about.
 
 use http::HeaderMap;
 use switchward_engine::limits::BROWSER_KNOWN_MS;
 use switchward_engine::{
-    Actor, GateView, Key, LinkAuth, MailKey, MailToken, Remark, Role, Row, Session, Tenant, View, Vote, Way,
-    gate_view, remarks, tenant_numbered,
+    Actor, Comment, GateView, Key, LinkAuth, MailKey, MailToken, Role, Row, Session, Tenant, View, Vote, Way,
+    comments, gate_view, tenant_numbered,
 };
 use switchward_machine::{TenantId, Time};
 
 use super::browser::{self, Known};
+use crate::api::{Api, refusal, unreadable};
 use crate::auth::Caller;
-use crate::door::{Door, refusal, unreadable};
 use crate::error::Refusal;
 
 /// What a token leads to.
 pub(super) enum Found {
     /// A gate that asks, or asked, the person that the token was made for.
     Asked(Box<Asked>),
-    /// Nothing.
+    /// No gate.
     Nothing,
 }
 
@@ -27,25 +27,25 @@ pub(super) struct Asked {
     pub(super) caller: Caller,
     pub(super) gate: GateView,
     pub(super) session: Session,
-    /// What was said about it so far.
-    pub(super) said: Vec<Remark>,
-    /// Whether she was asked anew since, so that the newest mail's link counts.
+    /// The comments on it so far.
+    pub(super) said: Vec<Comment>,
+    /// Whether they were asked again since, so that only the newest mail's link counts.
     pub(super) old: bool,
-    /// Whether she asked for it herself, and so cannot decide.
+    /// Whether they are the requester, who cannot decide.
     pub(super) own: bool,
-    /// Her approval, where it counts and others are waited for.
+    /// Their approval, if it counts and others must still approve.
     pub(super) vote: Option<Vote>,
-    /// What of the browser is known.
+    /// What is known about the browser.
     pub(super) visit: Visit,
 }
 
 impl Asked {
-    /// Whether a code recognises the person: their page wants one, and does not know them yet.
+    /// Returns true if a code recognises the person: their page requires one, and does not know them yet.
     pub(super) fn takes_codes(&self) -> bool {
         self.visit.wanted == LinkAuth::Code && self.visit.by.is_none()
     }
 
-    /// Whether a sign-in recognises the person: their page wants one, and does not know them yet.
+    /// Returns true if a sign-in recognises the person: their page requires one, and does not know them yet.
     pub(super) fn takes_sign_in(&self) -> bool {
         let visit = &self.visit;
         visit.wanted == LinkAuth::Oidc && visit.by.is_none() && visit.requester.is_none()
@@ -56,9 +56,9 @@ impl Asked {
 pub(super) struct Visit {
     /// How the person must be recognised.
     pub(super) wanted: LinkAuth,
-    /// How they are recognised, where that is enough.
+    /// How they are recognised, if that is enough.
     pub(super) by: Option<LinkAuth>,
-    /// Whom the page recognised in this browser before, where that is who asked.
+    /// The requester, if the page recognised them in this browser before.
     pub(super) requester: Option<String>,
     /// Whether a code was sent to the person that still counts.
     pub(super) coded: bool,
@@ -72,17 +72,17 @@ pub(super) struct Visit {
     pub(super) now: Time,
 }
 
-/// Reads what a token is about. Nothing tells a token that was never made from one for what is gone.
-pub(super) async fn find(door: &Door, token: MailToken, headers: &HeaderMap) -> Result<Found, Refusal> {
-    let shard = door.cluster.shard_of(token.session.bucket());
+/// Reads what a token is about. The result is the same for a token that was never made and for one whose gate is gone.
+pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Result<Found, Refusal> {
+    let shard = api.cluster.shard_of(token.session.bucket());
     let (view, now) = (shard.read().await.map_err(refusal)?, shard.now());
     let row = view.row(&Key::tenancy(token.tenant)).map_err(unreadable)?;
     let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(Found::Nothing) };
-    let read = view.steady(|rows| {
+    let read = view.consistent(|rows| {
         let session = rows.row(&Key::session(token.tenant, token.session))?;
         let Some(Row::Session(session)) = session.as_deref() else { return Ok(None) };
         let gate = gate_view(rows, token.tenant, token.session, token.about)?;
-        let said = remarks(rows, token.tenant, token.session, token.about)?;
+        let said = comments(rows, token.tenant, token.session, token.about)?;
         Ok(gate.map(|gate| (session.clone(), gate, said)))
     });
     let Some((session, gate, said)) = read.map_err(unreadable)? else { return Ok(Found::Nothing) };
@@ -91,13 +91,13 @@ pub(super) async fn find(door: &Door, token: MailToken, headers: &HeaderMap) -> 
     let made = |person: &&String| keys.iter().any(|key| key.made(&token, Way::Page, person));
     let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(Found::Nothing) };
     let old = asked.round_of(&person) != Some(token.round);
-    let hers = |vote: &&Vote| vote.shown == asked.digest() && vote.is_of(&person, &tenancy.directory);
-    let vote = asked.voting.iter().flat_map(|voting| &voting.votes).find(hers).cloned();
+    let theirs = |vote: &&Vote| vote.shown == asked.digest() && vote.is_of(&person, &tenancy.directory);
+    let vote = asked.voting.iter().flat_map(|voting| &voting.votes).find(theirs).cloned();
     let gated = &gate.open().gate;
     let own = gated.kind.needs_another() && tenancy.directory.one_person(&person, &gated.requester);
-    let Some(tenant) = tenant_of(door, token.tenant)? else { return Ok(Found::Nothing) };
+    let Some(tenant) = tenant_of(api, token.tenant)? else { return Ok(Found::Nothing) };
     let Some(key) = keys.first().cloned() else { return Ok(Found::Nothing) };
-    let wanted = tenant.settings.link_auth.unwrap_or(door.pages.link_auth);
+    let wanted = tenant.settings.link_auth.unwrap_or(api.pages.link_auth);
     let keep_ms = tenant.settings.browser_known_ms.unwrap_or(BROWSER_KNOWN_MS);
     let browser = browser::known(headers, (token.tenant, &keys), (now, keep_ms));
     let best = browser.iter().filter(|known| known.person.eq_ignore_ascii_case(&person));
@@ -110,7 +110,7 @@ pub(super) async fn find(door: &Door, token: MailToken, headers: &HeaderMap) -> 
         by: best.filter(|by| *by >= wanted),
         requester: browser.iter().find(asks).map(|known| known.person.clone()),
         coded: asked.codes_of(&person).is_some_and(|codes| codes.current(now).is_some()),
-        signs_in: door.sign_in.is_some(),
+        signs_in: api.sign_in.is_some(),
         key,
         keep_ms,
         now,
@@ -126,6 +126,6 @@ pub(super) async fn find(door: &Door, token: MailToken, headers: &HeaderMap) -> 
 }
 
 /// The tenant of this number.
-pub(crate) fn tenant_of(door: &Door, id: TenantId) -> Result<Option<Tenant>, Refusal> {
-    tenant_numbered(&door.cluster.catalogue().read_stale(), id).map_err(unreadable)
+pub(crate) fn tenant_of(api: &Api, id: TenantId) -> Result<Option<Tenant>, Refusal> {
+    tenant_numbered(&api.cluster.catalogue().read_stale(), id).map_err(unreadable)
 }

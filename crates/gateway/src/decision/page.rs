@@ -1,4 +1,4 @@
-//! What is seen of a decision page.
+//! The HTML of a decision page.
 
 use maud::{DOCTYPE, Markup, html};
 use switchward_engine::limits::{PAGE_CODE_DIGITS, PAGE_CODE_MS};
@@ -9,7 +9,7 @@ use super::find::Asked;
 use crate::hide::without;
 use crate::presented::{self, at, clean, prose};
 
-/// How it looks: the reader's own colours, one column, large targets, and nothing that moves.
+/// The style sheet: the reader's own colours, one column, large targets, and nothing that moves.
 pub(super) const STYLE: &str = include_str!("style.css");
 
 fn whole(title: &str, body: &Markup) -> Markup {
@@ -29,7 +29,7 @@ fn whole(title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// A page that says why there is nothing else.
+/// A page that only says why there is nothing to show.
 pub(super) fn nothing(title: &str, why: Option<&str>) -> Markup {
     let body = html! {
         h1 { (title) }
@@ -38,7 +38,7 @@ pub(super) fn nothing(title: &str, why: Option<&str>) -> Markup {
     whole(title, &body)
 }
 
-/// What is asked, and what became of it; `problem` says why a form was not taken.
+/// The request and its outcome; `problem` says why a form was not accepted.
 pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
     let open = asked.gate.open();
     let subject = subject(open);
@@ -79,11 +79,11 @@ fn kind(gate: &GateView) -> &'static str {
     }
 }
 
-/// Whether it still waits, in words and a sign, not in colour alone.
+/// Whether it is still open, as text and a symbol, not by colour alone.
 fn state(asked: &Asked) -> Markup {
     match &asked.gate {
         GateView::Open(..) if asked.old => html! {
-            div.state.closed { p { "■ You were asked anew since. Please use the link in the newest mail." } }
+            div.state.closed { p { "■ You were asked again since. Please use the link in the newest mail." } }
         },
         GateView::Open(..) if asked.own => html! {
             div.state.closed {
@@ -142,12 +142,12 @@ fn outcome(closed: &Closed, session: &Session) -> String {
     }
 }
 
-/// Somebody's words beside what she said, where there are any.
+/// A comment in quotation marks after a decision, if there is one.
 fn quoted(comment: &str) -> String {
     if comment.is_empty() { String::new() } else { format!(" “{}”", prose(comment)) }
 }
 
-/// What others than the engine say, marked as theirs.
+/// Texts that do not come from the engine, marked as such.
 fn words(open: &Open) -> Markup {
     let Some(asked) = open.gate.asked.as_ref().filter(|asked| !asked.body.trim().is_empty()) else {
         return html! {};
@@ -160,7 +160,7 @@ fn words(open: &Open) -> Markup {
     }
 }
 
-/// The words of a process. Whoever has the link reads no reply token in them.
+/// The text of a process, without reply tokens, which the holder of the link must not read.
 fn worded(text: &str) -> String {
     prose(without(text).as_deref().unwrap_or(text))
 }
@@ -185,7 +185,7 @@ fn facts(asked: &Asked) -> Markup {
     }
 }
 
-/// What people have said so far without deciding.
+/// The comments so far.
 fn said(asked: &Asked) -> Markup {
     html! {
         @if !asked.said.is_empty() {
@@ -200,7 +200,7 @@ fn said(asked: &Asked) -> Markup {
     }
 }
 
-/// Nothing is chosen beforehand.
+/// The form. No decision is preselected.
 fn form(asked: &Asked, open: &Open, spec: &GateSpec) -> Markup {
     let shown = open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default();
     let word = |decision: Decision| capital(decision.word());
@@ -293,7 +293,7 @@ fn codes(asked: &Asked) -> Markup {
     }
 }
 
-/// A name for one form as it was shown, so that however often it is sent, it is taken once: 32 hexadecimal digits.
+/// An id for one form as it was shown, so that it is accepted once however often it is sent: 32 hexadecimal digits.
 fn form_id() -> String {
     format!("{:032x}", rand::random::<u128>())
 }

@@ -3,7 +3,7 @@
 //! A link on the page sends the browser to the provider, which sends it back to [`CALLBACK`] with a code. Nothing is kept on
 //! the server in between: a cookie holds which page it was and when, with a code (HMAC-SHA256) over that under a mail key of
 //! the tenant, and what the provider has to give back is made from the same key. So a sign-in counts in the browser that
-//! began it, for the page where it was begun, within [`SIGN_IN_MS`]. Source: RFC 6749, 10.12; RFC 6265 for the cookie.
+//! began it, for the page on which it began, within [`SIGN_IN_MS`]. Source: RFC 6749, 10.12; RFC 6265 for the cookie.
 
 mod begun;
 
@@ -18,12 +18,12 @@ use switchward_engine::limits::SIGN_IN_MS;
 use switchward_machine::Time;
 
 use super::find::Asked;
-use super::{Visitor, code, guarded, look, page, recognised, refused, told};
-use crate::door::Door;
+use super::{Visitor, code, guarded, look, page, recognised, refused, respond};
+use crate::api::Api;
 use crate::limits::SIGN_IN_CODE_BYTES_MAX;
 use begun::Begun;
 
-/// Where a provider sends browsers back to, below the public address of the pages.
+/// The path that a provider sends browsers back to, below the public address of the pages.
 pub const CALLBACK: &str = "/a/oidc/callback";
 
 /// Signs people in with an OpenID provider.
@@ -49,7 +49,7 @@ pub struct Attempt {
     pub state: String,
     /// What comes back in the ID token.
     pub nonce: [u8; 32],
-    /// What proves to the provider that whoever brings the code has begun it.
+    /// The code verifier, which proves to the provider that the sender of the code began the sign-in.
     pub verifier: [u8; 32],
     /// The address of the person whose page it is.
     pub address: String,
@@ -62,11 +62,11 @@ pub struct Attempt {
 pub enum NotSignedIn {
     /// The provider cannot be used now.
     Unavailable,
-    /// Somebody or something is not as it should be: a stable word for it.
+    /// The sign-in is not accepted: a stable reason code.
     Refused(&'static str),
 }
 
-/// What a provider sends a browser back with.
+/// The query with which a provider sends a browser back.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Back {
     #[serde(default)]
@@ -79,25 +79,21 @@ pub(super) struct Back {
 }
 
 /// Sends the browser to the provider.
-pub(super) async fn begin(
-    State(door): State<Door>,
-    Path(token): Path<String>,
-    headers: HeaderMap,
-) -> Response {
-    let asked = match look(&door, &token, &headers).await {
+pub(super) async fn begin(State(api): State<Api>, Path(token): Path<String>, headers: HeaderMap) -> Response {
+    let asked = match look(&api, &token, &headers).await {
         Ok(asked) => asked,
         Err(no) => return refused(&no),
     };
     if let Err(response) = wanted(&asked) {
         return *response;
     }
-    let Some(provider) = &door.sign_in else { return not_here(&asked) };
+    let Some(provider) = &api.sign_in else { return not_here(&asked) };
     let begun = Begun::draw(&asked);
     let page = match provider.page(&begun.attempt(&asked)).await {
         Ok(page) => page,
         Err(no) => return failed(&asked, no),
     };
-    match (HeaderValue::from_str(&page), begun.cookie(door.pages.secure)) {
+    match (HeaderValue::from_str(&page), begun.cookie(api.pages.secure)) {
         (Ok(page), Some(cookie)) => {
             let headers = [(header::LOCATION, page), (header::SET_COOKIE, cookie)];
             guarded((StatusCode::SEE_OTHER, headers).into_response())
@@ -108,33 +104,33 @@ pub(super) async fn begin(
 
 /// Takes the browser that comes back from the provider.
 pub(super) async fn finish(
-    State(door): State<Door>,
+    State(api): State<Api>,
     back: Result<Query<Back>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
     let back = back.map(|Query(back)| back).unwrap_or_default();
     let Some(begun) = Begun::read(&headers, &back.state) else { return unknown() };
-    let asked = match look(&door, &begun.token, &headers).await {
+    let asked = match look(&api, &begun.token, &headers).await {
         Ok(asked) => asked,
         Err(no) => return refused(&no),
     };
     if !begun.counts(&asked) {
         return unknown();
     }
-    let visitor = Visitor { door: &door, token: &begun.token, headers: &headers };
+    let visitor = Visitor { api: &api, token: &begun.token, headers: &headers };
     let mut response = ended(&visitor, &asked, &begun, &back).await;
-    if let Some(gone) = begun.removed(door.pages.secure) {
+    if let Some(gone) = begun.removed(api.pages.secure) {
         response.headers_mut().append(header::SET_COOKIE, gone);
     }
     response
 }
 
-/// What comes of a sign-in that was begun in this browser.
+/// Completes a sign-in that was begun in this browser.
 async fn ended(visitor: &Visitor<'_>, asked: &Asked, begun: &Begun, back: &Back) -> Response {
     if let Err(response) = wanted(asked) {
         return *response;
     }
-    let Some(provider) = &visitor.door.sign_in else { return not_here(asked) };
+    let Some(provider) = &visitor.api.sign_in else { return not_here(asked) };
     if !back.error.is_empty() {
         return failed(asked, NotSignedIn::Refused("sign_in_denied"));
     }
@@ -150,7 +146,7 @@ async fn ended(visitor: &Visitor<'_>, asked: &Asked, begun: &Begun, back: &Back)
     }
 }
 
-/// Whether a sign-in is of use on this page, in this browser.
+/// Checks that a sign-in is needed on this page, in this browser.
 fn wanted(asked: &Asked) -> Result<(), Box<Response>> {
     if asked.takes_sign_in() {
         return Ok(());
@@ -160,17 +156,17 @@ fn wanted(asked: &Asked) -> Result<(), Box<Response>> {
         Err(problem) if asked.visit.requester.is_some() => (StatusCode::FORBIDDEN, problem),
         Ok(_) | Err(_) => (StatusCode::BAD_REQUEST, "This page asks for no sign-in.".to_owned()),
     };
-    Err(Box::new(told(status, page::asked(asked, Some(&problem)))))
+    Err(Box::new(respond(status, page::asked(asked, Some(&problem)))))
 }
 
-/// A sign-in that this browser has not begun, or too long ago. What came with it is looked at no further.
+/// The response to a sign-in that this browser did not begin, or began too long ago. Its parameters are not used.
 fn unknown() -> Response {
     let why = "It was begun in another browser, or more than 10 minutes ago. Please open the link in your mail again. \
                (state_unknown)";
-    told(StatusCode::BAD_REQUEST, page::nothing("This sign-in is not known here.", Some(why)))
+    respond(StatusCode::BAD_REQUEST, page::nothing("This sign-in is not known here.", Some(why)))
 }
 
-/// The server has no provider; the tenant wants one.
+/// The server has no provider, but the tenant requires one.
 fn not_here(asked: &Asked) -> Response {
     failed(asked, NotSignedIn::Refused("sign_in_not_configured"))
 }
@@ -191,10 +187,10 @@ fn failed(asked: &Asked, no: NotSignedIn) -> Response {
         NotSignedIn::Refused(code) => (StatusCode::FORBIDDEN, code, said_of(code, asked)),
     };
     tracing::info!(code, "a sign-in on a decision page was refused");
-    told(status, page::asked(asked, Some(&format!("{why} ({code})"))))
+    respond(status, page::asked(asked, Some(&format!("{why} ({code})"))))
 }
 
-/// What is said to people of a refusal; the word tells the rest to who looks after the server.
+/// The message to people about a refusal; the code tells the operator the rest.
 fn said_of(code: &str, asked: &Asked) -> String {
     let person = &asked.caller.actor.subject;
     match code {

@@ -40,11 +40,11 @@ reasons! {
     CredentialInvalid = "CREDENTIAL_INVALID" => Unauthenticated,
     /// Not one of the checkpoint's answers; they are in the metadata `allowed`.
     AnswerNotAllowed = "ANSWER_NOT_ALLOWED" => FailedPrecondition,
-    /// The process has no such way from here.
+    /// The process has no such transition from here.
     TransitionIllegal = "TRANSITION_ILLEGAL" => FailedPrecondition,
     /// The node may not write that.
     WriteNotDeclared = "WRITE_NOT_DECLARED" => FailedPrecondition,
-    /// The way exists, and its guard does not hold.
+    /// The transition exists, but its guard does not hold.
     GuardNotMet = "GUARD_NOT_MET" => FailedPrecondition,
     /// The result lacks what the node promises.
     OutputContractMissing = "OUTPUT_CONTRACT_MISSING" => FailedPrecondition,
@@ -56,7 +56,7 @@ reasons! {
     AlreadyResolved = "ALREADY_RESOLVED" => FailedPrecondition,
     /// No retry is left.
     RetryExhausted = "RETRY_EXHAUSTED" => FailedPrecondition,
-    /// Nothing here takes this call now.
+    /// The session cannot accept this call in its state.
     StateMismatch = "STATE_MISMATCH" => FailedPrecondition,
     /// No session starts with this version any more.
     VersionRetired = "VERSION_RETIRED" => FailedPrecondition,
@@ -68,7 +68,7 @@ reasons! {
     KeyRingMissing = "KEY_RING_MISSING" => FailedPrecondition,
     /// A policy forbids it.
     PolicyDenied = "POLICY_DENIED" => PermissionDenied,
-    /// Who asked cannot decide.
+    /// The requester cannot decide.
     SelfApproval = "SELF_APPROVAL" => PermissionDenied,
     /// Not one of those who may decide.
     NotAnApprover = "NOT_AN_APPROVER" => PermissionDenied,
@@ -82,13 +82,13 @@ reasons! {
     NotFound = "NOT_FOUND" => NotFound,
     /// It exists already.
     AlreadyExists = "ALREADY_EXISTS" => AlreadyExists,
-    /// A rate limit has no room.
+    /// A rate limit is reached.
     RateLimited = "RATE_LIMITED" => ResourceExhausted,
     /// Money or tokens are used up.
     BudgetExhausted = "BUDGET_EXHAUSTED" => ResourceExhausted,
     /// A named maximum is reached.
     QuotaExceeded = "QUOTA_EXCEEDED" => ResourceExhausted,
-    /// The server's disk has too little room for this; nothing was changed.
+    /// The server's disk has too little space for this; nothing was changed.
     DiskLow = "DISK_LOW" => ResourceExhausted,
     /// The session has moved since the caller looked.
     SequenceConflict = "SEQUENCE_CONFLICT" => Aborted,
@@ -157,11 +157,11 @@ mod tests {
     /// `FailedPrecondition` as `FAILED_PRECONDITION`.
     fn code_word(code: Code) -> String {
         let mut word = String::new();
-        for letter in format!("{code:?}").chars() {
-            if letter.is_ascii_uppercase() && !word.is_empty() {
+        for c in format!("{code:?}").chars() {
+            if c.is_ascii_uppercase() && !word.is_empty() {
                 word.push('_');
             }
-            word.push(letter.to_ascii_uppercase());
+            word.push(c.to_ascii_uppercase());
         }
         word
     }

@@ -21,15 +21,15 @@ pub const DOMAIN: &str = "switchward.dev";
 
 /// Metadata entry that lists what would have been accepted.
 const ALLOWED: &str = "allowed";
-/// Metadata entries that tell what a limit or a condition is about, the closest first.
+/// Metadata entries that name the subject of a limit or a condition, the closest first.
 const SUBJECTS: [&str; 3] = ["capability", "state", "session"];
 /// Metadata entry that says how many violations did not fit.
 const OMITTED: &str = "violations_omitted";
 
 /// A call that is refused: a reason for programs, a message for people, and details of both kinds.
 ///
-/// Becomes a [`Status`] by `into()`. Whatever does not fit into trailers is cut there: first violations, whose number
-/// is then told in the metadata `violations_omitted`, then long metadata.
+/// Becomes a [`Status`] by `into()`, which cuts what does not fit into trailers: first violations, whose number then is
+/// in the metadata `violations_omitted`, then long metadata.
 #[must_use = "a refusal does nothing until it is returned"]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal(Box<Content>);
@@ -106,7 +106,7 @@ impl Refusal {
         self
     }
 
-    /// With the limit that is reached, where the message alone does not say it: the `QuotaFailure.Violation`.
+    /// With the limit that is reached, if the message alone does not say it: the `QuotaFailure.Violation`.
     pub fn quota(mut self, subject: impl Into<String>, description: impl Into<String>) -> Self {
         self.0.quota = Some((short(subject), short(description)));
         self
@@ -129,26 +129,26 @@ impl Refusal {
         self.0.quota.as_ref().map(|(subject, _)| subject.as_str())
     }
 
-    /// What is told a caller of it.
+    /// The message to the caller.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Why.
+    /// The reason.
     #[must_use]
     pub fn reason(&self) -> Reason {
         self.0.reason
     }
 
-    /// After how long it may be worth trying again, where that is known.
+    /// After how long it may be worth trying again, if known.
     #[must_use]
     pub fn retry_delay(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// What a layer below answered in words alone, with the reason that goes with its code. Nothing for a code that no
-    /// reason of ours stands for.
+    /// Adds the reason that goes with its code to a status that a lower layer answered without details. `None` for a code
+    /// without a reason.
     pub(crate) fn dressing(status: &Status) -> Option<Self> {
         let reason = match status.code() {
             Code::InvalidArgument | Code::OutOfRange => Reason::FieldInvalid,
@@ -170,7 +170,7 @@ impl Refusal {
 }
 
 impl Content {
-    /// The details, `ErrorInfo` first, so that whoever looks by eye finds the reason at once.
+    /// The details, `ErrorInfo` first, so that a human reader sees the reason at once.
     fn details(&self) -> Vec<ErrorDetail> {
         let mut metadata: HashMap<String, String> = self.metadata.clone().into_iter().collect();
         if self.omitted > 0 {
@@ -200,14 +200,14 @@ impl Content {
         details
     }
 
-    /// What a limit or a condition is about, as far as it was told.
+    /// The subject of a limit or a condition, if known.
     fn subject(&self) -> String {
-        let told = SUBJECTS.iter().find_map(|name| self.metadata.get(*name));
+        let named = SUBJECTS.iter().find_map(|name| self.metadata.get(*name));
         let resource = || self.resource.as_ref().map(|(_, name)| name);
-        told.or_else(resource).cloned().unwrap_or_default()
+        named.or_else(resource).cloned().unwrap_or_default()
     }
 
-    /// Gives up the least useful detail that is left. False when there is nothing to give up.
+    /// Drops the least useful detail that is left. Returns false if nothing is left to drop.
     fn shrink(&mut self) -> bool {
         if self.violations.pop().is_some() {
             self.omitted += 1;
@@ -246,7 +246,7 @@ fn short(text: impl Into<String>) -> String {
     text
 }
 
-/// Cuts a text to at most so many bytes, between characters.
+/// Cuts a text to at most `bytes_max` bytes, between characters.
 fn cut(text: &mut String, bytes_max: usize) {
     text.truncate(text.floor_char_boundary(bytes_max));
 }

@@ -38,15 +38,15 @@ impl From<engine::Reason> for Reason {
             engine::Reason::LeaseLost => Self::LeaseLost,
             engine::Reason::NotFound => Self::NotFound,
             engine::Reason::AlreadyExists => Self::AlreadyExists,
-            // The server settles these itself; a caller who sees one has found a fault of ours.
+            // The server settles these itself; a caller who sees one has found a defect of the server.
             engine::Reason::MachineMissing | engine::Reason::LimitsStale => Self::InternalError,
         }
     }
 }
 
 impl From<engine::Rejection> for Refusal {
-    /// Facts become metadata of the same name. The fact `field` names the violation of a malformed field, the fact `quota` what
-    /// has no room.
+    /// Facts become metadata of the same name. The fact `field` names the violation of a malformed field, the fact `quota`
+    /// the exceeded quota.
     fn from(rejection: engine::Rejection) -> Self {
         let reason = Reason::from(rejection.reason);
         let field = rejection.facts.iter().find(|(name, _)| *name == "field").map(|(_, field)| field.clone());

@@ -1,11 +1,11 @@
-//! Mail by HTTP: what a provider of mail, or a person with a file, hands over.
+//! Mail by HTTP: messages that a mail provider, or a person with a file, hands over.
 //!
 //! `POST /v1/mail` takes the bytes of one message, as `message/rfc822`, under a key of the role operator or admin. What its
-//! transport knew may stand in the query: `sender` (empty for the null sender), `recipient` (as often as there are some),
-//! `peer` with `helo` (the host that handed the message over to whoever brings it here, and the name that it gave itself).
-//! Only sessions of the key's tenant are found, and the history says whose key a reply was brought with. What the query says
-//! of the way that a message came, and what the message says that a trusted host has found of it, are as good as who brings
-//! it: they prove something where the configuration names the caller, and nothing else.
+//! transport knew may be in the query: `sender` (empty for the null sender), `recipient` (may be repeated),
+//! `peer` with `helo` (the host that handed the message over to the caller, and the name that it gave itself).
+//! Only sessions of the key's tenant are found, and the history says whose key a reply was delivered with. What the query
+//! says about the message's path, and the authentication results of a trusted host in the message, are only as good as the
+//! caller: they prove something only if the configuration names the caller as trusted.
 //!
 //! | Status | When |
 //! |---|---|
@@ -32,7 +32,7 @@ use switchward_mail::incoming::{Envelope, Peer};
 use switchward_mail::limits::MESSAGE_BYTES_MAX;
 use tonic::metadata::MetadataMap;
 
-use super::{Mailroom, Outcome};
+use super::{MailIngress, Outcome};
 use crate::auth::{caller, roles};
 use crate::body;
 use crate::error::{Reason, Refusal};
@@ -40,31 +40,31 @@ use crate::guard::check_headers;
 use crate::limits::{MAIL_AGAIN_S, MAIL_POSTS_MAX, MAIL_POSTS_OF_TENANT_MAX};
 use crate::transcode::{self, JSON, essence};
 
-/// What a message is called.
+/// The content type of a message.
 const KIND: &str = "message/rfc822";
 
-/// The room, and how many may be in it at once.
+/// The state of the HTTP handler: the ingress, and the limit of messages at one time.
 #[derive(Clone)]
-struct Desk {
-    room: Mailroom,
-    /// Who is believed about the way that a message came: `TENANT/NAME`, the name being a key's subject.
+struct Handler {
+    ingress: MailIngress,
+    /// Callers trusted about the path of a message: `TENANT/NAME`, the name being a key's subject.
     trusted: Arc<[String]>,
-    places: Places,
+    permits: Permits,
 }
 
-/// How many messages of each tenant are being looked at. Cheap to clone.
+/// How many messages of each tenant are being processed. Cheap to clone.
 #[derive(Clone, Default)]
-struct Places(Arc<Mutex<HashMap<TenantId, usize>>>);
+struct Permits(Arc<Mutex<HashMap<TenantId, usize>>>);
 
-/// One of them, until it is dropped.
-struct Taken {
-    places: Places,
+/// A permit for one message, until it is dropped.
+struct Permit {
+    permits: Permits,
     tenant: TenantId,
 }
 
-impl Places {
-    /// A place for one more message, where there is one for all tenants and one for this tenant.
-    fn take(&self, tenant: TenantId) -> Option<Taken> {
+impl Permits {
+    /// Takes a permit for one more message, if both the server's and the tenant's limit allow it.
+    fn take(&self, tenant: TenantId) -> Option<Permit> {
         let mut tenants = self.0.lock();
         let all: usize = tenants.values().sum();
         let own = tenants.get(&tenant).copied().unwrap_or_default();
@@ -72,13 +72,13 @@ impl Places {
             return None;
         }
         tenants.insert(tenant, own + 1);
-        Some(Taken { places: self.clone(), tenant })
+        Some(Permit { permits: self.clone(), tenant })
     }
 }
 
-impl Drop for Taken {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut tenants = self.places.0.lock();
+        let mut tenants = self.permits.0.lock();
         if let Some(own) = tenants.get_mut(&self.tenant) {
             *own -= 1;
             if *own == 0 {
@@ -88,17 +88,17 @@ impl Drop for Taken {
     }
 }
 
-/// The path of mail, to stand beside the other pages of [`one_port`](crate::routes::one_port). What callers say of the way
-/// that a message came is believed of those that are named here, as `TENANT/NAME`.
-pub fn pages(room: &Mailroom, trusted: &[String]) -> Router {
-    let desk = Desk { room: room.clone(), trusted: trusted.into(), places: Places::default() };
-    Router::new().route("/v1/mail", any(bring)).with_state(desk)
+/// The route of mail, to be added to the other pages of [`one_port`](crate::routes::one_port). Only the callers in
+/// `trusted`, as `TENANT/NAME`, are believed about the path of a message.
+pub fn pages(ingress: &MailIngress, trusted: &[String]) -> Router {
+    let handler = Handler { ingress: ingress.clone(), trusted: trusted.into(), permits: Permits::default() };
+    Router::new().route("/v1/mail", any(bring)).with_state(handler)
 }
 
 type Refused = (StatusCode, Refusal);
 
-async fn bring(State(desk): State<Desk>, request: Request<Body>) -> Response<Body> {
-    match brought(&desk, request).await {
+async fn bring(State(handler): State<Handler>, request: Request<Body>) -> Response<Body> {
+    match brought(&handler, request).await {
         Ok(Outcome::Later) => later(),
         Ok(outcome) => {
             let (what, why) = outcome.words();
@@ -123,7 +123,7 @@ fn later() -> Response<Body> {
     response
 }
 
-async fn brought(desk: &Desk, request: Request<Body>) -> Result<Outcome, Refused> {
+async fn brought(handler: &Handler, request: Request<Body>) -> Result<Outcome, Refused> {
     if request.method() != Method::POST {
         let refusal = Refusal::new(Reason::Unimplemented, "only POST is possible");
         return Err((StatusCode::METHOD_NOT_ALLOWED, refusal));
@@ -131,7 +131,7 @@ async fn brought(desk: &Desk, request: Request<Body>) -> Result<Outcome, Refused
     check_headers(request.headers())
         .map_err(|refusal| (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, refusal))?;
     let metadata = MetadataMap::from_headers(request.headers().clone());
-    let caller = caller(&desk.room.door.cluster, &metadata);
+    let caller = caller(&handler.ingress.api.cluster, &metadata);
     let caller = caller.map_err(|refusal| (StatusCode::UNAUTHORIZED, refusal))?;
     let caller = caller.allow(roles::OPERATE).map_err(|refusal| (StatusCode::FORBIDDEN, refusal))?;
     let kind = essence(request.headers());
@@ -141,23 +141,23 @@ async fn brought(desk: &Desk, request: Request<Body>) -> Result<Outcome, Refused
     }
     let envelope = envelope(&request).map_err(|refusal| (StatusCode::BAD_REQUEST, refusal))?;
     let (head, body) = request.into_parts();
-    let mut held = desk.room.door.bodies.begin(Some(caller.tenant), &head.extensions);
+    let mut held = handler.ingress.api.bodies.begin(Some(caller.tenant), &head.extensions);
     let raw = match body::read(body, MESSAGE_BYTES_MAX, 0, &mut held).await {
-        Err(refusal) if body::has_no_room(&refusal) => return Ok(Outcome::Later),
+        Err(refusal) if body::exceeds_budget(&refusal) => return Ok(Outcome::Later),
         read => read.map_err(|refusal| (body::status(&refusal), refusal))?,
     };
-    // Taken once the message is there: who sends slowly keeps no place.
-    let Some(_place) = desk.places.take(caller.tenant) else { return Ok(Outcome::Later) };
+    // Taken once the message is complete, so that a slow sender holds no permit.
+    let Some(_permit) = handler.permits.take(caller.tenant) else { return Ok(Outcome::Later) };
     let name = format!("{}/{}", caller.tenant_name, caller.actor.subject);
-    let room = desk.room.of(caller.tenant, caller.actor.subject);
-    if desk.trusted.contains(&name) {
-        return Ok(room.ingest(&envelope, &raw).await);
+    let ingress = handler.ingress.of(caller.tenant, caller.actor.subject);
+    if handler.trusted.contains(&name) {
+        return Ok(ingress.ingest(&envelope, &raw).await);
     }
     let envelope = Envelope { peer: None, ..envelope };
-    Ok(room.without_trust().ingest(&envelope, &raw).await)
+    Ok(ingress.without_trust().ingest(&envelope, &raw).await)
 }
 
-/// What the query says of the way that the message came.
+/// Reads the message's envelope from the query.
 fn envelope(request: &Request<Body>) -> Result<Envelope, Refusal> {
     let pairs: Query<Vec<(String, String)>> = Query::try_from_uri(request.uri())
         .map_err(|_| Refusal::field("query", "is not of the form name=value&name=value"))?;
@@ -187,16 +187,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenant_that_brings_many_messages_leaves_places_for_others() {
-        let (places, one) = (Places::default(), TenantId(1));
+    fn a_tenant_that_brings_many_messages_leaves_permits_for_others() {
+        let (permits, one) = (Permits::default(), TenantId(1));
         let of_one: Vec<_> =
-            (0..MAIL_POSTS_OF_TENANT_MAX).map(|_| places.take(one).expect("a place")).collect();
-        assert!(places.take(one).is_none(), "its places are taken");
+            (0..MAIL_POSTS_OF_TENANT_MAX).map(|_| permits.take(one).expect("a place")).collect();
+        assert!(permits.take(one).is_none(), "its places are taken");
         let more = (MAIL_POSTS_OF_TENANT_MAX..MAIL_POSTS_MAX).zip((2..5).cycle());
-        let more = more.map(|(_, tenant)| places.take(TenantId(tenant)));
-        let others: Vec<_> = more.map(|place| place.expect("a place")).collect();
-        assert!(places.take(TenantId(9)).is_none(), "all places are taken");
+        let more = more.map(|(_, tenant)| permits.take(TenantId(tenant)));
+        let others: Vec<_> = more.map(|permit| permit.expect("a place")).collect();
+        assert!(permits.take(TenantId(9)).is_none(), "all places are taken");
         drop((of_one, others));
-        assert!(places.take(one).is_some() && places.0.lock().is_empty(), "they are given back");
+        assert!(permits.take(one).is_some() && permits.0.lock().is_empty(), "they are given back");
     }
 }

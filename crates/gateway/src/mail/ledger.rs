@@ -1,4 +1,4 @@
-//! What came by mail lately, and how much of it came to what.
+//! The latest inbound mails, and how many had which outcome.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,11 +11,11 @@ use crate::limits::{MAIL_SEEN_MAX, MAIL_WAIT_MS, MAIL_WAITING_MAX};
 /// A message that came.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// When.
+    /// When it came.
     pub at: Time,
-    /// From whom, as far as it is known; not proved.
+    /// The sender, if known; not proved.
     pub from: String,
-    /// Its subject, where a person wrote it.
+    /// Its subject, if a person wrote it.
     pub subject: String,
     /// What became of it.
     pub outcome: Outcome,
@@ -41,8 +41,8 @@ impl Ledger {
         kept.seen.truncate(MAIL_SEEN_MAX);
     }
 
-    /// Whether a message whose sender could not be looked up is to be brought again. It is not for ever: then it is taken
-    /// as one that proves nothing.
+    /// Returns true if a message whose sender could not be looked up must be delivered again. After [`MAIL_WAIT_MS`] it is
+    /// treated as one that proves nothing.
     pub(super) fn waits(&self, digest: Digest, now: Time) -> bool {
         let mut kept = self.0.lock();
         let first = kept.waiting.get(&digest.0).copied();
@@ -58,7 +58,7 @@ impl Ledger {
         waits
     }
 
-    /// It need not wait any more.
+    /// Records that a message need not wait any more.
     pub(super) fn settled(&self, digest: Digest) {
         self.0.lock().waiting.remove(&digest.0);
     }
@@ -82,7 +82,7 @@ mod tests {
         assert!(ledger.waits(digest, Time(5)));
         assert!(ledger.waits(digest, Time(4 + MAIL_WAIT_MS)));
         assert!(!ledger.waits(digest, Time(5 + MAIL_WAIT_MS)));
-        // What came again much later begins anew.
+        // A message that comes again much later starts a new wait.
         assert!(ledger.waits(digest, Time(6 + MAIL_WAIT_MS)));
         ledger.settled(digest);
         assert!(ledger.waits(digest, Time(5 + 2 * MAIL_WAIT_MS)));

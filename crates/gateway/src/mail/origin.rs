@@ -1,32 +1,32 @@
-//! Whether anybody was given a token, before anything is asked of a mail that brings it.
+//! Checks whether a token was given to anybody, before a mail with it causes DNS queries.
 
 use switchward_engine::{Key, MailKey, MailToken, Row, View as _, Way, gate_view};
 
-use crate::door::{Door, unreadable};
+use crate::api::{Api, unreadable};
 use crate::error::Refusal;
 
-/// What is known of whoever brings a token.
+/// What is known about the sender of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It was made for them, or for somebody else where they were asked as well.
+    /// It was made for them, or for somebody else at a gate that asks them as well.
     Asked,
     /// It was made for somebody else, or for nobody.
     Unknown,
 }
 
-/// Says whether a token was made for the person with this address, or for others at a gate that asks this person too.
+/// Returns whether a token was made for the person with this address, or for others at a gate that asks this person too.
 ///
 /// # Errors
 /// The shard cannot be read.
-pub(super) fn of(door: &Door, token: &MailToken, from: &str) -> Result<Origin, Refusal> {
-    let view = door.cluster.shard_of(token.session.bucket()).read_stale();
+pub(super) fn of(api: &Api, token: &MailToken, from: &str) -> Result<Origin, Refusal> {
+    let view = api.cluster.shard_of(token.session.bucket()).read_stale();
     let row = view.row(&Key::tenancy(token.tenant)).map_err(unreadable)?;
     let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(Origin::Unknown) };
     let keys = tenancy.mail_keys(view.ring(), token.tenant);
     if made(&keys, token, from) {
         return Ok(Origin::Asked);
     }
-    let gate = view.steady(|rows| gate_view(rows, token.tenant, token.session, token.about));
+    let gate = view.consistent(|rows| gate_view(rows, token.tenant, token.session, token.about));
     let Some(gate) = gate.map_err(unreadable)? else { return Ok(Origin::Unknown) };
     let to = gate.open().gate.asked.as_ref().map(|asked| asked.to.as_slice()).unwrap_or_default();
     let asked = to.iter().any(|one| one.eq_ignore_ascii_case(from));

@@ -1,7 +1,7 @@
 //! Mail in quarantine ends with the session that it names, with its tenant, and when its tenant keeps it no longer.
 //!
-//! Chosen: each server looks at all that it keeps, again and again, and asks the rows about each mail. Rejected: deleting it
-//! where a session or a tenant is removed. The quarantine is no part of the replicated state, so a removal would have to
+//! Chosen: each server periodically checks all mail that it keeps against the rows. Rejected: deleting it
+//! when a session or a tenant is removed. The quarantine is no part of the replicated state, so a removal would have to
 //! reach the folder of every server, also of one that is down; and a mail may still come in after the removal.
 
 use std::collections::BTreeMap;
@@ -12,20 +12,20 @@ use switchward_engine::{Key, Removing, Retention, Row, View, ViewError, tenant_n
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::{Cluster, Failure};
 
-use super::{Kept, Shelf};
-use crate::door::Door;
+use super::{Kept, QuarantineStore};
+use crate::api::Api;
 use crate::limits::MAIL_KEPT_MS_MAX;
 
 /// Deletes the mail in this server's quarantine that is kept no longer, and returns how many mails that were. What cannot
 /// be read or deleted now is left to the next sweep.
-pub async fn sweep(door: &Door) -> u64 {
-    let Some(shelf) = door.shelf.get().map(Arc::clone) else { return 0 };
-    if let Err(failure) = current(&door.cluster).await {
+pub async fn sweep(api: &Api) -> u64 {
+    let Some(quarantine) = api.quarantine.get().map(Arc::clone) else { return 0 };
+    if let Err(failure) = current(&api.cluster).await {
         tracing::warn!(%failure, "the quarantine is not swept now: the rows cannot be read");
         return 0;
     }
-    let door = door.clone();
-    let swept = tokio::task::spawn_blocking(move || sweep_shelf(&door, &*shelf)).await;
+    let api = api.clone();
+    let swept = tokio::task::spawn_blocking(move || sweep_quarantine(&api, &*quarantine)).await;
     swept.unwrap_or_else(|error| {
         tracing::error!(%error, "the sweep of the quarantine broke off");
         0
@@ -45,16 +45,16 @@ async fn current(cluster: &Cluster) -> Result<(), Failure> {
     Ok(())
 }
 
-fn sweep_shelf(door: &Door, shelf: &dyn Shelf) -> u64 {
-    let mut sweep = Sweep { cluster: &door.cluster, now: door.cluster.now(), tenants: BTreeMap::new() };
+fn sweep_quarantine(api: &Api, quarantine: &dyn QuarantineStore) -> u64 {
+    let mut sweep = Sweep { cluster: &api.cluster, now: api.cluster.now(), tenants: BTreeMap::new() };
     let mut deleted = 0;
-    for mail in shelf.list() {
+    for mail in quarantine.list() {
         let ends = sweep.ends(&mail).map_err(|error| error.to_string());
-        match ends.and_then(|ends| if ends { shelf.delete(&mail) } else { Ok(false) }) {
+        match ends.and_then(|ends| if ends { quarantine.delete(&mail) } else { Ok(false) }) {
             Ok(false) => {}
             Ok(true) => {
                 deleted += 1;
-                door.swept.fetch_add(1, Ordering::Relaxed);
+                api.swept.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => {
                 tracing::error!(mail = mail.id, error, "failed to look after a mail in quarantine");
@@ -83,7 +83,7 @@ impl Sweep<'_> {
             None => Ok(false),
             Some(session) => {
                 let rows = self.cluster.shard_of(session.bucket()).read_stale();
-                rows.steady(|rows| is_removed(rows, tenant, session, mail.at))
+                rows.consistent(|rows| is_removed(rows, tenant, session, mail.at))
             }
         }
     }
@@ -105,8 +105,8 @@ impl Sweep<'_> {
     }
 }
 
-/// Returns true if the session that a mail of this time names was erased or deleted, or has expired. Of one that never was
-/// nothing tells, nor of one that expired and left no decisions: such mail is kept as long as any other.
+/// Returns true if the session that a mail of this time names was erased or deleted, or has expired. Sessions that never
+/// existed, or expired without decisions, leave no trace: mail that names one is kept as long as any other.
 fn is_removed(rows: &dyn View, tenant: TenantId, session: SessionId, came: Time) -> Result<bool, ViewError> {
     let row = rows.row(&Key::session(tenant, session))?;
     let exists = match row.as_deref() {

@@ -8,9 +8,9 @@ use switchward_machine::TenantId;
 use tonic::{Request, Response, Status};
 
 use super::tenants::check_display_text;
+use crate::api::{Api, Call, named, odd, request_id, unreadable};
 use crate::auth::{Caller, NewKey, key_of, roles};
 use crate::convert::{known, time, timestamp};
-use crate::door::{Call, Door, named, odd, request_id, unreadable};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names;
@@ -19,7 +19,7 @@ use crate::pages::{Page, order};
 type Answered<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl ApiKeyService for Door {
+impl ApiKeyService for Api {
     async fn create_api_key(
         &self,
         request: Request<v1::CreateApiKeyRequest>,
@@ -61,23 +61,23 @@ impl ApiKeyService for Door {
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
         drop(turn);
         reply.map_err(|refusal| named(refusal, "API key", &message.name))?;
-        self.revocations.told.send_replace(());
+        self.revocations.changed.send_replace(());
         let row = key_of(&self.cluster, id).ok_or_else(|| Refusal::not_found("API key", &message.name))?;
         Ok(Response::new(v1::RevokeApiKeyResponse { api_key: Some(of_key(&call.caller, &row)) }))
     }
 }
 
-/// What revoking a key needs beside the catalogue.
+/// State for revoking keys besides the catalogue.
 #[derive(Debug)]
 pub(crate) struct Revocations {
     turn: tokio::sync::Mutex<()>,
-    /// Changes whenever a key was revoked: open streams look at their credentials again.
-    pub(super) told: tokio::sync::watch::Sender<()>,
+    /// Notified whenever a key is revoked, so that open streams check their credentials again.
+    pub(super) changed: tokio::sync::watch::Sender<()>,
 }
 
 impl Default for Revocations {
     fn default() -> Self {
-        Self { turn: tokio::sync::Mutex::default(), told: tokio::sync::watch::channel(()).0 }
+        Self { turn: tokio::sync::Mutex::default(), changed: tokio::sync::watch::channel(()).0 }
     }
 }
 
@@ -105,8 +105,8 @@ pub(super) async fn create(
     };
     let reply = call.execute(Scope::Catalogue, request, None, Body::CreateKey(body)).await?;
     let Reply::Key(id) = reply else { return Err(odd(&reply)) };
-    let row = key_of(&call.door.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
-    // A repeated request finds the key that it made; its secret is kept nowhere.
+    let row = key_of(&call.api.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
+    // A repeated request finds the key that it made; its secret is not stored.
     let secret = if id == key.id { key.secret } else { String::new() };
     Ok(v1::CreateApiKeyResponse { api_key: Some(of_key(&call.caller, &row)), secret })
 }
@@ -127,9 +127,9 @@ async fn keys(call: &Call<'_>) -> Result<Vec<ApiKey>, Refusal> {
     Ok(found)
 }
 
-/// A tenant whose last admin is gone could never make a key again.
+/// Refuses to revoke the last admin key, as the tenant could never make a key again.
 async fn check_not_last(call: &Call<'_>, id: &str) -> Result<(), Refusal> {
-    let now = call.door.cluster.now();
+    let now = call.api.cluster.now();
     let mut admins = keys(call).await?;
     admins.retain(|key| key.role == Role::Admin && key.works(now));
     if admins.len() == 1 && admins[0].id == id {

@@ -7,9 +7,9 @@ use switchward_engine::{Assistant, Body, DeleteAssistant, Key, Kind, PutAssistan
 use switchward_formats::Format;
 use tonic::{Request, Response, Status};
 
+use crate::api::{Api, Call, named, request_id, unreadable};
 use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
-use crate::door::{Call, Door, named, request_id, unreadable};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
@@ -18,22 +18,22 @@ use crate::pages::{Page, order};
 type Answered<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl AssistantService for Door {
+impl AssistantService for Api {
     async fn put_assistant(
         &self,
         request: Request<v1::PutAssistantRequest>,
     ) -> Answered<v1::PutAssistantResponse> {
         let (call, message) = self.open(request, roles::PUBLISH)?;
         let request = request_id(&message.request_id, "PutAssistant", &message)?;
-        let Some(wish) = message.assistant else {
+        let Some(requested) = message.assistant else {
             return Err(Refusal::field("assistant", "is required").into());
         };
-        let name = names::assistant(&call.caller, "assistant.name", &wish.name)?.to_owned();
-        let workflows = workflows(&call, &wish.workflows).await?;
-        let (instructions, etag) = (wish.instructions, wish.etag);
+        let name = names::assistant(&call.caller, "assistant.name", &requested.name)?.to_owned();
+        let workflows = workflows(&call, &requested.workflows).await?;
+        let (instructions, etag) = (requested.instructions, requested.etag);
         let body = Body::PutAssistant(PutAssistant { name: name.clone(), workflows, instructions, etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
-        let row = assistant(&call, &name, &wish.name).await?;
+        let row = assistant(&call, &name, &requested.name).await?;
         Ok(Response::new(v1::PutAssistantResponse { assistant: Some(of_assistant(&call.caller, &row)) }))
     }
 
@@ -81,17 +81,17 @@ impl AssistantService for Door {
     }
 }
 
-/// The names of the workflows of a wish: definitions that are there and are conversations. The catalogue is read for a list
-/// that is good in itself alone.
-async fn workflows(call: &Call<'_>, wished: &[String]) -> Result<Vec<String>, Refusal> {
-    if wished.len() > WORKFLOWS_MAX {
+/// Checks the requested workflows and returns their names: existing ones must be conversations. The catalogue is read only
+/// for a list that is valid in itself.
+async fn workflows(call: &Call<'_>, requested: &[String]) -> Result<Vec<String>, Refusal> {
+    if requested.len() > WORKFLOWS_MAX {
         let problem = format!("must hold at most {WORKFLOWS_MAX} definitions");
         return Err(Refusal::field("assistant.workflows", problem));
     }
     let field = |at: usize| format!("assistant.workflows[{at}]");
     let mut workflows: Vec<String> = Vec::new();
-    for (at, wish) in wished.iter().enumerate() {
-        let name = names::definition(&call.caller, &field(at), wish)?;
+    for (at, name) in requested.iter().enumerate() {
+        let name = names::definition(&call.caller, &field(at), name)?;
         if workflows.iter().any(|before| before == name) {
             return Err(Refusal::field(field(at), format!("{name:?} stands in the list twice")));
         }
@@ -108,10 +108,10 @@ async fn workflows(call: &Call<'_>, wished: &[String]) -> Result<Vec<String>, Re
     Ok(workflows)
 }
 
-/// The assistant of this name.
+/// Returns the assistant with this name.
 ///
 /// # Errors
-/// NOT_FOUND, under the name that was asked for.
+/// NOT_FOUND, with the name from the request.
 pub(super) async fn assistant(call: &Call<'_>, name: &str, asked: &str) -> Result<Assistant, Refusal> {
     let found = call.catalogued(Key::assistant(call.caller.tenant, name), |row| {
         if let Row::Assistant(row) = row { Some(row.clone()) } else { None }

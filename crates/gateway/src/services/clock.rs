@@ -10,9 +10,9 @@ use switchward_shard::{Clock, Failure, ManualClock};
 use tokio::sync::Mutex;
 use tonic::{Request, Response, Status};
 
+use crate::api::{Api, refusal, request_id, unreadable};
 use crate::auth::roles;
 use crate::convert::{TIME_MAX, ms_of, timestamp};
-use crate::door::{Door, refusal, request_id, unreadable};
 use crate::error::{Reason, Refusal};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -29,7 +29,7 @@ const TIMERS_MAX: usize = 10_000;
 pub(crate) struct Advances(Mutex<BTreeMap<(TenantId, String), (Digest, Time)>>);
 
 #[tonic::async_trait]
-impl ClockService for Door {
+impl ClockService for Api {
     async fn advance_clock(
         &self,
         request: Request<v1::AdvanceClockRequest>,
@@ -75,22 +75,22 @@ fn advanced(time: Time) -> Response<v1::AdvanceClockResponse> {
     Response::new(v1::AdvanceClockResponse { time: Some(timestamp(time)) })
 }
 
-/// Moves the clock, but not beyond what a time in an answer can say. Each timer of a session on the way fires at its own
-/// time, as when a scenario is played.
-async fn forward(door: &Door, clock: &ManualClock, step: u64) -> Result<Time, Refusal> {
+/// Moves the clock, but not beyond the last time that an answer can hold. Each timer of a session in between fires at its
+/// own time, as in a scenario.
+async fn forward(api: &Api, clock: &ManualClock, step: u64) -> Result<Time, Refusal> {
     let target = clock.now().after_ms(step);
     if target > TIME_MAX {
         return Err(Refusal::field("duration", "would take the clock beyond the year 9999"));
     }
     let mut fired = BTreeSet::new();
     while fired.len() < TIMERS_MAX {
-        let Some(due) = first(door, target, &fired)? else { break };
+        let Some(due) = first(api, target, &fired)? else { break };
         clock.advance(due.at.since_ms(clock.now()));
         fired.insert((due.at, due.key.clone()));
         let sweep = Body::Sweep(Sweep { key: due.key.clone() });
         let sweep = Command::of_server(due.key.tenant_of(), due.scope(), sweep);
-        match door.cluster.execute(sweep).await {
-            // What is refused is looked at again by the shard itself.
+        match api.cluster.execute(sweep).await {
+            // The shard itself retries what is refused.
             Ok(_) | Err(Failure::Rejected(_)) => {}
             Err(failure) => return Err(refusal(failure)),
         }
@@ -99,9 +99,9 @@ async fn forward(door: &Door, clock: &ManualClock, step: u64) -> Result<Time, Re
 }
 
 /// Returns the first timer of a session that is due by then and has not fired, or `None` if there is none.
-fn first(door: &Door, by: Time, fired: &BTreeSet<(Time, Key)>) -> Result<Option<Due>, Refusal> {
+fn first(api: &Api, by: Time, fired: &BTreeSet<(Time, Key)>) -> Result<Option<Due>, Refusal> {
     let mut first: Option<Due> = None;
-    for shard in door.cluster.all() {
+    for shard in api.cluster.all() {
         let view = shard.read_stale();
         let read = view.scan(&IndexKey::due(), None, &mut |entry, _| {
             let Some(due) = IndexKey::due_of(entry).filter(|due| due.at <= by) else {

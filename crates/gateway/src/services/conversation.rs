@@ -8,8 +8,8 @@ use switchward_engine::{
 use switchward_machine::WorkKind;
 
 use super::sessions::{moved, shown};
+use crate::api::{Call, named, request_id};
 use crate::convert;
-use crate::door::{Call, named, request_id};
 use crate::error::Refusal;
 use crate::names;
 use crate::reply_tokens;
@@ -62,7 +62,7 @@ pub(super) async fn retry_state(call: &Call<'_>, message: v1::RetryStateRequest)
     moved(call, &message.name, request, message.expected_sequence, Body::RetryNode).await
 }
 
-/// With a token the session is the token's.
+/// With a token, the session is that of the token.
 pub(super) async fn record_event(
     call: &Call<'_>,
     message: v1::RecordEventRequest,
@@ -79,21 +79,21 @@ pub(super) async fn record_event(
         return Err(Refusal::field("data", "must be an object"));
     };
     let state = (!message.state.is_empty()).then_some(message.state);
-    let model = call.door.own.contains(&WorkKind::Classify);
+    let model = call.api.own.contains(&WorkKind::Classify);
     let key = message.key;
     let body = Body::RecordEvent(RecordEvent { key, data, state, model, token, webhook: None, once: None });
     let session = moved(call, &name, request, message.expected_sequence, body).await?;
     Ok(reply_tokens::shown_to(&call.caller, session))
 }
 
-/// Whoever calls vouches for the sender: nothing proves who wrote it.
+/// The caller vouches for the sender: nothing proves who wrote the reply.
 pub(super) async fn record_reply(
     call: &Call<'_>,
     message: v1::RecordReplyRequest,
 ) -> Result<v1::RecordReplyResponse, Refusal> {
     let request = request_id(&message.request_id, "RecordReply", &message)?;
     let v1::RecordReplyRequest { from, text, .. } = message;
-    let model = call.door.own.contains(&WorkKind::Classify);
+    let model = call.api.own.contains(&WorkKind::Classify);
     let body = Body::RecordReply(RecordReply {
         from,
         subject: String::new(),
@@ -111,7 +111,7 @@ pub(super) async fn record_reply(
     let id = names::session(&call.caller, "name", &message.name)?;
     let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "session", &message.name))?;
-    // What was recorded before anything was said of it has none.
+    // A reply recorded before outcomes were stored has none.
     let standing =
         if let Reply::Replied { standing, .. } = reply { standing.word().to_owned() } else { String::new() };
     let session = Some(shown(call, id, &message.name).await?);

@@ -12,9 +12,9 @@ use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compil
 use switchward_machine::{ActKind, Digest, Machine, Target};
 use tonic::{Request, Response, Status};
 
+use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{self, json, known, timestamp};
-use crate::door::{Call, Door, named, odd, request_id};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names::{self, Which};
@@ -28,7 +28,7 @@ const FILES_MAX: usize = 256;
 const PATH_BYTES_MAX: usize = 255;
 
 #[tonic::async_trait]
-impl DefinitionService for Door {
+impl DefinitionService for Api {
     async fn check_definition(
         &self,
         request: Request<v1::CheckDefinitionRequest>,
@@ -190,7 +190,7 @@ async fn deployed(call: &Call<'_>, name: &str, source: Digest) -> Result<(u32, b
 }
 
 /// Compiles a bundle, within the limits of one.
-fn compiled(files: &[v1::DefinitionFile], wish: v1::Format) -> Result<Compiled, Refusal> {
+fn compiled(files: &[v1::DefinitionFile], format: v1::Format) -> Result<Compiled, Refusal> {
     if files.is_empty() {
         return Err(Refusal::field("files", "must hold at least one file"));
     }
@@ -217,16 +217,16 @@ fn compiled(files: &[v1::DefinitionFile], wish: v1::Format) -> Result<Compiled, 
     }
     let sources: Vec<SourceFile<'_>> =
         files.iter().map(|file| SourceFile { path: &file.path, bytes: &file.content }).collect();
-    let wish = match wish {
+    let format = match format {
         v1::Format::Unspecified => None,
         v1::Format::Checkpoint => Some(Format::Checkpoint),
         v1::Format::Conversation => Some(Format::Conversation),
         v1::Format::Policy => Some(Format::Policy),
     };
-    Ok(compile(&sources, wish))
+    Ok(compile(&sources, format))
 }
 
-/// Warnings of what a definition calls and the catalogue lacks.
+/// Warnings about definitions that a definition calls and the catalogue lacks.
 async fn absent(
     call: &Call<'_>,
     files: &[v1::DefinitionFile],
@@ -277,7 +277,7 @@ async fn deploy(
     })
 }
 
-/// The refusal of a definition with errors: each one is a violation, with its place.
+/// The refusal of a definition with errors: each one is a violation, with its position.
 fn invalid(findings: &[Finding]) -> Refusal {
     let errors: Vec<&Finding> =
         findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
@@ -286,13 +286,13 @@ fn invalid(findings: &[Finding]) -> Refusal {
         count => format!("the definition has {count} errors"),
     };
     errors.iter().fold(Refusal::new(Reason::DefinitionInvalid, message), |refusal, finding| {
-        let place = format!("{}:{}:{}", finding.file, finding.line, finding.column);
-        refusal.violation(place, format!("{}: {}", finding.code, finding.message))
+        let position = format!("{}:{}:{}", finding.file, finding.line, finding.column);
+        refusal.violation(position, format!("{}: {}", finding.code, finding.message))
     })
 }
 
-/// The definition of a version's name, and the number that is meant. What is missing is the version, whether or not
-/// there is the definition.
+/// Resolves a version's name to its definition and number. NOT_FOUND always names the version, whether or not the
+/// definition exists.
 async fn numbered(
     call: &Call<'_>,
     name: &str,
@@ -334,7 +334,7 @@ fn format(format: Format) -> v1::Format {
         Format::Checkpoint => v1::Format::Checkpoint,
         Format::Conversation => v1::Format::Conversation,
         Format::Policy => v1::Format::Policy,
-        // Recognised, and compiled by no service yet.
+        // Recognised, but not compiled by any service yet.
         Format::ProcessMd | Format::Native | Format::Kno => v1::Format::Unspecified,
     }
 }
@@ -404,7 +404,7 @@ fn files(version: &Version) -> Vec<v1::DefinitionFile> {
     version.files.iter().map(file).collect()
 }
 
-/// A machine for people and tools to read: its nodes, and where their answers lead.
+/// A machine for people and tools to read: its nodes, and the targets of their answers.
 fn compiled_view(machine: &Machine) -> prost_types::Struct {
     let name = |target: &Target| match target {
         Target::Node(ix) => machine.node(*ix).map(|node| node.name.clone()).unwrap_or_default(),

@@ -8,9 +8,9 @@ use switchward_engine::{
 use tonic::{Request, Response, Status};
 
 use super::start::{quorum, reminders};
+use crate::api::{Api, Call, request_id};
 use crate::auth::roles;
 use crate::convert;
-use crate::door::{Call, Door, request_id};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
@@ -19,28 +19,28 @@ use crate::sealing;
 type Answered<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl DirectoryService for Door {
+impl DirectoryService for Api {
     async fn put_directory(
         &self,
         request: Request<v1::PutDirectoryRequest>,
     ) -> Answered<v1::PutDirectoryResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
         let request = request_id(&message.request_id, "PutDirectory", &message)?;
-        let Some(wish) = message.directory else {
+        let Some(requested) = message.directory else {
             return Err(Refusal::field("directory", "is required").into());
         };
         names::parent(&call.caller, "parent", &message.parent)?;
-        let entries = wish.entries.into_iter().enumerate().map(|(at, wish)| entry(at, wish));
+        let entries = requested.entries.into_iter().enumerate().map(|(at, requested)| entry(at, requested));
         let entries = entries.collect::<Result<_, Refusal>>()?;
         let binding = |one: v1::EventBinding| EventBinding {
             definition: one.definition,
             event_key: one.event_key,
             sources: one.sources,
         };
-        let event_bindings = wish.event_bindings.into_iter().map(binding).collect();
-        let directory = Directory { entries, audience: wish.audience, event_bindings };
-        let key = sealing::mail_key(&call.door.cluster.ring(), call.caller.tenant);
-        let body = Body::PutDirectory(PutDirectory { directory, key, etag: wish.etag });
+        let event_bindings = requested.event_bindings.into_iter().map(binding).collect();
+        let directory = Directory { entries, audience: requested.audience, event_bindings };
+        let key = sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant);
+        let body = Body::PutDirectory(PutDirectory { directory, key, etag: requested.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
         let directory = directory_of(&call).await?;
         let warnings = directory.odd();
@@ -68,9 +68,9 @@ async fn directory_of(call: &Call<'_>) -> Result<Directory, Refusal> {
     Ok(found.await?.unwrap_or_default())
 }
 
-/// An entry as the engine has it; the engine looks at what it says.
-fn entry(at: usize, wish: v1::DirectoryEntry) -> Result<DirectoryEntry, Refusal> {
-    let asked = wish.settings.unwrap_or_default();
+/// Converts an entry; the engine checks its content.
+fn entry(at: usize, requested: v1::DirectoryEntry) -> Result<DirectoryEntry, Refusal> {
+    let asked = requested.settings.unwrap_or_default();
     let field = |name: &str| format!("directory.entries[{at}].settings.{name}");
     let settings = GateSettings {
         audience: asked.audience,
@@ -78,7 +78,7 @@ fn entry(at: usize, wish: v1::DirectoryEntry) -> Result<DirectoryEntry, Refusal>
         reminders: asked.reminders.map(|asked| reminders(&field("reminders"), asked)).transpose()?,
         escalation: asked.escalation,
     };
-    Ok(DirectoryEntry { name: wish.name, members: wish.members, settings })
+    Ok(DirectoryEntry { name: requested.name, members: requested.members, settings })
 }
 
 fn shown(directory: Directory) -> v1::Directory {

@@ -10,9 +10,9 @@ use switchward_machine::SessionId;
 use switchward_shard::StateView;
 use tonic::{Request, Response, Status};
 
+use crate::api::{Api, Call, named, odd, refusal, request_id, unreadable};
 use crate::auth::roles;
 use crate::convert;
-use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
@@ -21,7 +21,7 @@ use crate::pages::{Page, filter, order, unknown_term};
 type Answered<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl EffectService for Door {
+impl EffectService for Api {
     async fn list_effects(
         &self,
         request: Request<v1::ListEffectsRequest>,
@@ -96,15 +96,15 @@ fn sequence(reply: Result<Reply, Refusal>, name: &str) -> Result<u64, Refusal> {
     Ok(sequence)
 }
 
-/// An effect as it stands; nothing where it has gone.
+/// Returns an effect as it is now; `None` if it is gone.
 async fn shown(call: &Call<'_>, session: SessionId, number: u64) -> Result<Option<v1::Effect>, Refusal> {
     let tenant = call.caller.tenant;
     let view = call.shard(session).read().await.map_err(refusal)?;
-    let found = view.steady(|rows| effect_view(rows, tenant, session, number)).map_err(unreadable)?;
+    let found = view.consistent(|rows| effect_view(rows, tenant, session, number)).map_err(unreadable)?;
     Ok(found.map(|found| convert::effects::effect(&call.caller, session, &found)))
 }
 
-/// What a filter of effects asks for.
+/// A filter of effects.
 #[derive(Default)]
 struct Wanted {
     dead: Option<bool>,
@@ -128,7 +128,7 @@ fn wanted(call: &Call<'_>, text: &str) -> Result<Wanted, Refusal> {
     Ok(wanted)
 }
 
-/// The effects of all shards that have not arrived.
+/// The undelivered effects of all shards.
 async fn list(call: &Call<'_>, message: v1::ListEffectsRequest) -> Result<v1::ListEffectsResponse, Refusal> {
     names::parent(&call.caller, "parent", &message.parent)?;
     let wanted = wanted(call, &message.filter)?;
@@ -143,7 +143,7 @@ async fn list(call: &Call<'_>, message: v1::ListEffectsRequest) -> Result<v1::Li
         if wanted.session.is_some_and(|wanted| wanted != session) {
             return Ok(None);
         }
-        // Its session and the rest are read of what is shown alone.
+        // Its session and the other rows are read only if it is shown.
         if let Some(wanted) = &wanted.kind {
             let row = view.row(&Key::outbox(tenant, session, number)).map_err(unreadable)?;
             if !matches!(row.as_deref(), Some(Row::Outbox(effect)) if convert::effects::kind(effect) == *wanted)
@@ -151,7 +151,7 @@ async fn list(call: &Call<'_>, message: v1::ListEffectsRequest) -> Result<v1::Li
                 return Ok(None);
             }
         }
-        let found = view.steady(|rows: &dyn View| effect_view(rows, tenant, session, number));
+        let found = view.consistent(|rows: &dyn View| effect_view(rows, tenant, session, number));
         let found = found.map_err(unreadable)?;
         Ok(found.map(|found| convert::effects::effect(&call.caller, session, &found)))
     };

@@ -1,4 +1,4 @@
-//! A server's first tenant and keys, made by whoever has its data folder: no credential is asked for.
+//! Creates a server's first tenant and keys for the owner of its data folder, without a credential.
 
 use std::ops::ControlFlow;
 use switchward_api::v1;
@@ -6,8 +6,8 @@ use switchward_engine::{Actor, Key, Kind, Row, Settings, View};
 use switchward_machine::TenantId;
 
 use super::{api_keys, tenants};
+use crate::api::{Api, Call, unreadable};
 use crate::auth::Caller;
-use crate::door::{Call, Door, unreadable};
 use crate::error::Refusal;
 
 /// Creates a tenant and its first admin key, on behalf of the server itself.
@@ -15,10 +15,10 @@ use crate::error::Refusal;
 /// # Errors
 /// As CreateTenant of TenantService.
 pub async fn create_tenant(
-    door: &Door,
+    api: &Api,
     message: v1::CreateTenantRequest,
 ) -> Result<v1::CreateTenantResponse, Refusal> {
-    tenants::create(&call(door, TenantId(0), String::new()), message).await
+    tenants::create(&call(api, TenantId(0), String::new()), message).await
 }
 
 /// Creates a key of a tenant, on behalf of the server itself.
@@ -26,23 +26,23 @@ pub async fn create_tenant(
 /// # Errors
 /// NOT_FOUND for an unknown tenant; else as CreateApiKey of ApiKeyService.
 pub async fn create_api_key(
-    door: &Door,
+    api: &Api,
     tenant: &str,
     message: v1::CreateApiKeyRequest,
 ) -> Result<v1::CreateApiKeyResponse, Refusal> {
-    let row = door.cluster.catalogue().read_stale().row(&Key::tenant(tenant)).map_err(unreadable)?;
+    let row = api.cluster.catalogue().read_stale().row(&Key::tenant(tenant)).map_err(unreadable)?;
     let Some(Row::Tenant(row)) = row.as_deref() else { return Err(Refusal::not_found("tenant", tenant)) };
-    api_keys::create(&call(door, row.id, row.name.clone()), message).await
+    api_keys::create(&call(api, row.id, row.name.clone()), message).await
 }
 
 /// The names of all tenants, in order.
 ///
 /// # Errors
 /// INTERNAL_ERROR if the rows cannot be read.
-pub fn tenant_names(door: &Door) -> Result<Vec<String>, Refusal> {
+pub fn tenant_names(api: &Api) -> Result<Vec<String>, Refusal> {
     let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
     let mut names = Vec::new();
-    let read = door.cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
+    let read = api.cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
         if let Row::Tenant(tenant) = &**row {
             names.push(tenant.name.clone());
         }
@@ -52,7 +52,7 @@ pub fn tenant_names(door: &Door) -> Result<Vec<String>, Refusal> {
     Ok(names)
 }
 
-fn call(door: &Door, tenant: TenantId, tenant_name: String) -> Call<'_> {
+fn call(api: &Api, tenant: TenantId, tenant_name: String) -> Call<'_> {
     let caller = Caller {
         tenant,
         tenant_name,
@@ -60,5 +60,5 @@ fn call(door: &Door, tenant: TenantId, tenant_name: String) -> Call<'_> {
         actor: Actor::server(),
         key_id: String::new(),
     };
-    Call { door, caller, trace: None }
+    Call { api, caller, trace: None }
 }

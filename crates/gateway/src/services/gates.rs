@@ -4,15 +4,15 @@ use switchward_api::v1;
 use switchward_api::v1::gate_service_server::GateService;
 use switchward_engine::{
     AnswerGate, Body, DecideGate, DiscussGate, GateView, IndexKey, Key, Reply, Row, Scope, SessionView, View,
-    ViewError, gate_view, remarks, session_view,
+    ViewError, comments, gate_view, session_view,
 };
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId};
 use switchward_shard::StateView;
 use tonic::{Request, Response, Status};
 
+use crate::api::{Api, Call, named, odd, refusal, request_id, unreadable};
 use crate::auth::roles;
 use crate::convert::{self, known};
-use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
@@ -21,7 +21,7 @@ use crate::pages::{Page, filter, order, unknown_term};
 type Answered<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl GateService for Door {
+impl GateService for Api {
     async fn list_gates(&self, request: Request<v1::ListGatesRequest>) -> Answered<v1::ListGatesResponse> {
         let (call, message) = self.open(request, roles::ANY)?;
         Ok(Response::new(list(&call, message).await?))
@@ -69,13 +69,13 @@ impl GateService for Door {
     }
 }
 
-/// What a person says at a gate.
+/// A person's answer to a gate.
 enum Said {
     /// One of the two decisions.
     Decided(Decision),
-    /// Neither: the gate is talked about.
+    /// Neither: a comment.
     Discussed,
-    /// What was asked for.
+    /// The requested data.
     Answered(serde_json::Value),
 }
 
@@ -107,11 +107,11 @@ async fn shown(call: &Call<'_>, session: SessionId, gate: OpenId, name: &str) ->
     let missing = || Refusal::not_found("gate", name);
     let view = call.shard(session).read().await.map_err(refusal)?;
     let tenant = call.caller.tenant;
-    let rows =
-        view.steady(|rows| Ok((both(rows, tenant, session, gate)?, remarks(rows, tenant, session, gate)?)));
+    let rows = view
+        .consistent(|rows| Ok((both(rows, tenant, session, gate)?, comments(rows, tenant, session, gate)?)));
     let ((Some(of), Some(row)), said) = rows.map_err(unreadable)? else { return Err(missing()) };
     let mut shown = convert::gates::gate(&call.caller, &of, gate, &row);
-    shown.remarks = said.into_iter().map(convert::gates::remark).collect();
+    shown.comments = said.into_iter().map(convert::gates::comment).collect();
     Ok(shown)
 }
 
@@ -125,7 +125,7 @@ fn both(
     Ok((session_view(rows, tenant, session)?, gate_view(rows, tenant, session, gate)?))
 }
 
-/// What a filter of gates asks for.
+/// A filter of gates.
 #[derive(Default)]
 struct Wanted {
     kind: Option<v1::GateKind>,
@@ -164,7 +164,7 @@ async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::List
         if wanted.session.is_some_and(|wanted| wanted != session) {
             return Ok(None);
         }
-        // Its session and the rest are read of what is shown alone.
+        // Its session and the other rows are read only if it is shown.
         if let Some(wanted) = wanted.kind {
             let open = view.row(&Key::open(tenant, session, gate)).map_err(unreadable)?;
             if !matches!(open.as_deref(), Some(Row::Open(open)) if convert::sessions::kind(open.gate.kind) == wanted)
@@ -172,7 +172,7 @@ async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::List
                 return Ok(None);
             }
         }
-        let rows = view.steady(|rows| both(rows, tenant, session, gate)).map_err(unreadable)?;
+        let rows = view.consistent(|rows| both(rows, tenant, session, gate)).map_err(unreadable)?;
         let (Some(of), Some(row @ GateView::Open(..))) = rows else { return Ok(None) };
         let gate = convert::gates::gate(&call.caller, &of, gate, &row);
         Ok(Some(gate))

@@ -12,13 +12,13 @@ use switchward_mail::incoming::{legible, withholding};
 use tonic::{Request, Response, Status};
 
 use super::tenants::FIRST;
+use crate::api::{Api, Call};
 use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
-use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
 use crate::hide;
 use crate::limits::{MAIL_DELETED_MAX, MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
-use crate::mail::{Kept, Shelf, kept_ms};
+use crate::mail::{Kept, QuarantineStore, kept_ms};
 use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Page, order};
@@ -26,7 +26,7 @@ use crate::pages::{Page, order};
 type Answered<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl MailService for Door {
+impl MailService for Api {
     async fn list_quarantined_mail(
         &self,
         request: Request<v1::ListQuarantinedMailRequest>,
@@ -38,8 +38,8 @@ impl MailService for Door {
         let list = ["quarantine", call.caller.tenant_name.as_str()];
         let page = Page::read(message.page_size, &message.page_token, &list)?;
         let found = seen(&call).await?.into_iter().map(|mail| {
-            let place = [&(!mail.at.0).to_be_bytes()[..], mail.id.as_bytes()].concat();
-            (place, masked(of_mail(&call.caller, &mail)))
+            let position = [&(!mail.at.0).to_be_bytes()[..], mail.id.as_bytes()].concat();
+            (position, masked(of_mail(&call.caller, &mail)))
         });
         let (mails, next_page_token) = page.cut(found.collect());
         let mails = mask.keep_each(mails);
@@ -54,7 +54,7 @@ impl MailService for Door {
         let mask = Mask::read("QuarantinedMail", message.read_mask)?;
         let mail = found(&call, &message.name).await?;
         let id = mail.id.clone();
-        let content = on_shelf(&call, move |shelf| shelf.content(&id)).await?;
+        let content = in_quarantine(&call, move |quarantine| quarantine.content(&id)).await?;
         let content = content.ok_or_else(|| missing(&message.name))?;
         let read = legible(&content);
         let shown = v1::QuarantinedMail {
@@ -78,20 +78,20 @@ impl MailService for Door {
         }
         let mail = found(&call, &message.name).await?;
         let (tenant, deleted) = (call.caller.tenant, Arc::clone(&self.deleted));
-        // Deleted by somebody else meanwhile, it is deleted as well, unless it came once more. It is noted where it is done, as
-        // the caller may be gone.
-        let delete = move |shelf: &dyn Shelf| {
-            if shelf.delete(&mail)? || shelf.list().iter().all(|one| one.id != id) {
+        // A concurrent delete counts as success, unless the mail came once more. Recorded inside the blocking task,
+        // because the caller may have disconnected.
+        let delete = move |quarantine: &dyn QuarantineStore| {
+            if quarantine.delete(&mail)? || quarantine.list().iter().all(|one| one.id != id) {
                 deleted.note(tenant, id);
             }
             Ok(())
         };
-        on_shelf(&call, delete).await?;
+        in_quarantine(&call, delete).await?;
         Ok(Response::new(v1::DeleteQuarantinedMailResponse {}))
     }
 }
 
-/// Mails that were deleted lately, by whose key: a caller who asks again because no answer came is answered the same.
+/// Recently deleted mails with their tenants, so that a repeated request without a received answer succeeds again.
 #[derive(Default)]
 pub(crate) struct Deleted(Mutex<VecDeque<(TenantId, String)>>);
 
@@ -106,7 +106,7 @@ impl Deleted {
         known.truncate(MAIL_DELETED_MAX);
     }
 
-    /// It came once more, and is there again.
+    /// Forgets a mail that came once more and is stored again.
     pub(crate) fn forget(&self, id: &str) {
         self.0.lock().retain(|(_, one)| one != id);
     }
@@ -116,7 +116,8 @@ fn missing(name: &str) -> Refusal {
     Refusal::not_found("mail in quarantine", name)
 }
 
-/// Whether a caller is shown a mail: the tenant's that it names, and what names none whoever looks after the server.
+/// Returns true if a caller may see a mail: mail that names their tenant, and for the first tenant's admins also mail that
+/// names none.
 fn shows(caller: &Caller, mail: &Kept) -> bool {
     match mail.tenant {
         Some(tenant) => tenant == caller.tenant,
@@ -124,18 +125,18 @@ fn shows(caller: &Caller, mail: &Kept) -> bool {
     }
 }
 
-/// Returns what of the quarantine the caller is shown. A rule about how long it is kept holds at once, and not only when
-/// the mail is deleted.
+/// Returns the mails in quarantine that the caller may see. A retention rule hides mail at once, not only when the mail is
+/// deleted.
 async fn seen(call: &Call<'_>) -> Result<Vec<Kept>, Refusal> {
-    if call.door.shelf.get().is_none() {
+    if call.api.quarantine.get().is_none() {
         return Ok(Vec::new());
     }
     let retention = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
         if let Row::Tenancy(row) = row { Some(row.retention.clone()) } else { None }
     });
     let (of_tenant, of_nobody) = (kept_ms(&retention.await?.unwrap_or_default()), MAIL_KEPT_MS_MAX);
-    let now = call.door.cluster.now();
-    let mut mails = on_shelf(call, |shelf| Ok(shelf.list())).await?;
+    let now = call.api.cluster.now();
+    let mut mails = in_quarantine(call, |quarantine| Ok(quarantine.list())).await?;
     mails.retain(|mail| {
         let kept_ms = if mail.tenant.is_some() { of_tenant } else { of_nobody };
         shows(&call.caller, mail) && now.since_ms(mail.at) <= kept_ms
@@ -143,31 +144,30 @@ async fn seen(call: &Call<'_>) -> Result<Vec<Kept>, Refusal> {
     Ok(mails)
 }
 
-/// The mail of a name, where the caller is shown it.
+/// Returns the mail of a name, if the caller may see it.
 async fn found(call: &Call<'_>, name: &str) -> Result<Kept, Refusal> {
     let id = names::quarantined(&call.caller, "name", name)?;
     let mail = seen(call).await?.into_iter().find(|mail| mail.id == id);
     mail.ok_or_else(|| missing(name))
 }
 
-/// Has something done by whoever keeps the mail, where others do not wait for it.
-async fn on_shelf<T: Send + 'static>(
+/// Runs a task on the quarantine store, on a blocking thread.
+async fn in_quarantine<T: Send + 'static>(
     call: &Call<'_>,
-    task: impl FnOnce(&dyn Shelf) -> Result<T, String> + Send + 'static,
+    task: impl FnOnce(&dyn QuarantineStore) -> Result<T, String> + Send + 'static,
 ) -> Result<T, Refusal> {
     let broken = |error: String| {
         tracing::error!(error, "failed to look after the quarantine");
         Refusal::new(Reason::InternalError, "the server failed to look after its quarantine")
     };
-    let Some(shelf) = call.door.shelf.get().map(Arc::clone) else {
+    let Some(quarantine) = call.api.quarantine.get().map(Arc::clone) else {
         return Err(broken("nothing is kept here".to_owned()));
     };
-    let done = tokio::task::spawn_blocking(move || task(&*shelf)).await;
+    let done = tokio::task::spawn_blocking(move || task(&*quarantine)).await;
     done.map_err(|error| error.to_string()).flatten().map_err(broken)
 }
 
-/// A mail as it is shown: what opens a way in is left out, as whoever looks after the quarantine is not whom the mail of ours
-/// went to that it answers.
+/// A mail without its tokens: an operator of the quarantine is not the recipient of the mail that it answers.
 fn masked(mail: v1::QuarantinedMail) -> v1::QuarantinedMail {
     hide::masked("QuarantinedMail", mail)
 }

@@ -48,28 +48,28 @@ use switchward_api::v1::webhook_endpoint_service_server::WebhookEndpointServiceS
 use switchward_api::v1::webhook_source_service_server::WebhookSourceServiceServer;
 use switchward_api::v1::worker_service_server::WorkerServiceServer;
 
-use crate::door::Door;
+use crate::api::Api;
 use crate::routes::Services;
 
-/// All services behind one door.
+/// All services on one port.
 #[must_use]
-pub fn all(services: Services, door: &Door) -> Services {
+pub fn all(services: Services, api: &Api) -> Services {
     services
-        .hiding(door.cluster.clone())
-        .with(DefinitionServiceServer::new(door.clone()))
-        .with(AssistantServiceServer::new(door.clone()))
-        .with(WebhookSourceServiceServer::new(door.clone()))
-        .with(WebhookEndpointServiceServer::new(door.clone()))
-        .with(SessionServiceServer::new(door.clone()))
-        .with(MailServiceServer::new(door.clone()))
-        .with(PolicyServiceServer::new(door.clone()))
-        .with(GateServiceServer::new(door.clone()))
-        .with(DirectoryServiceServer::new(door.clone()))
-        .with(RetentionServiceServer::new(door.clone()))
-        .with(EffectServiceServer::new(door.clone()))
-        .with(ExportServiceServer::new(door.clone()))
-        .with(TenantServiceServer::new(door.clone()))
-        .with(WorkerServiceServer::new(door.clone()))
-        .with(ApiKeyServiceServer::new(door.clone()))
-        .with(ClockServiceServer::new(door.clone()))
+        .hiding(api.cluster.clone())
+        .with(DefinitionServiceServer::new(api.clone()))
+        .with(AssistantServiceServer::new(api.clone()))
+        .with(WebhookSourceServiceServer::new(api.clone()))
+        .with(WebhookEndpointServiceServer::new(api.clone()))
+        .with(SessionServiceServer::new(api.clone()))
+        .with(MailServiceServer::new(api.clone()))
+        .with(PolicyServiceServer::new(api.clone()))
+        .with(GateServiceServer::new(api.clone()))
+        .with(DirectoryServiceServer::new(api.clone()))
+        .with(RetentionServiceServer::new(api.clone()))
+        .with(EffectServiceServer::new(api.clone()))
+        .with(ExportServiceServer::new(api.clone()))
+        .with(TenantServiceServer::new(api.clone()))
+        .with(WorkerServiceServer::new(api.clone()))
+        .with(ApiKeyServiceServer::new(api.clone()))
+        .with(ClockServiceServer::new(api.clone()))
 }

@@ -1,4 +1,4 @@
-//! Policies of their own: attached to definitions, and set for the tenant.
+//! Separate policies: attached to definitions, and set for the tenant.
 
 use switchward_api::v1;
 use switchward_engine::{
@@ -6,13 +6,13 @@ use switchward_engine::{
 };
 
 use super::definitions::{definition, of_definition};
+use crate::api::{Call, named, request_id};
 use crate::convert::timestamp;
-use crate::door::{Call, named, request_id};
 use crate::error::Refusal;
 use crate::names;
 use crate::sealing;
 
-/// A change of what is attached to a definition.
+/// A change of the policies attached to a definition.
 pub(super) struct Change<'m> {
     pub(super) definition: &'m str,
     pub(super) policy: &'m str,
@@ -21,7 +21,7 @@ pub(super) struct Change<'m> {
     pub(super) request: Option<switchward_engine::RequestId>,
 }
 
-/// Attaches or detaches, and gives the definition as it is then.
+/// Attaches or detaches a policy, and returns the definition afterwards.
 pub(super) async fn change(call: &Call<'_>, change: Change<'_>) -> Result<v1::Definition, Refusal> {
     let name = names::definition(&call.caller, "definition", change.definition)?;
     let policy = names::definition(&call.caller, "policy", change.policy)?;
@@ -37,14 +37,14 @@ pub(super) async fn change(call: &Call<'_>, change: Change<'_>) -> Result<v1::De
     Ok(of_definition(&call.caller, &definition(call, name, change.definition).await?))
 }
 
-/// Lets a policy hold for the tenant.
+/// Sets a policy for the tenant.
 pub(super) async fn set(
     call: &Call<'_>,
     message: v1::SetTenantPolicyRequest,
 ) -> Result<v1::SetTenantPolicyResponse, Refusal> {
     let request = request_id(&message.request_id, "SetTenantPolicy", &message)?;
     let name = names::definition(&call.caller, "policy", &message.policy)?;
-    let key = sealing::mail_key(&call.door.cluster.ring(), call.caller.tenant);
+    let key = sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant);
     let body =
         Body::SetTenantPolicy(SetTenantPolicy { name: name.to_owned(), version: message.version, key });
     let reply = call.execute(Scope::Catalogue, request, None, body).await;
@@ -53,7 +53,7 @@ pub(super) async fn set(
     Ok(v1::SetTenantPolicyResponse { policy: policy.map(|policy| shown(call, policy)) })
 }
 
-/// Lets a policy hold for the tenant no more.
+/// Removes a policy from the tenant.
 pub(super) async fn remove(
     call: &Call<'_>,
     message: v1::RemoveTenantPolicyRequest,
@@ -66,7 +66,7 @@ pub(super) async fn remove(
     Ok(v1::RemoveTenantPolicyResponse {})
 }
 
-/// The policies that hold for the tenant.
+/// The policies set for the tenant.
 pub(super) async fn of_tenant(call: &Call<'_>) -> Result<Vec<v1::TenantPolicy>, Refusal> {
     Ok(list(call).await?.into_iter().map(|policy| shown(call, policy)).collect())
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use switchward_api::v1;
 use switchward_api::v1::policy_service_server::PolicyService;
 use switchward_engine::limits::CALL_ID_CHARS_MAX;
-use switchward_engine::policy::{Explanation, LedgerRule, LimitOutcome, LookedAt, explain, no_room, room};
+use switchward_engine::policy::{
+    Explanation, LedgerRule, LimitOutcome, LookedAt, check_limits, explain, limit_full_message,
+};
 use switchward_engine::{
     Args, Authorize, Authorized, Body, Draft, GateView, MatchedRule, Outgoing, ReportCall, ReportUsage,
     RequestId, Row, Scope, SessionView, View, ViewError, gate_view,
@@ -18,9 +20,9 @@ use tonic::{Request, Response, Status};
 use super::policies::{self, Change};
 use super::sessions::history_prefix;
 use super::watch::sequence_of;
+use crate::api::{Api, Call, named, odd, refusal, request_id, unreadable};
 use crate::auth::roles;
 use crate::convert::{self, known};
-use crate::door::{Call, Door, named, odd, refusal, request_id, unreadable};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names;
@@ -30,24 +32,24 @@ use crate::scans::{Pace, Share};
 type Answered<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl PolicyService for Door {
+impl PolicyService for Api {
     async fn authorize_tool_call(
         &self,
         request: Request<v1::AuthorizeToolCallRequest>,
     ) -> Answered<v1::AuthorizeToolCallResponse> {
         let (call, message) = self.open(request, roles::CALL)?;
         let request = call_request("AuthorizeToolCall", &message.call_id, &message.request_id, &message)?;
-        let wish = wish(&message)?;
-        let told = decided(&call, &message.session, &message.call_id, request, wish).await?;
-        Ok(Response::new(told))
+        let authorize = authorize(&message)?;
+        let reply = decided(&call, &message.session, &message.call_id, request, authorize).await?;
+        Ok(Response::new(reply))
     }
 
     async fn send_email(&self, request: Request<v1::SendEmailRequest>) -> Answered<v1::SendEmailResponse> {
         let (call, message) = self.open(request, roles::CALL)?;
         let request = call_request("SendEmail", &message.call_id, &message.request_id, &message)?;
         let (session, call_id) = (message.session.clone(), message.call_id.clone());
-        let told = decided(&call, &session, &call_id, request, sending(message)?).await?;
-        Ok(Response::new(v1::SendEmailResponse { call: Some(told) }))
+        let reply = decided(&call, &session, &call_id, request, sending(message)?).await?;
+        Ok(Response::new(v1::SendEmailResponse { call: Some(reply) }))
     }
 
     async fn report_tool_usage(
@@ -68,7 +70,7 @@ impl PolicyService for Door {
         };
         let report = ReportCall {
             call_id: given(&message.call_id),
-            // A call that is named is that call or none, or a report that comes twice would count twice.
+            // A call id names that call or none; otherwise a repeated report would count twice.
             capability: given(&message.capability).filter(|_| message.call_id.is_empty()),
             success,
             cost,
@@ -76,7 +78,7 @@ impl PolicyService for Door {
         };
         let reply = call.execute(Scope::Session(id), request, None, Body::ReportCall(report)).await;
         if let Err(refusal) = reply {
-            // Either the session is not there, or in it the call.
+            // Either the session or the call does not exist.
             call.session(id, &message.session).await?;
             return Err(named(refusal, "call", &message.call_id).into());
         }
@@ -163,16 +165,16 @@ impl PolicyService for Door {
     }
 }
 
-/// What policy says to a call, with the session as it is then.
+/// Authorizes a call, and returns the decision with the session's state afterwards.
 async fn decided(
     call: &Call<'_>,
     session: &str,
     call_id: &str,
     request: Option<RequestId>,
-    wish: Authorize,
+    authorize: Authorize,
 ) -> Result<v1::AuthorizeToolCallResponse, Refusal> {
     let id = names::session(&call.caller, "session", session)?;
-    let reply = call.execute(Scope::Session(id), request, None, Body::Authorize(wish)).await;
+    let reply = call.execute(Scope::Session(id), request, None, Body::Authorize(authorize)).await;
     let reply = reply.map_err(|refusal| {
         let reused = refusal.reason() == Reason::RequestIdReused && !call_id.is_empty();
         if reused { call_reused(call_id) } else { named(refusal, "session", session) }
@@ -182,13 +184,13 @@ async fn decided(
     let gate = match said.gate {
         Some(gate) => {
             let rows = call.shard(id).read().await.map_err(refusal)?;
-            rows.steady(|rows| gate_view(rows, call.caller.tenant, id, gate)).map_err(unreadable)?
+            rows.consistent(|rows| gate_view(rows, call.caller.tenant, id, gate)).map_err(unreadable)?
         }
         None => None,
     };
-    let unheard = gate.as_ref().is_some_and(GateView::unheard);
+    let unnotified = gate.as_ref().is_some_and(GateView::unnotified);
     let warnings = gate.as_ref().map(|gate| gate.warnings().to_vec()).unwrap_or_default();
-    Ok(v1::AuthorizeToolCallResponse { unheard, warnings, ..authorized(call, &view, said) })
+    Ok(v1::AuthorizeToolCallResponse { unnotified, warnings, ..authorized(call, &view, said) })
 }
 
 /// The call that sends a mail.
@@ -199,8 +201,8 @@ fn sending(message: v1::SendEmailRequest) -> Result<Authorize, Refusal> {
     mail.and_then(|mail| mail.call(call_id)).map_err(|bad| Refusal::field(bad.field, bad.problem))
 }
 
-/// A call's own id stands for its request id, too: it makes the authorization safe to repeat, and keeps a second call
-/// from passing for the first, which is counted already, under another request id.
+/// A call's own id is its request id, too: it makes the authorization safe to repeat, and prevents that a second call
+/// passes as the first, already counted one under another request id.
 fn call_request(
     method: &'static str,
     call_id: &str,
@@ -224,7 +226,7 @@ fn call_reused(call_id: &str) -> Refusal {
     Refusal::new(Reason::RequestIdReused, message).meta("call_id", call_id)
 }
 
-fn wish(message: &v1::AuthorizeToolCallRequest) -> Result<Authorize, Refusal> {
+fn authorize(message: &v1::AuthorizeToolCallRequest) -> Result<Authorize, Refusal> {
     let args = Args::parse(&message.args).map_err(|bad| Refusal::field("args", bad.0))?;
     if let Some(digest) = message.args_digest.as_deref().filter(|digest| !digest.is_empty())
         && digest != args.digest().to_string()
@@ -242,7 +244,7 @@ fn wish(message: &v1::AuthorizeToolCallRequest) -> Result<Authorize, Refusal> {
 fn own_call_id(call_id: &str, request: &str) -> String {
     match (call_id, request) {
         ("", "") => format!("call_{:032x}", rand::random::<u128>()),
-        // A repeated request finds the same place in the ledger.
+        // A repeated request finds the same ledger entry.
         ("", request) => format!("call_{}", &Digest::of(request.as_bytes()).to_string()[..32]),
         (call, _) => call.to_owned(),
     }
@@ -265,7 +267,7 @@ fn authorized(call: &Call<'_>, view: &SessionView, said: Authorized) -> v1::Auth
             usd: said.remaining.usd.map(|usd| usd.to_string()),
         }),
         sequence: view.session.sequence,
-        unheard: false,
+        unnotified: false,
         warnings: Vec::new(),
         layers: convert::events::layers(&said.layers),
     }
@@ -281,40 +283,41 @@ async fn explained(
         .map_err(|bad| Refusal::field("capability", bad.to_string()))?;
     let estimate = convert::reported("est_cost_usd", message.est_cost_usd.as_deref())?;
     let (capability, call_id) = (message.capability, String::new());
-    let wish = Authorize { capability, args, estimate, call_id, limits: None, mail: None };
+    let authorize = Authorize { capability, args, estimate, call_id, limits: None, mail: None };
     let status = call.session(id, &message.session).await?.session.status;
     if status.ended() {
         let why = format!("the session is at its end: {}", status.word());
         return Err(Refusal::new(Reason::SessionTerminal, why).meta("status", status.word()));
     }
     let view = call.shard(id).read().await.map_err(refusal)?;
-    let (tenant, settings, now) = (call.caller.tenant, call.caller.settings, call.door.cluster.now());
-    let told = view.steady(|rows| explain(rows, tenant, id, settings, &wish, now)).map_err(unreadable)?;
-    let told = told.ok_or_else(|| Refusal::not_found("session", &message.session))?;
-    respond(call, told, estimate.unwrap_or_default()).await
+    let (tenant, settings, now) = (call.caller.tenant, call.caller.settings, call.api.cluster.now());
+    let explanation =
+        view.consistent(|rows| explain(rows, tenant, id, settings, &authorize, now)).map_err(unreadable)?;
+    let explanation = explanation.ok_or_else(|| Refusal::not_found("session", &message.session))?;
+    respond(call, explanation, estimate.unwrap_or_default()).await
 }
 
 async fn respond(
     call: &Call<'_>,
-    told: Explanation,
+    explanation: Explanation,
     estimate: Micros,
 ) -> Result<v1::ExplainDecisionResponse, Refusal> {
     let (mut full, mut rules) = (None, Vec::new());
-    for LookedAt { rule, covers } in &told.looked_at {
+    for LookedAt { rule, covers } in &explanation.looked_at {
         let same = |other: &MatchedRule| other.layer == rule.layer && other.list == rule.list;
-        let decides = *covers && told.rule.as_ref().is_some_and(same);
-        let speaks = *covers && told.layers.iter().any(|said| same(&said.rule));
+        let decides = *covers && explanation.rule.as_ref().is_some_and(same);
+        let speaks = *covers && explanation.layers.iter().any(|said| same(&said.rule));
         let counts = |limited: &&LedgerRule| {
             limited.capability == rule.capability && limited.layers.contains(&rule.layer)
         };
-        let limited = told.limited.iter().find(counts).filter(|_| speaks);
+        let limited = explanation.limited.iter().find(counts).filter(|_| speaks);
         let mut limits = Vec::new();
         for limit in limited.iter().flat_map(|rule| &rule.limits) {
             let use_now = usage(call, limited, *limit, estimate).await?;
-            if !use_now.has_room && full.is_none() {
+            if !use_now.available && full.is_none() {
                 let by = if rule.layer == "policy" { String::new() } else { format!(" ({})", rule.layer) };
                 let named = format!("{}{by}", rule.capability);
-                full = Some((matches!(limit, Limit::Money { .. }), no_room(&named)));
+                full = Some((matches!(limit, Limit::Money { .. }), limit_full_message(&named)));
             }
             limits.push(use_now);
         }
@@ -325,33 +328,33 @@ async fn respond(
             limits,
         });
     }
-    let decision = match (told.effect, &full) {
+    let decision = match (explanation.effect, &full) {
         ("deny", _) | (_, Some(_)) => v1::ToolDecision::Deny,
         ("ask", None) => v1::ToolDecision::Ask,
         (_, None) => v1::ToolDecision::Allow,
     };
     let by_limit = full.as_ref().map(|(money, _)| LimitOutcome::reason(*money).code());
-    let session_limits = told.budgets.iter().map(|budget| {
+    let session_limits = explanation.budgets.iter().map(|budget| {
         let money = budget.unit == BudgetUnit::UsdMicros;
         let kind = if money { v1::LimitKind::SessionBudget } else { v1::LimitKind::Emails };
         let text = |value: u64| if money { Micros(value).to_string() } else { value.to_string() };
-        let (max, used, has_room) = (text(budget.cap), text(budget.used), budget.used < budget.cap);
+        let (max, used, within) = (text(budget.cap), text(budget.used), budget.used < budget.cap);
         let layer = budget.layer.clone().unwrap_or_default();
-        v1::LimitUse { kind: kind.into(), max, used, has_room, layer, ..v1::LimitUse::default() }
+        v1::LimitUse { kind: kind.into(), max, used, available: within, layer, ..v1::LimitUse::default() }
     });
     Ok(v1::ExplainDecisionResponse {
         decision: decision.into(),
-        reason: told.reason.or(by_limit).unwrap_or_default().to_owned(),
-        grant_available: told.granted,
-        message: full.map_or(told.message, |(_, message)| message),
-        matched_rule: told.rule.as_ref().map(convert::events::rule),
+        reason: explanation.reason.or(by_limit).unwrap_or_default().to_owned(),
+        grant_available: explanation.granted,
+        message: full.map_or(explanation.message, |(_, message)| message),
+        matched_rule: explanation.rule.as_ref().map(convert::events::rule),
         rules,
         session_limits: session_limits.collect(),
-        layers: convert::events::layers(&told.layers),
+        layers: convert::events::layers(&explanation.layers),
     })
 }
 
-/// One limit as its ledger has it now.
+/// The current use of one limit, from its ledger.
 async fn usage(
     call: &Call<'_>,
     rule: Option<&LedgerRule>,
@@ -361,27 +364,27 @@ async fn usage(
     let Some(rule) = rule else { return Ok(v1::LimitUse::default()) };
     let one = [LedgerRule { limits: vec![limit], ..rule.clone() }];
     let bucket = Scope::Ledger(rule.process.clone()).bucket(call.caller.tenant);
-    let shard = bucket.map_or(call.door.cluster.catalogue(), |bucket| call.door.cluster.shard_of(bucket));
+    let shard = bucket.map_or(call.api.cluster.catalogue(), |bucket| call.api.cluster.shard_of(bucket));
     let view = shard.read().await.map_err(refusal)?;
-    let now = call.door.cluster.now();
-    let check = room(&view, call.caller.tenant, &one, estimate, now).map_err(unreadable)?;
+    let now = call.api.cluster.now();
+    let check = check_limits(&view, call.caller.tenant, &one, estimate, now).map_err(unreadable)?;
     let (kind, max, window) = match limit {
         Limit::Rate { max, window_ms } => {
             (v1::LimitKind::Rate, max.to_string(), Some(convert::duration(window_ms)))
         }
         Limit::Money { max, .. } => (v1::LimitKind::Budget, max.to_string(), None),
     };
-    let (has_room, used, reset_time) = match (&check.outcome, limit) {
-        (LimitOutcome::Room { remaining, .. }, Limit::Rate { max, .. }) => {
+    let (within, used, reset_time) = match (&check.outcome, limit) {
+        (LimitOutcome::Available { remaining, .. }, Limit::Rate { max, .. }) => {
             (true, max.saturating_sub(remaining.calls.unwrap_or(0)).to_string(), None)
         }
-        (LimitOutcome::Room { remaining, .. }, Limit::Money { max, .. }) => {
+        (LimitOutcome::Available { remaining, .. }, Limit::Money { max, .. }) => {
             (true, max.minus(remaining.usd.unwrap_or_default()).to_string(), None)
         }
         (LimitOutcome::Full { until, .. }, _) => (false, max.clone(), Some(convert::timestamp(*until))),
     };
     let layer = rule.layers.join(", ");
-    Ok(v1::LimitUse { kind: kind.into(), max, used, window, reset_time, has_room, layer })
+    Ok(v1::LimitUse { kind: kind.into(), max, used, window, reset_time, available: within, layer })
 }
 
 async fn decisions(
@@ -419,8 +422,8 @@ async fn decisions(
 
 type Looked = (Vec<v1::DecisionRecord>, u64);
 
-/// Reads a session's history backwards from `end`, one slice a call, until `size` matching decisions are found. Returns them,
-/// the newest first, and the sequence where reading stopped; 0 is the beginning of the history.
+/// Reads a session's history backwards from `end`, one slice a call, until `size` matching decisions are found. Returns
+/// them, the newest first, and the sequence at which reading stopped; 0 is the beginning of the history.
 fn decisions_before(
     view: StateView,
     id: SessionId,

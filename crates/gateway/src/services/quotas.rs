@@ -4,20 +4,20 @@ use switchward_api::v1;
 use switchward_engine::limits::{QUOTA_MAX, WEIGHT_MAX};
 use switchward_engine::{Body, PutQuotas, Quota, Quotas, Reply, Scope, Tenant};
 
-use crate::door::{Call, Door, named, odd, refusal, request_id};
+use crate::api::{Api, Call, named, odd, refusal, request_id};
 use crate::error::Refusal;
 use crate::quotas::SetIn;
 
-/// The path of the weight, which is set with the quotas and is none.
+/// The path of the weight, which is set with the quotas but is not a quota.
 const WEIGHT: &str = "weight";
 
-/// The quotas that are wished for.
+/// Returns the requested quotas.
 ///
 /// # Errors
 /// FIELD_INVALID for one above [`QUOTA_MAX`], and for a weight outside 1 to [`WEIGHT_MAX`].
-pub(super) fn wished(field: &str, wish: Option<&v1::Quotas>) -> Result<Quotas, Refusal> {
-    let wish = wish.copied().unwrap_or_default();
-    let v1::Quotas { requests_per_second, sessions, bytes, weight } = wish;
+pub(super) fn requested(field: &str, requested: Option<&v1::Quotas>) -> Result<Quotas, Refusal> {
+    let requested = requested.copied().unwrap_or_default();
+    let v1::Quotas { requests_per_second, sessions, bytes, weight } = requested;
     let quotas = Quotas { requests_per_second, sessions, bytes, weight };
     if weight.is_some_and(|weight| !(1..=WEIGHT_MAX).contains(&weight)) {
         let field = format!("{field}.{WEIGHT}");
@@ -32,20 +32,20 @@ pub(super) fn wished(field: &str, wish: Option<&v1::Quotas>) -> Result<Quotas, R
     }
 }
 
-/// Those that are set for a tenant; nothing where none is.
+/// The quotas that are set for a tenant; `None` if none is.
 pub(super) fn of_quotas(quotas: Quotas) -> Option<v1::Quotas> {
     let Quotas { requests_per_second, sessions, bytes, weight } = quotas;
     (!quotas.is_empty()).then_some(v1::Quotas { requests_per_second, sessions, bytes, weight })
 }
 
-/// Each quota of a tenant, and what it uses of it.
-pub(super) fn uses(door: &Door, tenant: &Tenant) -> Result<Vec<v1::QuotaUse>, Refusal> {
-    let (own, held) = (tenant.settings.quotas, door.cluster.usage(tenant.id).map_err(refusal)?);
-    let limits = door.quotas.under(own);
+/// Each quota of a tenant, and its current use.
+pub(super) fn uses(api: &Api, tenant: &Tenant) -> Result<Vec<v1::QuotaUse>, Refusal> {
+    let (own, held) = (tenant.settings.quotas, api.cluster.usage(tenant.id).map_err(refusal)?);
+    let limits = api.quotas.under(own);
     let one = |quota: Quota| v1::QuotaUse {
         quota: quota.word().to_owned(),
         limit: limits.get(quota).unwrap_or_default(),
-        set_in: match door.quotas.set_in(own, quota) {
+        set_in: match api.quotas.set_in(own, quota) {
             SetIn::Tenant => v1::QuotaSource::Tenant,
             SetIn::Configuration => v1::QuotaSource::Configuration,
             SetIn::Default => v1::QuotaSource::Default,
@@ -53,7 +53,7 @@ pub(super) fn uses(door: &Door, tenant: &Tenant) -> Result<Vec<v1::QuotaUse>, Re
         .into(),
         used: match quota {
             Quota::RequestsPerSecond => {
-                limits.get(quota).map(|_| door.rates.used(tenant.id, door.cluster.now()))
+                limits.get(quota).map(|_| api.rates.used(tenant.id, api.cluster.now()))
             }
             Quota::Sessions => Some(held.sessions),
             Quota::Bytes => Some(held.bytes),
@@ -69,7 +69,7 @@ pub(super) async fn set(
     message: v1::SetTenantQuotasRequest,
 ) -> Result<(), Refusal> {
     let request = request_id(&message.request_id, "SetTenantQuotas", &message)?;
-    let wish = wished("quotas", message.quotas.as_ref())?;
+    let requested = requested("quotas", message.quotas.as_ref())?;
     let paths = message.update_mask.map(|mask| mask.paths).unwrap_or_default();
     let known = |path: &String| path == WEIGHT || Quota::ALL.iter().any(|quota| quota.word() == path);
     if let Some(path) = paths.iter().find(|path| !known(path)) {
@@ -78,13 +78,13 @@ pub(super) async fn set(
     let mut quotas = tenant.settings.quotas;
     let wanted = |name: &str| paths.is_empty() || paths.iter().any(|path| path == name);
     for quota in Quota::ALL.into_iter().filter(|quota| wanted(quota.word())) {
-        quotas.set(quota, wish.get(quota));
+        quotas.set(quota, requested.get(quota));
     }
     if wanted(WEIGHT) {
-        quotas.weight = wish.weight;
+        quotas.weight = requested.weight;
     }
     // The command is of the tenant that it is about, so that the change stands in the record of that tenant.
-    let mut inside = Call { door: call.door, caller: call.caller.clone(), trace: call.trace.clone() };
+    let mut inside = Call { api: call.api, caller: call.caller.clone(), trace: call.trace.clone() };
     inside.caller.tenant = tenant.id;
     inside.caller.tenant_name.clone_from(&tenant.name);
     let body = PutQuotas { name: tenant.name.clone(), quotas, etag: message.etag };

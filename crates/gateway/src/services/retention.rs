@@ -5,9 +5,9 @@ use switchward_api::v1::retention_service_server::RetentionService;
 use switchward_engine::{Body, Key, PutRetention, Remove, Removing, Retention, RetentionRule, Row, Scope};
 use tonic::{Request, Response, Status};
 
+use crate::api::{Api, Call, named, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{duration, ms_of, timestamp};
-use crate::door::{Call, Door, named, request_id};
 use crate::error::Refusal;
 use crate::limits::{ERASED_WITHIN_MS, MAIL_KEPT_MS_MAX};
 use crate::mask::Mask;
@@ -17,7 +17,7 @@ use crate::sealing;
 type Answered<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl RetentionService for Door {
+impl RetentionService for Api {
     async fn delete_session(
         &self,
         request: Request<v1::DeleteSessionRequest>,
@@ -54,15 +54,15 @@ impl RetentionService for Door {
     ) -> Answered<v1::PutRetentionResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
         let request = request_id(&message.request_id, "PutRetention", &message)?;
-        let Some(wish) = message.retention else {
+        let Some(requested) = message.retention else {
             return Err(Refusal::field("retention", "is required").into());
         };
         names::parent(&call.caller, "parent", &message.parent)?;
-        let rules = wish.rules.into_iter().enumerate();
+        let rules = requested.rules.into_iter().enumerate();
         let rules = rules.map(|(at, rule)| read(&call.caller, at, rule)).collect::<Result<_, _>>()?;
         let (retention, key) =
-            (Retention { rules }, sealing::mail_key(&call.door.cluster.ring(), call.caller.tenant));
-        let body = Body::PutRetention(PutRetention { retention, key, etag: wish.etag });
+            (Retention { rules }, sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant));
+        let body = Body::PutRetention(PutRetention { retention, key, etag: requested.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
         let retention = Some(shown(&call.caller, retention_of(&call).await?));
         Ok(Response::new(v1::PutRetentionResponse { retention }))

@@ -14,9 +14,9 @@ use switchward_shard::StateView;
 use tonic::{Request, Response, Status};
 
 use super::{conversation, voided};
+use crate::api::{Api, Call, named, refusal, request_id, unreadable};
 use crate::auth::roles;
 use crate::convert::{self, read_rfc3339};
-use crate::door::{Call, Door, named, refusal, request_id, unreadable};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
@@ -27,7 +27,7 @@ use crate::scans::{Pace, Share};
 type Answered<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
-impl SessionService for Door {
+impl SessionService for Api {
     type WatchSessionStream = super::watch::Stream;
 
     async fn start_session(
@@ -233,7 +233,7 @@ pub(super) async fn moved(
 /// A session as it is now.
 pub(super) async fn shown(call: &Call<'_>, id: SessionId, name: &str) -> Result<v1::Session, Refusal> {
     let view = call.shard(id).read().await.map_err(refusal)?;
-    view.steady(|rows| {
+    view.consistent(|rows| {
         let found = session_view(rows, call.caller.tenant, id).map_err(unreadable)?;
         message(call, rows, &found.ok_or_else(|| Refusal::not_found("session", name))?)
     })
@@ -251,7 +251,7 @@ fn message(call: &Call<'_>, view: &dyn View, session: &SessionView) -> Result<v1
     Ok(shown)
 }
 
-/// What a filter of sessions asks for.
+/// A filter of sessions.
 #[derive(Default)]
 struct Wanted {
     status: Option<Word>,
@@ -310,13 +310,13 @@ async fn list(
     };
     let pick = move |call: &Call<'_>, view: &StateView, entry: &Key| {
         let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
-        // What it is to be filtered by stands in one row of it; its data and the rest are read of what is shown alone.
+        // The filter needs one row of the session only; its data and the other rows are read only if it is shown.
         let row = view.row(&Key::session(tenant, id)).map_err(unreadable)?;
         if !matches!(row.as_deref(), Some(Row::Session(session)) if wanted.has(session)) {
             return Ok(None);
         }
         drop(row);
-        view.steady(|rows| {
+        view.consistent(|rows| {
             let session = session_view(rows, tenant, id).map_err(unreadable)?;
             let session = session.filter(|session| wanted.has(&session.session));
             session.map(|session| self::message(call, rows, &session)).transpose()
@@ -344,8 +344,8 @@ async fn events(
     };
     let view = call.shard(id).read().await.map_err(refusal)?;
     let (events, more) = call.look_for(events_from(view, session, from, page.size + 1)).await?;
-    let places = events.into_iter().map(|event| (event.sequence.to_be_bytes().to_vec(), event));
-    let (events, mut next_page_token) = page.cut(places.collect());
+    let entries = events.into_iter().map(|event| (event.sequence.to_be_bytes().to_vec(), event));
+    let (events, mut next_page_token) = page.cut(entries.collect());
     if let Some(last) = events.last().filter(|_| more && next_page_token.is_empty()) {
         next_page_token = page.token(&last.sequence.to_be_bytes());
     }
@@ -378,7 +378,7 @@ fn events_from(
     }
 }
 
-/// The common beginning of a session's history.
+/// The key prefix of a session's history.
 pub(super) fn history_prefix(tenant: switchward_machine::TenantId, id: SessionId) -> Vec<u8> {
     Key::prefix_of_session(tenant, id, Kind::History)
 }

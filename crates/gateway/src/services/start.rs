@@ -1,4 +1,4 @@
-//! The start of a session: which definitions it is about, and in which versions.
+//! The start of a session: its definitions and their versions.
 
 use switchward_api::v1;
 use switchward_engine::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
@@ -9,9 +9,9 @@ use switchward_engine::{
 use switchward_machine::{Digest, SessionId};
 
 use super::{assistants, sessions};
+use crate::api::{Call, odd, refusal, request_id, unreadable};
 use crate::auth::Caller;
 use crate::convert;
-use crate::door::{Call, odd, refusal, request_id, unreadable};
 use crate::error::{Reason, Refusal};
 use crate::names;
 
@@ -44,7 +44,7 @@ pub(super) async fn start(
     }
     let reply = match resolved(call, key, message).await {
         Ok(start) => call.execute(Scope::Session(id), request, None, Body::Start(start)).await,
-        // What the session began with may be gone by now; a start that was answered is answered all the same.
+        // The session's definitions may be gone by now; a start that was answered is answered the same again.
         Err(refused) => match &request {
             Some(request) if call.has_answered(id, request).await? => {
                 return begun(call, id).await;
@@ -60,7 +60,7 @@ pub(super) async fn start(
     begun(call, session).await
 }
 
-/// Whoever holds an agent's key chooses neither who decides about it nor how many do.
+/// Refuses settings that an agent's key must not choose: who decides about the agent, and how many must.
 fn of_agents(caller: &Caller, message: &v1::StartSessionRequest) -> Result<(), Refusal> {
     let said = [
         ("audience", !message.audience.is_empty()),
@@ -84,7 +84,7 @@ fn not_for_agents(field: &str) -> Refusal {
     Refusal::new(Reason::RoleNotAllowed, message).meta("field", field).meta("role", role)
 }
 
-/// A session that has begun, with what is odd about its start.
+/// The response for a session that has begun, with warnings about its start.
 async fn begun(call: &Call<'_>, id: SessionId) -> Result<v1::StartSessionResponse, Refusal> {
     let session = sessions::shown(call, id, "").await?;
     let mut warnings = Vec::new();
@@ -100,7 +100,7 @@ async fn begun(call: &Call<'_>, id: SessionId) -> Result<v1::StartSessionRespons
     Ok(v1::StartSessionResponse { session: Some(session), warnings })
 }
 
-/// A start with all that its message names, as the catalogue has it now.
+/// Resolves all definitions that a start names in the current catalogue.
 async fn resolved(
     call: &Call<'_>,
     key: Option<String>,
@@ -144,7 +144,7 @@ async fn resolved(
     })
 }
 
-/// How those who are asked are reminded.
+/// Converts the reminders of approvers.
 pub(super) fn reminders(field: &str, asked: v1::Reminders) -> Result<Reminders, Refusal> {
     let bad = |problem| Refusal::field(format!("{field}.every"), problem);
     let every = asked.every.ok_or_else(|| bad("is required"))?;
@@ -152,7 +152,7 @@ pub(super) fn reminders(field: &str, asked: v1::Reminders) -> Result<Reminders, 
     Ok(Reminders { every_ms, max: asked.max })
 }
 
-/// How many must approve.
+/// Converts the number of approvals needed.
 pub(super) fn quorum(field: &str, asked: v1::Quorum) -> Result<Quorum, Refusal> {
     use v1::quorum::Rule;
     let truth = |rule| Refusal::field(format!("{field}.{rule}"), "is true where it is given");
@@ -165,13 +165,13 @@ pub(super) fn quorum(field: &str, asked: v1::Quorum) -> Result<Quorum, Refusal> 
     }
 }
 
-/// What a session is about when it begins.
+/// The definitions with which a session begins.
 struct About {
-    /// Empty where the first message tells.
+    /// Empty if the first message decides it.
     definition: String,
     version: u32,
     machine: Digest,
-    /// What it may switch between; none where there is one alone.
+    /// The workflows it may switch between; empty if there is only one.
     workflows: Vec<Queued>,
     assistant: Option<Assisted>,
 }
@@ -187,8 +187,8 @@ async fn plain(call: &Call<'_>, message: &v1::StartSessionRequest) -> Result<Abo
     Ok(About { definition: name, version, machine, workflows, assistant: None })
 }
 
-/// A session with an assistant: of the workflow that is named, else of its only one, else of those that the first message
-/// means.
+/// A session with an assistant: of the workflow that is named, else of its only one, else of those that the first
+/// message selects.
 async fn assisted(call: &Call<'_>, asked: &str, message: &v1::StartSessionRequest) -> Result<About, Refusal> {
     let name = names::assistant(&call.caller, "assistant", asked)?;
     if !message.workflows.is_empty() {
@@ -200,7 +200,7 @@ async fn assisted(call: &Call<'_>, asked: &str, message: &v1::StartSessionReques
     let first = match (message.definition.as_str(), workflows.as_slice()) {
         ("", [only]) => Some(only.definition.clone()),
         ("", _) => None,
-        (wish, _) => Some(names::definition(&call.caller, "definition", wish)?.to_owned()),
+        (requested, _) => Some(names::definition(&call.caller, "definition", requested)?.to_owned()),
     };
     let Some(definition) = first else {
         if message.version.is_some() {
@@ -244,7 +244,7 @@ async fn runs_of(call: &Call<'_>, field: &str, max: usize, names: &[String]) -> 
 async fn version(
     call: &Call<'_>,
     name: &str,
-    wish: Option<u32>,
+    requested: Option<u32>,
     asked: &str,
 ) -> Result<(u32, Digest), Refusal> {
     let tenant = call.caller.tenant;
@@ -253,10 +253,12 @@ async fn version(
     });
     let missing = || Refusal::not_found("definition", asked);
     let definition = definition.await?.ok_or_else(missing)?;
-    if wish.is_some_and(|wish| definition.active != Some(wish)) && call.caller.actor.role == Role::Agent {
+    if requested.is_some_and(|requested| definition.active != Some(requested))
+        && call.caller.actor.role == Role::Agent
+    {
         return Err(not_for_agents("version"));
     }
-    let number = wish.or(definition.active).ok_or_else(|| {
+    let number = requested.or(definition.active).ok_or_else(|| {
         let message = format!("the definition {name} has no active version; activate one, or name one");
         Refusal::new(Reason::StateMismatch, message)
     })?;

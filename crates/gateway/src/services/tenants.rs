@@ -12,9 +12,9 @@ use tonic::{Request, Response, Status};
 
 use super::api_keys::of_key;
 use super::{policies, quotas};
+use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::{Caller, NewKey, key_of, roles};
 use crate::convert::{duration, known, ms_of, timestamp};
-use crate::door::{Call, Door, named, odd, request_id};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
@@ -26,24 +26,24 @@ type Answered<T> = Result<Response<T>, Status>;
 pub(super) const FIRST: TenantId = TenantId(1);
 /// A display name, bytes.
 const DISPLAY_NAME_BYTES_MAX: usize = 128;
-/// What of a tenant can be changed.
+/// The fields of a tenant that can be changed.
 const SWITCHES: [&str; 5] =
     ["default_effect", "allow_foreign_role", "any_approver_address", "link_auth", "browser_known_time"];
 /// A tenant's id, characters.
 const NAME_CHARS_MAX: usize = 63;
 
 #[tonic::async_trait]
-impl TenantService for Door {
+impl TenantService for Api {
     async fn create_tenant(
         &self,
         request: Request<v1::CreateTenantRequest>,
     ) -> Answered<v1::CreateTenantResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
         first(&call.caller)?;
-        // It is two commands: a caller who has gone away must not leave a tenant without a key.
-        let (door, caller) = (self.clone(), call.caller.clone());
+        // Two commands: a caller who disconnects in between must not leave a tenant without a key.
+        let (api, caller) = (self.clone(), call.caller.clone());
         let made =
-            tokio::spawn(async move { create(&Call { door: &door, caller, trace: None }, message).await });
+            tokio::spawn(async move { create(&Call { api: &api, caller, trace: None }, message).await });
         let made = made.await.map_err(|_| Refusal::new(Reason::InternalError, "making the tenant broke off"));
         Ok(Response::new(made??))
     }
@@ -108,8 +108,10 @@ impl TenantService for Door {
     ) -> Answered<v1::UpdateTenantResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
         let request = request_id(&message.request_id, "UpdateTenant", &message)?;
-        let Some(wish) = message.tenant else { return Err(Refusal::field("tenant", "is required").into()) };
-        let name = own(&call.caller, "tenant.name", &wish.name)?;
+        let Some(requested) = message.tenant else {
+            return Err(Refusal::field("tenant", "is required").into());
+        };
+        let name = own(&call.caller, "tenant.name", &requested.name)?;
         let mut settings = tenant(&call, &name).await?.settings;
         let paths = message.update_mask.map(|mask| mask.paths).unwrap_or_default();
         let all = paths.is_empty();
@@ -119,21 +121,21 @@ impl TenantService for Door {
         }
         let named = |path: &str| all || paths.iter().any(|known| known == path);
         if named("default_effect") {
-            settings = effect("tenant.default_effect", wish.default_effect, settings)?;
+            settings = effect("tenant.default_effect", requested.default_effect, settings)?;
         }
         if named("allow_foreign_role") {
-            settings.allow_foreign_role = wish.allow_foreign_role;
+            settings.allow_foreign_role = requested.allow_foreign_role;
         }
         if named("any_approver_address") {
-            settings.any_approver_address = wish.any_approver_address;
+            settings.any_approver_address = requested.any_approver_address;
         }
         if named("link_auth") {
-            settings.link_auth = link_auth(wish.link_auth, self)?;
+            settings.link_auth = link_auth(requested.link_auth, self)?;
         }
         if named("browser_known_time") {
-            settings.browser_known_ms = browser_known(wish.browser_known_time)?;
+            settings.browser_known_ms = browser_known(requested.browser_known_time)?;
         }
-        let body = Body::UpdateTenant(UpdateTenant { name: name.clone(), settings, etag: wish.etag });
+        let body = Body::UpdateTenant(UpdateTenant { name: name.clone(), settings, etag: requested.etag });
         call.execute(Scope::Catalogue, request, None, body).await?;
         let tenant = tenant(&call, &name).await?;
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(of_tenant(&tenant)) }))
@@ -157,13 +159,13 @@ impl TenantService for Door {
         let reply = call.execute(Scope::Catalogue, request, None, Body::DeleteTenant(body)).await;
         let reply = reply.map_err(|refusal| named(refusal, "tenant", &message.tenant_id))?;
         let Reply::Tenant(_) = reply else { return Err(odd(&reply).into()) };
-        // Streams that its keys have opened look at their credentials again.
-        self.revocations.told.send_replace(());
+        // Streams opened with its keys check their credentials again.
+        self.revocations.changed.send_replace(());
         Ok(Response::new(v1::DeleteTenantResponse {}))
     }
 }
 
-/// Since when nothing of the caller's tenant goes out.
+/// Returns since when the effects of the caller's tenant are held.
 async fn held(call: &Call<'_>) -> Result<Option<prost_types::Timestamp>, Refusal> {
     let found = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
         if let Row::Tenancy(tenancy) = row { Some(tenancy.held) } else { None }
@@ -180,7 +182,7 @@ pub(super) fn check_display_text(field: &str, text: &str) -> Result<(), Refusal>
     Ok(())
 }
 
-/// To everybody but the first tenant's admins there is one tenant.
+/// Refuses callers outside of the first tenant: only its admins see other tenants.
 fn first(caller: &Caller) -> Result<(), Refusal> {
     if caller.tenant == FIRST {
         return Ok(());
@@ -200,38 +202,41 @@ pub(super) async fn create(
     message: v1::CreateTenantRequest,
 ) -> Result<v1::CreateTenantResponse, Refusal> {
     let request = request_id(&message.request_id, "CreateTenant", &message)?;
-    let wish = message.tenant.unwrap_or_default();
-    check_display_text("tenant.display_name", &wish.display_name)?;
+    let requested = message.tenant.unwrap_or_default();
+    check_display_text("tenant.display_name", &requested.display_name)?;
     let name = message.tenant_id;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !(1..=NAME_CHARS_MAX).contains(&name.len()) || !name.chars().all(fits) {
         let problem = format!("must be 1 to {NAME_CHARS_MAX} of a-z, 0-9 and -");
         return Err(Refusal::field("tenant_id", problem));
     }
-    let any_approver_address = wish.any_approver_address;
-    let settings =
-        Settings { allow_foreign_role: wish.allow_foreign_role, any_approver_address, ..Settings::default() };
-    let settings = effect("tenant.default_effect", wish.default_effect, settings)?;
+    let any_approver_address = requested.any_approver_address;
     let settings = Settings {
-        link_auth: link_auth(wish.link_auth, call.door)?,
-        browser_known_ms: browser_known(wish.browser_known_time)?,
-        quotas: quotas::wished("tenant.quotas", wish.quotas.as_ref())?,
+        allow_foreign_role: requested.allow_foreign_role,
+        any_approver_address,
+        ..Settings::default()
+    };
+    let settings = effect("tenant.default_effect", requested.default_effect, settings)?;
+    let settings = Settings {
+        link_auth: link_auth(requested.link_auth, call.api)?,
+        browser_known_ms: browser_known(requested.browser_known_time)?,
+        quotas: quotas::requested("tenant.quotas", requested.quotas.as_ref())?,
         ..settings
     };
-    let body = CreateTenant { name: name.clone(), display_name: wish.display_name, settings };
+    let body = CreateTenant { name: name.clone(), display_name: requested.display_name, settings };
     let reply = call.execute(Scope::Catalogue, request.clone(), None, Body::CreateTenant(body)).await;
     let reply = reply.map_err(|refusal| {
         let taken = refusal.reason() == Reason::AlreadyExists;
         if taken { refusal.resource("tenant", format!("tenants/{name}")) } else { refusal }
     })?;
     let Reply::Tenant(id) = reply else { return Err(odd(&reply)) };
-    let mut inside = Call { door: call.door, caller: call.caller.clone(), trace: None };
+    let mut inside = Call { api: call.api, caller: call.caller.clone(), trace: None };
     inside.caller.tenant = id;
     inside.caller.tenant_name.clone_from(&name);
     let ensure = Body::EnsureTenancy(EnsureTenancy {
         any_approver_address,
         link_auth: settings.link_auth,
-        key: sealing::mail_key(&call.door.cluster.ring(), inside.caller.tenant),
+        key: sealing::mail_key(&call.api.cluster.ring(), inside.caller.tenant),
     });
     inside.execute(Scope::Catalogue, None, None, ensure).await?;
     let key = NewKey::draw();
@@ -246,7 +251,7 @@ pub(super) async fn create(
     };
     let reply = inside.execute(Scope::Catalogue, request, None, Body::CreateKey(body)).await?;
     let Reply::Key(id) = reply else { return Err(odd(&reply)) };
-    let row = key_of(&call.door.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
+    let row = key_of(&call.api.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
     let fresh = id == key.id;
     Ok(v1::CreateTenantResponse {
         tenant: Some(of_tenant(&tenant(call, &name).await?)),
@@ -267,7 +272,7 @@ async fn known_tenant(call: &Call<'_>, name: &str) -> Result<Option<Tenant>, Ref
     found.await
 }
 
-/// The switches with what the tenant says of calls that no rule names; unspecified: nothing of its own.
+/// Returns the settings with the tenant's effect for calls that no rule names; unspecified: no setting of its own.
 fn effect(field: &str, effect: i32, settings: Settings) -> Result<Settings, Refusal> {
     let (default_effect, default_set_in) = match known(field, effect)? {
         v1::DefaultEffect::Unspecified => (DefaultEffect::Allow, DefaultSetIn::Source),
@@ -278,16 +283,16 @@ fn effect(field: &str, effect: i32, settings: Settings) -> Result<Settings, Refu
     Ok(Settings { default_effect, default_set_in, ..settings })
 }
 
-/// How decision pages recognise people; unspecified: nothing of its own.
+/// How decision pages recognise people; unspecified: no setting of its own.
 ///
 /// # Errors
-/// SIGN_IN_NOT_CONFIGURED where nobody could sign in.
-fn link_auth(wish: i32, door: &Door) -> Result<Option<LinkAuth>, Refusal> {
-    match known("tenant.link_auth", wish)? {
+/// SIGN_IN_NOT_CONFIGURED if the server has no OpenID provider.
+fn link_auth(requested: i32, api: &Api) -> Result<Option<LinkAuth>, Refusal> {
+    match known("tenant.link_auth", requested)? {
         v1::LinkAuth::Unspecified => Ok(None),
         v1::LinkAuth::Link => Ok(Some(LinkAuth::Link)),
         v1::LinkAuth::Code => Ok(Some(LinkAuth::Code)),
-        v1::LinkAuth::Oidc if door.sign_in.is_some() => Ok(Some(LinkAuth::Oidc)),
+        v1::LinkAuth::Oidc if api.sign_in.is_some() => Ok(Some(LinkAuth::Oidc)),
         v1::LinkAuth::Oidc => {
             let message = "this server has no OpenID provider; its configuration names one under mail.oidc";
             Err(Refusal::new(Reason::SignInNotConfigured, message))
@@ -295,10 +300,10 @@ fn link_auth(wish: i32, door: &Door) -> Result<Option<LinkAuth>, Refusal> {
     }
 }
 
-/// How long a browser stays known, milliseconds; absent: nothing of its own.
-fn browser_known(wish: Option<prost_types::Duration>) -> Result<Option<u64>, Refusal> {
-    let Some(wish) = wish else { return Ok(None) };
-    match ms_of(wish) {
+/// How long a browser stays known, milliseconds; absent: no setting of its own.
+fn browser_known(requested: Option<prost_types::Duration>) -> Result<Option<u64>, Refusal> {
+    let Some(requested) = requested else { return Ok(None) };
+    match ms_of(requested) {
         Some(ms) if (BROWSER_KNOWN_MS_MIN..=BROWSER_KNOWN_MS_MAX).contains(&ms) => Ok(Some(ms)),
         Some(_) | None => Err(Refusal::field("tenant.browser_known_time", "must be 10 minutes to 365 days")),
     }

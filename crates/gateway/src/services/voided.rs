@@ -3,7 +3,7 @@
 use switchward_engine::{GateView, Key, Resolution, Row, View as _, gate_view};
 use switchward_machine::{OpenId, SessionId};
 
-use crate::door::{Call, refusal, unreadable};
+use crate::api::{Call, refusal, unreadable};
 use crate::error::Refusal;
 use crate::names;
 
@@ -24,7 +24,8 @@ pub(super) async fn since(call: &Call<'_>, id: SessionId, before: &[OpenId]) -> 
     let view = call.shard(id).read().await.map_err(refusal)?;
     let mut names = Vec::new();
     for open in before {
-        let gate = view.steady(|rows| gate_view(rows, call.caller.tenant, id, *open).map_err(unreadable))?;
+        let gate =
+            view.consistent(|rows| gate_view(rows, call.caller.tenant, id, *open).map_err(unreadable))?;
         if let Some(GateView::Closed(closed, _)) = gate
             && closed.resolution == Resolution::Voided
         {

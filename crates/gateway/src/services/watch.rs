@@ -16,33 +16,33 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::sessions::history_prefix;
+use crate::api::{Api, refusal, unreadable};
 use crate::auth::{Caller, invalid, key_of};
 use crate::convert;
-use crate::door::{Door, refusal, unreadable};
 use crate::error::Refusal;
 use crate::pages::PAGE_BYTES_MAX;
 
 /// What the service sends.
 pub(super) type Stream = BoxStream<'static, Result<v1::WatchSessionResponse, Status>>;
 
-/// How long nothing may be said.
+/// The interval of heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Messages that wait for a slow reader; then it is waited for, and what it misses meanwhile it reads later.
+/// Messages buffered for a slow reader; beyond it the stream waits, and later events are read from the history.
 const AHEAD_MAX: usize = 64;
 /// Events that are read at once.
 const READ_MAX: usize = 256;
 
 /// Starts to send the events of a session from a sequence on.
-pub(super) fn start(door: Door, caller: Caller, view: &SessionView, from: u64) -> Stream {
+pub(super) fn start(api: Api, caller: Caller, view: &SessionView, from: u64) -> Stream {
     let (sender, receiver) = mpsc::channel(AHEAD_MAX);
     let newest = view.session.sequence;
-    let watch = Watch { door, caller, id: view.id, next: from.max(1), newest, sender };
+    let watch = Watch { api, caller, id: view.id, next: from.max(1), newest, sender };
     tokio::spawn(watch.run());
     ReceiverStream::new(receiver).boxed()
 }
 
 struct Watch {
-    door: Door,
+    api: Api,
     caller: Caller,
     id: SessionId,
     /// The first sequence that was not sent.
@@ -55,10 +55,10 @@ struct Watch {
 impl Watch {
     async fn run(mut self) {
         // Watching begins before reading, so that no change falls between the two.
-        let shard = self.door.cluster.shard_of(self.id.bucket()).clone();
+        let shard = self.api.cluster.shard_of(self.id.bucket()).clone();
         let mut watched = shard.watch(self.caller.tenant, self.id);
-        let mut revoked = self.door.revocations.told.subscribe();
-        let mut draining = self.door.draining.subscribe();
+        let mut revoked = self.api.revocations.changed.subscribe();
+        let mut draining = self.api.draining.subscribe();
         loop {
             match self.send_new().await {
                 Ok(ControlFlow::Continue(())) => {}
@@ -91,21 +91,21 @@ impl Watch {
 
     /// Sends what is new. Breaks after the event that ended the session, or when nobody reads any more.
     async fn send_new(&mut self) -> Result<ControlFlow<()>, Refusal> {
-        let key = key_of(&self.door.cluster, &self.caller.key_id);
-        if !key.is_some_and(|key| key.works(self.door.cluster.now())) {
+        let key = key_of(&self.api.cluster, &self.caller.key_id);
+        if !key.is_some_and(|key| key.works(self.api.cluster.now())) {
             return Err(invalid());
         }
         loop {
-            let view = self.door.cluster.shard_of(self.id.bucket()).read().await.map_err(refusal)?;
+            let view = self.api.cluster.shard_of(self.id.bucket()).read().await.map_err(refusal)?;
             let weight = self.caller.settings.quotas.weight.unwrap_or(WEIGHT_DEFAULT);
-            let place = self.door.shares.wait(self.caller.tenant, weight).await?;
-            let found = view.steady(|rows| session_view(rows, self.caller.tenant, self.id));
+            let permit = self.api.shares.wait(self.caller.tenant, weight).await?;
+            let found = view.consistent(|rows| session_view(rows, self.caller.tenant, self.id));
             let found = found.map_err(unreadable)?;
             let session = found.ok_or_else(|| Refusal::not_found("session", self.id.to_string()))?;
             self.newest = session.session.sequence;
             let stop = || Ok(false);
             let (events, more) = read(&view, &self.caller, &session, (self.next, READ_MAX), stop)?;
-            drop(place);
+            drop(permit);
             for event in events {
                 self.next = event.sequence + 1;
                 let update = v1::watch_session_response::Update::Event(event);
@@ -121,7 +121,7 @@ impl Watch {
     }
 
     async fn heartbeat(&self) -> Result<(), ()> {
-        let time = Some(convert::timestamp(self.door.cluster.now()));
+        let time = Some(convert::timestamp(self.api.cluster.now()));
         let update =
             v1::watch_session_response::Update::Heartbeat(v1::Heartbeat { sequence: self.newest, time });
         self.sender.send(Ok(v1::WatchSessionResponse { update: Some(update) })).await.map_err(|_| ())
@@ -133,8 +133,8 @@ pub(super) async fn begun(draining: &mut watch::Receiver<bool>) {
     let _the_sender_is_gone = draining.wait_for(|draining| *draining).await.is_err();
 }
 
-/// The first events of a session from a sequence on, at most so many and about [`PAGE_BYTES_MAX`], and whether there may be
-/// more. Stops behind the first one where `stop` says so.
+/// Returns the first events of a session from a sequence on, at most `max` and about [`PAGE_BYTES_MAX`], and whether there
+/// may be more. Stops after at least one event if `stop` returns true.
 pub(super) fn read(
     view: &StateView,
     caller: &Caller,
@@ -147,13 +147,13 @@ pub(super) fn read(
     let mut after = before(view, &prefix, from).map_err(unreadable)?;
     let (mut events, mut bytes) = (Vec::new(), 0);
     loop {
-        // Rows are looked at after the scan, because their runs are looked for among other rows.
+        // Rows are converted after the scan, because that reads the rows of their runs.
         let rows = some_rows(view, &prefix, after.as_deref()).map_err(unreadable)?;
         for (first, row) in &rows {
             let Row::History(history) = &**row else { continue };
-            let machines = view.steady(|rows| machines_of(rows, tenant, session.id, &history.events));
-            let told = convert::events::of_history(*first, history, &machines.map_err(unreadable)?);
-            for event in told.into_iter().filter(|event| event.sequence >= from) {
+            let machines = view.consistent(|rows| machines_of(rows, tenant, session.id, &history.events));
+            let shown = convert::events::of_history(*first, history, &machines.map_err(unreadable)?);
+            for event in shown.into_iter().filter(|event| event.sequence >= from) {
                 bytes += event.encoded_len();
                 events.push(event);
             }
@@ -189,10 +189,10 @@ fn some_rows(
 /// Rows of history that are read at once.
 const ROWS_AT_ONCE: usize = 64;
 
-/// More events than most commands leave; a row of history holds what one has left.
+/// More events than most commands emit; a row of history holds the events of one command.
 const EVENTS_OF_A_ROW: u64 = 32;
 
-/// The key after which the row with this event comes; nothing where that may be the first row.
+/// Returns a key before the row with this event; `None` if that may be the first row.
 fn before(view: &dyn View, prefix: &[u8], from: u64) -> Result<Option<Vec<u8>>, ViewError> {
     let mut reach = EVENTS_OF_A_ROW;
     while let Some(before) = from.checked_sub(reach).filter(|before| *before > 0) {

@@ -12,9 +12,9 @@ use switchward_machine::TenantId;
 use switchward_webhook::{EventType, Filters, SigningSecret};
 use tonic::{Request, Response, Status};
 
+use crate::api::{Api, Call, named, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{ms_of, timestamp};
-use crate::door::{Call, Door, named, request_id};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names;
@@ -33,11 +33,11 @@ pub trait Pings: Send + Sync {
 pub struct Pinged {
     /// Its id.
     pub message_id: String,
-    /// The status of the answer, where there was one.
+    /// The status of the answer, if there was one.
     pub status: Option<u16>,
-    /// A lower-case code of what was wrong; empty where it was taken.
+    /// A lower-case error code; empty if the message was accepted.
     pub code: String,
-    /// What exactly, for a person.
+    /// The details of the error, for people.
     pub message: String,
     /// From the beginning of the request to the end of the answer.
     pub took: Duration,
@@ -47,35 +47,35 @@ pub struct Pinged {
 
 type Answered<T> = Result<Response<T>, Status>;
 
-/// How long the secret before signs too where the caller does not say: a day, milliseconds.
+/// How long the previous secret also signs if the caller does not say: a day, milliseconds.
 const OVERLAP_MS: u64 = 24 * 3_600_000;
 /// Random bytes of a secret.
 const DRAWN_BYTES: usize = 32;
 
 #[tonic::async_trait]
-impl WebhookEndpointService for Door {
+impl WebhookEndpointService for Api {
     async fn put_webhook_endpoint(
         &self,
         request: Request<v1::PutWebhookEndpointRequest>,
     ) -> Answered<v1::PutWebhookEndpointResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
         let request = request_id(&message.request_id, "PutWebhookEndpoint", &message)?;
-        let wish = message.endpoint.ok_or_else(|| Refusal::field("endpoint", "is required"))?;
-        let id = names::webhook_endpoint(&call.caller, "endpoint.name", &wish.name)?.to_owned();
-        check_url(&wish.url)?;
-        Filters::read(wish.event_types.iter().map(String::as_str))
+        let requested = message.endpoint.ok_or_else(|| Refusal::field("endpoint", "is required"))?;
+        let id = names::webhook_endpoint(&call.caller, "endpoint.name", &requested.name)?.to_owned();
+        check_url(&requested.url)?;
+        Filters::read(requested.event_types.iter().map(String::as_str))
             .map_err(|error| Refusal::field("endpoint.event_types", error.to_string()))?;
-        let (tenant, ring) = (call.caller.tenant, &call.door.cluster.ring());
+        let (tenant, ring) = (call.caller.tenant, &call.api.cluster.ring());
         let (secret, sealed) = drawn(&call, &id)?;
         let change = ChangeEndpoint::Put {
             id: id.clone(),
-            url: wish.url,
-            filters: wish.event_types,
+            url: requested.url,
+            filters: requested.event_types,
             secret: sealed.clone(),
             key: sealing::mail_key(ring, tenant),
-            etag: wish.etag,
+            etag: requested.etag,
         };
-        let row = changed(&call, request, change, &id, &wish.name).await?;
+        let row = changed(&call, request, change, &id, &requested.name).await?;
         let (endpoint, secret) = (Some(of_endpoint(&call.caller, &row)), shown(&row, secret, &sealed));
         Ok(Response::new(v1::PutWebhookEndpointResponse { endpoint, secret }))
     }
@@ -173,15 +173,15 @@ fn unknown_type(name: &str) -> Refusal {
     Refusal::field("event_type", format!("there is no type {name:?}; `switchward schema events` lists them"))
 }
 
-/// A new secret of the endpoint of this name, as it is shown once and as it is kept.
+/// A new secret for the endpoint of this name, as it is shown once and as it is stored.
 fn drawn(call: &Call<'_>, id: &str) -> Result<(String, Sealed), Refusal> {
     let secret = SigningSecret::of(&rand::random::<[u8; DRAWN_BYTES]>()).expect("it has bytes enough").text();
     let of = (call.caller.tenant, SecretOf::Endpoint(id));
-    let sealed = sealing::text(&call.door.cluster.ring(), of, &secret).ok_or_else(sealing::no_ring)?;
+    let sealed = sealing::text(&call.api.cluster.ring(), of, &secret).ok_or_else(sealing::no_ring)?;
     Ok((secret, sealed))
 }
 
-/// Carries out a change, and gives the endpoint as it is then.
+/// Executes a change, and returns the endpoint afterwards.
 async fn changed(
     call: &Call<'_>,
     request: Option<RequestId>,
@@ -204,13 +204,13 @@ async fn endpoints(call: &Call<'_>) -> Result<Vec<Endpoint>, Refusal> {
 /// The endpoint of this name.
 ///
 /// # Errors
-/// NOT_FOUND, under the name that was asked for.
+/// NOT_FOUND, with the name from the request.
 async fn endpoint(call: &Call<'_>, id: &str, asked: &str) -> Result<Endpoint, Refusal> {
     let found = endpoints(call).await?.into_iter().find(|one| one.id == id);
     found.ok_or_else(|| Refusal::not_found("endpoint", asked))
 }
 
-/// The secret as it is shown once: of an endpoint that was there before nothing is shown.
+/// The secret as it is shown once; empty for an endpoint that existed before.
 fn shown(row: &Endpoint, text: String, sealed: &Sealed) -> String {
     if sealing::is_newest(&row.secrets, sealed) { text } else { String::new() }
 }
@@ -234,14 +234,14 @@ fn of_endpoint(caller: &Caller, row: &Endpoint) -> v1::WebhookEndpoint {
     }
 }
 
-/// Refuses what is no address that messages can go to. Whether the server asks it at all, its own rules say when it does.
+/// Refuses an invalid URL. The rules about allowed destinations are applied when a message is sent.
 fn check_url(url: &str) -> Result<(), Refusal> {
     let bad = |problem| Err(Refusal::field("endpoint.url", problem));
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
         return bad("must begin with https://, or http:// where the server allows that");
     };
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if host.is_empty() || url.chars().any(|sign| sign.is_control() || sign.is_whitespace()) {
+    if host.is_empty() || url.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return bad("must be an address with a host and without spaces");
     }
     if host.contains('@') {

@@ -4,8 +4,8 @@ use switchward_api::v1;
 use switchward_api::v1::webhook_source_service_server::WebhookSourceService;
 use switchward_engine::limits::{MESSAGE_KNOWN_MS, ROTATION_MS_MAX};
 use switchward_engine::{
-    Body, ChangeWebhookSource, Correlation, Key, Kind, Place, RequestId, Row, Scope, SecretOf, SourceSecret,
-    WebhookSource,
+    Body, ChangeWebhookSource, Correlation, Key, Kind, RequestId, Row, Scope, SecretOf, SourceSecret,
+    TextSource, WebhookSource,
 };
 use switchward_webhook::limits::{
     SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRET_TEXT_CHARS_MAX, SECRET_TEXT_CHARS_MIN,
@@ -13,9 +13,9 @@ use switchward_webhook::limits::{
 use switchward_webhook::{Covers, SigningSecret, SourceKind};
 use tonic::{Request, Response, Status};
 
+use crate::api::{Api, Call, named, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{duration, known, ms_of, timestamp};
-use crate::door::{Call, Door, named, request_id};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
@@ -24,32 +24,32 @@ use crate::sealing;
 
 type Answered<T> = Result<Response<T>, Status>;
 
-/// How long the secret before stays good where the caller does not say: a day, milliseconds.
+/// How long the previous secret stays valid if the caller does not say: a day, milliseconds.
 const OVERLAP_MS: u64 = 24 * 3_600_000;
 /// Random bytes of a secret that is drawn here.
 const DRAWN_BYTES: usize = 32;
 
 #[tonic::async_trait]
-impl WebhookSourceService for Door {
+impl WebhookSourceService for Api {
     async fn create_webhook_source(
         &self,
         request: Request<v1::CreateWebhookSourceRequest>,
     ) -> Answered<v1::CreateWebhookSourceResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
         let request = request_id(&message.request_id, "CreateWebhookSource", &message)?;
-        let wish = message.source.ok_or_else(|| Refusal::field("source", "is required"))?;
-        let name = names::webhook_source(&call.caller, "source.name", &wish.name)?.to_owned();
-        let kind = kind_of(known("source.kind", wish.kind)?)?;
-        if kind == SourceKind::None && !call.door.development {
+        let requested = message.source.ok_or_else(|| Refusal::field("source", "is required"))?;
+        let name = names::webhook_source(&call.caller, "source.name", &requested.name)?.to_owned();
+        let kind = kind_of(known("source.kind", requested.kind)?)?;
+        if kind == SourceKind::None && !call.api.development {
             return Err(Refusal::field("source.kind", "only a development server takes the kind none").into());
         }
-        let correlation = correlation(kind, &wish)?;
+        let correlation = correlation(kind, &requested)?;
         let text = secret_of(kind, message.secret)?;
         let secret = text.as_ref().map(|text| sealed(&call, &name, text)).transpose()?;
         let kept = secret.clone();
         let change =
             ChangeWebhookSource::Create { name: name.clone(), kind: kind.word().into(), secret, correlation };
-        let row = changed(&call, request, change, &name, &wish.name).await?;
+        let row = changed(&call, request, change, &name, &requested.name).await?;
         let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text, kept.as_ref()));
         Ok(Response::new(v1::CreateWebhookSourceResponse { source, secret }))
     }
@@ -90,13 +90,13 @@ impl WebhookSourceService for Door {
     ) -> Answered<v1::UpdateWebhookSourceResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
         let request = request_id(&message.request_id, "UpdateWebhookSource", &message)?;
-        let wish = message.source.ok_or_else(|| Refusal::field("source", "is required"))?;
-        let name = names::webhook_source(&call.caller, "source.name", &wish.name)?.to_owned();
-        known::<v1::WebhookSourceKind>("source.kind", wish.kind)?;
-        let row = source(&call, &name, &wish.name).await?;
-        let correlation = correlation(kind_named(&row), &wish)?;
-        let change = ChangeWebhookSource::Correlate { name: name.clone(), correlation, etag: wish.etag };
-        let row = changed(&call, request, change, &name, &wish.name).await?;
+        let requested = message.source.ok_or_else(|| Refusal::field("source", "is required"))?;
+        let name = names::webhook_source(&call.caller, "source.name", &requested.name)?.to_owned();
+        known::<v1::WebhookSourceKind>("source.kind", requested.kind)?;
+        let row = source(&call, &name, &requested.name).await?;
+        let correlation = correlation(kind_named(&row), &requested)?;
+        let change = ChangeWebhookSource::Correlate { name: name.clone(), correlation, etag: requested.etag };
+        let row = changed(&call, request, change, &name, &requested.name).await?;
         let source = Some(of_source(&call.caller, &row));
         Ok(Response::new(v1::UpdateWebhookSourceResponse { source }))
     }
@@ -136,7 +136,7 @@ impl WebhookSourceService for Door {
     }
 }
 
-/// Carries out a change, and gives the source as it is then.
+/// Executes a change, and returns the source afterwards.
 async fn changed(
     call: &Call<'_>,
     request: Option<RequestId>,
@@ -156,7 +156,7 @@ async fn changed(
 /// The source of this name.
 ///
 /// # Errors
-/// NOT_FOUND, under the name that was asked for.
+/// NOT_FOUND, with the name from the request.
 async fn source(call: &Call<'_>, name: &str, asked: &str) -> Result<WebhookSource, Refusal> {
     let found = call.catalogued(Key::webhook_source(call.caller.tenant, name), |row| {
         if let Row::WebhookSource(row) = row { Some(row.clone()) } else { None }
@@ -164,16 +164,16 @@ async fn source(call: &Call<'_>, name: &str, asked: &str) -> Result<WebhookSourc
     found.await?.ok_or_else(|| Refusal::not_found("source", asked))
 }
 
-/// The secret as it is shown once: a repeated request finds the one that it made before, and that is not shown again.
+/// The secret as it is shown once; empty for a repeated request, whose secret was shown before.
 fn shown(row: &WebhookSource, text: Option<String>, kept: Option<&SourceSecret>) -> String {
     let is_now = kept.is_some_and(|kept| sealing::is_newest(&row.secrets, &kept.sealed));
     text.filter(|_| is_now).unwrap_or_default()
 }
 
-/// The secret of the source of this name, as it is kept.
+/// The secret of the source of this name, as it is stored.
 fn sealed(call: &Call<'_>, name: &str, text: &str) -> Result<SourceSecret, Refusal> {
     let of = (call.caller.tenant, SecretOf::Source(name));
-    let sealed = sealing::text(&call.door.cluster.ring(), of, text).ok_or_else(sealing::no_ring)?;
+    let sealed = sealing::text(&call.api.cluster.ring(), of, text).ok_or_else(sealing::no_ring)?;
     Ok(SourceSecret { sealed, until: None })
 }
 
@@ -207,28 +207,28 @@ fn secret_of(kind: SourceKind, given: String) -> Result<Option<String>, Refusal>
     Ok(Some(text))
 }
 
-fn correlation(kind: SourceKind, wish: &v1::WebhookSource) -> Result<Correlation, Refusal> {
-    let place = |name: &str, fixed: &str, pointer: &str| match (fixed, pointer) {
+fn correlation(kind: SourceKind, requested: &v1::WebhookSource) -> Result<Correlation, Refusal> {
+    let text_source = |name: &str, fixed: &str, pointer: &str| match (fixed, pointer) {
         ("", "") => Err(Refusal::field(format!("source.{name}"), format!("give it or {name}_pointer"))),
-        (fixed, "") => Ok(Place::Fixed(fixed.to_owned())),
-        ("", pointer) if pointer.starts_with('/') => Ok(Place::Pointer(pointer.to_owned())),
+        (fixed, "") => Ok(TextSource::Fixed(fixed.to_owned())),
+        ("", pointer) if pointer.starts_with('/') => Ok(TextSource::Pointer(pointer.to_owned())),
         ("", _) => {
             Err(Refusal::field(format!("source.{name}_pointer"), "begins with a slash, like /order/id"))
         }
         _ => Err(Refusal::field(format!("source.{name}"), format!("give it or {name}_pointer, not both"))),
     };
-    if !(wish.data_pointer.is_empty() || wish.data_pointer.starts_with('/')) {
+    if !(requested.data_pointer.is_empty() || requested.data_pointer.starts_with('/')) {
         return Err(Refusal::field("source.data_pointer", "begins with a slash, like /order"));
     }
     Ok(Correlation {
-        session: place("session", &wish.session, &wish.session_pointer)?,
-        event_key: place("event_key", &wish.event_key, &wish.event_key_pointer)?,
-        data: wish.data_pointer.clone(),
-        known_ms: known_ms(kind, wish.known_time)?,
+        session: text_source("session", &requested.session, &requested.session_pointer)?,
+        event_key: text_source("event_key", &requested.event_key, &requested.event_key_pointer)?,
+        data: requested.data_pointer.clone(),
+        known_ms: known_ms(kind, requested.known_time)?,
     })
 }
 
-/// How long messages are known again.
+/// How long messages are remembered to detect copies.
 fn known_ms(kind: SourceKind, time: Option<prost_types::Duration>) -> Result<Option<u64>, Refusal> {
     let Some(time) = time else { return Ok(None) };
     if kind.covers() != Covers::Body {
@@ -253,7 +253,7 @@ fn kind_of(kind: v1::WebhookSourceKind) -> Result<SourceKind, Refusal> {
     }
 }
 
-/// The kind of a row. Only words of kinds are written; another one proves nothing.
+/// The kind of a row. Only valid kinds are written; any other one proves nothing.
 pub(crate) fn kind_named(row: &WebhookSource) -> SourceKind {
     SourceKind::from_word(&row.kind).unwrap_or(SourceKind::None)
 }
@@ -267,9 +267,9 @@ fn of_source(caller: &Caller, row: &WebhookSource) -> v1::WebhookSource {
         SourceKind::Bearer => v1::WebhookSourceKind::Bearer,
         SourceKind::None => v1::WebhookSourceKind::None,
     };
-    let parts = |place: &Place| match place {
-        Place::Fixed(text) => (text.clone(), String::new()),
-        Place::Pointer(text) => (String::new(), text.clone()),
+    let parts = |source: &TextSource| match source {
+        TextSource::Fixed(text) => (text.clone(), String::new()),
+        TextSource::Pointer(text) => (String::new(), text.clone()),
     };
     let (session, session_pointer) = parts(&row.correlation.session);
     let (event_key, event_key_pointer) = parts(&row.correlation.event_key);

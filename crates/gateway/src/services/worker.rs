@@ -14,9 +14,9 @@ use tonic::{Request, Response, Status};
 pub(crate) use take::Claims;
 use take::Wanted;
 
+use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::roles;
 use crate::convert::{self, known, ms_of, timestamp};
-use crate::door::{Call, Door, named, odd, request_id};
 use crate::error::{Reason, Refusal};
 use crate::guard::deadline;
 use crate::limits::{POLL_ITEMS_MAX, POLL_QUEUES_MAX, POLL_WAIT_MS_MAX, STREAM_LIFETIME_MS_MAX};
@@ -24,13 +24,13 @@ use crate::names;
 
 type Answered<T> = Result<Response<T>, Status>;
 
-/// How long a worker has an item where it does not say, milliseconds.
+/// The lease of an item if the worker does not say, milliseconds.
 const LEASE_MS: u64 = 60_000;
-/// What a poll leaves of its caller's deadline, so that the answer arrives before it, milliseconds.
+/// How long before its caller's deadline a poll ends, so that the answer arrives in time, milliseconds.
 const SPARE_MS: u64 = 250;
 
 #[tonic::async_trait]
-impl WorkerService for Door {
+impl WorkerService for Api {
     type StreamWorkStream = stream::Stream;
 
     async fn poll_work(&self, request: Request<v1::PollWorkRequest>) -> Answered<v1::PollWorkResponse> {
@@ -72,7 +72,7 @@ impl WorkerService for Door {
         let (call, message) = self.open(request, roles::WORK)?;
         let lease_ms = lease_ms("lease", message.lease)?;
         let held = held(&call, &message.name, &message.lease_token).await?;
-        let body = Body::ExtendLease(ExtendLease { thing: held.work, fence: held.fence, lease_ms });
+        let body = Body::ExtendLease(ExtendLease { item: held.work, fence: held.fence, lease_ms });
         let reply = call.execute(Scope::Session(held.session), None, None, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "work", &message.name))?;
         let Reply::Leased { until, .. } = reply else { return Err(odd(&reply).into()) };
@@ -93,8 +93,8 @@ impl WorkerService for Door {
                 convert::json::of_struct(result).map_err(|problem| Refusal::field("result", problem))?
             }
         };
-        let (thing, fence, tokens) = (held.work, held.fence, message.tokens);
-        let body = Body::CompleteWork(CompleteWork { thing, fence, result, cost, tokens });
+        let (item, fence, tokens) = (held.work, held.fence, message.tokens);
+        let body = Body::CompleteWork(CompleteWork { item, fence, result, cost, tokens });
         let (sequence, wrong) = finished(&call, &held, &message.name, request, body).await?;
         Ok(Response::new(v1::CompleteWorkResponse {
             accepted: wrong.is_none(),
@@ -109,9 +109,9 @@ impl WorkerService for Door {
         let held = held(&call, &message.name, &message.lease_token).await?;
         let request = held.request(&message.request_id, "FailWork", &message)?;
         let (cost, tokens) = (cost(message.cost_usd.as_deref())?, message.tokens);
-        let (thing, fence) = (held.work, held.fence);
+        let (item, fence) = (held.work, held.fence);
         let unknown = message.outcome_unknown;
-        let body = Body::FailWork(FailWork { thing, fence, message: message.message, cost, tokens, unknown });
+        let body = Body::FailWork(FailWork { item, fence, message: message.message, cost, tokens, unknown });
         let (sequence, _) = finished(&call, &held, &message.name, request, body).await?;
         Ok(Response::new(v1::FailWorkResponse { sequence }))
     }
@@ -123,13 +123,13 @@ impl WorkerService for Door {
         let (call, message) = self.open(request, roles::WORK)?;
         let held = held(&call, &message.name, &message.lease_token).await?;
         let request = held.request(&message.request_id, "ReleaseWork", &message)?;
-        let body = Body::ReleaseWork(ReleaseWork { thing: held.work, fence: held.fence });
+        let body = Body::ReleaseWork(ReleaseWork { item: held.work, fence: held.fence });
         let (sequence, _) = finished(&call, &held, &message.name, request, body).await?;
         Ok(Response::new(v1::ReleaseWorkResponse { sequence }))
     }
 }
 
-/// Work that a caller says it has.
+/// Work that a caller claims to hold.
 struct Held {
     session: SessionId,
     work: OpenId,
@@ -139,7 +139,7 @@ struct Held {
 
 impl Held {
     /// The request id under which the work is finished: the caller's, else the lease's own, so that a repetition finds
-    /// the first reply either way. What the lease was finished with counts once, whatever a repetition brings.
+    /// the first reply either way. Only the first result of a lease counts.
     fn request(
         &self,
         given: &str,
@@ -154,8 +154,8 @@ impl Held {
     }
 }
 
-/// What stands for a lease: the work's number and its fence, with a part of a digest, so that a number that is made up
-/// or mixed up is no token.
+/// The token of a lease: the work's number and its fence, with a part of a digest, so that an invented or mixed-up number
+/// is no valid token.
 fn token(session: SessionId, work: OpenId, fence: u64) -> String {
     let mark = Digest::of_parts(&[b"lease", &session.0, &work.0.to_be_bytes(), &fence.to_be_bytes()]);
     let mark: String = mark.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -168,14 +168,14 @@ async fn held(call: &Call<'_>, name: &str, given: &str) -> Result<Held, Refusal>
     match fence.filter(|fence| token(session, work, *fence) == given) {
         Some(fence) => Ok(Held { session, work, fence, token: given.to_owned() }),
         None => {
-            // Work of another tenant is told like work that never was, whatever the token.
+            // Work of another tenant is answered like work that never existed, whatever the token.
             call.session(session, name).await.map_err(|refusal| named(refusal, "work", name))?;
             Err(Refusal::field("lease_token", "is no token of this work"))
         }
     }
 }
 
-/// Carries out what ends a lease: the session's sequence afterwards, and what was wrong with a result.
+/// Executes a command that ends a lease. Returns the session's sequence afterwards, and what was wrong with a result.
 async fn finished(
     call: &Call<'_>,
     held: &Held,
@@ -230,7 +230,7 @@ fn wanted(call: &Call<'_>, parent: &str, wanted: Option<v1::WorkWanted>) -> Resu
         });
     }
     if kinds.is_empty() {
-        kinds.extend(WorkKind::ALL.into_iter().filter(|kind| !call.door.own.contains(kind)));
+        kinds.extend(WorkKind::ALL.into_iter().filter(|kind| !call.api.own.contains(kind)));
     }
     kinds.sort();
     kinds.dedup();

@@ -49,7 +49,7 @@ const DROPPED: [HeaderName; 13] = [
 /// Carries out one unary call.
 ///
 /// # Errors
-/// Whatever is wrong with the request, and whatever the service answers but OK.
+/// Whatever is wrong with the request, and every answer of the service except OK.
 pub(super) async fn unary<S>(
     mut inner: S,
     admission: &Admission,
@@ -66,9 +66,9 @@ where
     let bytes = body::read(body, MESSAGE_BYTES_MAX, 0, &mut hold.body).await?;
     let read = || Ok::<_, Refusal>(request::message(method.input(), &bytes)?.encode_to_vec());
     let share = hold.share.clone();
-    let place = share.place(bytes.len()).await?;
+    let permit = share.permit(bytes.len()).await?;
     let message = beside::run(bytes.len(), read)?;
-    drop((place, bytes, hold));
+    drop((permit, bytes, hold));
     let Ok(response) = inner.call(Request::from_parts(parts, Body::from(frame(&message)))).await;
 
     let (head, body) = response.into_parts();
@@ -82,7 +82,7 @@ where
         accepted(&trailers)?;
     }
     let bytes = collected.to_bytes();
-    let _place = share.place(bytes.len()).await?;
+    let _permit = share.permit(bytes.len()).await?;
     beside::run(bytes.len(), || answer::ok(&reply(method, &bytes)?, &head.headers, &trailers))
 }
 
@@ -129,7 +129,7 @@ fn timeout(headers: &HeaderMap) -> Result<Option<HeaderValue>, Refusal> {
     HeaderValue::from_str(&timeout).map(Some).map_err(|_| bad())
 }
 
-/// Nothing, when these headers or trailers say OK.
+/// Returns `Ok` if these headers or trailers have the status OK.
 fn accepted(headers: &HeaderMap) -> Result<(), Status> {
     match Status::from_header_map(headers) {
         Some(status) if status.code() == tonic::Code::Ok => Ok(()),

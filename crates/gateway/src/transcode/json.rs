@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_is_refused_with_its_place() {
+    fn what_is_not_is_refused_with_its_position() {
         let deep = nested(JSON_DEPTH_MAX + 1);
         let bomb = "[".repeat(1_000_000);
         let bad: [&[u8]; 13] = [

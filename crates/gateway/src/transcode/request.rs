@@ -41,7 +41,7 @@ pub(crate) fn check_nodes(body: &[u8]) -> Result<(), Refusal> {
     Err(Refusal::new(Reason::QuotaExceeded, message.clone()).quota("values", message))
 }
 
-/// At least as many as a JSON text has values, told from its signs alone.
+/// Returns an upper bound of the number of values in a JSON text, from its characters alone.
 fn nodes(body: &[u8]) -> usize {
     let (mut count, mut quoted, mut escaped) = (1, false, false);
     for byte in body {
@@ -125,7 +125,7 @@ fn unknown_in_message(descriptor: &MessageDescriptor, value: &Value, path: &str,
     }
 }
 
-/// Numbers in free JSON are doubles: an integer that a double cannot say would be changed in silence.
+/// Numbers in free JSON are doubles: an integer that a double cannot hold would be changed silently.
 fn inexact_numbers(value: &Value, path: &str, problems: &mut Problems) {
     match value {
         Value::Number(number) => {

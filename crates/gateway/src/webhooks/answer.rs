@@ -1,4 +1,4 @@
-//! What whoever sends a webhook is answered.
+//! The answers to senders of webhooks.
 
 use axum::body::Body;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -12,9 +12,9 @@ use crate::transcode::{self, JSON};
 pub(super) enum Outcome {
     /// Recorded; the event's name.
     Recorded(String),
-    /// Recorded; the event's name, and the state in which the session stands now.
+    /// Recorded; the event's name, and the session's state now.
     Moved(String, String),
-    /// No event: the sender was set up, and is answered so.
+    /// No event: a greeting from when the sender is set up, with its answer.
     Greeted(Value),
     /// Recorded before.
     Duplicate,

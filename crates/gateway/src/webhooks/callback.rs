@@ -15,15 +15,15 @@ use tonic::metadata::MetadataMap;
 use super::answer::{self, Outcome, Refused};
 use super::event::{self, Brought, message_id};
 use super::request::{body, check_head, read, with_headers};
+use crate::api::{Api, Call};
 use crate::auth;
-use crate::door::{Call, Door};
 use crate::error::{Reason, Refusal};
 use crate::reply_tokens;
 
-/// What the digests of the ids of callbacks begin with.
+/// The prefix of the digested ids of callbacks.
 const FROM: &str = "callback";
 
-/// What a callback says.
+/// The body of a callback.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Said {
@@ -34,14 +34,14 @@ struct Said {
 
 /// `POST /v1/callbacks/{token}`.
 pub(super) async fn by_path(
-    State(door): State<Door>,
+    State(api): State<Api>,
     path: Result<Path<String>, PathRejection>,
     request: Request<Body>,
 ) -> Response<Body> {
     let recorded = async {
         check_head(&request)?;
         let Path(token) = path.map_err(|_| auth::invalid_token())?;
-        let (call, token) = opened(&door, &token, request.headers()).await?;
+        let (call, token) = opened(&api, &token, request.headers()).await?;
         received(&call, token, None, request).await
     };
     answer::of(recorded.await)
@@ -49,14 +49,14 @@ pub(super) async fn by_path(
 
 /// `POST /v1/webhook/{session}/{state}`, with the token as `authorization: Bearer` or `?token=`.
 pub(super) async fn by_state(
-    State(door): State<Door>,
+    State(api): State<Api>,
     path: Result<Path<(String, String)>, PathRejection>,
     request: Request<Body>,
 ) -> Response<Body> {
     let recorded = async {
         check_head(&request)?;
         let token = brought(request.headers(), request.uri()).ok_or_else(auth::invalid_token)?;
-        let (call, token) = opened(&door, &token, request.headers()).await?;
+        let (call, token) = opened(&api, &token, request.headers()).await?;
         let Path((session, state)) = path.map_err(|_| Refusal::field("", "the path is no text"))?;
         reply_tokens::session(&call.caller, &token, &session)?;
         let id = token.session;
@@ -74,19 +74,19 @@ fn brought(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     if let Some(token) = auth::credential(&metadata) {
         return Some(token.to_owned());
     }
-    // A token is of letters that need no quoting.
+    // A token's characters need no percent-encoding.
     uri.query()?.split('&').find_map(|part| part.strip_prefix("token=")).map(str::to_owned)
 }
 
-/// The call of whoever holds the token.
+/// Returns the call of the token's holder.
 async fn opened<'d>(
-    door: &'d Door,
+    api: &'d Api,
     token: &str,
     headers: &HeaderMap,
 ) -> Result<(Call<'d>, ReplyToken), Refused> {
     let token: ReplyToken = token.parse().map_err(|_| auth::invalid_token())?;
     let metadata = MetadataMap::from_headers(headers.clone());
-    let call = door.call_by_token(&metadata, &token).await;
+    let call = api.call_by_token(&metadata, &token).await;
     let call =
         call.map_err(|no| if no.reason() == Reason::CredentialInvalid { auth::invalid_token() } else { no });
     Ok((call?, token))
@@ -100,7 +100,7 @@ async fn received(
     request: Request<Body>,
 ) -> Result<Outcome, Refused> {
     let (head, body) = request.into_parts();
-    let held = call.door.bodies.begin(Some(call.caller.tenant), &head.extensions);
+    let held = call.api.bodies.begin(Some(call.caller.tenant), &head.extensions);
     let (body, _held) = self::body(body, held).await?;
     let said: Said = read(&body)?;
     let id = id(&head.headers, &body)?;
@@ -118,7 +118,7 @@ async fn received(
     event::record(call, brought).await
 }
 
-/// What identifies the message, where its sender says. The token has proven who that is.
+/// Returns the id of the message, if its sender gave one. The token has proven who the sender is.
 fn id(headers: &HeaderMap, body: &Bytes) -> Result<Option<RequestId>, Refused> {
     let verified = with_headers(headers, |headers| {
         verify(SourceKind::None, &[], headers, body, Duration::ZERO, Unproven::Allowed)

@@ -5,8 +5,8 @@ use switchward_engine::{Body, Once, RecordEvent, Reply, ReplyToken, RequestId, S
 use switchward_machine::{Digest, SessionId, WorkKind};
 
 use super::answer::{Outcome, Refused};
+use crate::api::{Call, named, odd};
 use crate::convert::json;
-use crate::door::{Call, named, odd};
 use crate::error::{Reason, Refusal};
 use crate::names;
 
@@ -14,25 +14,25 @@ use crate::names;
 pub(super) struct Brought {
     /// The session's id.
     pub(super) session: SessionId,
-    /// How the sender calls it.
+    /// The session's name as the sender gave it.
     pub(super) session_name: String,
     pub(super) key: String,
     pub(super) data: Map<String, Value>,
-    /// The state for which it is meant, where it says.
+    /// The state for which it is meant, if given.
     pub(super) state: Option<String>,
     pub(super) token: Option<ReplyToken>,
     /// The source that has sent it.
     pub(super) webhook: Option<String>,
-    /// What is signed of it, where a copy of it proves itself at any time.
+    /// The digest of its signed part, if the signature of a copy stays valid at any time.
     pub(super) once: Option<Once>,
-    /// What identifies the message among all from where it comes, where the sender says.
+    /// The id of the message among all of its sender, if the sender gave one.
     pub(super) id: Option<RequestId>,
 }
 
 /// What identifies a message, as a request id of its session.
 ///
-/// The digest is drawn: the engine then takes the first message of an id, and tells every later one from it, whatever it
-/// says and whenever it comes.
+/// The body digest is random: the engine then accepts the first message of an id and recognises every later one as a
+/// duplicate, whatever its content and time.
 pub(super) fn message_id(from: &str, id: &str) -> RequestId {
     let id = Digest::of_parts(&[from.as_bytes(), id.as_bytes()]);
     RequestId { id: format!("webhook:{id}"), body: Digest(rand::random()) }
@@ -47,10 +47,10 @@ pub(super) async fn record(call: &Call<'_>, brought: Brought) -> Result<Outcome,
     if key.is_empty() {
         return Err(Refusal::field("event_key", "is required").into());
     }
-    // What other calls take of numbers and nesting, and no more.
+    // The same limits on numbers and nesting as in other calls.
     let data = json::of_struct(&json::to_struct(&data)).map_err(|problem| Refusal::field("data", problem))?;
     let Value::Object(data) = data else { return Err(Refusal::field("data", "must be an object").into()) };
-    let model = call.door.own.contains(&WorkKind::Classify);
+    let model = call.api.own.contains(&WorkKind::Classify);
     let body = Body::RecordEvent(RecordEvent { key, data, state, model, token, webhook, once });
     match call.execute(Scope::Session(session), id, None, body).await {
         Ok(Reply::Recorded { event, .. }) => {

@@ -1,17 +1,17 @@
-//! Webhooks that come in: what other systems send with whatever they have, by plain HTTP and JSON.
+//! Incoming webhooks: events that other systems send by plain HTTP and JSON.
 //!
 //! `POST /v1/callbacks/{reply_token}` and `POST /v1/webhook/{session}/{state}` record an event in the session that a reply
-//! token is for; they are one door with two handles, and differ in what they answer. The event is recorded as RecordEvent
+//! token is for; both are handled here, and differ in what they answer. The event is recorded as RecordEvent
 //! does it, so all that holds there holds here.
 //!
-//! `POST /v1/in/{tenant}/{source}` takes what a source of the tenant's catalogue signs; which event of which session it is
-//! stands in the source.
+//! `POST /v1/in/{tenant}/{source}` takes messages that a source of the tenant's catalogue signs; the source defines which
+//! event of which session they are.
 //!
 //! | Status | When |
 //! |---|---|
-//! | 202, 200 | The event is recorded, `{"event": name}`; by the second handle 200, with the state where the session stands now. |
+//! | 202, 200 | The event is recorded, `{"event": name}`; by the second path 200, with the session's state now. |
 //! | 200 | `{"duplicate": true}`: a message of this `webhook-id` or `idempotency-key` was recorded before. |
-//! | 400 | The body is no JSON, not of its form, or has nothing where the source's pointers lead. |
+//! | 400 | The body is no JSON, not of its form, or has no value at the source's pointers. |
 //! | 401 | No token, or not one that was made for a session here; no such tenant or source, or nothing proves the message. |
 //! | 404 | The session that is named is not the token's, or does not exist. |
 //! | 405, 415 | No POST; no JSON, or encoded. |
@@ -33,13 +33,13 @@ pub(crate) use rate::Rates;
 use axum::Router;
 use axum::routing::any;
 
-use crate::door::Door;
+use crate::api::Api;
 
 /// The paths of webhooks, to stand beside the other pages of [`one_port`](crate::routes::one_port).
-pub fn pages(door: &Door) -> Router {
+pub fn pages(api: &Api) -> Router {
     Router::new()
         .route("/v1/callbacks/{token}", any(callback::by_path))
         .route("/v1/webhook/{session}/{state}", any(callback::by_state))
         .route("/v1/in/{tenant}/{source}", any(source::receive))
-        .with_state(door.clone())
+        .with_state(api.clone())
 }

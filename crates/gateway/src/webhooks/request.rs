@@ -30,7 +30,7 @@ pub(super) fn check_head<B>(request: &Request<B>) -> Result<(), Refused> {
     if kind != JSON && !(kind.starts_with("application/") && kind.ends_with("+json")) {
         return Err(unsupported("content-type", format!("{kind:?} is not understood; send {JSON}")));
     }
-    // What is signed is the body as it comes, and nothing here unpacks anything.
+    // The signature covers the body as it comes, so it is not decompressed here.
     let encoded = headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
     if encoded {
         return Err(unsupported("content-encoding", "send the body as it is, without an encoding".into()));
@@ -60,7 +60,7 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     })
 }
 
-/// Hands the headers to something that looks at them by their names.
+/// Calls `look` with a lookup of headers by name.
 pub(super) fn with_headers<T>(headers: &HeaderMap, look: impl FnOnce(Headers<'_>) -> T) -> T {
     let pairs: Vec<(&str, &[u8])> =
         headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();

@@ -1,4 +1,4 @@
-//! Messages of a tenant's sources: proven by what the source signs, and taken for an event of one of its sessions.
+//! Messages of a tenant's sources: proven by the source's signature, and recorded as an event of one of its sessions.
 
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
@@ -8,7 +8,7 @@ use http::{HeaderMap, Request, Response};
 use serde_json::{Value, json};
 use std::time::Duration;
 use switchward_engine::limits::MESSAGE_KNOWN_MS;
-use switchward_engine::{Actor, Key, Once, Place, Role, Row, Tenant, View as _, WebhookSource};
+use switchward_engine::{Actor, Key, Once, Role, Row, Tenant, TextSource, View as _, WebhookSource};
 use switchward_machine::{Digest, TenantId};
 use switchward_webhook::{Covers, Greeting, Unproven, greeting, verify};
 use tonic::metadata::MetadataMap;
@@ -16,15 +16,15 @@ use tonic::metadata::MetadataMap;
 use super::answer::{self, Outcome, Refused};
 use super::event::{self, Brought, message_id};
 use super::request::{body, check_head, read, with_headers};
+use crate::api::{Api, unreadable};
 use crate::auth::{self, Caller};
-use crate::door::{Door, unreadable};
 use crate::error::Refusal;
 use crate::names;
 use crate::services::kind_named;
 
 /// `POST /v1/in/{tenant}/{source}`.
 pub(super) async fn receive(
-    State(door): State<Door>,
+    State(api): State<Api>,
     path: Result<Path<(String, String)>, PathRejection>,
     request: Request<Body>,
 ) -> Response<Body> {
@@ -32,23 +32,23 @@ pub(super) async fn receive(
         check_head(&request)?;
         let Path((tenant, source)) = path.map_err(|_| auth::invalid())?;
         let (head, body) = request.into_parts();
-        // Read before anything is looked up, so that its size tells nothing of what there is.
-        let (body, _held) = self::body(body, door.bodies.begin(None, &head.extensions)).await?;
-        take(&door, &tenant, &source, &head.headers, &body).await
+        // Read before anything is looked up, so that the response to a large body does not reveal which sources exist.
+        let (body, _held) = self::body(body, api.bodies.begin(None, &head.extensions)).await?;
+        take(&api, &tenant, &source, &head.headers, &body).await
     };
     answer::of(recorded.await)
 }
 
 async fn take(
-    door: &Door,
+    api: &Api,
     tenant: &str,
     source: &str,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Outcome, Refused> {
-    let (tenant, source) = find(door, tenant, source)?.ok_or_else(unproven)?;
-    let id = prove(door, (tenant.id, &source), headers, body)?;
-    door.webhook_rates.take((tenant.id, source.name.clone()), door.cluster.now())?;
+    let (tenant, source) = find(api, tenant, source)?.ok_or_else(unproven)?;
+    let id = prove(api, (tenant.id, &source), headers, body)?;
+    api.webhook_rates.take((tenant.id, source.name.clone()), api.cluster.now())?;
     let said: Value = read(body)?;
     match with_headers(headers, |headers| greeting(kind_named(&source), headers, &said)) {
         Some(Greeting::Ping) => return Ok(Outcome::Greeted(json!({ "pong": true }))),
@@ -64,7 +64,7 @@ async fn take(
         actor: Actor { subject: format!("source:{}", source.name), role: Role::Integration },
         key_id: String::new(),
     };
-    let call = door.call_of(caller, &MetadataMap::from_headers(headers.clone()));
+    let call = api.call_of(caller, &MetadataMap::from_headers(headers.clone()));
     let session_name = text(&said, &source.correlation.session, "session")?;
     let key = text(&said, &source.correlation.event_key, "event_key")?;
     let data = match said.pointer(&source.correlation.data) {
@@ -72,7 +72,7 @@ async fn take(
         Some(_) | None => {
             let problem = match source.correlation.data.as_str() {
                 "" => "the body is no JSON object".to_owned(),
-                place => format!("there is no object at {place:?} of the body"),
+                pointer => format!("there is no object at {pointer:?} of the body"),
             };
             return Err(Refusal::field("data", problem).into());
         }
@@ -84,7 +84,7 @@ async fn take(
     event::record(&call, Brought { session, session_name, key, data, state, token, webhook, once, id }).await
 }
 
-/// By what a copy of the message is known, where its proof is as good at any other time.
+/// Returns what identifies a copy of the message, if its signature does not cover a time.
 fn once(source: &WebhookSource, body: &Bytes) -> Option<Once> {
     let known_ms = source.correlation.known_ms.unwrap_or(MESSAGE_KNOWN_MS);
     match kind_named(source).covers() {
@@ -97,9 +97,9 @@ fn once(source: &WebhookSource, body: &Bytes) -> Option<Once> {
     }
 }
 
-/// The source, and its tenant; nothing where either does not exist.
-fn find(door: &Door, tenant: &str, source: &str) -> Result<Option<(Tenant, WebhookSource)>, Refused> {
-    let view = door.cluster.catalogue().read_stale();
+/// Returns the source and its tenant; `None` if either does not exist.
+fn find(api: &Api, tenant: &str, source: &str) -> Result<Option<(Tenant, WebhookSource)>, Refused> {
+    let view = api.cluster.catalogue().read_stale();
     let row = view.row(&Key::tenant(tenant)).map_err(unreadable)?;
     let Some(Row::Tenant(tenant)) = row.as_deref() else { return Ok(None) };
     let row = view.row(&Key::webhook_source(tenant.id, source)).map_err(unreadable)?;
@@ -107,22 +107,22 @@ fn find(door: &Door, tenant: &str, source: &str) -> Result<Option<(Tenant, Webho
     Ok(Some((tenant.clone(), source.clone())))
 }
 
-/// What identifies the message, where the source proves that it has sent it.
+/// Verifies that the source has sent the message, and returns the message's id if it has one.
 fn prove(
-    door: &Door,
+    api: &Api,
     (tenant, source): (TenantId, &WebhookSource),
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Option<String>, Refused> {
-    let now = door.cluster.now();
-    let secrets = source.good_secrets(&door.cluster.ring(), tenant, now);
+    let now = api.cluster.now();
+    let secrets = source.good_secrets(&api.cluster.ring(), tenant, now);
     let secrets: Vec<&str> = secrets.iter().map(|secret| secret.as_str()).collect();
-    let unsigned = if door.development { Unproven::Allowed } else { Unproven::Refused };
+    let unsigned = if api.development { Unproven::Allowed } else { Unproven::Refused };
     let now = Duration::from_millis(now.0);
     let verified =
         with_headers(headers, |headers| verify(kind_named(source), &secrets, headers, body, now, unsigned));
     verified.map(|verified| verified.id).map_err(|why| {
-        // For whoever has set the source up; who sends is told nothing.
+        // For the operator who set the source up; the sender does not learn the reason.
         tracing::info!(source = source.name, why = why.word(), "a webhook was refused");
         unproven()
     })
@@ -134,11 +134,11 @@ fn unproven() -> Refused {
     Refusal::new(crate::error::Reason::CredentialInvalid, message).into()
 }
 
-/// The text of a place.
-fn text(said: &Value, place: &Place, field: &str) -> Result<String, Refused> {
-    match place {
-        Place::Fixed(text) => Ok(text.clone()),
-        Place::Pointer(pointer) => match said.pointer(pointer) {
+/// The text that a source's setting gives or points to.
+fn text(said: &Value, source: &TextSource, field: &str) -> Result<String, Refused> {
+    match source {
+        TextSource::Fixed(text) => Ok(text.clone()),
+        TextSource::Pointer(pointer) => match said.pointer(pointer) {
             Some(Value::String(text)) => Ok(text.clone()),
             Some(Value::Number(number)) if !number.is_f64() => Ok(number.to_string()),
             Some(_) | None => {

@@ -1,4 +1,4 @@
-//! A session service that answers from what it is asked.
+//! A session service whose answers depend on the request.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use tonic::{Request, Response, Status};
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Sessions {
-    /// Told when the call that never answers has begun.
+    /// Notified when the call that never answers has begun.
     pub(crate) stuck: Arc<Notify>,
 }
 
@@ -56,7 +56,7 @@ fn session(id: &str, input: &api::StartSessionRequest) -> api::Session {
 
 #[tonic::async_trait]
 impl SessionService for Sessions {
-    /// Answers with what came, the credential and the size of the input among it.
+    /// Answers with the request's data, including the credential and the input's size.
     async fn start_session(
         &self,
         request: Request<api::StartSessionRequest>,

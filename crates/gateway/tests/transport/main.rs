@@ -1,5 +1,5 @@
 //! One port, three ways in: the same calls by gRPC, gRPC-Web and JSON against a fake session service, and what happens
-//! to requests that are no calls.
+//! to requests that are not calls.
 
 mod fake;
 mod malformed;
@@ -32,7 +32,7 @@ impl Server {
         Self::limited(ConnectionLimits::default()).await
     }
 
-    /// A server that has so many connections.
+    /// A server with these limits on connections.
     async fn limited(limits: ConnectionLimits) -> Self {
         let (services, health) = Services::new().await;
         let sessions = fake::Sessions::default();

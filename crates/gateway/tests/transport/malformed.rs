@@ -1,4 +1,4 @@
-//! Requests that are no calls get an answer that says so, and never `INTERNAL` or `UNKNOWN`.
+//! Requests that are not calls are refused as such, and never with `INTERNAL` or `UNKNOWN`.
 
 use bytes::Bytes;
 use http::Method;
@@ -40,7 +40,7 @@ async fn broken_frames_are_refused() {
         ("compressed by nothing", frame(1, b"xx"), Code::InvalidArgument, "FIELD_INVALID"),
         ("a length that lies", lying, Code::ResourceExhausted, "QUOTA_EXCEEDED"),
         ("no protobuf", frame(0, b"\xff\xff\xff"), Code::InvalidArgument, "FIELD_INVALID"),
-        // Field 5, text: the byte 0xff is no UTF-8.
+        // Field 5, text: the byte 0xff is not UTF-8.
         ("text that is no UTF-8", frame(0, b"\x2a\x01\xff"), Code::InvalidArgument, "FIELD_INVALID"),
     ];
     for (name, body, code, reason) in cases {
@@ -183,22 +183,22 @@ async fn http_statuses_say_what_was_wrong() {
         (505, json().with("content-type", "application/grpc")),
     ];
     for (status, raw) in cases {
-        let told = format!("{raw:?}");
+        let shown = format!("{raw:?}");
         let answer = send(server.address, raw).await;
         assert_eq!(
             answer.status,
             status,
             "{} to {}",
             String::from_utf8_lossy(&answer.body),
-            &told[..told.len().min(300)]
+            &shown[..shown.len().min(300)]
         );
         if status != 200 {
-            assert!(answer.json()["details"][0]["debug"]["reason"].is_string(), "{told:.300}");
+            assert!(answer.json()["details"][0]["debug"]["reason"].is_string(), "{shown:.300}");
         }
     }
 }
 
-/// Numbers that look random and are the same at every run.
+/// Pseudorandom numbers that are the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -209,7 +209,7 @@ impl Dice {
         usize::try_from(self.0 >> 33).expect("31 bits") % end.max(1)
     }
 
-    /// The body with a few bytes changed, taken out, or put in.
+    /// The body with a few bytes changed, removed, or inserted.
     fn damage(&mut self, body: &[u8]) -> Bytes {
         let mut body = body.to_vec();
         for _ in 0..=self.below(2) {

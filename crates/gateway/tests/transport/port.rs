@@ -1,4 +1,4 @@
-//! The port beside its calls: deadlines, health, reflection, pages, and the end.
+//! The port apart from its calls: deadlines, health, reflection, pages, and shutdown.
 
 use std::time::{Duration, Instant};
 
@@ -127,9 +127,9 @@ async fn the_server_stops_when_its_calls_are_done() {
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
 
-/// Whoever opens many connections and says nothing keeps nobody out, from the same address either.
+/// Many silent connections keep no other client out, even from the same address.
 #[tokio::test]
-async fn connections_that_say_nothing_make_room() {
+async fn silent_connections_are_closed_for_new_ones() {
     for limits in [
         ConnectionLimits { all: 8, ..ConnectionLimits::default() },
         ConnectionLimits { of_peer: 8, ..ConnectionLimits::default() },
@@ -151,7 +151,7 @@ async fn connections_that_say_nothing_make_room() {
     }
 }
 
-/// What two readers could take for different requests, as bytes, and that it is answered once with 400.
+/// Bytes that two parsers could read as different requests are answered once with 400.
 #[tokio::test]
 async fn ambiguous_heads_are_answered_with_400() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! The same call gives the same result, whichever way it comes in.
+//! The same call returns the same result by every way in.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn object(name: &str, kind: Kind) -> Struct {
     Struct { fields: BTreeMap::from([(name.to_owned(), Value { kind: Some(kind) })]) }
 }
 
-/// Objects inside objects, so many levels.
+/// An object of nested objects with `levels` levels.
 fn nested(levels: usize) -> Struct {
     (1..levels)
         .fold(object("leaf", Kind::NumberValue(0.5)), |inner, _| object("in", Kind::StructValue(inner)))

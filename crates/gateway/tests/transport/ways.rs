@@ -38,7 +38,7 @@ impl Way {
     }
 }
 
-/// A request below every protocol.
+/// An HTTP request, below every protocol.
 #[derive(Debug, Clone)]
 pub(crate) struct Raw {
     pub(crate) http2: bool,
@@ -83,7 +83,7 @@ impl Raw {
     }
 }
 
-/// An answer below every protocol.
+/// An HTTP answer, below every protocol.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -105,7 +105,7 @@ impl Answer {
     }
 }
 
-/// Sends a request on a connection of its own.
+/// Sends a request over its own connection.
 pub(crate) async fn send(address: SocketAddr, raw: Raw) -> Answer {
     let stream = TokioIo::new(TcpStream::connect(address).await.expect("the server listens"));
     let http2 = raw.http2;
@@ -145,7 +145,7 @@ pub(crate) fn body(way: Way, method: &str, message: &[u8]) -> Bytes {
     }
 }
 
-/// What an answer says: the reply, or the error with its details.
+/// Decodes an answer: the reply, or the error with its details.
 pub(crate) fn outcome<R: Message + Default>(way: Way, method: &str, answer: &Answer) -> Result<R, Status> {
     reply(way, method, answer).map(|message| R::decode(message).expect("a reply"))
 }
@@ -162,7 +162,7 @@ pub(crate) fn reply(way: Way, method: &str, answer: &Answer) -> Result<Bytes, St
     }
 }
 
-/// The messages of an answer that is no JSON, and how it ended.
+/// The messages of an answer that is not JSON, and how it ended.
 pub(crate) fn stream(way: Way, answer: &Answer) -> (Vec<Bytes>, Result<(), Status>) {
     let body = if way == Way::WebText { unbase64(&answer.body) } else { answer.body.to_vec() };
     let (messages, trailers) = split(&body);
@@ -184,7 +184,7 @@ pub(crate) fn frame(flag: u8, message: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-/// The messages of a body, and the trailers that gRPC-Web writes behind them.
+/// The messages of a body, and the trailers that gRPC-Web writes after them.
 fn split(body: &[u8]) -> (Vec<Bytes>, HeaderMap) {
     let (mut rest, mut messages, mut trailers) = (body, Vec::new(), HeaderMap::new());
     while let Some((header, after)) = rest.split_first_chunk::<5>() {
@@ -220,7 +220,7 @@ static METHODS: LazyLock<HashMap<String, MethodDescriptor>> = LazyLock::new(|| {
     all.map(|method| (method.name().to_owned(), method)).collect()
 });
 
-/// The method of this name; no two services have one of the same.
+/// The method with this name, which is unique across services.
 pub(crate) fn find(method: &str) -> MethodDescriptor {
     METHODS.get(method).unwrap_or_else(|| panic!("there is no method {method:?}")).clone()
 }
@@ -246,11 +246,11 @@ pub(crate) fn json_error(error: &Value) -> Status {
 
 fn snake(code: Code) -> String {
     let mut word = String::new();
-    for letter in format!("{code:?}").chars() {
-        if letter.is_ascii_uppercase() && !word.is_empty() {
+    for char in format!("{code:?}").chars() {
+        if char.is_ascii_uppercase() && !word.is_empty() {
             word.push('_');
         }
-        word.push(letter.to_ascii_uppercase());
+        word.push(char.to_ascii_uppercase());
     }
     word
 }
@@ -270,16 +270,16 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Several padded pieces may stand behind each other, as a gRPC-Web server sends them.
+/// Decodes concatenated padded pieces, as a gRPC-Web server sends them.
 pub(crate) fn unbase64(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for chunk in text.chunks(4) {
-        let letters: Vec<u8> = chunk.iter().copied().filter(|letter| *letter != b'=').collect();
-        let value = |letter| ALPHABET.iter().position(|known| *known == letter).expect("a letter of base64");
+        let digits: Vec<u8> = chunk.iter().copied().filter(|digit| *digit != b'=').collect();
+        let value = |digit| ALPHABET.iter().position(|known| *known == digit).expect("a letter of base64");
         let group =
-            letters.iter().fold(0, |group, letter| group << 6 | value(*letter)) << (6 * (4 - letters.len()));
+            digits.iter().fold(0, |group, digit| group << 6 | value(*digit)) << (6 * (4 - digits.len()));
         let three = u32::try_from(group).expect("24 bits").to_be_bytes();
-        bytes.extend_from_slice(&three[1..letters.len()]);
+        bytes.extend_from_slice(&three[1..digits.len()]);
     }
     bytes
 }

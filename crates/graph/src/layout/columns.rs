@@ -1,17 +1,17 @@
-//! A column for every place, so that edges run straight down where they can.
+//! A column for every slot, so that edges run straight down where they can.
 //!
-//! After Brandes and Köpf, "Fast and Simple Horizontal Coordinate Assignment" (2001): places that stand above each other
-//! are joined to blocks in four ways, to the upper or lower neighbours, leaning left or right; each way is packed, and a
-//! place stands in the mean of the two middle ones.
+//! After Brandes and Köpf, "Fast and Simple Horizontal Coordinate Assignment" (2001): slots above each other are joined to
+//! blocks in four ways, to the upper or lower neighbours, leaning left or right; each way is packed, and a slot's column
+//! is the mean of the two middle ones.
 
 use std::collections::BTreeSet;
 
 use super::layers::{Layers, Of};
 
-/// Pixels between two places of a layer.
+/// Pixels between two slots of a layer.
 const GAP: i32 = 22;
 
-/// The column of each place; the leftmost pixel is 0.
+/// The column of each slot; the leftmost pixel is 0.
 pub(super) fn columns(layers: &Layers) -> Vec<i32> {
     let kept_apart = conflicts(layers);
     let mut ways = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn columns(layers: &Layers) -> Vec<i32> {
         four.sort_unstable();
         (four[1] + four[2]).div_euclid(2)
     };
-    let mut xs: Vec<i32> = (0..layers.places.len()).map(middle).collect();
+    let mut xs: Vec<i32> = (0..layers.slots.len()).map(middle).collect();
     let (low, _) = reach(layers, &xs);
     xs.iter_mut().for_each(|x| *x -= low);
     xs
@@ -40,13 +40,13 @@ pub(super) fn columns(layers: &Layers) -> Vec<i32> {
 
 /// The leftmost and the rightmost pixel.
 fn reach(layers: &Layers, xs: &[i32]) -> (i32, i32) {
-    let both = || layers.places.iter().zip(xs);
-    let low = both().map(|(place, x)| x - place.left).min().unwrap_or(0);
-    let high = both().map(|(place, x)| x + place.right).max().unwrap_or(0);
+    let both = || layers.slots.iter().zip(xs);
+    let low = both().map(|(slot, x)| x - slot.left).min().unwrap_or(0);
+    let high = both().map(|(slot, x)| x + slot.right).max().unwrap_or(0);
     (low, high)
 }
 
-/// Steps of edges that may not be made straight, as they cross one that passes: (upper place, lower place).
+/// Segments of edges that must not be made straight, because they cross a passing edge: (upper slot, lower slot).
 fn conflicts(layers: &Layers) -> BTreeSet<(usize, usize)> {
     let positions = layers.positions();
     let mut found = BTreeSet::new();
@@ -75,13 +75,13 @@ fn conflicts(layers: &Layers) -> BTreeSet<(usize, usize)> {
     found
 }
 
-/// The place above, where both are of the same edge.
+/// The slot above, if both are of the same edge.
 fn passing_above(layers: &Layers, at: usize) -> Option<usize> {
-    let edge = |at: usize| layers.places[at].of == Of::Edge;
+    let edge = |at: usize| layers.slots[at].of == Of::Edge;
     layers.above[at].first().copied().filter(|above| edge(at) && edge(*above))
 }
 
-/// One of the four ways.
+/// The columns of one of the four ways.
 fn way(layers: &Layers, upward: bool, mirrored: bool, kept_apart: &BTreeSet<(usize, usize)>) -> Vec<i32> {
     let mut rows = layers.rows.clone();
     if upward {
@@ -98,21 +98,21 @@ fn way(layers: &Layers, upward: bool, mirrored: bool, kept_apart: &BTreeSet<(usi
     xs
 }
 
-/// The first place of the block that each place is in.
+/// The first slot of each slot's block.
 fn blocks(
     layers: &Layers,
     rows: &[Vec<usize>],
     upward: bool,
     kept_apart: &BTreeSet<(usize, usize)>,
 ) -> Vec<usize> {
-    let mut positions = vec![0; layers.places.len()];
+    let mut positions = vec![0; layers.slots.len()];
     for row in rows {
         for (position, at) in row.iter().enumerate() {
             positions[*at] = position;
         }
     }
-    let mut roots: Vec<usize> = (0..layers.places.len()).collect();
-    let mut continued = vec![false; layers.places.len()];
+    let mut roots: Vec<usize> = (0..layers.slots.len()).collect();
+    let mut continued = vec![false; layers.slots.len()];
     for row in rows {
         // Blocks do not cross: the next one begins to the right of this position.
         let mut free = 0;
@@ -140,11 +140,11 @@ fn blocks(
 
 /// Packs the blocks to the left, and then moves each as far to the right as its neighbours allow.
 fn pack(layers: &Layers, rows: &[Vec<usize>], mirrored: bool, roots: &[usize]) -> Vec<i32> {
-    let count = layers.places.len();
+    let count = layers.slots.len();
     let mut after: Vec<Vec<(usize, i32)>> = vec![Vec::new(); count];
     let mut missing = vec![0_usize; count];
     for pair in rows.iter().flat_map(|row| row.windows(2)) {
-        let (left, right) = (layers.places[pair[0]], layers.places[pair[1]]);
+        let (left, right) = (layers.slots[pair[0]], layers.slots[pair[1]]);
         let apart = if mirrored { left.left + right.right } else { left.right + right.left };
         after[roots[pair[0]]].push((roots[pair[1]], apart + GAP));
         missing[roots[pair[1]]] += 1;

@@ -1,53 +1,53 @@
-//! A place for every vertex, and one for every edge in each layer that it passes.
+//! A slot for every vertex, and one for every edge in each layer that it passes.
 
 use std::collections::BTreeSet;
 
 use super::ranks::Ranked;
 use super::{Arc, Size, TooLarge};
-use crate::limits::PLACES_MAX;
+use crate::limits::SLOTS_MAX;
 
 /// Pixels that an edge keeps free on each side of it.
 const PASS: i32 = 9;
 /// Pixels between an edge and its label.
 pub(super) const BESIDE: i32 = 7;
-/// Pixels beside a vertex that its loop takes.
+/// The width of a loop beside its vertex, pixels.
 pub(super) const LOOP: i32 = 20;
 
-/// A place in a layer.
+/// A slot in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The vertex or the edge that it is of.
+pub(super) struct Slot {
+    /// The kind of its owner.
     pub(super) of: Of,
     pub(super) layer: usize,
-    /// What it takes to the left of its column.
+    /// Its extent to the left of its column, pixels.
     pub(super) left: i32,
-    /// What it takes to the right of its column.
+    /// Its extent to the right of its column, pixels.
     pub(super) right: i32,
     pub(super) height: i32,
 }
 
-/// Whose place it is.
+/// The kind of a slot's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Vertex,
     Edge,
 }
 
-/// All places. Those of the vertices come first and have their positions.
+/// All slots. Those of the vertices come first and have the vertices' indices.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Layers {
-    pub(super) places: Vec<Place>,
-    /// The places of each layer, from left to right.
+    pub(super) slots: Vec<Slot>,
+    /// The slots of each layer, from left to right.
     pub(super) rows: Vec<Vec<usize>>,
-    /// The neighbours of a place in the layer above.
+    /// The neighbours of each slot in the layer above.
     pub(super) above: Vec<Vec<usize>>,
     /// Those in the layer below.
     pub(super) below: Vec<Vec<usize>>,
-    /// The places of each edge from its upper vertex to its lower one, both with it; none for a loop.
+    /// The slots of each edge from its upper vertex to its lower one, both included; empty for a loop.
     pub(super) chains: Vec<Vec<usize>>,
-    /// The place of each edge's label.
+    /// The slot of each edge's label.
     pub(super) labels: Vec<Option<usize>>,
-    /// The loops to the left of their vertices: each second one of a vertex.
+    /// The loops to the left of their vertices: the second one of each vertex.
     pub(super) left_loops: BTreeSet<usize>,
     /// The vertices that have a loop to the right.
     looped: BTreeSet<usize>,
@@ -55,7 +55,7 @@ pub(super) struct Layers {
 
 impl Layers {
     /// # Errors
-    /// There are too many places.
+    /// There are too many slots.
     pub(super) fn of(sizes: &[Size], arcs: &[Arc], ranked: &Ranked) -> Result<Self, TooLarge> {
         let mut layers = Self::default();
         let deepest = ranked.ranks.iter().copied().max().unwrap_or(0);
@@ -63,7 +63,7 @@ impl Layers {
         for (at, size) in sizes.iter().enumerate() {
             let half = size.width / 2;
             let of = Of::Vertex;
-            layers.push(Place {
+            layers.push(Slot {
                 of,
                 layer: ranked.ranks[at],
                 left: half,
@@ -83,37 +83,37 @@ impl Layers {
         Ok(layers)
     }
 
-    /// Gives a loop its room beside its vertex.
+    /// Reserves the space of a loop beside its vertex.
     fn go_round(&mut self, at: usize, arc: &Arc) {
-        let room = LOOP + BESIDE + arc.label.width;
-        let place = &mut self.places[arc.from];
-        place.height = place.height.max(arc.label.height);
+        let space = LOOP + BESIDE + arc.label.width;
+        let slot = &mut self.slots[arc.from];
+        slot.height = slot.height.max(arc.label.height);
         if self.looped.insert(arc.from) {
-            place.right += room;
+            slot.right += space;
         } else {
-            place.left += room;
+            slot.left += space;
             self.left_loops.insert(at);
         }
     }
 
-    /// Gives an edge its places.
+    /// Gives an edge its slots.
     fn pass(&mut self, at: usize, arc: &Arc, ranked: &Ranked) -> Result<(), TooLarge> {
         let (upper, lower) = ranked.ends(at, arc);
         let (top, bottom) = (ranked.ranks[upper], ranked.ranks[lower]);
-        // The label stands as near to the vertex that the edge leaves as it can.
+        // The label is as close as possible to the vertex that the edge leaves.
         let labelled = if ranked.turned[at] { bottom - 1 } else { top + 1 };
         let mut chain = vec![upper];
         for layer in top + 1..bottom {
-            let bare = Place { of: Of::Edge, layer, left: PASS, right: PASS, height: 0 };
-            let place = if layer == labelled && arc.label.width > 0 {
-                self.labels[at] = Some(self.places.len());
-                Place { right: BESIDE + arc.label.width, height: arc.label.height, ..bare }
+            let bare = Slot { of: Of::Edge, layer, left: PASS, right: PASS, height: 0 };
+            let slot = if layer == labelled && arc.label.width > 0 {
+                self.labels[at] = Some(self.slots.len());
+                Slot { right: BESIDE + arc.label.width, height: arc.label.height, ..bare }
             } else {
                 bare
             };
-            chain.push(self.push(place));
-            if self.places.len() > PLACES_MAX {
-                return Err(TooLarge::Places);
+            chain.push(self.push(slot));
+            if self.slots.len() > SLOTS_MAX {
+                return Err(TooLarge::Slots);
             }
         }
         chain.push(lower);
@@ -125,18 +125,18 @@ impl Layers {
         Ok(())
     }
 
-    fn push(&mut self, place: Place) -> usize {
-        let at = self.places.len();
-        self.places.push(place);
-        self.rows[place.layer].push(at);
+    fn push(&mut self, slot: Slot) -> usize {
+        let at = self.slots.len();
+        self.slots.push(slot);
+        self.rows[slot.layer].push(at);
         self.above.push(Vec::new());
         self.below.push(Vec::new());
         at
     }
 
-    /// Where each place stands in its layer.
+    /// The position of each slot in its layer.
     pub(super) fn positions(&self) -> Vec<usize> {
-        let mut positions = vec![0; self.places.len()];
+        let mut positions = vec![0; self.slots.len()];
         for row in &self.rows {
             for (position, at) in row.iter().enumerate() {
                 positions[*at] = position;

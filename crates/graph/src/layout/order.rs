@@ -1,13 +1,13 @@
-//! An order of the places in each layer, with few crossings.
+//! An order of the slots in each layer, with few crossings.
 
 use super::layers::Layers;
-use crate::limits::{IDLE_SWEEPS_MAX, SWAP_ROUNDS_MAX, SWAPPED_PLACES_MAX, SWEEPS_MAX};
+use crate::limits::{IDLE_SWEEPS_MAX, SWAP_ROUNDS_MAX, SWAPPED_SLOTS_MAX, SWEEPS_MAX};
 
-/// The parts that a position is divided into where a mean is taken.
+/// The resolution of a position when a mean is taken.
 const PARTS: usize = 1 << 10;
 
-/// Puts the places in order: as a search from the start meets them, and then by the mean of their neighbours, layer by
-/// layer, downward and upward in turn. The best order that was seen is kept.
+/// Orders the slots: first as a search from the start visits them, then by the mean of their neighbours, layer by
+/// layer, downward and upward in turn. The best order is kept.
 pub(super) fn arrange(layers: &mut Layers, start: usize) {
     meet(layers, start);
     let mut best = (crossings(layers), layers.rows.clone());
@@ -18,7 +18,7 @@ pub(super) fn arrange(layers: &mut Layers, start: usize) {
         }
         let down = sweep % 2 == 0;
         pull(layers, down, sweep % 4 >= 2);
-        if layers.places.len() <= SWAPPED_PLACES_MAX {
+        if layers.slots.len() <= SWAPPED_SLOTS_MAX {
             swap(layers);
         }
         let count = crossings(layers);
@@ -31,10 +31,10 @@ pub(super) fn arrange(layers: &mut Layers, start: usize) {
     layers.rows = best.1;
 }
 
-/// The order in which a search meets the places.
+/// Orders the slots as a search visits them.
 fn meet(layers: &mut Layers, start: usize) {
     let mut rows = vec![Vec::new(); layers.rows.len()];
-    let count = layers.places.len();
+    let count = layers.slots.len();
     let mut seen = vec![false; count];
     let roots = std::iter::once(start).filter(|at| *at < count).chain(0..count);
     for root in roots {
@@ -43,14 +43,14 @@ fn meet(layers: &mut Layers, start: usize) {
             if std::mem::replace(&mut seen[at], true) {
                 continue;
             }
-            rows[layers.places[at].layer].push(at);
+            rows[layers.slots[at].layer].push(at);
             open.extend(layers.below[at].iter().rev());
         }
     }
     layers.rows = rows;
 }
 
-/// Sorts each layer by the means of the neighbours in the layer before. `turned` sorts equals the other way round.
+/// Sorts each layer by the means of the neighbours in the previous layer. `turned` reverses the order of equal ones.
 fn pull(layers: &mut Layers, down: bool, turned: bool) {
     let mut positions = layers.positions();
     let count = layers.rows.len();
@@ -62,7 +62,7 @@ fn pull(layers: &mut Layers, down: bool, turned: bool) {
             sum.checked_div(near[at].len())
         };
         let row = &mut layers.rows[layer];
-        // Who has no neighbours keeps its position, and the others are sorted around it.
+        // A slot without neighbours keeps its position, and the others are sorted around it.
         let mut pulled: Vec<(usize, usize)> =
             row.iter().filter_map(|at| mean(*at).map(|mean| (mean, *at))).collect();
         if turned {
@@ -81,7 +81,7 @@ fn pull(layers: &mut Layers, down: bool, turned: bool) {
     }
 }
 
-/// Lets neighbours change places wherever that saves a crossing.
+/// Swaps neighbours if that saves a crossing.
 fn swap(layers: &mut Layers) {
     let mut positions = layers.positions();
     for _ in 0..SWAP_ROUNDS_MAX {
@@ -106,7 +106,7 @@ fn swap(layers: &mut Layers) {
     }
 }
 
-/// Crossings of the edges of two neighbours, the first of them on the left.
+/// Crossings of the edges of two neighbours, with the first on the left.
 fn between(left: &[usize], right: &[usize], positions: &[usize]) -> usize {
     left.iter().map(|l| right.iter().filter(|r| positions[**r] < positions[*l]).count()).sum()
 }
@@ -117,8 +117,8 @@ pub(super) fn crossings(layers: &Layers) -> usize {
     layers.rows.windows(2).map(|rows| between_rows(layers, &rows[0], rows[1].len(), &positions)).sum()
 }
 
-/// Crossings between a layer and the one below it, which has `width` places: for each edge, from left to right, those
-/// before it that end further to the right, out of a tree of partial sums.
+/// Crossings between a layer and the one below it, which has `width` slots: for each edge, from left to right, counts the
+/// previous ones that end further to the right, with a Fenwick tree.
 fn between_rows(layers: &Layers, row: &[usize], width: usize, positions: &[usize]) -> usize {
     let mut tree = vec![0_usize; width + 1];
     let (mut total, mut known) = (0, 0);

@@ -6,12 +6,12 @@ use crate::limits::BALANCE_PASSES_MAX;
 /// Layers between two vertices that an edge joins: one is left free for the labels.
 const STEP: usize = 2;
 
-/// What the layers are made of.
+/// The ranks and the reversed edges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ranked {
     /// The layer of each vertex; even.
     pub(super) ranks: Vec<usize>,
-    /// Whether an edge is laid out against its direction.
+    /// True for each edge that is laid out against its direction.
     pub(super) turned: Vec<bool>,
 }
 
@@ -22,8 +22,8 @@ impl Ranked {
     }
 }
 
-/// Turns the edges that close a cycle, then puts every vertex below all that lead to it and as near to its neighbours
-/// as that allows.
+/// Reverses the edges that close a cycle, then puts every vertex below all vertices that lead to it and as close to its
+/// neighbours as that allows.
 pub(super) fn rank(count: usize, start: usize, arcs: &[Arc]) -> Ranked {
     let turned = turn(count, start, arcs);
     let mut ranked = Ranked { ranks: vec![0; count], turned };
@@ -50,7 +50,7 @@ pub(super) fn rank(count: usize, start: usize, arcs: &[Arc]) -> Ranked {
     ranked
 }
 
-/// Moves a vertex to where its edges are shortest together.
+/// Moves a vertex to the layer in which the total length of its edges is least.
 fn shorten(at: usize, above: &[Vec<usize>], below: &[Vec<usize>], ranks: &mut [usize]) {
     let highest = above[at].iter().map(|up| ranks[*up] + STEP).max();
     let lowest = below[at].iter().map(|down| ranks[*down].saturating_sub(STEP)).min();
@@ -64,8 +64,8 @@ fn shorten(at: usize, above: &[Vec<usize>], below: &[Vec<usize>], ranks: &mut [u
     }
 }
 
-/// Whether each edge leads back to a vertex that the search is still below; what is left has no cycle. The search
-/// follows the author's order, from the start and then from each vertex that it has not seen.
+/// True for each edge that leads back to a vertex on the search's current path; the other edges have no cycle. The
+/// search follows the author's order, from the start and then from each unseen vertex.
 fn turn(count: usize, start: usize, arcs: &[Arc]) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
     enum Seen {
@@ -106,7 +106,7 @@ fn turn(count: usize, start: usize, arcs: &[Arc]) -> Vec<bool> {
     turned
 }
 
-/// Every vertex after all those above it.
+/// A topological order: every vertex after all those above it.
 fn topological(below: &[Vec<usize>], above: &[Vec<usize>]) -> Vec<usize> {
     let mut missing: Vec<usize> = above.iter().map(Vec::len).collect();
     let mut order: Vec<usize> = (0..below.len()).filter(|at| missing[*at] == 0).collect();

@@ -1,4 +1,4 @@
-//! The lines, once every place has its column.
+//! The lines, once every slot has its column.
 
 use super::layers::{BESIDE, LOOP, Layers};
 use super::ranks::Ranked;
@@ -8,7 +8,7 @@ use super::{Arc, Layout, Point, Route, Size};
 const GAP: (i32, i32) = (16, 84);
 /// Pixels sideways for one pixel between the layers.
 const SLOPE: i32 = 9;
-/// Pixels between two edges at a vertex, where it is wide enough.
+/// Pixels between two edges at a vertex, if it is wide enough.
 const APART: i32 = 20;
 /// Pixels at the sides of a vertex where no edge begins.
 const CORNER: i32 = 12;
@@ -28,7 +28,7 @@ pub(super) fn draw(
     let bands = bands(layers, columns, &ends);
     let corner = |at: usize| Point {
         x: columns[at] - sizes[at].width / 2,
-        y: bands.get(layers.places[at].layer).map_or(0, |band| band.0),
+        y: bands.get(layers.slots[at].layer).map_or(0, |band| band.0),
     };
     let corners: Vec<Point> = (0..sizes.len()).map(corner).collect();
     let mut routes = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn draw(
         }
         routes.push(route);
     }
-    let right = columns.iter().zip(&layers.places).map(|(x, place)| x + place.right).max();
+    let right = columns.iter().zip(&layers.slots).map(|(x, slot)| x + slot.right).max();
     let size = Size { width: right.unwrap_or(0), height: bands.last().map_or(0, |band| band.1) };
     Layout { size, corners, routes }
 }
@@ -71,19 +71,19 @@ fn attach(sizes: &[Size], layers: &Layers, columns: &[i32]) -> Vec<(i32, i32)> {
     ends
 }
 
-/// Spreads edges along one side of a vertex, in the order of where they lead. One that leads straight on stays straight.
+/// Spreads edges along one side of a vertex, ordered by their targets. An edge that leads straight down stays straight.
 fn spread(column: i32, width: i32, edges: &mut [(i32, usize)]) -> Vec<(usize, i32)> {
     edges.sort_unstable();
     let count = i32::try_from(edges.len()).unwrap_or(i32::MAX).max(1);
-    let room = (width - 2 * CORNER).max(0);
-    let apart = if count > 1 { (room / (count - 1)).min(APART) } else { 0 };
+    let space = (width - 2 * CORNER).max(0);
+    let apart = if count > 1 { (space / (count - 1)).min(APART) } else { 0 };
     let first = column - apart * (count - 1) / 2;
     let mut xs: Vec<i32> = (0..count).map(|at| first + apart * at).collect();
-    // With the edge that leads straight down in the middle, the others stand around it.
+    // Shift all edges so that the one that leads straight down is in the vertex's column.
     if let Some(straight) = edges.iter().position(|(x, _)| *x == column) {
         let shift = column - xs[straight];
         let (low, high) = (xs[0] + shift, xs[xs.len() - 1] + shift);
-        if low >= column - room / 2 && high <= column + room / 2 {
+        if low >= column - space / 2 && high <= column + space / 2 {
             xs.iter_mut().for_each(|x| *x += shift);
         }
     }
@@ -97,14 +97,14 @@ fn bands(layers: &Layers, columns: &[i32], ends: &[(i32, i32)]) -> Bands {
         for (step, pair) in chain.windows(2).enumerate() {
             let from = if step == 0 { ends.0 } else { columns[pair[0]] };
             let to = if step + 2 == chain.len() { ends.1 } else { columns[pair[1]] };
-            let most = &mut sideways[layers.places[pair[0]].layer];
+            let most = &mut sideways[layers.slots[pair[0]].layer];
             *most = (from - to).abs().max(*most);
         }
     }
     let mut y = 0;
     let mut bands = Vec::new();
     for (row, sideways) in layers.rows.iter().zip(sideways) {
-        let height = row.iter().map(|at| layers.places[*at].height).max().unwrap_or(0);
+        let height = row.iter().map(|at| layers.slots[*at].height).max().unwrap_or(0);
         bands.push((y, y + height));
         y += height + (GAP.0 + sideways / SLOPE).min(GAP.1);
     }
@@ -122,25 +122,25 @@ fn along(
 ) -> Route {
     let chain = &layers.chains[at];
     let (Some(first), Some(last)) = (chain.first(), chain.last()) else { return Route::default() };
-    let band = |place: usize| bands[layers.places[place].layer];
+    let band = |slot: usize| bands[layers.slots[slot].layer];
     let mut points = vec![
         Point { x: ends.0, y: band(*first).0 + sizes[*first].height },
         Point { x: ends.0, y: band(*first).1 },
     ];
-    for place in chain.iter().skip(1).take(chain.len() - 2) {
-        let (top, bottom) = band(*place);
-        points.extend([Point { x: columns[*place], y: top }, Point { x: columns[*place], y: bottom }]);
+    for slot in chain.iter().skip(1).take(chain.len() - 2) {
+        let (top, bottom) = band(*slot);
+        points.extend([Point { x: columns[*slot], y: top }, Point { x: columns[*slot], y: bottom }]);
     }
     points.push(Point { x: ends.1, y: band(*last).0 });
     points.dedup();
-    let label = layers.labels[at].map(|place| {
-        let (top, bottom) = band(place);
-        Point { x: columns[place] + BESIDE, y: (top + bottom - layers.places[place].height) / 2 }
+    let label = layers.labels[at].map(|slot| {
+        let (top, bottom) = band(slot);
+        Point { x: columns[slot] + BESIDE, y: (top + bottom - layers.slots[slot].height) / 2 }
     });
     Route { points: straight(points), label: label.unwrap_or_default() }
 }
 
-/// The same line without the points that stand in the middle of a straight part.
+/// The same line without the points inside straight parts.
 fn straight(points: Vec<Point>) -> Vec<Point> {
     let mut out: Vec<Point> = Vec::new();
     for point in points {

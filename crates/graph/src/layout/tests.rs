@@ -19,7 +19,7 @@ fn overlap(a: Rectangle, b: Rectangle) -> bool {
     a.0 < b.2 && b.0 < a.2 && a.1 < b.3 && b.1 < a.3
 }
 
-/// Points along a line, close enough together for a box not to slip through.
+/// Points along a line, close enough together that no box fits between them.
 fn along(points: &[Point]) -> Vec<Point> {
     const PARTS: i32 = 24;
     let mut out = Vec::new();
@@ -28,7 +28,7 @@ fn along(points: &[Point]) -> Vec<Point> {
         for part in 1..PARTS {
             let (t, u) = (i64::from(part), i64::from(PARTS - part));
             let whole = i64::from(PARTS).pow(3);
-            // A curve that begins and ends upright; it is a straight line where both are in one column.
+            // A curve that begins and ends upright; it is a straight line if both are in one column.
             let middle = i64::from((from.y + to.y) / 2);
             let mix = |a: i64, b: i64, c: i64, d: i64| {
                 (u.pow(3) * a + 3 * u * u * t * b + 3 * u * t * t * c + t.pow(3) * d) / whole
@@ -84,11 +84,11 @@ fn any_graph() -> impl Strategy<Value = (Vec<Size>, Vec<Arc>)> {
         // Two loops at a vertex at most: one that is held, and one that is not.
         let arcs = prop::collection::vec(arc, 0..60).prop_map(move |arcs| {
             let mut loops = vec![0; count];
-            let mut room = |at: usize| {
+            let mut accept = |at: usize| {
                 loops[at] += 1;
                 loops[at] <= 2
             };
-            arcs.into_iter().filter(|arc| arc.from != arc.to || room(arc.from)).collect()
+            arcs.into_iter().filter(|arc| arc.from != arc.to || accept(arc.from)).collect()
         });
         (prop::collection::vec(size, count), arcs)
     })

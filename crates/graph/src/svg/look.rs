@@ -1,17 +1,17 @@
 //! Fonts and colours.
 
-/// The size of a node's name, pixels; the others as they are called.
+/// The font size of a node's name, pixels.
 pub(super) const NAME_PX: i32 = 14;
-/// Of what a node does.
+/// The font size of a node's actions.
 pub(super) const MARKS_PX: i32 = 11;
-/// Of an edge's label.
+/// The font size of an edge's label.
 pub(super) const LABEL_PX: i32 = 12;
-/// Of the title.
+/// The font size of the title.
 pub(super) const TITLE_PX: i32 = 18;
-/// From one line of a label to the next.
+/// The line height of a label.
 pub(super) const LINE_PX: i32 = 16;
 
-/// Every rule begins with the class of the picture, so that none reaches a page that holds it.
+/// Every rule begins with the class of the picture, so that none affects a page that embeds it.
 pub(super) const STYLE: &str = "\
 .switchward-graph text{font-family:system-ui,-apple-system,\"Segoe UI\",Roboto,\"Noto Sans\",sans-serif;fill:#1d2733}
 .switchward-graph .page{fill:#ffffff}

@@ -6,7 +6,7 @@ use switchward_machine::{
     Outcome, Policy, StatusWords, Target, Trigger,
 };
 
-/// Names that mean something to one of the languages.
+/// Names with a special meaning in one of the languages.
 const NASTY: &[&str] = &[
     "end",
     "graph",
@@ -88,7 +88,7 @@ fn exit(answer: &str, to: Target, held: bool) -> Exit {
     Exit { hold: held.then_some(GateIx(0)), ..Exit::plain(Trigger::Answer(answer.to_owned()), to) }
 }
 
-/// Each nasty name as everything that has one, in a machine of its own.
+/// A machine for each nasty name, which uses it wherever a name is possible.
 pub(crate) fn nasty() -> Vec<Machine> {
     let of = |name: &&str| {
         let to = |ix| Target::Node(NodeIx(ix));

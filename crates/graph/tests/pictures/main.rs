@@ -1,4 +1,4 @@
-//! Whatever an author writes, a picture can be read, and has the vertices, the edges and the words of the machine.
+//! For any machine, a picture can be parsed, and has the vertices, the edges and the words of the machine.
 
 mod machines;
 mod readers;
@@ -27,7 +27,7 @@ fn edges_of(machine: &Machine) -> usize {
     found.len()
 }
 
-/// The text on one line, as far as a reader can see it.
+/// The visible text, on one line.
 fn seen(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,9 +1,9 @@
-//! Readers of the part of each language that a picture may use. They are stricter than the real ones: whatever they do
-//! not know is an error.
+//! Parsers of the part of each language that a picture may use. They are stricter than the real ones: everything unknown
+//! is an error.
 
 use std::collections::BTreeSet;
 
-/// What was read.
+/// The parsed picture.
 #[derive(Debug, Default)]
 pub(crate) struct Picture {
     /// The first line of each vertex, in order.
@@ -13,18 +13,18 @@ pub(crate) struct Picture {
 
 type Read<T> = Result<T, String>;
 
-/// A text that is read from its front.
+/// A text that is consumed from its front.
 struct Front<'a>(&'a str);
 
 impl<'a> Front<'a> {
-    fn eat(&mut self, sign: &str) -> bool {
-        let rest = self.0.strip_prefix(sign);
+    fn eat(&mut self, token: &str) -> bool {
+        let rest = self.0.strip_prefix(token);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }
 
-    fn must(&mut self, sign: &str) -> Read<()> {
-        if self.eat(sign) { Ok(()) } else { Err(format!("{sign:?} is wanted at {:?}", self.0)) }
+    fn must(&mut self, token: &str) -> Read<()> {
+        if self.eat(token) { Ok(()) } else { Err(format!("{token:?} is wanted at {:?}", self.0)) }
     }
 
     fn take(&mut self, is: impl Fn(char) -> bool) -> &'a str {
@@ -45,7 +45,7 @@ impl<'a> Front<'a> {
     }
 }
 
-/// Vertices have been met in order, and edges join those that were met.
+/// Checks that vertices occur in order, and that edges join known ones.
 fn vertex(picture: &mut Picture, id: usize, label: String) -> Read<()> {
     if id != picture.vertices.len() {
         return Err(format!("n{id} is out of order"));
@@ -197,7 +197,7 @@ fn statement(line: &mut Front<'_>, picture: &mut Picture) -> Read<()> {
     edge(picture, from, to)
 }
 
-/// A quoted label: its first line. Letters, digits and a few signs stand for themselves, everything else by its number.
+/// A quoted label: its first line. Letters, digits and a few characters are plain, everything else is a number.
 fn mermaid_string(line: &mut Front<'_>) -> Read<String> {
     line.must("\"")?;
     let mut out = String::new();
@@ -210,7 +210,7 @@ fn mermaid_string(line: &mut Front<'_>) -> Read<String> {
             out.push('\n');
             continue;
         }
-        // Nobody sees it; in its place, it is another character for Mermaid.
+        // It is invisible.
         if line.eat("#8288;") {
             out.push(JOINER);
             continue;
@@ -228,7 +228,7 @@ fn mermaid_string(line: &mut Front<'_>) -> Read<String> {
 }
 
 /// SVG: well-formed XML. A vertex is a group of the class `v`, its first line a text of the class `n`; an edge is a
-/// group of the class `l` that has a title, which the lines of the key have not.
+/// group of the class `l` with a title. The lines of the key have no title.
 pub(crate) fn svg(text: &str) -> Read<Picture> {
     let mut picture = Picture::default();
     let mut open: Vec<(&str, &str)> = Vec::new();
@@ -263,7 +263,7 @@ pub(crate) fn svg(text: &str) -> Read<Picture> {
     }
 }
 
-/// The attributes of an element: its class.
+/// Parses the attributes of an element, and returns its class.
 fn element<'a>(rest: &mut Front<'a>) -> Read<&'a str> {
     let mut class = "";
     while rest.eat(" ") {
@@ -282,7 +282,7 @@ fn element<'a>(rest: &mut Front<'a>) -> Read<&'a str> {
     Ok(class)
 }
 
-/// The text that entities stand in.
+/// Decodes the entities of a text.
 fn entities(text: &str) -> Read<String> {
     let mut rest = Front(text);
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! What becomes of a machine's parts.
+//! The graphs of a machine's parts.
 
 use switchward_machine::{
     Act, ActKind, Boundary, Callee, CalleeIx, Decision, Ending, Exit, GateIx, GateKind, GateSpec, Gives,
@@ -45,7 +45,7 @@ fn end(outcome: Outcome) -> Target {
 }
 
 /// `from -> to way: labels` of each edge.
-fn told(machine: &Machine) -> Vec<String> {
+fn described(machine: &Machine) -> Vec<String> {
     let graph = Graph::of(machine);
     let name = |at: usize| graph.vertices[at].name.as_str();
     let edge = |edge: &switchward_graph::Edge| {
@@ -58,14 +58,14 @@ fn told(machine: &Machine) -> Vec<String> {
 #[test]
 fn exits_to_the_same_node_are_one_edge() {
     let machine = machine(vec![node("a", vec![on("x", to(1)), on("y", to(1))]), node("b", Vec::new())]);
-    assert_eq!(told(&machine), ["a -> b free: x, y"]);
+    assert_eq!(described(&machine), ["a -> b free: x, y"]);
 }
 
 #[test]
 fn a_held_exit_is_another_way_and_a_refusal_ends_the_run() {
     let held = Exit { hold: Some(GateIx(0)), ..on("yes", to(1)) };
     let machine = machine(vec![node("a", vec![held, on("no", to(1))]), node("b", Vec::new())]);
-    assert_eq!(told(&machine), ["a -> b held: yes", "a -> blocked refused: yes", "a -> b free: no"]);
+    assert_eq!(described(&machine), ["a -> b held: yes", "a -> blocked refused: yes", "a -> b free: no"]);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_port_that_nothing_stands_at_ends_the_run() {
         ..node("b", Vec::new())
     };
     assert_eq!(
-        told(&machine(vec![waits, last])),
+        described(&machine(vec![waits, last])),
         [
             "a -> b free: received",
             "a -> failed free: timeout, unconnected",
@@ -127,10 +127,10 @@ fn what_cannot_be_reached_is_there_and_marked() {
         node("b", vec![on("x", to(0)), on("y", end(Outcome::Failed))]),
     ]);
     let graph = Graph::of(&machine);
-    let told: Vec<(&str, bool, bool, bool)> =
+    let described: Vec<(&str, bool, bool, bool)> =
         graph.vertices.iter().map(|it| (it.name.as_str(), it.start, it.last, it.reached)).collect();
     assert_eq!(
-        told,
+        described,
         [
             ("a", true, true, true),
             ("b", false, false, false),
@@ -159,5 +159,5 @@ fn what_is_too_large_to_be_laid_out_is_refused_and_written_elsewhere() {
     assert!(dot(&large).contains("n2000 [") && mermaid(&large).contains("n2000["));
     // Each of a thousand nodes leads back to the first one.
     let back = |at: u32| node(&at.to_string(), vec![on("next", to((at + 1) % 1000)), on("back", to(0))]);
-    assert_eq!(svg(&Graph::of(&machine((0..1000).map(back).collect()))), Err(TooLarge::Places));
+    assert_eq!(svg(&Graph::of(&machine((0..1000).map(back).collect()))), Err(TooLarge::Slots));
 }

@@ -1,5 +1,5 @@
-//! A workflow of thirty states, drawn in all three forms, and what makes a picture of it readable. What the SVG shows is
-//! measured in the SVG itself.
+//! A workflow of thirty states, drawn in all three forms, and checks that its picture is readable. The SVG is measured
+//! from its own text.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ const STATES: usize = 30;
 /// The largest page that can be read, pixels: two screens wide and five high, or a sheet of A3.
 const WIDTH_MAX: f64 = 2_400.0;
 const HEIGHT_MAX: f64 = 5_000.0;
-/// The least that a sign of a label takes, and the height of a line of it, pixels.
-const SIGN_PX: f64 = 5.5;
+/// The least width of a label's character, and the height of its line, pixels.
+const CHAR_PX: f64 = 5.5;
 const LINE_PX: f64 = 12.0;
 
 fn graph() -> Graph {
@@ -35,19 +35,19 @@ fn overlap(a: Rectangle, b: Rectangle) -> bool {
 struct Line {
     from: String,
     to: String,
-    /// Along it, from its first point to its last.
+    /// Points along it, from the first to the last.
     points: Vec<(f64, f64)>,
     labels: Vec<Rectangle>,
 }
 
-/// What an SVG shows, in the place where it shows it; the frame is that of the drawing itself.
+/// The content of an SVG with its positions; the frame is that of the drawing itself.
 struct Drawn {
     frame: Rectangle,
     boxes: Vec<(String, Rectangle)>,
     lines: Vec<Line>,
 }
 
-/// What stands between two texts.
+/// The text between two others.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(before)?;
     Some(rest.split_once(after)?.0)
@@ -67,17 +67,17 @@ fn boxed(group: &str) -> (String, Rectangle) {
     (name, (x, y, x + number(rect, "width"), y + number(rect, "height")))
 }
 
-/// The group of an edge; nothing for a line of the key, which has no title.
+/// The group of an edge; `None` for a line of the key, which has no title.
 fn line(group: &str) -> Option<Line> {
     let title = between(group, "<title>", "</title>")?;
     let (from, rest) = title.split_once(" → ").expect("an edge says where it leads");
     let to = rest.split(": ").next().unwrap_or_default();
     let points = along(between(group, "class=\"s\" d=\"", "\"").expect("an edge is a line"));
     let label = |text: &str| {
-        let (head, told) = text.split_once('>').expect("a text begins");
-        let told = told.split_once("</text>").map_or("", |(told, _)| told).replace("&quot;", "\"");
+        let (head, shown) = text.split_once('>').expect("a text begins");
+        let shown = shown.split_once("</text>").map_or("", |(shown, _)| shown).replace("&quot;", "\"");
         let (x, y) = (number(head, "x"), number(head, "y"));
-        (x, y - LINE_PX, x + told.chars().count() as f64 * SIGN_PX, y)
+        (x, y - LINE_PX, x + shown.chars().count() as f64 * CHAR_PX, y)
     };
     let labels = group.split("<text class=\"e\"").skip(1).map(label).collect();
     Some(Line { from: from.to_owned(), to: to.to_owned(), points, labels })
@@ -155,17 +155,17 @@ fn lines_begin_and_end_at_the_boxes_that_they_join_and_cross_no_other() {
             all
         });
     for line in &drawn.lines {
-        let told = format!("{} → {}", line.from, line.to);
+        let label = format!("{} → {}", line.from, line.to);
         let touches = |name: &str, at: Option<&(f64, f64)>| {
             let (x, y) = *at.expect("a line has points");
             let on = |it: &Rectangle| x >= it.0 && x <= it.2 && (y == it.1 || y == it.3);
             boxes.get(name).is_some_and(|boxes| boxes.iter().any(on))
         };
-        assert!(touches(&line.from, line.points.first()), "{told} begins elsewhere");
-        assert!(touches(&line.to, line.points.last()), "{told} ends elsewhere");
+        assert!(touches(&line.from, line.points.first()), "{label} begins elsewhere");
+        assert!(touches(&line.to, line.points.last()), "{label} ends elsewhere");
         for (x, y) in &line.points {
             let hit = drawn.boxes.iter().find(|(_, it)| overlap(*it, (*x, *y, *x, *y)));
-            assert!(hit.is_none(), "{told} crosses {hit:?}");
+            assert!(hit.is_none(), "{label} crosses {hit:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A message that somebody has sent to a mailbox of ours is waited for.
+//! Waits for a message that was sent to a mailbox of ours.
 
 use futures::TryStreamExt as _;
 
@@ -7,9 +7,9 @@ use super::probe::exists;
 use super::{Account, ImapError};
 use crate::limits::{IMAP_COMMAND_TIME_MAX, IMAP_FIND_POLL};
 
-/// Waits for a message of this id, given without angle brackets, and returns its header section. It is looked for where mail
-/// comes in and where it is put, since a server may read the mailbox meanwhile. Nothing is changed. Whoever has waited for
-/// long enough drops this.
+/// Waits for a message of this id, given without angle brackets, and returns its header section. Searches the incoming
+/// folder and those that mail is moved to, since a server may read the mailbox meanwhile. Changes nothing. Drop the future
+/// to stop waiting.
 ///
 /// # Errors
 /// The mailbox cannot be read.

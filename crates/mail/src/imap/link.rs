@@ -14,12 +14,12 @@ use tokio_rustls::TlsConnector;
 use super::Account;
 use crate::limits::{IMAP_COMMAND_TIME_MAX, IMAP_CONNECT_TIME_MAX};
 
-/// How the way to a server is hidden. The roots that the system trusts are trusted.
+/// How the connection to a server is encrypted, with the system's trusted roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImapTls {
-    /// From the first byte on.
+    /// TLS from the first byte on.
     Implicit,
-    /// From `STARTTLS` on, without which nobody logs in.
+    /// From `STARTTLS` on, which is required before the login.
     StartTls,
     /// Not at all: only for a server on this machine.
     None,
@@ -28,13 +28,13 @@ pub enum ImapTls {
 /// A mailbox cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ImapError {
-    /// Nobody answers there.
+    /// The server does not answer.
     #[error("failed to connect to {0}: {1}")]
     Connect(String, std::io::Error),
-    /// TLS does not come about.
+    /// The TLS handshake failed.
     #[error("failed to speak TLS with {0}: {1}")]
     Tls(String, String),
-    /// The server does not take who we are.
+    /// The server refuses the login.
     #[error("failed to log in as {0}: {1}")]
     Login(String, async_imap::error::Error),
     /// A folder cannot be used.
@@ -48,14 +48,14 @@ pub enum ImapError {
     TooSlow(&'static str),
 }
 
-/// What is read from and written to.
+/// A stream to read from and write to.
 pub(super) trait Wire: AsyncRead + AsyncWrite + Unpin + Send + fmt::Debug {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + fmt::Debug> Wire for T {}
 
 type Client = async_imap::Client<Box<dyn Wire>>;
 
-/// A conversation of whoever has logged in.
+/// A conversation after the login.
 pub(super) type Session = async_imap::Session<Box<dyn Wire>>;
 
 /// Waits for an answer as long as one may take.
@@ -88,7 +88,7 @@ async fn connect(account: &Account) -> Result<Client, ImapError> {
             let mut client = greeted(Box::new(stream)).await?;
             let asked = client.run_command_and_check_ok("STARTTLS", None).await;
             asked.map_err(|error| ImapError::Broken("begin TLS", error))?;
-            // Whatever was said before TLS began is dropped with the client that has read it.
+            // Everything that was received before TLS is dropped with this client.
             Ok(Client::new(hidden(account, &at, client.into_inner()).await?))
         }
     }

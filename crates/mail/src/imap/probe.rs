@@ -1,4 +1,4 @@
-//! Whether a mailbox can be read, without reading it.
+//! Checks whether a mailbox can be read, without reading it.
 
 use futures::TryStreamExt as _;
 
@@ -6,18 +6,18 @@ use super::link::{self, Session, within};
 use super::{Account, ImapError};
 use crate::limits::IMAP_COMMAND_TIME_MAX;
 
-/// What a server and a mailbox have. Nothing of it was changed.
+/// The state of a server and a mailbox, which a probe does not change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Messages in the folder that mail comes into.
     pub messages: u32,
-    /// The other folders by name, and whether they are there; they are made where they are not.
+    /// The other folders by name, and whether they exist; missing ones are created on reading.
     pub folders: Vec<(String, bool)>,
-    /// Whether the server tells of new mail by itself; otherwise it is asked from time to time.
+    /// Whether the server announces new mail (IDLE); otherwise it is polled.
     pub idle: bool,
 }
 
-/// Logs in and looks, and changes nothing.
+/// Logs in and looks, without changing anything.
 ///
 /// # Errors
 /// The mailbox cannot be read.
@@ -32,12 +32,12 @@ pub async fn probe(account: &Account) -> Result<Found, ImapError> {
     for name in [&account.done_folder, &account.quarantine_folder].into_iter().flatten() {
         folders.push((name.clone(), exists(&mut session, name).await?));
     }
-    // Whoever has seen enough need not be said goodbye to.
+    // A failed logout does not matter.
     let _gone = within(limit, "log out", session.logout()).await;
     Ok(Found { messages: opened.exists, folders, idle: able.has_str("IDLE") })
 }
 
-/// Whether there is a folder of this name, which holds no wildcard.
+/// Returns true if there is a folder of this name, which must not have wildcards.
 pub(super) async fn exists(session: &mut Session, name: &str) -> Result<bool, ImapError> {
     let listed = async {
         let pattern = format!("\"{name}\"");

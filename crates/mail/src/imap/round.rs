@@ -1,4 +1,4 @@
-//! One conversation with a mailbox: round after round, all that is unseen.
+//! One conversation with a mailbox: reads all unseen messages, in rounds.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -16,21 +16,21 @@ use super::{Account, Collect, Filed};
 use crate::incoming::sender_of;
 use crate::limits::{
     IMAP_AT_ONCE_MAX, IMAP_ATTEMPTS_MAX, IMAP_COMMAND_TIME_MAX, IMAP_MESSAGE_TIME_MAX,
-    IMAP_ROUND_MESSAGES_MAX, IMAP_TOLD_ROUNDS_MAX, MESSAGE_BYTES_MAX,
+    IMAP_NOTIFIED_ROUNDS_MAX, IMAP_ROUND_MESSAGES_MAX, MESSAGE_BYTES_MAX,
 };
 
 /// How often each message of a folder was begun and not finished.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
-    /// What the numbers hold for.
+    /// The `UIDVALIDITY` of the numbers.
     validity: Option<u32>,
     begun: HashMap<u32, u32>,
-    /// Those that could not be taken; others come before them.
+    /// Messages that could not be taken; others come before them.
     put_off: HashSet<u32>,
 }
 
 impl Attempts {
-    /// Forgets numbers of a folder that was made anew, and those that are not there any more.
+    /// Forgets the numbers of a folder that was created again, and those that are gone.
     fn keep(&mut self, validity: Option<u32>, there: &[u32]) {
         if self.validity != validity {
             self.begun.clear();
@@ -47,7 +47,7 @@ impl Attempts {
         self.put_off.remove(&uid);
     }
 
-    /// Whether a message may be begun once more.
+    /// Counts an attempt; returns true if the message may be tried once more.
     fn begin(&mut self, uid: u32) -> bool {
         let begun = self.begun.entry(uid).or_default();
         *begun += 1;
@@ -55,16 +55,16 @@ impl Attempts {
     }
 }
 
-/// What a conversation is led with.
+/// The context of a conversation.
 pub(super) struct Rounds<'a, C> {
     pub(super) account: &'a Account,
     pub(super) collector: &'a C,
     pub(super) attempts: &'a mut Attempts,
-    /// Failures in a row; none once a round went well.
+    /// Failures in a row; reset after a good round.
     pub(super) failures: &'a mut u32,
 }
 
-/// What a server can do.
+/// The capabilities of a server.
 #[derive(Clone, Copy)]
 struct Able {
     idle: bool,
@@ -72,20 +72,20 @@ struct Able {
     uid_expunge: bool,
 }
 
-/// What was read of a message.
+/// The result of reading a message.
 enum Read {
     /// It is not there any more.
     Gone,
-    /// It cannot be read, and that was told.
+    /// It cannot be read, which was reported.
     Unreadable,
     /// Its bytes.
     Whole(Vec<u8>),
 }
 
-/// Whether the server has told of new messages beside its answers.
-fn told_of_new(session: &Session) -> bool {
-    let told = std::iter::from_fn(|| session.unsolicited_responses.try_recv().ok());
-    told.filter(|told| matches!(told, UnsolicitedResponse::Exists(_))).count() > 0
+/// Returns true if the server has announced new messages in unsolicited responses.
+fn notified_of_new(session: &Session) -> bool {
+    let unsolicited = std::iter::from_fn(|| session.unsolicited_responses.try_recv().ok());
+    unsolicited.filter(|response| matches!(response, UnsolicitedResponse::Exists(_))).count() > 0
 }
 
 /// How a round ended.
@@ -99,7 +99,7 @@ enum Round {
 }
 
 impl<C: Collect> Rounds<'_, C> {
-    /// Goes on until the conversation breaks; says how.
+    /// Runs until the conversation breaks; returns the error.
     pub(super) async fn go(&mut self, session: Session) -> ImapError {
         match self.talk(session).await {
             Ok(never) => match never {},
@@ -116,14 +116,14 @@ impl<C: Collect> Rounds<'_, C> {
                 within(IMAP_COMMAND_TIME_MAX, "make a folder", session.create(name)).await?;
             }
         }
-        let (mut later, mut told) = (0, 0);
+        let (mut later, mut notified) = (0, 0);
         loop {
             let round = self.once(&mut session, able).await?;
-            // What came since the folder was searched is told once, and by no later command: then nobody may rest.
-            told = if told_of_new(&session) { told + 1 } else { 0 };
+            // Messages that came after the search are announced once, and by no later command: do not rest then.
+            notified = if notified_of_new(&session) { notified + 1 } else { 0 };
             match round {
                 Round::More => *self.failures = 0,
-                Round::Clear if (1..=IMAP_TOLD_ROUNDS_MAX).contains(&told) => *self.failures = 0,
+                Round::Clear if (1..=IMAP_NOTIFIED_ROUNDS_MAX).contains(&notified) => *self.failures = 0,
                 Round::Clear => {
                     (*self.failures, later) = (0, 0);
                     session = self.rest(session, able, self.account.pace.poll).await?;
@@ -136,7 +136,7 @@ impl<C: Collect> Rounds<'_, C> {
         }
     }
 
-    /// Waits until the server tells of something, or for this long.
+    /// Waits until the server announces something, or for this long.
     async fn rest(&self, session: Session, able: Able, time: Duration) -> Result<Session, ImapError> {
         if !able.idle {
             tokio::time::sleep(time).await;
@@ -144,15 +144,15 @@ impl<C: Collect> Rounds<'_, C> {
         }
         let mut idle = session.idle();
         within(IMAP_COMMAND_TIME_MAX, "wait for mail", idle.init()).await?;
-        let (told, _interrupt) = idle.wait_with_timeout(time);
-        match told.await {
+        let (event, _interrupt) = idle.wait_with_timeout(time);
+        match event.await {
             Ok(IdleResponse::NewData(_) | IdleResponse::Timeout | IdleResponse::ManualInterrupt) => {}
             Err(error) => return Err(ImapError::Broken("wait for mail", error)),
         }
         within(IMAP_COMMAND_TIME_MAX, "stop waiting for mail", idle.done()).await
     }
 
-    /// Takes what is unseen, the oldest first.
+    /// Takes the unseen messages, the oldest first.
     async fn once(&mut self, session: &mut Session, able: Able) -> Result<Round, ImapError> {
         let folder = &self.account.folder;
         let opened = tokio::time::timeout(IMAP_COMMAND_TIME_MAX, session.select(folder)).await;
@@ -173,8 +173,8 @@ impl<C: Collect> Rounds<'_, C> {
         })
     }
 
-    /// Takes messages, several at once, so that one whose sender is looked up holds up no other; those of one sender one
-    /// after the other.
+    /// Takes several messages at once, so that the lookup of one sender does not delay others; those of one sender are taken
+    /// in order.
     async fn take(&mut self, session: &mut Session, uids: &[u32], able: Able) -> Result<(), ImapError> {
         let (collector, mut taken, mut senders) = (self.collector, FuturesUnordered::new(), HashMap::new());
         let mut went = Ok(());
@@ -215,14 +215,14 @@ impl<C: Collect> Rounds<'_, C> {
             if went.is_ok() {
                 went = self.settle(session, uid, filed, able).await;
             } else {
-                // It is brought again, and that is nothing that it did.
+                // It will be fetched again, and this is no failed attempt.
                 self.attempts.done(uid);
             }
         }
         went
     }
 
-    /// Reads a message, and tells of one that is not read.
+    /// Reads a message, and reports one that cannot be read.
     async fn read(&mut self, session: &mut Session, uid: u32) -> Result<Read, ImapError> {
         if !self.attempts.begin(uid) {
             self.collector.unread("unreadable");
@@ -233,13 +233,13 @@ impl<C: Collect> Rounds<'_, C> {
             self.collector.unread("too_large");
             return Ok(Read::Unreadable);
         }
-        // One byte more than may be, so that a message that is longer than was said is seen to be.
+        // One byte more than allowed, to detect a message that is longer than announced.
         let part = format!("(UID BODY.PEEK[]<0.{}>)", MESSAGE_BYTES_MAX + 1);
         let Some(message) = fetched(session, uid, &part).await? else { return Ok(Read::Gone) };
         Ok(Read::Whole(message.body().unwrap_or_default().to_vec()))
     }
 
-    /// Puts a message away that was taken; one that could not be is brought again.
+    /// Files a message that was taken; one that was not is fetched again.
     async fn settle(
         &mut self,
         session: &mut Session,
@@ -250,7 +250,7 @@ impl<C: Collect> Rounds<'_, C> {
         if filed != Filed::Later {
             return self.put_away(session, uid, filed, able).await;
         }
-        // That is nothing that the message did.
+        // The message is not the cause.
         self.attempts.done(uid);
         self.attempts.put_off.insert(uid);
         Ok(())
@@ -293,16 +293,16 @@ async fn stored(session: &mut Session, uid: &str, flags: &str) -> Result<(), Err
     session.uid_store(uid, format!("+FLAGS.SILENT ({flags})")).await?.try_collect::<Vec<_>>().await.map(drop)
 }
 
-/// What the server says of one message, if it is there.
+/// Returns the server's answer about one message; `None` if it is gone.
 async fn fetched(session: &mut Session, uid: u32, what: &str) -> Result<Option<Fetch>, ImapError> {
     let answer = async {
         let all: Vec<_> = session.uid_fetch(uid.to_string(), what).await?.try_collect().await?;
-        // A server may speak of other messages meanwhile.
+        // A server may send data of other messages meanwhile.
         Ok(all.into_iter().find(|it| it.uid == Some(uid) && (it.size.is_some() || it.body().is_some())))
     };
     let found = within(IMAP_MESSAGE_TIME_MAX, "read a message", answer).await?;
     if found.is_none() {
-        // A conversation that has ended looks just like a message that is not there.
+        // A closed connection looks like a missing message.
         within(IMAP_COMMAND_TIME_MAX, "answer", session.noop()).await?;
     }
     Ok(found)

@@ -1,4 +1,4 @@
-//! Addresses: of the one sender, and those among which ours is looked for.
+//! Addresses: of the sender, and of the recipients, among which ours is looked for.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads an address without a name. Nothing for what is none, for a quoted local part and for an address literal.
+    /// Reads an address without a name. `None` if it is invalid, has a quoted local part or is an address literal.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (local, domain) = text.trim().rsplit_once('@')?;
@@ -31,7 +31,7 @@ impl Address {
         (text.len() <= ADDRESS_BYTES_MAX).then_some(Self { text, domain })
     }
 
-    /// What stands before the `@`.
+    /// The part before the `@`.
     #[must_use]
     pub fn local(&self) -> &str {
         self.text.strip_suffix(&self.domain).and_then(|rest| rest.strip_suffix('@')).unwrap_or_default()
@@ -44,7 +44,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Whether a character is not seen, or changes where others are seen.
+/// Returns true if a character is invisible, or changes where others are shown.
 pub(super) fn invisible(c: char) -> bool {
     matches!(
         c,
@@ -55,7 +55,7 @@ pub(super) fn invisible(c: char) -> bool {
     )
 }
 
-/// A domain in lower case and ASCII (RFC 5891), without a dot at its end. Nothing for what is no name of several labels.
+/// A domain in lower case and ASCII (RFC 5891), without a dot at its end. `None` unless it is a name of several labels.
 pub(super) fn domain_in_ascii(domain: &str) -> Option<String> {
     let domain = domain.trim().trim_end_matches('.');
     if domain.len() > ADDRESS_BYTES_MAX || domain.chars().any(invisible) {
@@ -68,8 +68,8 @@ pub(super) fn domain_in_ascii(domain: &str) -> Option<String> {
     (ascii.contains('.') && ascii.split('.').all(label)).then_some(ascii)
 }
 
-/// The one mailbox of the one `From`. What is not plainly one mailbox is refused: names that look like addresses do not
-/// count, and no list, group or route is taken apart.
+/// The one mailbox of the one `From`. Refuses everything but plainly one mailbox: names that look like addresses do not
+/// count, and lists, groups and routes are not parsed.
 pub(super) fn the_sender(headers: &Headers<'_>) -> Result<Address, Unusable> {
     let mut all = headers.all("from");
     let field = all.next().ok_or(Unusable::NoFrom)?;
@@ -90,7 +90,7 @@ pub(super) fn the_sender(headers: &Headers<'_>) -> Result<Address, Unusable> {
     Address::parse(&of_mailbox(mailbox).ok_or(Unusable::BadFrom)?).ok_or(Unusable::BadFrom)
 }
 
-/// The address of a mailbox: what stands in its one pair of angle brackets, or all of it.
+/// The address of a mailbox: the content of its one pair of angle brackets, or all of it.
 fn of_mailbox(mailbox: &str) -> Option<String> {
     let bare = without_quotes(&without_comments(mailbox));
     if !bare.contains(['<', '>']) {
@@ -103,7 +103,7 @@ fn of_mailbox(mailbox: &str) -> Option<String> {
     plain.then(|| address.trim().to_owned())
 }
 
-/// A text with a gap for whatever stands in double quotes.
+/// A text with a gap for everything in double quotes.
 fn without_quotes(text: &str) -> String {
     let (mut bare, mut quoted, mut escaped) = (String::new(), false, false);
     for c in text.chars() {
@@ -122,7 +122,7 @@ fn outside_quotes(text: &str, sign: char) -> bool {
     without_quotes(&without_comments(text)).contains(sign)
 }
 
-/// The parts of a list, split where a sign stands outside of quotes, comments and angle brackets. Empty parts are gone.
+/// The parts of a list, split at a character outside of quotes, comments and angle brackets. Empty parts are dropped.
 fn split(text: &str, sign: char) -> Vec<String> {
     let bare = without_comments(text);
     let (mut parts, mut part) = (Vec::new(), String::new());
@@ -146,8 +146,8 @@ fn split(text: &str, sign: char) -> Vec<String> {
     parts
 }
 
-/// The addresses in a field that lists them, as far as they can be read. For finding our own among them, never for
-/// believing who wrote.
+/// The addresses in a field that lists them, as far as they can be read. For finding our own among them, never as proof of
+/// the sender.
 pub(super) fn listed(text: &str) -> Result<Vec<Address>, Unusable> {
     let mut found = Vec::new();
     for mailbox in split(text, ',').iter().flat_map(|part| split(part, ';')) {
@@ -159,7 +159,7 @@ pub(super) fn listed(text: &str) -> Result<Vec<Address>, Unusable> {
     Ok(found)
 }
 
-/// What stands behind the name of a group. A colon within quotes is a part of somebody's name, which they choose.
+/// The text after the name of a group. A colon within quotes belongs to a person's name.
 fn behind_group(mailbox: &str) -> &str {
     let (mut behind, mut quoted, mut escaped) = (0, false, false);
     for (at, c) in mailbox.char_indices() {

@@ -1,5 +1,5 @@
 //! How far a sender's address is proved: DKIM, SPF and the policy of the sender's domain (RFC 6376, 7208, 9989), computed
-//! here or told by a trusted host. Which signatures count is written in `signatures`.
+//! here or reported by a trusted host. `signatures` defines which signatures count.
 
 use mail_auth::dmarc::verify::DmarcParameters;
 use mail_auth::spf::verify::SpfParameters;
@@ -9,28 +9,28 @@ use std::sync::Arc;
 use super::address::{self, domain_in_ascii};
 use super::dns::KeyText;
 use super::headers::{self, Headers};
-use super::results::{self, Told};
+use super::results::{self, MethodResult};
 use super::signatures::{self, Key};
-use super::{Address, Dns, Envelope, Settings, told, unbroken};
+use super::{Address, Dns, Envelope, Settings, host_results, unbroken};
 use crate::limits::{DNS_TIME_MAX, SIGNATURES_MAX};
 
-/// Who found out.
+/// Who checked it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// We did.
+    /// This server.
     Computed,
-    /// A trusted host told.
+    /// A trusted host reported it.
     TrustedHost,
 }
 
-/// What one method found.
+/// The result of one method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// The sender's domain stands for it.
+    /// It passed for the sender's domain.
     Pass,
-    /// It was looked at, and does not hold, or holds for another domain.
+    /// It was checked, and does not hold, or holds for another domain.
     Fail,
-    /// Nothing could be looked at.
+    /// There was nothing to check.
     None,
     /// The DNS did not answer: it may be tried again.
     Temporary,
@@ -43,21 +43,21 @@ pub struct Authentication {
     pub dkim: Check,
     /// Whether the sender's domain sends from the host that handed the message over.
     pub spf: Check,
-    /// What the policy of the sender's domain says; [`Check::None`] where it has none.
+    /// What the policy of the sender's domain says; [`Check::None`] if it has none.
     pub dmarc: Check,
-    /// Whether the address in `From` is proved to be the sender's, by a signature or by where the message came from.
+    /// Whether the address in `From` is proved to be the sender's, by a signature or by the sending host.
     pub aligned: bool,
-    /// What of the message tells it from others of its sender, as far as a signature that counts covers it. It is the same
-    /// however often the message comes, and whatever was changed on the way.
+    /// The message's identity among those of its sender, as far as a signature that counts covers it. It stays the same if
+    /// the message is sent again or changed on the way.
     pub identity: Option<String>,
-    /// Who found out.
+    /// Who checked it.
     pub how: Proof,
     /// Why, in stable words.
     pub detail: Vec<&'static str>,
 }
 
 impl Authentication {
-    /// The authentication of a message that nothing was asked about, and why.
+    /// The authentication of a message that was not checked, and why.
     #[must_use]
     pub fn none(why: &'static str) -> Self {
         let (dkim, spf, dmarc) = (Check::None, Check::None, Check::None);
@@ -65,13 +65,13 @@ impl Authentication {
     }
 
     /// Returns true if the sender is proved to have written this message to this reply address: by a signature that covers
-    /// the address. Where a message came from proves no more than that its domain sent it, to whomever.
+    /// the address. The sending host proves only that its domain sent it, to any recipient.
     #[must_use]
     pub fn is_signed(&self) -> bool {
         self.aligned && self.dkim == Check::Pass
     }
 
-    /// Returns true if it is not proved because the DNS did not answer.
+    /// Returns true if it is unproved because the DNS did not answer.
     #[must_use]
     pub fn is_open(&self) -> bool {
         let checks = [self.dkim, self.spf, self.dmarc];
@@ -79,7 +79,7 @@ impl Authentication {
     }
 }
 
-/// The message that is asked about.
+/// The message to check.
 pub(super) struct Asked<'r> {
     /// From its first field on.
     raw: &'r [u8],
@@ -89,11 +89,11 @@ pub(super) struct Asked<'r> {
     pub(super) token: &'r str,
 }
 
-/// Says how far it is proved that the sender of a reply wrote it to the reply address with this token. Asks `dns`, and
-/// nothing else outside; takes [`DNS_TIME_MAX`] at most for that.
+/// Checks how far it is proved that the sender of a reply wrote it to the reply address with this token. Queries only `dns`,
+/// for at most [`DNS_TIME_MAX`].
 ///
-/// A trusted host's word counts where there is one, else what is computed. The keys of a signature are asked for only
-/// where the signature would count, and nothing else is asked where none would.
+/// A trusted host's results count if there are any, else the computed ones. The keys of a signature are looked up only if
+/// the signature would count, and nothing else is looked up if none would.
 pub async fn authenticate(
     raw: &[u8],
     token: &str,
@@ -132,7 +132,7 @@ async fn of(asked: &Asked<'_>, envelope: &Envelope, settings: &Settings, dns: &D
     }
     let said = results::of(asked.headers, settings);
     if let Some(said) = said.as_ref().filter(|said| said.iter().any(|it| it.method == "dkim")) {
-        return told::by_host(asked, &message, said, settings);
+        return host_results::by_host(asked, &message, said, settings);
     }
     let why_not = signatures::keep_counting(&mut message, asked, settings);
     let body_at = asked.headers.body_at - asked.headers.begins_at;
@@ -145,7 +145,7 @@ async fn of(asked: &Asked<'_>, envelope: &Envelope, settings: &Settings, dns: &D
         found.detail.extend(why_not);
         return found;
     }
-    // Whose servers are asked first has the budget, and the rest if they do not answer.
+    // The domain whose servers are queried first pays for the lookup.
     let signer = messages.iter().flat_map(|message| &message.dkim_headers).next();
     let domain = signer.map_or(asked.from.domain.as_str(), |header| header.header.d.as_str());
     let Some(turn) = dns.begin(&domain.to_ascii_lowercase()) else {
@@ -163,9 +163,9 @@ async fn of(asked: &Asked<'_>, envelope: &Envelope, settings: &Settings, dns: &D
     vetoed(found, said.as_deref())
 }
 
-/// What a trusted host refuses does not pass here.
-fn vetoed(found: Authentication, said: Option<&[Told]>) -> Authentication {
-    if !said.is_some_and(told::is_refused) {
+/// Applies a trusted host's refusal to computed results.
+fn vetoed(found: Authentication, said: Option<&[MethodResult]>) -> Authentication {
+    if !said.is_some_and(host_results::is_refused) {
         return found;
     }
     let mut detail = found.detail;
@@ -173,7 +173,7 @@ fn vetoed(found: Authentication, said: Option<&[Told]>) -> Authentication {
     Authentication { dmarc: Check::Fail, aligned: false, detail, ..found }
 }
 
-/// Returns true if what is checked is what was read here: the same sender, and the same body.
+/// Returns true if the library has read the same sender and the same body.
 fn read_alike(message: &AuthenticatedMessage<'_>, asked: &Asked<'_>) -> bool {
     let sender = match &message.from[..] {
         [from] => Address::parse(from).is_some_and(|from| from.text.eq_ignore_ascii_case(&asked.from.text)),
@@ -190,8 +190,8 @@ fn may_send(envelope: &Envelope, from: &Address) -> bool {
         && domain.is_some_and(|domain| aligned(&domain, &from.domain) || aligned(&from.domain, &domain))
 }
 
-/// The signatures that hold by keys that count, and whether the key of one could not be read now; why others do not hold is
-/// added to `detail`.
+/// Returns the signatures that hold by keys that count, and whether the key of one could not be read now. Adds to `detail`
+/// why others do not hold.
 async fn holding<'m>(
     messages: &[&'m AuthenticatedMessage<'m>],
     dns: &'m Dns,
@@ -222,7 +222,7 @@ async fn holding<'m>(
         let known = output.signature().is_some_and(|signature| usable.contains(&signature));
         match output.result() {
             DkimResult::Pass if known => holding.push(output),
-            // A key that was not read here proves nothing, whatever the library has read meanwhile.
+            // A key that was not read here proves nothing, even if the library has read it meanwhile.
             DkimResult::Pass => {}
             DkimResult::TempError(_) => unreachable = true,
             DkimResult::Neutral(_) | DkimResult::Fail(_) | DkimResult::PermError(_) | DkimResult::None => {
@@ -317,8 +317,8 @@ fn without_policy(
     Authentication { dkim, spf, dmarc: Check::None, aligned, identity, how: Proof::Computed, detail }
 }
 
-/// Returns true if a domain stands for another one that has told no policy: it is the same, or above it. A domain below it
-/// does not: without a policy nobody says that the upper one is no registry.
+/// Returns true if a domain stands for another one without a policy: it is the same, or above it. A domain below it does
+/// not: without a policy the upper one may be a registry.
 pub(super) fn aligned(of: &str, from: &str) -> bool {
     let Some(of) = domain_in_ascii(of) else { return false };
     of == from || from.strip_suffix(&of).is_some_and(|rest| rest.ends_with('.'))

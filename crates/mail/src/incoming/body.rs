@@ -7,13 +7,13 @@ use super::own::{self, Own};
 use super::{Unusable, html};
 use crate::limits::{BOUNDARY_LINES_MAX, HTML_BYTES_MAX, NESTING_MAX, PARTS_MAX, TEXT_BYTES_MAX};
 
-/// Whether so many lines could begin a part that the message is not worth parsing.
+/// Returns true if too many lines could begin a part for the message to be parsed.
 pub(super) fn too_many_boundaries(body: &[u8]) -> bool {
     let lines = body.split(|byte| *byte == b'\n');
     lines.filter(|line| line.starts_with(b"--") && line.len() > 3).nth(BOUNDARY_LINES_MAX).is_some()
 }
 
-/// The sender's own words. `body` is what stands below the header section.
+/// The sender's own words. `body` is the part after the header section.
 pub(super) fn own_words(message: &Message<'_>, body: &[u8]) -> Result<Own, Unusable> {
     if message.parts.len() > PARTS_MAX {
         return Err(Unusable::TooManyParts);
@@ -42,12 +42,12 @@ pub(super) fn own_words(message: &Message<'_>, body: &[u8]) -> Result<Own, Unusa
     }
 }
 
-/// Words of which nobody can say whether their reader would see the same.
+/// Words of which it is not known whether a reader would see the same.
 fn doubtful() -> Own {
     Own { text: String::new(), suspicious: true }
 }
 
-/// The sender's own words in what is shown.
+/// The sender's own words in the shown text.
 fn own_of(shown: Own) -> Result<Own, Unusable> {
     if shown.suspicious && shown.text.is_empty() {
         return Ok(shown);
@@ -57,7 +57,7 @@ fn own_of(shown: Own) -> Result<Own, Unusable> {
 }
 
 /// Returns true if two texts have the same first line, as far as programs write the same in both forms: marks around bold
-/// words and spaces do not matter, and the end of a line that was wrapped stands on the next one.
+/// words and spaces do not matter, and the end of a wrapped line may be on the next one.
 fn begin_alike(plain: &str, html: &str) -> bool {
     let first = |text: &str| {
         let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -69,8 +69,8 @@ fn begin_alike(plain: &str, html: &str) -> bool {
     short == long || (short.len() >= WRAPPED_BYTES_MIN && long.starts_with(short.as_str()))
 }
 
-/// Refuses text in front of the first part: whoever changes the boundary of a message whose `Content-Type` nobody has
-/// signed leaves what was a part before standing there.
+/// Refuses text before the first part: if `Content-Type` is not signed, an attacker can change the boundary, and the former
+/// parts end up there.
 fn check_preamble(root: &MessagePart<'_>, body: &[u8]) -> Result<(), Unusable> {
     let boundary = root.content_type().and_then(|it| it.attribute("boundary"));
     let (PartType::Multipart(_), Some(boundary)) = (&root.body, boundary) else { return Ok(()) };
@@ -79,16 +79,16 @@ fn check_preamble(root: &MessagePart<'_>, body: &[u8]) -> Result<(), Unusable> {
         if line.starts_with(delimiter.as_bytes()) {
             return Ok(());
         }
-        let told = String::from_utf8_lossy(line).to_ascii_lowercase();
-        let usual = PREAMBLES.iter().any(|beginning| told.trim_start().starts_with(beginning));
-        if !told.trim().is_empty() && !usual {
+        let lower = String::from_utf8_lossy(line).to_ascii_lowercase();
+        let usual = PREAMBLES.iter().any(|beginning| lower.trim_start().starts_with(beginning));
+        if !lower.trim().is_empty() && !usual {
             return Err(Unusable::HiddenPreamble);
         }
     }
     Ok(())
 }
 
-/// What programs write for readers that know no parts.
+/// The text that programs write for readers without MIME support.
 const PREAMBLES: &[&str] = &[
     "this is a multi",
     "this is a mime",
@@ -99,10 +99,10 @@ const PREAMBLES: &[&str] = &[
     "if you are reading this",
     "if you see this",
 ];
-/// A first line so long, without its spaces, may have been wrapped.
+/// A first line of at least this length, without its spaces, may have been wrapped.
 const WRAPPED_BYTES_MIN: usize = 50;
 
-/// What was found on the way down the first parts.
+/// The findings on the way down the first parts.
 #[derive(Default)]
 struct Found<'m> {
     plain: Option<&'m MessagePart<'m>>,
@@ -117,7 +117,7 @@ impl<'m> Found<'m> {
     }
 }
 
-/// Goes down: into every alternative, else into the first part only. What is attached is not what was written.
+/// Descends into every alternative, else into the first part only: attachments are not the sender's text.
 fn look<'m>(message: &'m Message<'m>, id: u32, depth: usize, found: &mut Found<'m>) -> Result<(), Unusable> {
     if depth > NESTING_MAX {
         return Err(Unusable::TooManyParts);
@@ -170,7 +170,7 @@ fn is_coded_oddly(part: &MessagePart<'_>) -> bool {
     !known.contains(&encoding.as_str()) || charset.to_ascii_lowercase().contains("utf-7")
 }
 
-/// The type of a part; `text/plain` where it says none.
+/// The type of a part; `text/plain` if it has none.
 struct Kind(String, String);
 
 impl Kind {
@@ -192,7 +192,7 @@ impl Kind {
     }
 }
 
-/// Refuses a character set that nobody knows: what it says would be guessed.
+/// Refuses an unknown character set: the text would be a guess.
 fn check_charset(part: &MessagePart<'_>) -> Result<(), Unusable> {
     let Some(charset) = part.content_type().and_then(|it| it.attribute("charset")) else { return Ok(()) };
     let charset = charset.trim().to_ascii_lowercase();
@@ -212,7 +212,7 @@ fn text_of<'m>(part: &'m MessagePart<'m>) -> Result<&'m str, Unusable> {
     if text.len() > bytes_max { Err(Unusable::TextTooLarge) } else { Ok(text) }
 }
 
-/// A text whose lines were wrapped so that they can be put together again (RFC 3676), with whole lines.
+/// Joins the lines of a `format=flowed` text (RFC 3676).
 fn unwrapped(part: &MessagePart<'_>, text: &str) -> String {
     let format = part.content_type().and_then(|it| it.attribute("format"));
     if !format.is_some_and(|format| format.eq_ignore_ascii_case("flowed")) {
@@ -229,7 +229,7 @@ fn unwrapped(part: &MessagePart<'_>, text: &str) -> String {
     whole
 }
 
-/// The text inside a signed one (RFC 9580 §7), or the text itself. Nothing for an encrypted one.
+/// The text inside a signed one (RFC 9580 §7), or the text itself. `None` for an encrypted one.
 fn signed_text(text: &str) -> Option<String> {
     let mut lines = text.lines().skip_while(|line| line.trim().is_empty());
     match lines.next().map(str::trim) {

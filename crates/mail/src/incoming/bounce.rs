@@ -1,4 +1,4 @@
-//! Mail about mail of ours that did not arrive (RFC 3464, and what was there before it).
+//! Mail about mail of ours that did not arrive (RFC 3464, and older forms).
 
 use mail_parser::{Message, MessagePart, MimeHeaders};
 
@@ -11,23 +11,23 @@ use crate::limits::{
 /// A mail of ours that did not arrive, or not yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounce {
-    /// Whether it never will: a status of class 5, or none and no word of a delay.
+    /// Whether it never will: a status of class 5, or no status and no mention of a delay.
     pub permanent: bool,
-    /// The addresses that it did not reach, as they are written, at most [`BOUNCE_RECIPIENTS_MAX`].
+    /// The addresses that it did not reach, as written, at most [`BOUNCE_RECIPIENTS_MAX`].
     pub recipients: Vec<String>,
-    /// What it may be about: tokens of ours in it, likeliest first.
+    /// The mails that it may be about: tokens of ours in it, likeliest first.
     pub tokens: Vec<String>,
     /// The first status code that says why (RFC 3463), such as `5.1.1`.
     pub status: Option<String>,
-    /// What the server said that did not take it, where a report tells; else the beginning of the words for people; at most
+    /// The refusing server's message, if a report has it; else the beginning of the text for people; at most
     /// [`BOUNCE_TEXT_BYTES_MAX`] bytes, on one line.
     pub text: String,
-    /// Whether it says that it will be tried again.
+    /// Whether it says that delivery will be retried.
     pub delayed: bool,
 }
 
 impl Bounce {
-    /// Why the mail did not arrive, on one line: the status, and what was said of it.
+    /// Why the mail did not arrive, on one line: the status and the text.
     #[must_use]
     pub fn why(&self) -> String {
         match &self.status {
@@ -38,7 +38,7 @@ impl Bounce {
         .to_owned()
     }
 
-    /// Returns true if nothing in it tells of a mail of ours: it has the null sender, and no more is known.
+    /// Returns true if nothing in it refers to a mail of ours: it has the null sender, and no more is known.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.tokens.is_empty() && self.status.is_none() && !self.delayed && self.recipients.is_empty()
@@ -47,18 +47,18 @@ impl Bounce {
 
 /// What a report says of one or more recipients.
 #[derive(Default)]
-struct Told {
+struct DeliveryStatus {
     recipients: Vec<String>,
     status: Option<String>,
     failed: bool,
     delayed: bool,
-    /// What the server said that did not take the mail.
+    /// The refusing server's message.
     diagnostic: Option<String>,
-    /// Whether all it tells is that the mail arrived.
+    /// Whether a recipient's mail arrived.
     arrived: bool,
 }
 
-/// A bounce, as far as its form says so; a receipt where a report says that the mail arrived.
+/// Returns a bounce, if the message has the form of one; a receipt if a report says that the mail arrived.
 pub(super) fn of(
     headers: &Headers<'_>,
     message: &Message<'_>,
@@ -68,14 +68,14 @@ pub(super) fn of(
 ) -> Option<Sorted> {
     let content = headers.word("content-type");
     let report = content.starts_with("multipart/report") && !other_report(&content);
-    let told = told_by(message);
-    if let Some(told) = &told
+    let dsn = delivery_status(message);
+    if let Some(dsn) = &dsn
         && (report || content.starts_with("message/delivery-status") || from_a_daemon(headers))
     {
-        if told.arrived && !told.failed && !told.delayed {
+        if dsn.arrived && !dsn.failed && !dsn.delayed {
             return Some(Sorted::Machine { kind: MachineKind::Receipt });
         }
-        return Some(Sorted::Bounce(bounce(told, (message, raw), headers, envelope, settings)));
+        return Some(Sorted::Bounce(bounce(dsn, (message, raw), headers, envelope, settings)));
     }
     let failed_recipients = headers.first("x-failed-recipients").map(|field| field.text());
     if failed_recipients.is_none() && !(report || from_a_daemon(headers) || says_undelivered(headers)) {
@@ -84,12 +84,12 @@ pub(super) fn of(
     let listed = failed_recipients.and_then(|text| address::listed(&text).ok()).unwrap_or_default();
     let recipients: Vec<String> = listed.into_iter().map(|address| address.text).collect();
     let delayed = recipients.is_empty() && says_delayed(headers, raw);
-    let told = Told { failed: !delayed, delayed, recipients, ..Told::default() };
-    Some(Sorted::Bounce(bounce(&told, (message, raw), headers, envelope, settings)))
+    let dsn = DeliveryStatus { failed: !delayed, delayed, recipients, ..DeliveryStatus::default() };
+    Some(Sorted::Bounce(bounce(&dsn, (message, raw), headers, envelope, settings)))
 }
 
-/// A mail with the null sender that no other machine wrote: whoever sent it wants no answer (RFC 5321 §4.5.5). Whatever its
-/// form, it tells that a mail did not arrive, for good where it does not speak of a delay.
+/// Returns a bounce for a mail with the null sender that no other machine wrote: its sender wants no answer (RFC 5321
+/// §4.5.5). In any form, it reports that a mail did not arrive, permanently unless it mentions a delay.
 pub(super) fn null_sender(
     headers: &Headers<'_>,
     of: (&Message<'_>, &[u8]),
@@ -103,11 +103,11 @@ pub(super) fn null_sender(
         return None;
     }
     let delayed = says_delayed(headers, of.1);
-    let told = Told { failed: !delayed, delayed, ..Told::default() };
-    Some(bounce(&told, of, headers, envelope, settings))
+    let dsn = DeliveryStatus { failed: !delayed, delayed, ..DeliveryStatus::default() };
+    Some(bounce(&dsn, of, headers, envelope, settings))
 }
 
-/// Words by which a mail without a form says that a delivery is tried again.
+/// Words by which an unstructured mail says that a delivery is retried.
 const DELAYS: &[&str] = &[
     "will be retried",
     "will retry",
@@ -137,7 +137,7 @@ fn says_delayed(headers: &Headers<'_>, raw: &[u8]) -> bool {
 }
 
 fn bounce(
-    told: &Told,
+    dsn: &DeliveryStatus,
     (message, raw): (&Message<'_>, &[u8]),
     headers: &Headers<'_>,
     envelope: &Envelope,
@@ -145,10 +145,10 @@ fn bounce(
 ) -> Bounce {
     let body = &raw[headers.body_at..];
     let body = String::from_utf8_lossy(&body[..body.len().min(BOUNCE_SEARCH_BYTES_MAX)]);
-    let status = told.status.clone().or_else(|| status_in(&body));
+    let status = dsn.status.clone().or_else(|| status_in(&body));
     let permanent = match &status {
-        Some(status) => status.starts_with('5') && !told.delayed,
-        None => told.failed && !told.delayed,
+        Some(status) => status.starts_with('5') && !dsn.delayed,
+        None => dsn.failed && !dsn.delayed,
     };
     let mut found: Vec<String> = tokens::of(headers, envelope, settings)
         .map(|tokens| tokens.into_iter().map(|token| token.text).collect())
@@ -159,14 +159,14 @@ fn bounce(
         }
     }
     let words = || message.body_text(0).unwrap_or_else(|| body.clone()).into_owned();
-    let text = told.diagnostic.clone().unwrap_or_else(words);
+    let text = dsn.diagnostic.clone().unwrap_or_else(words);
     let text = cut(&text, BOUNCE_SEARCH_BYTES_MAX);
     let text = cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), BOUNCE_TEXT_BYTES_MAX);
-    let recipients = told.recipients.clone();
-    Bounce { permanent, recipients, tokens: found, status, text, delayed: told.delayed }
+    let recipients = dsn.recipients.clone();
+    Bounce { permanent, recipients, tokens: found, status, text, delayed: dsn.delayed }
 }
 
-/// Whether a report is of another kind than deliveries.
+/// Returns true if a report is not about deliveries.
 fn other_report(content: &str) -> bool {
     ["disposition-notification", "feedback-report", "tlsrpt"].iter().any(|kind| content.contains(kind))
 }
@@ -178,7 +178,7 @@ fn from_a_daemon(headers: &Headers<'_>) -> bool {
     daemons.iter().any(|name| from.contains(name)) || (postmaster && says_undelivered(headers))
 }
 
-/// Beginnings of the subjects of bounces that are no report. A person's answer begins with our subject.
+/// Prefixes of the subjects of bounces without a report. A person's answer begins with our subject.
 const SUBJECTS: &[&str] = &[
     "undelivered mail",
     "undeliverable",
@@ -238,9 +238,9 @@ fn says_undelivered(headers: &Headers<'_>) -> bool {
     SUBJECTS.iter().any(|words| subject.starts_with(words)) || subject.ends_with("(delivery failed)")
 }
 
-/// What the parts of a report tell, if one of them is one.
-fn told_by(message: &Message<'_>) -> Option<Told> {
-    let mut told = None;
+/// Reads the `message/delivery-status` parts of a report; `None` if it has none.
+fn delivery_status(message: &Message<'_>) -> Option<DeliveryStatus> {
+    let mut dsn = None;
     for part in message.parts.iter().take(PARTS_MAX) {
         let is_status = |part: &MessagePart<'_>| {
             part.content_type().is_some_and(|it| {
@@ -252,13 +252,16 @@ fn told_by(message: &Message<'_>) -> Option<Told> {
             })
         };
         if is_status(part) {
-            read_status(&String::from_utf8_lossy(part.contents()), told.get_or_insert_with(Told::default));
+            read_status(
+                &String::from_utf8_lossy(part.contents()),
+                dsn.get_or_insert_with(DeliveryStatus::default),
+            );
         }
     }
-    told
+    dsn
 }
 
-/// Lines with those that go on from them: what begins with a space belongs to the line before it.
+/// Unfolds lines: a line that begins with a space continues the line before it.
 fn unfolded(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines().take(BOUNCE_SEARCH_BYTES_MAX / 16) {
@@ -274,7 +277,7 @@ fn unfolded(text: &str) -> Vec<String> {
 }
 
 /// Reads the fields of a report (RFC 3464 §2).
-fn read_status(text: &str, told: &mut Told) {
+fn read_status(text: &str, dsn: &mut DeliveryStatus) {
     for line in &unfolded(text) {
         let Some((name, value)) = line.split_once(':') else { continue };
         let value = value.trim();
@@ -282,39 +285,39 @@ fn read_status(text: &str, told: &mut Told) {
             "final-recipient" | "original-recipient" => {
                 let recipient = value.split_once(';').map_or(value, |(_, address)| address).trim();
                 let recipient = recipient.trim_matches(['<', '>']).to_owned();
-                if told.recipients.len() < BOUNCE_RECIPIENTS_MAX && !told.recipients.contains(&recipient) {
-                    told.recipients.push(recipient);
+                if dsn.recipients.len() < BOUNCE_RECIPIENTS_MAX && !dsn.recipients.contains(&recipient) {
+                    dsn.recipients.push(recipient);
                 }
             }
             "action" => match value.to_ascii_lowercase().split_whitespace().next().unwrap_or_default() {
-                "failed" => told.failed = true,
-                "delayed" => told.delayed = true,
-                "delivered" | "relayed" | "expanded" => told.arrived = true,
+                "failed" => dsn.failed = true,
+                "delayed" => dsn.delayed = true,
+                "delivered" | "relayed" | "expanded" => dsn.arrived = true,
                 _ => {}
             },
             "diagnostic-code" => {
                 let said = value.split_once(';').map_or(value, |(_, said)| said).trim();
-                told.diagnostic = told.diagnostic.take().or_else(|| Some(said.to_owned()));
+                dsn.diagnostic = dsn.diagnostic.take().or_else(|| Some(said.to_owned()));
             }
             "status" => {
                 let status = value.split_whitespace().next().filter(|word| is_status_code(word));
-                told.status = told.status.take().or_else(|| status.map(str::to_owned));
+                dsn.status = dsn.status.take().or_else(|| status.map(str::to_owned));
             }
             _ => {}
         }
     }
-    // One recipient that is lost is told before others that only wait.
-    told.delayed &= !told.failed;
+    // A failed recipient takes precedence over delayed ones.
+    dsn.delayed &= !dsn.failed;
 }
 
-/// Whether a word is a status code: a class, a subject, a detail (RFC 3463 §2).
+/// Returns true if a word is a status code: a class, a subject, a detail (RFC 3463 §2).
 fn is_status_code(word: &str) -> bool {
     let parts: Vec<&str> = word.split('.').collect();
     let number = |part: &&str| (1..=3).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
     parts.len() == 3 && parts.iter().all(number) && ["2", "4", "5"].contains(&parts[0])
 }
 
-/// The first status code in a text of no form that begins with one of the classes of failures.
+/// The first status code of a failure class in an unstructured text.
 fn status_in(text: &str) -> Option<String> {
     let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
     words

@@ -1,5 +1,5 @@
-//! How much the DNS is asked for one domain's mails: a domain whose name servers answer slowly, or not at all, keeps the
-//! mails of others waiting no longer than the first few of its own take.
+//! Limits the DNS queries for one domain's mails: a domain with slow or silent name servers delays the mails of others only
+//! by its first few.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -8,15 +8,15 @@ use parking_lot::Mutex;
 
 use crate::limits::{DNS_AGAIN, DNS_DOMAIN_AT_ONCE_MAX, DNS_DOMAINS_MAX};
 
-/// What is known of domains that are asked for, or were lately.
+/// The state of domains that are or were lately queried.
 #[derive(Default)]
 pub(super) struct Budget(Mutex<HashMap<Box<str>, Domain>>);
 
 #[derive(Default)]
 struct Domain {
-    /// Mails that are being asked about.
+    /// Mails with running queries.
     at_once: usize,
-    /// Until when nothing is asked, because it did not answer.
+    /// Until when it is not queried, because it did not answer.
     rests: Option<Instant>,
 }
 
@@ -27,8 +27,8 @@ impl Domain {
 }
 
 impl Budget {
-    /// Begins to ask about one mail of a domain; `None` where [`DNS_DOMAIN_AT_ONCE_MAX`] others are being asked about, or
-    /// where it did not answer within [`DNS_AGAIN`].
+    /// Begins the queries for one mail of a domain; `None` if [`DNS_DOMAIN_AT_ONCE_MAX`] others are running, or if it did
+    /// not answer within the last [`DNS_AGAIN`].
     pub(super) fn begin(&self, domain: &str) -> Option<Turn<'_>> {
         let mut domains = self.0.lock();
         let now = Instant::now();
@@ -47,7 +47,7 @@ impl Budget {
     }
 }
 
-/// One mail of a domain that is being asked about.
+/// One mail of a domain with running queries.
 pub(super) struct Turn<'b> {
     budget: &'b Budget,
     domain: Box<str>,
@@ -84,7 +84,7 @@ mod tests {
         let turns: Vec<_> = (0..DNS_DOMAIN_AT_ONCE_MAX).filter_map(|_| budget.begin("a.example")).collect();
         assert_eq!(turns.len(), DNS_DOMAIN_AT_ONCE_MAX);
         assert!(budget.begin("a.example").is_none());
-        // Others are asked as before.
+        // Other domains are not affected.
         assert!(budget.begin("b.example").is_some());
         drop(turns);
         budget.begin("a.example").expect("it is idle again").failed();

@@ -1,4 +1,4 @@
-//! What the usual programs put around a person's words, in the languages that they speak. All of it in lower case.
+//! The text that common mail programs put around a person's words, in many languages. All of it in lower case.
 
 /// Beginnings of the subjects of automatic answers.
 pub(super) const AUTOMATIC_SUBJECTS: &[&str] = &[
@@ -292,7 +292,7 @@ pub(super) const OTHER_NAMES: &[&str] = &[
     "chủ đề",
 ];
 
-/// How a line begins that says that a mail follows.
+/// Beginnings of the lines that announce a quoted mail.
 pub(super) const MAIL_FOLLOWS: &[&str] = &[
     "begin forwarded message",
     "forwarded message",
@@ -328,7 +328,7 @@ pub(super) const MAIL_FOLLOWS: &[&str] = &[
     "원본 메시지",
 ];
 
-/// How the line begins that telephones and other programs sign with.
+/// Beginnings of the signature lines of telephones and other programs.
 pub(super) const MACHINE_SIGNATURES: &[&str] = &[
     "sent from my",
     "sent from mail for",
@@ -401,10 +401,10 @@ pub(super) const MACHINE_SIGNATURES: &[&str] = &[
     "đã gửi từ",
 ];
 
-/// Words of our own line, above which an answer stands.
+/// Words of our own line, above which the answer is.
 pub(super) const FENCE: &str = "reply above this line";
 
-/// Classes of elements that quote or sign.
+/// Classes of elements with quotes or signatures.
 pub(super) const QUOTE_CLASSES: &[&str] = &[
     "gmail_quote",
     "gmail_quote_container",
@@ -440,7 +440,7 @@ pub(super) const QUOTE_CLASSES: &[&str] = &[
     "adl",
 ];
 
-/// Ends of the ids of elements that quote or sign.
+/// Ends of the ids of elements with quotes or signatures.
 pub(super) const QUOTE_IDS: &[&str] = &[
     "olk_src_body_section",
     "ms-outlook-mobile-signature",

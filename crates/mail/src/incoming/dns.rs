@@ -1,4 +1,4 @@
-//! The DNS that a caller hands in, with a memory of what it said.
+//! The DNS that a caller hands in, with a cache of its answers.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -32,11 +32,11 @@ pub struct Dns {
 /// The record of a signer's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum KeyText {
-    /// It is there; the texts of several records, one behind the other.
+    /// It is there; the texts of several records are concatenated.
     There(Arc<[u8]>),
     /// There is none.
     Missing,
-    /// The DNS did not say.
+    /// The DNS did not answer.
     Unreachable,
 }
 
@@ -55,16 +55,16 @@ impl Dns {
     /// The DNS that this host is configured to use.
     ///
     /// # Errors
-    /// Where that configuration cannot be read.
+    /// If that configuration cannot be read.
     pub fn of_the_system() -> Result<Self, DnsError> {
         let authenticator = MessageAuthenticator::new_system_conf().map_err(|e| DnsError(e.to_string()))?;
         Ok(Self::behind(authenticator))
     }
 
-    /// The DNS that these name servers know, asked over UDP, and over TCP where an answer is too long for that.
+    /// The DNS that these name servers know, asked over UDP, and over TCP if an answer is too long for that.
     ///
     /// # Errors
-    /// Where no resolver can be set up for them.
+    /// If no resolver can be set up for them.
     pub fn at(servers: &[SocketAddr]) -> Result<Self, DnsError> {
         let server = |address: &SocketAddr| {
             let mut ways = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
@@ -84,11 +84,11 @@ impl Dns {
         Self { authenticator, memory: Memory::open(), budget: Budget::default() }
     }
 
-    /// Text records and addresses of hosts that are told here; every other name does not exist, and nobody is asked. Of
-    /// several text records of one name the last one counts. For tests, and where the network may not be used.
+    /// A resolver over the given text records and host addresses; every other name does not exist, and no name server is
+    /// asked. Of several text records of one name the last one counts. For tests, and for servers without network access.
     ///
     /// # Errors
-    /// Where a record cannot be read.
+    /// If a record cannot be read.
     pub fn of_records(texts: &[(&str, &str)], hosts: &[(&str, IpAddr)]) -> Result<Self, DnsError> {
         let authenticator = MessageAuthenticator::new(
             ResolverConfig::from_parts(None, Vec::new(), Vec::new()),
@@ -103,15 +103,15 @@ impl Dns {
         }
         let authenticator = authenticator.map_err(|e| DnsError(e.to_string()))?;
         let dns = Self { authenticator, memory, budget: Budget::default() };
-        texts.iter().try_for_each(|(name, text)| dns.tell(name, text))?;
+        texts.iter().try_for_each(|(name, text)| dns.add_record(name, text))?;
         Ok(dns)
     }
 
-    /// Tells a text record, for good; another one of this name is none any more.
+    /// Adds a text record permanently; replaces another one of this name.
     ///
     /// # Errors
     /// The record cannot be read.
-    pub fn tell(&self, name: &str, text: &str) -> Result<(), DnsError> {
+    pub fn add_record(&self, name: &str, text: &str) -> Result<(), DnsError> {
         if is_key(name) {
             let text = KeyText::There(text.as_bytes().into());
             self.memory.keys.rows.lock().insert(fqdn(name), (text, None));
@@ -120,7 +120,7 @@ impl Dns {
         Ok(())
     }
 
-    /// Returns the record of a key, by its whole name. What was said is remembered, also that nothing was.
+    /// Returns the record of a key, by its full name. The answer is cached, also a negative one.
     pub(super) async fn key(&self, name: &str) -> KeyText {
         let name = fqdn(name);
         if let Some(known) = self.memory.keys.get::<str>(&name) {
@@ -135,28 +135,28 @@ impl Dns {
         text
     }
 
-    /// Remembers what a name's text says.
+    /// Caches the text of a name.
     pub(super) fn remember(&self, name: &str, text: Txt) {
         self.memory.texts.insert(fqdn(name), text, Instant::now() + DNS_KEY_KEPT);
     }
 
-    /// Begins to ask about a message of a domain; `None` where others ask about too many of it, or where its servers did
-    /// not answer lately.
+    /// Begins to ask about a message of a domain; `None` if too many of its messages are being asked about, or if its
+    /// servers did not answer lately.
     pub(super) fn begin(&self, domain: &str) -> Option<Turn<'_>> {
         self.budget.begin(domain)
     }
 
-    /// What is remembered of texts.
+    /// The cached texts.
     pub(super) fn texts(&self) -> &Rows<Box<str>, Txt> {
         &self.memory.texts
     }
 
-    /// What is remembered of hosts that take mail.
+    /// The cached hosts that take mail (MX).
     pub(super) fn hosts(&self) -> &Rows<Box<str>, RecordSet<MX>> {
         &self.memory.mx
     }
 
-    /// What to ask, with the memory beside it.
+    /// The query, with the cache.
     pub(super) fn asking<P>(&self, what: P) -> Asking<'_, P> {
         Parameters::new(what)
             .with_txt_cache(&self.memory.texts)
@@ -167,7 +167,7 @@ impl Dns {
     }
 }
 
-/// A question with the memory beside it.
+/// A query with the cache.
 pub(super) type Asking<'d, P> = Parameters<
     'd,
     P,
@@ -236,10 +236,10 @@ fn none<T>() -> RecordSet<T> {
     RecordSet { rrset: Vec::new().into(), dnssec_status: Default::default() }
 }
 
-/// What was said of names, and until when it holds; nothing where it holds for good.
+/// Answers by name, and until when they hold; `None` if permanently.
 pub(super) struct Rows<K, V> {
     rows: Mutex<HashMap<K, (V, Option<Instant>)>>,
-    /// What is said of every name that is not here, so that nobody is asked.
+    /// The answer for every name that is not here, so that no name server is asked.
     missing: Option<V>,
 }
 

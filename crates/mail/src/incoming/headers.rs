@@ -1,4 +1,4 @@
-//! The header section, read line by line: what the parsers behind this read must be what was looked at here.
+//! The header section, read line by line: the parsers after this must read the same as was checked here.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::limits::{
     SUBJECT_BYTES_MAX,
 };
 
-/// Fields that may stand once (RFC 5322 §3.6, RFC 2045 §3).
+/// Fields that may occur once (RFC 5322 §3.6, RFC 2045 §3).
 const SINGLE: &[&str] = &[
     "from",
     "sender",
@@ -34,7 +34,7 @@ const SINGLE: &[&str] = &[
 pub(super) struct Field<'r> {
     /// Its name in lower case.
     pub(super) name: String,
-    /// What stands behind the colon, with its folds and the end of its last line.
+    /// The text after the colon, with its folds and the end of its last line.
     pub(super) value: &'r [u8],
 }
 
@@ -54,7 +54,7 @@ impl Field<'_> {
 /// The fields of a message.
 #[derive(Debug)]
 pub(super) struct Headers<'r> {
-    /// In the order in which they stand.
+    /// In the order of the message.
     pub(super) fields: Vec<Field<'r>>,
     /// Where the first field begins: behind the line that some mailboxes put before it.
     pub(super) begins_at: usize,
@@ -64,8 +64,8 @@ pub(super) struct Headers<'r> {
     well_formed: bool,
 }
 
-/// The message with the ends of lines that the network has. A message that has none of them was stored with bare line
-/// feeds, and is given them; every other is left alone.
+/// The message with CRLF line ends. A message without any was stored with bare line feeds, which are converted; every other
+/// is left alone.
 pub(super) fn with_line_ends(raw: &[u8]) -> Cow<'_, [u8]> {
     if raw.contains(&b'\r') {
         return Cow::Borrowed(raw);
@@ -116,7 +116,7 @@ impl<'r> Headers<'r> {
         }
         let colon = field.iter().position(|byte| *byte == b':').filter(|colon| *colon > 0);
         let named = colon.filter(|colon| field[..*colon].iter().all(u8::is_ascii_graphic));
-        // A line that ends otherwise than the rest, or holds what ends a line elsewhere, is read differently elsewhere.
+        // Other parsers read a line differently if it ends otherwise than the rest, or holds what ends a line for them.
         let ends = field.ends_with(b"\r\n");
         let odd = field.contains(&0) || lone(field);
         self.well_formed &= ends && !odd && named.is_some();
@@ -127,7 +127,7 @@ impl<'r> Headers<'r> {
         Ok(())
     }
 
-    /// Refuses what could be read in two ways.
+    /// Refuses ambiguous headers.
     pub(super) fn check(&self) -> Result<(), Unusable> {
         if !self.well_formed {
             return Err(Unusable::Malformed);
@@ -148,7 +148,7 @@ impl<'r> Headers<'r> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// The first field of a name on one line without comments, in lower case; empty where there is none.
+    /// The first field of a name on one line without comments, in lower case; empty if there is none.
     pub(super) fn word(&self, name: &str) -> String {
         self.first(name).map(|field| field.bare().to_ascii_lowercase()).unwrap_or_default()
     }
@@ -176,7 +176,7 @@ impl<'r> Headers<'r> {
     }
 }
 
-/// The beginning of a text, so many bytes of it at most.
+/// The beginning of a text, at most this many bytes.
 pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {
@@ -185,12 +185,12 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     text[..end].to_owned()
 }
 
-/// Where the line that begins here ends, behind its line feed.
+/// The end of the line that begins here, after its line feed.
 fn line_end(raw: &[u8], at: usize) -> usize {
     raw[at..].iter().position(|byte| *byte == b'\n').map_or(raw.len(), |found| at + found + 1)
 }
 
-/// Whether a carriage return or a line feed stands here without the other.
+/// Returns true if there is a carriage return or a line feed here without the other.
 fn lone(field: &[u8]) -> bool {
     let mut before = 0;
     for byte in field {
@@ -202,7 +202,7 @@ fn lone(field: &[u8]) -> bool {
     before == b'\r'
 }
 
-/// A value without what stands in parentheses outside of quotes (RFC 5322 §3.2.2).
+/// A value without its comments, which are in parentheses outside of quotes (RFC 5322 §3.2.2).
 pub(super) fn without_comments(text: &str) -> String {
     let (mut bare, mut depth, mut quoted, mut escaped) = (String::new(), 0_usize, false, false);
     for c in text.chars() {

@@ -1,8 +1,8 @@
 //! The words of HTML that a person sees, line by line, without what programs mark as quoted.
 //!
-//! The tree is the one that browsers make. Of styles only so much is worked out as tells words that are seen from words
-//! that may not be; which of several declarations counts is not. So words are left out rather than taken, and if a style
-//! can change the order of words or cover others, nothing of the page is taken.
+//! The tree is the one that browsers make. Styles are evaluated only as far as needed to distinguish visible words from
+//! possibly hidden ones; which of several declarations wins is not computed. So words are left out if in doubt, and if a
+//! style can change the order of words or cover others, the whole page is refused.
 
 mod colour;
 mod font;
@@ -25,7 +25,7 @@ use self::tree::{Element, Step, Tree};
 use super::clients::{CUT_IDS, QUOTE_CLASSES, QUOTE_IDS};
 use super::own::Own;
 
-/// A mark for what is seen and is no word, such as a picture, and for words that may not be seen.
+/// A mark for visible content other than words, such as a picture, and for words that may be hidden.
 const NO_WORD: char = '\u{fffc}';
 
 /// Elements that hold no words of the page.
@@ -34,7 +34,7 @@ const SILENT: &[&str] = &["head", "script", "style", "title", "noembed", "nofram
 /// Elements that are never shown.
 const ABSENT: &[&str] = &["template", "datalist", "rp"];
 
-/// Elements of which something is shown, but not what they hold, or not as words in a line.
+/// Elements that show something other than their content, or not as words in a line.
 const UNCLEAR: &[&str] = &[
     "select",
     "button",
@@ -61,10 +61,10 @@ const UNCLEAR: &[&str] = &[
     "tfoot",
 ];
 
-/// Elements that hold nothing and are shown as something other than words.
+/// Empty elements that are shown as something other than words.
 const PICTURES: &[&str] = &["img", "input", "embed", "frame"];
 
-/// Elements that begin and end a line; all others stand in one.
+/// Elements that begin and end a line; all others are inline.
 const BLOCKS: &[&str] = &[
     "address",
     "article",
@@ -109,14 +109,14 @@ const BLOCKS: &[&str] = &[
     "ul",
 ];
 
-/// Parts of tables that are shown above others wherever they stand, and parts that they are shown above.
+/// Parts of tables that are shown above others regardless of their order, and the parts below them.
 const TABLE_TOPS: &[&str] = &["caption", "thead"];
 const TABLE_ROWS: &[&str] = &["tbody", "tr"];
 
 /// Elements that may have a background by an attribute.
 const COLOURED: &[&str] = &["body", "table", "tbody", "thead", "tfoot", "tr", "td", "th"];
 
-/// Sizes of letters that elements have, compared to those around them.
+/// Font sizes of elements, relative to their parents.
 const SIZES: &[(&str, f32)] = &[
     ("small", 0.8),
     ("sub", 0.8),
@@ -130,15 +130,15 @@ const SIZES: &[(&str, f32)] = &[
     ("h6", 0.7),
 ];
 
-/// Whether the words in an element are taken.
+/// How the words in an element are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Words {
     Taken,
     /// A program has marked them as quoted.
     Quoted,
-    /// They are not seen, and leave no gap.
+    /// They are hidden, and leave no gap.
     Absent,
-    /// It is not known whether they are seen.
+    /// It is not known whether they are visible.
     Unclear,
 }
 
@@ -146,20 +146,20 @@ enum Words {
 struct Frame<'t> {
     name: &'t str,
     words: Words,
-    /// Whether a line goes through the letters.
+    /// Whether the text is struck through.
     struck: bool,
-    /// Whether line breaks in the source are seen.
+    /// Whether line breaks in the source are shown.
     breaks: bool,
-    /// Whether it stands in a line.
+    /// Whether it is inline.
     inline: bool,
-    /// Whether what is directly in it may stand in one line.
+    /// Whether its children may be in one line.
     row: bool,
-    /// Whether this is a table of which a row was read.
+    /// Whether this is a table with a row that was read.
     rows: bool,
-    letters: Vec<Colour>,
+    foregrounds: Vec<Colour>,
     backgrounds: Vec<Colour>,
     opacity: f32,
-    letters_px: f32,
+    font_px: f32,
     space: Space,
 }
 
@@ -174,10 +174,10 @@ impl Frame<'_> {
             inline: true,
             row: false,
             rows: false,
-            letters: vec![BLACK],
+            foregrounds: vec![BLACK],
             backgrounds: vec![WHITE],
             opacity: 1.0,
-            letters_px: 16.0,
+            font_px: 16.0,
             space: Space::default(),
         }
     }
@@ -195,8 +195,8 @@ struct Page<'t> {
     doubtful: bool,
 }
 
-/// Returns the words that are seen, line by line, with a line `>` in place of what is quoted. `suspicious` tells that
-/// something was hidden; the text is empty then if nobody can tell what is seen.
+/// Returns the visible words, line by line, with a line `>` in place of quoted text. `suspicious` is true if something was
+/// hidden; the text is then empty if it is not clear what is visible.
 pub(super) fn shown(html: &str) -> Own {
     let unclear = Own { text: String::new(), suspicious: true };
     let Some(tree) = Tree::parse(html) else { return unclear };
@@ -314,7 +314,7 @@ impl<'t> Page<'t> {
         self.frames.push(frame);
     }
 
-    /// What an element stands for that holds nothing.
+    /// Adds the text for an empty element.
     fn void(&mut self, element: &Element) {
         let dot = |name| matches!(element.attribute(name).trim_end_matches("px"), "0" | "1");
         match element.name() {
@@ -329,16 +329,16 @@ impl<'t> Page<'t> {
         }
     }
 
-    /// What CSS and HTML say of an element.
+    /// Returns the look of an element by CSS and HTML.
     fn look(&mut self, element: &Element) -> Look {
         let name = element.name();
         let mut look = Look::of(element.attribute("style"));
         let mut hint = Colours::default();
         hint.extend(["color", "text"].iter().find_map(|it| of_attribute(element.attribute(it))));
-        match (look.letters.is_empty(), name) {
-            (true, "font" | "body") if !hint.is_empty() => look.letters = hint,
-            (true, "a") => look.letters.add_rule(&self.links),
-            (true, _) => look.letters.add_rule(&hint),
+        match (look.foreground.is_empty(), name) {
+            (true, "font" | "body") if !hint.is_empty() => look.foreground = hint,
+            (true, "a") => look.foreground.add_rule(&self.links),
+            (true, _) => look.foreground.add_rule(&hint),
             (false, _) => {}
         }
         let mut hint = Colours::default();
@@ -353,7 +353,7 @@ impl<'t> Page<'t> {
             look.suggest(Size::Times(*times));
         }
         if name == "font" && !element.attribute("size").is_empty() {
-            // The smallest that there is.
+            // The smallest size.
             look.suggest(Size::Pixels(10.0));
         }
         let is = |attribute, value| element.attribute(attribute).eq_ignore_ascii_case(value);
@@ -362,7 +362,7 @@ impl<'t> Page<'t> {
             || is("aria-hidden", "true");
         look.absent |= element.has("hidden") || element.has("popover");
         self.sheet.apply(element, &mut look);
-        // These change what is seen of cells that are not in them.
+        // These affect cells that are not their children.
         let columns = ["col", "colgroup"].contains(&name);
         look.doubtful |= columns && (look.hidden || look.absent || !look.background.is_empty());
         look
@@ -380,20 +380,20 @@ impl<'t> Page<'t> {
             inline: look.inline || around.row || !BLOCKS.contains(&name),
             row: look.row,
             rows: false,
-            letters: look.letters.letters(&around.letters),
+            foregrounds: look.foreground.foregrounds(&around.foregrounds),
             backgrounds: look.background.backgrounds(&around.backgrounds),
             opacity: look.opacity(around.opacity),
-            letters_px: look.letters_px(around.letters_px),
+            font_px: look.font_px(around.font_px),
             space: look.space.within(&around.space),
         };
         self.doubtful |= frame.space.overlays();
         let unclear = look.hidden
             || (look.absent && look.displayed)
-            || look.letters.unknown
+            || look.foreground.unknown
             || look.background.unknown
             || frame.space.hides()
-            || !readable(frame.letters_px)
-            || !seen(&frame.letters, &frame.backgrounds, frame.opacity)
+            || !readable(frame.font_px)
+            || !seen(&frame.foregrounds, &frame.backgrounds, frame.opacity)
             || UNCLEAR.contains(&name);
         let silent = SILENT.contains(&name);
         let absent = silent || ABSENT.contains(&name) || (look.absent && !look.displayed);
@@ -431,7 +431,7 @@ impl<'t> Page<'t> {
     }
 }
 
-/// Returns true if an element holds what a program quotes or signs with.
+/// Returns true if an element holds a quote or a signature of a mail program.
 fn quotes(element: &Element, id: &str) -> bool {
     let class = element.attribute("class").to_ascii_lowercase();
     element.name() == "blockquote"
@@ -440,7 +440,7 @@ fn quotes(element: &Element, id: &str) -> bool {
         || element.attribute("type").eq_ignore_ascii_case("cite")
 }
 
-/// Returns true if a rule is the one that some programs draw above what they quote.
+/// Returns true if an `hr` is the one that some programs draw above the quoted text.
 fn cuts(rule: &Element) -> bool {
     rule.attribute("id").eq_ignore_ascii_case("stopspelling") || rule.attribute("tabindex") == "-1"
 }

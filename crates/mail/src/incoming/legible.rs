@@ -1,5 +1,4 @@
-//! What of a message can be shown to a person who looks after mail that was not taken: nothing of it is believed, and
-//! nothing of it is rendered.
+//! The parts of a message to show to a person who handles quarantined mail: none of it is believed or rendered.
 
 use mail_parser::{MessageParser, PartType};
 
@@ -7,14 +6,14 @@ use super::headers::{self, Headers, cut};
 use super::{Envelope, Settings, address, body, html, tokens, unbroken};
 use crate::limits::{LEGIBLE_HEADERS_BYTES_MAX, LEGIBLE_TEXT_BYTES_MAX, PARTS_MAX};
 
-/// What a message says of itself at its head.
+/// The summary of a message's header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Who is said to have written it; empty where that cannot be read.
+    /// The claimed sender; empty if unreadable.
     pub from: String,
     /// Its subject, decoded and on one line.
     pub subject: String,
-    /// What may be tokens of ours, the likeliest first.
+    /// Possible tokens of ours, the likeliest first.
     pub tokens: Vec<String>,
 }
 
@@ -34,7 +33,7 @@ fn head_unguarded(raw: &[u8], envelope: &Envelope, settings: &Settings) -> Head 
     Head { from, subject: headers.subject(), tokens }
 }
 
-/// Who is said to have written a message; empty where that cannot be read.
+/// The claimed sender of a message; empty if unreadable.
 pub(crate) fn sender_of(raw: &[u8]) -> String {
     let sender = || {
         let lines = headers::with_line_ends(raw);
@@ -60,7 +59,7 @@ pub fn legible(raw: &[u8]) -> Legible {
     let raw: &[u8] = &lines;
     let whole = |bytes: &[u8], most| cut(&String::from_utf8_lossy(&bytes[..bytes.len().min(most)]), most);
     let Ok(headers) = Headers::of(raw) else {
-        // What has no header section is text as a whole.
+        // Without a header section all of it is text.
         return Legible { headers: String::new(), text: whole(raw, LEGIBLE_TEXT_BYTES_MAX) };
     };
     let below = &raw[headers.body_at..];
@@ -70,7 +69,7 @@ pub fn legible(raw: &[u8]) -> Legible {
     Legible { headers: shown, text: cut(&text, LEGIBLE_TEXT_BYTES_MAX) }
 }
 
-/// The texts of a message one after the other; nothing where it is not worth parsing.
+/// The concatenated texts of a message; empty if it is not worth parsing.
 fn words(message: &[u8], below: &[u8]) -> Option<String> {
     if body::too_many_boundaries(below) {
         return None;
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_tells_who_and_which_token_whatever_wrote_it() {
+    fn a_head_yields_the_sender_and_the_token_whatever_wrote_it() {
         let raw = b"From: Ann <ann@a.example>\r\nTo: r+abc@reply.example\r\nSubject: Hi\r\nAuto-Submitted: auto-replied\r\n\r\nAway.";
         let head = head(raw, &Envelope::default(), &Settings::of("reply.example"));
         assert_eq!((head.from.as_str(), head.subject.as_str()), ("ann@a.example", "Hi"));

@@ -7,11 +7,11 @@ use super::headers::Headers;
 /// Which kind of machine wrote a mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MachineKind {
-    /// It answers whatever comes: a vacation notice, a ticket system.
+    /// It answers every mail: a vacation notice, a ticket system.
     AutoReply,
-    /// It tells that a mail was shown, or has arrived.
+    /// It reports that a mail was shown, or has arrived.
     Receipt,
-    /// It sends on to many what one wrote, or sends in bulk.
+    /// It distributes mails to many, or sends in bulk.
     List,
     /// It is a mail of ours that came back.
     Own,
@@ -33,7 +33,7 @@ impl MachineKind {
     }
 }
 
-/// Fields that only programs set which answer by themselves, whatever their value.
+/// Fields that only autoresponders set, with any value.
 const AUTOMATIC: &[&str] = &[
     "x-auto-response-suppress",
     "x-autoreply",
@@ -52,7 +52,7 @@ const AUTOMATIC: &[&str] = &[
     "x-zendesk-priority-mail",
 ];
 
-/// Fields of mailing lists, whatever their value.
+/// Fields of mailing lists, with any value.
 const LISTS: &[&str] = &[
     "list-id",
     "list-post",
@@ -68,7 +68,7 @@ const LISTS: &[&str] = &[
     "x-campaign-id",
 ];
 
-/// Whether the message is one of ours.
+/// Returns true if the message is one of ours.
 pub(super) fn own(headers: &Headers<'_>, settings: &Settings) -> Option<MachineKind> {
     let automatic = headers.all("auto-submitted").any(|field| field.bare().starts_with("auto-generated"));
     let ids = headers.ids("message-id");
@@ -76,7 +76,7 @@ pub(super) fn own(headers: &Headers<'_>, settings: &Settings) -> Option<MachineK
     (automatic && ours).then_some(MachineKind::Own)
 }
 
-/// The kind of machine that wrote a message which is no bounce.
+/// The kind of machine that wrote a message other than a bounce.
 pub(super) fn of(headers: &Headers<'_>) -> Option<MachineKind> {
     let content = headers.word("content-type");
     if content.starts_with("multipart/report") {
@@ -97,7 +97,7 @@ pub(super) fn of(headers: &Headers<'_>) -> Option<MachineKind> {
     (junk || automatic(headers)).then_some(MachineKind::AutoReply)
 }
 
-/// Whether a program answered by itself.
+/// Returns true if a program answered automatically.
 fn automatic(headers: &Headers<'_>) -> bool {
     let submitted = |value: String| {
         let keyword = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -117,7 +117,7 @@ fn says_vacation(value: &str) -> bool {
     ["vacation", "autorespond", "auto-respond", "autoreply"].iter().any(|word| value.contains(word))
 }
 
-/// Whether a subject begins as those of automatic answers do. A person's answer begins with ours.
+/// Returns true if a subject begins like those of automatic answers. A person's answer begins with our subject.
 fn automatic_subject(subject: &str) -> bool {
     let subject = subject.trim().to_lowercase();
     AUTOMATIC_SUBJECTS.iter().any(|prefix| subject.starts_with(prefix))

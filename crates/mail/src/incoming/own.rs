@@ -1,7 +1,7 @@
 //! A person's own words in the text of a reply.
 //!
-//! What matters most is the first line that is not empty: it decides. So nothing that the sender did not write now may
-//! become the first line. Where that is in doubt nothing is taken, and somebody reads the mail instead.
+//! What matters most is the first line that is not empty: it decides. So only text that the sender wrote now may become the
+//! first line. If that is in doubt, no text is taken, and a person reads the mail instead.
 
 use super::address::invisible;
 use super::clients::{
@@ -10,16 +10,16 @@ use super::clients::{
 };
 use crate::limits::{ATTRIBUTION_BYTES_MAX, ATTRIBUTION_LINES_MAX, QUOTED_HEADER_LINES_MAX};
 
-/// Text, and whether something in it is not seen by who reads it.
+/// Text, and whether something in it is invisible to its reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Own {
     pub(super) text: String,
     pub(super) suspicious: bool,
 }
 
-/// A quoted line so short is whole: what a program wraps is longer.
+/// A quoted line shorter than this was not wrapped.
 const WRAPPED_BYTES_MIN: usize = 40;
-/// What stands where something is not seen.
+/// The mark for invisible text.
 const UNSEEN: char = '\u{fffd}';
 
 /// The sender's own words, with `\n` at the ends of lines and no empty lines at both ends.
@@ -36,7 +36,7 @@ pub(super) fn words(text: &str) -> Own {
         if let Some(length) = attribution(&lines[at..]) {
             at += length;
             let next = lines[at..].iter().find(|line| !line.is_empty());
-            // Without marks there is no telling where the quoted text ends.
+            // Without marks the end of the quoted text is unknown.
             if next.is_none_or(|next| !next.starts_with('>')) {
                 break;
             }
@@ -44,13 +44,13 @@ pub(super) fn words(text: &str) -> Own {
         }
         at += 1;
         if line.starts_with('>') {
-            // Nothing that is shorter was wrapped.
+            // Shorter lines were not wrapped.
             (quoted, gap) = (true, line.len() < WRAPPED_BYTES_MIN);
         } else if line.is_empty() {
             gap = true;
             own.push(line);
         } else if quoted && !gap && !said {
-            // The rest of a quoted line that was wrapped looks like this.
+            // This looks like the rest of a wrapped quoted line.
             return Own { text: String::new(), suspicious };
         } else {
             said = true;
@@ -60,8 +60,8 @@ pub(super) fn words(text: &str) -> Own {
     Own { text: own.join("\n").trim_matches('\n').to_owned(), suspicious }
 }
 
-/// A line without spaces and invisible signs at its ends. Those inside stay where letters of their script need them, and
-/// are marked where nobody does.
+/// A line without spaces and invisible characters at its ends. Those inside stay if characters of their script need them,
+/// and are marked otherwise.
 fn clean(line: &str, suspicious: &mut bool) -> String {
     let edge = |c: char| c.is_whitespace() || (invisible(c) && !turns(c));
     let line: Vec<char> = line.trim_matches(edge).chars().collect();
@@ -86,12 +86,12 @@ fn unstarred(line: &str) -> &str {
     inside.filter(|inside| !inside.is_empty() && !inside.contains('*')).unwrap_or(line)
 }
 
-/// Whether a character changes the direction in which others are shown.
+/// Returns true if a character changes the direction in which others are shown.
 fn turns(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether what begins here is no longer the sender's: a signature, our own line, another mail.
+/// Returns true if the sender's text ends here: a signature, our own line or another mail begins.
 fn ends(lines: &[String]) -> bool {
     if lines[0].starts_with('>') {
         return false;
@@ -115,7 +115,7 @@ fn starts(line: &str, beginnings: &[&str]) -> bool {
     beginnings.iter().any(|beginning| line.starts_with(beginning))
 }
 
-/// Whether the headers of a quoted mail begin here: a sender's line with others soon behind it, or two others.
+/// Returns true if the headers of a quoted mail begin here: a sender's line with others soon after it, or two others.
 fn quoted_headers(lines: &[String]) -> bool {
     let Some(first) = header_name(&lines[0]) else { return false };
     let behind = lines.iter().skip(1).filter(|line| !line.is_empty()).take(QUOTED_HEADER_LINES_MAX);
@@ -124,7 +124,7 @@ fn quoted_headers(lines: &[String]) -> bool {
     others >= if from { 1 } else { 2 }
 }
 
-/// The name in front of a line's colon, if it is one of a mail's header.
+/// The name before a line's colon, if it is a mail header's.
 fn header_name(line: &str) -> Option<String> {
     let (name, _) = line.split_once([':', '：'])?;
     if name.len() > ATTRIBUTION_BYTES_MAX {
@@ -134,7 +134,7 @@ fn header_name(line: &str) -> Option<String> {
     (FROM_NAMES.contains(&name.as_str()) || OTHER_NAMES.contains(&name.as_str())).then_some(name)
 }
 
-/// How many lines an attribution takes, if one begins here.
+/// The number of lines of the attribution that begins here; `None` if none does.
 fn attribution(lines: &[String]) -> Option<usize> {
     let first = lines[0].to_lowercase();
     let first = first.trim_start_matches(['\u{202b}', '\u{202a}', UNSEEN, '[', '(']);
@@ -165,7 +165,7 @@ fn attribution(lines: &[String]) -> Option<usize> {
     None
 }
 
-/// Whether a line has a year or a time of day in it.
+/// Returns true if a line has a year or a time of day in it.
 fn dated(line: &str) -> bool {
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     let words = line.split(|c: char| !c.is_ascii_digit() && c != ':');

@@ -4,19 +4,19 @@ use super::Settings;
 use super::headers::{Headers, with_line_ends};
 use super::results;
 
-/// What became of a field that was planted in a message.
+/// The state of a field that was planted in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planted {
     /// It was taken out.
     Gone,
-    /// It is still there, and something stands above it that keeps it from being believed.
+    /// It is still there, below a field that keeps it from being believed.
     Below,
     /// It is there, and would be believed.
     Believed,
 }
 
-/// Looks at a message that came back, or its header section, for a field that holds `mark` as a domain and names one of these
-/// hosts, in lower case. A message that cannot be read is believed by nobody.
+/// Looks in a returned message, or its header section, for a field that has `mark` as a domain and names one of these hosts,
+/// in lower case. An unreadable message is not believed.
 #[must_use]
 pub fn planted(raw: &[u8], hosts: &[String], mark: &str) -> Planted {
     let raw = with_line_ends(raw);
@@ -26,8 +26,8 @@ pub fn planted(raw: &[u8], hosts: &[String], mark: &str) -> Planted {
         return Planted::Gone;
     }
     let trusting = Settings { trusted_hosts: hosts.to_vec(), ..Settings::of("example") };
-    let told = results::of(&headers, &trusting).unwrap_or_default();
-    let is_it = told.iter().any(|one| one.domain("header.d") == Some(mark));
+    let results = results::of(&headers, &trusting).unwrap_or_default();
+    let is_it = results.iter().any(|one| one.domain("header.d") == Some(mark));
     if is_it { Planted::Believed } else { Planted::Below }
 }
 

@@ -1,4 +1,4 @@
-//! What the DNS says of our own domains, for whoever sets them up.
+//! What the DNS publishes for our own domains, for their operator.
 
 use mail_auth::dmarc::Dmarc;
 use mail_auth::spf::Spf;
@@ -14,7 +14,7 @@ pub enum Published {
     There,
     /// It is not there.
     Missing,
-    /// It is there and no use, or the DNS cannot be asked; the text says why.
+    /// It is there and cannot be used, or the DNS cannot be asked; the text says why.
     Unusable(String),
 }
 

@@ -1,25 +1,25 @@
 //! `Authentication-Results` of hosts that are trusted (RFC 8601).
 //!
-//! One field is believed: the topmost one, and only where it stands above what a host outside may have written. A host
-//! does not write such a field into every message, and not every host takes out what others wrote under its name, so a
-//! field further down may be the sender's own.
+//! Only the topmost field is believed, and only if it is above everything that an outside host may have written. A host does
+//! not add such a field to every message, and not every host removes forged ones, so a field further down may be the
+//! sender's own.
 
 use super::Settings;
 use super::headers::Headers;
 use crate::limits::COMMENT_DEPTH_MAX;
 
-/// What a host says of one method.
+/// A host's result for one method.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct MethodResult {
     /// The method: `dkim`, `spf`, `dmarc`; in lower case.
     pub(super) method: String,
-    /// What came out: `pass`, `fail` and others; in lower case.
+    /// The result: `pass`, `fail` and others; in lower case.
     pub(super) result: String,
-    /// What it was found for, such as `header.d` and its value; in lower case but for `header.b`.
+    /// The properties that were checked, such as `header.d` and its value; in lower case except for `header.b`.
     pub(super) properties: Vec<(String, String)>,
 }
 
-impl Told {
+impl MethodResult {
     /// The value of a property.
     pub(super) fn property(&self, name: &str) -> Option<&str> {
         self.properties.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -31,23 +31,22 @@ impl Told {
     }
 }
 
-/// Returns what the trusted host says, method by method, in its order; `None` where no trusted host's field counts.
-pub(super) fn of(headers: &Headers<'_>, settings: &Settings) -> Option<Vec<Told>> {
+/// Returns the trusted host's results by method, in its order; `None` if no trusted host's field counts.
+pub(super) fn of(headers: &Headers<'_>, settings: &Settings) -> Option<Vec<MethodResult>> {
     let field = headers
         .fields
         .iter()
         .take_while(|field| field.name != "received" || is_internal(&field.bare(), settings))
         .find(|field| field.name == "authentication-results")?;
-    let (host, told) = read(&field.text())?;
-    is_trusted(&host, settings).then_some(told)
+    let (host, results) = read(&field.text())?;
+    is_trusted(&host, settings).then_some(results)
 }
 
 fn is_trusted(host: &str, settings: &Settings) -> bool {
     settings.trusted_hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
 }
 
-/// Returns true if a `Received` field was written where a trusted host handed the message on to itself: by LMTP, which
-/// nobody outside speaks to it.
+/// Returns true if a trusted host wrote the `Received` field for an internal hop over LMTP, which outside hosts cannot use.
 fn is_internal(bare: &str, settings: &Settings) -> bool {
     let clauses = bare.split(';').next().unwrap_or_default();
     let words: Vec<&str> = clauses.split_whitespace().collect();
@@ -59,8 +58,8 @@ fn is_internal(bare: &str, settings: &Settings) -> bool {
     after("by").is_some_and(|host| is_trusted(host, settings)) && after("with").is_some_and(lmtp)
 }
 
-/// Returns a field's host and its results, where the value is of the grammar of RFC 8601, 2.2.
-fn read(value: &str) -> Option<(String, Vec<Told>)> {
+/// Returns a field's host and its results; `None` unless the value has the grammar of RFC 8601, 2.2.
+fn read(value: &str) -> Option<(String, Vec<MethodResult>)> {
     let mut reader = Reader { rest: value };
     reader.space()?;
     let host = reader.value()?.to_ascii_lowercase();
@@ -71,27 +70,27 @@ fn read(value: &str) -> Option<(String, Vec<Told>)> {
         }
         reader.space()?;
     }
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     while !reader.rest.is_empty() {
         reader.sign(';')?;
         reader.space()?;
         let method = reader.token()?.to_ascii_lowercase();
         reader.space()?;
-        if method == "none" && told.is_empty() && reader.rest.is_empty() {
-            return Some((host, told));
+        if method == "none" && results.is_empty() && reader.rest.is_empty() {
+            return Some((host, results));
         }
-        told.push(reader.result(method)?);
+        results.push(reader.result(method)?);
     }
-    (!told.is_empty()).then_some((host, told))
+    (!results.is_empty()).then_some((host, results))
 }
 
-/// What is left of a value. Each part is `None` where what stands there is not it.
+/// The unread rest of a value. Each method returns `None` if the expected part does not follow.
 struct Reader<'v> {
     rest: &'v str,
 }
 
 impl<'v> Reader<'v> {
-    /// Passes over spaces and comments; tells whether there were some.
+    /// Skips spaces and comments; returns true if there were any.
     fn space(&mut self) -> Option<bool> {
         let before = self.rest.len();
         loop {
@@ -164,7 +163,7 @@ impl<'v> Reader<'v> {
         if self.rest.starts_with('"') { self.quoted() } else { self.token().map(str::to_owned) }
     }
 
-    /// A value, or an address, or a domain behind an `@`.
+    /// A value, an address, or a domain after an `@`.
     fn property_value(&mut self) -> Option<String> {
         if self.rest.starts_with('"') {
             return self.quoted();
@@ -177,8 +176,8 @@ impl<'v> Reader<'v> {
         (!first.is_empty() && first.chars().all(in_token)).then(|| first.to_owned())
     }
 
-    /// What stands behind a method, up to the next `;` or the end.
-    fn result(&mut self, method: String) -> Option<Told> {
+    /// The result after a method, up to the next `;` or the end.
+    fn result(&mut self, method: String) -> Option<MethodResult> {
         if self.sign('/').is_some() {
             self.space()?;
             self.token().filter(|version| *version == "1")?;
@@ -187,23 +186,23 @@ impl<'v> Reader<'v> {
         self.sign('=')?;
         self.space()?;
         let result = self.token()?.to_ascii_lowercase();
-        let mut told = Told { method, result, properties: Vec::new() };
+        let mut found = MethodResult { method, result, properties: Vec::new() };
         while self.space()? {
             if self.rest.is_empty() || self.rest.starts_with(';') {
                 break;
             }
             let kind = self.run(|c| in_token(c) && c != '.').to_ascii_lowercase();
             self.space()?;
-            let reason = kind == "reason" && told.properties.is_empty();
+            let reason = kind == "reason" && found.properties.is_empty();
             let name = if reason { kind } else { self.name_below(&kind)? };
             self.space()?;
             self.sign('=')?;
             self.space()?;
             let value = self.property_value()?;
             let value = if name == "header.b" { value } else { value.to_ascii_lowercase() };
-            told.properties.push((name, value));
+            found.properties.push((name, value));
         }
-        (self.rest.is_empty() || self.rest.starts_with(';')).then_some(told)
+        (self.rest.is_empty() || self.rest.starts_with(';')).then_some(found)
     }
 
     /// The name of a property below its kind.
@@ -230,13 +229,13 @@ mod tests {
     use super::*;
 
     fn words(value: &str) -> Option<String> {
-        let (host, told) = read(value)?;
-        let told = told.iter().map(|one| {
+        let (host, results) = read(value)?;
+        let results = results.iter().map(|one| {
             let properties: Vec<_> =
                 one.properties.iter().map(|(name, value)| format!(" {name}={value}")).collect();
             format!("; {}={}{}", one.method, one.result, properties.concat())
         });
-        Some(format!("{host}{}", told.collect::<Vec<_>>().concat()))
+        Some(format!("{host}{}", results.collect::<Vec<_>>().concat()))
     }
 
     #[test]

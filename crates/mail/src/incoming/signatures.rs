@@ -1,12 +1,11 @@
 //! Which signatures of a message count, and with which keys (RFC 6376, RFC 8301).
 //!
-//! A signature counts where its domain may stand for the sender's, where it covers the fields that
-//! [`Settings::signed_fields`] names, what tells the message from others, the whole body, and the reply address that the
-//! message was sent to: a signed mail to
-//! somebody else, sent once more to a reply address, has a good signature and is no reply. What a message answers does not
-//! count as where it was sent: whoever writes to its sender can have any id in it.
+//! A signature counts if its domain may stand for the sender's, and it covers the fields that [`Settings::signed_fields`]
+//! names, the message's identity, the whole body, and the reply address that the message was sent to: a signed mail to
+//! somebody else, replayed to a reply address, has a good signature and is no reply. `In-Reply-To` and `References` do not
+//! count as a destination: anyone who writes to the sender can put any id into them.
 //!
-//! All of that is looked at before a key is asked for.
+//! All of that is checked before a key is looked up.
 
 use std::collections::HashSet;
 
@@ -21,7 +20,7 @@ use super::authentication::Asked;
 use super::{Settings, tokens};
 use crate::limits::{RSA_BITS_MIN, RSA_BITS_WARNED, SIGNATURES_CHECKED_MAX};
 
-/// Leaves the signatures that may count, and returns why each other one does not.
+/// Keeps the signatures that may count, and returns why each other one does not.
 pub(super) fn keep_counting(
     message: &mut AuthenticatedMessage<'_>,
     asked: &Asked<'_>,
@@ -39,7 +38,7 @@ pub(super) fn keep_counting(
         }
         flaw.is_none()
     });
-    // Who signs for another domain, which may be slow to answer, holds up no signature of the sender's own.
+    // Signatures of other domains, which may be slow to answer, must not delay the sender's own.
     let own = |header: &Header<'_, Signature>| header.header.d.eq_ignore_ascii_case(&asked.from.domain);
     if message.dkim_headers.iter().any(own) {
         message.dkim_headers.retain(own);
@@ -47,9 +46,9 @@ pub(super) fn keep_counting(
     why_not
 }
 
-/// Returns the message without the lines of blanks alone at the end of its body; `None` where there are none. By the relaxed
-/// form such lines are empty, and empty lines at the end are no part of what is signed (RFC 6376, 3.4.4), which the library
-/// does not heed.
+/// Returns the message without the blank lines at the end of its body; `None` if there are none. By the relaxed form such
+/// lines are empty, and empty lines at the end are no part of what is signed (RFC 6376, 3.4.4), which the library does not
+/// heed.
 pub(super) fn without_blank_end(raw: &[u8], body_at: usize) -> Option<Vec<u8>> {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let body = &raw[body_at..];
@@ -65,7 +64,7 @@ pub(super) fn split_relaxed<'t>(
     trimmed: &'t [u8],
 ) -> Option<AuthenticatedMessage<'t>> {
     let mut relaxed = AuthenticatedMessage::parse_with_opts(trimmed, None, true)?;
-    // The very same field: one that was refused may share its value with one that only looks as if it counted.
+    // Compare by identity: a refused field may have the same value as one that seems to count.
     let counts = |it: &Header<'_, Signature>| {
         message.dkim_headers.iter().any(|kept| kept.header == it.header && kept.value == it.value)
     };
@@ -85,7 +84,7 @@ pub(super) fn is_near(one: &str, other: &str) -> bool {
     last_two(one) == last_two(other)
 }
 
-/// Returns why a signature does not count, if it does not.
+/// Returns why a signature does not count; `None` if it counts.
 pub(super) fn flaw(
     header: &Header<'_, Signature>,
     asked: &Asked<'_>,
@@ -121,8 +120,8 @@ pub(super) fn flaw(
     (!named("to") && !named("cc")).then_some("reply_address_not_signed")
 }
 
-/// Returns what of a message tells it from others of its sender, where all these signatures cover it: its id, or the reply
-/// address and the date, as some mail services sign no id. `None` if they cover neither, or if there are none.
+/// Returns the identity of a message among those of its sender, if all these signatures cover it: its id, or the reply
+/// address and the date, as some mail services do not sign the id. `None` if they cover neither, or if there are none.
 pub(super) fn identity(signatures: &[&Signature], asked: &Asked<'_>) -> Option<String> {
     let covered = |name: &str| {
         let covers = |it: &&Signature| it.h.iter().any(|signed| signed.trim().eq_ignore_ascii_case(name));
@@ -140,7 +139,7 @@ pub(super) fn identity(signatures: &[&Signature], asked: &Asked<'_>) -> Option<S
 /// A signer's key, as it was published.
 pub(super) struct Key {
     pub(super) key: DomainKey,
-    /// Whether it is short of what is wanted today.
+    /// Whether it is shorter than recommended today.
     pub(super) short: bool,
 }
 
@@ -148,7 +147,7 @@ impl Key {
     /// Reads the record of a key.
     ///
     /// # Errors
-    /// Why nothing that it signs counts, in one stable word.
+    /// Why its signatures do not count, in one stable word.
     pub(super) fn read(text: &[u8]) -> Result<Self, &'static str> {
         let tag = |name| tag(text, name);
         // A name with several records looks like one with a tag twice.
@@ -190,8 +189,7 @@ fn tag(text: &[u8], name: &str) -> Option<String> {
     tags(text, name).next()
 }
 
-/// Returns true if a tag stands twice: then nothing that the list says counts (RFC 6376, 3.2), as which one is meant depends
-/// on who reads it.
+/// Returns true if a tag occurs twice: the list is then invalid (RFC 6376, 3.2), as readers differ in which one they take.
 fn has_a_tag_twice(text: &[u8]) -> bool {
     let name =
         |part: &[u8]| String::from_utf8_lossy(part).split_once('=').map(|(name, _)| name.trim().to_owned());
@@ -240,7 +238,7 @@ mod tests {
         }
     }
 
-    /// Public RSA keys of these many bits.
+    /// Public RSA keys, by their bits.
     const RSA: [(usize, &str); 4] = [
         (
             512,
@@ -272,9 +270,9 @@ mod tests {
         for (bits, key) in RSA {
             for kind in ["k=rsa; ", ""] {
                 let read = Key::read(format!("v=DKIM1; {kind}p={key}").as_bytes());
-                let told = read.map(|key| key.short);
+                let short = read.map(|key| key.short);
                 let wanted = if bits < 1024 { Err("weak_key") } else { Ok(bits < 2048) };
-                assert_eq!(told, wanted, "{bits}");
+                assert_eq!(short, wanted, "{bits}");
             }
         }
     }

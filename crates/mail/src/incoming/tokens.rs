@@ -1,5 +1,5 @@
-//! Tokens: what a message may be a reply to, by where it was sent. What it answers says nothing of that: whoever writes to
-//! somebody can put any id there that they have seen.
+//! Tokens: what a message may be a reply to, by its recipient addresses. `In-Reply-To` and `References` prove nothing: a
+//! sender can put any id there that they have seen.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use super::headers::Headers;
 use super::{Envelope, Settings, Unusable};
 use crate::limits::{ADDRESSES_MAX, TOKEN_BYTES_MAX, TOKENS_MAX};
 
-/// The form of a local part that holds a token, such as `r+{token}`: something fixed, the token, something fixed.
+/// The form of a local part that holds a token, such as `r+{token}`: a fixed prefix, the token, a fixed suffix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
     before: String,
@@ -43,9 +43,9 @@ impl Form {
     }
 }
 
-/// Where a token stood.
+/// Where a token was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum TokenPosition {
     /// Among the recipients that the transport names.
     Envelope,
     /// In `To`.
@@ -56,13 +56,13 @@ pub enum Place {
     Delivery,
 }
 
-/// Something that may be a token of ours.
+/// A possible token of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// Its text, in lower case.
     pub text: String,
-    /// The first place where it stood.
-    pub place: Place,
+    /// The first position where it was found.
+    pub position: TokenPosition,
 }
 
 impl Settings {
@@ -80,12 +80,12 @@ impl Settings {
     }
 }
 
-/// The fields with addresses that are looked at, and the place that each stands for.
-const ADDRESS_FIELDS: &[(&str, Place)] = &[
-    ("to", Place::To),
-    ("cc", Place::Cc),
-    ("delivered-to", Place::Delivery),
-    ("x-original-to", Place::Delivery),
+/// The address fields that are searched, and their positions.
+const ADDRESS_FIELDS: &[(&str, TokenPosition)] = &[
+    ("to", TokenPosition::To),
+    ("cc", TokenPosition::Cc),
+    ("delivered-to", TokenPosition::Delivery),
+    ("x-original-to", TokenPosition::Delivery),
 ];
 
 /// The tokens of a message, in the order in which they are to be tried.
@@ -96,10 +96,10 @@ pub(super) fn of(
 ) -> Result<Vec<Token>, Unusable> {
     let mut found = Found(Vec::new());
     for recipient in &envelope.recipients {
-        found.add(settings.in_address(recipient), Place::Envelope);
+        found.add(settings.in_address(recipient), TokenPosition::Envelope);
     }
     let mut seen = 0;
-    for (name, place) in ADDRESS_FIELDS {
+    for (name, position) in ADDRESS_FIELDS {
         for field in headers.all(name) {
             let addresses = listed(&field.text())?;
             seen += addresses.len();
@@ -107,14 +107,14 @@ pub(super) fn of(
                 return Err(Unusable::TooManyAddresses);
             }
             for address in addresses {
-                found.add(settings.in_address(&address.text), *place);
+                found.add(settings.in_address(&address.text), *position);
             }
         }
     }
     Ok(found.0)
 }
 
-/// Whether a token stands in an address of a field.
+/// Returns true if an address of a field has a token.
 pub(super) fn stands_in(token: &str, headers: &Headers<'_>, name: &str, settings: &Settings) -> bool {
     headers.all(name).any(|field| {
         let addresses = listed(&field.text()).unwrap_or_default();
@@ -122,7 +122,7 @@ pub(super) fn stands_in(token: &str, headers: &Headers<'_>, name: &str, settings
     })
 }
 
-/// Whatever in a text looks like a reply address of ours.
+/// Everything in a text that looks like a reply address of ours.
 pub(super) fn in_text(text: &str, settings: &Settings) -> Vec<String> {
     let mut found = Found(Vec::new());
     let word = |c: char| c.is_ascii_alphanumeric() || "+._-=@".contains(c);
@@ -130,7 +130,7 @@ pub(super) fn in_text(text: &str, settings: &Settings) -> Vec<String> {
         text.split(|c| !word(c)).filter(|word| word.contains('@') && word.len() <= 2 * TOKEN_BYTES_MAX)
     {
         let word = word.trim_end_matches('.');
-        found.add(settings.in_address(word), Place::To);
+        found.add(settings.in_address(word), TokenPosition::To);
         if found.0.len() >= TOKENS_MAX {
             break;
         }
@@ -141,10 +141,10 @@ pub(super) fn in_text(text: &str, settings: &Settings) -> Vec<String> {
 struct Found(Vec<Token>);
 
 impl Found {
-    fn add(&mut self, text: Option<String>, place: Place) {
+    fn add(&mut self, text: Option<String>, position: TokenPosition) {
         let Some(text) = text else { return };
         if self.0.len() < TOKENS_MAX && !self.0.iter().any(|known| known.text == text) {
-            self.0.push(Token { text, place });
+            self.0.push(Token { text, position });
         }
     }
 }

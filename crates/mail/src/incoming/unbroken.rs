@@ -1,21 +1,20 @@
-//! What reads a message may break on it: then it is this message that is put aside, and not the server or the connection
-//! that stops.
+//! Catches panics of the mail parser, so that only the message is put aside, and the server or the connection goes on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures::FutureExt as _;
 
-/// Returns what comes out; `None` where it breaks.
+/// Returns the result; `None` on a panic.
 pub(super) fn run<T>(read: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(read)).inspect_err(|_| told()).ok()
+    catch_unwind(AssertUnwindSafe(read)).inspect_err(|_| log_panic()).ok()
 }
 
-/// The same for what waits.
+/// The same for a future.
 pub(super) async fn wait<T>(read: impl Future<Output = T>) -> Option<T> {
-    AssertUnwindSafe(read).catch_unwind().await.inspect_err(|_| told()).ok()
+    AssertUnwindSafe(read).catch_unwind().await.inspect_err(|_| log_panic()).ok()
 }
 
-fn told() {
+fn log_panic() {
     tracing::error!("a message broke what reads it, and is put aside");
 }
 

@@ -1,5 +1,4 @@
-//! A message without the parts that hold something which nobody else may read, where it does not show in their bytes: they
-//! are encoded.
+//! Removes the parts of a message that hold a secret in encoded form, so that it does not show in their bytes.
 
 use mail_parser::{Encoding, MessageParser, MessagePart, PartType};
 
@@ -7,12 +6,12 @@ use super::headers::{Headers, with_line_ends};
 use super::{body, unbroken};
 use crate::limits::{NESTED_MESSAGES_MAX, PARTS_MAX};
 
-/// What stands in the place of a part.
+/// The replacement for a part.
 const WITHHELD: &[u8] = b"[withheld: this part holds a reply address or the link of a page]\r\n";
 
-/// The message with a remark in the place of the content of each part that is encoded, or a message of its own, and holds what
-/// `holds` looks for when it is read. One that has more parts than are looked at keeps its head alone. What is no message is
-/// returned as it is.
+/// Returns the message with a note instead of the content of each part that is encoded, or a message of its own, and holds
+/// what `holds` looks for once decoded. A message with too many parts keeps only its header. Anything else is returned as it
+/// is.
 #[must_use]
 pub fn withholding(raw: &[u8], holds: &dyn Fn(&str) -> bool) -> Vec<u8> {
     let raw = with_line_ends(raw);
@@ -26,7 +25,7 @@ pub fn withholding(raw: &[u8], holds: &dyn Fn(&str) -> bool) -> Vec<u8> {
     let mut left = Vec::with_capacity(raw.len());
     let mut at = 0;
     for (from, to) in cuts {
-        // Parts of parts come again inside of what is cut out.
+        // Nested parts are inside of a part that is cut out already.
         if from >= at && to <= raw.len() {
             left.extend_from_slice(&raw[at..from]);
             left.extend_from_slice(WITHHELD);
@@ -37,11 +36,11 @@ pub fn withholding(raw: &[u8], holds: &dyn Fn(&str) -> bool) -> Vec<u8> {
     left
 }
 
-/// Where the contents of such parts begin and end.
+/// The byte ranges of the contents of such parts.
 fn cuts(raw: &[u8], holds: &dyn Fn(&str) -> bool) -> Vec<(usize, usize)> {
     let Some(message) = MessageParser::new().parse(raw) else { return Vec::new() };
-    let place = |offset: u32| usize::try_from(offset).unwrap_or(usize::MAX);
-    let cut = |part: &MessagePart<'_>| (place(part.raw_body_offset()), place(part.raw_end_offset()));
+    let index = |offset: u32| usize::try_from(offset).unwrap_or(usize::MAX);
+    let cut = |part: &MessagePart<'_>| (index(part.raw_body_offset()), index(part.raw_end_offset()));
     if message.parts.len() > PARTS_MAX {
         return message.parts.first().map(cut).into_iter().collect();
     }
@@ -51,7 +50,7 @@ fn cuts(raw: &[u8], holds: &dyn Fn(&str) -> bool) -> Vec<(usize, usize)> {
     cuts
 }
 
-/// Whether what a part says stands in its bytes.
+/// Returns true if a part's bytes are its text.
 fn is_plain(part: &MessagePart<'_>) -> bool {
     part.encoding == Encoding::None && !matches!(part.body, PartType::Message(_))
 }
@@ -60,7 +59,7 @@ fn opens(part: &MessagePart<'_>, holds: &dyn Fn(&str) -> bool, depth: usize) -> 
     match &part.body {
         PartType::Text(text) | PartType::Html(text) => holds(text),
         PartType::Binary(bytes) | PartType::InlineBinary(bytes) => holds(&String::from_utf8_lossy(bytes)),
-        // What is nested too deeply is not looked at, and so not shown.
+        // Too deeply nested parts are not searched, and so not shown.
         PartType::Message(_) if depth == NESTED_MESSAGES_MAX => true,
         PartType::Message(inner) => {
             holds(&String::from_utf8_lossy(inner.raw_message()))

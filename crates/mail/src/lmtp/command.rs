@@ -1,12 +1,12 @@
-//! Commands, as they stand on their lines.
+//! Parses commands.
 
 use crate::limits::ADDRESS_BYTES_MAX;
 
-/// What the other side wants.
+/// A command of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
     Lhlo,
-    /// The sender, empty for the null one, and the size that was told.
+    /// The sender, empty for the null one, and the announced size.
     Mail(String, Option<u64>),
     Rcpt(String),
     Data,
@@ -14,9 +14,9 @@ pub(super) enum Command {
     Noop,
     Vrfy,
     Quit,
-    /// A command that is known, with something behind it that is not understood.
+    /// A known command with invalid arguments.
     Wrong,
-    /// A command that is not known.
+    /// An unknown command.
     Unknown,
 }
 
@@ -57,7 +57,7 @@ fn mail(rest: &str) -> Option<Command> {
     Some(Command::Mail(address, size))
 }
 
-/// The address in angle brackets behind a word, without a route (RFC 5321 §4.1.1.3), and what follows.
+/// The address in angle brackets after a word, without a route (RFC 5321 §4.1.1.3), and what follows.
 fn path<'l>(rest: &'l str, word: &str) -> Option<(String, &'l str)> {
     let head = rest.get(..word.len())?;
     let path = head.eq_ignore_ascii_case(word).then(|| rest[word.len()..].trim_start())?;

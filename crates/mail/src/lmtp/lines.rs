@@ -9,13 +9,13 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 pub(super) struct Line {
     /// With its end, if it came.
     pub(super) bytes: Vec<u8>,
-    /// Whether it was longer than may be kept; the rest was read and dropped.
+    /// Whether it exceeded the limit; the rest was read and dropped.
     pub(super) cut: bool,
-    /// Whether it ends as lines of the network do.
+    /// Whether it ends with CRLF.
     pub(super) whole: bool,
 }
 
-/// Reads a line and keeps so many bytes of it at most. Nothing where the connection has ended.
+/// Reads a line and keeps at most `bytes_max` bytes of it. `None` if the connection has ended.
 pub(super) async fn read(
     from: &mut (impl AsyncBufRead + Unpin),
     bytes_max: usize,
@@ -33,9 +33,9 @@ pub(super) async fn read(
             [.., before, _] => *before,
             _ => last,
         };
-        let room = bytes_max.saturating_sub(line.bytes.len()).min(piece.len());
-        line.bytes.extend_from_slice(&piece[..room]);
-        line.cut |= room < piece.len();
+        let free = bytes_max.saturating_sub(line.bytes.len()).min(piece.len());
+        line.bytes.extend_from_slice(&piece[..free]);
+        line.cut |= free < piece.len();
         last = piece.last().copied().unwrap_or(last);
         let length = piece.len();
         from.consume(length);

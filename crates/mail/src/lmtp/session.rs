@@ -16,11 +16,11 @@ use crate::limits::{
 /// How a conversation came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The other side took its leave.
+    /// The client quit.
     Quit,
     /// The connection broke.
     Broken,
-    /// The other side was silent for too long.
+    /// The client was silent for too long.
     Silent,
     /// Too many commands were wrong, or too many messages came.
     TooMuch,
@@ -159,14 +159,14 @@ impl<S: AsyncRead + AsyncWrite + Send, R: Receive> Session<'_, S, R> {
         self.say(&vec![reply; recipients].join("\r\n")).await
     }
 
-    /// The message up to the dot that ends it; nothing where it is too large. Only a dot between two ends of lines that
-    /// are of the network's own form ends it, so that no message can hold another (RFC 5321 §4.1.1.4).
+    /// Reads the message up to the dot that ends it; `None` if it is too large. Only a dot between two CRLFs ends it, so
+    /// that a message cannot smuggle another (RFC 5321 §4.1.1.4).
     async fn message(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut raw = Vec::new();
         let (mut fresh, mut too_large) = (true, false);
         loop {
-            let room = MESSAGE_BYTES_MAX.saturating_sub(raw.len()).saturating_add(LMTP_LINE_BYTES_MAX);
-            let line = lines::read(&mut self.from, room).await?;
+            let bytes_max = MESSAGE_BYTES_MAX.saturating_sub(raw.len()).saturating_add(LMTP_LINE_BYTES_MAX);
+            let line = lines::read(&mut self.from, bytes_max).await?;
             let line = line.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
             if fresh && line.bytes == b".\r\n" {
                 return Ok((!too_large).then_some(raw));

@@ -1,5 +1,4 @@
-//! Mails that the approver has really signed, for somebody else or with other words, whichever way they reach us: none of
-//! them decides.
+//! Mails that the approver has really signed, for another recipient or with other words. None of them decides, by any route.
 
 mod changed;
 mod reached;
@@ -11,41 +10,41 @@ use switchward_expr::Verdict;
 use switchward_mail::incoming::{Envelope, Settings, Sorted};
 
 use crate::forged::{self, RESULTS, all_phrases};
+use crate::harness::{APPROVER, HARNESS, Mail, REPLY_TO, Seen, TRUSTED};
 use crate::shapes::{LANGUAGES, Language};
 use crate::sources::SIGNERS;
-use crate::world::{APPROVER, Mail, REPLY_TO, Seen, TRUSTED, WORLD};
 
 const HOSTILE_MIN: usize = 20_000;
-/// Somebody who gets mail of the approver's, and would like to have it decide.
+/// An attacker who gets mail from the approver, and wants it to decide.
 const BOB: &str = "Bob Reed <bob@evil.example>";
-/// Another address of ours, for another request.
+/// Another reply address, for another request.
 const OTHER_REPLY_TO: &str = "r+tok2@reply.acme.example";
 
-/// What the approver writes.
+/// The approver's mail, to be changed in each way.
 #[derive(Clone, Copy)]
-struct Letter {
+struct SignedMail {
     phrase: &'static str,
     language: &'static Language,
     /// The fields that their mail service signs.
     fields: &'static [&'static str],
 }
 
-impl Letter {
-    /// To somebody, not signed yet.
+impl SignedMail {
+    /// To a recipient, not signed yet.
     fn unsigned(&self, to: &str) -> Mail {
         Mail::plain(&format!("{}\n\nDana\n", self.phrase)).set("To", to)
     }
 
-    /// To somebody, signed.
+    /// To a recipient, signed.
     fn to(&self, to: &str) -> Mail {
         self.sign(self.unsigned(to))
     }
 
     fn sign(&self, mail: Mail) -> Mail {
-        mail.signed(&WORLD.corp, self.fields)
+        mail.signed(&HARNESS.corp, self.fields)
     }
 
-    /// The fields that are signed but for one.
+    /// The signed fields without one.
     fn fields_without(&self, field: &str) -> Vec<&'static str> {
         self.fields.iter().filter(|known| !known.eq_ignore_ascii_case(field)).copied().collect()
     }
@@ -55,11 +54,11 @@ impl Letter {
 struct Hostile {
     way: &'static str,
     mail: Mail,
-    /// Who is said to have sent it on; `None`: nobody says.
+    /// The claimed envelope sender; `None` if there is none.
     sender: Option<&'static str>,
     /// The token of the address that its signature covers, at which it may count.
     meant: Option<&'static str>,
-    /// Whether its signature of the approver's holds, so that a host which checks it says so.
+    /// Whether the approver's signature holds, so that a host which checks it reports a pass.
     holds: bool,
 }
 
@@ -68,14 +67,14 @@ fn good(way: &'static str, mail: Mail) -> Hostile {
     Hostile { way, mail, sender: None, meant: None, holds: true }
 }
 
-/// A mail with a signature that does not hold, of somebody else, or with none.
+/// A mail with an invalid signature, another signer's, or none.
 fn bad(way: &'static str, mail: Mail) -> Hostile {
     Hostile { holds: false, ..good(way, mail) }
 }
 
-/// The ways by which one letter reaches us.
-fn all_ways(letter: &Letter) -> Vec<Hostile> {
-    [reached::FAMILIES, changed::FAMILIES].concat().iter().flat_map(|family| family(letter)).collect()
+/// The ways by which one mail reaches us.
+fn all_ways(template: &SignedMail) -> Vec<Hostile> {
+    [reached::FAMILIES, changed::FAMILIES].concat().iter().flat_map(|family| family(template)).collect()
 }
 
 /// Each way and each name of one must appear.
@@ -107,12 +106,12 @@ const WAYS: &[&str] = &[
     "thread",
 ];
 
-/// How a message comes: by LMTP with its recipients, or out of a mailbox behind a host that says what it has found.
+/// How a message arrives: by LMTP with its recipients, or from a mailbox behind a host that adds its results.
 fn comes(hostile: &Hostile, from_mailbox: bool) -> (Mail, Envelope, &'static Settings) {
     let sender = hostile.sender.map(str::to_owned);
     if !from_mailbox {
         let envelope = Envelope { sender, recipients: vec![REPLY_TO.to_owned()], peer: None };
-        return (hostile.mail.clone(), envelope, &WORLD.settings);
+        return (hostile.mail.clone(), envelope, &HARNESS.settings);
     }
     let result = if hostile.holds { "pass" } else { "fail" };
     let found = format!(
@@ -121,10 +120,10 @@ fn comes(hostile: &Hostile, from_mailbox: bool) -> (Mail, Envelope, &'static Set
     );
     let mail = hostile.mail.clone().above("Delivered-To", REPLY_TO).above(RESULTS, &found);
     let mail = if sender.as_deref() == Some("") { mail.above("Return-Path", "<>") } else { mail };
-    (mail, Envelope::default(), &WORLD.trusting)
+    (mail, Envelope::default(), &HARNESS.trusting)
 }
 
-/// In one word what a message is, and why it proves nothing.
+/// The kind of a message, and why it proves nothing, in a few words.
 fn sorted_as(seen: &Seen) -> String {
     match &seen.sorted {
         Sorted::Machine { kind } => kind.word().to_owned(),
@@ -139,7 +138,7 @@ fn sorted_as(seen: &Seen) -> String {
     }
 }
 
-/// What has been seen of all of them.
+/// The results of all mails.
 #[derive(Default)]
 struct Tally {
     distinct: HashSet<[u8; 32]>,
@@ -183,13 +182,13 @@ async fn no_mail_decides_that_was_signed_for_somebody_else() {
     for (at, phrase) in all_phrases().enumerate() {
         for fields in SIGNERS.iter().skip(at % 3).step_by(3) {
             let language = &LANGUAGES[controls % LANGUAGES.len()];
-            let letter = Letter { phrase, language, fields };
+            let template = SignedMail { phrase, language, fields };
             languages.insert(language.name);
-            // The same letter to us decides: what is said below is about where it went.
-            let control = letter.to(REPLY_TO).seen().await.decides();
+            // The same mail to us decides, so the mails below fail only because of their recipients.
+            let control = template.to(REPLY_TO).seen().await.decides();
             assert_ne!(control, Verdict::Undecided, "{phrase:?} signed over {fields:?}");
             controls += 1;
-            for hostile in all_ways(&letter) {
+            for hostile in all_ways(&template) {
                 for from_mailbox in [false, true] {
                     let (mail, envelope, settings) = comes(&hostile, from_mailbox);
                     tally.add(hostile.way, &mail, (&envelope, settings), hostile.meant).await;
@@ -197,7 +196,7 @@ async fn no_mail_decides_that_was_signed_for_somebody_else() {
             }
         }
         for case in [forged::forged_results, forged::other_results].iter().flat_map(|family| family(phrase)) {
-            tally.add("results forged", &case.mail, (&case.envelope, &WORLD.trusting), None).await;
+            tally.add("results forged", &case.mail, (&case.envelope, &HARNESS.trusting), None).await;
         }
     }
     tally.print();
@@ -209,17 +208,17 @@ async fn no_mail_decides_that_was_signed_for_somebody_else() {
     assert_eq!(languages.len(), LANGUAGES.len());
 }
 
-/// That a letter to somebody else proves nothing here is not because its signature is bad: it proves to them who wrote it.
+/// A mail to somebody else proves nothing here, although its signature is good: its recipient can verify it.
 #[tokio::test]
-async fn a_letter_to_somebody_else_is_proved_to_them() {
+async fn a_mail_to_somebody_else_is_proved_to_them() {
     let theirs = Settings {
         reply_domains: vec!["evil.example".to_owned()],
         reply_address: "bo{token}".parse().unwrap(),
-        ..WORLD.settings.clone()
+        ..HARNESS.settings.clone()
     };
     for fields in SIGNERS {
-        let letter = Letter { phrase: "approved", language: &LANGUAGES[0], fields };
-        let seen = Seen::of(&letter.to(BOB).raw(), &Envelope::default(), &theirs).await;
+        let template = SignedMail { phrase: "approved", language: &LANGUAGES[0], fields };
+        let seen = Seen::of(&template.to(BOB).raw(), &Envelope::default(), &theirs).await;
         assert_eq!(seen.decides(), Verdict::Approve, "{fields:?}: {seen:?}");
     }
 }

@@ -1,11 +1,11 @@
-//! Messages whose sender is not who she seems to be, each beside the genuine one that differs from it in one thing.
+//! Messages with a forged sender, each beside the genuine one that differs from it in one point.
 
 use std::net::IpAddr;
 
 use switchward_expr::{APPROVALS, REJECTIONS, Verdict};
 use switchward_mail::incoming::{Envelope, Peer, Settings};
 
-use crate::world::{APPROVER, Key, LOOKALIKE, Mail, REPLY_TO, SIGNED, SUBJECT, Seen, TRUSTED, WORLD};
+use crate::harness::{APPROVER, HARNESS, Key, LOOKALIKE, Mail, REPLY_TO, SIGNED, SUBJECT, Seen, TRUSTED};
 
 /// A message that must not decide, with what its transport knows.
 pub(crate) struct Case {
@@ -20,7 +20,7 @@ fn case(name: &str, mail: Mail) -> Case {
 }
 
 fn settings(trusting: bool) -> &'static Settings {
-    if trusting { &WORLD.trusting } else { &WORLD.settings }
+    if trusting { &HARNESS.trusting } else { &HARNESS.settings }
 }
 
 pub(crate) fn all_phrases() -> impl Iterator<Item = &'static str> {
@@ -32,20 +32,20 @@ fn unsigned(phrase: &str) -> Mail {
     Mail::plain(&format!("{phrase}\n\nDana\n"))
 }
 
-/// How somebody signs who is not the approver's host.
+/// Signatures by others than the approver's host.
 fn wrong_signatures(phrase: &str) -> Vec<Case> {
     let mail = || unsigned(phrase);
     let without = |field: &str| {
         let fields: Vec<&str> = SIGNED.iter().filter(|known| **known != field).copied().collect();
-        mail().signed(&WORLD.corp, &fields)
+        mail().signed(&HARNESS.corp, &fields)
     };
     let of = |name: &str, key: &Key| case(name, mail().signed(key, SIGNED));
     let mut cases = vec![
         case("unsigned", mail()),
-        of("signed by another domain", &WORLD.evil),
-        of("signed by a lookalike", &WORLD.lookalike),
-        of("signed with a key that is not published", &WORLD.forger),
-        case("signed twice by others", mail().signed(&WORLD.evil, SIGNED).signed(&WORLD.forger, SIGNED)),
+        of("signed by another domain", &HARNESS.evil),
+        of("signed by a lookalike", &HARNESS.lookalike),
+        of("signed with a key that is not published", &HARNESS.forger),
+        case("signed twice by others", mail().signed(&HARNESS.evil, SIGNED).signed(&HARNESS.forger, SIGNED)),
         case(
             "signature without value",
             mail().above(
@@ -59,13 +59,13 @@ fn wrong_signatures(phrase: &str) -> Vec<Case> {
             mail()
                 .set("From", "Mallory <m@evil.example>")
                 .below("Sender", APPROVER)
-                .signed(&WORLD.evil, SIGNED),
+                .signed(&HARNESS.evil, SIGNED),
         ),
     ];
     let nameless: Vec<&str> =
         SIGNED.iter().filter(|field| !["Message-ID", "Date"].contains(field)).copied().collect();
-    cases.push(case("neither id nor date signed", mail().signed(&WORLD.corp, &nameless)));
-    cases.push(case("a date signed that is not there", mail().without("Date").signed(&WORLD.corp, &DATED)));
+    cases.push(case("neither id nor date signed", mail().signed(&HARNESS.corp, &nameless)));
+    cases.push(case("a date signed that is not there", mail().without("Date").signed(&HARNESS.corp, &DATED)));
     for field in ["From", "To", "Subject"] {
         cases.push(case(&format!("{field} not signed"), without(field)));
     }
@@ -77,18 +77,18 @@ fn wrong_signatures(phrase: &str) -> Vec<Case> {
     cases.push(case("another algorithm", weaker));
     let mut many = mail().genuine();
     for _ in 0..12 {
-        many = many.above("DKIM-Signature", &WORLD_SIGNATURE.replace("d=x", "d=evil.example"));
+        many = many.above("DKIM-Signature", &INVALID_SIGNATURE.replace("d=x", "d=evil.example"));
     }
     cases.push(case("too many signatures", many));
     cases
 }
 
-/// What some services sign, who leave the id out.
+/// The fields of services that do not sign the id.
 const DATED: [&str; 4] = ["From", "To", "Subject", "Date"];
 
-const WORLD_SIGNATURE: &str = "v=1; a=ed25519-sha256; d=x; s=s1; h=from:to; bh=AAAA; b=AAAA";
+const INVALID_SIGNATURE: &str = "v=1; a=ed25519-sha256; d=x; s=s1; h=from:to; bh=AAAA; b=AAAA";
 
-/// What somebody on the way changes.
+/// Changes on the way.
 fn changed(phrase: &str) -> Vec<Case> {
     let other = Mail::plain("What is this?\n").genuine();
     let of = |body: &str| Mail { body: body.to_owned(), ..other.clone() };
@@ -101,10 +101,10 @@ fn changed(phrase: &str) -> Vec<Case> {
             Mail { body: format!("{phrase}\r\n"), ..other.clone().set("To", REPLY_TO) },
         ),
     ];
-    let mut part = Mail::plain("").signed_in_part(&WORLD.corp);
+    let mut part = Mail::plain("").signed_in_part(&HARNESS.corp);
     part.body = format!("{phrase}\r\n");
     cases.push(case("word added below a signature's length", part));
-    let mut part = Mail::plain(&format!("{phrase}\n")).signed_in_part(&WORLD.corp);
+    let mut part = Mail::plain(&format!("{phrase}\n")).signed_in_part(&HARNESS.corp);
     cases.push(case("signature with a length", part.clone()));
     part.body.push_str("more\r\n");
     cases.push(case("signature with a length, and more", part));
@@ -125,7 +125,7 @@ fn changed(phrase: &str) -> Vec<Case> {
         cases.push(case(&format!("a second {name} below"), unsigned(phrase).genuine().below(name, value)));
         cases.push(case(&format!("a second {name}, signed"), unsigned(phrase).below(name, value).genuine()));
     }
-    // Signed and sent to somebody else, then sent to us by whoever got it.
+    // Signed and sent to somebody else, then sent to us by the recipient.
     let mut replayed = case("sent on to us", unsigned(phrase).set("To", "mallory@evil.example").genuine());
     replayed.envelope.recipients = vec![REPLY_TO.to_owned()];
     cases.push(replayed);
@@ -138,7 +138,7 @@ fn changed(phrase: &str) -> Vec<Case> {
     // A second signature with the first one's value, said to cover a field that was added, and blanks that no relaxed
     // signature sees.
     let few = ["From", "To", "Subject", "Message-ID"];
-    let mut copied = unsigned(phrase).set("To", "mallory@evil.example").signed(&WORLD.corp, &few);
+    let mut copied = unsigned(phrase).set("To", "mallory@evil.example").signed(&HARNESS.corp, &few);
     let second = copied.headers[0].1.replace("\th=", "\th=Cc:").replace(" h=", " h=Cc:");
     copied.body.push_str(" \r\n");
     let copied = copied.below("Cc", REPLY_TO);
@@ -187,7 +187,7 @@ fn lookalikes(phrase: &str) -> Vec<Case> {
     ];
     let mut cases = Vec::new();
     for from in froms {
-        for key in [&WORLD.evil, &WORLD.lookalike] {
+        for key in [&HARNESS.evil, &HARNESS.lookalike] {
             let mail = unsigned(phrase).set("From", from);
             cases.push(case(&format!("from {from:?}, signed by {}", key.domain), mail.signed(key, SIGNED)));
         }
@@ -225,7 +225,7 @@ fn good_results() -> String {
     )
 }
 
-/// What a trusted host says of one that it has not.
+/// A trusted host's results for a forged message.
 fn bad_results() -> String {
     format!("{TRUSTED}; dkim=none; spf=none; dmarc=fail header.from=corp.example")
 }
@@ -239,48 +239,54 @@ pub(crate) fn forged_results(phrase: &str) -> Vec<Case> {
     let (good, bad) = (good_results(), bad_results());
     let elsewhere = good.replacen(TRUSTED, "mx.evil.example", 1);
     let mail = || unsigned(phrase);
-    let told = |value: &str| mail().above(RESULTS, value);
-    // Signed by nobody's key, so that only what the host is believed to say could prove it.
-    let told_below = |value: &str, received: &str| {
-        mail().signed(&WORLD.forger, SIGNED).above(RESULTS, value).above("Received", received)
+    let with_results = |value: &str| mail().above(RESULTS, value);
+    // Signed by an unpublished key, so that only the host's results could prove it.
+    let with_results_below = |value: &str, received: &str| {
+        mail().signed(&HARNESS.forger, SIGNED).above(RESULTS, value).above("Received", received)
     };
     let nothing = format!("{TRUSTED}; none");
     let failed = format!("{TRUSTED}; dkim=fail header.d=corp.example; spf=fail smtp.mailfrom={APPROVER}");
     vec![
-        trusting("by another host", told(&elsewhere)),
-        trusting("below the host's own", told(&good).above(RESULTS, &bad)),
-        trusting("below, with a field between", told(&good).above("Received", "from x").above(RESULTS, &bad)),
-        trusting("above, by another host", told(&bad).above(RESULTS, &elsewhere)),
-        trusting("between", told(&bad).above(RESULTS, &elsewhere).above(RESULTS, &bad)),
-        trusting("between, that pass", told(&bad).above(RESULTS, &good).above(RESULTS, &bad)),
+        trusting("by another host", with_results(&elsewhere)),
+        trusting("below the host's own", with_results(&good).above(RESULTS, &bad)),
+        trusting(
+            "below, with a field between",
+            with_results(&good).above("Received", "from x").above(RESULTS, &bad),
+        ),
+        trusting("above, by another host", with_results(&bad).above(RESULTS, &elsewhere)),
+        trusting("between", with_results(&bad).above(RESULTS, &elsewhere).above(RESULTS, &bad)),
+        trusting("between, that pass", with_results(&bad).above(RESULTS, &good).above(RESULTS, &bad)),
         trusting(
             "below what says nothing of a policy",
-            mail().signed(&WORLD.forger, SIGNED).above(RESULTS, &good).above(RESULTS, &failed),
+            mail().signed(&HARNESS.forger, SIGNED).above(RESULTS, &good).above(RESULTS, &failed),
         ),
-        trusting("below a host that found nothing", told(&good).above(RESULTS, &nothing)),
+        trusting("below a host that found nothing", with_results(&good).above(RESULTS, &nothing)),
         trusting(
             "by a host whose name goes on",
-            told(&good.replacen(TRUSTED, "mx.acme.example.evil.example", 1)),
+            with_results(&good.replacen(TRUSTED, "mx.acme.example.evil.example", 1)),
         ),
-        trusting("by a host whose name begins before", told(&good.replacen(TRUSTED, "x-mx.acme.example", 1))),
-        trusting("by nobody", told(good.split_once(';').unwrap().1)),
+        trusting(
+            "by a host whose name begins before",
+            with_results(&good.replacen(TRUSTED, "x-mx.acme.example", 1)),
+        ),
+        trusting("by nobody", with_results(good.split_once(';').unwrap().1)),
         trusting(
             "in the host's own field, below its Received",
-            told_below(&good, &format!("from x by {TRUSTED} with ESMTP id 1")),
+            with_results_below(&good, &format!("from x by {TRUSTED} with ESMTP id 1")),
         ),
         trusting(
             "below a Received that says LMTP of another",
-            told_below(&good, "from x by mx.evil.example with LMTP id 1"),
+            with_results_below(&good, "from x by mx.evil.example with LMTP id 1"),
         ),
         trusting(
             "with words behind the name",
-            told(&good.replacen(TRUSTED, &format!("\"{TRUSTED}\" evil"), 1)),
+            with_results(&good.replacen(TRUSTED, &format!("\"{TRUSTED}\" evil"), 1)),
         ),
         trusting(
             "with words behind the version",
-            told(&good.replacen(TRUSTED, &format!("{TRUSTED} 1 foo bar"), 1)),
+            with_results(&good.replacen(TRUSTED, &format!("{TRUSTED} 1 foo bar"), 1)),
         ),
-        trusting("of another version", told(&good.replacen(TRUSTED, &format!("{TRUSTED} 2"), 1))),
+        trusting("of another version", with_results(&good.replacen(TRUSTED, &format!("{TRUSTED} 2"), 1))),
         trusting("in the ARC field", mail().above("ARC-Authentication-Results", &format!("i=1; {good}"))),
         trusting("in an old field", mail().above("X-Authentication-Results", &good)),
     ]
@@ -290,41 +296,43 @@ pub(crate) fn forged_results(phrase: &str) -> Vec<Case> {
 pub(crate) fn other_results(phrase: &str) -> Vec<Case> {
     let good = good_results();
     let mail = || unsigned(phrase);
-    let told = |value: &str| mail().above(RESULTS, &format!("{TRUSTED}{value}"));
+    let with_results = |value: &str| mail().above(RESULTS, &format!("{TRUSTED}{value}"));
     let passed = format!("{TRUSTED}; dkim=pass header.d=corp.example; dmarc=pass header.from=corp.example");
-    let part = Mail::plain(&format!("{phrase}\n")).signed_in_part(&WORLD.corp);
-    let few = mail().signed(&WORLD.corp, &["From", "To", "Message-ID"]);
+    let part = Mail::plain(&format!("{phrase}\n")).signed_in_part(&HARNESS.corp);
+    let few = mail().signed(&HARNESS.corp, &["From", "To", "Message-ID"]);
     vec![
         trusting(
             "in a comment",
-            told(
+            with_results(
                 " (dkim=pass header.d=corp.example; dmarc=pass header.from=corp.example); dkim=fail; dmarc=fail",
             ),
         ),
         trusting(
             "in a quoted value",
-            told(
+            with_results(
                 "; dkim=fail reason=\"; dkim=pass header.d=corp.example; dmarc=pass header.from=corp.example\"; dmarc=fail",
             ),
         ),
-        trusting("of another signer", told("; dkim=pass header.d=evil.example")),
-        trusting("of another sender", told("; spf=pass smtp.mailfrom=m@evil.example")),
+        trusting("of another signer", with_results("; dkim=pass header.d=evil.example")),
+        trusting("of another sender", with_results("; spf=pass smtp.mailfrom=m@evil.example")),
         trusting(
             "of another policy",
-            told("; spf=pass smtp.mailfrom=m@evil.example; dmarc=pass header.from=evil.example"),
+            with_results("; spf=pass smtp.mailfrom=m@evil.example; dmarc=pass header.from=evil.example"),
         ),
         trusting(
             "of another policy, with the right sender",
-            told(&format!("; spf=pass smtp.mailfrom={APPROVER}; dmarc=pass header.from=evil.example")),
+            with_results(&format!(
+                "; spf=pass smtp.mailfrom={APPROVER}; dmarc=pass header.from=evil.example"
+            )),
         ),
-        trusting("of a policy alone", told("; dmarc=pass header.from=corp.example")),
+        trusting("of a policy alone", with_results("; dmarc=pass header.from=corp.example")),
         trusting("of a signature that is not there", mail().above(RESULTS, &passed)),
         trusting("of a signature over a part", part.above(RESULTS, &passed)),
         trusting("of a signature without the subject", few.above(RESULTS, &passed)),
         trusting("failed, and a good signature beside it", mail().genuine().above(RESULTS, &bad_results())),
         trusting("neutral", mail().above(RESULTS, &good.replace("=pass", "=neutral"))),
         trusting("as a word longer", mail().above(RESULTS, &good.replace("=pass", "=passed"))),
-        trusting("of a domain above", told("; dkim=pass header.d=example")),
+        trusting("of a domain above", with_results("; dkim=pass header.d=example")),
     ]
 }
 
@@ -366,8 +374,8 @@ async fn each_way_of_proving_a_sender_works() {
     let genuine = unsigned().genuine();
     let cases = [
         ("signature", unsigned().genuine(), none.clone(), false),
-        ("signature over the date", unsigned().signed(&WORLD.corp, &DATED), none.clone(), false),
-        ("signature and others", unsigned().genuine().signed(&WORLD.evil, SIGNED), none.clone(), false),
+        ("signature over the date", unsigned().signed(&HARNESS.corp, &DATED), none.clone(), false),
+        ("signature and others", unsigned().genuine().signed(&HARNESS.evil, SIGNED), none.clone(), false),
         ("signature and host", unsigned().genuine(), envelope(APPROVER, "192.0.2.10"), false),
         ("results of a signature", unsigned().genuine().above(field, &dkim), none.clone(), true),
         ("results of a signature alone", unsigned().genuine().above(field, &signature), none.clone(), true),
@@ -416,11 +424,11 @@ async fn each_way_of_proving_a_sender_works() {
 async fn a_domain_without_a_policy_still_has_to_sign() {
     let from = |domain: &str| unsigned("approved").set("From", &format!("dana@{domain}"));
     for (domain, key, aligned) in [
-        ("plain.example", &WORLD.plain, true),
-        ("mail.plain.example", &WORLD.plain, true),
-        ("plain.example", &WORLD.evil, false),
-        ("notplain.example", &WORLD.plain, false),
-        (LOOKALIKE, &WORLD.lookalike, true),
+        ("plain.example", &HARNESS.plain, true),
+        ("mail.plain.example", &HARNESS.plain, true),
+        ("plain.example", &HARNESS.evil, false),
+        ("notplain.example", &HARNESS.plain, false),
+        (LOOKALIKE, &HARNESS.lookalike, true),
     ] {
         let seen = from(domain).signed(key, SIGNED).seen().await;
         let switchward_mail::incoming::Sorted::Reply(reply) = seen.sorted else { panic!("{seen:?}") };
@@ -429,7 +437,7 @@ async fn a_domain_without_a_policy_still_has_to_sign() {
     }
 }
 
-/// A message that is sent again is known by what its signature covers, whatever else was changed.
+/// A message that is sent again is recognised by the signed fields, even if others changed.
 #[tokio::test]
 async fn a_signed_message_has_the_same_identity_however_often_it_comes() {
     let identity = |mail: Mail| async move {
@@ -437,17 +445,18 @@ async fn a_signed_message_has_the_same_identity_however_often_it_comes() {
         assert!(seen.proofs[0].is_signed(), "{seen:?}");
         seen.proofs[0].identity.clone()
     };
-    let dated = || unsigned("approved").signed(&WORLD.corp, &DATED);
+    let dated = || unsigned("approved").signed(&HARNESS.corp, &DATED);
     let first = Some("tok1 at Wed, 01 May 2024 10:00:00 +0000".to_owned());
     assert_eq!(identity(dated()).await, first);
     assert_eq!(identity(dated().set("Message-ID", "<m2@corp.example>")).await, first);
     assert_eq!(identity(dated().set("Date", "Wed, 01  May 2024\r\n\t10:00:00 +0000 ")).await, first);
     let other =
-        unsigned("approved").set("Date", "Wed, 01 May 2024 10:00:01 +0000").signed(&WORLD.corp, &DATED);
+        unsigned("approved").set("Date", "Wed, 01 May 2024 10:00:01 +0000").signed(&HARNESS.corp, &DATED);
     assert_ne!(identity(other).await, first);
-    // An id that is signed says it better.
+    // A signed id takes precedence.
     assert_eq!(identity(unsigned("approved").genuine()).await.as_deref(), Some("m1@corp.example"));
     let of_host = "mx.acme.example; dkim=pass header.d=corp.example header.s=s1";
-    let told = Seen::of(&dated().above(RESULTS, of_host).raw(), &Envelope::default(), &WORLD.trusting).await;
-    assert_eq!(told.proofs[0].identity, first);
+    let trusting =
+        Seen::of(&dated().above(RESULTS, of_host).raw(), &Envelope::default(), &HARNESS.trusting).await;
+    assert_eq!(trusting.proofs[0].identity, first);
 }

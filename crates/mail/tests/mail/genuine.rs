@@ -3,8 +3,8 @@
 use switchward_expr::{APPROVALS, REJECTIONS, Verdict};
 use switchward_mail::incoming::Sorted;
 
+use crate::harness::{Mail, base64, said};
 use crate::shapes::{LANGUAGES, SHAPES, Shape, Talk};
-use crate::world::{Mail, base64, said};
 
 const GENUINE_MIN: usize = 2_000;
 const CLEAR_MIN: u32 = 1_000;
@@ -21,8 +21,8 @@ fn expected(phrase: &str) -> Verdict {
 }
 
 fn capital(phrase: &str) -> String {
-    let mut letters = phrase.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    let mut chars = phrase.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 async fn read(mail: Mail) -> (Verdict, String) {
@@ -179,7 +179,7 @@ fn within(mail: &Mail, kind: &str, more: &str) -> Mail {
     )
 }
 
-/// What hosts and programs do to a whole reply; nothing where it cannot be done to this one.
+/// The changes of hosts and programs to a whole reply; `None` if one does not apply.
 fn wrapped(mail: &Mail) -> Vec<(&'static str, Mail)> {
     let smime = "Content-Type: application/pkcs7-signature; name=smime.p7s\nContent-Transfer-Encoding: base64\nContent-Disposition: attachment; filename=smime.p7s\n\nMIIB";
     let pgp = "Content-Type: application/pgp-signature; name=signature.asc\n\n-----BEGIN PGP SIGNATURE-----\n\niQEz\n-----END PGP SIGNATURE-----";

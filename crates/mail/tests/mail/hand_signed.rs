@@ -1,11 +1,11 @@
-//! Signatures with any tag (RFC 6376), so that a mail can be signed well and yet prove nothing.
+//! Signatures with any tag (RFC 6376), for mails that are signed correctly and yet prove nothing.
 
 use mail_auth::common::crypto::SigningKey as _;
 use mail_auth::common::headers::{Writable, Writer};
 use sha2::{Digest as _, Sha256};
 use switchward_expr::Verdict;
 
-use crate::world::{Key, Mail, REPLY_TO, WORLD, base64};
+use crate::harness::{HARNESS, Key, Mail, REPLY_TO, base64};
 
 /// What of a signature differs from the usual.
 pub(crate) struct Hand<'h> {
@@ -20,7 +20,7 @@ pub(crate) struct Hand<'h> {
 
 /// The usual signature of the approver's host.
 pub(crate) fn usual<'h>(fields: &'h [&'h str]) -> Hand<'h> {
-    Hand { key: &WORLD.corp, selector: "s1", fields, tags: "", length: None }
+    Hand { key: &HARNESS.corp, selector: "s1", fields, tags: "", length: None }
 }
 
 struct Bytes(Vec<u8>);
@@ -114,7 +114,7 @@ const RSA_SIGNED: [(&str, &str); 3] = [
     ),
 ];
 
-/// The usual reply, signed by an RSA key of so many bits.
+/// The usual reply, signed by an RSA key of this many bits.
 pub(crate) fn by_rsa(bits: &str) -> Mail {
     let (_, signature) = RSA_SIGNED.iter().find(|(known, _)| *known == bits).unwrap();
     let value = format!(

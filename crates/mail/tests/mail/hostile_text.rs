@@ -1,10 +1,10 @@
-//! Messages of the approver, proved, that hold a phrase which she has not written, or which nobody sees.
+//! Authenticated messages of the approver with a phrase that they have not written, or that is invisible.
 
 use switchward_expr::Verdict;
 
 use crate::forged::all_phrases;
+use crate::harness::{Mail, base64};
 use crate::shapes::{LANGUAGES, SHAPES, Talk, alternative};
-use crate::world::{Mail, base64};
 
 /// Declarations that hide words.
 const HIDING: &[&str] = &[
@@ -331,7 +331,7 @@ const PLAIN: &[&str] = &[
     "Le mer. 1 mai 2024 \u{e0} 10:00, Acme <a@acme.example> a\n\u{e9}crit :\n@\n",
 ];
 
-/// A letter of another script that looks the same.
+/// A character of another script that looks the same.
 fn lookalike(c: char) -> Option<char> {
     let pairs = [
         ('a', 'а'),
@@ -352,18 +352,18 @@ fn lookalike(c: char) -> Option<char> {
     pairs.iter().find(|(known, _)| *known == c).map(|(_, other)| *other)
 }
 
-/// Phrases with a letter that is another, or with a sign in it that is not seen.
+/// Phrases with a lookalike character, or with an invisible one.
 fn disguised(phrase: &str) -> Vec<String> {
-    let letters: Vec<char> = phrase.chars().collect();
+    let chars: Vec<char> = phrase.chars().collect();
     let mut all = Vec::new();
-    for at in 0..letters.len() {
-        let put = |c: char| letters[..at].iter().chain([&c]).chain(&letters[at + 1..]).collect::<String>();
-        all.extend(lookalike(letters[at]).map(put));
+    for at in 0..chars.len() {
+        let put = |c: char| chars[..at].iter().chain([&c]).chain(&chars[at + 1..]).collect::<String>();
+        all.extend(lookalike(chars[at]).map(put));
         if at > 0 {
             for sign in
                 ['\u{200b}', '\u{200d}', '\u{ad}', '\u{feff}', '\u{2060}', '\u{202e}', '\u{2066}', '\u{200f}']
             {
-                all.push(letters[..at].iter().chain([&sign]).chain(&letters[at..]).collect());
+                all.push(chars[..at].iter().chain([&sign]).chain(&chars[at..]).collect());
             }
         }
     }
@@ -450,7 +450,7 @@ fn attached(phrase: &str) -> Vec<Mail> {
     ]
 }
 
-/// Markup with the phrase in place of `@`, other than where this begins a rule of CSS.
+/// Markup with the phrase in place of `@`, except where this begins a CSS rule.
 fn with(form: &str, phrase: &str) -> String {
     let rules = ["@media", "@import", "@supports", "@layer", "@font-face"];
     let kept =

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, watch};
 #[derive(Clone, Default)]
 struct Message {
     text: String,
-    /// What the server says of its size, where that is not its size.
+    /// The size that the server reports, if it is wrong.
     size: Option<usize>,
     /// How often the server hangs up when it is asked for.
     hangs: u32,
@@ -29,7 +29,7 @@ struct Mailbox {
     inbox: BTreeMap<u32, Message>,
     folders: BTreeMap<String, Vec<String>>,
     said: Vec<String>,
-    /// A message that comes while this command is answered, which tells of it and does not find it.
+    /// A message that arrives during this command, whose answer announces it and does not find it.
     late: Option<(&'static str, &'static str)>,
     /// What the folder becomes when a message has made the server hang up.
     after: Option<Box<Mailbox>>,
@@ -88,7 +88,7 @@ fn answer(mailbox: &mut Mailbox, tag: &str, words: &[&str]) -> Option<String> {
     }
 }
 
-/// What is said of a message, or of its size; nothing: hang up.
+/// The answer about a message, or about its size; `None`: hang up.
 fn fetch(mailbox: &mut Mailbox, uid: u32, whole: bool) -> Option<String> {
     let message = mailbox.inbox.get_mut(&uid).expect("it is there");
     let size = message.size.unwrap_or(message.text.len());
@@ -158,7 +158,7 @@ impl Collect for Taker {
         } else {
             self.1.notify_one();
         }
-        // A test that has seen enough hears nothing any more.
+        // The test may have ended.
         let _ = self.0.send(text.clone());
         match text {
             text if text.contains("later") => Filed::Later,
@@ -203,19 +203,19 @@ fn mailbox(able: &'static str, texts: &[&str]) -> Mailbox {
     Mailbox { able, validity: 1, inbox, ..Mailbox::default() }
 }
 
-/// Reads until so many messages were told of: those, and what became of the mailbox.
-async fn told(mailbox: Mailbox, count: usize) -> (Vec<String>, Mailbox, u64) {
+/// Reads until this many messages were collected. Returns them, the mailbox and the number of failures.
+async fn collect_messages(mailbox: Mailbox, count: usize) -> (Vec<String>, Mailbox, u64) {
     let (account, mailbox) = listen(mailbox).await;
-    let (send, mut heard) = mpsc::unbounded_channel();
+    let (send, mut received) = mpsc::unbounded_channel();
     let (stop, stopped) = watch::channel(false);
     let health = Arc::new(Health::default());
     let reading = tokio::spawn(read(account, Arc::new(Taker(send, Notify::new())), health.clone(), stopped));
     let mut texts = Vec::new();
     while texts.len() < count {
-        let text = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await;
+        let text = tokio::time::timeout(Duration::from_secs(20), received.recv()).await;
         texts.push(text.expect("it is taken").expect("it is read"));
     }
-    // One more round ends with nothing unseen but what is put off.
+    // After one more round only postponed messages are unseen.
     let rounds =
         |it: &Shared| it.lock().unwrap().said.iter().filter(|it| it.starts_with("UID SEARCH")).count();
     let before = rounds(&mailbox);
@@ -232,7 +232,8 @@ async fn told(mailbox: Mailbox, count: usize) -> (Vec<String>, Mailbox, u64) {
 
 #[tokio::test]
 async fn each_message_goes_where_it_belongs() {
-    let (texts, mailbox, failures) = told(mailbox("MOVE", &["yes", "odd", "later", "no"]), 5).await;
+    let (texts, mailbox, failures) =
+        collect_messages(mailbox("MOVE", &["yes", "odd", "later", "no"]), 5).await;
     assert_eq!(texts, ["yes", "odd", "later", "no", "later"], "what is put off comes again");
     assert_eq!(mailbox.folders["Done"], ["yes", "no"]);
     assert_eq!(mailbox.folders["Odd"], ["odd"]);
@@ -250,12 +251,12 @@ async fn what_comes_while_a_command_is_answered_is_not_waited_for() {
         let late = Some((command, "late"));
         let (mut account, _) = listen(Mailbox { late, ..mailbox("IDLE MOVE", texts) }).await;
         account.pace.poll = Duration::from_secs(3_600);
-        let (send, mut heard) = mpsc::unbounded_channel();
+        let (send, mut received) = mpsc::unbounded_channel();
         let (_stop, stopped) = watch::channel(false);
         let taker = Arc::new(Taker(send, Notify::new()));
         let reading = tokio::spawn(read(account, taker, Arc::new(Health::default()), stopped));
         for text in texts.iter().chain(&["late"]) {
-            let taken = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await;
+            let taken = tokio::time::timeout(Duration::from_secs(20), received.recv()).await;
             assert_eq!(taken.expect("it is taken").as_deref(), Some(*text), "{command}");
         }
         reading.abort();
@@ -264,7 +265,7 @@ async fn what_comes_while_a_command_is_answered_is_not_waited_for() {
 
 #[tokio::test]
 async fn one_that_takes_long_holds_up_no_other() {
-    let (texts, mailbox, failures) = told(mailbox("MOVE", &["slow", "odd", "yes"]), 3).await;
+    let (texts, mailbox, failures) = collect_messages(mailbox("MOVE", &["slow", "odd", "yes"]), 3).await;
     assert_eq!((texts.len(), texts.contains(&"slow".to_owned()), failures), (3, true, 0));
     assert_ne!(texts[0], "slow");
     assert!(mailbox.inbox.is_empty(), "{:?}", mailbox.inbox.keys());
@@ -275,14 +276,14 @@ async fn the_messages_of_one_sender_are_taken_in_their_order() {
     let of = |from: &str, text: &str| format!("From: {from}@a.example\r\n\r\n{text}");
     let sent = [of("ann", "patient approve"), of("bob", "yes"), of("Ann", "reject")];
     let sent: Vec<&str> = sent.iter().map(String::as_str).collect();
-    let (texts, ..) = told(mailbox("MOVE", &sent), 3).await;
+    let (texts, ..) = collect_messages(mailbox("MOVE", &sent), 3).await;
     assert_eq!(texts, [sent[1], sent[0], sent[2]]);
 }
 
 #[tokio::test]
 async fn a_server_that_cannot_move_is_asked_to_copy() {
     for (able, left) in [("UIDPLUS", 0), ("", 1)] {
-        let (_, mailbox, _) = told(mailbox(able, &["yes"]), 1).await;
+        let (_, mailbox, _) = collect_messages(mailbox(able, &["yes"]), 1).await;
         assert_eq!(mailbox.folders["Done"], ["yes"], "{able}");
         assert_eq!(mailbox.inbox.len(), left, "without UIDPLUS others' messages could be taken out, too");
         assert!(mailbox.inbox.values().all(|it| it.flags.contains("Deleted")));
@@ -293,7 +294,7 @@ async fn a_server_that_cannot_move_is_asked_to_copy() {
 async fn what_is_too_large_is_not_read() {
     let mut mailbox = mailbox("MOVE", &["huge", "yes"]);
     mailbox.inbox.get_mut(&1).unwrap().size = Some(MESSAGE_BYTES_MAX + 1);
-    let (texts, mailbox, _) = told(mailbox, 2).await;
+    let (texts, mailbox, _) = collect_messages(mailbox, 2).await;
     assert_eq!(texts, ["unread: too_large", "yes"]);
     assert_eq!(mailbox.folders["Odd"], ["huge"]);
     assert!(!mailbox.said.iter().any(|it| it.starts_with("UID FETCH 1 ") && it.contains("BODY")));
@@ -303,18 +304,18 @@ async fn what_is_too_large_is_not_read() {
 async fn what_breaks_the_conversation_stops_no_other() {
     let mut mailbox = mailbox("MOVE", &["poison", "yes"]);
     mailbox.inbox.get_mut(&1).unwrap().hangs = u32::MAX;
-    let (texts, mailbox, failures) = told(mailbox, 2).await;
+    let (texts, mailbox, failures) = collect_messages(mailbox, 2).await;
     assert_eq!(texts, ["unread: unreadable", "yes"]);
     assert_eq!(mailbox.folders["Odd"], ["poison"]);
     assert_eq!(failures, u64::from(IMAP_ATTEMPTS_MAX), "it was tried, and the server asked again each time");
 }
 
 #[tokio::test]
-async fn a_folder_that_was_made_anew_begins_anew() {
+async fn a_folder_that_was_made_again_begins_again() {
     let mut old = mailbox("MOVE", &["poison"]);
     old.inbox.get_mut(&1).unwrap().hangs = IMAP_ATTEMPTS_MAX;
     old.after = Some(Box::new(Mailbox { validity: 2, ..mailbox("MOVE", &["yes"]) }));
-    let (texts, mailbox, _) = told(old, 1).await;
+    let (texts, mailbox, _) = collect_messages(old, 1).await;
     assert_eq!(texts, ["yes"], "the number was another message's");
     assert_eq!(mailbox.folders["Done"], ["yes"]);
 }

@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use switchward_mail::incoming::{Envelope, Place, Sorted, Unusable, sort};
+use switchward_mail::incoming::{Envelope, Sorted, TokenPosition, Unusable, sort};
 use switchward_mail::limits::{HEADERS_MAX, MESSAGE_BYTES_MAX, TEXT_BYTES_MAX};
 
-use crate::world::{Mail, REPLY_TO, WORLD};
+use crate::harness::{HARNESS, Mail, REPLY_TO};
 
 /// Longer than any message here takes, unless the time grows with the square of its size.
 const SLOW: Duration = Duration::from_secs(60);
 
 fn refused(raw: &[u8]) -> &'static str {
     let began = Instant::now();
-    let sorted = sort(raw, &Default::default(), &WORLD.settings);
+    let sorted = sort(raw, &Default::default(), &HARNESS.settings);
     assert!(began.elapsed() < SLOW, "{:?}", began.elapsed());
     match sorted {
         Sorted::Unusable { reason } => reason.word(),
@@ -22,7 +22,7 @@ fn refused(raw: &[u8]) -> &'static str {
     }
 }
 
-/// Parts inside parts, so many.
+/// Nested parts of this depth.
 fn nested(levels: usize, ends: bool) -> Mail {
     let open: String = (0..levels)
         .map(|n| format!("--b{n}\nContent-Type: multipart/mixed; boundary=b{}\n\n", n + 1))
@@ -78,7 +78,7 @@ fn each_limit_has_its_word() {
         let headers: Vec<_> = mail.headers.iter().take(12).collect();
         assert_eq!(refused(&mail.raw()), word, "{headers:?} {:.100}", mail.body);
     }
-    // A part that ends inside another one of a message inside breaks an assertion of the parser, where there are assertions.
+    // A part that ends inside another one of a nested message breaks a debug assertion of the parser.
     let inside =
         "--b\nContent-Type: message/rfc822\n\n--c\nContent-Type: message/rfc822\n\n--b\n\nyo\n--b--\n";
     let breaks =
@@ -157,16 +157,20 @@ fn tokens_come_from_where_it_was_sent_and_never_from_what_it_answers() {
     let recipients = ["r+tok1@reply.acme.example", "r+@reply.acme.example", REPLY_TO];
     let envelope = Envelope { recipients: recipients.map(str::to_owned).to_vec(), ..Envelope::default() };
     let Sorted::Reply(reply) = mail.sorted_with(&envelope) else { panic!("no reply") };
-    let tokens: Vec<(&str, Place)> =
-        reply.tokens.iter().map(|token| (token.text.as_str(), token.place)).collect();
-    let expected =
-        [("tok1", Place::Envelope), ("tok2", Place::To), ("tok3", Place::Cc), ("tok4", Place::Delivery)];
+    let tokens: Vec<(&str, TokenPosition)> =
+        reply.tokens.iter().map(|token| (token.text.as_str(), token.position)).collect();
+    let expected = [
+        ("tok1", TokenPosition::Envelope),
+        ("tok2", TokenPosition::To),
+        ("tok3", TokenPosition::Cc),
+        ("tok4", TokenPosition::Delivery),
+    ];
     assert_eq!(tokens, expected);
 }
 
 #[test]
 fn the_same_message_has_the_same_digest_whichever_way_it_came() {
-    let digest = |raw: &[u8]| match sort(raw, &Default::default(), &WORLD.settings) {
+    let digest = |raw: &[u8]| match sort(raw, &Default::default(), &HARNESS.settings) {
         Sorted::Reply(reply) => reply.digest,
         other @ (Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. }) => panic!("{other:?}"),
     };

@@ -1,10 +1,10 @@
-//! Mail of machines, whatever it says, and what is told of mail that did not arrive.
+//! Mail of machines, with any text, and reports about mail that did not arrive.
 
 use switchward_expr::Verdict;
 use switchward_mail::incoming::{Envelope, MachineKind, Sorted};
 
 use crate::forged::all_phrases;
-use crate::world::Mail;
+use crate::harness::Mail;
 
 /// Fields by which a machine is known, with what it is.
 const FIELDS: &[(&str, &str, MachineKind)] = &[
@@ -106,10 +106,10 @@ fn a_report_says_what_did_not_arrive() {
         assert_eq!(bounce.recipients, ["dana@corp.example"]);
         assert_eq!(bounce.tokens, ["tok7"]);
         assert_eq!(bounce.status.as_deref(), Some(status).filter(|status| *status != "x"));
-        // What the server said that did not take it, and nothing of the report's form.
+        // The refusing server's message, without the report's syntax.
         assert_eq!(bounce.text, "550 no such user, mailbox unknown");
-        let told = if status == "x" { String::new() } else { format!("{status} ") };
-        assert_eq!(bounce.why(), format!("{told}{}", bounce.text));
+        let prefix = if status == "x" { String::new() } else { format!("{status} ") };
+        assert_eq!(bounce.why(), format!("{prefix}{}", bounce.text));
         assert!(!bounce.is_silent());
     }
     let arrived = report("delivered", "2.0.0").sorted();

@@ -1,4 +1,4 @@
-//! Messages whose bytes were changed: nothing panics, nothing takes long, and no change makes a decision.
+//! Messages with changed bytes: no panic, no long run time, and no change makes a decision.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use switchward_expr::Verdict;
 use tokio::runtime::Runtime;
 
 use crate::genuine::request;
+use crate::harness::{HARNESS, Mail, Seen};
 use crate::shapes::{LANGUAGES, SHAPES, Talk};
-use crate::world::{Mail, Seen, WORLD};
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap());
 
-/// Genuine questions, which decide nothing, in every shape.
+/// Genuine questions, which do not decide, in every shape.
 static QUESTIONS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let quoted = request();
     let mail = |(at, shape): (usize, &crate::shapes::Shape)| {
@@ -26,12 +26,12 @@ static QUESTIONS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 
 fn sorted(raw: &[u8]) -> Verdict {
     let began = Instant::now();
-    let seen = RUNTIME.block_on(Seen::of(raw, &Default::default(), &WORLD.trusting));
+    let seen = RUNTIME.block_on(Seen::of(raw, &Default::default(), &HARNESS.trusting));
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     seen.decides()
 }
 
-/// A change of a message: where, and what is put there for so many bytes.
+/// A change of a message: the position, the number of bytes to replace, and the new bytes.
 fn change() -> impl Strategy<Value = (usize, usize, Vec<u8>)> {
     let pieces: Vec<&[u8]> = vec![
         b"\r\n",

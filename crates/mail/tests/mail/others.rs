@@ -1,4 +1,4 @@
-//! Messages that others have collected, fetched by name and version; nothing of them is in this tree.
+//! Public collections of messages, fetched by name and version; they are not in this tree.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::process::Command;
 use mail_parser::MessageParser;
 use switchward_mail::incoming::{Authentication, Envelope, Sorted, sort};
 
+use crate::harness::{HARNESS, Mail, Seen};
 use crate::shapes::alternative;
-use crate::world::{Mail, Seen, WORLD};
 
 /// A source package of a Python project, unpacked. Kept between runs.
 fn fetched(package: &str, version: &str) -> PathBuf {
@@ -63,7 +63,7 @@ async fn every_bounce_that_others_collected_is_a_machines() {
     let (mut count, mut persons) = (0, Vec::new());
     for path in &bounces {
         let raw = std::fs::read(path).unwrap();
-        let Seen { sorted, proofs } = Seen::of(&raw, &Default::default(), &WORLD.settings).await;
+        let Seen { sorted, proofs } = Seen::of(&raw, &Default::default(), &HARNESS.settings).await;
         assert!(!proofs.iter().any(Authentication::is_signed), "{}", path.display());
         count += 1;
         let machine = matches!(sorted, Sorted::Bounce(_) | Sorted::Machine { .. });
@@ -81,11 +81,11 @@ async fn every_bounce_that_others_collected_is_a_machines() {
     // With the null sender each is read as what a machine wrote about a mail that did not arrive.
     let null = Envelope { sender: Some(String::new()), ..Envelope::default() };
     let unread = bounces.iter().filter(|path| {
-        let sorted = sort(&std::fs::read(path).unwrap(), &null, &WORLD.settings);
+        let sorted = sort(&std::fs::read(path).unwrap(), &null, &HARNESS.settings);
         !matches!(sorted, Sorted::Bounce(_) | Sorted::Machine { .. })
     });
     assert_eq!(unread.count(), 0);
-    // This one is there because it is none: somebody's mail about a reservation.
+    // This one is a negative example: a mail about a reservation.
     persons.retain(|name| !name.starts_with("groupwise_03.txt (\"reply"));
     assert!(persons.is_empty(), "{}", persons.join("\n"));
 }
@@ -105,10 +105,10 @@ fn replies_that_others_collected_keep_their_first_line() {
     for path in files(&folder) {
         let (name, raw) = (path.to_string_lossy(), std::fs::read(&path).unwrap());
         let (sorted, begins) = if name.contains("/standard_replies/") && name.ends_with(".eml") {
-            // Some have lost their id where they were collected.
+            // Some have lost their id in the collection.
             let known = raw.to_ascii_lowercase().windows(12).any(|at| at == b"\nmessage-id:");
             let raw = if known { raw } else { [b"Message-ID: <x@y.example>\n", &raw[..]].concat() };
-            (sort(&raw, &Default::default(), &WORLD.settings), "Hello")
+            (sort(&raw, &Default::default(), &HARNESS.settings), "Hello")
         } else if name.contains("/html_replies/") && name.ends_with(".html") {
             (Mail::html(&String::from_utf8_lossy(&raw)).sorted(), "Hi. I am fine.")
         } else {
@@ -116,7 +116,7 @@ fn replies_that_others_collected_keep_their_first_line() {
         };
         count += 1;
         let first = first_line(&sorted);
-        // Somebody has changed this one: its plain text says "Hello", and its HTML "Allo! Follow up MIME!".
+        // This one was changed: its plain text says "Hello", and its HTML "Allo! Follow up MIME!".
         let differs = name.ends_with("/standard_replies/outlook.eml");
         if if differs { !first.is_empty() } else { !first.starts_with(begins) } {
             wrong.push(format!("{name}: {first:?}"));
@@ -127,7 +127,7 @@ fn replies_that_others_collected_keep_their_first_line() {
     assert!(count >= 20, "{count}");
 }
 
-/// A reply that others collected, with these words in place of its own.
+/// A collected reply, with these words in place of its own.
 pub(crate) type Rewritten = Box<dyn Fn(&str) -> Mail>;
 
 /// Replies that others collected, by collection: of whole messages the parts that are text, as our own message.
@@ -135,7 +135,7 @@ pub(crate) fn replies() -> Vec<(&'static str, Vec<Rewritten>)> {
     let (mut whole, mut pages): (Vec<Rewritten>, Vec<Rewritten>) = (Vec::new(), Vec::new());
     for path in files(&fetched("talon", "1.4.4")) {
         let (name, raw) = (path.to_string_lossy(), std::fs::read(&path).unwrap());
-        // Somebody has changed this one, whose plain text says another thing than its HTML.
+        // This one was changed: its plain text differs from its HTML.
         if name.ends_with("/standard_replies/outlook.eml") {
             continue;
         }
@@ -149,7 +149,7 @@ pub(crate) fn replies() -> Vec<(&'static str, Vec<Rewritten>)> {
     vec![("talon, whole replies", whole), ("talon, pages of HTML", pages)]
 }
 
-/// `None` where the words are not the same in all parts.
+/// `None` if the words differ between its parts.
 fn rewritten(raw: &[u8]) -> Option<Rewritten> {
     let message = MessageParser::new().parse(raw)?;
     let text = |found: Option<Cow<'_, str>>| found.map(|text| text.replace("\r\n", "\n"));

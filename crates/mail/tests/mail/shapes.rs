@@ -1,17 +1,17 @@
 //! How the usual programs write a reply: what was written, what is quoted, what they put between.
 
-use crate::world::{Mail, base64};
+use crate::harness::{Mail, base64};
 
 /// The words of a language.
 pub(crate) struct Language {
     pub(crate) name: &'static str,
-    /// What stands above a quote, with `{name}` and `{address}`.
+    /// The attribution above a quote, with `{name}` and `{address}`.
     pub(crate) wrote: &'static str,
     /// The names of sender, date, recipient and subject in quoted headers.
     pub(crate) headers: [&'static str; 4],
-    /// What stands between dashes above a quoted mail.
+    /// The text between dashes above a quoted mail.
     pub(crate) original: &'static str,
-    /// How a telephone signs.
+    /// A telephone's signature.
     pub(crate) phone: &'static str,
 }
 
@@ -233,7 +233,7 @@ impl Talk<'_> {
         self.language.wrote.replace("{name}", ASKER.0).replace("{address}", ASKER.1)
     }
 
-    /// The attribution on lines of so many characters.
+    /// The attribution, wrapped at this many characters.
     fn wrapped(&self, columns: usize) -> String {
         let mut text = String::new();
         let mut column = 0;
@@ -298,7 +298,7 @@ impl Talk<'_> {
 /// A way of writing replies.
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
-    /// Whether the answer stands below what it quotes.
+    /// Whether the answer is below the quote.
     pub(crate) bottom: bool,
     pub(crate) mail: fn(&Talk<'_>) -> Mail,
 }
@@ -399,7 +399,7 @@ fn iphone(talk: &Talk<'_>) -> Mail {
     ))
 }
 
-/// Lines that end where they were ended: a blank there would say that they go on (RFC 3676, 4.2).
+/// Lines without trailing blanks, which would join them with the next (RFC 3676, 4.2).
 fn flowed(own: &str) -> String {
     own.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }

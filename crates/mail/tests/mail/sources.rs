@@ -1,5 +1,5 @@
-//! Genuine replies by where they come from: a program that writes in its way, and a mail service that signs the fields which
-//! it signs. What the writer meant is what follows, or they are answered with the page.
+//! Genuine replies by their source: a mail program, and a mail service with its signed fields. The reply has the effect that
+//! its writer meant, or the writer gets the link of the page.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use switchward_expr::{APPROVALS, REJECTIONS, Verdict};
 use switchward_mail::incoming::{Envelope, Sorted};
 
 use crate::genuine::request;
+use crate::harness::{APPROVER, HARNESS, Mail, REPLY_TO, SIGNED, Seen, said};
 use crate::others;
 use crate::shapes::{LANGUAGES, SHAPES, Shape, Talk};
-use crate::world::{APPROVER, Mail, REPLY_TO, SIGNED, Seen, WORLD, said};
 
 const GENUINE_MIN: usize = 2_000;
 const SOURCE_MIN: usize = 100;
-/// How many in a hundred replies must have the effect that was meant, of each source whose service signs what it must.
+/// The percentage of replies that must have the intended effect, for each source whose service signs the required fields.
 const EFFECT_MIN: usize = 95;
 
-/// What Google's services sign.
+/// The fields that Google's services sign.
 const GOOGLE: &[&str] = &[
     "To",
     "Subject",
@@ -35,7 +35,7 @@ const GOOGLE: &[&str] = &[
     "Message-ID",
     "Reply-To",
 ];
-/// What Microsoft 365 and Outlook.com sign.
+/// The fields that Microsoft 365 and Outlook.com sign.
 const MICROSOFT: &[&str] =
     &["From", "Date", "Subject", "Message-ID", "Content-Type", "MIME-Version", "X-MS-Exchange-SenderADCheck"];
 const ICLOUD: &[&str] =
@@ -103,10 +103,10 @@ const ZOHO: &[&str] = &[
     "Reply-To",
 ];
 
-/// What signs a reply as it must be signed.
+/// The services that sign the required fields.
 pub(crate) const SIGNERS: &[&[&str]] = &[SIGNED, GOOGLE, ICLOUD, PROTON, FASTMAIL, ZOHO, YAHOO, GMX];
 
-/// Where replies come from.
+/// A source of replies.
 struct Source {
     name: &'static str,
     /// The ways in which its programs write.
@@ -154,7 +154,7 @@ const SOURCES: &[Source] = &[
     source("Zoho", ZOHO, &["zoho"]),
 ];
 
-/// What people write who decide; `@` is the phrase. The last one decides nothing, as only the first line does.
+/// Texts that decide; `@` is the phrase. The last one does not decide, as only the first line counts.
 const DECIDING: &[&str] = &[
     "@",
     "@.",
@@ -181,7 +181,7 @@ const DECIDING: &[&str] = &[
     "Hi all,\n\n@\n\nDana",
 ];
 
-/// What people write who decide nothing.
+/// Texts that do not decide.
 const ASKING: &[&str] = &[
     "What does it cost?",
     "Not yet, I have to ask Sam first.",
@@ -202,8 +202,8 @@ fn writings(at: usize) -> Vec<(String, Verdict)> {
 }
 
 fn capital(phrase: &str) -> String {
-    let mut letters = phrase.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    let mut chars = phrase.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// What is known of the replies of one source.
@@ -214,17 +214,17 @@ struct Came {
     deciding: usize,
     /// Of these, those that do.
     decided: usize,
-    /// Those that were to decide nothing, and do not.
+    /// Replies that should not decide, and do not.
     asked: usize,
-    /// Those that are not signed as they must be: their writer is told to decide on the page.
+    /// Replies without the required signature: their writer is asked to decide on the page.
     unproved: usize,
-    /// Those whose words do not say what was meant: their writer is told how to decide, beside the link of the page.
+    /// Replies that are not understood: their writer gets instructions, with the link of the page.
     unclear: usize,
 }
 
 impl Came {
-    /// Counts a reply, after what its writer meant. Each is recorded in its session, whatever it comes to: so its writer is
-    /// answered, which is what the gateway's tests say.
+    /// Counts a reply by what its writer meant. Each is recorded in its session and answered, which the gateway's tests
+    /// check.
     fn add(&mut self, name: &str, seen: &Seen, meant: Verdict) {
         self.all += 1;
         let Sorted::Reply(reply) = &seen.sorted else { panic!("{name}: {seen:?}") };
@@ -269,11 +269,11 @@ impl Came {
 }
 
 async fn seen(mail: Mail, fields: &[&str], body: Canonicalization) -> Seen {
-    let mail = mail.signed_with(&WORLD.corp, fields, |signer| signer.body_canonicalization(body));
+    let mail = mail.signed_with(&HARNESS.corp, fields, |signer| signer.body_canonicalization(body));
     Seen::of(
         &mail.raw(),
         &Envelope { recipients: vec![REPLY_TO.to_owned()], ..Envelope::default() },
-        &WORLD.settings,
+        &HARNESS.settings,
     )
     .await
 }
@@ -297,10 +297,10 @@ async fn replies(source: &Source, step: usize) -> Came {
     came
 }
 
-/// Whether a source's service signs all that a reply must have signed.
+/// Returns true if a source's service signs all required fields.
 fn signs_what_it_must(source: &Source) -> bool {
     let signs = |name: &str| source.fields.iter().any(|field| field.eq_ignore_ascii_case(name));
-    WORLD.settings.signed_fields.iter().all(|name| signs(name)) && (signs("message-id") || signs("date"))
+    HARNESS.settings.signed_fields.iter().all(|name| signs(name)) && (signs("message-id") || signs("date"))
 }
 
 #[tokio::test]

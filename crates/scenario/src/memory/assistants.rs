@@ -1,17 +1,17 @@
-//! How an assistant may be called, and that it is made once.
+//! Checks of an assistant's name, and that it is created once.
 
 use switchward_engine::{Body, Command, Key, PutAssistant, Reason, Row, View};
 use switchward_machine::Time;
 
 use super::{CATALOGUE, Care, Memory};
-use crate::world::{Answer, Broken};
+use crate::system::{Answer, Broken};
 
 /// The longest name of an assistant, characters.
 const NAME_CHARS: usize = switchward_engine::limits::ASSISTANT_NAME_CHARS_MAX;
 
 impl Memory {
-    /// With care, before an assistant is made: under a name that is none it is refused and nothing changes, and under
-    /// the longest and the oddest that are allowed it would be made.
+    /// With care, before an assistant is created: an invalid name is refused and nothing changes, and the longest and
+    /// oddest valid names would be accepted.
     pub(super) fn names_of_assistants(&mut self, command: &Command) -> Result<(), Broken> {
         let (Body::PutAssistant(put), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
         let called = |name: &str| {
@@ -34,8 +34,8 @@ impl Memory {
         Ok(())
     }
 
-    /// With care, after an assistant was made: what is the same as before changes nothing, and what is another later
-    /// keeps when it was made and tells when it was changed.
+    /// With care, after an assistant was created: putting the same again changes nothing, and a later change keeps
+    /// the time of creation and records that of the change.
     pub(super) fn assistant_again(&self, command: &Command) -> Result<(), Broken> {
         let Body::PutAssistant(put) = &command.body else { return Ok(()) };
         let again = Command { request: None, ..command.clone() };
@@ -55,7 +55,7 @@ impl Memory {
         Err(Broken(format!("an assistant was made again: {answer:?} {other:?} {times:?}")))
     }
 
-    /// When an assistant was made, and when it was changed last.
+    /// The times at which an assistant was created and last changed.
     fn assistant(&self, command: &Command, name: &str) -> Result<Option<(Time, Time)>, Broken> {
         let row = self.shards[CATALOGUE].row(&Key::assistant(command.tenant, name))?;
         let Some(Row::Assistant(row)) = row.as_deref() else { return Ok(None) };

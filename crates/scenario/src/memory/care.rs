@@ -1,4 +1,4 @@
-//! What must hold after every command, whatever it was.
+//! What must hold after every command.
 
 use std::collections::BTreeSet;
 use switchward_engine::{
@@ -9,14 +9,14 @@ use switchward_machine::{Digest, Micros, OpenId, RunId, SessionId, TenantId};
 
 use super::shard::Shard;
 use super::{Care, Memory};
-use crate::world::{Answer, Broken};
+use crate::system::{Answer, Broken};
 
 /// A sequence that no session ever had.
 const NEVER: u64 = u64::MAX;
 
 impl Memory {
-    /// Restarts, and sends the command again in two ways that must change nothing. What it changed, if anything, is
-    /// remembered under its request id.
+    /// Restarts, and sends the command again in two ways that must change nothing. Any change is remembered under the
+    /// command's request id.
     pub(super) fn look_after(
         &mut self,
         command: &Command,
@@ -54,8 +54,9 @@ impl Memory {
         Ok(())
     }
 
-    /// Sends what is said at a gate by somebody who has no say, and about something that the gate does not show: both
-    /// must be refused and change nothing, and so must a report of no call. A new request is not remembered.
+    /// Sends the command of a gate as an actor without the right to it, and about content that the gate does not
+    /// show: both must be refused and change nothing, and so must a report of no call. A new request is not
+    /// remembered.
     pub(super) fn look_before(&mut self, command: &Command) -> Result<(), Broken> {
         if self.care == Care::Plain {
             return Ok(());
@@ -91,14 +92,14 @@ impl Memory {
         Ok(())
     }
 
-    /// Who answers a part of a task that is answered is told what the first answer was.
+    /// An answer to an already answered part of a task is refused with the first answer.
     fn first_answer(&mut self, command: &Command) -> Result<(), Broken> {
         let Body::AnswerGate(given) = &command.body else { return Ok(()) };
         let again = self.unchanged(&Command { request: None, ..command.clone() })?;
         let facts = again.as_ref().err().map(|refusal| refusal.facts.as_slice()).unwrap_or_default();
-        let told = facts.iter().find(|(name, _)| *name == "answer").map(|(_, told)| told.as_str());
+        let shown = facts.iter().find(|(name, _)| *name == "answer").map(|(_, shown)| shown.as_str());
         let first = given.answer.to_string();
-        if told.is_some_and(|told| !told.is_empty() && first.starts_with(told)) {
+        if shown.is_some_and(|shown| !shown.is_empty() && first.starts_with(shown)) {
             return Ok(());
         }
         Err(Broken(format!("{first} was the first answer, and the next was told {again:?}")))
@@ -109,7 +110,7 @@ impl Memory {
         Ok(is_remembered(&self.shards[home], command)?)
     }
 
-    /// Brings a command to its answer and makes sure that no shard decided anything for it.
+    /// Executes a command and makes sure that no shard decided anything for it.
     pub(super) fn unchanged(&mut self, command: &Command) -> Result<Answer, Broken> {
         let before = self.decisions();
         let answer = self.hop(command.clone())?;
@@ -119,12 +120,12 @@ impl Memory {
         Ok(answer)
     }
 
-    /// How many decisions there were in all shards.
+    /// The number of decisions in all shards.
     pub(super) fn decisions(&self) -> u64 {
         self.shards.iter().map(Shard::decisions).sum()
     }
 
-    /// What a crash and a new start must not change.
+    /// Restarts all shards, which must change nothing.
     pub(super) fn restart(&mut self) -> Result<(), Broken> {
         if self.care == Care::Plain {
             return Ok(());
@@ -136,7 +137,7 @@ impl Memory {
         self.balance()
     }
 
-    /// What ledgers hold is what calls and approvals hold there, by name.
+    /// The reservations in ledgers are those of calls and approvals, by name.
     fn balance(&self) -> Result<(), Broken> {
         let (mut wanted, mut found) = (BTreeSet::new(), BTreeSet::new());
         for (key, row) in self.shards.iter().flat_map(Shard::rows) {
@@ -155,7 +156,7 @@ impl Memory {
     }
 }
 
-/// Compares rows that must agree. All effects have been carried by then, so that nothing is on its way.
+/// Compares rows that must agree. All effects have been relayed by then, so none is under way.
 fn audit(shard: &Shard) -> Result<(), Broken> {
     for (key, row) in shard.rows() {
         if let Row::Session(session) = row {
@@ -168,7 +169,7 @@ fn audit(shard: &Shard) -> Result<(), Broken> {
         } else if let Row::Outbox(effect) = row
             && let (EffectBody::Notice { gate, .. }, Some(id)) = (&effect.body, key.session_of())
         {
-            told(shard, key.tenant_of(), id, *gate)?;
+            notice(shard, key.tenant_of(), id, *gate)?;
         } else if let Row::Outbox(effect) = row
             && let (
                 EffectBody::Message { gate: Some(gate), purpose: Purpose::Ask | Purpose::Remind, .. },
@@ -181,7 +182,7 @@ fn audit(shard: &Shard) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What a session has reserved is what its calls and its approvals hold, and its lists name all of them.
+/// What a session has reserved is the sum of its calls and its approvals, and its lists name all of them.
 fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Result<(), Broken> {
     let mut sum = Micros(0);
     let (mut calls, mut grants, mut opens) = (0, 0, 0);
@@ -199,8 +200,8 @@ fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Re
         } else if let Row::Open(open) = row {
             opens += 1;
             runs(shard, tenant, id, open.run)?;
-        } else if let Row::Thing(thing) = row {
-            runs(shard, tenant, id, thing.run)?;
+        } else if let Row::OpenItem(item) = row {
+            runs(shard, tenant, id, item.run)?;
         } else if let Row::Slot(Slot::Runs(child)) = row {
             runs(shard, tenant, id, *child)?;
         } else if let Row::Outbox(effect) = row
@@ -230,7 +231,7 @@ fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Re
     Ok(())
 }
 
-/// Nothing is open of a run that has ended.
+/// A run that has ended has no open items.
 fn runs(shard: &Shard, tenant: TenantId, id: SessionId, run: RunId) -> Result<(), Broken> {
     match shard.row(&Key::run(tenant, id, run))?.as_deref() {
         Some(Row::Run(row)) if row.ending.is_none() => Ok(()),
@@ -239,14 +240,14 @@ fn runs(shard: &Shard, tenant: TenantId, id: SessionId, run: RunId) -> Result<()
 }
 
 /// A notice waits only for as long as its gate is open.
-fn told(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId) -> Result<(), Broken> {
+fn notice(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId) -> Result<(), Broken> {
     match shard.row(&Key::open(tenant, id, gate))? {
         Some(_) => Ok(()),
         None => Err(Broken(format!("a notice is about {gate:?}, which is not open"))),
     }
 }
 
-/// A mail that asks somebody waits only for as long as its gate is open and knows of it; answers may wait longer.
+/// A mail that asks for a decision waits only while its gate is open and knows of it; answers may wait longer.
 fn asked(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId, number: u64) -> Result<(), Broken> {
     let row = shard.row(&Key::open(tenant, id, gate))?;
     let known = match row.as_deref() {

@@ -1,20 +1,20 @@
-//! Explaining a call must tell what is decided about it right after, and change nothing.
+//! An explanation of a call must match the decision right after it, and change nothing.
 
 use switchward_engine::policy::{Explanation, Ledgers, Plan, explain};
 use switchward_engine::{Authorized, Body, Command, EffectOfCall, MatchedRule, Reason, Reply, Scope};
 
 use super::{Care, Memory};
-use crate::world::{Answer, Broken};
+use crate::system::{Answer, Broken};
 
-/// What was explained of a call, and which ledger had a say in it.
-pub(super) struct Told {
+/// The explanation of a call, and the ledgers it depends on.
+pub(super) struct ExplainedCall {
     explained: Explanation,
     plan: Plan,
 }
 
 impl Memory {
-    /// With care: explains a call before it is decided; nothing where there is no call or no session.
-    pub(super) fn explained(&self, command: &Command) -> Result<Option<Told>, Broken> {
+    /// With care: explains a call before it is decided; `None` if there is no call or no session.
+    pub(super) fn explained(&self, command: &Command) -> Result<Option<ExplainedCall>, Broken> {
         let (Scope::Session(id), Body::Authorize(call), Care::Restart) =
             (&command.scope, &command.body, self.care)
         else {
@@ -23,23 +23,24 @@ impl Memory {
         let shard = &self.shards[self.home(command.tenant, &command.scope)];
         let explained = explain(shard, command.tenant, *id, command.settings, call, self.now)?;
         let plan = self.plan(command)?;
-        Ok(explained.map(|explained| Told { explained, plan }))
+        Ok(explained.map(|explained| ExplainedCall { explained, plan }))
     }
 
-    /// Compares what was explained with what was decided. A repetition is answered as it was the first time, whatever
-    /// holds by now, and so decides nothing.
+    /// Compares the explanation with the decision. A repeated call gets its first answer, whatever holds by now, and
+    /// so decides nothing.
     pub(super) fn agrees(
         &self,
-        told: Option<Told>,
+        earlier: Option<ExplainedCall>,
         command: &Command,
         answer: &Answer,
     ) -> Result<(), Broken> {
         let (Body::Authorize(call), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
         let Ok(Reply::Authorized(decided)) = answer else { return Ok(()) };
-        let Some(Told { explained, plan }) = told else {
+        let Some(ExplainedCall { explained, plan }) = earlier else {
             return Err(Broken(format!("a call was decided and could not be explained: {decided:?}")));
         };
-        let agreed = as_told(&explained, decided) && ruled(&explained, decided) && asked(&explained, &plan);
+        let agreed =
+            as_explained(&explained, decided) && ruled(&explained, decided) && asked(&explained, &plan);
         if agreed && names_what_decides(&explained, &call.capability) {
             return Ok(());
         }
@@ -47,8 +48,8 @@ impl Memory {
     }
 }
 
-/// The effect and its reason; an explanation leaves the limits of ledgers apart.
-fn as_told(explained: &Explanation, decided: &Authorized) -> bool {
+/// Compares the effect and its reason; an explanation does not cover the limits of ledgers.
+fn as_explained(explained: &Explanation, decided: &Authorized) -> bool {
     let limits = [Reason::RateLimited.code(), Reason::BudgetExhausted.code()];
     let by_limit = decided.reason.as_deref().is_some_and(|reason| limits.contains(&reason));
     let granted = explained.granted;
@@ -62,12 +63,12 @@ fn as_told(explained: &Explanation, decided: &Authorized) -> bool {
     }
 }
 
-/// The sentence about a call that a limit stops names the rule whose limit it is.
+/// The message about a call that a limit denies names the rule whose limit it is.
 fn names_a_limit(explained: &Explanation, message: &str) -> bool {
     explained.limited.iter().any(|rule| message.contains(&rule.capability))
 }
 
-/// The rule that decides is told, and stands among those that match.
+/// The deciding rule is named, and is among those that match.
 fn ruled(explained: &Explanation, decided: &Authorized) -> bool {
     let covers =
         |rule: &MatchedRule| explained.looked_at.iter().any(|seen| seen.covers && seen.rule == *rule);
@@ -75,16 +76,16 @@ fn ruled(explained: &Explanation, decided: &Authorized) -> bool {
     explained.rule == decided.rule && explained.rule.iter().all(listed)
 }
 
-/// The sentence about a call that is asked about names the call; about one that is allowed the rule that allows it, or
-/// the call where no rule covers it.
+/// The message about a call that needs approval names the call; the message about an allowed one names the rule that
+/// allows it, or the call if no rule covers it.
 fn names_what_decides(explained: &Explanation, capability: &str) -> bool {
     let rule = explained.rule.as_ref().map(|rule| rule.capability.as_str());
     let rule = rule.filter(|rule| !rule.is_empty() && explained.effect == "allow");
-    let told = explained.message.contains(rule.unwrap_or(capability));
-    told || explained.effect == "deny" || explained.granted
+    let named = explained.message.contains(rule.unwrap_or(capability));
+    named || explained.effect == "deny" || explained.granted
 }
 
-/// The limits that have a say are those that the ledger is asked about.
+/// The limits that apply are those that the ledger is asked about.
 fn asked(explained: &Explanation, plan: &Plan) -> bool {
     match plan {
         Plan::Direct => explained.limited.is_empty(),

@@ -1,7 +1,9 @@
-//! What needs more than one shard: a call that a limit counts, and a machine that a shard has not got.
+//! Commands that need more than one shard: a call that a limit counts, and a machine that a shard lacks.
 
 use switchward_engine::limits::RESERVATION_USABLE_MS;
-use switchward_engine::policy::{LedgerRule, Ledgers, LimitCheck, LimitOutcome, Plan, by_ledger, plan, room};
+use switchward_engine::policy::{
+    LedgerRule, Ledgers, LimitCheck, LimitOutcome, Plan, by_ledger, check_limits, plan,
+};
 use switchward_engine::{
     Actor, Body, Command, InstallMachine, InstallTenancy, Key, Reason, Rejection, Reply, Reserve, Row, Scope,
     Settings, Settle, View,
@@ -10,7 +12,7 @@ use switchward_machine::{Micros, TenantId, Time};
 
 use super::{CATALOGUE, Care, Memory, ShardIx};
 use crate::limits::PLANS_MAX;
-use crate::world::{Answer, Broken};
+use crate::system::{Answer, Broken};
 
 /// A command of the server itself.
 pub(super) fn inner(tenant: TenantId, scope: Scope, body: Body) -> Command {
@@ -27,7 +29,7 @@ pub(super) fn inner(tenant: TenantId, scope: Scope, body: Body) -> Command {
 }
 
 impl Memory {
-    /// Brings a command to its answer over as many shards as it needs.
+    /// Executes a command over as many shards as it needs.
     pub(super) fn hop(&mut self, mut command: Command) -> Result<Answer, Broken> {
         for round in 0..PLANS_MAX {
             match self.ask_twice(&command, round)? {
@@ -35,10 +37,10 @@ impl Memory {
                 Ok(check) => command.take_along(check),
             }
             self.mistrust(&command)?;
-            let (told, before) = (self.explained(&command)?, self.decisions());
+            let (explained, before) = (self.explained(&command)?, self.decisions());
             let answer = self.decide_at_home(&command)?;
             if self.decisions() != before {
-                self.agrees(told, &command, &answer)?;
+                self.agrees(explained, &command, &answer)?;
             }
             match &answer {
                 Err(rejection) if rejection.reason == Reason::LimitsStale => {}
@@ -48,8 +50,8 @@ impl Memory {
         Err(Broken(format!("the limits of a call moved {PLANS_MAX} times: {command:?}")))
     }
 
-    /// With care a ledger's answer is first put in wrong ways: about other rules or another cost, too old, without the
-    /// place that it holds, and not at all. None of them may be believed.
+    /// With care, a ledger's answer is first given in wrong forms: about other rules or another cost, too old,
+    /// without its reservation, and not at all. None of them may be accepted.
     fn mistrust(&mut self, command: &Command) -> Result<(), Broken> {
         let Some(check) = attached(command).filter(|_| self.care == Care::Restart) else { return Ok(()) };
         let mut wrong = vec![
@@ -58,8 +60,8 @@ impl Memory {
             Some(LimitCheck { estimate: check.estimate.plus(Micros(1)), ..check.clone() }),
             Some(LimitCheck { at: Time(self.now.0.saturating_sub(RESERVATION_USABLE_MS)), ..check.clone() }),
         ];
-        if let LimitOutcome::Room { remaining, reserved: true } = check.outcome {
-            let outcome = LimitOutcome::Room { remaining, reserved: false };
+        if let LimitOutcome::Available { remaining, reserved: true } = check.outcome {
+            let outcome = LimitOutcome::Available { remaining, reserved: false };
             wrong.push(Some(LimitCheck { outcome, ..check }));
         }
         let before = self.decisions();
@@ -75,8 +77,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Asks the ledger; with care it is asked again, as if its first answer had been lost on the way. A place is taken
-    /// by the first question of the first round and by no other.
+    /// Asks the ledger; with care it is asked again, as if its first answer had been lost on the way. Only the first
+    /// question of the first round reserves.
     fn ask_twice(&mut self, command: &Command, round: usize) -> Result<Asked, Broken> {
         let before = self.decisions();
         let first = self.ask_ledger(command)?;
@@ -85,12 +87,12 @@ impl Memory {
         }
         let after = self.decisions();
         let again = self.ask_ledger(command)?;
-        let placed = held(&first).is_some_and(|(reserved, _)| reserved);
-        // Of several ledgers one may have had room before another had none; what it held it has given back.
-        let given_back = !placed && several(&first);
+        let newly_reserved = held(&first).is_some_and(|(reserved, _)| reserved);
+        // Of several ledgers one may have had capacity before another had none; its reservation was given back.
+        let given_back = !newly_reserved && several(&first);
         if held(&first) != held(&again)
             || (!given_back && self.decisions() != after)
-            || (round == 0 && !given_back && placed == (before == after))
+            || (round == 0 && !given_back && newly_reserved == (before == after))
         {
             return Err(Broken(format!("a ledger said {first:?}, and asked again {again:?}")));
         }
@@ -102,7 +104,7 @@ impl Memory {
         match plan {
             Plan::Direct => Ok(Ok(None)),
             Plan::Look(Ledgers { rules, estimate, .. }) => {
-                Ok(Ok(Some(self.room_of_all(command.tenant, &rules, estimate)?)))
+                Ok(Ok(Some(self.remaining_of_all(command.tenant, &rules, estimate)?)))
             }
             Plan::Reserve(ledgers) => {
                 self.asked = Some((command.tenant, ledgers.clone()));
@@ -111,8 +113,8 @@ impl Memory {
         }
     }
 
-    /// What all ledgers of these rules have room for, without asking for a place.
-    pub(super) fn room_of_all(
+    /// The capacity that is left in all ledgers of these rules, without reserving.
+    pub(super) fn remaining_of_all(
         &self,
         tenant: TenantId,
         rules: &[LedgerRule],
@@ -121,12 +123,12 @@ impl Memory {
         let mut parts = Vec::new();
         for (process, rules) in by_ledger(rules) {
             let shard = &self.shards[self.home(tenant, &Scope::Ledger(process))];
-            parts.push(room(shard, tenant, &rules, estimate, self.now)?);
+            parts.push(check_limits(shard, tenant, &rules, estimate, self.now)?);
         }
         Ok(LimitCheck::joined(rules, estimate, &parts))
     }
 
-    /// Holds a place in every ledger or in none.
+    /// Reserves in every ledger or in none.
     pub(super) fn reserve(&mut self, tenant: TenantId, ledgers: Ledgers) -> Result<Asked, Broken> {
         let Ledgers { call, rules, estimate } = ledgers;
         let (mut parts, mut held) = (Vec::new(), Vec::new());
@@ -166,19 +168,19 @@ impl Memory {
         Ok(plan(shard, command, self.now)?)
     }
 
-    /// Gives every shard what it must know of a tenant, with the policies that hold for it.
+    /// Installs a tenant's record, its machines and its policies in every shard.
     pub(super) fn spread(&mut self, tenant: TenantId) -> Result<(), Broken> {
         let row = self.shards[CATALOGUE].row(&Key::tenancy_record(tenant))?;
         let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(()) };
         for at in 0..self.shards.len() {
-            let mut wishes = Vec::new();
+            let mut installs = Vec::new();
             for policy in &tenancy.policies {
                 let machine = self.shards[CATALOGUE].machine(tenant, policy.machine);
                 let machine = machine.ok_or_else(|| Broken("a policy is not in the catalogue".into()))?;
-                wishes.push(Body::InstallMachine(InstallMachine { machine }));
+                installs.push(Body::InstallMachine(InstallMachine { machine }));
             }
-            wishes.push(Body::InstallTenancy(InstallTenancy { tenancy: tenancy.clone() }));
-            for body in wishes {
+            installs.push(Body::InstallTenancy(InstallTenancy { tenancy: tenancy.clone() }));
+            for body in installs {
                 let answer = self.decide(at, &inner(tenant, Scope::Shard, body))?;
                 answer.map_err(|refused| Broken(format!("a shard refused a tenancy: {refused:?}")))?;
             }
@@ -186,7 +188,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Brings the machine of a start from the catalogue to the shard that misses it.
+    /// Installs the machine of a start from the catalogue in the shard that lacks it.
     pub(super) fn install(&mut self, home: ShardIx, command: &Command) -> Result<(), Broken> {
         let Body::Start(start) = &command.body else {
             return Err(Broken(format!("a machine is missing for {command:?}")));
@@ -202,22 +204,22 @@ impl Memory {
     }
 }
 
-/// What a ledger says of a command, if it must be asked.
+/// A ledger's answer about a command, if it must be asked.
 pub(super) type Asked = Result<Option<LimitCheck>, Rejection>;
 
-/// Whether the call holds a place, and since when; nothing where no limit has a say.
+/// Whether the call holds a reservation, and since when; `None` if no limit applies.
 fn held(asked: &Asked) -> Option<(bool, Time)> {
     let check = asked.as_ref().ok()?.as_ref()?;
-    Some((matches!(check.outcome, LimitOutcome::Room { reserved: true, .. }), check.at))
+    Some((matches!(check.outcome, LimitOutcome::Available { reserved: true, .. }), check.at))
 }
 
-/// Whether more than one ledger was asked.
+/// Returns true if more than one ledger was asked.
 fn several(asked: &Asked) -> bool {
     let check = asked.as_ref().ok().and_then(Option::as_ref);
     check.is_some_and(|check| by_ledger(&check.rules).len() > 1)
 }
 
-/// The ledger's answer beside a call.
+/// The ledger's answer that a call carries.
 fn attached(command: &Command) -> Option<LimitCheck> {
     if let Body::Authorize(call) = &command.body {
         call.limits.clone()

@@ -1,5 +1,5 @@
-//! What lapses: a place in a ledger that was taken for a call that was then lost, because its server died before it
-//! decided, and an approval that nobody used. Neither may count for longer than its time, however late it is swept.
+//! What lapses: a ledger's reservation for a call that was lost because its server died before it decided, and an
+//! approval that nobody used. Neither may count for longer than its time, however late it is swept.
 
 use switchward_engine::limits::RESERVATION_LAPSE_MS;
 use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, explain};
@@ -7,33 +7,33 @@ use switchward_engine::{Args, Authorize, Closed, Key, Kind, Row, Settings, View}
 use switchward_machine::{Digest, Limit, OpenId, TenantId, Time};
 
 use super::{Care, Memory, ShardIx};
-use crate::world::Broken;
+use crate::system::Broken;
 
 impl Memory {
-    /// With care, where the clock moves so far that the place lapses on the way: takes one in the ledger that was
-    /// asked last. It must count at once.
+    /// With care, if the clock moves far enough for the reservation to lapse on the way: reserves in the ledger that
+    /// was asked last. The reservation must count at once.
     pub(super) fn lose(&mut self, to: Time) -> Result<(), Broken> {
         let far = to.since_ms(self.now) >= RESERVATION_LAPSE_MS;
         let Some((tenant, asked)) = self.asked.clone().filter(|_| far && self.care == Care::Restart) else {
             return Ok(());
         };
-        let before = self.room_of(tenant, &asked)?;
+        let before = self.remaining(tenant, &asked)?;
         let Ledgers { rules, estimate, .. } = asked.clone();
         let rates = |limit: &Limit| matches!(limit, Limit::Rate { .. });
         let counts = estimate.0 > 0 || rules.iter().flat_map(|rule| &rule.limits).any(rates);
         let call = Digest::of(b"a call that is lost");
         let taken = self.reserve(tenant, Ledgers { call, rules, estimate })?;
-        let after = self.room_of(tenant, &asked)?;
-        let room = |check: &LimitCheck| matches!(check.outcome, LimitOutcome::Room { .. });
-        let reserved = matches!(&taken, Ok(Some(check)) if room(check));
+        let after = self.remaining(tenant, &asked)?;
+        let fits = |check: &LimitCheck| matches!(check.outcome, LimitOutcome::Available { .. });
+        let reserved = matches!(&taken, Ok(Some(check)) if fits(check));
         if reserved && counts && before.outcome == after.outcome {
             return Err(Broken(format!("a place was taken and does not count: {taken:?} {after:?}")));
         }
         Ok(())
     }
 
-    /// What a row that falls due counts for now: of a ledger the room in the one that was asked last, of an approval
-    /// whether it is at hand. What has lapsed must not count, swept or not.
+    /// What a row that falls due counts for now: for a ledger, the capacity of the one that was asked last; for an
+    /// approval, whether it can be used. A lapsed row must not count, swept or not.
     pub(super) fn counted(&self, at: ShardIx, key: &Key) -> Result<Option<LimitOutcome>, Broken> {
         if self.care == Care::Plain {
             return Ok(None);
@@ -44,10 +44,10 @@ impl Memory {
         let Some((tenant, asked)) = self.asked.as_ref().filter(|_| key.is(Kind::Ledger)) else {
             return Ok(None);
         };
-        Ok(Some(self.room_of(*tenant, asked)?.outcome))
+        Ok(Some(self.remaining(*tenant, asked)?.outcome))
     }
 
-    /// Whether the call of an approval would be allowed because of it.
+    /// Returns true if the call of an approval would be allowed because of it.
     fn lapsed_at_hand(&self, at: ShardIx, key: &Key) -> Result<bool, Broken> {
         let (shard, tenant) = (&self.shards[at], key.tenant_of());
         let (Some(Row::Grant(grant)), Some(id)) = (shard.row(key)?.as_deref().cloned(), key.session_of())
@@ -61,11 +61,11 @@ impl Memory {
         let (capability, estimate) = (asked.capability.clone(), Some(asked.estimate));
         let call =
             Authorize { capability, args, estimate, call_id: "again".into(), limits: None, mail: None };
-        let told = explain(shard, tenant, id, Settings::default(), &call, self.now)?;
-        Ok(told.is_some_and(|told| told.granted))
+        let explained = explain(shard, tenant, id, Settings::default(), &call, self.now)?;
+        Ok(explained.is_some_and(|explained| explained.granted))
     }
 
-    fn room_of(&self, tenant: TenantId, asked: &Ledgers) -> Result<LimitCheck, Broken> {
-        self.room_of_all(tenant, &asked.rules, asked.estimate)
+    fn remaining(&self, tenant: TenantId, asked: &Ledgers) -> Result<LimitCheck, Broken> {
+        self.remaining_of_all(tenant, &asked.rules, asked.estimate)
     }
 }

@@ -1,63 +1,64 @@
-//! A world of rows in maps: the engine and nothing else.
+//! A system of rows in maps: only the engine.
 
 mod assistants;
 mod care;
-mod duties;
 mod explained;
 mod hops;
 mod leases;
 mod lost;
 mod results;
+mod server_tasks;
 mod shard;
 
 use switchward_engine::policy::Ledgers;
 use switchward_engine::{Command, Reason, Scope, View, ViewError};
 use switchward_machine::{TenantId, Time};
 
-use crate::world::{Answer, Broken, World};
+use crate::system::{Answer, Broken, System};
 use shard::Shard;
 
-/// How many shards there are.
+/// The layout of the shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// One, for the catalogue too.
     Together,
-    /// One for the catalogue and three that share the buckets, so that a session and its ledger can lie apart.
+    /// One for the catalogue and three that share the buckets, so that a session and its ledger can be in different
+    /// shards.
     Apart,
 }
 
-/// What is done beside playing.
+/// What is checked besides playing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Care {
     /// Nothing.
     Plain,
-    /// After every command all rows are written down and read back, the indices are rebuilt from them, what must
-    /// agree in them is compared, and the command is sent again: under its request id it must be answered as before,
-    /// and for a sequence that is past it must be refused; neither may change anything. A ledger is asked twice, its
-    /// answer is first put in wrong ways, and a place in it is taken for a call that is lost. Every call is explained
-    /// before it is decided, and the two must agree. What is carried must change something, and what is swept too
-    /// early or twice must change nothing. A lease of no length is refused, and one that was given is extended;
-    /// an assistant has a name that fits, and is made once; a result is taken where it fits what its worker was told.
+    /// After every command all rows are encoded and decoded again, the indices are rebuilt from them, rows that must
+    /// agree are compared, and the command is sent again: under its request id it must get the same answer, and for a
+    /// past sequence it must be refused; neither may change anything. A ledger is asked twice, its answer is first
+    /// given in wrong forms, and a reservation is made in it for a call that is lost. Every call is explained before
+    /// it is decided, and the two must agree. A relayed effect must change something, and an early or repeated sweep
+    /// must change nothing. A lease of no length is refused, and a given one is extended; an assistant has a valid
+    /// name, and is created once; a result is accepted if it fits the schema that its worker was given.
     Restart,
 }
 
-/// A world in memory. It begins at the time 0.
+/// A system in memory. It begins at the time 0.
 #[derive(Debug, Clone)]
 pub struct Memory {
     shards: Vec<Shard>,
     now: Time,
     care: Care,
-    /// What a ledger was asked last.
+    /// The last question to a ledger.
     asked: Option<(TenantId, Ledgers)>,
 }
 
-/// The place of a shard in [`Memory::shards`].
+/// The index of a shard in [`Memory::shards`].
 type ShardIx = usize;
 const CATALOGUE: ShardIx = 0;
 const SHARDS_APART: usize = 4;
 
 impl Memory {
-    /// An empty world.
+    /// Creates an empty system.
     #[must_use]
     pub fn new(layout: Layout, care: Care) -> Self {
         let count = match layout {
@@ -83,7 +84,7 @@ impl Memory {
         shard.decide(command, self.now)
     }
 
-    /// Decides a caller's command in its home, with a machine that the shard has not got installed on the way.
+    /// Decides a caller's command in its home, after installing a machine that the shard lacks.
     fn decide_at_home(&mut self, command: &Command) -> Result<Answer, Broken> {
         let home = self.home(command.tenant, &command.scope);
         let answer = self.decide(home, command)?;
@@ -97,7 +98,7 @@ impl Memory {
     }
 }
 
-impl World for Memory {
+impl System for Memory {
     fn now(&self) -> Time {
         self.now
     }

@@ -1,23 +1,23 @@
-//! What a worker is handed says what its result must be, and so is what becomes of it.
+//! A work item says what its result must be, and the result is handled accordingly.
 
 use serde_json::Value;
 use switchward_engine::{Body, Command, Reply, Scope, work_view};
 use switchward_machine::WorkKind;
 
 use super::{Care, Memory};
-use crate::world::{Answer, Broken};
+use crate::system::{Answer, Broken};
 
-/// The first status of HTTP that is an error: its body is written nowhere.
+/// The first HTTP status that is an error: its body is not written.
 const STATUS_ERROR: u64 = 400;
 
-/// What is asked of a result.
+/// The requirements on a result.
 pub(super) struct Handed {
     kind: WorkKind,
     schema: Value,
 }
 
 impl Memory {
-    /// With care, before work is completed: what its worker was told of the result.
+    /// With care, before work is completed: the requirements on the result that its worker was given.
     pub(super) fn handed(&self, command: &Command) -> Result<Option<Handed>, Broken> {
         let (Body::CompleteWork(done), Scope::Session(id), Care::Restart) =
             (&command.body, &command.scope, self.care)
@@ -25,12 +25,12 @@ impl Memory {
             return Ok(None);
         };
         let shard = &self.shards[self.home(command.tenant, &command.scope)];
-        let view = work_view(shard, command.tenant, *id, done.thing)?;
+        let view = work_view(shard, command.tenant, *id, done.item)?;
         Ok(view.map(|view| Handed { kind: view.kind, schema: view.schema }))
     }
 
-    /// A result that is taken is one that fits what its worker was told. One that fits is taken, unless what it writes
-    /// does not fit the data: that no schema says.
+    /// An accepted result fits the requirements. A result that fits is accepted, unless what it writes does not fit
+    /// the data: no schema covers that.
     pub(super) fn taken(handed: Option<Handed>, command: &Command, answer: &Answer) -> Result<(), Broken> {
         let (Some(Handed { kind, schema }), Body::CompleteWork(done), Ok(Reply::Worked { wrong, .. })) =
             (handed, &command.body, answer)
@@ -50,7 +50,7 @@ impl Memory {
     }
 }
 
-/// Whether a value fits as much of JSON Schema as our schemas use.
+/// Returns true if a value fits the part of JSON Schema that our schemas use.
 fn fits(schema: &Value, value: &Value) -> bool {
     let list = |key: &str| schema.get(key).and_then(Value::as_array).map(Vec::as_slice);
     let types = match schema.get("type") {
@@ -83,7 +83,7 @@ fn is(word: &str, value: &Value) -> bool {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
         "number" => value.is_number(),
-        // JSON Schema: a number without a fraction is whole, however it is written.
+        // JSON Schema: a number without a fraction is an integer, however it is written.
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         "string" => value.is_string(),
         "array" => value.is_array(),

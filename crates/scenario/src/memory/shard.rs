@@ -9,9 +9,9 @@ use switchward_engine::{
 use switchward_engine::{decide, evolve, index_keys, session_view};
 use switchward_machine::{TenantId, Time};
 
-use crate::world::{Answer, Broken, ring};
+use crate::system::{Answer, Broken, ring};
 
-/// The rows of a shard, index entries among them.
+/// The rows of a shard, including index entries.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shard {
     rows: BTreeMap<Key, Arc<Row>>,
@@ -19,7 +19,7 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// How many decisions have changed it.
+    /// The number of decisions that have changed it.
     pub(super) fn decisions(&self) -> u64 {
         self.decisions
     }
@@ -29,7 +29,7 @@ impl Shard {
         self.rows.iter().map(|(key, row)| (key, &**row))
     }
 
-    /// Decides one command and applies what was decided, as it would come out of a log.
+    /// Decides one command and applies the decision, as it would be read from a log.
     pub(super) fn decide(&mut self, command: &Command, now: Time) -> Result<Answer, Broken> {
         let mut decided = decide(std::slice::from_ref(command), self, now)?;
         let answer = decided.answers.pop().ok_or_else(|| Broken("a command was not answered".into()))?;
@@ -47,10 +47,10 @@ impl Shard {
         Ok(answer)
     }
 
-    /// What `decide` saw at the end of its turn must be what `evolve` has made of its decision.
+    /// The state that `decide` saw at the end of its turn must be the one that `evolve` makes of its decision.
     fn agrees(&self, command: &Command, answer: &Answer) -> Result<(), Broken> {
         let Scope::Session(id) = command.scope else { return Ok(()) };
-        let told = match answer {
+        let claimed = match answer {
             Err(rejection) => return Err(Broken(format!("a refusal was written down: {rejection:?}"))),
             Ok(
                 Reply::Session { sequence, .. }
@@ -71,8 +71,8 @@ impl Shard {
             ) => return Ok(()),
         };
         let stands = session_view(self, command.tenant, id)?.map(|view| view.session.sequence);
-        if stands != Some(told) {
-            return Err(Broken(format!("the reply says sequence {told}, the rows say {stands:?}")));
+        if stands != Some(claimed) {
+            return Err(Broken(format!("the reply says sequence {claimed}, the rows say {stands:?}")));
         }
         Ok(())
     }
@@ -104,7 +104,7 @@ impl Shard {
         }
     }
 
-    /// Writes every row down and reads it back, and rebuilds the indices.
+    /// Encodes every row and decodes it again, and rebuilds the indices.
     pub(super) fn restart(&mut self) -> Result<(), Broken> {
         let mut fresh = Self { rows: BTreeMap::new(), decisions: self.decisions };
         for (key, row) in self.rows.iter().filter(|(key, _)| !key.is(Kind::Index)) {
@@ -120,7 +120,7 @@ impl Shard {
         Ok(())
     }
 
-    /// The machine of this digest, where the shard has it.
+    /// The machine of this digest, if the shard has it.
     pub(super) fn machine(
         &self,
         tenant: TenantId,
@@ -141,7 +141,7 @@ impl Shard {
     }
 }
 
-/// A run that drains without an end tells which nodes it goes round: the first of them is the last, unless it came to
+/// A run that drains without an end reports the nodes of its cycle: the first of them is the last, unless it came to
 /// that one for the first time, or there are too many to name.
 fn drains(decision: &Decision) -> Result<(), Broken> {
     for event in decision.turns.iter().flat_map(|turn| &turn.events) {

@@ -12,7 +12,7 @@ use crate::script::{Expectation, Expected, Wanted};
 
 const EXPECT: Shape = Shape { what: "`expect`", keys: Wanted::WORDS, ignored: &[], hints: &[] };
 const OPEN: Shape = Shape {
-    what: "an open thing",
+    what: "an open item",
     keys: &["kind", "node", "type", "to", "due", "input"],
     ignored: &[],
     hints: &[],
@@ -28,7 +28,7 @@ const DECISIONS: [&str; 4] = ["allow", "ask", "deny", "bypass"];
 const OPEN_KINDS: [&str; 4] = ["work", "gate", "wait", "timer"];
 const EFFECT_KINDS: [&str; 5] = ["email", "webhook", "http", "chat", "notice"];
 
-/// Reads `expect` and `expect_error`, which a start and a step have alike.
+/// Reads `expect` and `expect_error`, which starts and steps have in common.
 pub(super) fn read(node: &Node, report: &mut Report) -> Expected {
     let refusal = node.get("expect_error").and_then(|node| {
         let code = shape::name(node, "`expect_error`", SOURCE_BYTES_MAX, report)?;
@@ -63,8 +63,8 @@ fn expectation((key, node): &Entry, report: &mut Report) -> Option<Expectation> 
             values::texts(node, &format!("`{}`", wanted.word()), report).is_some()
         }
         Wanted::Version => shape::integer(node, "`version`", 1..=u64::from(u32::MAX), report).is_some(),
-        Wanted::Open => things(node, "`open`", &OPEN, &OPEN_KINDS, report),
-        Wanted::Effects => things(node, "`effects`", &EFFECT, &EFFECT_KINDS, report),
+        Wanted::Open => items(node, "`open`", &OPEN, &OPEN_KINDS, report),
+        Wanted::Effects => items(node, "`effects`", &EFFECT, &EFFECT_KINDS, report),
         Wanted::Runs => runs(node, report),
     };
     fits.then(|| Expectation { wanted, value: values::json(node), span: key.span })
@@ -85,8 +85,8 @@ fn at(node: &Node, report: &mut Report) -> bool {
     }
 }
 
-/// A list of maps, each of which says what it must fit.
-fn things(
+/// A list of maps, each of which describes an entry.
+fn items(
     node: &Node,
     what: &str,
     shape: &'static Shape,

@@ -14,7 +14,7 @@ use switchward_machine::Time;
 use crate::limits::{ALSO_MAX, STEPS_MAX};
 use crate::script::{Assistant, Expected, Named, Scenario, Start, StartAgain, Until};
 
-/// 2026-01-05T09:00:00Z, where the author says nothing.
+/// 2026-01-05T09:00:00Z, the default start time.
 const CLOCK_STARTS: Time = Time(1_767_603_600_000);
 const ROLE: &str = "agent";
 
@@ -30,8 +30,8 @@ const TENANT: Shape = Shape {
     ignored: &[],
     hints: &[],
 };
-/// `run_type` is the native format's, `queue`, `contact`, `assistant` and `message` are the conversations', `dry_run` PROCESS.md's: they are
-/// checked and mean nothing to the others.
+/// `run_type` is for the native format, `queue`, `contact`, `assistant` and `message` for conversations, `dry_run`
+/// for PROCESS.md: they are checked and have no effect in the others.
 const START: Shape = Shape {
     what: "`start`",
     keys: &[
@@ -75,7 +75,7 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Scenario, Vec<Finding>> {
 fn scenario(file: &str, root: &Node, report: &mut Report) -> Option<Scenario> {
     let fields = Fields::open(root, &SCENARIO, report)?;
     let definition = fields.required("definition", report).and_then(|node| named(node, report));
-    // A workspace of several processes is no format of this build: there is nothing yet to choose from.
+    // A workspace of several processes is no format of this build: there is nothing to choose from yet.
     fields.optional("process").and_then(|node| shape::name(node, "`process`", SOURCE_BYTES_MAX, report));
     let also = files(fields.optional("also"), "`also`", report);
     let policies = files(fields.optional("policies"), "`policies`", report);
@@ -109,7 +109,7 @@ fn scenario(file: &str, root: &Node, report: &mut Report) -> Option<Scenario> {
     })
 }
 
-/// Files that the scenario names in a list.
+/// The files of a list of the scenario.
 fn files(node: Option<&Node>, what: &str, report: &mut Report) -> Vec<Named> {
     let listed = node.and_then(|node| shape::list(node, what, ALSO_MAX, report));
     listed.unwrap_or_default().iter().filter_map(|node| named(node, report)).collect()
@@ -183,7 +183,7 @@ fn session(fields: &Fields<'_>, report: &mut Report) -> StartAgain {
     begun(role.unwrap_or(ROLE), input)
 }
 
-/// A session with nobody in particular.
+/// A session without a contact.
 fn begun(role: &str, input: Vec<u8>) -> StartAgain {
     let (queue, contact, assistant, message) = (Vec::new(), None, None, None);
     let (audience, reminders, quorum) = (Vec::new(), None, None);
@@ -239,7 +239,7 @@ fn assistant(node: &Node, report: &mut Report) -> Option<Assistant> {
     })
 }
 
-/// What stands for `{}` where a verb needs nothing more.
+/// `{}` for a verb that needs no fields.
 static NOTHING: Node = Node { value: Value::Map(Vec::new()), span: Span::START };
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ fn read_steps(steps: &str) -> Result<Scenario, Vec<Finding>> {
     parse("x.yaml", format!("definition: a.json\nsteps:\n{steps}").as_bytes())
 }
 
-/// Line, code, what was probably meant.
-fn told(text: &str) -> Vec<(u32, &'static str, Option<String>)> {
+/// Line, code, and the nearest name of each finding.
+fn findings_of(text: &str) -> Vec<(u32, &'static str, Option<String>)> {
     let findings = parse("x.yaml", text.as_bytes()).unwrap_err();
     findings.into_iter().map(|it| (it.line, it.code, it.nearest)).collect()
 }
@@ -99,7 +99,7 @@ fn every_verb_of_every_format_is_read() {
 }
 
 #[test]
-fn what_is_wrong_is_told_all_at_once_with_its_line_and_the_nearest_name() {
+fn every_error_is_reported_at_once_with_its_line_and_the_nearest_name() {
     let text = "definition: a.json
 statr: {}
 start: {rol: agent, at: yesterday}
@@ -116,7 +116,7 @@ steps:
 ";
     let near = |word: &str| Some(word.to_owned());
     assert_eq!(
-        told(text),
+        findings_of(text),
         [
             (2, "SW1110", near("start")),
             (3, "SW1110", near("role")),
@@ -136,10 +136,10 @@ steps:
 }
 
 #[test]
-fn a_text_that_is_no_yaml_is_told_as_such() {
-    assert_eq!(told("definition: [")[0].1, "SW1004");
-    assert_eq!(told("definition: a\ndefinition: b\n")[0].1, "SW1008");
-    assert_eq!(told("- a\n")[0].1, "SW1112");
+fn a_text_that_is_no_yaml_is_reported_as_such() {
+    assert_eq!(findings_of("definition: [")[0].1, "SW1004");
+    assert_eq!(findings_of("definition: a\ndefinition: b\n")[0].1, "SW1008");
+    assert_eq!(findings_of("- a\n")[0].1, "SW1112");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Values that several places read.
+//! Parsers of values that are used in several modules.
 
 use jiff::Timestamp;
 use serde_json::{Map, Number, Value as Json};
@@ -25,7 +25,7 @@ pub(super) fn truth(node: &Node, what: &str, report: &mut Report) -> Option<bool
     }
 }
 
-/// Whether it is a map; told if not.
+/// Returns true if it is a map; reports an error if not.
 pub(super) fn is_map(node: &Node, what: &str, report: &mut Report) -> bool {
     shape::map(node, what, usize::MAX, report).is_some()
 }
@@ -36,11 +36,11 @@ pub(super) fn texts(node: &Node, what: &str, report: &mut Report) -> Option<Vec<
     let texts = items.iter().map(|item| {
         shape::text(item, &format!("an entry of {what}"), SOURCE_BYTES_MAX, report).map(str::to_owned)
     });
-    // All of them are looked at, so that every wrong one is told.
+    // All of them are read, so that every wrong one is reported.
     texts.collect::<Vec<_>>().into_iter().collect()
 }
 
-/// An amount as a caller reports it: what is finer than a millionth is rounded up.
+/// An amount as a caller reports it: fractions of a millionth are rounded up.
 pub(super) fn reported(node: &Node, what: &str, report: &mut Report) -> Option<Micros> {
     let Value::Number(text) = &node.value else { return shape::wrong_type(node, what, "a number", report) };
     let fault = match Micros::rounded_up(text) {

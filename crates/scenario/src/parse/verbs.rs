@@ -1,4 +1,4 @@
-//! The verbs, one a step. Every verb of every format is known here; which of them a machine takes is seen when it is
+//! The verbs, one per step. Every verb of every format is known here; whether a machine accepts it shows when it is
 //! played.
 
 use switchward_engine::Draft;
@@ -14,7 +14,7 @@ use crate::codes::VERB_COUNT;
 use crate::limits::LOST_MAX;
 use crate::script::{Authorize, Decide, Form, Kind, Said, Step, TokenOf, Until, Verb, Work};
 
-/// Who decides where the scenario names nobody.
+/// The decider if the scenario names none.
 const SOMEBODY: &str = "person";
 
 const fn keys(what: &'static str, keys: &'static [&'static str]) -> Shape {
@@ -103,8 +103,8 @@ pub(super) fn step(index: usize, node: &Node, report: &mut Report) -> Option<Ste
         |(key, _): &&(Key, Node)| STEP.keys.contains(&key.text.as_str()) && !key.text.starts_with("expect");
     let verbs: Vec<&(Key, Node)> = entries.iter().filter(is_verb).collect();
     let expected = expect::read(node, report);
-    let [(key, told)] = verbs.as_slice() else {
-        // A misspelt verb is told as an unknown key, and that is enough.
+    let [(key, value)] = verbs.as_slice() else {
+        // A misspelt verb is reported as an unknown key, and that is enough.
         if verbs.len() > 1 || entries.iter().all(|(key, _)| key.text.starts_with("expect")) {
             let names: Vec<String> = verbs.iter().map(|(key, _)| quoted(&key.text)).collect();
             let found = if names.is_empty() { "no verb".to_owned() } else { names.join(" and ") };
@@ -113,53 +113,53 @@ pub(super) fn step(index: usize, node: &Node, report: &mut Report) -> Option<Ste
         }
         return None;
     };
-    let told = if told.is_null() { &NOTHING } else { told };
-    let verb = verb(&key.text, key, told, report)?;
+    let value = if value.is_null() { &NOTHING } else { value };
+    let verb = verb(&key.text, key, value, report)?;
     Some(Step { index, span: node.span, verb, expected })
 }
 
-fn verb(word: &str, key: &Key, told: &Node, report: &mut Report) -> Option<Verb> {
+fn verb(word: &str, key: &Key, value: &Node, report: &mut Report) -> Option<Verb> {
     match word {
-        "answer" => answer(told, report),
+        "answer" => answer(value, report),
         "message" => {
-            let text = shape::text(told, "`message`", SOURCE_BYTES_MAX, report)?;
+            let text = shape::text(value, "`message`", SOURCE_BYTES_MAX, report)?;
             Some(Verb::Message(text.to_owned()))
         }
         "turn" => {
-            let fields = Fields::open(told, &TURN, report)?;
+            let fields = Fields::open(value, &TURN, report)?;
             Some(Verb::Turn { text: some_text(&fields, "text", report).unwrap_or_default() })
         }
-        "record" => record(told, report),
+        "record" => record(value, report),
         "switch" => {
-            let name = shape::text(told, "`switch`", SOURCE_BYTES_MAX, report)?;
+            let name = shape::text(value, "`switch`", SOURCE_BYTES_MAX, report)?;
             Some(Verb::Switch(name.to_owned()))
         }
-        "event" => event(told, report),
-        "email" => email(told, report),
-        "signal" => Fields::open(told, &EMPTY, report).map(|_| Verb::Signal),
-        "retry" => Fields::open(told, &EMPTY, report).map(|_| Verb::Retry),
-        "authorize" => authorize(told, report),
-        "send_email" => send(told, report),
-        "tool" => tool(told, report),
-        "usage" => usage(told, report),
-        "work" => work(told, report),
-        "decide" => decide(told, report),
-        "form" => form(told, report),
+        "event" => event(value, report),
+        "email" => email(value, report),
+        "signal" => Fields::open(value, &EMPTY, report).map(|_| Verb::Signal),
+        "retry" => Fields::open(value, &EMPTY, report).map(|_| Verb::Retry),
+        "authorize" => authorize(value, report),
+        "send_email" => send(value, report),
+        "tool" => tool(value, report),
+        "usage" => usage(value, report),
+        "work" => work(value, report),
+        "decide" => decide(value, report),
+        "form" => form(value, report),
         "start" => {
-            let fields = Fields::open(told, &START, report)?;
+            let fields = Fields::open(value, &START, report)?;
             Some(Verb::Start(session(&fields, report)))
         }
-        "wait" => wait(told, report),
-        "publish" => named(told, report).map(Verb::Publish),
+        "wait" => wait(value, report),
+        "publish" => named(value, report).map(Verb::Publish),
         "undelivered" => {
-            let to = shape::text(told, "`undelivered`", SOURCE_BYTES_MAX, report)?;
+            let to = shape::text(value, "`undelivered`", SOURCE_BYTES_MAX, report)?;
             Some(Verb::Undelivered(to.to_owned()))
         }
-        "raise" => raise(told, key, report),
-        "resume" => Some(Verb::Resume { reason: reason(told, report)? }),
-        "pause" => Some(Verb::Pause { reason: reason(told, report)? }),
-        "cancel" => Some(Verb::Cancel { reason: reason(told, report)? }),
-        _ => elsewhere(word, told, report).map(Verb::Elsewhere),
+        "raise" => raise(value, key, report),
+        "resume" => Some(Verb::Resume { reason: reason(value, report)? }),
+        "pause" => Some(Verb::Pause { reason: reason(value, report)? }),
+        "cancel" => Some(Verb::Cancel { reason: reason(value, report)? }),
+        _ => elsewhere(word, value, report).map(Verb::Elsewhere),
     }
 }
 
@@ -173,32 +173,36 @@ fn needed_text(fields: &Fields<'_>, key: &'static str, report: &mut Report) -> O
     shape::text(node, &quoted(key), SOURCE_BYTES_MAX, report).map(str::to_owned)
 }
 
-fn answer(told: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(told, &ANSWER, report)?;
+fn answer(value: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(value, &ANSWER, report)?;
     let state = some_text(&fields, "state", report);
     let note = some_text(&fields, "note", report).unwrap_or_default();
     Some(Verb::Answer { state, answer: needed_text(&fields, "answer", report)?, note })
 }
 
-fn record(told: &Node, report: &mut Report) -> Option<Verb> {
-    if !values::is_map(told, "`record`", report) {
+fn record(value: &Node, report: &mut Report) -> Option<Verb> {
+    if !values::is_map(value, "`record`", report) {
         return None;
     }
-    if let serde_json::Value::Object(values) = values::json(told) { Some(Verb::Record(values)) } else { None }
+    if let serde_json::Value::Object(values) = values::json(value) {
+        Some(Verb::Record(values))
+    } else {
+        None
+    }
 }
 
-fn event(told: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(told, &EVENT, report)?;
+fn event(value: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(value, &EVENT, report)?;
     let key = needed_text(&fields, "key", report);
     let state = some_text(&fields, "state", report);
     let data = fields.optional("data").filter(|node| values::is_map(node, "`data`", report));
     let data = data.map(values::json).and_then(|data| data.as_object().cloned()).unwrap_or_default();
-    let token = fields.optional("token").map(|told| token(told, report));
+    let token = fields.optional("token").map(|value| token(value, report));
     Some(Verb::Event { key: key?, data, state, token: token.map_or(Some(None), |token| token.map(Some))? })
 }
 
-fn token(told: &Node, report: &mut Report) -> Option<TokenOf> {
-    let fields = Fields::open(told, &TOKEN, report)?;
+fn token(value: &Node, report: &mut Report) -> Option<TokenOf> {
+    let fields = Fields::open(value, &TOKEN, report)?;
     let mut number = |name: &'static str| {
         let node = fields.optional(name)?;
         let number = shape::integer(node, &format!("`{name}`"), 1..=u64::from(u32::MAX), report)?;
@@ -209,10 +213,10 @@ fn token(told: &Node, report: &mut Report) -> Option<TokenOf> {
     Some(TokenOf { run, entry, forged: forged.unwrap_or(false) })
 }
 
-fn email(told: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(told, &EMAIL, report)?;
+fn email(value: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(value, &EMAIL, report)?;
     let (from, text) = (needed_text(&fields, "from", report), needed_text(&fields, "text", report));
-    // What a server makes of the headers has been made of them by then.
+    // `authenticated` already stands for what a server derives from the headers.
     fields.optional("headers").filter(|node| values::is_map(node, "`headers`", report));
     let authenticated = fields.optional("authenticated");
     let authenticated =
@@ -220,8 +224,8 @@ fn email(told: &Node, report: &mut Report) -> Option<Verb> {
     Some(Verb::Email { from: from?, text: text?, authenticated })
 }
 
-fn authorize(told: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(told, &AUTHORIZE, report)?;
+fn authorize(value: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(value, &AUTHORIZE, report)?;
     let capability = needed_text(&fields, "capability", report);
     let args = fields.optional("args").map(values::json_bytes).unwrap_or_default();
     let estimate = fields.optional("est_cost_usd");
@@ -229,8 +233,8 @@ fn authorize(told: &Node, report: &mut Report) -> Option<Verb> {
     Some(Verb::Authorize(Authorize { capability: capability?, args, estimate }))
 }
 
-fn send(told: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(told, &SEND, report)?;
+fn send(value: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(value, &SEND, report)?;
     let mut list = |name: &'static str| {
         let Some(node) = fields.optional(name) else { return Vec::new() };
         let items = node.as_list().unwrap_or(std::slice::from_ref(node));
@@ -243,8 +247,8 @@ fn send(told: &Node, report: &mut Report) -> Option<Verb> {
     Some(Verb::SendEmail(Draft { from, to, cc, bcc, subject, text }))
 }
 
-fn tool(told: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(told, &TOOL, report)?;
+fn tool(value: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(value, &TOOL, report)?;
     let name = needed_text(&fields, "name", report);
     let success = fields.optional("success");
     let success = success.and_then(|node| values::truth(node, "`success`", report)).unwrap_or(true);
@@ -254,16 +258,16 @@ fn tool(told: &Node, report: &mut Report) -> Option<Verb> {
     Some(Verb::Tool { name: name?, success, cost, tokens: tokens.unwrap_or_default() })
 }
 
-fn usage(told: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(told, &USAGE, report)?;
+fn usage(value: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(value, &USAGE, report)?;
     let cost = fields.optional("cost_usd");
     let cost = cost.and_then(|node| values::reported(node, "`cost_usd`", report)).unwrap_or_default();
     let tokens = fields.optional("tokens").and_then(|node| values::tokens(node, report));
     Some(Verb::Usage { cost, tokens: tokens.unwrap_or_default() })
 }
 
-fn work(told: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(told, &WORK, report)?;
+fn work(value: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(value, &WORK, report)?;
     let node = some_text(&fields, "node", report);
     let kind = fields.optional("kind").and_then(|node| shape::word(node, "`kind`", &WORKS, report));
     let kind = WORKS.into_iter().find(|known| kind == Some(*known));
@@ -287,8 +291,8 @@ fn work(told: &Node, report: &mut Report) -> Option<Verb> {
     Some(Verb::Work(Work { node, kind, lost, ends, came, cost, tokens }))
 }
 
-fn decide(told: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(told, &DECIDE, report)?;
+fn decide(value: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(value, &DECIDE, report)?;
     let node = some_text(&fields, "node", report);
     let kind = fields.optional("kind").and_then(|node| shape::word(node, "`kind`", &GATES, report));
     let kind = kind.map(|word| {
@@ -308,25 +312,25 @@ fn decide(told: &Node, report: &mut Report) -> Option<Verb> {
     Some(Verb::Decide(Decide { node, kind, decision, by, comment }))
 }
 
-fn form(told: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(told, &FORM, report)?;
+fn form(value: &Node, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(value, &FORM, report)?;
     let node = some_text(&fields, "node", report);
     let by = some_text(&fields, "by", report).unwrap_or_else(|| SOMEBODY.into());
     let values = fields.required("values", report).map(values::json)?;
     Some(Verb::Form(Form { node, values, by }))
 }
 
-fn wait(told: &Node, report: &mut Report) -> Option<Verb> {
-    if told.as_map().is_none() {
-        return values::duration(told, report).map(Verb::Wait);
+fn wait(value: &Node, report: &mut Report) -> Option<Verb> {
+    if value.as_map().is_none() {
+        return values::duration(value, report).map(Verb::Wait);
     }
-    let fields = Fields::open(told, &WAIT, report)?;
+    let fields = Fields::open(value, &WAIT, report)?;
     let until = fields.required("until", report).and_then(|node| values::time(node, report));
     until.map(|at| Verb::Wait(Until::At(at)))
 }
 
-fn raise(told: &Node, key: &Key, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(told, &RAISE, report)?;
+fn raise(value: &Node, key: &Key, report: &mut Report) -> Option<Verb> {
+    let fields = Fields::open(value, &RAISE, report)?;
     let (cost, tokens) = (fields.optional("cost_usd"), fields.optional("tokens"));
     if cost.is_none() && tokens.is_none() {
         let message = "`raise` needs `tokens` or `cost_usd`: what the cap is raised to";
@@ -339,7 +343,7 @@ fn raise(told: &Node, key: &Key, report: &mut Report) -> Option<Verb> {
     Some(Verb::Raise { cost: read_if_there(cost)?, tokens: read_if_there(tokens)? })
 }
 
-/// What was read of a key that may be absent; nothing where it is there and could not be read.
+/// The value of a key that may be absent; `None` if it is present and could not be read.
 fn read_if_there<T>(read: Option<Option<T>>) -> Option<Option<T>> {
     match read {
         None => Some(None),
@@ -348,14 +352,14 @@ fn read_if_there<T>(read: Option<Option<T>>) -> Option<Option<T>> {
     }
 }
 
-fn reason(told: &Node, report: &mut Report) -> Option<String> {
-    let fields = Fields::open(told, &REASON, report)?;
+fn reason(value: &Node, report: &mut Report) -> Option<String> {
+    let fields = Fields::open(value, &REASON, report)?;
     Some(some_text(&fields, "reason", report).unwrap_or_default())
 }
 
-/// The verbs that no machine of this build takes. They are checked for their keys all the same, so that a
-/// scenario that can be read today can be read tomorrow.
-fn elsewhere(word: &str, told: &Node, report: &mut Report) -> Option<&'static str> {
+/// The verbs that no machine of this build accepts. Their keys are checked all the same, so that a scenario that can
+/// be read today can be read tomorrow.
+fn elsewhere(word: &str, value: &Node, report: &mut Report) -> Option<&'static str> {
     let word = STEP.keys.iter().copied().find(|known| *known == word)?;
     let shape = match word {
         "advance" => &ADVANCE,
@@ -363,7 +367,7 @@ fn elsewhere(word: &str, told: &Node, report: &mut Report) -> Option<&'static st
         "shutdown" => &REASON,
         _ => &EMPTY,
     };
-    let fields = Fields::open(told, shape, report)?;
+    let fields = Fields::open(value, shape, report)?;
     let needed: &[&'static str] = match word {
         "supervise" => &["command"],
         _ => &[],

@@ -11,20 +11,20 @@ use switchward_machine::{Digest, RunId, SessionId, TenantId};
 
 use super::{Moved, Player, Refusal};
 use crate::script::{self, Named, Scenario, StartAgain, TokenOf};
-use crate::world::{Broken, read, ring};
+use crate::system::{Broken, read, ring};
 
 const TENANT: &str = "scenario";
-/// What all tokens are made with here, so that one can be named by its entry.
+/// The key of all genuine tokens, so that one can be named by its entry.
 const KEY_OF_ALL: [u8; 32] = [1; 32];
-/// What none is made with.
+/// The key of forged tokens.
 const KEY_OF_NONE: [u8; 32] = [2; 32];
 const ASSISTANT: &str = "assistant";
-/// A definition that does not compile is refused at the door, before the engine sees it.
+/// A definition that does not compile is refused by the API, before the engine sees it.
 const DEFINITION_INVALID: &str = "DEFINITION_INVALID";
-/// Findings of a definition that are told in a refusal.
-const TOLD_MAX: usize = 3;
+/// Findings of a definition that a refusal shows.
+const ERRORS_SHOWN_MAX: usize = 3;
 
-/// What a session begins with.
+/// What a session starts with.
 struct First {
     of: Queued,
     workflows: Vec<Queued>,
@@ -38,9 +38,9 @@ struct Active {
 }
 
 impl Player<'_> {
-    /// Sets the clock and makes the tenant.
+    /// Sets the clock and creates the tenant.
     pub(super) fn open(&mut self, scenario: &Scenario) -> Result<(), Broken> {
-        self.world.advance(scenario.start.at)?;
+        self.system.advance(scenario.start.at)?;
         let create =
             CreateTenant { name: TENANT.into(), display_name: String::new(), settings: self.settings };
         let command = Command {
@@ -53,7 +53,7 @@ impl Player<'_> {
             trace: None,
             body: Body::CreateTenant(create),
         };
-        match self.world.submit(command)? {
+        match self.system.submit(command)? {
             Ok(Reply::Tenant(tenant)) => {
                 self.tenant = tenant;
                 self.give_tokens()
@@ -62,12 +62,12 @@ impl Player<'_> {
         }
     }
 
-    /// Gives the tenant what its tokens are made with.
+    /// Gives the tenant its token key.
     fn give_tokens(&mut self) -> Result<(), Broken> {
         let any_approver_address = self.settings.any_approver_address;
         let ensure = EnsureTenancy { any_approver_address, link_auth: None, key: self.mail_key() };
         let body = Body::EnsureTenancy(ensure);
-        match self.world.submit(Command::of_server(self.tenant, Scope::Catalogue, body))? {
+        match self.system.submit(Command::of_server(self.tenant, Scope::Catalogue, body))? {
             Ok(_) => Ok(()),
             Err(no) => Err(Broken(format!("the tenant has no tokens: {no:?}"))),
         }
@@ -77,7 +77,8 @@ impl Player<'_> {
         MailKey(KEY_OF_ALL).sealed(ring(), self.tenant, [0; SEAL_NONCE_BYTES])
     }
 
-    /// Publishes files, and says under which names. One that calls what is not there yet waits for the others.
+    /// Publishes files, and returns their names. A definition that calls one that does not exist yet waits for the
+    /// others.
     pub(super) fn publish_all(&mut self, all: &[&Named]) -> Result<Result<Vec<String>, Refusal>, Broken> {
         let mut names: Vec<Option<String>> = vec![None; all.len()];
         let mut stored = false;
@@ -110,7 +111,7 @@ impl Player<'_> {
         }
     }
 
-    /// Publishes a file, and says under which name.
+    /// Publishes a file, and returns its name.
     fn publish(&mut self, named: &Named, activate: bool) -> Result<Result<String, Refusal>, Broken> {
         match self.compile(named)? {
             Ok(deploy) => self.deploy(Deploy { activate, ..deploy }),
@@ -212,7 +213,7 @@ impl Player<'_> {
         }
         let others = queue.iter().chain(&first.workflows).map(|other| other.machine);
         let machines: Vec<Digest> = [first.of.machine].into_iter().chain(others).collect();
-        let pinned = read(self.world, self.tenant, &Scope::Catalogue, |view| {
+        let pinned = read(self.system, self.tenant, &Scope::Catalogue, |view| {
             pin_callees(view, self.tenant, machines)
         })?;
         let callees = match pinned {
@@ -247,7 +248,8 @@ impl Player<'_> {
             escalation: start.escalation.clone(),
             any_approver_address: self.settings.any_approver_address,
         });
-        // What the user opens with is the user's own, and another role than the usual one is an operator's to choose.
+        // What the user opens with is the user's own, and only an operator may choose another role than the usual
+        // one.
         let usual = start.role == Role::Agent.word() && !self.settings.allow_foreign_role;
         let starter = match (usual, start.message.is_some()) {
             (true, true) => self.outside(),
@@ -255,7 +257,7 @@ impl Player<'_> {
             (false, _) => Actor { role: Role::Operator, ..self.agent() },
         };
         let command = self.command(Scope::Session(id), starter, body, Some(request));
-        if let Err(rejection) = self.world.submit(command)? {
+        if let Err(rejection) = self.system.submit(command)? {
             return Ok(Err(rejection.into()));
         }
         self.session = Some(id);
@@ -264,7 +266,7 @@ impl Player<'_> {
         Ok(Ok(()))
     }
 
-    /// The policy documents that are attached to what a session runs, as they are now.
+    /// The current policy documents of the definitions that a session runs.
     fn pinned_policies(
         &self,
         first: &First,
@@ -274,15 +276,15 @@ impl Player<'_> {
         let runs = queue.iter().chain(&first.workflows).chain([&first.of]);
         let runs = runs.map(|run| run.definition.clone());
         let runs: Vec<String> = runs.chain(callees.iter().map(|pinned| pinned.callee.name.clone())).collect();
-        read(self.world, self.tenant, &Scope::Catalogue, |view| pin_policies(view, self.tenant, runs))
+        read(self.system, self.tenant, &Scope::Catalogue, |view| pin_policies(view, self.tenant, runs))
     }
 
-    /// The reply token of one entry of the session, as the session makes it or as somebody else would.
-    pub(super) fn reply_token(&self, told: &TokenOf) -> ReplyToken {
-        // Where there is no session, an event is refused whatever it comes with.
+    /// The reply token of one entry of the session, genuine or forged.
+    pub(super) fn reply_token(&self, token: &TokenOf) -> ReplyToken {
+        // Without a session, an event is refused whatever it carries.
         let id = self.session.unwrap_or(SessionId([0; 16]));
-        let key = MailKey(if told.forged { KEY_OF_NONE } else { KEY_OF_ALL });
-        key.reply_token(TENANT, id, RunId(told.run), told.entry)
+        let key = MailKey(if token.forged { KEY_OF_NONE } else { KEY_OF_ALL });
+        key.reply_token(TENANT, id, RunId(token.run), token.entry)
     }
 
     /// A session of the scenario's definition, which may switch to all others.
@@ -295,13 +297,14 @@ impl Player<'_> {
         Ok(active.map(|of| First { of, workflows, assistant: None }))
     }
 
-    /// A session with an assistant: of its only workflow, or of those that the first message means.
-    fn assisted(&mut self, wish: &script::Assistant) -> Result<Result<First, Refusal>, Broken> {
-        let workflows = if wish.workflows.is_empty() { self.names.clone() } else { wish.workflows.clone() };
+    /// A session with an assistant: of its only workflow, or of those that the first message chooses.
+    fn assisted(&mut self, assistant: &script::Assistant) -> Result<Result<First, Refusal>, Broken> {
+        let workflows =
+            if assistant.workflows.is_empty() { self.names.clone() } else { assistant.workflows.clone() };
         let put = PutAssistant {
             name: ASSISTANT.into(),
             workflows: workflows.clone(),
-            instructions: wish.instructions.clone(),
+            instructions: assistant.instructions.clone(),
             etag: String::new(),
         };
         let author = Actor { subject: "author".into(), role: Role::Author };
@@ -309,7 +312,7 @@ impl Player<'_> {
             return Ok(Err(rejection.into()));
         }
         let key = Key::assistant(self.tenant, ASSISTANT);
-        let row = read(self.world, self.tenant, &Scope::Catalogue, |view| view.row(&key))?;
+        let row = read(self.system, self.tenant, &Scope::Catalogue, |view| view.row(&key))?;
         let Some(Row::Assistant(row)) = row.as_deref() else {
             return Err(Broken("an assistant was put, and is not there".into()));
         };
@@ -339,7 +342,7 @@ impl Player<'_> {
         }))
     }
 
-    /// All that is in the catalogue, where it is more than one: what a conversation may switch between.
+    /// Everything in the catalogue, if it is more than one: the workflows that a conversation may switch between.
     fn workflows(&self) -> Result<Vec<Queued>, Broken> {
         if self.names.len() < 2 {
             return Ok(Vec::new());
@@ -357,7 +360,7 @@ impl Player<'_> {
     }
 
     fn active(&self, name: &str) -> Result<Option<Active>, Broken> {
-        read(self.world, self.tenant, &Scope::Catalogue, |view| {
+        read(self.system, self.tenant, &Scope::Catalogue, |view| {
             let number = match view.row(&Key::definition(self.tenant, name))?.as_deref() {
                 Some(Row::Definition(definition)) => definition.active,
                 Some(_) | None => None,
@@ -374,13 +377,13 @@ impl Player<'_> {
 fn invalid(path: &str, findings: &[Finding]) -> Refusal {
     let errors: Vec<&Finding> =
         findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
-    let mut told: Vec<String> = errors
+    let mut messages: Vec<String> = errors
         .iter()
-        .take(TOLD_MAX)
+        .take(ERRORS_SHOWN_MAX)
         .map(|it| format!("{path}:{}:{}: {} {}", it.line, it.column, it.code, it.message))
         .collect();
-    if errors.len() > TOLD_MAX {
-        told.push(format!("and {} more", errors.len() - TOLD_MAX));
+    if errors.len() > ERRORS_SHOWN_MAX {
+        messages.push(format!("and {} more", errors.len() - ERRORS_SHOWN_MAX));
     }
-    Refusal { code: DEFINITION_INVALID, message: told.join("; "), retry_after_ms: None }
+    Refusal { code: DEFINITION_INVALID, message: messages.join("; "), retry_after_ms: None }
 }

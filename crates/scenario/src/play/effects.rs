@@ -1,22 +1,22 @@
-//! What was sent does not arrive.
+//! Deliveries that fail.
 
 use std::ops::ControlFlow;
 use switchward_engine::{Actor, Body, EffectBody, FailEffect, Key, Kind, Role, Row, Scope};
 
 use super::moves::no_session;
 use super::{Moved, Player};
-use crate::world::read;
+use crate::system::read;
 
-/// Who says so.
+/// The actor of the report.
 const OPERATOR: &str = "operator";
-/// What was wrong.
+/// The error code of the failure.
 const CODE: &str = "undeliverable";
 
 impl Player<'_> {
     pub(super) fn undelivered(&mut self, wanted: &str) -> Moved {
         let Some(id) = self.session else { return Ok(Err(no_session())) };
         let tenant = self.tenant;
-        let newest = read(self.world, tenant, &Scope::Session(id), |view| {
+        let newest = read(self.system, tenant, &Scope::Session(id), |view| {
             let mut newest = None;
             view.scan(&Key::prefix_of_session(tenant, id, Kind::Outbox), None, &mut |_, row| {
                 if let Row::Outbox(effect) = &**row

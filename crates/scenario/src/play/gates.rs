@@ -1,4 +1,4 @@
-//! Which gate a decision is about.
+//! Selection of the gate that a decision is about.
 
 use std::ops::ControlFlow;
 use switchward_engine::{
@@ -10,9 +10,9 @@ use switchward_machine::{Digest, GateKind, OpenId, SessionId, Time};
 use super::moves::no_session;
 use super::{Moved, Player};
 use crate::script::{Decide, Form, Kind, Said};
-use crate::world::{Broken, read};
+use crate::system::{Broken, read};
 
-/// Whether a gate is one that is meant.
+/// Returns true if a gate is one that is meant.
 type Fits<'f> = &'f dyn Fn(&GateView) -> bool;
 
 impl Player<'_> {
@@ -32,7 +32,8 @@ impl Player<'_> {
         Ok(self.about_session(person, body)?.map(|_| ()))
     }
 
-    /// A person fills in the part of a task that is hers; where none is, it is about the oldest part of somebody else.
+    /// A participant fills in their part of a task; without an open part of theirs, it is about the oldest part of
+    /// another participant.
     pub(super) fn form(&mut self, form: &Form) -> Moved {
         let Some(id) = self.session else { return Ok(Err(no_session())) };
         let task = |found: &GateView| {
@@ -50,7 +51,7 @@ impl Player<'_> {
         Ok(self.about_session(person, body)?.map(|_| ()))
     }
 
-    /// The oldest open gate that fits, and what a person who looks at it is shown; with none open, the newest closed one.
+    /// The oldest open gate that fits, and the digest of what it shows; with none open, the newest closed one.
     fn meant(&self, id: SessionId, fits: Fits<'_>) -> Result<Option<(OpenId, Option<Digest>)>, Broken> {
         Ok(match self.oldest_open(id, fits)? {
             Some(open) => Some(open),
@@ -70,7 +71,7 @@ impl Player<'_> {
 
     fn newest_closed(&self, id: SessionId, fits: Fits<'_>) -> Result<Option<OpenId>, Broken> {
         let prefix = Key::prefix_of_session(self.tenant, id, RowKind::Closed);
-        let closed = read(self.world, self.tenant, &Scope::Session(id), |view| {
+        let closed = read(self.system, self.tenant, &Scope::Session(id), |view| {
             let mut found: Vec<(Time, OpenId)> = Vec::new();
             view.scan(&prefix, None, &mut |key, row| {
                 if let (Some(gate), Row::Closed(closed)) = (gate_of(key), &**row) {
@@ -89,7 +90,7 @@ impl Player<'_> {
     }
 
     fn gate(&self, id: SessionId, gate: OpenId) -> Result<Option<GateView>, Broken> {
-        read(self.world, self.tenant, &Scope::Session(id), |view| gate_view(view, self.tenant, id, gate))
+        read(self.system, self.tenant, &Scope::Session(id), |view| gate_view(view, self.tenant, id, gate))
     }
 }
 

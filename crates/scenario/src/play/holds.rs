@@ -1,4 +1,4 @@
-//! Whether what was seen is what must be. Source: the page "Scenarios", its table of expectations.
+//! Comparison of expected and seen values. Source: the page "Scenarios", its table of expectations.
 
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ fn contains(expected: &Value, seen: Option<&Value>) -> bool {
     pair.is_some_and(|(part, whole)| whole.contains(part))
 }
 
-/// An effect's text is searched; every other key is as it must be.
+/// An effect's text is searched; every other key must be equal.
 fn effect(expected: &Value, seen: &Value) -> bool {
     let Some(keys) = expected.as_object() else { return false };
     keys.iter().all(|(key, value)| match key.as_str() {
@@ -73,7 +73,7 @@ fn effect(expected: &Value, seen: &Value) -> bool {
     })
 }
 
-/// An open thing's `to` is anybody in its audience; every other key is as it must be.
+/// An open item's `to` is any of its recipients; every other key must be equal.
 fn open(expected: &Value, seen: &Value) -> bool {
     let Some(keys) = expected.as_object() else { return false };
     keys.iter().all(|(key, value)| match (key.as_str(), seen.get(key)) {
@@ -88,34 +88,34 @@ fn in_order(expected: &[Value], seen: &[Value], same: impl Fn(&Value, &Value) ->
     expected.iter().all(|wanted| rest.any(|found| same(wanted, found)))
 }
 
-/// Each expected entry fits a thing of its own: a matching by augmenting paths, because the first thing that fits
-/// may be the only one for a later entry.
+/// Each expected entry fits an item of its own: a matching by augmenting paths, because the first item that fits may
+/// be the only one for a later entry.
 fn distinct(expected: &[Value], seen: &[Value]) -> bool {
     let mut taken: Vec<Option<usize>> = vec![None; seen.len()];
     (0..expected.len()).all(|entry| {
         let mut tried = vec![false; seen.len()];
-        place(entry, expected, seen, &mut taken, &mut tried)
+        assign(entry, expected, seen, &mut taken, &mut tried)
     })
 }
 
-fn place(
+fn assign(
     entry: usize,
     expected: &[Value],
     seen: &[Value],
     taken: &mut [Option<usize>],
     tried: &mut [bool],
 ) -> bool {
-    for thing in 0..seen.len() {
-        if tried[thing] || !open(&expected[entry], &seen[thing]) {
+    for item in 0..seen.len() {
+        if tried[item] || !open(&expected[entry], &seen[item]) {
             continue;
         }
-        tried[thing] = true;
-        let free = match taken[thing] {
+        tried[item] = true;
+        let free = match taken[item] {
             None => true,
-            Some(other) => place(other, expected, seen, taken, tried),
+            Some(other) => assign(other, expected, seen, taken, tried),
         };
         if free {
-            taken[thing] = Some(entry);
+            taken[item] = Some(entry);
             return true;
         }
     }
@@ -128,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn open_entries_match_distinct_things() {
+    fn open_entries_match_distinct_items() {
         let gate = |node: &str, kind: &str| json!({"kind": "gate", "node": node, "type": kind});
         let seen = json!([gate("a", "notify"), gate("b", "notify")]);
         let open = |expected: Value| holds(Wanted::Open, &expected, &seen);

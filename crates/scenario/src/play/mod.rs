@@ -1,4 +1,4 @@
-//! Playing a scenario in a world.
+//! Playing a scenario in a system.
 
 mod catalogue;
 mod effects;
@@ -19,32 +19,32 @@ use crate::memory::{Care, Layout, Memory};
 use crate::parse::parse;
 use crate::report::{Miss, REFUSAL, Report, StepReport};
 use crate::script::{Expected, Named, Scenario, Verb, Wanted};
-use crate::world::{Broken, World};
+use crate::system::{Broken, System};
 use seen::{Seen, seconds};
 
-/// Gives the bytes of a file that a scenario names, relative to the scenario's own place; or why it cannot.
+/// Returns the bytes of a file that a scenario names, relative to the scenario's own path; or why it cannot.
 pub type Loader<'a> = &'a dyn Fn(&str) -> Result<Vec<u8>, String>;
 
 /// Why a scenario was not played to its end.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unplayed {
-    /// It cannot be read as a scenario, or a file that it names cannot be read: the author's affair.
+    /// It cannot be read as a scenario, or a file that it names cannot be read: an error of the author.
     #[error("the file cannot be read as a scenario")]
     Unreadable(Vec<Finding>),
-    /// The engine or the world broke an invariant: our affair.
+    /// The engine or the system broke an invariant: a defect.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
 
-/// Reads a scenario and plays it in a fresh world.
+/// Reads a scenario and plays it in a new system.
 ///
 /// # Errors
-/// As [`Unplayed`] says; an expectation that does not hold is no error but stands in the report.
+/// As [`Unplayed`] says; a failed expectation is no error but is part of the report.
 pub fn simulate(file: &str, bytes: &[u8], loader: Loader<'_>) -> Result<Report, Unplayed> {
     play(&parse(file, bytes).map_err(Unplayed::Unreadable)?, loader)
 }
 
-/// Plays a scenario in a fresh world.
+/// Plays a scenario in a new system.
 ///
 /// # Errors
 /// As [`Unplayed`] says.
@@ -52,13 +52,13 @@ pub fn play(scenario: &Scenario, loader: Loader<'_>) -> Result<Report, Unplayed>
     play_on(scenario, loader, &mut Memory::new(Layout::Together, Care::Plain))
 }
 
-/// Plays a scenario in any world in which no tenant of the name `scenario` is yet.
+/// Plays a scenario in any system that has no tenant named `scenario` yet.
 ///
 /// # Errors
 /// As [`Unplayed`] says.
-pub fn play_on(scenario: &Scenario, loader: Loader<'_>, world: &mut dyn World) -> Result<Report, Unplayed> {
+pub fn play_on(scenario: &Scenario, loader: Loader<'_>, system: &mut dyn System) -> Result<Report, Unplayed> {
     let files = files(scenario, loader)?;
-    let mut player = Player::new(scenario.settings, files, world);
+    let mut player = Player::new(scenario.settings, files, system);
     player.open(scenario)?;
     let start = &scenario.start;
     let mut steps = Vec::with_capacity(scenario.steps.len() + 1);
@@ -98,7 +98,7 @@ fn files(scenario: &Scenario, loader: Loader<'_>) -> Result<Files, Unplayed> {
     if findings.errors() > 0 { Err(Unplayed::Unreadable(findings.finish())) } else { Ok(files) }
 }
 
-/// Why a step came to nothing.
+/// Why a step was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refusal {
     code: &'static str,
@@ -122,34 +122,34 @@ impl From<Rejection> for Refusal {
     }
 }
 
-/// What a step came to, where the world is whole.
+/// The outcome of a step, if the system is intact.
 type Moved = Result<Result<(), Refusal>, Broken>;
 
-/// Who plays: the agent, the people and the author, all of one tenant.
+/// The player: the agent, the people and the author, all of one tenant.
 struct Player<'a> {
-    world: &'a mut dyn World,
+    system: &'a mut dyn System,
     files: Files,
     settings: Settings,
     tenant: TenantId,
     /// The definition's name, once it is published.
     definition: Option<String>,
-    /// All names in the catalogue, in the order in which they came.
+    /// All names in the catalogue, in order of publication.
     names: Vec<String>,
     session: Option<SessionId>,
-    /// How many requests were made; each has its own id.
+    /// The number of requests so far; each has its own id.
     requests: u64,
-    /// What was decided of the session's last call.
+    /// The decision about the session's last call.
     last: Option<Authorized>,
-    /// How many events the session had before this step.
+    /// The number of the session's events before this step.
     before: u64,
-    /// What this step did to the catalogue.
+    /// The catalogue events of this step.
     published: Vec<&'static str>,
 }
 
 impl<'a> Player<'a> {
-    fn new(settings: Settings, files: Files, world: &'a mut dyn World) -> Self {
+    fn new(settings: Settings, files: Files, system: &'a mut dyn System) -> Self {
         Self {
-            world,
+            system,
             files,
             settings,
             tenant: TenantId(0),
@@ -179,12 +179,12 @@ impl<'a> Player<'a> {
         self.start(&scenario.start.session)
     }
 
-    /// Looks at what is there after a step.
+    /// Reads the state after a step.
     fn look(&self) -> Result<Seen, Broken> {
         Seen::of(self)
     }
 
-    /// Compares what is there with what must be.
+    /// Compares what is seen with what is expected.
     fn check(
         &mut self,
         index: usize,

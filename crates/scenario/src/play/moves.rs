@@ -10,7 +10,7 @@ use switchward_machine::{Digest, Micros, SessionId};
 use super::{Moved, Player, Refusal};
 use crate::limits::TIME_MS_MAX;
 use crate::script::{self, Until, Verb};
-use crate::world::Broken;
+use crate::system::Broken;
 
 /// The names of a run's caps, as a caller gives them.
 const CAP_USD: &str = "cost_usd";
@@ -35,7 +35,7 @@ impl Player<'_> {
                 self.by_agent(Body::SwitchRun(SwitchRun { workflow: workflow.clone() }))
             }
             Verb::Event { key, data, state, token } => {
-                let token = token.as_ref().map(|told| self.reply_token(told));
+                let token = token.as_ref().map(|token| self.reply_token(token));
                 let (key, data, state) = (key.clone(), data.clone(), state.clone());
                 let (model, webhook, once) = (true, None, None);
                 let event = RecordEvent { key, data, state, model, token, webhook, once };
@@ -50,7 +50,7 @@ impl Player<'_> {
                 pages_only: false,
                 brought_by: None,
                 vouched: false,
-                // Where one may be asked at all, a model counts as at hand.
+                // If a model may be asked at all, one counts as available.
                 model: true,
                 token: None,
                 evidence: String::new(),
@@ -92,7 +92,8 @@ impl Player<'_> {
         Ok(self.about_session(agent, body)?.map(|_| ()))
     }
 
-    /// Whoever brings what happens outside, which is no agent's to say; the gates that it opens are the agent's requests.
+    /// The actor that brings external events, which an agent may not; the gates that they open are the agent's
+    /// requests.
     pub(super) fn outside(&self) -> Actor {
         Actor { role: Role::Integration, ..self.agent() }
     }
@@ -107,7 +108,7 @@ impl Player<'_> {
         Ok(self.about_session(operator, body)?.map(|_| ()))
     }
 
-    /// A command about the session that the scenario is at.
+    /// A command about the current session of the scenario.
     pub(super) fn about_session(
         &mut self,
         actor: Actor,
@@ -117,7 +118,7 @@ impl Player<'_> {
         Ok(self.submit(Scope::Session(id), actor, body)?.map_err(Refusal::from))
     }
 
-    /// Any command of this tenant, under a request id of its own.
+    /// Any command of this tenant, under a new request id.
     pub(super) fn submit(
         &mut self,
         scope: Scope,
@@ -126,7 +127,7 @@ impl Player<'_> {
     ) -> Result<Result<Reply, Rejection>, Broken> {
         let request = self.request();
         let command = self.command(scope, actor, body, Some(request));
-        self.world.submit(command)
+        self.system.submit(command)
     }
 
     pub(super) fn command(
@@ -164,7 +165,7 @@ impl Player<'_> {
         })
     }
 
-    /// Sends a mail, which is a call as any other.
+    /// Sends a mail, which is a call like any other.
     fn send_email(&mut self, draft: &Draft) -> Moved {
         let called = Outgoing::new(draft.clone()).and_then(|mail| mail.call(self.call_id()));
         match called {
@@ -184,8 +185,8 @@ impl Player<'_> {
         let body = Body::Authorize(call);
         let agent = self.agent();
         match self.about_session(agent, body)? {
-            Ok(Reply::Authorized(told)) => {
-                self.last = Some(told);
+            Ok(Reply::Authorized(authorized)) => {
+                self.last = Some(authorized);
                 Ok(Ok(()))
             }
             Ok(other) => Err(Broken(format!("a call was answered {other:?}"))),
@@ -193,7 +194,7 @@ impl Player<'_> {
         }
     }
 
-    /// Tokens first: where the definition has no such cap, nothing at all is raised.
+    /// Tokens first: if the definition has no such cap, nothing at all is raised.
     fn raise(&mut self, cost: Option<Micros>, tokens: Option<u64>) -> Moved {
         let caps = [(CAP_TOKENS, tokens), (CAP_USD, cost.map(|cost| cost.0))];
         for (param, value) in caps {
@@ -207,7 +208,7 @@ impl Player<'_> {
     }
 
     fn wait(&mut self, until: Until) -> Moved {
-        let now = self.world.now();
+        let now = self.system.now();
         let to = match until {
             Until::Later(ms) => now.after_ms(ms),
             Until::At(at) => at,
@@ -216,17 +217,17 @@ impl Player<'_> {
             let message = "the clock does not run backwards, nor beyond the year 9999";
             return Ok(Err(Refusal::new(Reason::FieldInvalid, message)));
         }
-        self.world.advance(to)?;
+        self.system.advance(to)?;
         Ok(Ok(()))
     }
 
-    /// A move that no machine of this build takes.
+    /// A verb that no machine of this build accepts.
     fn elsewhere(&self, word: &str) -> Moved {
         let Some(id) = self.session else { return Ok(Err(no_session())) };
         Ok(Err(self.nothing_takes(id, word)?))
     }
 
-    /// The refusal of a move that nothing here takes; after the end, that comes first.
+    /// The refusal of a verb that nothing here accepts; after the session's end, that comes first.
     pub(super) fn nothing_takes(&self, id: SessionId, word: &str) -> Result<Refusal, Broken> {
         let status = self.session_view(id)?.map(|view| view.session.status);
         Ok(match status.filter(|status| status.ended()) {

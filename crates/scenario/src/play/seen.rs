@@ -1,18 +1,18 @@
-//! What can be seen after a step.
+//! The state that can be seen after a step.
 
 use serde_json::{Map, Number, Value, json};
 use std::ops::ControlFlow;
 use switchward_engine::{
-    Authorized, EffectBody, Event, Flow, IndexKey, Key, Kind, Machines, Open, ReplyTokens, Row, RunView,
-    Scope, SessionView, Thing, ThingBody, machines_of, public_events, run_views, session_view,
+    Authorized, EffectBody, Event, Flow, IndexKey, Key, Kind, Machines, Open, OpenItem, OpenItemBody,
+    ReplyTokens, Row, RunView, Scope, SessionView, machines_of, public_events, run_views, session_view,
 };
 use switchward_machine::{NodeIx, RunId, SessionId, Time, WorkKind};
 
 use super::Player;
 use crate::script::Wanted;
-use crate::world::{Broken, read};
+use crate::system::{Broken, read};
 
-/// The session as it stands, and what the step did.
+/// The current session, and what the step did.
 pub(super) struct Seen {
     session: Option<SessionView>,
     opens: Vec<Open>,
@@ -20,18 +20,18 @@ pub(super) struct Seen {
     runs: Vec<Value>,
     /// The session's events since the step before.
     events: Vec<Event>,
-    /// The machines of the runs that they are about.
+    /// The machines of the runs that the events are about.
     machines: Machines,
-    /// What goes out has these in the place of their marks.
+    /// Replaces the token marks in outgoing messages.
     tokens: Option<ReplyTokens>,
-    /// The public types of what happened outside the session.
+    /// The public types of events outside the session.
     published: Vec<&'static str>,
     last: Option<Authorized>,
 }
 
 impl Player<'_> {
     pub(super) fn session_view(&self, id: SessionId) -> Result<Option<SessionView>, Broken> {
-        read(self.world, self.tenant, &Scope::Session(id), |view| session_view(view, self.tenant, id))
+        read(self.system, self.tenant, &Scope::Session(id), |view| session_view(view, self.tenant, id))
     }
 }
 
@@ -57,22 +57,22 @@ impl Seen {
             return Err(Broken(format!("{listed} gates are listed, and the session has {counted} open")));
         }
         seen.events = events_since(player, id)?;
-        seen.tokens = read(player.world, player.tenant, &Scope::Session(id), |view| {
+        seen.tokens = read(player.system, player.tenant, &Scope::Session(id), |view| {
             ReplyTokens::of_session(view, player.tenant, id)
         })?;
         let about = &seen.events;
-        seen.machines = read(player.world, player.tenant, &Scope::Session(id), |view| {
+        seen.machines = read(player.system, player.tenant, &Scope::Session(id), |view| {
             machines_of(view, player.tenant, id, about)
         })?;
         Ok(seen)
     }
 
-    /// How many events the session has.
+    /// The number of the session's events.
     pub(super) fn sequence(&self) -> u64 {
         self.session.as_ref().map_or(0, |view| view.session.sequence)
     }
 
-    /// What an expectation looks at. `about_call` says that the step was a call.
+    /// The value that an expectation refers to. `about_call` is true if the step was a call.
     pub(super) fn value(&self, wanted: Wanted, expected: &Value, about_call: bool) -> Value {
         let view = self.session.as_ref();
         match wanted {
@@ -94,7 +94,7 @@ impl Seen {
         }
     }
 
-    /// The last call's reason, or the status's: whichever is expected. After a call, its own comes first.
+    /// The reason of the last call, or of the status: whichever is expected. After a call, its own comes first.
     fn reason(&self, expected: &Value, about_call: bool) -> Value {
         let of_call = json!(self.last.as_ref().and_then(|last| last.reason.as_deref()));
         let of_status = json!(self.session.as_ref().and_then(|view| view.session.reason.as_deref()));
@@ -103,7 +103,7 @@ impl Seen {
         if second_fits || (first.is_null() && !expected.is_null()) { second } else { first }
     }
 
-    /// What goes out, as it does.
+    /// Outgoing effects, as they are sent.
     fn effects(&self) -> Vec<Value> {
         let mut effects: Vec<Value> = self.events.iter().filter_map(effect).collect();
         if let Some(tokens) = &self.tokens {
@@ -112,34 +112,35 @@ impl Seen {
         effects
     }
 
-    /// What is open: gates, then work, waits and timers, each kind oldest first.
+    /// The open items: gates, then work, waits and timers, each kind oldest first.
     fn open(&self) -> Vec<Value> {
-        let things = self.session.iter().flat_map(|view| &view.things);
-        let things = things.flat_map(|(_, thing)| self.thing(thing));
-        self.opens.iter().flat_map(|open| self.gate(open)).chain(things).collect()
+        let items = self.session.iter().flat_map(|view| &view.items);
+        let items = items.flat_map(|(_, item)| self.item(item));
+        self.opens.iter().flat_map(|open| self.gate(open)).chain(items).collect()
     }
 
-    /// Something open, with the timer that ends it where it is a wait.
-    fn thing(&self, thing: &Thing) -> Vec<Value> {
-        let node = self.node(thing.run, thing.node);
-        let input = match &thing.body {
-            ThingBody::Work { owed, .. } => Some(&owed.input.0),
-            ThingBody::Wait { .. } | ThingBody::Timer { .. } => None,
+    /// An open item, with the timer that ends it if it is a wait.
+    fn item(&self, item: &OpenItem) -> Vec<Value> {
+        let node = self.node(item.run, item.node);
+        let input = match &item.body {
+            OpenItemBody::Work { owed, .. } => Some(&owed.input.0),
+            OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => None,
         };
-        let words = match &thing.body {
-            ThingBody::Work { kind, owed } if owed.lease.is_some() => {
+        let words = match &item.body {
+            OpenItemBody::Work { kind, owed } if owed.lease.is_some() => {
                 vec![("work", kind.word()), ("timer", "lease")]
             }
-            ThingBody::Work { kind, .. } => vec![("work", kind.word())],
-            ThingBody::Wait { on, .. } => vec![("wait", on.word()), ("timer", "wait")],
-            ThingBody::Timer { why, .. } => vec![("timer", why.word())],
+            OpenItemBody::Work { kind, .. } => vec![("work", kind.word())],
+            OpenItemBody::Wait { on, .. } => vec![("wait", on.word()), ("timer", "wait")],
+            OpenItemBody::Timer { why, .. } => vec![("timer", why.word())],
         };
-        let due = time(thing.due());
-        let told = |(kind, of)| json!({ "kind": kind, "type": of, "node": node, "due": due, "input": input });
-        words.into_iter().map(told).collect()
+        let due = time(item.due());
+        let entry =
+            |(kind, of)| json!({ "kind": kind, "type": of, "node": node, "due": due, "input": input });
+        words.into_iter().map(entry).collect()
     }
 
-    /// An open gate, with the timer of its round where it has one.
+    /// An open gate, with the timer of its round if it has one.
     fn gate(&self, open: &Open) -> Vec<Value> {
         let node = self.node(open.run, open.node);
         let mut gate = Map::new();
@@ -163,8 +164,8 @@ impl Seen {
     }
 
     fn event_types(&self) -> Vec<&'static str> {
-        let told = public_events(&self.events, &self.machines).map(|(_, event)| event.kind);
-        self.published.iter().copied().chain(told).collect()
+        let recorded = public_events(&self.events, &self.machines).map(|(_, event)| event.kind);
+        self.published.iter().copied().chain(recorded).collect()
     }
 
     /// The session for a report.
@@ -191,7 +192,7 @@ fn time(at: Option<Time>) -> Option<String> {
     at.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).map(|at| at.to_string())
 }
 
-/// The rule that decided, by its place in the policy.
+/// The rule that decided, by its position in the policy.
 fn rule(last: &Authorized) -> Value {
     let rule = last.rule.as_ref();
     rule.map_or(
@@ -200,13 +201,13 @@ fn rule(last: &Authorized) -> Value {
     )
 }
 
-/// What the tightest limits and caps leave, where there are any.
+/// What the tightest limits and caps leave, if there are any.
 fn left(last: &Authorized) -> Value {
     let usd = last.remaining.usd.and_then(|usd| usd.to_string().parse::<Number>().ok());
     json!({ "calls": last.remaining.calls, "usd": usd })
 }
 
-/// A time to wait, in seconds; what is less than one is a whole one.
+/// A wait in seconds, rounded up.
 pub(super) fn seconds(ms: Option<u64>) -> Value {
     json!(ms.map(|ms| ms.div_ceil(1_000)))
 }
@@ -214,7 +215,7 @@ pub(super) fn seconds(ms: Option<u64>) -> Value {
 /// The open gates of the session, oldest first, as a list of all gates of the tenant shows them.
 fn open_gates(player: &Player<'_>, id: SessionId) -> Result<Vec<Open>, Broken> {
     let tenant = player.tenant;
-    read(player.world, tenant, &Scope::Session(id), |view| {
+    read(player.system, tenant, &Scope::Session(id), |view| {
         let mut gates = Vec::new();
         view.scan(&IndexKey::gates(tenant), None, &mut |entry, _| {
             gates.extend(IndexKey::gate_of(entry).filter(|(session, _)| *session == id));
@@ -230,11 +231,11 @@ fn open_gates(player: &Player<'_>, id: SessionId) -> Result<Vec<Open>, Broken> {
     })
 }
 
-/// The session's events from where the step before ended, in order.
+/// The session's events since the step before, in order.
 fn events_since(player: &Player<'_>, id: SessionId) -> Result<Vec<Event>, Broken> {
     let prefix = Key::prefix_of_session(player.tenant, id, Kind::History);
     let after = player.before.checked_sub(1).map(|before| Key::history(player.tenant, id, before));
-    read(player.world, player.tenant, &Scope::Session(id), |view| {
+    read(player.system, player.tenant, &Scope::Session(id), |view| {
         let mut events = Vec::new();
         view.scan(&prefix, after.as_ref().map(Key::as_bytes), &mut |_, row| {
             if let Row::History(history) = &**row {
@@ -250,9 +251,10 @@ fn events_since(player: &Player<'_>, id: SessionId) -> Result<Vec<Event>, Broken
 fn runs(player: &Player<'_>, id: SessionId, of: Option<&SessionView>) -> Result<Vec<Value>, Broken> {
     let Some(of) = of else { return Ok(Vec::new()) };
     let runs =
-        read(player.world, player.tenant, &Scope::Session(id), |view| run_views(view, player.tenant, of))?;
-    let told = |run: RunView| json!({ "process": run.definition, "status": run.status.word(), "at": run.at });
-    Ok(runs.into_iter().map(told).collect())
+        read(player.system, player.tenant, &Scope::Session(id), |view| run_views(view, player.tenant, of))?;
+    let shown =
+        |run: RunView| json!({ "process": run.definition, "status": run.status.word(), "at": run.at });
+    Ok(runs.into_iter().map(shown).collect())
 }
 
 fn shows(view: &SessionView) -> String {
@@ -266,10 +268,11 @@ fn warning(event: &Event) -> Option<Value> {
     if let Event::Warned { text, .. } = event { Some(json!(text)) } else { None }
 }
 
-/// What goes to people and machines outside; what the server carries to its own ledgers is nobody's mail. A request
-/// over HTTP is work of its own.
+/// An effect to people and machines outside; effects to the server's own ledgers are left out. A request over HTTP is
+/// a work item of its own.
 fn effect(event: &Event) -> Option<Value> {
-    if let Event::Flow(Flow::ThingOpened { body: ThingBody::Work { kind: WorkKind::Http, owed }, .. }) = event
+    if let Event::Flow(Flow::ItemOpened { body: OpenItemBody::Work { kind: WorkKind::Http, owed }, .. }) =
+        event
     {
         let url = owed.input.0.get("url");
         return Some(json!({ "kind": "http", "to": url, "text": owed.input.0.to_string() }));

@@ -1,18 +1,18 @@
 //! A worker takes the oldest open work that matches, and finishes it.
 
 use switchward_engine::{
-    Actor, Body, CompleteWork, FailWork, LeaseWork, Reply, Role, SessionView, Thing, ThingBody,
+    Actor, Body, CompleteWork, FailWork, LeaseWork, OpenItem, OpenItemBody, Reply, Role, SessionView,
 };
 use switchward_machine::OpenId;
 
 use super::moves::no_session;
 use super::{Moved, Player, Refusal};
 use crate::script::Work;
-use crate::world::Broken;
+use crate::system::Broken;
 
-/// What the worker calls itself.
+/// The worker's name.
 const WORKER: &str = "worker";
-/// How long it takes the work for, milliseconds.
+/// The duration of its lease, milliseconds.
 const LEASE_MS: u64 = 60_000;
 
 impl Player<'_> {
@@ -21,32 +21,32 @@ impl Player<'_> {
             if let Err(refusal) = self.lease(work)? {
                 return Ok(Err(refusal));
             }
-            let over = self.world.now().after_ms(LEASE_MS);
-            self.world.advance(over)?;
+            let over = self.system.now().after_ms(LEASE_MS);
+            self.system.advance(over)?;
         }
         if !work.ends {
             return Ok(Ok(()));
         }
-        let (thing, fence) = match self.lease(work)? {
+        let (item, fence) = match self.lease(work)? {
             Ok(leased) => leased,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let (cost, tokens) = (work.cost, work.tokens);
         let body = match work.came.clone() {
-            Ok(result) => Body::CompleteWork(CompleteWork { thing, fence, result, cost, tokens }),
-            Err(message) => Body::FailWork(FailWork { thing, fence, message, cost, tokens, unknown: false }),
+            Ok(result) => Body::CompleteWork(CompleteWork { item, fence, result, cost, tokens }),
+            Err(message) => Body::FailWork(FailWork { item, fence, message, cost, tokens, unknown: false }),
         };
         Ok(self.about_session(worker(), body)?.map(|_| ()))
     }
 
-    /// A worker takes the work; gives its number, and that of the lease.
+    /// A worker takes the work. Returns the item's number and the lease's fence.
     fn lease(&mut self, work: &Work) -> Result<Result<(OpenId, u64), Refusal>, Broken> {
         let Some(id) = self.session else { return Ok(Err(no_session())) };
         let found = self.session_view(id)?.and_then(|view| oldest(&view, work));
-        let Some(thing) = found else { return Ok(Err(self.nothing_takes(id, "work")?)) };
-        let lease = Body::LeaseWork(LeaseWork { thing, worker: WORKER.into(), lease_ms: LEASE_MS });
+        let Some(item) = found else { return Ok(Err(self.nothing_takes(id, "work")?)) };
+        let lease = Body::LeaseWork(LeaseWork { item, worker: WORKER.into(), lease_ms: LEASE_MS });
         match self.about_session(worker(), lease)? {
-            Ok(Reply::Leased { fence, .. }) => Ok(Ok((thing, fence))),
+            Ok(Reply::Leased { fence, .. }) => Ok(Ok((item, fence))),
             Ok(other) => Err(Broken(format!("a lease was answered {other:?}"))),
             Err(refusal) => Ok(Err(refusal)),
         }
@@ -58,13 +58,13 @@ fn worker() -> Actor {
 }
 
 fn oldest(view: &SessionView, work: &Work) -> Option<OpenId> {
-    let fits = |thing: &Thing| match &thing.body {
-        ThingBody::Work { kind, .. } => {
-            let node = view.name_of(thing.run, thing.node);
+    let fits = |item: &OpenItem| match &item.body {
+        OpenItemBody::Work { kind, .. } => {
+            let node = view.name_of(item.run, item.node);
             work.kind.is_none_or(|word| word == kind.word())
                 && work.node.as_deref().is_none_or(|name| name == node)
         }
-        ThingBody::Wait { .. } | ThingBody::Timer { .. } => false,
+        OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => false,
     };
-    view.things.iter().find(|(_, thing)| fits(thing)).map(|(id, _)| *id)
+    view.items.iter().find(|(_, item)| fits(item)).map(|(id, _)| *id)
 }

@@ -1,4 +1,4 @@
-//! What came of playing a scenario.
+//! The result of playing a scenario.
 
 mod text;
 
@@ -13,9 +13,9 @@ pub(crate) const REFUSAL: &str = "expect_error";
 pub struct Report {
     /// The scenario, as the caller named it.
     pub file: String,
-    /// The start is 0, then the steps in order.
+    /// The start at index 0, then the steps in order.
     pub steps: Vec<StepReport>,
-    /// The session that the scenario was at when it ended; an empty object where none ever started.
+    /// The scenario's current session at its end; an empty object if none ever started.
     pub session: Value,
 }
 
@@ -24,35 +24,35 @@ pub struct Report {
 pub struct StepReport {
     /// 0 is the start.
     pub index: usize,
-    /// What happened.
+    /// The step's verb.
     pub verb: &'static str,
-    /// Where it is written.
+    /// Its position in the source.
     pub span: Span,
     /// What the author expects, by key.
     pub expected: Map<String, Value>,
-    /// What was there instead, under the same keys.
+    /// What was seen instead, under the same keys.
     pub seen: Map<String, Value>,
-    /// What does not hold.
+    /// The expectations that do not hold.
     pub misses: Vec<Miss>,
 }
 
 /// An expectation that does not hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Miss {
-    /// Where it is written.
+    /// Its position in the source.
     pub span: Span,
     /// Its key.
     pub what: &'static str,
-    /// What must be there.
+    /// The expected value.
     pub expected: Value,
-    /// What is there.
+    /// The value that was seen.
     pub seen: Value,
-    /// More about it, where there is more to say.
+    /// More about it, if there is more to say.
     pub note: String,
 }
 
 impl Report {
-    /// Whether every expectation holds.
+    /// Returns true if every expectation holds.
     #[must_use]
     pub fn ok(&self) -> bool {
         self.steps.iter().all(|step| step.misses.is_empty())

@@ -13,29 +13,29 @@ impl Report {
         if self.ok() {
             let count = self.steps.len().saturating_sub(1);
             let steps = if count == 1 { "step" } else { "steps" };
-            told(&mut out, format_args!("{}: ok, {count} {steps}\n", self.file));
+            append(&mut out, format_args!("{}: ok, {count} {steps}\n", self.file));
             return out;
         }
         for step in &self.steps {
             for miss in &step.misses {
-                told(&mut out, format_args!("{}", Told { file: &self.file, step, miss }));
+                append(&mut out, format_args!("{}", MissText { file: &self.file, step, miss }));
             }
         }
         out
     }
 }
 
-fn told(out: &mut String, text: std::fmt::Arguments<'_>) {
+fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing into a string cannot fail");
 }
 
-struct Told<'a> {
+struct MissText<'a> {
     file: &'a str,
     step: &'a StepReport,
     miss: &'a Miss,
 }
 
-impl std::fmt::Display for Told<'_> {
+impl std::fmt::Display for MissText<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { file, step, miss } = self;
         let (line, column) = (miss.span.line, miss.span.column);

@@ -1,11 +1,11 @@
-//! Plays every scenario of the corpus, in every world that there is here.
+//! Plays every scenario of the corpus, in every system that there is here.
 #![expect(clippy::disallowed_methods, reason = "these tests read the corpus")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot read the corpus has failed")]
 
 mod twins;
 
 use std::path::{Path, PathBuf};
-use switchward_scenario::{Care, Layout, Memory, Unplayed, World, parse, play_on, simulate};
+use switchward_scenario::{Care, Layout, Memory, System, Unplayed, parse, play_on, simulate};
 use twins::Twins;
 
 fn scenarios() -> Vec<PathBuf> {
@@ -26,8 +26,8 @@ fn scenarios_in(below: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The text of everything that does not hold.
-fn failures(path: &Path, world: &mut dyn World) -> String {
+/// The text of all failed expectations.
+fn failures(path: &Path, system: &mut dyn System) -> String {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
     let folder = path.parent().unwrap();
     let loader = |file: &str| std::fs::read(folder.join(file)).map_err(|error| format!("{file}: {error}"));
@@ -35,7 +35,7 @@ fn failures(path: &Path, world: &mut dyn World) -> String {
         Ok(scenario) => scenario,
         Err(findings) => return format!("{name} cannot be read: {findings:#?}\n"),
     };
-    match play_on(&scenario, &loader, world) {
+    match play_on(&scenario, &loader, system) {
         Ok(report) if report.ok() => String::new(),
         Ok(report) => report.text(),
         Err(Unplayed::Unreadable(findings)) => format!("{name} cannot be played: {findings:#?}\n"),
@@ -43,7 +43,7 @@ fn failures(path: &Path, world: &mut dyn World) -> String {
     }
 }
 
-fn play_all<W: World>(fresh: impl Fn() -> W) {
+fn play_all<W: System>(fresh: impl Fn() -> W) {
     let all = scenarios();
     assert!(all.len() >= 60, "the corpus is there: {}", all.len());
     let failed: Vec<String> =
@@ -96,7 +96,7 @@ steps:
 ";
 
 #[test]
-fn an_expectation_that_does_not_hold_is_told_with_its_step_and_line() {
+fn an_expectation_that_does_not_hold_is_reported_with_its_step_and_line() {
     let report = simulated(WRONG).unwrap();
     assert!(!report.ok());
     let missed: Vec<(usize, u32, u32, &str)> = report

@@ -1,4 +1,4 @@
-//! A world in which a second tenant does at every step what the first one does.
+//! A system in which a second tenant repeats every step of the first one.
 
 use std::collections::BTreeMap;
 use switchward_engine::{
@@ -6,30 +6,30 @@ use switchward_engine::{
     ViewError,
 };
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_scenario::{Answer, Broken, Memory, World, ring};
+use switchward_scenario::{Answer, Broken, Memory, System, ring};
 
 /// The twin's name.
 const NAME: &str = "twin";
-/// What the twin's tokens are made with.
+/// The key of the twin's tokens.
 const TWINS_KEY: MailKey = MailKey([9; 32]);
-/// The first tenant of a world.
+/// The first tenant of a system.
 const FIRST: TenantId = TenantId(1);
 
-/// Nothing of one tenant may reach the other, so both must be answered alike. Where there are two ways to say the same,
-/// the twin takes the other one.
+/// No data of one tenant may reach the other, so both must get the same answers. If there are two ways to express the
+/// same, the twin uses the other one.
 pub(crate) struct Twins {
-    world: Memory,
+    system: Memory,
     twin: TenantId,
     sessions: BTreeMap<SessionId, SessionId>,
     /// The name that the first tenant's reply tokens carry.
     first: Option<String>,
-    /// What they are made with.
+    /// The key of those tokens.
     key: Option<MailKey>,
 }
 
 impl Twins {
-    pub(crate) fn of(world: Memory) -> Self {
-        Self { world, twin: TenantId(0), sessions: BTreeMap::new(), first: None, key: None }
+    pub(crate) fn of(system: Memory) -> Self {
+        Self { system, twin: TenantId(0), sessions: BTreeMap::new(), first: None, key: None }
     }
 
     fn twin_of(&mut self, command: &Command) -> Command {
@@ -51,14 +51,14 @@ impl Twins {
         if let Body::ReportCall(report) = &mut twin.body
             && let Some(name) = self.oldest(&twin.scope, report.capability.as_deref())
         {
-            // The one names the capability, the other the call that is meant by it.
+            // One names the capability, the other the call that is meant by it.
             (report.call_id, report.capability) = (Some(name), None);
         }
         twin
     }
 
-    /// The twin's reply tokens are made with a key of its own; one that the first tenant's session has made is of the
-    /// twin's there.
+    /// The twin's reply tokens are made with a key of its own; a token that the first tenant's session has made is
+    /// replaced by the twin's.
     fn keyed(&mut self, of_first: &Body, twin: &mut Command) {
         if let Body::Start(start) = &mut twin.body {
             start.reply_tenant = Some(NAME.into());
@@ -96,20 +96,20 @@ impl Twins {
             Ok(())
         };
         let mut look = look;
-        self.world.read(self.twin, scope, &mut look).expect("the rows can be read");
+        self.system.read(self.twin, scope, &mut look).expect("the rows can be read");
         found
     }
 }
 
-impl World for Twins {
+impl System for Twins {
     fn now(&self) -> Time {
-        self.world.now()
+        self.system.now()
     }
 
     fn submit(&mut self, command: Command) -> Result<Answer, Broken> {
         let twin = self.twin_of(&command);
-        let answer = self.world.submit(command)?;
-        let other = self.world.submit(twin)?;
+        let answer = self.system.submit(command)?;
+        let other = self.system.submit(twin)?;
         if let Ok(Reply::Tenant(tenant)) = other {
             self.twin = tenant;
         }
@@ -127,15 +127,15 @@ impl World for Twins {
         scope: &Scope,
         look: &mut dyn FnMut(&dyn View) -> Result<(), ViewError>,
     ) -> Result<(), Broken> {
-        self.world.read(tenant, scope, look)
+        self.system.read(tenant, scope, look)
     }
 
     fn advance(&mut self, to: Time) -> Result<(), Broken> {
-        self.world.advance(to)
+        self.system.advance(to)
     }
 }
 
-/// An answer without what names its tenant or its session.
+/// An answer without anything that names its tenant or its session.
 fn apart(answer: &Answer) -> String {
     match answer {
         Ok(Reply::Session { sequence, .. }) => format!("a session at {sequence}"),

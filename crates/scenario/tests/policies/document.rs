@@ -1,13 +1,13 @@
-//! Documents drawn by chance, and what each says by itself.
+//! Randomly drawn documents, and what each decides by itself.
 
 use serde_json::{Map, Value, json};
 use switchward_engine::DefaultEffect;
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 const PATTERNS: [&str; 9] =
     ["bash", "bash:rm", "mcp:*", "mcp:fs:*", "mcp:fs:read", "mcp:fs:write", "other", "resend-email", "*"];
-/// What is called.
+/// The capabilities that are called.
 pub(crate) const CALLS: [&str; 8] = [
     "bash",
     "bash:rm",
@@ -20,7 +20,7 @@ pub(crate) const CALLS: [&str; 8] = [
 ];
 const EFFECTS: [&str; 3] = ["allow", "ask", "deny"];
 
-/// What a layer says of a call.
+/// A layer's decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Says {
     Allow,
@@ -35,12 +35,12 @@ pub(crate) struct Document {
     pub(crate) text: Value,
 }
 
-/// A tenant's default, or none.
-pub(crate) fn default_effect(chance: &mut Chance) -> DefaultEffect {
-    *chance.pick(&[DefaultEffect::Allow, DefaultEffect::Allow, DefaultEffect::Ask, DefaultEffect::Deny])
+/// A tenant's default, or `None`.
+pub(crate) fn default_effect(rng: &mut Rng) -> DefaultEffect {
+    *rng.pick(&[DefaultEffect::Allow, DefaultEffect::Allow, DefaultEffect::Ask, DefaultEffect::Deny])
 }
 
-/// What a default says.
+/// The decision of a default.
 pub(crate) fn of_default(effect: DefaultEffect) -> Says {
     match effect {
         DefaultEffect::Allow => Says::Allow,
@@ -50,32 +50,32 @@ pub(crate) fn of_default(effect: DefaultEffect) -> Says {
 }
 
 impl Document {
-    /// With caps and mail limits, where `whole` says so, and for sessions of every role or of the agent's then.
-    pub(crate) fn draw(chance: &mut Chance, name: &str, whole: bool) -> Self {
+    /// With caps and mail limits if `whole` is set, and then for sessions of every role or of the agent's.
+    pub(crate) fn draw(rng: &mut Rng, name: &str, whole: bool) -> Self {
         let mut text = Map::new();
         text.insert("policy".into(), json!(name));
         for list in ["deny", "ask", "allow"] {
-            let count = chance.from(0, 3);
-            let rules: Vec<Value> = (0..count).map(|_| rule(chance, list)).collect();
+            let count = rng.from(0, 3);
+            let rules: Vec<Value> = (0..count).map(|_| rule(rng, list)).collect();
             if !rules.is_empty() {
                 text.insert(list.into(), json!(rules));
             }
         }
-        if chance.once_in(2) {
-            text.insert("default_effect".into(), json!(chance.pick(&EFFECTS)));
+        if rng.once_in(2) {
+            text.insert("default_effect".into(), json!(rng.pick(&EFFECTS)));
         }
         let roles: &[&str] = if whole { &["", "agent"] } else { &["", "", "agent", "reviewer"] };
-        let role = *chance.pick(roles);
+        let role = *rng.pick(roles);
         if !role.is_empty() {
             text.insert("role".into(), json!(role));
         }
-        if whole && chance.once_in(3) {
-            text.insert("session_budget_usd".into(), json!(chance.from(1, 3)));
+        if whole && rng.once_in(3) {
+            text.insert("session_budget_usd".into(), json!(rng.from(1, 3)));
         }
-        if whole && chance.once_in(2) {
+        if whole && rng.once_in(2) {
             let mut mail = json!({ "allowed_to": ["*@ours.example"] });
-            if chance.once_in(2) {
-                mail["max_emails_per_session"] = json!(chance.from(0, 2));
+            if rng.once_in(2) {
+                mail["max_emails_per_session"] = json!(rng.from(0, 2));
             }
             text.insert("email_config".into(), mail);
         }
@@ -99,7 +99,7 @@ impl Document {
         self
     }
 
-    /// This process with the three lists as its own policy.
+    /// A process with the three lists as its own policy.
     pub(crate) fn in_checkpoint(&self, process: &str) -> String {
         let mut process: Value = serde_json::from_str(process).unwrap();
         let mut policy = json!({ "role": "agent" });
@@ -112,12 +112,12 @@ impl Document {
         process.to_string()
     }
 
-    /// Whether it has a rule.
+    /// Returns true if it has a rule.
     pub(crate) fn is_written(&self) -> bool {
         ["deny", "ask", "allow"].iter().any(|list| self.text.get(list).is_some())
     }
 
-    /// Whether it is for sessions of this role.
+    /// Returns true if it applies to sessions of this role.
     pub(crate) fn speaks_to(&self, role: &str) -> bool {
         self.text.get("role").is_none_or(|wanted| wanted == role)
     }
@@ -132,7 +132,7 @@ impl Document {
             .collect()
     }
 
-    /// What it says by itself, limits apart.
+    /// Its decision by itself, without limits.
     pub(crate) fn says(&self, capability: &str, default_effect: DefaultEffect) -> Says {
         for (list, says) in [("deny", Says::Deny), ("ask", Says::Ask), ("allow", Says::Allow)] {
             let rules = self.text.get(list).and_then(Value::as_array).into_iter().flatten();
@@ -150,23 +150,23 @@ impl Document {
     }
 }
 
-fn rule(chance: &mut Chance, list: &str) -> Value {
-    let mut rule = json!({ "capability": chance.pick(&PATTERNS) });
+fn rule(rng: &mut Rng, list: &str) -> Value {
+    let mut rule = json!({ "capability": rng.pick(&PATTERNS) });
     if list == "deny" {
         return rule;
     }
-    if chance.once_in(2) {
-        let window = *chance.pick(&[60, 3_600]);
-        rule["rate_limit"] = json!({ "max_calls": chance.from(1, 4), "window_seconds": window });
+    if rng.once_in(2) {
+        let window = *rng.pick(&[60, 3_600]);
+        rule["rate_limit"] = json!({ "max_calls": rng.from(1, 4), "window_seconds": window });
     }
-    if chance.once_in(2) {
-        let period = *chance.pick(&["hourly", "daily"]);
-        rule["budget_limit"] = json!({ "max_usd": chance.from(1, 4), "period": period });
+    if rng.once_in(2) {
+        let period = *rng.pick(&["hourly", "daily"]);
+        rule["budget_limit"] = json!({ "max_usd": rng.from(1, 4), "period": period });
     }
     rule
 }
 
-/// As the page says: a star matches any suffix, and a name alone what lies below it.
+/// As the page says: a star matches any suffix, and a bare name matches everything below it.
 fn covers(pattern: &str, capability: &str) -> bool {
     if let Some(stem) = pattern.strip_suffix('*') {
         return capability.strip_prefix(stem).is_some_and(|rest| !rest.is_empty());

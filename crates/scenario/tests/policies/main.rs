@@ -1,21 +1,21 @@
-//! Policy documents, drawn at random: the same document says the same for every format, and layers only ever make one another
-//! stricter.
+//! Randomly drawn policy documents: the same document decides the same for every format, and layers only ever make
+//! one another stricter.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::disallowed_macros, reason = "what was seen, and how often, is worth reading")]
 
-#[path = "../../../engine/tests/replay/chance.rs"]
-mod chance;
 mod document;
-mod game;
+mod harness;
+#[path = "../../../engine/tests/replay/rng.rs"]
+mod rng;
 
 use std::collections::BTreeMap;
 use switchward_engine::{EffectOfCall, Key, Reply, Row};
 
-use chance::Chance;
 use document::{CALLS, Document, Says};
-use game::{Game, Move, Ways};
+use harness::{Harness, Move, Ways};
+use rng::Rng;
 
-/// Worlds of the first truth, and of the second.
+/// Runs of the first property, and of the second.
 const PAIRS: u64 = 250;
 const STACKS: u64 = 300;
 const STEPS_OF_EACH: usize = 30;
@@ -26,7 +26,7 @@ const CONVERSATION: &str = r#"{"name": "p", "states": [
     {"name": "a", "type": "conversation"}, {"name": "b", "type": "conversation"}],
     "transitions": [{"from": "a", "to": "b", "guards": [{"type": "data_contains", "config": {"key": "go"}}]}]}"#;
 
-/// What a call came to, without the numbers that are the session's own.
+/// The outcome of a call, without the session's own numbers.
 fn comparable(reply: &Result<Reply, String>) -> String {
     match reply {
         Ok(Reply::Authorized(said)) => format!(
@@ -50,22 +50,18 @@ fn comparable(reply: &Result<Reply, String>) -> String {
 fn a_document_says_the_same_to_a_checkpoint_process_and_to_a_conversation() {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for seed in 1..=PAIRS {
-        let mut chance = Chance::new(seed);
-        let document = Document::draw(&mut chance, "guard", true);
+        let mut rng = Rng::new(seed);
+        let document = Document::draw(&mut rng, "guard", true);
         let ways = Ways {
             attached: vec![document.clone()],
-            tenant: if chance.once_in(2) {
-                vec![Document::draw(&mut chance, "wall", true)]
-            } else {
-                Vec::new()
-            },
-            default_effect: document::default_effect(&mut chance),
+            tenant: if rng.once_in(2) { vec![Document::draw(&mut rng, "wall", true)] } else { Vec::new() },
+            default_effect: document::default_effect(&mut rng),
             restart: seed % 20 == 0,
         };
-        let mut one = Game::begin(CHECKPOINT, &ways);
-        let mut other = Game::begin(CONVERSATION, &ways);
+        let mut one = Harness::begin(CHECKPOINT, &ways);
+        let mut other = Harness::begin(CONVERSATION, &ways);
         for step in 0..STEPS_OF_EACH {
-            let next = Move::draw(&mut chance, step);
+            let next = Move::draw(&mut rng, step);
             let (here, there) = (one.make(&next), other.make(&next));
             assert_eq!(comparable(&here), comparable(&there), "seed {seed}, {next:?}\n{ways:#?}");
             if let Ok(Reply::Authorized(said)) = &here {
@@ -75,8 +71,8 @@ fn a_document_says_the_same_to_a_checkpoint_process_and_to_a_conversation() {
             }
         }
         for (process, role, capability) in ways.counters() {
-            let key = |game: &Game| Key::ledger(game.tenant(), process, &role, &capability);
-            let row = |game: &Game| match game.row(process, &key(game)).as_deref() {
+            let key = |harness: &Harness| Key::ledger(harness.tenant(), process, &role, &capability);
+            let row = |harness: &Harness| match harness.row(process, &key(harness)).as_deref() {
                 Some(Row::Ledger(row)) => {
                     let held: Vec<_> = row.reservations.iter().map(|held| (held.at, held.estimate)).collect();
                     Some((row.calls.clone(), row.spent.clone(), held))
@@ -107,34 +103,34 @@ fn a_document_says_the_same_to_a_checkpoint_process_and_to_a_conversation() {
 fn layers_together_are_as_strict_as_the_strictest_and_never_weaker() {
     let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for seed in 1..=STACKS {
-        let mut chance = Chance::new(seed);
+        let mut rng = Rng::new(seed);
         let mut draw = |prefix: &str, most: u64| -> Vec<Document> {
-            let count = chance.from(0, most);
-            (0..count).map(|at| Document::draw(&mut chance, &format!("{prefix}{at}"), false)).collect()
+            let count = rng.from(0, most);
+            (0..count).map(|at| Document::draw(&mut rng, &format!("{prefix}{at}"), false)).collect()
         };
         let (attached, tenant) = (draw("guard", 3), draw("wall", 2));
         let ways = Ways {
             attached: attached.into_iter().map(Document::of_every_role).collect(),
             tenant,
-            default_effect: document::default_effect(&mut chance),
+            default_effect: document::default_effect(&mut rng),
             restart: seed % 100 == 0,
         };
-        let own = chance.once_in(2).then(|| Document::draw(&mut chance, "own", false).without_limits());
+        let own = rng.once_in(2).then(|| Document::draw(&mut rng, "own", false).without_limits());
         let source = match &own {
             Some(own) => own.in_checkpoint(CHECKPOINT),
-            None if chance.once_in(2) => CHECKPOINT.to_owned(),
+            None if rng.once_in(2) => CHECKPOINT.to_owned(),
             None => CONVERSATION.to_owned(),
         };
-        let mut game = Game::begin(&source, &ways);
+        let mut harness = Harness::begin(&source, &ways);
         let holding: Vec<&Document> =
             ways.attached.iter().chain(&ways.tenant).filter(|document| document.speaks_to("agent")).collect();
         for capability in CALLS {
-            let reply = game.make(&Move::Call { capability, estimate: 0, args: "{}" });
+            let reply = harness.make(&Move::Call { capability, estimate: 0, args: "{}" });
             let Ok(Reply::Authorized(said)) = reply else { panic!("seed {seed}: {reply:?}") };
             let default_effect = ways.default_effect;
             let mut layers: Vec<Says> =
                 holding.iter().map(|document| document.says(capability, default_effect)).collect();
-            // Where documents hold, an own policy that was never written is none.
+            // If documents apply, an own policy without rules counts as none.
             if let Some(own) = &own
                 && (own.is_written() || holding.is_empty())
             {

@@ -1,20 +1,21 @@
-//! What must hold of approvals: nothing is left without the decision that it is left by, and who decides was asked.
+//! Properties of approvals: a gate is only left by the decision that leads to its exit, and every decider was a
+//! recipient.
 
 use std::collections::BTreeMap;
 
 use switchward_engine::{Event, Flow, Gate};
 use switchward_machine::{Decision, ExitIx, Machine, OpenId, Port, RunId, Trigger};
 
-/// What happened at the gates of one entry of a run's node.
+/// The events at the gates of one entry of a run's node.
 #[derive(Default)]
 struct Entry {
-    /// The port that its body ended with, where a person or their silence chose it.
+    /// The port that its body ended with, if a person or their silence chose it.
     port: Option<&'static str>,
-    /// The exit that a person has let go.
+    /// The exit that a person has approved.
     free: Option<ExitIx>,
 }
 
-/// Looks at a whole history.
+/// Checks a whole history.
 pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine) -> Result<(), String> {
     let mut gates: BTreeMap<OpenId, (u32, Gate)> = BTreeMap::new();
     let mut entries: BTreeMap<u32, Entry> = BTreeMap::new();

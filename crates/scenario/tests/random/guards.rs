@@ -1,5 +1,5 @@
-//! What must hold of exits: the guard of the one that is taken held, and the guard of none before it did. The data that
-//! guards look at are put together here from what the history says was written, and from nothing that the engine keeps.
+//! Properties of exits: the guard of the exit that is taken held, and no guard before it did. The data that guards
+//! look at are derived here from the history alone, and from nothing that the engine keeps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use switchward_engine::{Event, Flow, Speaker};
 use switchward_expr::{CmpOp, Path, compare, confirmed};
 use switchward_machine::{Exit, Guard, Machine, RunId, Trigger};
 
-/// What guards look at.
+/// The input of guards.
 struct Known {
     /// An object.
     data: Value,
     /// The keys of the events that have come since the node was entered.
     seen: BTreeSet<String>,
-    /// What the user said last since the node was entered.
+    /// The user's last message since the node was entered.
     said: String,
 }
 
@@ -24,7 +24,7 @@ impl Default for Known {
     }
 }
 
-/// Whether a guard holds; nothing where only a judge knows, where it cannot be said, and for the calls of tools.
+/// Evaluates a guard; `None` if only a judge knows, if it cannot be evaluated, and for the calls of tools.
 fn holds(guard: &Guard, known: &Known) -> Option<bool> {
     let value = |path: &Path| path.get(&known.data).filter(|value| !value.is_null());
     match guard {
@@ -49,7 +49,7 @@ fn holds(guard: &Guard, known: &Known) -> Option<bool> {
         Guard::Compare { left, op, right } => {
             let right: Value = serde_json::from_str(right).ok()?;
             match (op, value(left)) {
-                // What is simple is looked at here, so that the two need not be wrong in the same way.
+                // Simple comparisons are repeated here, so that a mistake need not be in both.
                 (CmpOp::Eq, Some(Value::Bool(left))) if right.is_boolean() => {
                     Some(right == Value::Bool(*left))
                 }
@@ -65,7 +65,7 @@ fn holds(guard: &Guard, known: &Known) -> Option<bool> {
     }
 }
 
-/// Looks at a whole history.
+/// Checks a whole history.
 pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine) -> Result<u64, String> {
     let mut runs: BTreeMap<u32, Known> = BTreeMap::new();
     let mut looked = 0;
@@ -75,7 +75,7 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
         let Some(node) = machine(*run).node(*node) else { continue };
         let (known, at) = (runs.entry(run.0).or_default(), usize::from(exit.0));
         let taken = &node.exits[at];
-        // A person may have let it go long after its guard was looked at.
+        // A person may have approved it long after its guard was evaluated.
         let asks = |exit: &Exit| matches!(exit.on, Trigger::Auto { event: true });
         if !matches!(taken.on, Trigger::Auto { .. }) || taken.hold.is_some() {
             continue;
@@ -99,7 +99,7 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
     Ok(looked)
 }
 
-/// Writes down what an event tells.
+/// Records an event.
 #[expect(clippy::wildcard_enum_match_arm, reason = "guards look at few things")]
 fn note(event: &Event, runs: &mut BTreeMap<u32, Known>) {
     match event {
@@ -120,7 +120,7 @@ fn note(event: &Event, runs: &mut BTreeMap<u32, Known>) {
         Event::Flow(Flow::MessagePosted { text, speaker: Speaker::User }) => {
             runs.values_mut().for_each(|known| known.said.clone_from(text));
         }
-        // What the agent relays stands in the place of what the user said, and confirms nothing.
+        // A message that the agent relays replaces the user's, and confirms nothing.
         Event::Flow(Flow::MessagePosted { speaker: Speaker::Relayed, .. }) => {
             runs.values_mut().for_each(|known| known.said.clear());
         }

@@ -1,13 +1,13 @@
-//! Random workflows under random commands: whatever an author writes and whoever does what in it, a run moves only by
-//! its own exits, and a restart after every step changes nothing.
+//! Random workflows under random commands: whatever the author writes and the callers do, a run moves only by its own
+//! exits, and a restart after every step changes nothing.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::disallowed_macros, reason = "what was seen, and how often, is worth reading")]
 
 mod approvals;
-#[path = "../../../engine/tests/replay/chance.rs"]
-mod chance;
 mod guards;
 mod moves;
+#[path = "../../../engine/tests/replay/rng.rs"]
+mod rng;
 mod tally;
 mod tasks;
 mod workers;
@@ -15,8 +15,8 @@ mod workflow;
 
 use serde_json::{Value, json};
 
-use chance::Chance;
-use moves::Game;
+use moves::Harness;
+use rng::Rng;
 use tally::Tally;
 
 /// Steps in all; more by `RANDOM_STEPS`.
@@ -30,32 +30,32 @@ fn steps() -> usize {
 
 #[test]
 fn a_run_moves_only_by_its_own_exits() {
-    let (mut played, mut seed, mut told, mut tally) = (0, 0, 0, Tally::default());
+    let (mut played, mut seed, mut shown, mut tally) = (0, 0, 0, Tally::default());
     while played < steps() {
-        if played / STEPS > told {
-            told = played / STEPS;
+        if played / STEPS > shown {
+            shown = played / STEPS;
             println!("{played} of {} steps", steps());
         }
         seed += 1;
-        let mut chance = Chance::new(seed);
-        let family = workflow::family(&mut chance);
-        let mut game =
-            Game::begin(&mut chance, &family).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{family:#?}"));
+        let mut rng = Rng::new(seed);
+        let family = workflow::family(&mut rng);
+        let mut harness =
+            Harness::begin(&mut rng, &family).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{family:#?}"));
         for _ in 0..OF_EACH {
             played += 1;
-            match game.step(&mut chance) {
+            match harness.step(&mut rng) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(why) => panic!("seed {seed}: {why}\n{family:#?}"),
             }
         }
-        game.count(&mut tally).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{family:#?}"));
+        harness.count(&mut tally).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{family:#?}"));
     }
     println!("{played} steps of {seed} workflows\n{tally}");
     assert_eq!(tally.rare(), Vec::<String>::new(), "what came less than 100 times");
 }
 
-/// Logic and output states in turn, each of which leads to the next; the last one to `last`, where there is one.
+/// Alternating logic and output states, each of which leads to the next; the last one leads to `last`, if given.
 fn chain(count: usize, last: Option<usize>) -> Value {
     let state = |at: usize| {
         if at.is_multiple_of(2) {
@@ -81,31 +81,31 @@ fn chain(count: usize, last: Option<usize>) -> Value {
 
 #[test]
 fn two_hundred_states_drain_in_one_decision() {
-    let game = Game::open(&[chain(200, None)], b"", false, false).unwrap();
-    let (decisions, view) = game.decisions().unwrap();
+    let harness = Harness::open(&[chain(200, None)], b"", false, false).unwrap();
+    let (decisions, view) = harness.decisions().unwrap();
     assert_eq!((decisions, view.session.status.word(), view.at()), (1, "completed", "s199"));
     assert_eq!((view.run.entry, view.data.get("n")), (200, Some(&json!(198))));
 }
 
 #[test]
-fn a_circle_of_them_fails_the_run_and_is_told_in_its_order() {
+fn a_cycle_of_them_fails_the_run_and_is_reported_in_its_order() {
     for (count, first) in [(6, 2), (40, 0), (202, 2)] {
-        let game = Game::open(&[chain(count, Some(first))], b"", false, false).unwrap();
-        let (decisions, view) = game.decisions().unwrap();
-        let told = (decisions, view.session.status.word(), view.session.reason.as_deref());
-        assert_eq!(told, (1, "failed", Some("drain_limit")));
-        let circle: Vec<String> = game.last_words().unwrap().split(" -> ").map(str::to_owned).collect();
-        assert_eq!((circle.len(), circle.first()), (count - first + 1, circle.last()), "{circle:?}");
+        let harness = Harness::open(&[chain(count, Some(first))], b"", false, false).unwrap();
+        let (decisions, view) = harness.decisions().unwrap();
+        let ended = (decisions, view.session.status.word(), view.session.reason.as_deref());
+        assert_eq!(ended, (1, "failed", Some("drain_limit")));
+        let cycle: Vec<String> = harness.last_words().unwrap().split(" -> ").map(str::to_owned).collect();
+        assert_eq!((cycle.len(), cycle.first()), (count - first + 1, cycle.last()), "{cycle:?}");
         let at = |name: &str| name[1..].parse::<usize>().unwrap();
-        for pair in circle.windows(2) {
+        for pair in cycle.windows(2) {
             let next = if at(&pair[0]) == count - 1 { first } else { at(&pair[0]) + 1 };
-            assert_eq!(at(&pair[1]), next, "{circle:?}");
+            assert_eq!(at(&pair[1]), next, "{cycle:?}");
         }
     }
 }
 
 #[test]
-fn of_a_circle_with_very_long_names_the_first_are_told_and_how_many_more_there_are() {
+fn of_a_cycle_with_very_long_names_the_first_are_reported_and_how_many_more_there_are() {
     let name = |at: usize| format!("{at:0>250}");
     let states: Vec<Value> =
         (0..400).map(|at| json!({ "name": name(at), "type": "logic", "operations": [] })).collect();
@@ -113,13 +113,13 @@ fn of_a_circle_with_very_long_names_the_first_are_told_and_how_many_more_there_a
     let edge = |at: usize| json!({ "from": name(at), "to": name((at + 1) % 400), "guards": always });
     let transitions: Vec<Value> = (0..400).map(edge).collect();
     let workflow = json!({ "name": "long", "states": states, "transitions": transitions });
-    let game = Game::open(&[workflow], b"", false, false).unwrap();
-    let words = game.last_words().unwrap();
-    let (told, more) = words.rsplit_once(" -> ... and ").unwrap();
+    let harness = Harness::open(&[workflow], b"", false, false).unwrap();
+    let words = harness.last_words().unwrap();
+    let (names, more) = words.rsplit_once(" -> ... and ").unwrap();
     let more: usize = more.strip_suffix(" more").unwrap().parse().unwrap();
-    let told: Vec<&str> = told.split(" -> ").collect();
-    assert!(told.len() > 200 && words.len() < 70_000, "{} {}", told.len(), words.len());
-    assert_eq!(told.len() + more, 401, "the first state stands at both ends");
+    let names: Vec<&str> = names.split(" -> ").collect();
+    assert!(names.len() > 200 && words.len() < 70_000, "{} {}", names.len(), words.len());
+    assert_eq!(names.len() + more, 401, "the first state stands at both ends");
 }
 
 #[test]
@@ -139,22 +139,22 @@ fn answers_that_the_data_cannot_hold_are_an_error_of_the_task() {
         ],
     });
     for (bytes, at) in [(60 * 1024, "sorry"), (6 * 1024, "done")] {
-        let mut game = Game::open(std::slice::from_ref(&workflow), b"", false, false).unwrap();
+        let mut harness = Harness::open(std::slice::from_ref(&workflow), b"", false, false).unwrap();
         for person in &people {
-            game.answer(person, json!("x".repeat(bytes))).unwrap();
+            harness.answer(person, json!("x".repeat(bytes))).unwrap();
         }
-        let (_, view) = game.decisions().unwrap();
+        let (_, view) = harness.decisions().unwrap();
         assert_eq!((view.at(), view.data.contains_key("tasks")), (at, at == "done"));
     }
-    let mut game = Game::open(std::slice::from_ref(&workflow), b"", false, false).unwrap();
-    assert!(game.answer(&people[0], json!("x".repeat(64 * 1024))).unwrap_err().contains("bytes"));
+    let mut harness = Harness::open(std::slice::from_ref(&workflow), b"", false, false).unwrap();
+    assert!(harness.answer(&people[0], json!("x".repeat(64 * 1024))).unwrap_err().contains("bytes"));
     let deep = (0..33).fold(json!(1), |inner, _| json!([inner]));
-    assert!(game.answer(&people[0], deep).unwrap_err().contains("levels"));
-    assert!(game.answer(&people[0], Value::Null).is_err());
-    assert!(game.answer(&people[1], json!(1)).is_err(), "the oldest part is somebody else's");
+    assert!(harness.answer(&people[0], deep).unwrap_err().contains("levels"));
+    assert!(harness.answer(&people[0], Value::Null).is_err());
+    assert!(harness.answer(&people[1], json!(1)).is_err(), "the oldest part is somebody else's");
 }
 
-/// A state that waits an hour, and one that then does this; with a way out where it cannot.
+/// A state that waits an hour, and one that then runs these operations; with an exit if it cannot.
 fn after_an_hour(operations: &Value) -> Value {
     json!({
         "name": "later",
@@ -193,16 +193,17 @@ fn what_comes_of_one_step_is_bounded_in_bytes_before_it_takes_memory() {
         let items = vec!["x".repeat(item); items];
         let input = json!({ "items": items, "people": people, "text": "x".repeat(text) });
         let input = input.to_string();
-        let mut game = Game::open(&[after_an_hour(operations)], input.as_bytes(), false, false).unwrap();
-        game.hours(1).unwrap();
-        game.decisions().unwrap().1
+        let mut harness =
+            Harness::open(&[after_an_hour(operations)], input.as_bytes(), false, false).unwrap();
+        harness.hours(1).unwrap();
+        harness.decisions().unwrap().1
     };
     let few = after(&each(&mails), 10, 1, 50_000);
     assert_eq!((few.at(), few.session.outbox().count), ("done", 200));
     let many = after(&each(&mails), 200, 1, 50_000);
     assert_eq!(many.at(), "silent", "and that it was too much could still be told");
     assert!(many.session.outbox().bytes <= 13 * 1024 * 1024, "{:?}", many.session.outbox());
-    // Each turn of such a loop is written down with the whole list.
+    // Each round of such a loop is recorded with the whole list.
     assert_eq!(after(&each(&idle), 50, 1, 1).at(), "done");
     assert_eq!(after(&each(&idle), 200, 1_000, 1).at(), "silent");
 }
@@ -225,22 +226,22 @@ fn an_approval_whose_mails_reach_nobody_is_escalated_at_once() {
             { "from": "decide", "port": "timeout", "to": "lapsed" },
         ],
     });
-    let mut game = Game::open(&[workflow], b"", false, false).unwrap();
-    game.undelivered("a@example.com").unwrap();
-    assert!(game.undelivered("head@example.com").is_err(), "one may still be reached");
-    game.undelivered("b@example.com").unwrap();
-    let seen = |game: &Game| game.decisions().unwrap().1;
-    let view = seen(&game);
+    let mut harness = Harness::open(&[workflow], b"", false, false).unwrap();
+    harness.undelivered("a@example.com").unwrap();
+    assert!(harness.undelivered("head@example.com").is_err(), "one may still be reached");
+    harness.undelivered("b@example.com").unwrap();
+    let seen = |harness: &Harness| harness.decisions().unwrap().1;
+    let view = seen(&harness);
     assert_eq!((view.at(), view.session.outbox().dead, view.incidents.len()), ("decide", 2, 2));
-    game.hours(3).unwrap();
-    game.undelivered("head@example.com").unwrap();
-    assert_eq!(seen(&game).session.outbox().dead, 3, "the contact was written to");
-    game.hours(2).unwrap();
-    let view = seen(&game);
+    harness.hours(3).unwrap();
+    harness.undelivered("head@example.com").unwrap();
+    assert_eq!(seen(&harness).session.outbox().dead, 3, "the contact was written to");
+    harness.hours(2).unwrap();
+    let view = seen(&harness);
     assert_eq!((view.at(), view.incidents.len()), ("lapsed", 0), "and the round has its whole time");
 }
 
-/// Workflows so deep below the first, each of which calls the next; the last one talks.
+/// Workflows nested this deep below the first, each of which calls the next; the last one talks.
 fn nested(depth: usize) -> Vec<Value> {
     let one = |at: usize| {
         let state = if at == depth {
@@ -256,10 +257,10 @@ fn nested(depth: usize) -> Vec<Value> {
 #[test]
 fn workflows_call_one_another_so_deep_and_no_deeper() {
     let deepest = switchward_engine::limits::CALL_DEPTH_MAX;
-    let game = Game::open(&nested(deepest), b"", false, false).unwrap();
-    let (decisions, view) = game.decisions().unwrap();
+    let harness = Harness::open(&nested(deepest), b"", false, false).unwrap();
+    let (decisions, view) = harness.decisions().unwrap();
     assert_eq!((decisions, view.at(), view.below.len()), (1, "s", deepest));
-    let deeper = Game::open(&nested(deepest + 1), b"", false, false).err().unwrap();
+    let deeper = Harness::open(&nested(deepest + 1), b"", false, false).err().unwrap();
     assert!(deeper.contains("more than 16 runs below the first"), "{deeper}");
 }
 
@@ -268,20 +269,20 @@ fn events_that_nothing_listens_to_are_bounded_together_for_as_long_as_they_are_k
     let workflow = json!({
         "name": "deaf", "states": [{ "name": "talk", "type": "conversation" }], "transitions": [],
     });
-    let mut game = Game::open(&[workflow], b"", false, false).unwrap();
-    game.event(json!("x".repeat(600 * 1024))).unwrap();
-    let told = game.event(json!("x".repeat(600 * 1024))).unwrap_err();
-    assert!(told.contains("bytes of them wait"), "{told}");
+    let mut harness = Harness::open(&[workflow], b"", false, false).unwrap();
+    harness.event(json!("x".repeat(600 * 1024))).unwrap();
+    let message = harness.event(json!("x".repeat(600 * 1024))).unwrap_err();
+    assert!(message.contains("bytes of them wait"), "{message}");
     for _ in 0..99 {
-        game.event(json!(1)).unwrap();
+        harness.event(json!(1)).unwrap();
     }
-    assert!(game.event(json!(1)).unwrap_err().contains("100 events"));
-    game.hours(2).unwrap();
-    game.event(json!("x".repeat(600 * 1024))).unwrap();
+    assert!(harness.event(json!(1)).unwrap_err().contains("100 events"));
+    harness.hours(2).unwrap();
+    harness.event(json!("x".repeat(600 * 1024))).unwrap();
 }
 
 #[test]
-fn addresses_and_what_a_task_tells_everybody_are_bounded() {
+fn addresses_and_the_instructions_of_a_task_are_bounded() {
     let workflow = json!({
         "name": "letters",
         "states": [
@@ -303,9 +304,9 @@ fn addresses_and_what_a_task_tells_everybody_are_bounded() {
         ],
     });
     let after = |values: Value| {
-        let mut game = Game::open(std::slice::from_ref(&workflow), b"", false, false).unwrap();
-        game.turn(values.as_object().unwrap().clone()).unwrap();
-        game.decisions().unwrap().1.at().to_owned()
+        let mut harness = Harness::open(std::slice::from_ref(&workflow), b"", false, false).unwrap();
+        harness.turn(values.as_object().unwrap().clone()).unwrap();
+        harness.decisions().unwrap().1.at().to_owned()
     };
     assert_eq!(after(json!({ "to": format!("{}@example.com", "x".repeat(4 * 1024)) })), "sorry");
     assert_eq!(after(json!({ "to": format!("{}@example.com", "x".repeat(64)) })), "done");

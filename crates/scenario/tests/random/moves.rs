@@ -7,26 +7,26 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use switchward_engine::{
     Actor, AnswerGate, Assisted, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate,
-    Effect, EffectBody, EndTurn, EnsureTenancy, Event, FailEffect, Flow, Key, Kind, Machines, MailKey, Pause,
-    PostMessage, PutAssistant, Queued, RecordData, RecordEvent, RecordReply, Reply, ReplyToken, ReportCall,
-    RequestId, Resume, Role, Row, SEAL_NONCE_BYTES, Scope, SessionView, Settings, Start, SwitchRun, Thing,
-    ThingBody, View, machines_of, pin_callees, public_events, session_view,
+    Effect, EffectBody, EndTurn, EnsureTenancy, Event, FailEffect, Flow, Key, Kind, Machines, MailKey,
+    OpenItem, OpenItemBody, Pause, PostMessage, PutAssistant, Queued, RecordData, RecordEvent, RecordReply,
+    Reply, ReplyToken, ReportCall, RequestId, Resume, Role, Row, SEAL_NONCE_BYTES, Scope, SessionView,
+    Settings, Start, SwitchRun, View, machines_of, pin_callees, public_events, session_view,
 };
 use switchward_formats::compile_file;
 use switchward_machine::{
     Decision, Digest, Machine, Micros, NodeIx, OpenId, Port, RunId, SessionId, Target, TenantId, Trigger,
     WorkKind,
 };
-use switchward_scenario::{Broken, Care, Layout, Memory, World, ring};
+use switchward_scenario::{Broken, Care, Layout, Memory, System, ring};
 
 use crate::approvals;
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::tally::Tally;
 use crate::workers;
 use crate::workflow::{EVENTS, FAMILY, PEOPLE, REPLIES, SAID, TOOLS, key, value};
 use crate::{guards, tasks};
 
-/// Refusals that a random command may meet.
+/// Refusals that a random command may get.
 const MEANT: [&str; 11] = [
     "STATE_MISMATCH",
     "SCHEMA_VIOLATION",
@@ -41,13 +41,13 @@ const MEANT: [&str; 11] = [
     "FIELD_INVALID",
 ];
 const HOUR_MS: u64 = 3_600_000;
-/// Under which name an assistant has the first workflow once more.
+/// The second name under which an assistant has the first workflow.
 const OTHER: &str = "other";
 
 /// A workflow as it was written and as it was compiled.
 struct Written {
     machine: Arc<Machine>,
-    /// What each state is, as its author wrote it.
+    /// The type of each state, as its author wrote it.
     kinds: BTreeMap<String, String>,
     source: Value,
 }
@@ -71,15 +71,15 @@ impl Written {
 }
 
 /// Some workflows and one session of the first.
-pub(crate) struct Game {
-    world: Memory,
+pub(crate) struct Harness {
+    system: Memory,
     tenant: TenantId,
     session: SessionId,
     workflows: BTreeMap<String, Written>,
     /// The name of the first.
     first: String,
     requests: u64,
-    /// Every lease that was ever given: what comes of one may come late, twice, and in any order.
+    /// Every lease that was ever given: its results may come late, twice, and in any order.
     leases: Vec<(OpenId, u64)>,
     /// Every reply token that was ever shown: one may be used late, and twice.
     tokens: Vec<ReplyToken>,
@@ -89,22 +89,22 @@ fn broken(error: Broken) -> String {
     error.0
 }
 
-impl Game {
+impl Harness {
     /// Deploys the workflows, and starts a session of the first with a second run in its queue, or with an assistant.
-    pub(crate) fn begin(chance: &mut Chance, family: &[Value]) -> Result<Self, String> {
+    pub(crate) fn begin(rng: &mut Rng, family: &[Value]) -> Result<Self, String> {
         let input: &[u8] =
-            if chance.once_in(2) { br#"{"title":"T","list":["a",1,"b"],"count":2}"# } else { b"" };
-        let (queued, contact) = (chance.once_in(3), !chance.once_in(4));
-        let message = chance.once_in(8).then(|| chance.once_in(2).then_some("Hello."));
+            if rng.once_in(2) { br#"{"title":"T","list":["a",1,"b"],"count":2}"# } else { b"" };
+        let (queued, contact) = (rng.once_in(3), !rng.once_in(4));
+        let message = rng.once_in(8).then(|| rng.once_in(2).then_some("Hello."));
         Self::with(family, input, queued, contact, message)
     }
 
-    /// Starts a session with this input, a second run behind it, and somebody whom it is with.
+    /// Starts a session with this input, and optionally a second queued run and a contact.
     pub(crate) fn open(family: &[Value], input: &[u8], queued: bool, contact: bool) -> Result<Self, String> {
         Self::with(family, input, queued, contact, None)
     }
 
-    /// The same; with an assistant where there is a message or would be one, who has the first workflow under two names.
+    /// The same; with an assistant if `message` is given, which has the first workflow under two names.
     fn with(
         family: &[Value],
         input: &[u8],
@@ -112,8 +112,8 @@ impl Game {
         contact: bool,
         message: Option<Option<&str>>,
     ) -> Result<Self, String> {
-        let mut game = Self {
-            world: Memory::new(Layout::Apart, Care::Restart),
+        let mut harness = Self {
+            system: Memory::new(Layout::Apart, Care::Restart),
             tenant: TenantId(0),
             session: SessionId([0; 16]),
             workflows: BTreeMap::new(),
@@ -124,29 +124,29 @@ impl Game {
         };
         let tenant =
             CreateTenant { name: "t".into(), display_name: String::new(), settings: Settings::default() };
-        if let Ok(Reply::Tenant(tenant)) = game.send(Scope::Catalogue, Body::CreateTenant(tenant))? {
-            game.tenant = tenant;
+        if let Ok(Reply::Tenant(tenant)) = harness.send(Scope::Catalogue, Body::CreateTenant(tenant))? {
+            harness.tenant = tenant;
         }
-        let key = MailKey([3; 32]).sealed(ring(), game.tenant, [0; SEAL_NONCE_BYTES]);
+        let key = MailKey([3; 32]).sealed(ring(), harness.tenant, [0; SEAL_NONCE_BYTES]);
         let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key };
-        game.send(Scope::Catalogue, Body::EnsureTenancy(ensure))?.map_err(|no| no.message)?;
-        // Each calls those after it, which must be there before.
-        let deployed = family.iter().rev().map(|source| game.deploy(source));
+        harness.send(Scope::Catalogue, Body::EnsureTenancy(ensure))?.map_err(|no| no.message)?;
+        // Each calls those after it, which must be deployed before.
+        let deployed = family.iter().rev().map(|source| harness.deploy(source));
         let mut all = deployed.collect::<Result<Vec<Queued>, String>>()?;
         all.reverse();
         let mut callees = Err("nothing was looked at".to_owned());
-        let tenant = game.tenant;
+        let tenant = harness.tenant;
         let look = &mut |view: &dyn View| {
             let machines = all.iter().map(|one| one.machine);
             callees = pin_callees(view, tenant, machines)?.map_err(|no| no.message);
             Ok(())
         };
-        game.world.read(tenant, &Scope::Catalogue, look).map_err(broken)?;
-        game.session = SessionId::from_request(game.tenant, "start");
-        game.first.clone_from(&all[0].definition);
+        harness.system.read(tenant, &Scope::Catalogue, look).map_err(broken)?;
+        harness.session = SessionId::from_request(harness.tenant, "start");
+        harness.first.clone_from(&all[0].definition);
         let (first, workflows, assistant) = match message {
             None => (all[0].clone(), all, None),
-            Some(_) => game.assisted(&family[0], all)?,
+            Some(_) => harness.assisted(&family[0], all)?,
         };
         let start = Start {
             definition: first.definition.clone(),
@@ -170,12 +170,12 @@ impl Game {
             escalation: Vec::new(),
             any_approver_address: false,
         };
-        game.send(Scope::Session(game.session), Body::Start(start))?.map_err(|no| no.message)?;
-        game.check()?;
-        Ok(game)
+        harness.send(Scope::Session(harness.session), Body::Start(start))?.map_err(|no| no.message)?;
+        harness.check()?;
+        Ok(harness)
     }
 
-    /// What a session with an assistant begins with.
+    /// The start of a session with an assistant.
     fn assisted(
         &mut self,
         first: &Value,
@@ -197,7 +197,7 @@ impl Game {
             found = view.row(&Key::assistant(self.tenant, &assistant))?;
             Ok(())
         };
-        self.world.read(self.tenant, &Scope::Catalogue, look).map_err(broken)?;
+        self.system.read(self.tenant, &Scope::Catalogue, look).map_err(broken)?;
         let Some(Row::Assistant(row)) = found.as_deref() else { return Err("no assistant".into()) };
         let first = Queued { definition: String::new(), version: 0, machine: row.machine };
         Ok((first, all, Some(Assisted { name: assistant, instructions })))
@@ -224,12 +224,12 @@ impl Game {
         Ok(Queued { definition: definition.name, version: 1, machine: digest })
     }
 
-    /// What each run is a run of.
+    /// The workflow of each run.
     fn cast(&self, events: &[Event]) -> Cast<'_> {
         let mut names = BTreeMap::new();
         for event in events {
             if let Event::RunCreated { run, of, .. } = event {
-                // The session's own run, before it is known what it is about, is a run of no workflow.
+                // The session's own run has no workflow until the intent is known.
                 let name = of.as_ref().map(|(name, _)| name).filter(|_| run.0 != 0);
                 names.insert(*run, name.unwrap_or(&self.first).clone());
             } else if let Event::Flow(Flow::ChildCreated { run, definition, .. }) = event {
@@ -263,31 +263,31 @@ impl Game {
             trace: None,
             body,
         };
-        self.world.submit(command).map_err(broken)
+        self.system.submit(command).map_err(broken)
     }
 
-    /// One command, and what must hold then. False once the session is at its end.
-    pub(crate) fn step(&mut self, chance: &mut Chance) -> Result<bool, String> {
-        if chance.once_in(4) {
-            let by = *chance.pick(&[1_000, 30_000, HOUR_MS / 4, HOUR_MS, 3 * HOUR_MS]);
-            self.world.advance(self.world.now().after_ms(by)).map_err(broken)?;
+    /// Sends one command, and checks what must hold then. Returns false once the session has ended.
+    pub(crate) fn step(&mut self, rng: &mut Rng) -> Result<bool, String> {
+        if rng.once_in(4) {
+            let by = *rng.pick(&[1_000, 30_000, HOUR_MS / 4, HOUR_MS, 3 * HOUR_MS]);
+            self.system.advance(self.system.now().after_ms(by)).map_err(broken)?;
         } else {
             let open = self.open_work()?;
-            let work = chance.once_in(3).then(|| workers::command(chance, &open, &self.leases)).flatten();
+            let work = rng.once_in(3).then(|| workers::command(rng, &open, &self.leases)).flatten();
             let (who, role, mut body) = match work {
                 Some(body) => ("w", Role::Worker, body),
-                None => self.wish(chance)?,
+                None => self.request(rng)?,
             };
             if let Body::RecordEvent(event) = &mut body
-                && chance.once_in(3)
+                && rng.once_in(3)
                 && !self.tokens.is_empty()
             {
-                event.token = Some(chance.pick(&self.tokens).clone());
+                event.token = Some(rng.pick(&self.tokens).clone());
             }
             let void = self.void_token(&body)?;
             match self.send_as(who, role, Scope::Session(self.session), body)? {
                 Ok(_) if void => return Err("a reply token of a state that was left let an event in".into()),
-                Ok(Reply::Leased { thing, fence, .. }) => self.leases.push((thing, fence)),
+                Ok(Reply::Leased { item, fence, .. }) => self.leases.push((item, fence)),
                 Ok(_) => {}
                 Err(no) if MEANT.contains(&no.reason.code()) => {}
                 Err(no) => return Err(format!("refused with {}: {}", no.reason.code(), no.message)),
@@ -300,7 +300,7 @@ impl Game {
         Ok(!view.session.status.ended())
     }
 
-    /// Whether it comes with a reply token of a state that no run stands in any more.
+    /// Returns true if it carries a reply token of a state that no run is in any more.
     fn void_token(&self, body: &Body) -> Result<bool, String> {
         let Body::RecordEvent(RecordEvent { token: Some(token), .. }) = body else { return Ok(false) };
         let view = self.view()?;
@@ -310,19 +310,19 @@ impl Game {
     }
 
     fn open_work(&self) -> Result<Vec<(OpenId, WorkKind)>, String> {
-        let work = |(id, thing): (OpenId, Thing)| match thing.body {
-            ThingBody::Work { kind, .. } => Some((id, kind)),
-            ThingBody::Wait { .. } | ThingBody::Timer { .. } => None,
+        let work = |(id, item): (OpenId, OpenItem)| match item.body {
+            OpenItemBody::Work { kind, .. } => Some((id, kind)),
+            OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => None,
         };
-        Ok(self.view()?.things.into_iter().filter_map(work).collect())
+        Ok(self.view()?.items.into_iter().filter_map(work).collect())
     }
 
-    /// What somebody wishes: a person or a mail where something waits for people, else the agent.
-    fn wish(&self, chance: &mut Chance) -> Result<(&'static str, Role, Body), String> {
+    /// A random command: from a person or a mail if an item waits for people, else from the agent.
+    fn request(&self, rng: &mut Rng) -> Result<(&'static str, Role, Body), String> {
         let view = self.view()?;
         let gate = view.session.opens.last().copied();
         let leaf = view.below.last().map_or(&*view.run, |below| &below.run);
-        // Nobody wrote where it stands while it is not known what it is about.
+        // Nobody replies while the intent is not known.
         let written = self.workflows.get(&leaf.definition);
         let kind = view.node().and_then(|node| written?.kinds.get(&node.name)).map(String::as_str);
         let waits = kind == Some("reply");
@@ -333,10 +333,10 @@ impl Game {
         } else {
             20
         };
-        let person = if chance.once_in(2) { PEOPLE[0] } else { *chance.pick(&PEOPLE) };
-        if chance.once_in(often) {
-            let text = (*chance.pick(&REPLIES)).to_owned();
-            let authenticated = chance.below(6) > 0;
+        let person = if rng.once_in(2) { PEOPLE[0] } else { *rng.pick(&PEOPLE) };
+        if rng.once_in(often) {
+            let text = (*rng.pick(&REPLIES)).to_owned();
+            let authenticated = rng.below(6) > 0;
             let reply = RecordReply {
                 from: person.to_owned(),
                 subject: String::new(),
@@ -346,28 +346,28 @@ impl Game {
                 pages_only: false,
                 brought_by: None,
                 vouched: false,
-                model: chance.once_in(2),
+                model: rng.once_in(2),
                 token: None,
                 evidence: String::new(),
                 limits: None,
             };
             return Ok(("mail", Role::Operator, Body::RecordReply(reply)));
         }
-        let Some(gate) = gate.filter(|_| chance.once_in(2)) else {
-            let body = command(chance);
-            // Half of what users say is said by the agent.
+        let Some(gate) = gate.filter(|_| rng.once_in(2)) else {
+            let body = command(rng);
+            // Half of the users' messages come through the agent.
             let outside = matches!(body, Body::RecordEvent(_))
-                || (matches!(body, Body::PostMessage(_)) && chance.once_in(2));
+                || (matches!(body, Body::PostMessage(_)) && rng.once_in(2));
             let role = if outside { Role::Integration } else { Role::Agent };
             return Ok(("agent", role, body));
         };
         let comment = "because".to_owned();
-        if chance.once_in(if kind == Some("task") { 2 } else { 20 }) {
-            let gate = self.part(chance, &view.session.opens)?.unwrap_or(gate);
-            let answer = AnswerGate { gate, answer: value(chance), comment, shown: None, proof: None };
+        if rng.once_in(if kind == Some("task") { 2 } else { 20 }) {
+            let gate = self.part(rng, &view.session.opens)?.unwrap_or(gate);
+            let answer = AnswerGate { gate, answer: value(rng), comment, shown: None, proof: None };
             return Ok((person, Role::Approver, Body::AnswerGate(answer)));
         }
-        let body = match chance.below(4) {
+        let body = match rng.below(4) {
             0 => Body::DiscussGate(DiscussGate { gate, comment, shown: None, proof: None }),
             1 => Body::DecideGate(DecideGate {
                 gate,
@@ -397,7 +397,7 @@ impl Game {
         sent.map(drop).map_err(|no| no.message)
     }
 
-    /// The newest mail to somebody that is on its way cannot be delivered.
+    /// The newest mail to this address that is under way cannot be delivered.
     pub(crate) fn undelivered(&mut self, to: &str) -> Result<(), String> {
         let mails = self.events()?.into_iter().filter_map(|event| {
             let Event::EffectQueued { effect: Effect { number, body, .. } } = event else { return None };
@@ -411,7 +411,7 @@ impl Game {
         sent.map(drop).map_err(|no| no.message)
     }
 
-    /// An event comes that brings this under one key.
+    /// An event arrives with this value under one key.
     pub(crate) fn event(&mut self, value: Value) -> Result<(), String> {
         let data = Map::from_iter([("x".to_owned(), value)]);
         let (key, model) = ("e".into(), false);
@@ -420,7 +420,7 @@ impl Game {
         sent.map(drop).map_err(|no| no.message)
     }
 
-    /// The agent writes something down, and its turn ends.
+    /// The agent records data, and its turn ends.
     pub(crate) fn turn(&mut self, values: Map<String, Value>) -> Result<(), String> {
         for body in [Body::RecordData(RecordData { values }), Body::EndTurn(EndTurn { text: String::new() })]
         {
@@ -431,13 +431,13 @@ impl Game {
 
     /// Hours pass.
     pub(crate) fn hours(&mut self, hours: u64) -> Result<(), String> {
-        self.world.advance(self.world.now().after_ms(hours * HOUR_MS)).map_err(broken)
+        self.system.advance(self.system.now().after_ms(hours * HOUR_MS)).map_err(broken)
     }
 
     /// One of the open gates, or one that was answered before.
-    fn part(&self, chance: &mut Chance, opens: &[OpenId]) -> Result<Option<OpenId>, String> {
-        if !opens.is_empty() && !chance.once_in(6) {
-            return Ok(Some(*chance.pick(opens)));
+    fn part(&self, rng: &mut Rng, opens: &[OpenId]) -> Result<Option<OpenId>, String> {
+        if !opens.is_empty() && !rng.once_in(6) {
+            return Ok(Some(*rng.pick(opens)));
         }
         let answered = self.events()?.into_iter().rev().find_map(|event| {
             if let Event::Flow(Flow::GateAnswered { gate, .. }) = event { Some(gate) } else { None }
@@ -451,7 +451,7 @@ impl Game {
             found = session_view(view, self.tenant, self.session)?;
             Ok(())
         };
-        self.world.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
+        self.system.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
         found.ok_or_else(|| "the session is gone".into())
     }
 
@@ -466,11 +466,11 @@ impl Game {
                 ControlFlow::Continue(())
             })
         };
-        self.world.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
+        self.system.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
         Ok(events)
     }
 
-    /// How many decisions the session has had, and how it stands.
+    /// The number of the session's decisions, and its view.
     pub(crate) fn decisions(&self) -> Result<(usize, SessionView), String> {
         let mut count = 0;
         let prefix = Key::prefix_of_session(self.tenant, self.session, Kind::History);
@@ -480,11 +480,11 @@ impl Game {
                 ControlFlow::Continue(())
             })
         };
-        self.world.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
+        self.system.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
         Ok((count, self.view()?))
     }
 
-    /// The words beside the end of the first run.
+    /// The text that the first run ended with.
     pub(crate) fn last_words(&self) -> Result<String, String> {
         let ended = self
             .events()?
@@ -493,7 +493,7 @@ impl Game {
         ended.ok_or_else(|| "no run has ended".into())
     }
 
-    /// Every run stands in a state that its author wrote, and came there by exits that lead there.
+    /// Every run is in a state that its author wrote, and came there by exits that lead there.
     fn check(&self) -> Result<(), String> {
         let view = self.view()?;
         let written = self.workflows.get(&view.session.definition);
@@ -529,7 +529,7 @@ impl Game {
         let events = self.events()?;
         let cast = self.cast(&events);
         for _ in 0..guards::check(&events, |run| cast.of(run).machine.as_ref())? {
-            tally.add("exit whose guards were looked at anew".into());
+            tally.add("exit whose guards were looked at again".into());
         }
         let mut children = BTreeSet::new();
         let mut machines = Machines::default();
@@ -537,7 +537,7 @@ impl Game {
             machines = machines_of(view, self.tenant, self.session, &events)?;
             Ok(())
         };
-        self.world.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
+        self.system.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
         for (_, event) in public_events(&events, &machines) {
             tally.add(format!("event {}", event.kind));
         }
@@ -565,7 +565,7 @@ impl Game {
     }
 }
 
-/// Each state that is entered is where the exit before it leads, or where a run begins.
+/// Each state that is entered is the target of the exit before it, or the start of a run.
 fn led(events: &[Event], view: &SessionView, cast: &Cast<'_>) -> Result<(), String> {
     let mut to: BTreeMap<u32, Target> = BTreeMap::new();
     for event in events.iter().filter(of_a_workflow) {
@@ -585,13 +585,13 @@ fn led(events: &[Event], view: &SessionView, cast: &Cast<'_>) -> Result<(), Stri
     }
     let mut done = BTreeSet::new();
     for event in events {
-        if let Event::Flow(Flow::WorkDone { thing, .. }) = event
-            && !done.insert(*thing)
+        if let Event::Flow(Flow::WorkDone { item, .. }) = event
+            && !done.insert(*item)
         {
-            return Err(format!("{thing:?} was done twice"));
+            return Err(format!("{item:?} was done twice"));
         }
     }
-    let open = !view.things.is_empty() || !view.session.opens.is_empty();
+    let open = !view.items.is_empty() || !view.session.opens.is_empty();
     let open = view.session.status.ended() && open;
     if open { Err("something is open after the end".into()) } else { Ok(()) }
 }
@@ -621,16 +621,16 @@ fn below(events: &[Event], view: &SessionView) -> Result<(), String> {
         }
     }
     let chain: Vec<RunId> = view.below.iter().map(|below| below.id).collect();
-    let mut told = Vec::new();
+    let mut running = Vec::new();
     let mut at = view.session.root;
     while let Some(child) = waits_for.get(&at) {
-        told.push(*child);
+        running.push(*child);
         at = *child;
     }
-    if chain == told { Ok(()) } else { Err(format!("{chain:?} are shown, and {told:?} run")) }
+    if chain == running { Ok(()) } else { Err(format!("{chain:?} are shown, and {running:?} run")) }
 }
 
-/// What each run is a run of.
+/// The workflow of each run.
 struct Cast<'g> {
     workflows: &'g BTreeMap<String, Written>,
     names: BTreeMap<RunId, String>,
@@ -653,7 +653,7 @@ impl Written {
         let (exit, kind) = (&node.exits[exit], &self.kinds[&node.name]);
         let failed = matches!(&exit.on, Trigger::Port(port) if port.word() == "error");
         if !failed {
-            // Whatever the state lists has run by then, up to a branch that was taken.
+            // Everything that the state lists has run by then, up to a branch that was taken.
             let states = self.source["states"].as_array().unwrap();
             let state = states.iter().find(|state| state["name"] == *node.name);
             operations(&state.unwrap()["operations"], tally);
@@ -676,7 +676,7 @@ impl Written {
     }
 }
 
-/// What happens in a run of a workflow, and not in the session's own.
+/// Returns true for an event in a run of a workflow, not in the session's own.
 fn of_a_workflow(event: &&Event) -> bool {
     !matches!(event, Event::Entered { run, .. } | Event::Left { run, .. } if run.0 == 0)
 }
@@ -688,43 +688,43 @@ fn operations(list: &Value, tally: &mut Tally) {
     }
 }
 
-fn command(chance: &mut Chance) -> Body {
-    match chance.below(36) {
-        0..=2 | 19..=22 => Body::PostMessage(PostMessage { text: (*chance.pick(&SAID)).to_owned() }),
+fn command(rng: &mut Rng) -> Body {
+    match rng.below(36) {
+        0..=2 | 19..=22 => Body::PostMessage(PostMessage { text: (*rng.pick(&SAID)).to_owned() }),
         3..=7 => {
-            let one = |_| match chance.below(6) {
-                0 | 1 => ((*chance.pick(&["flag", "free"])).to_owned(), Value::Bool(chance.once_in(2))),
-                2 => ("prefs".to_owned(), serde_json::json!({ "k": chance.from(0, 9) })),
-                _ => (key(chance).to_owned(), value(chance)),
+            let one = |_| match rng.below(6) {
+                0 | 1 => ((*rng.pick(&["flag", "free"])).to_owned(), Value::Bool(rng.once_in(2))),
+                2 => ("prefs".to_owned(), serde_json::json!({ "k": rng.from(0, 9) })),
+                _ => (key(rng).to_owned(), value(rng)),
             };
             let values: Map<String, Value> = [0, 1].map(one).into_iter().collect();
             Body::RecordData(RecordData { values })
         }
         8 | 9 | 16 | 17 => Body::ReportCall(ReportCall {
             call_id: None,
-            capability: Some((*chance.pick(&TOOLS)).to_owned()),
-            success: chance.once_in(2),
+            capability: Some((*rng.pick(&TOOLS)).to_owned()),
+            success: rng.once_in(2),
             cost: Micros(0),
             tokens: 0,
         }),
         10 => Body::SignalCompletion,
         16..=18 | 23..=25 => Body::RecordEvent(RecordEvent {
-            key: (*chance.pick(&EVENTS)).to_owned(),
-            data: Map::from_iter([(key(chance).to_owned(), value(chance))]),
+            key: (*rng.pick(&EVENTS)).to_owned(),
+            data: Map::from_iter([(key(rng).to_owned(), value(rng))]),
             state: None,
-            model: chance.once_in(2),
+            model: rng.once_in(2),
             token: None,
             webhook: None,
             once: None,
         }),
         11 => Body::RetryNode,
-        12 if chance.once_in(2) => Body::Pause(Pause { comment: String::new() }),
+        12 if rng.once_in(2) => Body::Pause(Pause { comment: String::new() }),
         13 | 14 => Body::Resume(Resume { comment: String::new() }),
-        26 if chance.once_in(3) => {
-            let to = *chance.pick(&[FAMILY[0], FAMILY[1], FAMILY[2], OTHER, "nothing"]);
+        26 if rng.once_in(3) => {
+            let to = *rng.pick(&[FAMILY[0], FAMILY[1], FAMILY[2], OTHER, "nothing"]);
             Body::SwitchRun(SwitchRun { workflow: to.to_owned() })
         }
-        15 if chance.once_in(10) => Body::Cancel(Cancel { comment: String::new() }),
+        15 if rng.once_in(10) => Body::Cancel(Cancel { comment: String::new() }),
         _ => Body::EndTurn(EndTurn { text: String::new() }),
     }
 }

@@ -1,9 +1,9 @@
-//! What was seen, and how often.
+//! Counts of what was seen.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Each of these must come at least so often.
+/// Each of these must occur at least this often.
 const OFTEN: u64 = 100;
 const WANTED: &[&str] = &[
     "state conversation",
@@ -69,7 +69,7 @@ const WANTED: &[&str] = &[
     "port keen",
     "port gone",
     "exit held",
-    "exit whose guards were looked at anew",
+    "exit whose guards were looked at again",
     "event approval.requested",
     "event approval.decided",
     "event approval.discussed",
@@ -101,7 +101,7 @@ impl Tally {
         *self.0.entry(what).or_default() += 1;
     }
 
-    /// What must come often and did not.
+    /// The kinds that must occur often and did not.
     pub(crate) fn rare(&self) -> Vec<String> {
         let count = |what: &&str| self.0.get(*what).copied().unwrap_or(0);
         let rare = WANTED.iter().filter(|what| count(what) < OFTEN);

@@ -1,10 +1,10 @@
-//! What must hold of tasks and of what other assistants are asked for: a state that owes them is left when they are
-//! done, by its own error, or with its run; each part is answered once, by its participant; the answers are kept whole.
+//! Properties of tasks and of work for other assistants: a state that owes them is left when they are done, by its
+//! own error, or with its run; each part is answered once, by its participant; the answers are stored completely.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use switchward_engine::{Event, Flow, Json, ThingBody, Writer};
+use switchward_engine::{Event, Flow, Json, OpenItemBody, Writer};
 use switchward_machine::{ActKind, ExitIx, GateKind, Machine, NodeIx, OpenId, RunId, Trigger, WorkKind};
 
 /// One entry of a run's node.
@@ -12,9 +12,9 @@ struct Entry {
     node: NodeIx,
     /// The parts of its task, with their participants and their answers.
     parts: Vec<(OpenId, String, Option<Value>)>,
-    /// What another assistant was asked for and has not done.
+    /// The open work for other assistants.
     asked: Vec<OpenId>,
-    /// Something of it became void.
+    /// True if some of it became void.
     voided: bool,
 }
 
@@ -24,11 +24,11 @@ impl Entry {
     }
 
     /// The parts and the work that become void with these.
-    fn void(&mut self, gates: &[OpenId], things: &[OpenId]) {
+    fn void(&mut self, gates: &[OpenId], items: &[OpenId]) {
         let parts = self.parts.iter().filter(|(_, _, answer)| answer.is_none());
         self.voided |= parts.map(|(gate, ..)| gate).any(|gate| gates.contains(gate));
-        self.voided |= self.asked.iter().any(|thing| things.contains(thing));
-        self.asked.retain(|thing| !things.contains(thing));
+        self.voided |= self.asked.iter().any(|item| items.contains(item));
+        self.asked.retain(|item| !items.contains(item));
     }
 
     fn answered(&mut self, gate: OpenId, by: &str, answer: &Value) -> Result<(), String> {
@@ -40,13 +40,13 @@ impl Entry {
         Ok(())
     }
 
-    /// What is kept of a task are the answers of all, in their order.
+    /// The stored result of a task holds the answers of all participants, in order.
     fn kept(&self, tasks: &Value, machine: &Machine) -> Result<(), String> {
-        let told = |(_, participant, answer): &(OpenId, String, Option<Value>)| {
+        let shown = |(_, participant, answer): &(OpenId, String, Option<Value>)| {
             let answer = answer.as_ref().ok_or_else(|| format!("{participant} has not answered"))?;
             Ok(json!({ "participant": participant, "answer": answer }))
         };
-        let all = self.parts.iter().map(told).collect::<Result<Vec<Value>, String>>()?;
+        let all = self.parts.iter().map(shown).collect::<Result<Vec<Value>, String>>()?;
         let state = &machine.node(self.node).unwrap().name;
         let kept = &tasks[state.as_str()];
         if *kept == Value::Array(all) { Ok(()) } else { Err(format!("of {state} is kept {kept}")) }
@@ -71,7 +71,7 @@ fn at(entries: &mut BTreeMap<u32, Entry>, run: u32) -> Result<&mut Entry, String
     entries.get_mut(&run).ok_or_else(|| format!("run {run} is nowhere"))
 }
 
-/// Looks at a whole history.
+/// Checks a whole history.
 pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine) -> Result<(), String> {
     let mut entries: BTreeMap<u32, Entry> = BTreeMap::new();
     let mut parts: BTreeMap<OpenId, u32> = BTreeMap::new();
@@ -100,17 +100,17 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
             && *by == Writer::Person
         {
             at(&mut entries, run.0)?.kept(value, machine(*run))?;
-        } else if let Event::Flow(Flow::ThingOpened {
-            thing, run, body: ThingBody::Work { kind, .. }, ..
+        } else if let Event::Flow(Flow::ItemOpened {
+            item, run, body: OpenItemBody::Work { kind, .. }, ..
         }) = event
             && *kind == WorkKind::Delegate
         {
-            at(&mut entries, run.0)?.asked.push(*thing);
-        } else if let Event::Flow(Flow::WorkDone { thing, run, .. }) = event {
-            at(&mut entries, run.0)?.asked.retain(|known| known != thing);
-        } else if let Event::Voided { gates, things, .. } = event {
+            at(&mut entries, run.0)?.asked.push(*item);
+        } else if let Event::Flow(Flow::WorkDone { item, run, .. }) = event {
+            at(&mut entries, run.0)?.asked.retain(|known| known != item);
+        } else if let Event::Voided { gates, items, .. } = event {
             parts.retain(|gate, _| !gates.contains(gate));
-            entries.values_mut().for_each(|entry| entry.void(gates, things));
+            entries.values_mut().for_each(|entry| entry.void(gates, items));
         } else if let Event::Left { run, exit, .. } = event {
             at(&mut entries, run.0)?.left(*exit, machine(*run))?;
         }

@@ -1,4 +1,4 @@
-//! What concerns the files of this server, for all of its groups: what leaves them, and what they hold at one moment.
+//! Operations on the files of this server, over all of its groups: scrubbing and a consistent cut.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use crate::group::Group;
 use crate::scrub;
 
 impl Cluster {
-    /// Removes erased bytes from this server's files now, not at the next look. Returns true if nothing is left to do.
+    /// Removes erased bytes from this server's files now, not at the next check. Returns true if nothing is left to
+    /// do.
     ///
     /// # Errors
     /// The disk refuses.
@@ -19,8 +20,8 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// The rows of all groups of this server at one moment, the catalogue's first: no later than the answer, and with all
-    /// that was acknowledged before the call.
+    /// The rows of all groups of this server at one moment, the catalogue's first. The cut is no later than the
+    /// return and includes everything that was acknowledged before the call.
     ///
     /// # Errors
     /// A shard has no leader here, or the disk cannot be written.
@@ -40,7 +41,7 @@ impl Cluster {
         taken.await.map_err(io::Error::other)?.map_err(io::Error::other)
     }
 
-    /// How many shards the buckets are spread over.
+    /// The number of shards that the buckets are spread over.
     #[must_use]
     pub fn shard_count(&self) -> u32 {
         u32::try_from(self.shards().len()).unwrap_or(u32::MAX)
@@ -54,7 +55,7 @@ impl Inner {
         shards.map(|shard| shard.group().clone()).collect()
     }
 
-    /// The number of its shards, the catalogue among them.
+    /// The number of groups, the catalogue's included.
     pub(crate) fn parts(&self) -> u32 {
         u32::try_from(self.shards.len()).unwrap_or(u32::MAX).saturating_add(1)
     }

@@ -4,7 +4,7 @@ use switchward_engine::{Body, Command, Key, Quota, Row, Usage, View as _, is_rem
 use switchward_machine::TenantId;
 
 use super::Cluster;
-use crate::bearing::fills;
+use crate::admission_class::fills;
 use crate::failure::Failure;
 use crate::shard::Shard;
 
@@ -30,16 +30,16 @@ impl Cluster {
         })
     }
 
-    /// Refuses what the tenant's quota of bytes has no room for, and leaves to the command what the other shards have left of
-    /// the quota of sessions.
+    /// Refuses a command that exceeds the tenant's quota of bytes, and passes on to the command what the other shards
+    /// leave of the quota of sessions.
     ///
-    /// The command's own shard counts its sessions exactly. What is decided in other shards at the same moment is not known
-    /// here, so both quotas may be exceeded by what is under way in them: [`BATCH_COMMANDS_MAX`] commands each.
+    /// The command's own shard counts its sessions exactly. Concurrent decisions of other shards are not known here,
+    /// so both quotas may be exceeded by what is under way in them: [`BATCH_COMMANDS_MAX`] commands each.
     ///
     /// [`BATCH_COMMANDS_MAX`]: crate::limits::BATCH_COMMANDS_MAX
     ///
     /// # Errors
-    /// QUOTA_EXCEEDED, unless the request was carried out before.
+    /// QUOTA_EXCEEDED, unless the request was executed before.
     pub(super) fn keep_quotas(&self, command: &mut Command) -> Result<(), Failure> {
         let (tenant, quotas) = (command.tenant, command.settings.quotas);
         if let Some(most) = quotas.bytes.filter(|_| fills(&command.body)) {

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// How many secrets are sealed under each key.
 pub type SealedUnder = BTreeMap<RingKeyId, usize>;
 
-/// Secrets are sealed under keys that the ring has not got.
+/// Secrets are sealed under keys that the ring lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeysMissing(pub Vec<RingKeyId>);
 
@@ -36,7 +36,7 @@ pub fn count_sealed(row: &Row, under: &mut SealedUnder) {
     }
 }
 
-/// Fails where a needed key is not among these.
+/// Fails if a needed key is not among these.
 ///
 /// # Errors
 /// [`KeysMissing`].

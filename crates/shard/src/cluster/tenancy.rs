@@ -1,4 +1,4 @@
-//! The record of a tenant that every shard needs: the catalogue owns it, each shard gets a copy.
+//! A tenant's record, which every shard needs: the catalogue owns it, and each shard gets a copy.
 
 use switchward_engine::{
     Body, Command, InstallMachine, InstallTenancy, Key, Reply, Row, Scope, View as _, ViewError,
@@ -11,8 +11,8 @@ use crate::shard::Shard;
 use std::sync::Arc;
 
 impl Cluster {
-    /// Changes the catalogue's record, then every shard's copy. It is a task of its own: a caller who hangs up in between
-    /// must not leave the shards with the old copy.
+    /// Changes the catalogue's record, then every shard's copy. Runs as a task of its own: a caller who disconnects
+    /// in between must not leave the shards with the old copy.
     pub(super) async fn change_tenancy(&self, command: Command, tenant: TenantId) -> Result<Reply, Failure> {
         let cluster = self.clone();
         let change = async move {
@@ -25,7 +25,7 @@ impl Cluster {
     /// Gives every shard its copy of a tenant's record, unless it is up to date.
     ///
     /// # Errors
-    /// As [`Failure`] says; some shards may know it then and others not, and a repetition ends it.
+    /// As [`Failure`] says; some shards may then have the record and others not, and repeating the call completes it.
     pub async fn spread(&self, tenant: TenantId) -> Result<(), Failure> {
         let row = self.catalogue().read().await?.row(&Key::tenancy_record(tenant));
         let row = row.map_err(|error| self.unreadable(&error))?;
@@ -49,7 +49,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Makes a machine of the catalogue known to a shard that has not got it.
+    /// Installs a machine of the catalogue in a shard that lacks it.
     async fn install_in(&self, shard: &Shard, tenant: TenantId, machine: Digest) -> Result<(), Failure> {
         let key = Key::machine(tenant, machine);
         if shard.read().await?.row(&key).map_err(|error| self.unreadable(&error))?.is_some() {

@@ -1,17 +1,17 @@
-//! What a command takes of its tenant's turn, before it is known how long it takes.
+//! The cost of a command within its tenant's turn, before it is known how long it takes.
 
 use switchward_engine::Body;
 use switchward_engine::limits::EFFECT_BYTES;
 
 use crate::limits::{COST_BYTES, TURN_COST};
 
-/// What a command takes of its tenant's turn: one, and more where it carries much. No command costs more than a turn
-/// gives, so every turn serves at least one.
+/// The cost of a command within its tenant's turn: one, and more if it carries much. No command costs more than a
+/// turn gives, so every turn serves at least one.
 pub(super) fn cost(body: &Body) -> usize {
     (1 + carried(body) / COST_BYTES).min(TURN_COST)
 }
 
-/// About the bytes that a command carries.
+/// The approximate size of what a command carries, bytes.
 pub(super) fn carried(body: &Body) -> usize {
     match body {
         Body::Start(start) => start.input.len() + start.message.as_ref().map_or(0, String::len),
@@ -28,7 +28,7 @@ pub(super) fn carried(body: &Body) -> usize {
         Body::RecordBounce(bounce) => bounce.message.len(),
         Body::PutDirectory(put) => put.directory.bytes(),
         Body::RecordReply(reply) => reply.text.len(),
-        Body::Republish(wish) => (wish.events.len() + wish.retry.len()) * EFFECT_BYTES,
+        Body::Republish(republish) => (republish.events.len() + republish.retry.len()) * EFFECT_BYTES,
         Body::Authorize(call) => call.args.json().len(),
         Body::PutAssistant(put) => {
             put.instructions.len() + put.workflows.iter().map(String::len).sum::<usize>()
@@ -82,7 +82,7 @@ pub(super) fn carried(body: &Body) -> usize {
     }
 }
 
-/// About the bytes of a value's text; its nesting is limited where it comes in.
+/// The approximate size of a value's text, bytes; its nesting is limited where it comes in.
 fn weigh(value: &serde_json::Value) -> usize {
     match value {
         serde_json::Value::String(text) => text.len(),

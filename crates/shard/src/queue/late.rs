@@ -1,4 +1,4 @@
-//! Which of others' commands took too long, measured by how quick the disk is.
+//! Says which commands are late, compared with how quick the disk is.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::limits::{LATE, LATE_WRITES};
 pub(super) struct Quick(Duration);
 
 impl Quick {
-    /// Says how long it took to write a decision. The shortest time counts, and is forgotten little by little.
+    /// Notes how long it took to write a decision. The shortest time counts, and fades over the next writes.
     pub(super) fn wrote(&mut self, took: Duration) {
         let quick = self.0 + self.0 / 64;
         self.0 = if quick.is_zero() { took } else { took.min(quick) };
     }
 
-    /// Returns true if a command was late that was answered so long after it had come.
+    /// Returns true if a command that was answered after this time was late.
     pub(super) fn is_late(&self, after: Duration) -> bool {
         after > LATE + LATE_WRITES * self.0
     }

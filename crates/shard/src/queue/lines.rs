@@ -9,7 +9,7 @@ use switchward_machine::TenantId;
 use super::cost::cost;
 use super::late::Quick;
 use super::{Job, Refused};
-use crate::bearing::Bearing;
+use crate::admission_class::AdmissionClass;
 use crate::limits::{DEBT_MAX, DEBTORS_MAX, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, TURN_COST};
 use crate::throttle::Throttle;
 
@@ -58,7 +58,7 @@ impl Lines {
         let tenant = job.command.tenant;
         let pushed_out = match self.waiting {
             waiting if waiting < QUEUE_COMMANDS_MAX => None,
-            waiting if Bearing::of(&job.command.body) == Bearing::Ends => {
+            waiting if AdmissionClass::of(&job.command.body) == AdmissionClass::Ends => {
                 if waiting >= QUEUE_COMMANDS_MAX + QUEUE_ESSENTIAL_MAX {
                     return Err(Refused::Full);
                 }
@@ -84,7 +84,10 @@ impl Lines {
         if longest.jobs.len() <= own + 1 {
             return None;
         }
-        let newest = longest.jobs.iter().rposition(|job| Bearing::of(&job.command.body) != Bearing::Ends)?;
+        let newest = longest
+            .jobs
+            .iter()
+            .rposition(|job| AdmissionClass::of(&job.command.body) != AdmissionClass::Ends)?;
         self.waiting -= 1;
         longest.jobs.remove(newest)
     }

@@ -1,7 +1,7 @@
-//! What was kept long enough and has not expired yet.
+//! Sessions and remains whose retention is over and that have not expired yet.
 //!
-//! Entries that were removed from an index slow down a scan over their place until the files are merged. So a scan goes on
-//! after the last entry that was found, and starts over only when nothing is left.
+//! Entries that were removed from an index slow down a scan over their range until the files are merged. So a scan
+//! continues after the last entry that was found, and starts over only when nothing is left.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -9,29 +9,29 @@ use std::ops::ControlFlow;
 use switchward_engine::{IndexKey, Key, Removing, Retention, Row, View, ViewError};
 use switchward_machine::{SessionId, TenantId, Time};
 
-use crate::limits::{EXPIRE_AT_ONCE, EXPIRY_LANES_MAX, REMOVE_STEP_ROWS};
+use crate::limits::{EXPIRE_AT_ONCE, EXPIRY_QUEUES_MAX, REMOVE_STEP_ROWS};
 use crate::view::StateView;
 
-/// A session that was kept long enough, or whose history was.
+/// A session whose retention, or whose history's retention, is over.
 #[derive(Debug)]
 pub(super) struct Late {
     pub(super) tenant: TenantId,
     pub(super) id: SessionId,
     pub(super) how: Removing,
-    /// When it must have ended at the latest.
+    /// The latest end time that is overdue.
     pub(super) ended_by: Time,
 }
 
-/// What remains of sessions of one tenant and was kept long enough.
+/// The remains of sessions of one tenant whose retention is over.
 #[derive(Debug)]
 pub(super) struct Remains {
     pub(super) tenant: TenantId,
     pub(super) keys: Vec<Key>,
-    /// When the sessions must have ended at the latest.
+    /// The latest end time that is overdue.
     pub(super) ended_by: Time,
 }
 
-/// What a look found.
+/// The result of a scan.
 #[derive(Debug, Default)]
 pub(super) struct Overdue {
     pub(super) sessions: Vec<Late>,
@@ -44,35 +44,35 @@ impl Overdue {
     }
 }
 
-/// The lanes that had something overdue when all were looked at last, with where each scan goes on. They take turns.
+/// The queues that had something overdue at the last full scan, with each scan's position. They take turns.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    lanes: VecDeque<Lane>,
+    queues: VecDeque<ExpiryQueue>,
 }
 
-/// What ends for a lane's entries.
+/// What an entry of a queue expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ends {
-    /// The session, or its history alone.
+    /// The session, or only its history.
     Session(Removing),
-    /// What remained of it.
+    /// The remains of a session.
     Remains,
 }
 
 /// One definition's entries in one of a tenant's indices, the earliest first.
 #[derive(Debug)]
-struct Lane {
+struct ExpiryQueue {
     tenant: TenantId,
     ends: Ends,
     mark: [u8; 8],
-    /// The common beginning of the entries.
+    /// The common prefix of the entries.
     prefix: Vec<u8>,
     /// The last entry that was found.
     after: Option<Vec<u8>>,
 }
 
 impl Backlog {
-    /// Looks for what is overdue: at most [`EXPIRE_AT_ONCE`] sessions. Finds nothing only if nothing is overdue.
+    /// Returns what is overdue: at most [`EXPIRE_AT_ONCE`] sessions. Empty only if nothing is overdue.
     ///
     /// # Errors
     /// A row cannot be read.
@@ -81,34 +81,34 @@ impl Backlog {
         if !found.is_empty() {
             return Ok(found);
         }
-        self.lanes = lanes(view)?;
+        self.queues = queues(view)?;
         self.go_on(view, now)
     }
 
-    /// Returns true if the lanes that are known have nothing more.
+    /// Returns true if the known queues are exhausted.
     pub(super) fn is_done(&self) -> bool {
-        self.lanes.is_empty()
+        self.queues.is_empty()
     }
 
-    /// Takes from the lanes in turn. One that has nothing more is left out.
+    /// Takes from the queues in turn. Exhausted ones are dropped.
     fn go_on(&mut self, view: &StateView, now: Time) -> Result<Overdue, ViewError> {
         let mut found = Overdue::default();
-        for _ in 0..self.lanes.len() {
-            let room = EXPIRE_AT_ONCE.saturating_sub(found.sessions.len());
-            let share = room.min(EXPIRE_AT_ONCE.div_ceil(self.lanes.len()));
+        for _ in 0..self.queues.len() {
+            let left = EXPIRE_AT_ONCE.saturating_sub(found.sessions.len());
+            let share = left.min(EXPIRE_AT_ONCE.div_ceil(self.queues.len()));
             if share == 0 {
                 break;
             }
-            let Some(mut lane) = self.lanes.pop_front() else { break };
-            if lane.take(view, now, share, &mut found)? {
-                self.lanes.push_back(lane);
+            let Some(mut queue) = self.queues.pop_front() else { break };
+            if queue.take(view, now, share, &mut found)? {
+                self.queues.push_back(queue);
             }
         }
         Ok(found)
     }
 }
 
-impl Lane {
+impl ExpiryQueue {
     /// Takes at most `max` entries. Returns true if there may be more.
     fn take(
         &mut self,
@@ -145,7 +145,7 @@ impl Lane {
         Ok(more)
     }
 
-    /// When an entry must have ended at the latest to be overdue. Returns `None` if it is kept for good.
+    /// The latest end time of an overdue entry. Returns `None` if entries are kept forever.
     fn ended_by(&self, retention: &Retention, now: Time) -> Option<Time> {
         let rule = retention.of(self.mark);
         let kept = match self.ends {
@@ -157,24 +157,28 @@ impl Lane {
     }
 }
 
-/// The lanes of all tenants that have a rule.
-fn lanes(view: &StateView) -> Result<VecDeque<Lane>, ViewError> {
-    let (mut lanes, mut next, end) = (VecDeque::new(), 1, Key::behind_tenants());
-    while lanes.len() < EXPIRY_LANES_MAX
+/// The queues of all tenants that have a retention rule.
+fn queues(view: &StateView) -> Result<VecDeque<ExpiryQueue>, ViewError> {
+    let (mut queues, mut next, end) = (VecDeque::new(), 1, Key::behind_tenants());
+    while queues.len() < EXPIRY_QUEUES_MAX
         && let Some(found) = view.first_between(&Key::before_tenant(TenantId(next)), &end)?
     {
         let tenant = found.tenant_of();
         let row = view.row(&Key::tenancy(tenant))?;
         if matches!(row.as_deref(), Some(Row::Tenancy(tenancy)) if !tenancy.retention.rules.is_empty()) {
-            of_tenant(view, tenant, &mut lanes)?;
+            of_tenant(view, tenant, &mut queues)?;
         }
         let Some(after) = tenant.0.checked_add(1) else { break };
         next = after;
     }
-    Ok(lanes)
+    Ok(queues)
 }
 
-fn of_tenant(view: &StateView, tenant: TenantId, lanes: &mut VecDeque<Lane>) -> Result<(), ViewError> {
+fn of_tenant(
+    view: &StateView,
+    tenant: TenantId,
+    queues: &mut VecDeque<ExpiryQueue>,
+) -> Result<(), ViewError> {
     for (index, ends) in [
         (IndexKey::ended(tenant), Ends::Session(Removing::Expired)),
         (IndexKey::histories(tenant), Ends::Session(Removing::Trimmed)),
@@ -184,7 +188,13 @@ fn of_tenant(view: &StateView, tenant: TenantId, lanes: &mut VecDeque<Lane>) -> 
         let mut after = index.clone();
         while let Some(entry) = view.first_between(&after, &end)? {
             let Some((mark, _, _)) = IndexKey::lasting_of(&entry) else { break };
-            lanes.push_back(Lane { tenant, ends, mark, prefix: [&index[..], &mark].concat(), after: None });
+            queues.push_back(ExpiryQueue {
+                tenant,
+                ends,
+                mark,
+                prefix: [&index[..], &mark].concat(),
+                after: None,
+            });
             after = IndexKey::behind_lasting(&index, mark, None);
         }
     }

@@ -1,4 +1,5 @@
-//! What was kept long enough expires. Small sessions go whole, many in one command; of others the removal begins.
+//! Expiry of what exceeds its retention. Small sessions are removed whole, many in one command; for others the
+//! removal begins.
 
 use std::ops::ControlFlow;
 
@@ -18,7 +19,7 @@ use crate::record::Stored;
 use crate::shard::Shard;
 use crate::view::StateView;
 
-/// Lets expire what was kept long enough. Returns true if something did, or if there is more to look at.
+/// Expires what exceeds its retention. Returns true if something expired, or if there is more to check.
 pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<bool, Failure> {
     let (view, now, mut known) = (shard.read_stale(), shard.now(), std::mem::take(backlog));
     // Old rows are read from the disk, which must not hold up callers.
@@ -45,7 +46,7 @@ pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<bool, 
     for result in join_all(sessions).await {
         match result {
             Ok(_) => begun += 1,
-            // Somebody was quicker.
+            // Another command was first.
             Err(Failure::Rejected(_)) => {}
             Err(failure) => return Err(failure),
         }
@@ -59,16 +60,16 @@ pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<bool, 
     Ok(begun > 0 || !backlog.is_done())
 }
 
-/// How sessions go.
+/// How sessions are removed.
 #[derive(Default)]
 struct Plan {
-    /// Those that go whole.
+    /// Sessions that are removed whole.
     whole: Vec<Batch>,
-    /// Those of which the removal begins.
+    /// Sessions whose removal begins.
     large: Vec<Late>,
 }
 
-/// Sessions of one tenant that go in one command.
+/// Sessions of one tenant that are removed in one command.
 struct Batch {
     tenant: TenantId,
     ended_by: Time,
@@ -109,17 +110,18 @@ impl Plan {
     }
 }
 
-/// How a session goes.
+/// How a session is removed.
 enum Way {
     /// Whole: the session with its rows, and their bytes in memory.
     Whole(Expiring, usize),
     /// In steps.
     Steps,
-    /// Not before what it sends has arrived or is a dead letter.
+    /// Not before its effects have arrived or are dead letters.
     Later,
 }
 
-/// A session can go whole if it holds nothing of a ledger, no removal of it is under way, and its rows fit into one step.
+/// A session can be removed whole if it holds nothing of a ledger, no removal of it is under way, and its rows fit
+/// into one step.
 fn way(view: &StateView, late: &Late) -> Result<Way, ViewError> {
     let row = view.row(&Key::session(late.tenant, late.id))?;
     let Some(Row::Session(session)) = row.as_deref() else { return Ok(Way::Later) };

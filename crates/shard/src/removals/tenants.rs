@@ -1,4 +1,5 @@
-//! The rows of a tenant that is deleted go in bounded steps: in every shard, and in the catalogue when no shard has any left.
+//! The rows of a deleted tenant are removed in bounded steps: in every shard, and in the catalogue when no shard has
+//! any left.
 
 use std::ops::ControlFlow;
 use std::sync::Weak;
@@ -43,9 +44,9 @@ pub(crate) fn under_way(view: &StateView) -> Result<Vec<(TenantId, Time)>, ViewE
     Ok(found)
 }
 
-/// Goes on with all deletions of a shard, or of the catalogue.
+/// Continues all deletions of a shard, or of the catalogue.
 pub(super) struct Round {
-    /// Returns true if something was removed.
+    /// True if something was removed.
     pub(super) moved: bool,
     /// Deletions that are still under way afterwards.
     pub(super) left: usize,
@@ -78,7 +79,7 @@ fn command(shard: &Shard, tenant: TenantId, step: RemoveStep) -> Command {
     Command::of_server(tenant, scope, Body::RemoveStep(step))
 }
 
-/// Returns true if this is a shard, or the catalogue and no shard has rows of the tenant any more.
+/// Returns true if this is a shard, or if it is the catalogue and no shard has rows of the tenant any more.
 async fn others_are_done(shard: &Shard, cluster: &Weak<Inner>, tenant: TenantId) -> Result<bool, Failure> {
     if !is_catalogue(shard) {
         return Ok(true);
@@ -96,8 +97,8 @@ async fn others_are_done(shard: &Shard, cluster: &Weak<Inner>, tenant: TenantId)
     Ok(true)
 }
 
-/// Removes rows until none is left, or there were so many steps that others come first; returns whether something was
-/// removed, and whether none is left.
+/// Removes rows until none is left or the limit of steps is reached. Returns whether something was removed, and
+/// whether none is left.
 async fn steps(shard: &Shard, tenant: TenantId) -> Result<(bool, bool), Failure> {
     let mut moved = false;
     for _ in 0..REMOVE_STEPS {
@@ -120,7 +121,7 @@ fn next(view: &StateView, tenant: TenantId, catalogue: bool) -> Result<Vec<Key>,
         if step.full() {
             break;
         }
-        // Its record says that it is deleted.
+        // The tenant's record says that it is deleted.
         view.scan(&home, None, &mut |key, row| step.take(key, Some(row), !key.is(Kind::Tenancy)))?;
     }
     if catalogue && !step.full() {
@@ -128,7 +129,7 @@ fn next(view: &StateView, tenant: TenantId, catalogue: bool) -> Result<Vec<Key>,
         view.scan(&prefix, None, &mut |key, row| {
             step.take(key, None, matches!(&**row, Row::ApiKey(one) if one.tenant == tenant))
         })?;
-        // Its name is free when nothing else is left.
+        // The tenant's name becomes free when nothing else is left.
         if step.keys.is_empty() {
             let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
             view.scan(&prefix, None, &mut |key, row| {

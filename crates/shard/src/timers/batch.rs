@@ -1,35 +1,35 @@
-//! What travels: one attempt on timers that are due.
+//! The payload of the transport: one attempt on timers that are due.
 
 use switchward_engine::Key;
 
 use crate::limits::{TIMER_BATCH_BYTES_MAX, TIMER_BATCH_MAX};
 
-/// Stored form. A batch: form byte, shard, term and number (8 bytes each, big end first), then for each timer the length of
-/// its key (2 bytes) and the key.
+/// Stored form. A batch: form byte, shard, term and number (8 bytes each, big-endian), then for each timer the length
+/// of its key (2 bytes) and the key.
 const BATCH_FORM: u8 = 1;
 const HEADER_BYTES: usize = 25;
 
-/// One attempt on timers that are due. Shard, term and number name it and no other.
+/// One attempt on timers that are due, identified by shard, term and number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimerBatch {
-    /// The group of the shard that the timers stand in.
+    /// The group of the timers' shard.
     pub shard: u64,
     /// The term of the leader that handed it out.
     pub term: u64,
-    /// Counts the batches of that leader, from 1.
+    /// The number of the batch among those of that leader, from 1.
     pub number: u64,
     /// Entries of the index of what is due; 1 to [`TIMER_BATCH_MAX`].
     pub timers: Vec<Key>,
 }
 
 impl TimerBatch {
-    /// A name that no other batch has, however often it is sent.
+    /// A unique name of the batch; the same however often it is sent.
     #[must_use]
     pub fn name(&self) -> String {
         format!("timers-{}-{}-{}", self.shard, self.term, self.number)
     }
 
-    /// Its bytes on the road.
+    /// Encodes the batch.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_BYTES + self.timers.len() * 64);
@@ -38,7 +38,7 @@ impl TimerBatch {
             out.extend_from_slice(&number.to_be_bytes());
         }
         for timer in &self.timers {
-            // No key is longer than what its length says: an entry holds a row's key, whose parts are limited.
+            // No key exceeds the length field: an entry holds a row's key, whose parts are limited.
             let length = u16::try_from(timer.as_bytes().len()).unwrap_or(u16::MAX);
             out.extend_from_slice(&length.to_be_bytes());
             out.extend_from_slice(&timer.as_bytes()[..usize::from(length)]);
@@ -46,7 +46,7 @@ impl TimerBatch {
         out
     }
 
-    /// The batch of these bytes; nothing where they are none.
+    /// Decodes a batch; `None` if the bytes are not one.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (header, mut rest) = bytes.split_at_checked(HEADER_BYTES)?;
@@ -74,11 +74,11 @@ mod tests {
 
     fn batch(timers: u64) -> TimerBatch {
         let session = SessionId::from_key(TenantId(7), "s");
-        let thing = |number| Key::thing(TenantId(7), session, OpenId(number));
+        let item = |number| Key::item(TenantId(7), session, OpenId(number));
         let timer = |number: u64| {
             let mut entry = IndexKey::due();
             entry.extend_from_slice(&(1_750_064_400_000 + number).to_be_bytes());
-            entry.extend_from_slice(thing(number).as_bytes());
+            entry.extend_from_slice(item(number).as_bytes());
             Key::from_bytes(&entry).unwrap()
         };
         TimerBatch { shard: 2, term: 258, number: 3, timers: (0..timers).map(timer).collect() }

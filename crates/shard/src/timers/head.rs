@@ -1,8 +1,9 @@
-//! The first entries of an index of what is due, and what was handed out of it. Pure: time is given to it.
+//! The first entries of an index of what is due, and what was handed out of it. Pure: the caller passes the time.
 //!
-//! An entry that the head knows is in one of three places: it waits, it flies (was handed out), or it rests (could not be
-//! done). Entries up to a certain one are all known; those behind it are read when few wait. While a read is under way,
-//! decisions go on being applied: what they change behind that entry is kept and done again on what was read.
+//! An entry that the head knows is in one of three states: it waits, it flies (was handed out), or it rests (could
+//! not be fired). Entries up to a certain one are all known; those behind it are read when few wait. Decisions are
+//! applied while a read is under way: their changes behind that entry are buffered and applied to the result of the
+//! read.
 
 mod resting;
 #[cfg(test)]
@@ -22,29 +23,29 @@ use crate::limits::{
 use crate::refused::Refused;
 use resting::Resting;
 
-/// How many timers of a shard a leader knows of. All but `fired` are 0 where the server does not lead.
+/// The number of timers that a leader knows of in a shard. All but `fired` are 0 if the server does not lead.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TimerCounts {
-    /// Wait in memory until they are due; at most [`TIMERS_HEAD_MAX`].
+    /// Waiting in memory until they are due; at most [`TIMERS_HEAD_MAX`].
     pub waiting: usize,
-    /// Were handed out and are not done; at most [`TIMERS_IN_FLIGHT_MAX`].
+    /// Handed out and not done; at most [`TIMERS_IN_FLIGHT_MAX`].
     pub in_flight: usize,
-    /// Could not be done, and are left alone for a while.
+    /// Could not be fired, and are left alone for a while.
     pub resting: usize,
-    /// Timers that an applied decision took out of the air, since the server was started.
+    /// Timers that were removed from flight by an applied decision, since the server was started.
     pub fired: u64,
     /// Batches that were handed out in this term.
     pub batches: u64,
-    /// Batches that came back by the road in this term.
+    /// Batches that came back by the transport in this term.
     pub came: u64,
-    /// Batches that were taken for lost in this term.
+    /// Batches that were considered lost in this term.
     pub lost: u64,
 }
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Head {
-    /// The term that it is kept for; none where the server does not lead.
+    /// The term that it is for; `None` if the server does not lead.
     term: Option<u64>,
     waiting: BTreeSet<Key>,
     known: Known,
@@ -53,8 +54,8 @@ pub(crate) struct Head {
     reads: u64,
     /// Nothing is read before this time.
     read_rests: Option<Instant>,
-    /// When the index is read from its start again, because something was forgotten.
-    anew: Option<Instant>,
+    /// When the index is read from its start again, because entries were dropped.
+    reread_at: Option<Instant>,
     /// The attempt that each entry flies in.
     flying: HashMap<Key, u64>,
     attempts: BTreeMap<u64, Attempt>,
@@ -63,7 +64,7 @@ pub(crate) struct Head {
     counts: TimerCounts,
     /// The number of the last attempt; goes on over terms.
     last: u64,
-    /// Whether something is due for which there is no room.
+    /// True if something is due and no capacity is left for it.
     starved: bool,
 }
 
@@ -80,7 +81,7 @@ enum Known {
 struct Read {
     number: u64,
     from: Known,
-    /// What was changed behind `from` meanwhile; nothing where that was too much.
+    /// The changes behind `from` during the read; `None` if there were too many.
     meanwhile: Option<Vec<(Key, bool)>>,
 }
 
@@ -89,44 +90,44 @@ struct Attempt {
     left: usize,
     until: Instant,
     came: bool,
-    by_road: bool,
+    by_transport: bool,
 }
 
-/// What is to be read of the index.
+/// The part of the index that is to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReadFrom {
     pub(crate) number: u64,
-    /// The entry behind which it begins.
+    /// The entry after which it begins.
     pub(crate) after: Option<Key>,
     pub(crate) max: usize,
 }
 
-/// What is due, as it is handed out.
+/// The due entries, as they are handed out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// What somebody waits for.
+    /// Timers that a definition waits for.
     pub(crate) travel: Vec<Key>,
     /// The server's own.
     pub(crate) own: Vec<Key>,
 }
 
-/// When there will be something to do, if nothing else happens.
+/// When there is something to do, if nothing else happens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Next {
     /// By the shard's time.
     pub(crate) due: Option<Time>,
-    /// By the machine's count.
+    /// By the monotonic clock.
     pub(crate) at: Option<Instant>,
 }
 
 impl Head {
-    /// Begins anew, for another term or for none.
+    /// Begins again, for another term or for none.
     pub(crate) fn begin(&mut self, term: Option<u64>) {
         let counts = TimerCounts { fired: self.counts.fired, ..TimerCounts::default() };
         *self = Self { term, reads: self.reads, last: self.last, counts, ..Self::default() };
     }
 
-    /// The term that it is kept for.
+    /// The term that it is for.
     pub(crate) fn term(&self) -> Option<u64> {
         self.term
     }
@@ -140,7 +141,7 @@ impl Head {
         }
     }
 
-    /// An entry of the index now stands there, or no more. True where the duty may have to look.
+    /// An index entry was added or removed. Returns true if the dispatcher may have to look.
     pub(crate) fn changed(&mut self, entry: Key, stands: bool) -> bool {
         if self.term.is_none() {
             return false;
@@ -154,7 +155,7 @@ impl Head {
         if stands { self.known.covers(&entry) && self.put(entry) } else { self.gone(&entry) }
     }
 
-    /// Puts an entry with those that wait; true where it is the first of them.
+    /// Puts an entry among the waiting ones. Returns true if it is the first of them.
     fn put(&mut self, entry: Key) -> bool {
         if self.flying.contains_key(&entry) || self.resting.holds(&entry) {
             return false;
@@ -170,7 +171,7 @@ impl Head {
         first
     }
 
-    /// An entry is no more; true where that makes room for what is due.
+    /// An entry was removed. Returns true if that frees capacity for what is due.
     fn gone(&mut self, entry: &Key) -> bool {
         let fired = self.lands(entry, None);
         self.counts.fired += u64::from(fired);
@@ -181,7 +182,7 @@ impl Head {
         std::mem::take(&mut self.starved)
     }
 
-    /// Takes an entry out of the air, where it flies in this attempt, or in any.
+    /// Removes an entry from flight, if it flies in this attempt, or in any.
     fn lands(&mut self, entry: &Key, number: Option<u64>) -> bool {
         let Some(flies) =
             self.flying.get(entry).copied().filter(|flies| number.is_none_or(|it| it == *flies))
@@ -198,10 +199,10 @@ impl Head {
         true
     }
 
-    /// Begins a read of the index, where few wait and there is more.
+    /// Begins a read of the index if few entries wait and there are more.
     pub(crate) fn begin_read(&mut self, now: Instant) -> Option<ReadFrom> {
-        if self.anew.is_some_and(|anew| anew <= now) {
-            self.anew = None;
+        if self.reread_at.is_some_and(|reread_at| reread_at <= now) {
+            self.reread_at = None;
             self.waiting.clear();
             self.known = Known::Nothing;
         }
@@ -219,15 +220,15 @@ impl Head {
         Some(ReadFrom { number: self.reads, after, max: TIMERS_READ_MAX })
     }
 
-    /// Ends a read with what was found; with fewer entries than were asked for there are no more. Nothing was found
-    /// where it could not be read.
+    /// Ends a read with its result; fewer entries than requested mean that there are no more. `found` is `None` if
+    /// the index could not be read.
     pub(crate) fn end_read(&mut self, asked: &ReadFrom, found: Option<Vec<Key>>, now: Instant) {
         let Some(read) = self.read.take_if(|read| read.number == asked.number) else { return };
         let Some(found) = found else {
             self.read_rests = Some(now + TIMERS_READ_AGAIN);
             return;
         };
-        // Where entries were given up meanwhile, what follows them is no use; where too much was changed, neither.
+        // Discards the result if entries were dropped, or the change buffer overflowed, during the read.
         let (true, Some(meanwhile)) = (read.from == self.known, read.meanwhile) else { return };
         self.known = match found.last().filter(|_| found.len() >= asked.max) {
             Some(last) => Known::UpTo(last.clone()),
@@ -241,7 +242,7 @@ impl Head {
         }
     }
 
-    /// Takes what is due, in its order, as far as there is room.
+    /// Takes what is due, in its order, as far as the capacity allows.
     pub(crate) fn take_due(&mut self, now: Time, at: Instant) -> Taken {
         for entry in self.resting.wake(at) {
             self.put(entry);
@@ -264,17 +265,17 @@ impl Head {
         taken
     }
 
-    /// Hands entries out as one attempt; gives its number.
-    pub(crate) fn launch(&mut self, entries: &[Key], until: Instant, by_road: bool) -> u64 {
+    /// Hands entries out as one attempt. Returns its number.
+    pub(crate) fn launch(&mut self, entries: &[Key], until: Instant, by_transport: bool) -> u64 {
         self.counts.batches += 1;
         self.last += 1;
         let number = self.last;
         self.flying.extend(entries.iter().map(|entry| (entry.clone(), number)));
-        self.attempts.insert(number, Attempt { left: entries.len(), until, came: false, by_road });
+        self.attempts.insert(number, Attempt { left: entries.len(), until, came: false, by_transport });
         number
     }
 
-    /// Gives up an attempt; gives what was left of it.
+    /// Gives up an attempt. Returns the entries that are left of it.
     pub(crate) fn recall(&mut self, number: u64) -> Vec<Key> {
         if self.attempts.remove(&number).is_none() {
             return Vec::new();
@@ -292,27 +293,28 @@ impl Head {
         left
     }
 
-    /// The attempts whose time is over, with whether each was lost on the road.
+    /// The attempts whose time is over, and whether the transport lost each of them.
     pub(crate) fn overdue(&mut self, now: Instant) -> Vec<(u64, bool)> {
         let over = self.attempts.iter().filter(|(_, attempt)| attempt.until <= now);
         let over: Vec<_> =
-            over.map(|(number, attempt)| (*number, attempt.by_road && !attempt.came)).collect();
+            over.map(|(number, attempt)| (*number, attempt.by_transport && !attempt.came)).collect();
         self.counts.lost += u64::try_from(over.len()).unwrap_or(u64::MAX);
         over
     }
 
-    /// A batch has come by the road: what of it is still to be fired, once.
+    /// A batch has come back by the transport. Returns the entries that are still to be fired, once.
     pub(crate) fn came(&mut self, batch: &TimerBatch, until: Instant) -> Option<Vec<Key>> {
         let waits = self.term == Some(batch.term);
-        let attempt = self.attempts.get_mut(&batch.number).filter(|it| waits && it.by_road && !it.came)?;
+        let attempt =
+            self.attempts.get_mut(&batch.number).filter(|it| waits && it.by_transport && !it.came)?;
         (attempt.came, attempt.until) = (true, until);
         self.counts.came += 1;
         let flies = |entry: &&Key| self.flying.get(*entry) == Some(&batch.number);
         Some(batch.timers.iter().filter(flies).cloned().collect())
     }
 
-    /// What became of one timer of an attempt. One that still stands although nothing kept it from being fired is left
-    /// alone like one that was refused, or it would be fired again and again.
+    /// Records the result of one timer of an attempt. One that still stands although nothing prevented it from being
+    /// fired rests like a refused one, or it would be fired again and again.
     pub(crate) fn settle(&mut self, number: u64, entry: Key, result: Result<(), Failure>, now: Instant) {
         if !self.lands(&entry, Some(number)) {
             return;
@@ -329,8 +331,8 @@ impl Head {
 
     fn rest(&mut self, entry: Key, until: Instant, now: Instant) {
         if !self.resting.put(entry, until) {
-            // It stands in the index still.
-            self.anew.get_or_insert(now + TIMERS_READ_AGAIN);
+            // The index still has it.
+            self.reread_at.get_or_insert(now + TIMERS_READ_AGAIN);
         }
     }
 
@@ -340,7 +342,7 @@ impl Head {
         let due = self.waiting.first().and_then(due_of).map(|due| due.at).filter(|_| !full);
         let until = self.attempts.values().map(|attempt| attempt.until).min();
         let read = self.read_rests.filter(|_| self.known != Known::All);
-        let at = [until, self.resting.first(), self.anew, read];
+        let at = [until, self.resting.first(), self.reread_at, read];
         Next { due, at: at.into_iter().flatten().min() }
     }
 }

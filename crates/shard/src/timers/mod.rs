@@ -1,19 +1,19 @@
-//! Timers: what falls due in a shard happens once, soon, and never early.
+//! Timers: what falls due in a shard fires once, soon, and never early.
 //!
-//! The record is the index of what is due, on disk with the rows that it is about. A leader keeps the first entries of it
-//! in memory ([`head`](self)), is told of every entry that an applied decision adds or takes away there, sleeps until the
-//! first of them is due, and hands out what is due in batches. What definitions wait for travels by the cluster's
-//! [`TimerRoad`] and comes back by [`Cluster::fire`](crate::Cluster::fire); what is only the server's own housekeeping, and
-//! all that the road refuses or loses, the leader fires itself. Firing is a command that does nothing where the timer is
-//! gone or not due, so an attempt too many costs time and nothing else.
+//! The record is the index of what is due, on disk with the rows that it is about. A leader keeps its first entries
+//! in memory ([`head`](self)), is notified of every entry that an applied decision adds or removes, sleeps until the
+//! first of them is due, and hands out what is due in batches. What definitions wait for is sent by the cluster's
+//! [`TimerTransport`] and comes back by [`Cluster::fire`](crate::Cluster::fire); the leader itself fires the server's
+//! own housekeeping, and all that the transport refuses or loses. Firing is a command that does nothing if the timer
+//! is gone or not due, so a surplus attempt costs only time.
 //!
-//! Each attempt is fenced by its shard, its term and its number there: a batch that comes when its leader has given it up,
-//! or to another leader, fires nothing. A timer is in one attempt at a time.
+//! Each attempt is fenced by its shard, its term and its number there: a batch that comes back after its leader has
+//! given it up, or to another leader, fires nothing. A timer is in one attempt at a time.
 
 mod batch;
-mod duty;
+mod dispatch;
 mod head;
-mod road;
+mod transport;
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -23,21 +23,21 @@ use tokio::time::Instant;
 
 use crate::failure::Failure;
 pub use batch::TimerBatch;
-pub(crate) use duty::{fire, work};
+pub(crate) use dispatch::{fire, work};
 use head::Head;
 pub use head::TimerCounts;
-pub use road::{Fired, NotAccepted, TimerRoad};
+pub use transport::{Fired, NotAccepted, TimerTransport};
 
-/// The timers of one shard, as the applied decisions and the leader's duty share them.
+/// The timers of one shard, shared by the applied decisions and the dispatcher.
 #[derive(Default)]
 pub(crate) struct Timers {
     head: Mutex<Head>,
-    /// Told when there may be something to do for the duty.
-    pub(crate) told: Arc<Notify>,
+    /// Notified when the dispatcher may have something to do.
+    pub(crate) notify: Arc<Notify>,
 }
 
 impl Timers {
-    /// A decision was applied that changed these entries of the index; true for those that now stand there.
+    /// An applied decision changed these entries of the index; true for those that were added.
     pub(crate) fn changed(&self, entries: Vec<(Key, bool)>) {
         if entries.is_empty() {
             return;
@@ -49,16 +49,17 @@ impl Timers {
         }
         drop(head);
         if wake {
-            self.told.notify_one();
+            self.notify.notify_one();
         }
     }
 
-    /// What is left to fire of a batch that has come; nothing where it has come before, or nobody waits for it.
+    /// The timers of a returned batch that are still to be fired; `None` if it came back before, or no leader waits
+    /// for it.
     pub(crate) fn came(&self, batch: &TimerBatch, until: Instant) -> Option<Vec<Key>> {
         self.head.lock().came(batch, until)
     }
 
-    /// Takes note of what became of an attempt's timers.
+    /// Records the results of an attempt's timers.
     ///
     /// # Errors
     /// The shard has stopped.
@@ -77,22 +78,23 @@ impl Timers {
             head.settle(number, entry, result, now);
         }
         drop(head);
-        self.told.notify_one();
+        self.notify.notify_one();
         stopped
     }
 
-    /// How many there are of each.
+    /// The number of timers in each state.
     pub(crate) fn counts(&self) -> TimerCounts {
         self.head.lock().counts()
     }
 }
 
-/// What an entry of the index is about. Only entries that were read as such are ever handed here.
+/// The row that an index entry is about. Only entries that were read as such are passed here.
 fn due_of(entry: &Key) -> Option<Due> {
     IndexKey::due_of(entry)
 }
 
-/// Whether somebody waits for this time: it goes by the road. The rest is the server's own housekeeping.
+/// Returns true if a definition waits for this time: it is sent by the transport. The rest is the server's own
+/// housekeeping.
 fn travels(row: &Key) -> bool {
-    row.is(Kind::Thing) || row.is(Kind::Open)
+    row.is(Kind::OpenItem) || row.is(Kind::Open)
 }

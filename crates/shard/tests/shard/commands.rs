@@ -1,4 +1,4 @@
-//! Commands as a gateway would make them.
+//! Commands like those of a gateway.
 
 use std::sync::Arc;
 use switchward_engine::{
@@ -11,10 +11,10 @@ use switchward_machine::{Digest, Micros, SessionId, TenantId};
 /// The source document's own example.
 pub(crate) const DEPLOY_GATE: &str = include_str!("../../../formats/tests/fixtures/deploy-gate.json");
 
-/// Two tenants, whose sessions, machines and ledgers are their own.
+/// Two tenants, each with sessions, machines and ledgers of its own.
 pub(crate) const TENANTS: [TenantId; 2] = [TenantId(1), TenantId(2)];
 
-/// Whose session a key is: every other one of a row of numbered keys.
+/// The tenant of a session key: numbered keys alternate.
 pub(crate) fn tenant(key: &str) -> TenantId {
     TENANTS[usize::from(key.bytes().last().is_some_and(|last| last % 2 == 1))]
 }
@@ -26,7 +26,7 @@ pub(crate) fn definition(source: &str) -> Definition {
     compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings))
 }
 
-/// A command of an agent; with a request id, its body is taken to be what the id says.
+/// A command of an agent; with a request id, its body is assumed to be given by the id.
 pub(crate) fn command(tenant: TenantId, scope: Scope, request: Option<&str>, body: Body) -> Command {
     Command {
         tenant,
@@ -40,7 +40,7 @@ pub(crate) fn command(tenant: TenantId, scope: Scope, request: Option<&str>, bod
     }
 }
 
-/// Makes both tenants, in their order.
+/// Creates both tenants, in order.
 pub(crate) fn create_tenants() -> [Command; 2] {
     ["acme", "globex"].map(|name| {
         let body =
@@ -83,7 +83,7 @@ pub(crate) fn answer(key: &str, request: &str, answer: &str) -> Command {
     command(tenant(key), Scope::Session(session(key)), Some(request), Body::Answer(body))
 }
 
-/// Asks for a call, whose name is its request id.
+/// Authorizes a call, whose name is its request id.
 pub(crate) fn authorize(key: &str, call: &str, capability: &str, estimate: Option<Micros>) -> Command {
     let body = Authorize {
         capability: capability.to_owned(),

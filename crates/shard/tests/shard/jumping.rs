@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use switchward_machine::Time;
 use switchward_shard::{
-    Clock, Cluster, Failure, Fired, NotAccepted, RawClocks, SteadyClock, TimerBatch, TimerRoad,
+    Clock, Cluster, Failure, Fired, MonotonicClock, NotAccepted, RawClocks, TimerBatch, TimerTransport,
 };
 use tokio::sync::Notify;
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::server::BEGIN;
 
-/// The clocks of one machine. All machines count alike; what each says the time is may jump.
+/// The clocks of one machine. All machines count alike; their wall clocks may jump.
 #[derive(Clone, Default)]
 struct Machine {
     counted_ms: Arc<AtomicU64>,
@@ -37,26 +37,26 @@ impl RawClocks for Machine {
 #[derive(Clone)]
 pub(crate) struct Jumping {
     machine: Machine,
-    steady: Arc<SteadyClock>,
+    monotonic: Arc<MonotonicClock>,
     jumped_ms: Arc<AtomicU64>,
-    told: Arc<Mutex<Vec<Arc<Notify>>>>,
+    subscribers: Arc<Mutex<Vec<Arc<Notify>>>>,
 }
 
 impl Clock for Jumping {
     fn now(&self) -> Time {
-        self.steady.now()
+        self.monotonic.now()
     }
 
     fn patience(&self, _until: Time) -> Duration {
         Duration::from_secs(60)
     }
 
-    fn tell(&self, waiting: Arc<Notify>) {
-        self.told.lock().push(waiting);
+    fn subscribe(&self, waiting: Arc<Notify>) {
+        self.subscribers.lock().push(waiting);
     }
 
     fn not_before(&self, at: Time) {
-        self.steady.not_before(at);
+        self.monotonic.not_before(at);
     }
 }
 
@@ -66,8 +66,8 @@ impl Jumping {
     }
 
     fn over(machine: Machine) -> Self {
-        let steady = Arc::new(SteadyClock::over(Box::new(machine.clone())));
-        Self { machine, steady, jumped_ms: Arc::default(), told: Arc::default() }
+        let monotonic = Arc::new(MonotonicClock::over(Box::new(machine.clone())));
+        Self { machine, monotonic, jumped_ms: Arc::default(), subscribers: Arc::default() }
     }
 
     /// The clock of another machine, which counts alike.
@@ -80,7 +80,7 @@ impl Jumping {
         Self::over(self.machine.clone())
     }
 
-    /// Milliseconds that have truly passed.
+    /// Milliseconds that have really passed.
     pub(crate) fn passed(&self) -> u64 {
         self.machine.counted_ms.load(Ordering::SeqCst)
     }
@@ -90,24 +90,24 @@ impl Jumping {
         self.machine.counted_ms.fetch_add(ms, Ordering::SeqCst);
     }
 
-    /// The machine's clock is now so far off.
+    /// Sets how far the machine's clock is off.
     pub(crate) fn jump(&self, ahead_ms: i64) {
         self.jumped_ms.store(self.passed(), Ordering::SeqCst);
         self.machine.ahead_ms.store(ahead_ms, Ordering::SeqCst);
     }
 
-    /// For how long it has stood where it jumped to.
+    /// How long ago the clock jumped last, milliseconds.
     pub(crate) fn stands(&self) -> u64 {
         self.passed() - self.jumped_ms.load(Ordering::SeqCst)
     }
 
-    /// Whoever waits looks at it.
+    /// Makes the waiting tasks look at the clock.
     pub(crate) fn look(&self) {
-        self.told.lock().iter().for_each(|waiting| waiting.notify_one());
+        self.subscribers.lock().iter().for_each(|waiting| waiting.notify_one());
     }
 }
 
-/// How a road treats the batches that it gets, each once in so many.
+/// How a transport treats its batches; each fault occurs once in this many.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Faults {
     pub(crate) lost: usize,
@@ -116,25 +116,25 @@ pub(crate) struct Faults {
     pub(crate) late: usize,
 }
 
-/// A road with faults; without, batches come back at once.
-pub(crate) struct Road {
+/// A transport with faults; without, batches come back at once.
+pub(crate) struct FaultyTransport {
     takers: Vec<Cluster>,
-    chance: Mutex<Chance>,
+    rng: Mutex<Rng>,
     faults: Option<Faults>,
     late: Mutex<Vec<TimerBatch>>,
     /// Batches that were handed out to it.
     pub(crate) given: AtomicUsize,
-    /// Timers that were fired by what it brought back.
+    /// Timers that were fired by the batches it brought back.
     pub(crate) fired: Arc<AtomicUsize>,
     /// Batches that nobody waited for any more.
     pub(crate) stale: Arc<AtomicUsize>,
 }
 
-impl Road {
+impl FaultyTransport {
     pub(crate) fn new(takers: Vec<Cluster>, seed: u64, faults: Option<Faults>) -> Arc<Self> {
         Arc::new(Self {
             takers,
-            chance: Mutex::new(Chance::new(seed)),
+            rng: Mutex::new(Rng::new(seed)),
             faults,
             late: Mutex::default(),
             given: AtomicUsize::new(0),
@@ -163,34 +163,34 @@ impl Road {
 
     fn take(&self, batch: TimerBatch) -> Result<(), NotAccepted> {
         self.given.fetch_add(1, Ordering::SeqCst);
-        let mut chance = self.chance.lock();
+        let mut rng = self.rng.lock();
         let Some(faults) = self.faults else {
             self.bring(&batch);
             return Ok(());
         };
-        if chance.once_in(faults.refused) {
+        if rng.once_in(faults.refused) {
             return Err(NotAccepted("it is full".into()));
         }
         let mut late = self.late.lock();
         for batch in late.drain(..) {
             self.bring(&batch);
         }
-        if chance.once_in(faults.lost) {
+        if rng.once_in(faults.lost) {
             return Ok(());
         }
-        if chance.once_in(faults.late) {
+        if rng.once_in(faults.late) {
             late.push(batch);
             return Ok(());
         }
         self.bring(&batch);
-        if chance.once_in(faults.twice) {
+        if rng.once_in(faults.twice) {
             self.bring(&batch);
         }
         Ok(())
     }
 }
 
-impl TimerRoad for Road {
+impl TimerTransport for FaultyTransport {
     fn hand_out(&self, batch: TimerBatch) -> BoxFuture<'_, Result<(), NotAccepted>> {
         Box::pin(async move { self.take(batch) })
     }

@@ -1,4 +1,5 @@
-//! Limits span sessions and shards: exactly as many calls as they allow to each of two tenants, whoever dies meanwhile.
+//! Limits span sessions and shards: exactly as many calls are allowed as each of two tenants may make, whatever dies
+//! meanwhile.
 
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
@@ -6,11 +7,11 @@ use switchward_engine::{EffectOfCall, IndexKey, Reply, View};
 use switchward_machine::Micros;
 use switchward_shard::Shard;
 
-use crate::chance::Chance;
 use crate::commands::{
     DEPLOY_GATE, TENANTS, authorize, create_tenants, definition, deploys, report, start, tenant,
 };
 use crate::live::{Answered, Live};
+use crate::rng::Rng;
 use crate::runs::each_seed;
 use crate::server::Setup;
 
@@ -54,17 +55,11 @@ fn begin(setup: &Setup, source: &str) -> Live {
     live
 }
 
-/// One call of each session, under kills; the numbers of those that were allowed.
-fn storm(
-    live: &mut Live,
-    chance: &mut Chance,
-    name: &str,
-    capability: &str,
-    cost: Option<Micros>,
-) -> Vec<usize> {
+/// One call of each session, under kills. Returns the numbers of those that were allowed.
+fn storm(live: &mut Live, rng: &mut Rng, name: &str, capability: &str, cost: Option<Micros>) -> Vec<usize> {
     let call = |number: usize| authorize(&key(number), &format!("{name} {number}"), capability, cost);
     let calls: Vec<_> = (0..SESSIONS).map(call).collect();
-    let mut kills: Vec<usize> = (0..KILLS).map(|_| 1 + chance.below(SESSIONS - 1)).collect();
+    let mut kills: Vec<usize> = (0..KILLS).map(|_| 1 + rng.below(SESSIONS - 1)).collect();
     kills.sort_unstable();
     let answers = live.execute_all(calls.clone(), CALLERS, &kills);
     let again = live.execute_all(calls, CALLERS, &kills[..1]);
@@ -76,7 +71,7 @@ fn storm(
     answers.iter().enumerate().filter(|(_, answer)| allowed(answer)).map(|(number, _)| number).collect()
 }
 
-/// How many of these sessions are of each tenant.
+/// How many of these sessions belong to each tenant.
 fn of_each(numbers: &[usize]) -> [usize; 2] {
     TENANTS.map(|wanted| numbers.iter().filter(|number| tenant(&key(**number)) == wanted).count())
 }
@@ -94,7 +89,7 @@ fn reason(answer: &Answered) -> Option<String> {
     }
 }
 
-/// Waits until no effect is on its way from a shard to another.
+/// Waits until no effect is on its way from one shard to another.
 pub(crate) async fn carried(shard: &Shard) {
     let mut changes = shard.group().raft().metrics();
     loop {
@@ -121,14 +116,14 @@ fn all_carried(live: &Live) {
 
 #[test]
 fn fifty_calls_an_hour_are_exactly_fifty() {
-    each_seed(1, RUNS, |chance| {
+    each_seed(1, RUNS, |rng| {
         let folder = tempfile::tempdir().unwrap();
         let setup = Setup::new(folder.path());
         let mut live = begin(&setup, DEPLOY_GATE);
-        assert_eq!(of_each(&storm(&mut live, chance, "first", "bash", None)), [50, 50]);
-        assert_eq!(of_each(&storm(&mut live, chance, "second", "bash", None)), [0, 0]);
+        assert_eq!(of_each(&storm(&mut live, rng, "first", "bash", None)), [50, 50]);
+        assert_eq!(of_each(&storm(&mut live, rng, "second", "bash", None)), [0, 0]);
         setup.clock.advance(HOUR_MS);
-        assert_eq!(of_each(&storm(&mut live, chance, "third", "bash", None)), [50, 50]);
+        assert_eq!(of_each(&storm(&mut live, rng, "third", "bash", None)), [50, 50]);
         live.end();
     });
 }
@@ -136,25 +131,25 @@ fn fifty_calls_an_hour_are_exactly_fifty() {
 #[test]
 fn money_is_spent_to_the_last_cent_and_no_further() {
     let cents = |cents: u64| Micros(cents * 10_000);
-    each_seed(1, RUNS, |chance| {
+    each_seed(1, RUNS, |rng| {
         let folder = tempfile::tempdir().unwrap();
         let setup = Setup::new(folder.path());
         let mut live = begin(&setup, SPENDER);
-        let first = storm(&mut live, chance, "first", "pay", Some(cents(10)));
+        let first = storm(&mut live, rng, "first", "pay", Some(cents(10)));
         assert_eq!(of_each(&first), [50, 50], "5 dollars hold 50 estimates of 10 cents");
         let reports = first.iter().map(|number| report(&key(*number), &format!("first {number}"), cents(4)));
         let reports: Vec<_> = reports.collect();
-        let reported = live.execute_all(reports.clone(), CALLERS, &[1 + chance.below(first.len() - 1)]);
+        let reported = live.execute_all(reports.clone(), CALLERS, &[1 + rng.below(first.len() - 1)]);
         assert!(reported.iter().all(Result::is_ok));
         assert_eq!(live.execute_all(reports, CALLERS, &[]), reported);
         all_carried(&live);
-        let second = storm(&mut live, chance, "second", "pay", Some(cents(10)));
+        let second = storm(&mut live, rng, "second", "pay", Some(cents(10)));
         assert_eq!(of_each(&second), [30, 30], "50 reports of 4 cents leave 3 dollars");
         all_carried(&live);
-        let third = storm(&mut live, chance, "third", "pay", Some(cents(1)));
+        let third = storm(&mut live, rng, "third", "pay", Some(cents(1)));
         assert_eq!(of_each(&third), [0, 0], "all of it is held");
         setup.clock.advance(HOUR_MS);
-        let fourth = storm(&mut live, chance, "fourth", "pay", Some(cents(10)));
+        let fourth = storm(&mut live, rng, "fourth", "pay", Some(cents(10)));
         assert_eq!(
             of_each(&fourth),
             [20, 20],

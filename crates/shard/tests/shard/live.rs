@@ -1,4 +1,4 @@
-//! Callers of a server that dies and comes back under them.
+//! Callers of a server that dies and restarts under them.
 
 use futures::future::join_all;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::server::{Server, Setup};
 
-/// What a command came to, once it came to anything.
+/// The result of a command, once it is known.
 pub(crate) type Answered = Result<Reply, Rejection>;
 
 /// A server, and callers on a runtime of their own who outlive it.
@@ -33,13 +33,13 @@ impl Live {
         self.server.as_ref().unwrap()
     }
 
-    /// Carries out one command.
+    /// Executes one command.
     pub(crate) fn execute(&self, command: Command) -> Answered {
         self.callers.block_on(insist(self.current.subscribe(), command))
     }
 
-    /// Carries out all commands by so many callers at once, who send again what they get no answer to; the server
-    /// is killed when so many answers have come. Answers are in the order of the commands.
+    /// Executes all commands with this many concurrent callers, who retry what gets no answer; the server is killed
+    /// once this many answers have arrived. Answers are in the order of the commands.
     pub(crate) fn execute_all(
         &mut self,
         commands: Vec<Command>,
@@ -73,7 +73,7 @@ impl Live {
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    /// Kills the server in whatever it does, and opens it again.
+    /// Kills the server whatever it does, and opens it again.
     pub(crate) fn kill(&mut self) {
         let server = self.server.take().unwrap();
         server.assert_sound();
@@ -91,7 +91,7 @@ impl Live {
     }
 }
 
-/// Sends a command until it is answered. Whoever waits for a server that dies is told so by its connection.
+/// Sends a command until it is answered. A caller notices a dead server by its connection.
 async fn insist(mut current: watch::Receiver<Option<Cluster>>, command: Command) -> Answered {
     loop {
         let cluster = current.wait_for(Option::is_some).await.unwrap().clone().unwrap();

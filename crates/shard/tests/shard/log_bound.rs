@@ -14,7 +14,7 @@ use crate::commands::{DEPLOY_GATE, definition, start};
 use crate::one_server::{digests, prepare};
 use crate::server::{Server, Setup};
 
-/// Entries of a length at which a thousand are far more than the bound; all together are more than twice of it.
+/// Entries of a length of which a thousand far exceed the bound; all together are more than twice the bound.
 const ENTRIES: usize = 1_150;
 const ENTRY_BYTES: usize = 128 * 1024;
 /// The longest wait for the last purge.
@@ -28,7 +28,7 @@ fn long_start(number: usize) -> Command {
     start
 }
 
-/// Notes the positions at which rows are flushed and synced for the sake of the log, as long as the node lives.
+/// Records the positions at which rows are flushed and synced to shorten the log, as long as the node lives.
 async fn note_flushes(raft: Raft, seen: Arc<Mutex<BTreeSet<u64>>>) {
     let mut changes = raft.metrics();
     loop {
@@ -39,14 +39,14 @@ async fn note_flushes(raft: Raft, seen: Arc<Mutex<BTreeSet<u64>>>) {
     }
 }
 
-/// Waits until the log is not longer than its bound.
+/// Waits until the log is within its bound.
 async fn short(group: &Group) {
     while group.log_bytes() > LOG_BYTES_MAX {
         tokio::task::yield_now().await;
     }
 }
 
-/// One shard with a definition, and the positions at which its rows were flushed for the sake of its log.
+/// One shard with a definition, and the positions at which its rows were flushed to shorten its log.
 fn opened(setup: &Setup) -> (Server, Arc<Mutex<BTreeSet<u64>>>) {
     let server = Server::open(setup);
     prepare(&server);
@@ -77,7 +77,7 @@ fn a_log_of_large_entries_is_purged_for_its_bytes_and_seldom() {
     let setup = Setup { shards: 1, ..Setup::new(folder.path()) };
     let (server, flushes) = opened(&setup);
     let longest = written(&server, 0..ENTRIES);
-    // However slow the disk is: one entry may be written to a log that is not yet full, and it has its head beside it.
+    // However slow the disk is, one entry may be written to a log that is not yet full, plus its head.
     assert!(longest <= LOG_BYTES_FULL + 2 * ENTRY_BYTES as u64, "the log had {longest} bytes");
     let all = (ENTRIES * ENTRY_BYTES) as u64;
     let (seen, worth) = (flushes.lock().len() as u64, all / (LOG_BYTES_MAX - LOG_BYTES_KEPT) + 1);
@@ -87,12 +87,12 @@ fn a_log_of_large_entries_is_purged_for_its_bytes_and_seldom() {
     assert_eq!(digests(&Server::open(&setup)), before);
 }
 
-/// What the rows on disk cover already is purged as it is.
+/// Entries that the rows on disk already cover are purged without a flush.
 #[test]
 fn rows_are_not_flushed_again_for_a_purge_that_needs_no_more_of_them() {
-    /// Almost as many as are too much.
+    /// Just below the limit.
     const MANY: usize = LOG_BYTES_MAX as usize / ENTRY_BYTES - 10;
-    /// More than it takes to have too many.
+    /// Above the limit.
     const ALL: usize = MANY + 40;
     let folder = tempfile::tempdir().unwrap();
     let setup = Setup { shards: 1, ..Setup::new(folder.path()) };
@@ -102,7 +102,7 @@ fn rows_are_not_flushed_again_for_a_purge_that_needs_no_more_of_them() {
     server.shut_down();
     let (server, flushes) = opened(&setup);
     written(&server, MANY..ALL);
-    // How long it was between two looks is the disk's affair; that it was purged is seen by what it lacks.
+    // The length between two checks depends on the disk; the missing entries show that it was purged.
     let log = server.cluster().shards()[0].group().log_bytes();
     assert!(log < (ALL * ENTRY_BYTES) as u64, "the log has all {log} bytes that were written");
     assert_eq!(flushes.lock().len(), 1, "the rows are those of the shutdown");

@@ -2,11 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-#[path = "../../../engine/tests/replay/chance.rs"]
-mod chance;
 mod commands;
 #[path = "../../../engine/tests/replay/definitions.rs"]
 mod definitions;
+#[path = "../../../engine/tests/replay/commands.rs"]
+mod generator;
 mod jumping;
 mod limits;
 mod live;
@@ -15,6 +15,8 @@ mod network;
 mod one_server;
 mod quotas;
 mod replay;
+#[path = "../../../engine/tests/replay/rng.rs"]
+mod rng;
 #[path = "../../../engine/tests/replay/rows.rs"]
 #[expect(dead_code, reason = "the engine's own tests compare in more ways")]
 mod rows;
@@ -26,5 +28,3 @@ mod three_voters;
 mod timers;
 mod torn_state;
 mod trio;
-#[path = "../../../engine/tests/replay/wishes.rs"]
-mod wishes;

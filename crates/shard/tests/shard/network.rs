@@ -21,9 +21,9 @@ use switchward_shard::limits::SNAPSHOT_PIECE_BYTES;
 use switchward_shard::{Group, Raft, SnapshotSource, TypeConfig, received};
 use switchward_store::{GroupId, SnapshotFile, Snapshots};
 
-/// The longest that a request stays on its way, as if its connection had broken.
+/// The longest that a request is under way before its connection counts as broken.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two attempts to reach a server that cannot be reached.
+/// The wait between two attempts to reach an unreachable server.
 const BACKOFF: Duration = Duration::from_millis(20);
 
 /// All links between the servers of a test.
@@ -33,23 +33,23 @@ pub(crate) struct Network(Arc<Mutex<Switchboard>>);
 #[derive(Default)]
 struct Switchboard {
     reached: BTreeMap<(u64, GroupId), (Raft, Snapshots)>,
-    /// From whom to whom nothing gets through.
+    /// Pairs of sender and receiver whose link is cut.
     cut: BTreeSet<(u64, u64)>,
     snapshots: usize,
 }
 
 impl Network {
-    /// The network as one group of one server sees it.
+    /// The network from the perspective of one group of one server.
     pub(crate) fn of(&self, node: u64, group: GroupId) -> Links {
         Links { network: self.clone(), node, group }
     }
 
-    /// Lets a server's group be reached.
+    /// Makes a server's group reachable.
     pub(crate) fn join(&self, node: u64, id: GroupId, group: &Group, snapshots: &Snapshots) {
         self.0.lock().reached.insert((node, id), (group.raft().clone(), snapshots.clone()));
     }
 
-    /// A server is gone.
+    /// Removes a server that is gone.
     pub(crate) fn leave(&self, node: u64) {
         self.0.lock().reached.retain(|(known, _), _| *known != node);
     }
@@ -65,7 +65,7 @@ impl Network {
         self.0.lock().cut.clear();
     }
 
-    /// How many snapshots have arrived.
+    /// The number of snapshots that have arrived.
     pub(crate) fn snapshots(&self) -> usize {
         self.0.lock().snapshots
     }
@@ -75,7 +75,7 @@ impl Network {
     }
 }
 
-/// What a group of a server makes its links from.
+/// Creates the links of a server's group.
 pub(crate) struct Links {
     network: Network,
     node: u64,
@@ -90,7 +90,7 @@ impl RaftNetworkFactory<TypeConfig> for Links {
     }
 }
 
-/// The way from one server to another, for one group.
+/// The link from one server to another, for one group.
 pub(crate) struct Link {
     network: Network,
     from: u64,
@@ -117,7 +117,7 @@ impl Link {
         board.reached.get(&(self.to, self.group)).cloned().ok_or_else(unreachable)
     }
 
-    /// Brings an answer back: its way may be cut although the request's was not.
+    /// Returns an answer: its direction may be cut although the request's was not.
     async fn back<T>(
         &self,
         kind: RPCTypes,
@@ -177,7 +177,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
         let copied = tokio::task::spawn_blocking(move || copy(&snapshot.snapshot, &snapshots, group)).await;
         let file = copied.map_err(io::Error::other).flatten().map_err(|error| NetworkError::new(&error))?;
         let snapshot = received(file).map_err(|error| NetworkError::new(&error))?;
-        // Counted before anybody can see what it brings.
+        // Counted before its effect can be seen.
         self.network.0.lock().snapshots += 1;
         let installed = raft.install_full_snapshot(vote, snapshot).await;
         Ok(installed.map_err(|_: Fatal<TypeConfig>| unreachable())?)

@@ -33,11 +33,11 @@ fn execute(server: &Server, command: Command) -> Result<Reply, Failure> {
 fn status(server: &Server, key: &str) -> (Status, u64, String) {
     let id = session(key);
     let view = server.run(server.cluster().shard_of(id.bucket()).read()).unwrap();
-    let found = view.steady(|view| session_view(view, tenant(key), id)).unwrap().unwrap();
+    let found = view.consistent(|view| session_view(view, tenant(key), id)).unwrap().unwrap();
     (found.session.status, found.session.sequence, found.at().to_owned())
 }
 
-/// A session of the deploy gate, step by step.
+/// The commands of a session of the deploy gate, step by step.
 fn walk(key: &str) -> Vec<Command> {
     let gate = definition(DEPLOY_GATE);
     let answers = ["yes", "n/a", "yes"];
@@ -107,7 +107,7 @@ fn a_shard_at_rest_writes_its_rows() {
 #[test]
 fn checkpoints_and_purges_at_odd_moments_lose_nothing() {
     const STEPS: usize = 60;
-    each_seed(1, 2, |chance| {
+    each_seed(1, 2, |rng| {
         let folder = tempfile::tempdir().unwrap();
         let setup = Setup { cache_bytes: 4096, ..Setup::new(folder.path()) };
         let mut server = Server::open(&setup);
@@ -115,12 +115,12 @@ fn checkpoints_and_purges_at_odd_moments_lose_nothing() {
         let mut walks: Vec<_> = (0..12).map(|key| walk(&format!("walk {key}")).into_iter()).collect();
         let mut replies = Vec::new();
         for _ in 0..STEPS {
-            let walk = chance.below(walks.len());
+            let walk = rng.below(walks.len());
             let Some(step) = walks[walk].next() else { continue };
             replies.push((step.clone(), execute(&server, step)));
-            let group = chance.below(5);
+            let group = rng.below(5);
             let group = |server: &Server| server.cluster().all().nth(group).unwrap().group().clone();
-            match chance.below(8) {
+            match rng.below(8) {
                 0 | 1 => group(&server).checkpoint().unwrap(),
                 2 => server.run(purge(&group(&server))),
                 3 => {
@@ -140,7 +140,7 @@ fn checkpoints_and_purges_at_odd_moments_lose_nothing() {
     });
 }
 
-/// Waits until this server leads a shard, with all that it had applied.
+/// Waits until this server leads a shard, with everything that it had applied.
 pub(crate) async fn led(shard: &Shard) {
     let mut changes = shard.group().raft().metrics();
     while shard.read().await.is_err_and(|failure| failure == Failure::Electing) {
@@ -148,7 +148,7 @@ pub(crate) async fn led(shard: &Shard) {
     }
 }
 
-/// Purges all that the state store holds, and waits until it is gone.
+/// Purges everything that the state store holds, and waits until it is gone.
 pub(crate) async fn purge(group: &Group) {
     let raft = group.raft();
     let last = raft.metrics().borrow_watched().last_applied.map_or(0, |last| last.index);
@@ -161,7 +161,7 @@ pub(crate) async fn purge(group: &Group) {
 }
 
 /// The rows on disk are early ones here, and most comes from the log: a server that answers before it has replayed
-/// it, answers wrongly.
+/// the log answers wrongly.
 #[test]
 fn nothing_is_answered_before_a_long_log_is_replayed() {
     const SESSIONS: usize = 1_500;
@@ -264,7 +264,7 @@ fn a_batch_that_is_too_long_for_one_entry_becomes_several() {
     let results = server.run(join_all((0..STARTS).map(big)));
     assert!(results.iter().all(Result::is_ok), "{:?}", results.iter().find(|result| result.is_err()));
     let entries = server.cluster().shards()[0].group().metrics().entries.load(Ordering::Relaxed);
-    // Two of them fit into a batch even of a shard that is shared.
+    // Two of them fit into a batch even of a shard that several tenants use.
     assert!((8..=STARTS as u64 * 2 / 3).contains(&entries), "{entries} entries");
     server.assert_sound();
 }

@@ -1,4 +1,4 @@
-//! A tenant's quotas span the shards of its server, and what is counted outlives it.
+//! A tenant's quotas span the shards of its server, and the counts survive a restart.
 
 use switchward_engine::{
     Body, Cancel, Command, Key, Quotas, Reason, Remove, Removing, Reply, Row, Scope, View,
@@ -42,7 +42,7 @@ fn sessions_of_all_shards_count_against_the_quota() {
         matches!(row.as_deref(), Some(Row::Usage(held)) if held.sessions > 0)
     });
     assert!(homes.count() > 1, "they would tell little in one shard");
-    // A request that was carried out before is answered as it was, and another tenant has its own quota.
+    // A request that was executed before gets its first answer, and another tenant has its own quota.
     assert!(execute(&server, ten, start(&gate, &first)).is_ok());
     assert!(execute(&server, ten, start(&gate, "key 1")).is_ok());
 
@@ -56,7 +56,7 @@ fn sessions_of_all_shards_count_against_the_quota() {
     execute(&server, ten, of_session(&first, Body::Cancel(Cancel { comment: String::new() }))).unwrap();
     let remove = Remove { how: Removing::Deleted, ended_by: None };
     execute(&server, ten, of_session(&first, Body::Remove(remove))).unwrap();
-    // Its rows go in the background.
+    // Its rows are removed in the background.
     let gone = async {
         while usage(&server).sessions == 10 {
             tokio::task::yield_now().await;
@@ -80,7 +80,7 @@ fn steps_are_refused_while_the_histories_are_too_long_and_ends_are_not() {
     let refused = Err(Some(Reason::QuotaExceeded));
     assert_eq!(execute(&server, full, start(&gate, "key 2")), refused);
     assert_eq!(execute(&server, full, answer("key 0", "one", "yes")), refused);
-    // What was carried out before is answered as it was.
+    // A request that was executed before gets its first answer.
     assert!(execute(&server, full, start(&gate, "key 0")).is_ok());
     assert!(execute(&server, more, answer("key 0", "one", "yes")).is_ok());
     assert_eq!(execute(&server, more, answer("key 0", "two", "n/a")), refused);

@@ -1,4 +1,5 @@
-//! What a shard builds, with evictions, checkpoints, purges and crashes, is what a replay of its log builds in a map.
+//! The rows that a shard builds, with evictions, checkpoints, purges and crashes, are those that a replay of its log
+//! builds in a map.
 
 use futures::future::join_all;
 use openraft::{EntryPayload, RaftLogReader};
@@ -15,20 +16,20 @@ use switchward_shard::{
 use switchward_store::{GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::chance::Chance;
+use crate::generator::CommandGenerator;
 use crate::one_server::{led, purge};
+use crate::rng::Rng;
 use crate::rows::Rows;
 use crate::runs::each_seed;
 use crate::server::{BEGIN, unlocked};
-use crate::wishes::Wishes;
 
 /// The catalogue's group and two shards.
 const GROUPS: u64 = 3;
-/// Rounds of commands of one world.
+/// Rounds of commands of one run.
 const ROUNDS: usize = 60;
 /// Rows that all groups together keep in memory: next to none, so that most are read from disk.
 const CACHE_BYTES: usize = 2_048;
-/// Whole worlds, each with its seed; more by `SHARD_TEST_RUNS`.
+/// Whole runs, each with its seed; more by `SHARD_TEST_RUNS`.
 const RUNS: u64 = 4;
 
 /// A server whose log this test can read too.
@@ -62,7 +63,7 @@ impl Life {
                 };
                 groups.push(Group::open(options, NoPeers).await.unwrap());
             }
-            // Whatever ends the server shows in the answers; what is said while it is killed does not count.
+            // Whatever ends the server shows in the answers; errors while it is killed do not count.
             let on_fatal = Box::new(|line: &str| println!("the server must end: {line}"));
             let cluster =
                 Cluster::of_groups(groups, Arc::new(clock.clone()), Arc::clone(&log), on_fatal).unwrap();
@@ -86,7 +87,7 @@ impl Life {
     }
 }
 
-/// The rows of every place, as a caller finds them.
+/// The rows of every shard, as a caller finds them.
 struct Everywhere<'c>(&'c Cluster);
 
 impl View for Everywhere<'_> {
@@ -131,7 +132,7 @@ impl Logs {
         }
     }
 
-    /// What a group's decisions build in an empty map.
+    /// The rows that a group's decisions build in an empty map.
     fn replay(&self, group: u64) -> Rows {
         let mut rows = Rows::default();
         for decision in &self.0[&group].1 {
@@ -153,34 +154,34 @@ fn copied(view: &dyn View) -> Rows {
     rows.into_iter().collect()
 }
 
-async fn execute(life: &Life, wishes: &mut Wishes, commands: Vec<Command>) {
+async fn execute(life: &Life, caller: &mut CommandGenerator, commands: Vec<Command>) {
     let all = join_all(commands.iter().map(|command| life.cluster.execute(command.clone()))).await;
     for (command, outcome) in commands.iter().zip(all) {
         match outcome {
-            Ok(reply) => wishes.answered(command, &reply),
+            Ok(reply) => caller.answered(command, &reply),
             Err(Failure::Rejected(_)) => {}
             Err(failure) => panic!("{command:?}: {failure}"),
         }
     }
 }
 
-/// Commands that are sent at one time, so that some are decided together.
-fn round(chance: &mut Chance, wishes: &mut Wishes, cluster: &Cluster, now: Time) -> Vec<Command> {
+/// Commands that are sent together, so that some are decided together.
+fn round(rng: &mut Rng, caller: &mut CommandGenerator, cluster: &Cluster, now: Time) -> Vec<Command> {
     let mut commands = Vec::new();
-    for _ in 0..1 + chance.below(12) {
-        commands.push(wishes.next(chance, &Everywhere(cluster), now));
+    for _ in 0..1 + rng.below(12) {
+        commands.push(caller.next(rng, &Everywhere(cluster), now));
     }
-    // No caller reaches a shard as a whole.
+    // No caller addresses a shard as a whole.
     commands.retain(|command| !matches!(command.body, Body::InstallMachine(_)));
     commands
 }
 
-/// Sends again what was answered before, perhaps to an earlier life of the server: the answer is the same.
-fn repeat(life: &Life, wishes: &Wishes, chance: &mut Chance) {
-    let Some((command, reply)) = wishes.again(chance) else { return };
+/// Sends an answered command again, perhaps to an earlier life of the server: the answer is the same.
+fn repeat(life: &Life, caller: &CommandGenerator, rng: &mut Rng) {
+    let Some((command, reply)) = caller.again(rng) else { return };
     let asked = command.clone();
     let remembered = || switchward_engine::is_remembered(&Everywhere(&life.cluster), &asked).unwrap();
-    // An answer that changed nothing is worked out anew.
+    // An answer that changed nothing is computed again.
     if !remembered() {
         return;
     }
@@ -201,20 +202,20 @@ fn compare(life: &Life, logs: &Logs) {
 
 #[test]
 fn what_a_shard_builds_is_what_a_replay_builds() {
-    each_seed(1, RUNS, |chance| {
+    each_seed(1, RUNS, |rng| {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::new(BEGIN);
-        let (mut wishes, mut logs) = (Wishes::default(), Logs::default());
+        let (mut caller, mut logs) = (CommandGenerator::default(), Logs::default());
         let mut life = Life::open(folder.path(), &clock);
-        for command in wishes.first(chance) {
-            life.runtime.block_on(execute(&life, &mut wishes, vec![command]));
+        for command in caller.first(rng) {
+            life.runtime.block_on(execute(&life, &mut caller, vec![command]));
         }
         for _ in 0..ROUNDS {
-            let commands = round(chance, &mut wishes, &life.cluster, clock.now());
-            life.runtime.block_on(execute(&life, &mut wishes, commands));
-            repeat(&life, &wishes, chance);
-            let group = chance.below(usize::try_from(GROUPS).unwrap());
-            match chance.below(12) {
+            let commands = round(rng, &mut caller, &life.cluster, clock.now());
+            life.runtime.block_on(execute(&life, &mut caller, commands));
+            repeat(&life, &caller, rng);
+            let group = rng.below(usize::try_from(GROUPS).unwrap());
+            match rng.below(12) {
                 0..=2 => life.shard(group).group().checkpoint().unwrap(),
                 3 => life.runtime.block_on(async {
                     logs.read(&life.log).await;
@@ -231,7 +232,7 @@ fn what_a_shard_builds_is_what_a_replay_builds() {
                     life.crash();
                     life = Life::open(folder.path(), &clock);
                 }
-                7 => _ = clock.advance(*chance.pick(&[1_000, 60_001, 3_600_000, 90_000_000])),
+                7 => _ = clock.advance(*rng.pick(&[1_000, 60_001, 3_600_000, 90_000_000])),
                 _ => {}
             }
         }
@@ -249,19 +250,19 @@ const STEPS: usize = 24;
 
 #[test]
 fn a_shard_that_starts_again_after_every_step_is_the_one_that_never_stopped() {
-    each_seed(100, 2, |chance| {
+    each_seed(100, 2, |rng| {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::new(BEGIN);
-        let (mut wishes, mut logs) = (Wishes::default(), Logs::default());
+        let (mut caller, mut logs) = (CommandGenerator::default(), Logs::default());
         let mut life = Life::open(folder.path(), &clock);
-        for command in wishes.first(chance) {
-            life.runtime.block_on(execute(&life, &mut wishes, vec![command]));
+        for command in caller.first(rng) {
+            life.runtime.block_on(execute(&life, &mut caller, vec![command]));
         }
         for step in 0..STEPS {
-            let commands = round(chance, &mut wishes, &life.cluster, clock.now());
-            life.runtime.block_on(execute(&life, &mut wishes, commands.into_iter().take(1).collect()));
-            repeat(&life, &wishes, chance);
-            let group = chance.below(usize::try_from(GROUPS).unwrap());
+            let commands = round(rng, &mut caller, &life.cluster, clock.now());
+            life.runtime.block_on(execute(&life, &mut caller, commands.into_iter().take(1).collect()));
+            repeat(&life, &caller, rng);
+            let group = rng.below(usize::try_from(GROUPS).unwrap());
             if step % 3 == 0 {
                 life.shard(group).group().checkpoint().unwrap();
             }
@@ -271,7 +272,7 @@ fn a_shard_that_starts_again_after_every_step_is_the_one_that_never_stopped() {
                     purge(life.shard(group).group()).await;
                 });
             }
-            _ = clock.advance(*chance.pick(&[1, 1_000, 3_600_000]));
+            _ = clock.advance(*rng.pick(&[1, 1_000, 3_600_000]));
             life.crash();
             life = Life::open(folder.path(), &clock);
         }

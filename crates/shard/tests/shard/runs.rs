@@ -1,6 +1,6 @@
 //! How often random tests run, and with which seeds. A failing test prints its seed.
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// How often a random test runs; `SHARD_TEST_RUNS` raises it.
 pub(crate) fn runs(usual: u64) -> u64 {
@@ -12,19 +12,19 @@ pub(crate) fn seed(usual: u64) -> u64 {
     std::env::var("SHARD_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// Runs a test with one seed after the other, and says which one failed.
-pub(crate) fn each_seed(first: u64, usual_runs: u64, test: impl Fn(&mut Chance)) {
+/// Runs a test with one seed after the other, and prints the one that failed.
+pub(crate) fn each_seed(first: u64, usual_runs: u64, test: impl Fn(&mut Rng)) {
     for seed in (seed(first)..).take(usize::try_from(runs(usual_runs)).unwrap()) {
-        let told = Told(seed);
-        test(&mut Chance::new(seed));
-        std::mem::forget(told);
+        let on_panic = SeedOnPanic(seed);
+        test(&mut Rng::new(seed));
+        std::mem::forget(on_panic);
     }
 }
 
-/// Prints its seed where a panic drops it.
-struct Told(u64);
+/// Prints its seed if a panic drops it.
+struct SeedOnPanic(u64);
 
-impl Drop for Told {
+impl Drop for SeedOnPanic {
     fn drop(&mut self) {
         println!("failed with SHARD_TEST_SEED={} SHARD_TEST_RUNS=1", self.0);
     }

@@ -6,7 +6,7 @@ use switchward_engine::{
     Actor, Body, Command, Due, IndexKey, RequestId, Scope, Settings, Sweep, View, ViewError,
 };
 use switchward_machine::{Digest, TenantId, Time};
-use switchward_scenario::{Answer, Broken, Scenario, Verb, World, parse, play_on};
+use switchward_scenario::{Answer, Broken, Scenario, System, Verb, parse, play_on};
 use switchward_shard::{Clock, Cluster, Failure, Shard, StateView};
 use tokio::runtime::Runtime;
 
@@ -14,9 +14,9 @@ use crate::limits::carried;
 use crate::three_voters::{callers, hand_over};
 use crate::trio::{GROUPS, Trio};
 
-/// The server that leads every group, so that one door reaches them all.
+/// The server that leads every group, so that one API reaches them all.
 const LEADER: u64 = 1;
-/// Attempts to get a command answered, should leadership move all the same.
+/// Attempts to get a command answered, in case leadership moves all the same.
 const ATTEMPTS: usize = 20;
 /// Rows that may fall due in one step of a scenario.
 const SWEEPS_MAX: usize = 1_000;
@@ -67,7 +67,7 @@ impl Voters {
         Err(Broken(format!("{command:?} was not answered")))
     }
 
-    /// The rows of a shard, as its leader has them.
+    /// The rows of a shard on its leader.
     async fn look(&self, shard: &Shard) -> Result<StateView, Broken> {
         for _ in 0..ATTEMPTS {
             match shard.read().await {
@@ -79,7 +79,7 @@ impl Voters {
         Err(Broken("a shard was not read".into()))
     }
 
-    /// What falls due first, up to a time, and in which shard.
+    /// The row that falls due first, up to a time, and its shard.
     async fn first_due(&self, by: Time) -> Result<Option<(usize, Due)>, Broken> {
         let mut first: Option<(usize, Due)> = None;
         for (at, shard) in self.cluster().all().enumerate() {
@@ -97,7 +97,7 @@ impl Voters {
     }
 }
 
-impl World for Voters {
+impl System for Voters {
     fn now(&self) -> Time {
         self.trio.clock.now()
     }
@@ -106,7 +106,7 @@ impl World for Voters {
         if let Body::CreateTenant(create) = &mut command.body {
             create.name = format!("{}-{}", create.name, self.played);
         }
-        // A command that is repeated after a change of leaders must not meet what it has done itself.
+        // A command that is repeated after a change of leaders must not conflict with its own first execution.
         self.submitted += 1;
         let id = format!("submitted {}", self.submitted);
         command.request.get_or_insert_with(|| RequestId { body: Digest::of(id.as_bytes()), id });
@@ -175,7 +175,7 @@ fn scenarios() -> Vec<(PathBuf, Scenario)> {
     };
     let mut all: Vec<_> =
         files.filter(|path| path.extension().is_some_and(|ending| ending == "yaml")).map(read).collect();
-    // Time runs forward only, and whoever moves it leaves nothing behind for one who begins earlier.
+    // Time only runs forward, so scenarios that move it are not followed by one that begins earlier.
     let waits = |scenario: &Scenario| scenario.steps.iter().any(|step| matches!(step.verb, Verb::Wait(_)));
     all.sort_by_key(|(path, scenario)| (waits(scenario), scenario.start.at, path.clone()));
     all

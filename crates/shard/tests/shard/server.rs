@@ -10,7 +10,7 @@ use switchward_shard::{Clock, Cluster, ClusterOptions, ManualClock};
 use switchward_store::{DataDir, StoreError};
 use tokio::runtime::{Builder, Runtime};
 
-/// When every test begins: a Monday, 9:00 UTC.
+/// The start time of every test: a Monday, 9:00 UTC.
 pub(crate) const BEGIN: Time = Time(1_750_064_400_000);
 
 /// How a server is opened.
@@ -32,7 +32,7 @@ impl Setup {
 pub(crate) struct Server {
     runtime: Runtime,
     cluster: Cluster,
-    /// What the server said that it must end for.
+    /// The errors that the server reported as fatal.
     fatal: Arc<Mutex<Vec<String>>>,
 }
 
@@ -53,7 +53,7 @@ impl Server {
     fn try_open_with(setup: &Setup, clock: Arc<dyn Clock>) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let fatal: Arc<Mutex<Vec<String>>> = Arc::default();
-        let told = Arc::clone(&fatal);
+        let reported = Arc::clone(&fatal);
         let data = unlocked(&setup.path);
         let options = ClusterOptions {
             data,
@@ -61,7 +61,7 @@ impl Server {
             cache_bytes: setup.cache_bytes,
             clock,
             ring: switchward_scenario::ring().clone(),
-            on_fatal: Box::new(move |line| told.lock().push(line.to_owned())),
+            on_fatal: Box::new(move |line| reported.lock().push(line.to_owned())),
         };
         let cluster = runtime.block_on(Cluster::open(options))?;
         Ok(Self { runtime, cluster, fatal })
@@ -81,8 +81,8 @@ impl Server {
         self.assert_sound();
     }
 
-    /// Ends as SIGKILL does: no task gets to its next line, and nothing is written down. What the log's writer has
-    /// begun is finished, as the kernel would.
+    /// Ends as SIGKILL does: no task gets to its next line, and nothing more is written. A write that the log's
+    /// thread has begun is finished, as the kernel would.
     pub(crate) fn crash(self) {
         self.assert_sound();
         let Self { runtime, cluster, .. } = self;
@@ -95,7 +95,7 @@ impl Server {
     }
 }
 
-/// The data folder, once nothing of an earlier server holds it any more: callers let go of it in their own time.
+/// The data folder, once nothing of an earlier server holds it: callers release it in their own time.
 pub(crate) fn unlocked(path: &Path) -> DataDir {
     loop {
         match DataDir::open(path) {

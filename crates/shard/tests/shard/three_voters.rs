@@ -1,4 +1,4 @@
-//! Three voters: what a majority has acknowledged outlives any server.
+//! Three voters: what a majority has acknowledged survives the loss of any server.
 
 use futures::future::join_all;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) fn callers() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// Makes the machine known to every shard.
+/// Installs the machine in every shard.
 async fn install(trio: &Trio) {
     let body = InstallMachine { machine: Arc::new(definition(DEPLOY_GATE).machine) };
     let groups = 1..usize::try_from(GROUPS).unwrap();
@@ -42,7 +42,7 @@ async fn install(trio: &Trio) {
     }
 }
 
-/// A key whose session lives in a shard.
+/// A key whose session is in the given shard.
 fn key_in(trio: &Trio, group: usize, name: &str) -> String {
     let node = trio.living().next().unwrap();
     let lives = |key: &String| {
@@ -52,7 +52,7 @@ fn key_in(trio: &Trio, group: usize, name: &str) -> String {
     (0..).map(|number| format!("{name} {number}")).find(lives).unwrap()
 }
 
-/// Walks a session through the whole gate, step by step, and gives what was answered.
+/// Walks a session through the whole gate, step by step, and returns the answers.
 async fn walk(callers: &mut Callers, key: &str, done: &AtomicUsize) -> Vec<(Command, Answered)> {
     let gate = definition(DEPLOY_GATE);
     let mut steps = vec![start(&gate, key)];
@@ -65,7 +65,7 @@ async fn walk(callers: &mut Callers, key: &str, done: &AtomicUsize) -> Vec<(Comm
     answered
 }
 
-/// What a session has become: status, sequence, rows of history.
+/// The outcome of a session: status, sequence, rows of history.
 fn outcome(view: &impl View, key: &str) -> (Status, u64, usize) {
     let (id, tenant) = (session(key), tenant(key));
     let found = session_view(view, tenant, id).unwrap().unwrap();
@@ -80,7 +80,7 @@ fn outcome(view: &impl View, key: &str) -> (Status, u64, usize) {
 
 #[test]
 fn leaders_are_killed_under_load_and_nothing_is_lost() {
-    each_seed(1, RUNS, |chance| {
+    each_seed(1, RUNS, |rng| {
         let mut trio = Trio::open();
         let runtime = callers();
         runtime.block_on(install(&trio));
@@ -103,10 +103,10 @@ fn leaders_are_killed_under_load_and_nothing_is_lost() {
         };
         let working: Vec<_> = (0..CALLERS).map(work).collect();
         for _ in 0..KILLS {
-            let leader = runtime.block_on(trio.leader(1 + chance.below(2), None));
+            let leader = runtime.block_on(trio.leader(1 + rng.below(2), None));
             trio.kill(leader);
-            // The two others go on, or it is the third that makes a majority again.
-            if chance.once_in(2) {
+            // Either the two others continue, or the third one restores a majority.
+            if rng.once_in(2) {
                 let before = done.load(Ordering::Relaxed);
                 while done.load(Ordering::Relaxed) < before + CALLERS {
                     std::thread::yield_now();
@@ -171,7 +171,7 @@ fn a_server_that_was_away_too_long_gets_a_snapshot() {
             runtime.block_on(purge(trio.shard(node, group).group()));
         }
     }
-    // What comes while the snapshot is on its way is in the file already, or follows in the log.
+    // Entries that come while the snapshot is under way are in the file already, or follow in the log.
     let key = key_in(&trio, 1, "after");
     let answered = runtime.block_on(walk(&mut callers, &key, &done));
     walks.push((key, answered));
@@ -179,13 +179,13 @@ fn a_server_that_was_away_too_long_gets_a_snapshot() {
     trio.begin(away);
     verify(&trio, &runtime, &walks);
     assert!(trio.network.snapshots() >= 2, "{} snapshots", trio.network.snapshots());
-    // The rows that it got are its own from now on.
+    // The rows that it received are its own from now on.
     trio.kill(away);
     trio.begin(away);
     verify(&trio, &runtime, &walks);
 }
 
-/// Lets this server lead a group.
+/// Makes this server lead a group.
 pub(crate) async fn hand_over(trio: &Trio, group: usize, to: u64) {
     let from = trio.leader(group, None).await;
     if from != to {
@@ -217,9 +217,9 @@ fn a_leader_without_a_majority_promises_nothing() {
     let lonely = trio.cluster(old).clone();
     let (lost, refused, read) = runtime.block_on(async {
         let (lost, refused, taken) = futures::join!(
-            // Written down by the old leader, and never by a majority.
+            // Written by the old leader, and never by a majority.
             lonely.execute(step("lost", "no")),
-            // Refused by the rows that the old leader has, and perhaps not by those that the others have by now.
+            // Refused by the rows of the old leader, and perhaps not by those that the others have by now.
             lonely.execute(answer(&missing, "refused", "yes")),
             async {
                 let new = trio.leader(1, Some(old)).await;

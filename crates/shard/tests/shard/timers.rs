@@ -1,4 +1,4 @@
-//! Timers fire once, when they are due and never before, whatever clocks, roads and leaders do.
+//! Timers fire once, when they are due and never before, whatever clocks, transports and leaders do.
 
 use openraft::async_runtime::WatchReceiver;
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use switchward_engine::{Body, Command, InstallMachine, Key, Reply, Row, Scope, V
 use switchward_formats::Definition;
 use switchward_machine::Status;
 use switchward_shard::limits::{TIMERS_HEAD_MAX, TIMERS_IN_FLIGHT_MAX};
-use switchward_shard::{Clock, Cluster, Fired, TimerBatch, TimerRoad};
+use switchward_shard::{Clock, Cluster, Fired, TimerBatch, TimerTransport};
 
-use crate::chance::Chance;
 use crate::commands::{TENANTS, command, definition, session, start, tenant};
-use crate::jumping::{Faults, Jumping, Road};
+use crate::jumping::{Faults, FaultyTransport, Jumping};
+use crate::rng::Rng;
 use crate::runs::each_seed;
 use crate::server::{BEGIN, Server, Setup};
 use crate::three_voters::{callers, hand_over};
@@ -22,11 +22,11 @@ use crate::trio::{NODES, Trio};
 /// How long the sessions of a test wait, milliseconds.
 const NAPS: [u64; 5] = [3_600, 7_200, 36_000, 372_000, 3_600_000];
 const HOUR_MS: i64 = 3_600_000;
-/// How long anything may take that must happen.
+/// The longest wait for anything that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 const FAULTS: Faults = Faults { lost: 12, refused: 12, twice: 4, late: 12 };
 
-/// A conversation that waits so long and ends.
+/// A conversation that waits this long and ends.
 fn nap(ms: u64) -> Definition {
     let hours = ms as f64 / HOUR_MS as f64;
     definition(&format!(
@@ -41,7 +41,7 @@ fn nap(ms: u64) -> Definition {
     ))
 }
 
-/// Makes the machines known to all shards of a cluster that leads them.
+/// Installs the machines in all shards of a cluster that leads them.
 async fn install(cluster: &Cluster, naps: &[Definition]) {
     for shard in cluster.shards() {
         for (nap, tenant) in naps.iter().flat_map(|nap| TENANTS.map(|tenant| (nap, tenant))) {
@@ -52,26 +52,26 @@ async fn install(cluster: &Cluster, naps: &[Definition]) {
     }
 }
 
-/// Sessions that sleep, by their keys, with when they are to wake, in milliseconds that have truly passed.
+/// Sleeping sessions by their keys, with when they are to wake, in milliseconds that have really passed.
 #[derive(Default)]
 struct Sleepers(BTreeMap<String, u64>);
 
 impl Sleepers {
-    /// Whether a session is over; its sequence.
+    /// The sequence of a session, if it has ended.
     fn over(cluster: &Cluster, key: &str) -> Option<u64> {
         let id = session(key);
         let view = cluster.shard_of(id.bucket()).read_stale();
-        let found = view.steady(|view| session_view(view, tenant(key), id)).unwrap()?;
+        let found = view.consistent(|view| session_view(view, tenant(key), id)).unwrap()?;
         (found.session.status == Status::Completed).then_some(found.session.sequence)
     }
 
-    /// None that is not due is over.
+    /// Asserts that no session has ended before it was due.
     fn assert_none_early(&self, cluster: &Cluster, passed: u64) {
         let early = self.0.iter().filter(|(key, due)| **due > passed && Self::over(cluster, key).is_some());
         assert_eq!(early.collect::<Vec<_>>(), Vec::<(&String, &u64)>::new(), "at {passed}");
     }
 
-    /// Waits until all that are due are over on this server.
+    /// Waits until all due sessions have ended on this server.
     async fn woken(&self, cluster: &Cluster, passed: u64) {
         let begun = Instant::now();
         let mut changes = cluster.shards()[0].group().raft().metrics();
@@ -84,32 +84,32 @@ impl Sleepers {
         }
     }
 
-    /// Each was fired once: all have gone the same way.
+    /// Each was fired once: all have the same sequence.
     fn assert_alike(&self, cluster: &Cluster) {
         let ways: Vec<_> = self.0.keys().map(|key| Self::over(cluster, key)).collect();
         assert!(ways.windows(2).all(|two| two[0].is_some() && two[0] == two[1]), "{ways:?}");
     }
 }
 
-/// What is done in a step of a random run.
-fn step(chance: &mut Chance, clocks: &[Jumping]) -> u64 {
-    // A clock that stood apart for longer would be believed, and rightly.
+/// Does one step of a random run.
+fn step(rng: &mut Rng, clocks: &[Jumping]) -> u64 {
+    // A gap that lasts longer would be believed, and rightly.
     clocks.iter().filter(|clock| clock.stands() > 600_000).for_each(|clock| clock.jump(0));
-    let clock = chance.pick(clocks);
-    match chance.below(4) {
+    let clock = rng.pick(clocks);
+    match rng.below(4) {
         0 => clock.jump(HOUR_MS),
         1 => clock.jump(-HOUR_MS),
         2 => clock.jump(0),
         _ => {}
     }
-    match chance.below(3) {
-        0 => chance.from(1, 2_000),
-        1 => chance.from(1, 20_000),
-        _ => chance.from(1, 100_000),
+    match rng.below(3) {
+        0 => rng.from(1, 2_000),
+        1 => rng.from(1, 20_000),
+        _ => rng.from(1, 100_000),
     }
 }
 
-/// Lets the longest nap pass, so that all wake; with the clocks right, or they would come to be believed.
+/// Lets the longest nap pass, so that all wake; with the clocks right, or their gaps would be believed.
 async fn let_all_wake(sleepers: &Sleepers, clocks: &[Jumping], cluster: &Cluster) {
     clocks.iter().for_each(|clock| clock.jump(0));
     let longest = sleepers.0.values().max().copied().unwrap_or(0);
@@ -121,7 +121,7 @@ async fn let_all_wake(sleepers: &Sleepers, clocks: &[Jumping], cluster: &Cluster
 #[test]
 fn on_a_server_whose_clock_jumps_and_whose_bus_fails() {
     const STEPS: usize = 20;
-    each_seed(1, 2, |chance| {
+    each_seed(1, 2, |rng| {
         let (folder, clock) = (tempfile::tempdir().unwrap(), Jumping::new());
         let setup = Setup { shards: 2, ..Setup::new(folder.path()) };
         let server = Server::open_with(&setup, Arc::new(clock.clone()));
@@ -130,19 +130,19 @@ fn on_a_server_whose_clock_jumps_and_whose_bus_fails() {
         server.run(async {
             let cluster = server.cluster();
             install(cluster, &naps.iter().map(|(_, nap)| nap.clone()).collect::<Vec<_>>()).await;
-            let road = Road::new(vec![cluster.clone()], chance.next(), Some(FAULTS));
-            cluster.set_timer_road(Some(Arc::clone(&road) as Arc<dyn TimerRoad>));
+            let transport = FaultyTransport::new(vec![cluster.clone()], rng.next(), Some(FAULTS));
+            cluster.set_timer_transport(Some(Arc::clone(&transport) as Arc<dyn TimerTransport>));
             for number in 0..STEPS {
                 let mut starts = Vec::new();
-                for one in 0..chance.below(30) {
-                    let (ms, nap) = chance.pick(&naps);
+                for one in 0..rng.below(30) {
+                    let (ms, nap) = rng.pick(&naps);
                     let key = format!("nap {number} {one}");
                     starts.push(cluster.execute(start(nap, &key)));
                     sleepers.0.insert(key, clock.passed() + ms);
                 }
                 let started = futures::future::join_all(starts).await;
                 assert!(started.iter().all(Result::is_ok), "{started:?}");
-                let passes = step(chance, std::slice::from_ref(&clock));
+                let passes = step(rng, std::slice::from_ref(&clock));
                 clock.look();
                 sleepers.assert_none_early(cluster, clock.passed());
                 clock.pass(passes);
@@ -152,9 +152,9 @@ fn on_a_server_whose_clock_jumps_and_whose_bus_fails() {
             }
             let_all_wake(&sleepers, std::slice::from_ref(&clock), cluster).await;
             sleepers.assert_alike(cluster);
-            assert!(road.given.load(Ordering::SeqCst) > 0, "batches took the road");
-            assert!(road.fired.load(Ordering::SeqCst) > 0, "and were fired when they came back");
-            cluster.set_timer_road(None);
+            assert!(transport.given.load(Ordering::SeqCst) > 0, "batches took the road");
+            assert!(transport.fired.load(Ordering::SeqCst) > 0, "and were fired when they came back");
+            cluster.set_timer_transport(None);
         });
         server.shut_down();
     });
@@ -163,7 +163,7 @@ fn on_a_server_whose_clock_jumps_and_whose_bus_fails() {
 #[test]
 fn with_three_voters_whose_leaders_change_and_whose_clocks_jump() {
     const STEPS: usize = 16;
-    each_seed(1, 1, |chance| {
+    each_seed(1, 1, |rng| {
         let first = Jumping::new();
         let clocks = [first.clone(), first.another(), first.another()];
         let trio = Trio::of(clocks.each_ref().map(|clock| Arc::new(clock.clone()) as Arc<dyn Clock>));
@@ -177,23 +177,24 @@ fn with_three_voters_whose_leaders_change_and_whose_clocks_jump() {
             }
             install(trio.cluster(1), &naps.iter().map(|(_, nap)| nap.clone()).collect::<Vec<_>>()).await;
             let takers: Vec<_> = NODES.iter().map(|node| trio.cluster(*node).clone()).collect();
-            let road = Road::new(takers, chance.next(), Some(FAULTS));
+            let transport = FaultyTransport::new(takers, rng.next(), Some(FAULTS));
             for node in NODES {
-                trio.cluster(node).set_timer_road(Some(Arc::clone(&road) as Arc<dyn TimerRoad>));
+                trio.cluster(node)
+                    .set_timer_transport(Some(Arc::clone(&transport) as Arc<dyn TimerTransport>));
             }
             for number in 0..STEPS {
-                for one in 0..chance.below(12) {
-                    let (ms, nap) = chance.pick(&naps);
+                for one in 0..rng.below(12) {
+                    let (ms, nap) = rng.pick(&naps);
                     let key = format!("nap {number} {one}");
                     trio.callers().insist(start(nap, &key)).await.unwrap();
                     sleepers.0.insert(key, first.passed() + ms);
                 }
-                let passes = step(chance, &clocks);
+                let passes = step(rng, &clocks);
                 first.pass(passes);
                 clocks.iter().for_each(Jumping::look);
-                if chance.once_in(2) {
+                if rng.once_in(2) {
                     // In the middle of whatever has just fallen due.
-                    let (group, to) = (1 + chance.below(2), chance.from(1, 3));
+                    let (group, to) = (1 + rng.below(2), rng.from(1, 3));
                     hand_over(&trio, group, to).await;
                 }
                 for node in NODES {
@@ -206,9 +207,9 @@ fn with_three_voters_whose_leaders_change_and_whose_clocks_jump() {
                 assert!(replicas.iter().all(|digest| *digest == replicas[0]), "{replicas:?}");
             }
             sleepers.assert_alike(trio.cluster(1));
-            assert!(road.given.load(Ordering::SeqCst) > 0, "batches took the road");
+            assert!(transport.given.load(Ordering::SeqCst) > 0, "batches took the road");
             for node in NODES {
-                trio.cluster(node).set_timer_road(None);
+                trio.cluster(node).set_timer_transport(None);
             }
         });
         trio.assert_sound();
@@ -225,10 +226,10 @@ fn of_what_is_due_at_once_so_much_is_under_way_and_no_more() {
     server.run(async {
         let cluster = server.cluster();
         install(cluster, std::slice::from_ref(&nap)).await;
-        let road = Road::new(vec![cluster.clone()], 1, None);
-        cluster.set_timer_road(Some(Arc::clone(&road) as Arc<dyn TimerRoad>));
+        let transport = FaultyTransport::new(vec![cluster.clone()], 1, None);
+        cluster.set_timer_transport(Some(Arc::clone(&transport) as Arc<dyn TimerTransport>));
         let mut sleepers = Sleepers::default();
-        // All are of one tenant: where several share a shard, its batches are short.
+        // All belong to one tenant: if several share a shard, its batches are short.
         let keys: Vec<String> = (0..SESSIONS).map(|number| format!("nap {}", 2 * number)).collect();
         for some in keys.chunks(500) {
             let starts: Vec<Command> = some.iter().map(|key| start(&nap, key)).collect();
@@ -259,10 +260,15 @@ fn of_what_is_due_at_once_so_much_is_under_way_and_no_more() {
         assert!(most > 0, "they were seen in flight");
         sleepers.assert_alike(cluster);
         let entries = cluster.shards()[0].group().metrics().entries.load(Ordering::Relaxed) - entries;
-        // How many go together depends on how quick the disk is: an entry takes what has come while the one before was written.
+        // How many go together depends on the speed of the disk: an entry takes what has arrived while the one before
+        // was written.
         assert!(entries <= SESSIONS as u64 / 10, "they go together: {entries} entries");
-        assert_eq!(road.fired.load(Ordering::SeqCst), SESSIONS, "each was fired by what came back, once");
-        cluster.set_timer_road(None);
+        assert_eq!(
+            transport.fired.load(Ordering::SeqCst),
+            SESSIONS,
+            "each was fired by what came back, once"
+        );
+        cluster.set_timer_transport(None);
     });
     server.shut_down();
 }
@@ -286,7 +292,7 @@ fn what_was_waited_for_when_a_server_ended_fires_on_the_next_one() {
     sleepers.0.insert("nap".into(), 72_000);
     server.shut_down();
     clock.pass(71_999);
-    // The next server's machine says an hour too little, and counts from where the log stands.
+    // The next server's clock is an hour behind, and continues from the log's time.
     clock.jump(-HOUR_MS);
     let clock = clock.reboot();
     let server = Server::open_with(&setup, Arc::new(clock.clone()));

@@ -24,23 +24,23 @@ pub(crate) const GROUPS: u64 = 3;
 
 /// A leader that dies is soon followed by another.
 const BRISK: RaftSettings = RaftSettings { heartbeat_ms: 40, election_min_ms: 150, election_max_ms: 300 };
-/// A leader keeps its office on a machine that is busy for seconds.
+/// A leader stays leader on a machine that is busy for seconds.
 const PATIENT: RaftSettings =
     RaftSettings { heartbeat_ms: 200, election_min_ms: 10_000, election_max_ms: 20_000 };
 
-/// One of the three.
+/// One of the three servers.
 struct Voter {
     runtime: Runtime,
     cluster: Cluster,
-    /// What it said that it must end for; what it says while it is killed does not count.
+    /// The errors that it reported as fatal; those while it is killed do not count.
     fatal: Arc<Mutex<Vec<String>>>,
 }
 
-/// The three, and what connects them.
+/// The three servers and their network.
 pub(crate) struct Trio {
     folders: TempDir,
     pub(crate) network: Network,
-    /// That of all servers that were not given clocks of their own.
+    /// The clock of all servers that were not given clocks of their own.
     pub(crate) clock: ManualClock,
     clocks: [Arc<dyn Clock>; 3],
     raft: RaftSettings,
@@ -95,13 +95,13 @@ impl Trio {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let data = unlocked(&self.path(node));
         let fatal: Arc<Mutex<Vec<String>>> = Arc::default();
-        let told = Arc::clone(&fatal);
+        let reported = Arc::clone(&fatal);
         let on_fatal =
-            Box::new(move |error: &switchward_store::StoreError| told.lock().push(error.to_string()));
+            Box::new(move |error: &switchward_store::StoreError| reported.lock().push(error.to_string()));
         let log = Arc::new(SegmentLog::open(&data, LogOptions { on_fatal, sync_fault: None }).unwrap());
         let states = StateStore::open(&data).unwrap();
         let snapshots = Snapshots::open(&data).unwrap();
-        let told = Arc::clone(&fatal);
+        let reported = Arc::clone(&fatal);
         let cluster = runtime.block_on(async {
             let mut groups = Vec::new();
             for group in (0..GROUPS).map(GroupId) {
@@ -120,7 +120,7 @@ impl Trio {
                 self.network.join(node, group, &opened, &snapshots);
                 groups.push(opened);
             }
-            let on_fatal = Box::new(move |line: &str| told.lock().push(line.to_owned()));
+            let on_fatal = Box::new(move |line: &str| reported.lock().push(line.to_owned()));
             Cluster::of_groups(groups, Arc::clone(&self.clocks[at(node)]), log, on_fatal).unwrap()
         });
         self.current.send_modify(|current| current[at(node)] = Some(cluster.clone()));
@@ -156,7 +156,7 @@ impl Trio {
         NODES.into_iter().filter(|node| self.voters[at(*node)].is_some())
     }
 
-    /// Who leads a group, other than this server, once somebody does.
+    /// The leader of a group, other than this server, once there is one.
     pub(crate) async fn leader(&self, group: usize, but: Option<u64>) -> u64 {
         let asked: Vec<u64> = self.living().filter(|node| Some(*node) != but).collect();
         loop {
@@ -169,18 +169,18 @@ impl Trio {
         }
     }
 
-    /// Waits until something happens in a group, and not for long: what matters may happen elsewhere.
+    /// Waits until something happens in a group, and not for long: the relevant change may happen elsewhere.
     async fn changed(&self, node: u64, group: usize) {
         let mut changes = self.shard(node, group).group().raft().metrics();
         let _silent = tokio::time::timeout(Duration::from_millis(50), changes.changed()).await;
     }
 
-    /// Callers see the servers through this.
+    /// The callers' view of the servers.
     pub(crate) fn callers(&self) -> Callers {
         Callers { current: self.current.subscribe(), first: 0 }
     }
 
-    /// Waits until all three have applied the same entries, and gives each group's digests.
+    /// Waits until all three have applied the same entries. Returns each group's digests.
     pub(crate) async fn settled(&self) -> Vec<[Digest; 3]> {
         let mut all = Vec::new();
         for group in 0..usize::try_from(GROUPS).unwrap() {
@@ -217,7 +217,7 @@ impl Callers {
                 Some(Err(Failure::Rejected(rejection))) => return Err(rejection),
                 Some(Err(_)) | None => {
                     self.first = (self.first + 1) % NODES.len();
-                    // A caller that has asked them all rests for a moment, as any client does.
+                    // A caller that has tried them all rests for a moment, as any client does.
                     if self.first == 0 {
                         let _rested =
                             tokio::time::timeout(Duration::from_millis(5), self.current.changed()).await;
@@ -227,7 +227,7 @@ impl Callers {
         }
     }
 
-    /// Asks the server that answered last; none where it is dead, or dies meanwhile.
+    /// Sends a command to the server that answered last; `None` if it is dead, or dies meanwhile.
     async fn once(&mut self, command: &Command) -> Option<Result<Reply, Failure>> {
         let at = self.first;
         let cluster = self.current.borrow_and_update()[at].clone()?;

@@ -10,8 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A folder that a backup is written into. It has its name when the backup is whole: until then it is called
-/// `<name>.incomplete`, and dropped before, it leaves nothing.
+/// A folder that a backup is written into. Until the backup is complete it is called `<name>.incomplete`; if dropped
+/// before, it leaves nothing.
 pub struct BackupFolder {
     path: PathBuf,
     temporary: PathBuf,
@@ -20,10 +20,10 @@ pub struct BackupFolder {
 }
 
 impl BackupFolder {
-    /// Begins a backup that is to be at this path.
+    /// Begins a backup that gets this path.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] if something is there already; if the folder cannot be made.
+    /// [`StoreError::Taken`] if something is there already; if the folder cannot be created.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let taken = path.symlink_metadata().is_ok() && !(path.is_dir() && entries(path)?.is_empty());
         if taken {
@@ -38,10 +38,10 @@ impl BackupFolder {
         Ok(Self { path: path.to_path_buf(), temporary, file: None, written: Vec::new() })
     }
 
-    /// Ends the backup; it is there whole, also after a power cut, or not at all.
+    /// Completes the backup; afterwards, also after a power cut, it is there completely or not at all.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if other files were written than the manifest has; if it cannot be made to stay.
+    /// [`StoreError::Damaged`] if the files written differ from the manifest; if it cannot be synced.
     pub fn finish(mut self, manifest: &BackupManifest) -> Result<(), StoreError> {
         if self.written != manifest.files {
             return Err(StoreError::damaged("backup", "what came is not what was sent"));
@@ -54,7 +54,7 @@ impl BackupFolder {
     }
 }
 
-/// Removes what a backup that was killed has left.
+/// Removes what a killed backup has left.
 ///
 /// # Errors
 /// [`StoreError::Taken`] if something else is there; if it cannot be removed.

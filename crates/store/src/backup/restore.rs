@@ -7,11 +7,11 @@ impl Backup {
         SnapshotFile::open(&self.folder.join(&file.name))
     }
 
-    /// Puts everything into a data folder that [`DataDir::begin_restore`] has made. Call [`Backup::check`] of every file
-    /// before.
+    /// Restores everything into a data folder that [`DataDir::begin_restore`] has made. Call [`Backup::check`] for
+    /// every file before.
     ///
     /// # Errors
-    /// If a file cannot be read or the data folder not be written; it must be restored anew then.
+    /// If a file cannot be read or the data folder cannot be written; the restore must then be repeated.
     pub fn restore(&self, dir: &DataDir) -> Result<(), StoreError> {
         dir.shards(self.manifest.shards)?;
         let groups = self.manifest.files.iter().filter(|file| file.group.is_some());

@@ -24,13 +24,13 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The last byte is the version of the form.
 const SEGMENT_MAGIC: [u8; 8] = *b"SWLOG\0\0\x01";
-/// What a batch begins with, bytes.
+/// Length of what a batch begins with, bytes.
 const MARK_BYTES: usize = 4;
-/// What stands before the first batch of a segment, bytes.
+/// Length of a segment's head, before its first batch, bytes.
 pub(super) const SEGMENT_HEAD_BYTES: usize = 32;
-/// What stands before the body of a batch, bytes.
+/// Length of a batch's head, before its body, bytes.
 pub(super) const BATCH_HEAD_BYTES: usize = 24;
-/// What stands before the bytes of an operation, bytes.
+/// Length of an operation's head, before its bytes, bytes.
 pub(crate) const OPERATION_HEAD_BYTES: usize = 29;
 
 const KIND_RECORD: u8 = 16;
@@ -62,11 +62,11 @@ impl SegmentHead {
     }
 }
 
-/// What one operation changes.
+/// The effect of one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Meta(Meta, Bytes),
-    /// A record, which takes the place of one with the same index.
+    /// A record, which replaces one with the same index.
     Record {
         index: u64,
         at: At,
@@ -74,7 +74,7 @@ pub(super) enum Change {
     Remove(RangeInclusive<u64>),
 }
 
-/// Where an operation stands in a segment, with its head.
+/// The position of an operation in a segment, with its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
     /// Bytes from the beginning of the segment.
@@ -83,10 +83,10 @@ pub(super) struct At {
     pub(super) bytes: u32,
 }
 
-/// A batch while it is put together for a segment.
+/// A batch that is being assembled for a segment.
 pub(super) struct BatchBuilder {
     salt: u64,
-    /// Where in the segment it begins.
+    /// The offset in the segment at which it begins.
     offset: u64,
     buffer: Vec<u8>,
     changes: Vec<(GroupId, Change)>,
@@ -135,7 +135,7 @@ impl BatchBuilder {
         &self.buffer
     }
 
-    /// What it changes, and its buffer.
+    /// Its changes, and its buffer.
     pub(super) fn into_parts(self) -> (Vec<(GroupId, Change)>, Vec<u8>) {
         (self.changes, self.buffer)
     }
@@ -151,7 +151,7 @@ pub(super) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Returns the batch that stands at an offset of a segment; `None` if none does, or not as it was written.
+    /// Returns the batch at an offset of a segment; `None` if there is none, or it is not as it was written.
     pub(super) fn at(segment: &'a [u8], salt: u64, offset: usize) -> Option<Self> {
         let rest = segment.get(offset..)?;
         let head = rest.first_chunk::<BATCH_HEAD_BYTES>()?;
@@ -254,7 +254,7 @@ impl Meta {
     }
 }
 
-/// What the batches of a segment begin with: never zeros, which follow the last one.
+/// The first bytes of a segment's batches: never zeros, which follow the last one.
 fn mark(salt: u64) -> [u8; MARK_BYTES] {
     let [first, second, third, fourth, ..] = salt.to_le_bytes();
     [first | 1, second, third, fourth]

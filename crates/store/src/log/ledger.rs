@@ -14,15 +14,15 @@ use std::{
     sync::Arc,
 };
 
-/// Where a record is on disk. Segments are numbered from 1.
+/// The location of a record on disk. Segments are numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Location {
     pub(super) segment: u64,
     pub(super) at: At,
 }
 
-/// What is on disk: the segments, and for each group its metas and the locations of its records. It lags behind the views of the
-/// groups: an operation is applied once it is durable.
+/// The log as it is on disk: the segments, and for each group its metas and the locations of its records. It lags
+/// behind the views of the groups: an operation is applied once it is durable.
 #[derive(Default)]
 pub(super) struct Ledger {
     segments: BTreeMap<u64, Held>,
@@ -112,8 +112,9 @@ impl Ledger {
         }
     }
 
-    /// Removes the oldest segments without live records, and returns them; the newest one stays. Segments are removed in order
-    /// only: an operation may be forgotten once everything that it changed is gone, and that stands before it.
+    /// Removes the oldest segments without live records, and returns them; the newest one stays. Segments are removed
+    /// only in order: an operation may be forgotten once everything that it changed is gone, and that is in earlier
+    /// segments.
     pub(super) fn release(&mut self) -> Vec<Arc<Segment>> {
         let mut released = Vec::new();
         while self.segments.len() > 1
@@ -125,8 +126,8 @@ impl Ledger {
         released
     }
 
-    /// Returns true if the segments take more than twice the live bytes and [`LOG_GARBAGE_BYTES`]: records are moved then, so
-    /// that the oldest segments become free.
+    /// Returns true if the segments take more than twice the live bytes and [`LOG_GARBAGE_BYTES`]: records are then
+    /// moved, so that the oldest segments become free.
     pub(super) fn is_wasteful(&self) -> bool {
         let bytes: u64 = self.segments.values().map(|held| held.segment.bytes).sum();
         self.segments.len() > 1 && bytes > self.live_bytes * 2 + LOG_GARBAGE_BYTES
@@ -149,7 +150,8 @@ impl Ledger {
         found
     }
 
-    /// Returns where the records of `range` are, in order. Stops before `bytes_max` are exceeded, but returns at least one.
+    /// Returns the locations of the records of `range`, in order. Stops before `bytes_max` are exceeded, but returns
+    /// at least one.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if one is missing.
@@ -204,7 +206,7 @@ impl GroupRecords {
         *self.locations.get(at)?
     }
 
-    /// Sets the location of a record. Returns the one that it had before.
+    /// Sets the location of a record. Returns its previous one.
     fn put(
         &mut self,
         group: GroupId,

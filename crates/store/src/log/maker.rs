@@ -1,5 +1,5 @@
-//! A thread that makes segments before they are needed and removes those that are free, so that the writer of the log waits
-//! for neither.
+//! A thread that makes segments before they are needed and removes those that are free, so that the writer of the log
+//! waits for neither.
 
 use super::segment::{Blocks, Segment};
 use crate::{
@@ -17,7 +17,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// What the thread does. Orders are carried out one after the other.
+/// An order to the thread. Orders are executed one after the other.
 enum Order {
     Make {
         number: u64,
@@ -33,7 +33,7 @@ enum Order {
 /// The writer's side of the thread, which ends with it.
 pub(super) struct Maker {
     folder: PathBuf,
-    /// `None` only while it ends.
+    /// `None` only while it shuts down.
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<()>>,
     ahead: Mutex<Option<Ahead>>,
@@ -117,8 +117,8 @@ impl Drop for Maker {
 }
 
 fn serve(folder: &Path, orders: &Receiver<Order>) {
-    // Segments are removed in the order of their numbers, and one that cannot be removed keeps those after it: after a crash
-    // the end of the log is left, without a gap.
+    // Segments are removed in the order of their numbers, and one that cannot be removed keeps those after it: after
+    // a crash the end of the log is left, without a gap.
     let mut removing: Vec<Arc<Segment>> = Vec::new();
     for order in orders {
         match order {
@@ -145,7 +145,7 @@ fn remove_all(folder: &Path, removing: &mut Vec<Arc<Segment>>) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(failed("remove", &segment.path)(error))
             }
-            // Durable before the next one goes.
+            // Durable before the next one is removed.
             Ok(()) | Err(_) => sync_dir(folder),
         };
         if let Err(error) = removed {

@@ -26,13 +26,13 @@ pub struct GroupId(pub u64);
 /// One record of a group's log: an entry, as the caller encoded it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRecord {
-    /// Its place in the log; the next record has the next index.
+    /// Its position in the log; the next record has the next index.
     pub index: u64,
     /// At most [`crate::limits::LOG_RECORD_BYTES_MAX`].
     pub bytes: Bytes,
 }
 
-/// What is kept beside a group's records, one blob each.
+/// The kinds of blob beside a group's records, one blob each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meta {
     /// The term and the candidate voted for.
@@ -43,7 +43,7 @@ pub enum Meta {
     Purged,
 }
 
-/// Told once, on the log's own thread, when a write is durable or has failed. It must not block.
+/// Called once, on the log's own thread, when a write is durable or has failed. It must not block.
 pub type Done = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// The log as the Raft adapter sees it.
@@ -64,7 +64,7 @@ pub trait GroupLog: Send + Sync + 'static {
     fn meta(&self, group: GroupId, slot: Meta) -> Result<Option<Bytes>, StoreError>;
 
     /// The records with an index in `range`, in order, from the first that exists. Stops before `max_bytes` are
-    /// exceeded, but gives at least one record if there is any.
+    /// exceeded, but returns at least one record if there is any.
     fn read(&self, group: GroupId, range: Range<u64>, max_bytes: usize)
     -> Result<Vec<LogRecord>, StoreError>;
 
@@ -86,8 +86,8 @@ pub trait GroupLog: Send + Sync + 'static {
     /// Records with an index in `range`, and their bytes, with their heads on disk.
     fn stretch(&self, group: GroupId, range: Range<u64>) -> (u64, u64);
 
-    /// How many of the last records, at most `records_max`, have together at most `bytes_max` bytes, with their
-    /// heads on disk. 0 if the last one alone has more.
+    /// The number of the last records, at most `records_max`, that have together at most `bytes_max` bytes, with
+    /// their heads on disk. 0 if the last one alone has more.
     fn tail_within(&self, group: GroupId, records_max: u64, bytes_max: u64) -> u64;
 }
 
@@ -95,12 +95,12 @@ pub trait GroupLog: Send + Sync + 'static {
 /// ends the process.
 pub type OnFatal = Box<dyn Fn(&StoreError) + Send + Sync>;
 
-/// Asked before the nth sync (from 1): an error fails it. For tests.
+/// Called before the nth sync (from 1): an error fails it. For tests.
 pub type SyncFault = Arc<dyn Fn(u64) -> Option<io::Error> + Send + Sync>;
 
 /// How to open a [`SegmentLog`].
 pub struct LogOptions {
-    /// What to do when the log is lost.
+    /// Called when the log is lost.
     pub on_fatal: OnFatal,
     /// A fault to inject.
     pub sync_fault: Option<SyncFault>,

@@ -7,15 +7,15 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use std::{collections::VecDeque, ops::RangeInclusive};
 
-/// What one call wants on disk, and whom to tell.
+/// The writes of one call, and its callback.
 pub(super) struct Operation {
     pub(super) group: GroupId,
     /// Its number within the group.
     pub(super) number: u64,
-    /// What to write, or why the call was refused.
+    /// The writes, or why the call was refused.
     pub(super) writes: Result<Vec<Write>, StoreError>,
     pub(super) done: Done,
-    /// What was reserved for it.
+    /// The capacity that was reserved for it.
     pub(super) bytes: usize,
 }
 
@@ -29,8 +29,8 @@ pub(super) enum Write {
     Move(u64),
 }
 
-/// Between the callers and the writer. Callers reserve room before they take any lock that the writer needs,
-/// so that waiting for room cannot keep the writer from making it.
+/// The queue between the callers and the writer. Callers reserve capacity before they take any lock that the writer
+/// needs, so that waiting for capacity cannot keep the writer from freeing it.
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -47,7 +47,7 @@ struct State {
 }
 
 impl Queue {
-    /// Waits for room for one operation. A lone operation always has room.
+    /// Waits for capacity for one operation. A lone operation always fits.
     pub(super) fn reserve(&self, bytes: usize) {
         let mut state = self.state.lock();
         while state.reserved >= LOG_QUEUE_OPS_MAX
@@ -59,13 +59,13 @@ impl Queue {
         state.reserved_bytes += bytes;
     }
 
-    /// Queues an operation for which room was reserved.
+    /// Queues an operation for which capacity was reserved.
     pub(super) fn push(&self, operation: Operation) {
         self.state.lock().operations.push_back(operation);
         self.filled.notify_one();
     }
 
-    /// Everything queued, up to the size of a batch; waits for the first one. Empty once closed and drained.
+    /// Everything queued, up to the size of a batch; waits for the first operation. Empty once closed and drained.
     pub(super) fn take(&self) -> Vec<Operation> {
         let mut state = self.state.lock();
         while state.operations.is_empty() && !state.closed {

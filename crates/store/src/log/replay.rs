@@ -24,7 +24,7 @@ use std::{
     sync::Arc,
 };
 
-/// A log as its files have it.
+/// A log as read from its files.
 pub(super) struct Replayed {
     pub(super) ledger: Ledger,
     pub(super) views: HashMap<GroupId, View>,
@@ -96,7 +96,7 @@ impl Replayed {
             if self.sequence != 0 && batch.sequence != self.sequence + 1 {
                 return Err(broken(path, offset, "batches before it are missing"));
             }
-            // One without a batch has no metas either, and lets none before it go.
+            // One without a batch has no metas either, and keeps every older one.
             if offset == SEGMENT_HEAD_BYTES {
                 self.ledger.add(Arc::clone(&segment));
             }
@@ -122,7 +122,7 @@ fn broken(path: &Path, offset: usize, why: &str) -> StoreError {
     StoreError::damaged("log", format!("the batch at byte {offset} of {}: {why}", path.display()))
 }
 
-/// What callers see of a group: the sizes of its records, and the last ones themselves.
+/// A group's view for callers: the sizes of its records, and the last records themselves.
 fn view(ledger: &Ledger, group: GroupId) -> Result<View, StoreError> {
     let (first, sizes) = ledger.sizes(group)?;
     let mut tail_bytes = 0;

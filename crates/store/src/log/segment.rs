@@ -27,10 +27,10 @@ pub(super) struct Segment {
 /// How the blocks of a segment are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blocks {
-    /// They are written with zeros. To write them again changes nothing that the file system would have to record, so a sync
-    /// takes half the time.
+    /// They are written with zeros. Overwriting them changes nothing that the file system would have to record, so a
+    /// sync takes half the time.
     Written,
-    /// They are allocated only. The file system records each when it is first written.
+    /// They are only allocated. The file system records each when it is first written.
     Allocated,
 }
 
@@ -58,7 +58,7 @@ impl Segment {
     /// Reads a record and checks it.
     ///
     /// # Errors
-    /// If the file cannot be read; [`StoreError::Damaged`] if something else stands there.
+    /// If the file cannot be read; [`StoreError::Damaged`] if there is something else at that position.
     pub(super) fn read(&self, group: GroupId, index: u64, at: At) -> Result<LogRecord, StoreError> {
         let mut stored = vec![0; OPERATION_HEAD_BYTES + at.bytes as usize];
         self.file.read_exact_at(&mut stored, at.offset.into()).map_err(failed("read", &self.path))?;
@@ -82,7 +82,7 @@ fn write(path: &Path, head: SegmentHead, bytes: u64, blocks: Blocks) -> io::Resu
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
     let allocated = match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         Ok(()) => blocks,
-        // Where the file system cannot, writing finds out whether there is space.
+        // If the file system cannot allocate, writing finds out whether there is space.
         Err(rustix::io::Errno::OPNOTSUPP) => Blocks::Written,
         Err(error) => return Err(error.into()),
     };
@@ -94,7 +94,7 @@ fn write(path: &Path, head: SegmentHead, bytes: u64, blocks: Blocks) -> io::Resu
     Ok(file)
 }
 
-/// Writes the whole file. A part at a time is written and synced, so that other syncs do not wait for all of it.
+/// Writes the whole file. One part at a time is written and synced, so that other syncs do not wait for all of it.
 fn write_zeros(file: &File, head: SegmentHead, bytes: u64) -> io::Result<()> {
     let mut part = vec![0; LOG_PREWRITE_BYTES.min(usize::try_from(bytes).unwrap_or(usize::MAX))];
     part[..SEGMENT_HEAD_BYTES].copy_from_slice(&head.encode());

@@ -17,17 +17,17 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// The group of operations that concern the segments, and no group.
+/// The group of operations that concern the segments and no real group.
 const NO_GROUP: GroupId = GroupId(u64::MAX - 1);
 
 /// The log in segment files, with one thread that does all writing.
 ///
-/// Batches of all groups are appended to one segment, whose length is fixed when it is made. The oldest segment is removed once
-/// none of its records is live. Live records of the oldest ones are written again to the newest one when the segments take more
-/// than twice the live bytes and [`crate::limits::LOG_GARBAGE_BYTES`].
+/// Batches of all groups are appended to one segment, whose length is fixed when it is made. The oldest segment is
+/// removed once none of its records is live. Live records of the oldest ones are written again to the newest one when
+/// the segments take more than twice the live bytes and [`crate::limits::LOG_GARBAGE_BYTES`].
 ///
-/// What is kept in memory: the size and the place of each record, and the last [`crate::limits::LOG_TAIL_BYTES_MAX`] of each
-/// group's records. Opening reads the whole log.
+/// Kept in memory: the size and the location of each record, and the last [`crate::limits::LOG_TAIL_BYTES_MAX`] of
+/// each group's records. Opening reads the whole log.
 pub struct SegmentLog {
     shared: Arc<Shared>,
     writer: Option<JoinHandle<()>>,
@@ -37,8 +37,8 @@ impl SegmentLog {
     /// Opens or creates the log of a data folder.
     ///
     /// # Errors
-    /// If a file cannot be read or written; [`StoreError::Damaged`], with the file and the byte, if something is not as it was
-    /// written, but for the end of a last batch that was never synced.
+    /// If a file cannot be read or written; [`StoreError::Damaged`], with the file and the byte, if something is not
+    /// as it was written, except for the end of a last batch that was never synced.
     pub fn open(dir: &DataDir, options: LogOptions) -> Result<Self, StoreError> {
         let folder = dir.log();
         let Replayed { mut ledger, views, number, sequence } = replay(&folder)?;
@@ -67,9 +67,9 @@ impl SegmentLog {
         Ok(SegmentLog { shared, writer })
     }
 
-    /// Removes the bytes of purged and replaced records from the files. Returns false if a segment could not be removed.
-    /// Everything that the log holds is written again to newer segments, and the older ones are removed. Blocks until then;
-    /// appends go on meanwhile.
+    /// Removes the bytes of purged and replaced records from the files. Returns false if a segment could not be
+    /// removed. Everything that the log holds is written again to newer segments, and the older ones are removed.
+    /// Blocks until then; appends continue meanwhile.
     ///
     /// # Errors
     /// If the disk cannot be written.
@@ -99,7 +99,7 @@ impl SegmentLog {
         &self.shared.stats
     }
 
-    /// The disk that it lies on.
+    /// The disk that holds it.
     pub fn disk(&self) -> &Arc<Disk> {
         self.shared.dir.disk()
     }
@@ -157,7 +157,8 @@ impl GroupLog for SegmentLog {
             view.read_tail(range, &mut budget);
             return Ok(budget.records);
         }
-        // The view is locked: the ledger keeps a removed record until its removal is durable, so it has all that the view has.
+        // The view is locked: the ledger keeps a removed record until its removal is durable, so it has all that the
+        // view has.
         let stored = self.shared.ledger.lock().find(group, disk.clone(), max_bytes)?;
         let mut tail = Budget::new(max_bytes);
         view.read_tail(disk.end..range.end, &mut tail);
@@ -213,8 +214,8 @@ impl GroupLog for SegmentLog {
 }
 
 impl Drop for SegmentLog {
-    /// Writes what is queued and calls its callbacks. If one of them owns the last handle, this runs on the
-    /// writer's own thread, which then ends by itself.
+    /// Writes what is queued and calls its callbacks. If one of them owns the last handle, this runs on the writer's
+    /// own thread, which then ends by itself.
     fn drop(&mut self) {
         self.shared.queue.close();
         if let Some(writer) = self.writer.take()

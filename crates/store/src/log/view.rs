@@ -9,7 +9,7 @@ use std::{
     ops::{Range, RangeInclusive},
 };
 
-/// What a record takes on disk beyond its bytes.
+/// The disk space of a record beyond its bytes.
 const RECORD_OVERHEAD: u64 = OPERATION_HEAD_BYTES as u64;
 
 /// One group's log as its callers see it, ahead of the disk: the size of every record, the bytes of the last.
@@ -33,7 +33,7 @@ struct Tailed {
 }
 
 impl View {
-    /// A group as its files have it: the first index, the sizes of all records, and the bytes of the last ones.
+    /// Restores a group from its files: the first index, the sizes of all records, and the bytes of the last ones.
     pub(super) fn restored(
         metas: [Option<Bytes>; 3],
         first: u64,
@@ -83,7 +83,7 @@ impl View {
         (end.saturating_sub(start), sizes.map(|size| RECORD_OVERHEAD + u64::from(*size)).sum())
     }
 
-    /// How many of the last records, at most `records_max`, have together at most `bytes_max` bytes.
+    /// The number of the last records, at most `records_max`, that have together at most `bytes_max` bytes.
     pub(super) fn tail_within(&self, records_max: u64, bytes_max: u64) -> u64 {
         let (mut records, mut bytes) = (0, 0);
         for size in self.sizes.iter().rev() {
@@ -134,7 +134,7 @@ impl View {
         Ok(())
     }
 
-    /// Removes records after `index` (all with `None`); which ones.
+    /// Removes records after `index` (all with `None`). Returns their indexes.
     pub(super) fn truncate_after(&mut self, index: Option<u64>) -> Option<RangeInclusive<u64>> {
         let (first, last) = self.first_last()?;
         let from = index.map_or(first, |index| index.saturating_add(1)).max(first);
@@ -147,7 +147,7 @@ impl View {
         (from <= last).then_some(from..=last)
     }
 
-    /// Removes records up to `index`; which ones.
+    /// Removes records up to `index`. Returns their indexes.
     pub(super) fn purge_to(&mut self, index: u64) -> Option<RangeInclusive<u64>> {
         let (first, last) = self.first_last()?;
         let to = index.min(last);
@@ -161,7 +161,7 @@ impl View {
         (first <= to).then_some(first..=to)
     }
 
-    /// Shortens the tail to its limit, sparing what operations after `written` put there.
+    /// Shortens the tail to its limit, except for what operations after `written` added.
     pub(super) fn evict(&mut self, written: u64) {
         while self.tail_bytes > LOG_TAIL_BYTES_MAX
             && self.tail.front().is_some_and(|oldest| oldest.operation <= written)
@@ -190,7 +190,7 @@ impl View {
     }
 }
 
-/// Records up to a number of bytes, and at least one.
+/// Collects records up to a number of bytes, and at least one.
 pub(super) struct Budget {
     pub(super) records: Vec<LogRecord>,
     left: usize,
@@ -201,7 +201,7 @@ impl Budget {
         Budget { records: Vec::new(), left: max_bytes }
     }
 
-    /// Whether the record still fitted.
+    /// Returns true if the record fitted.
     pub(super) fn take(&mut self, record: LogRecord) -> bool {
         if !self.records.is_empty() && record.bytes.len() > self.left {
             self.left = 0;

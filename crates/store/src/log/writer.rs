@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What the log's callers and its one writer share.
+/// The state shared by the log's callers and its one writer.
 pub(super) struct Shared {
     pub(super) queue: Queue,
     pub(super) views: Mutex<HashMap<GroupId, Arc<Mutex<View>>>>,
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) maker: Maker,
     pub(super) stats: LogStats,
     pub(super) options: LogOptions,
-    /// Given up last: it holds the lock of the folder.
+    /// Dropped last: it holds the lock of the folder.
     pub(super) dir: DataDir,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Writer {
 
 struct Current {
     segment: Arc<Segment>,
-    /// Where the next batch begins, bytes.
+    /// The offset of the next batch, bytes.
     end: u64,
-    /// When the first one was written to it.
+    /// When its first batch was written.
     begun: Instant,
 }
 
@@ -169,7 +169,7 @@ impl Writer {
         if !disk.caused(&error) || self.shared.queue.is_closed() {
             return Err(error);
         }
-        disk.make_room();
+        disk.on_disk_full();
         thread::sleep(*wait);
         *wait = (*wait * 2).min(REOPEN_WAIT_MAX);
         Ok(())
@@ -217,7 +217,7 @@ impl Writer {
     /// Writes and syncs.
     fn put(&self, segment: &Segment, at: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let mut wait = REOPEN_WAIT;
-        // A file system that writes elsewhere what is written again may need space even here.
+        // A file system that writes overwritten data to another location may need space even here.
         while let Err(error) = segment.file.write_all_at(bytes, at) {
             self.wait_for_space(failed("write to the log", &segment.path)(error), &mut wait)?;
         }
@@ -228,8 +228,8 @@ impl Writer {
         synced.map_err(failed("sync the log", &segment.path))
     }
 
-    /// Orders the next segment once the current one is half full. It is twice as large, so that a log that grows quickly
-    /// switches seldom, and one that hardly grows takes little room.
+    /// Orders the next segment once the current one is half full. It is twice as large, so that a log that grows
+    /// quickly switches seldom, and one that hardly grows takes little space.
     fn make_ahead(&self) {
         if let Some(Current { segment, end, begun }) = &self.current
             && *end > segment.bytes / 2
@@ -244,7 +244,7 @@ impl Writer {
 }
 
 impl Write {
-    /// What it takes in a batch, bytes.
+    /// Its size in a batch, bytes.
     fn stored_bytes(&self) -> u64 {
         let bytes = match self {
             Write::Record(record) => record.bytes.len(),

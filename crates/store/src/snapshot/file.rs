@@ -9,8 +9,8 @@ use std::{
     sync::Arc,
 };
 
-/// A finished, verified snapshot. It stays readable through this handle when the file is replaced by a newer
-/// one and deleted; several readers may use it at once.
+/// A finished, verified snapshot. It stays readable through this handle when the file is replaced by a newer one and
+/// deleted; several readers may use it at once.
 #[derive(Clone, Debug)]
 pub struct SnapshotFile {
     path: PathBuf,
@@ -64,12 +64,12 @@ impl SnapshotFile {
         self.digest
     }
 
-    /// Where it is, as long as it is the newest of its group.
+    /// Its path, as long as it is the newest of its group.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file in pieces of at most `bytes_max`, to be sent; a [`super::SnapshotReceiver`] takes them in order.
+    /// The file in pieces of at most `bytes_max`, for sending; a [`super::SnapshotReceiver`] takes them in order.
     pub fn chunks(&self, bytes_max: usize) -> impl Iterator<Item = Result<Bytes, StoreError>> + Send + use<> {
         let (mut source, path) = (At { file: self.file.clone(), position: 0 }, self.path.clone());
         std::iter::from_fn(move || {

@@ -14,8 +14,8 @@ use std::{
     },
 };
 
-/// The snapshot files of a data folder: `snapshots/<group>-<number>.snap`, of which the highest number of a
-/// group counts and the others are deleted.
+/// The snapshot files of a data folder: `snapshots/<group>-<number>.snap`. The highest number of a group counts and
+/// the others are deleted.
 #[derive(Clone, Debug)]
 pub struct Snapshots {
     dir: DataDir,
@@ -23,7 +23,7 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
-    /// Opens the folder and removes what was left unfinished: to be opened once, and cloned.
+    /// Opens the folder and removes what was left unfinished. Open it once, and clone it.
     ///
     /// # Errors
     /// If the folder cannot be read or cleared.
@@ -38,7 +38,7 @@ impl Snapshots {
         Ok(Snapshots { dir: dir.clone(), next: Arc::new(AtomicU64::new(last + 1)) })
     }
 
-    /// Removes all snapshots: whoever needs one makes it anew.
+    /// Removes all snapshots; they are made again when needed.
     ///
     /// # Errors
     /// If a file cannot be removed.
@@ -127,7 +127,7 @@ impl SnapshotReceiver {
     }
 }
 
-/// A file that gets its name when it is whole.
+/// A file that gets its name when it is complete.
 pub(crate) struct Draft {
     folder: Snapshots,
     group: GroupId,
@@ -163,7 +163,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // After a rename there is nothing to remove, and what stays behind is removed when the folder is opened.
+        // After a rename there is nothing to remove, and leftovers are removed when the folder is opened.
         let _ignored = fs::remove_file(&self.temporary);
     }
 }

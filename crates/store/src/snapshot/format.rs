@@ -97,7 +97,7 @@ impl Trailer {
     }
 }
 
-/// What follows the header.
+/// A part after the header.
 pub(super) enum Part {
     Chunk(Vec<u8>),
     Trailer(Trailer),

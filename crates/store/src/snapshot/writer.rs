@@ -8,7 +8,7 @@ use std::{
 /// Writes a snapshot row by row, in key order.
 pub(crate) struct SnapshotWriter<W> {
     out: W,
-    /// What is written, for errors.
+    /// The path for error messages.
     path: PathBuf,
     chunk: Vec<u8>,
     digest: RowsDigest,
@@ -29,7 +29,7 @@ impl<W: Write> SnapshotWriter<W> {
         if self.chunk.len() >= SNAPSHOT_CHUNK_BYTES { self.end_chunk() } else { Ok(()) }
     }
 
-    /// Ends it; returns what was written to, and how many rows there were.
+    /// Completes the snapshot; returns the underlying writer and the number of rows.
     pub(crate) fn finish(mut self) -> Result<(W, u64), StoreError> {
         if !self.chunk.is_empty() {
             self.end_chunk()?;

@@ -2,13 +2,13 @@ use super::{Record, RowKey, rows::Change};
 use crate::limits::{ABSENT_KEYS_MAX, ROW_OVERHEAD_BYTES};
 use lru::LruCache;
 
-/// Rows in memory that are also on disk, the least recently used of which go first.
+/// Rows in memory that are also on disk; the least recently used ones are evicted first.
 ///
-/// A reader that fetched a row from disk offers it later, when a newer one may have been flushed meanwhile: it
-/// names the epoch in which it began, and every flush begins a new one.
+/// A reader that fetched a row from disk offers it later, when a newer one may have been flushed meanwhile: it passes
+/// the epoch in which it began, and every flush begins a new one.
 pub(super) struct Clean<R> {
     rows: LruCache<RowKey, Change<R>>,
-    /// Keys that the disk has no row of.
+    /// Keys without a row on disk.
     absent: LruCache<RowKey, ()>,
     bytes: usize,
     bytes_max: usize,
@@ -29,7 +29,7 @@ impl<R: Record> Clean<R> {
         self.epoch
     }
 
-    /// Refuses what readers that have begun by now will offer.
+    /// Refuses what readers that have already begun will offer.
     pub(super) fn begin_epoch(&mut self) {
         self.epoch += 1;
     }
@@ -41,7 +41,7 @@ impl<R: Record> Clean<R> {
         self.bytes = 0;
     }
 
-    /// The row where it is here, `Some(None)` where it is known that there is none.
+    /// The row if it is cached, `Some(None)` if it is known not to exist.
     pub(super) fn get(&mut self, key: &[u8]) -> Option<Option<R>> {
         if let Some(change) = self.rows.get(key) {
             return Some(change.row.clone());
@@ -49,14 +49,14 @@ impl<R: Record> Clean<R> {
         self.absent.get(key).map(|()| None)
     }
 
-    /// Takes note that the disk was read and has no row of the key.
+    /// Records that the disk was read and has no row of the key.
     pub(super) fn offer_absent(&mut self, epoch: u64, key: &[u8]) {
         if epoch == self.epoch {
             self.absent.put(key.into(), ());
         }
     }
 
-    /// Takes a row that was read from disk.
+    /// Caches a row that was read from disk.
     pub(super) fn offer(&mut self, epoch: u64, key: &[u8], row: &R) {
         if epoch == self.epoch {
             let bytes = ROW_OVERHEAD_BYTES + key.len() + row.weight();
@@ -64,7 +64,7 @@ impl<R: Record> Clean<R> {
         }
     }
 
-    /// Takes over a row that was flushed.
+    /// Caches a row that was flushed.
     pub(super) fn settle(&mut self, key: &RowKey, change: &Change<R>) {
         self.absent.pop(key);
         if change.row.as_ref().is_some_and(Record::cache) {

@@ -13,8 +13,8 @@ use std::{
     sync::{Arc, atomic::Ordering::SeqCst},
 };
 
-/// The rows of several groups at one moment. Later writes do not show in it and are not held up by it; the disk keeps what
-/// they replace for as long as it is there.
+/// The rows of several groups at one moment. Later writes do not show in it and are not delayed by it; the disk keeps
+/// what they replace as long as it exists.
 pub struct Cut {
     snapshot: Snapshot,
     groups: Vec<(GroupId, Keyspace)>,
@@ -22,7 +22,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Takes a cut of states of one store. `at_once` has to call what it is given, once, while nothing is applied to any of
+    /// Takes a cut of states of one store. `at_once` must call its argument once, while nothing is applied to any of
     /// them: that takes some microseconds. The rows are written to the disk afterwards.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Cut {
     ) -> Result<Self, StoreError> {
         let none = || StoreError::damaged("cut", "it is of no state");
         let store = Arc::clone(&states.first().ok_or_else(none)?.0.store);
-        // Whoever opens the database anew waits for all flushes, too.
+        // Opening the database again waits for all flushes, too.
         let turn = store.reopening.turn();
         let passes: Vec<_> = states.iter().map(|state| Gate::enter(&state.0.gate)).collect();
         let mut frozen: Vec<Option<Flush<R>>> = Vec::with_capacity(states.len());
@@ -48,16 +48,16 @@ impl Cut {
         Ok(Self { snapshot, groups, store })
     }
 
-    /// The groups, in the order in which their states were given.
+    /// The groups, in the order of the given states.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> {
         self.groups.iter().map(|(group, _)| *group)
     }
 
-    /// Writes the rows of a group as a snapshot file that names no position of a log, and returns how many there are.
-    /// `path` stands in errors.
+    /// Writes the rows of a group as a snapshot file that names no position of a log, and returns their number.
+    /// `path` is for error messages.
     ///
     /// # Errors
-    /// If the group is none of the cut's, the rows cannot be read or `to` not be written.
+    /// If the group is not in the cut, the rows cannot be read, or `to` cannot be written.
     pub fn write(&self, group: GroupId, path: &Path, to: &mut dyn Write) -> Result<u64, StoreError> {
         let none = || StoreError::damaged("cut", format!("it has no group {}", group.0));
         let (_, disk) = self.groups.iter().find(|(known, _)| *known == group).ok_or_else(none)?;

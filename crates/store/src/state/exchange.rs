@@ -4,12 +4,12 @@ use fjall::{Keyspace, Readable};
 use std::{mem, ops::Bound};
 
 impl<R: Record> State<R> {
-    /// Flushes, and writes the table as it is then, with its applied blob, to a new snapshot file. Later writes
-    /// are not held up and not in it. Waits for a [`Flush`](super::Flush) that has begun, so the caller must
-    /// not hold one.
+    /// Flushes, and writes the table as it is then, with its applied blob, to a new snapshot file. Later writes are
+    /// not delayed and not in it. Waits for a [`Flush`](super::Flush) that has begun, so the caller must not hold
+    /// one.
     ///
     /// # Errors
-    /// If the state cannot be read or the file not be written.
+    /// If the state cannot be read or the file cannot be written.
     pub fn export(&self, to: &Snapshots) -> Result<SnapshotFile, StoreError> {
         if let Some(flush) = self.freeze(Gate::enter(&self.0.gate)) {
             flush.run()?;
@@ -31,12 +31,12 @@ impl<R: Record> State<R> {
 
     /// Replaces the table and the applied blob by a snapshot's, durably. The writer must not write meanwhile.
     ///
-    /// After a crash the state is the old one or the new one, whole: the snapshot goes into a keyspace of its
-    /// own, which counts when its tables and its marker are registered, in one step. Waits for a
-    /// [`Flush`](super::Flush) that has begun, so the caller must not hold one.
+    /// After a crash the state is either the old one or the new one: the snapshot goes into a keyspace of its own,
+    /// which counts once its tables and its marker are registered, in one step. Waits for a [`Flush`](super::Flush)
+    /// that has begun, so the caller must not hold one.
     ///
     /// # Errors
-    /// [`StoreError::WrongGroup`]; if the file cannot be read or the state not be written. Nothing has changed
+    /// [`StoreError::WrongGroup`]; if the file cannot be read or the state cannot be written. Nothing has changed
     /// then.
     pub fn install(&self, snapshot: &SnapshotFile) -> Result<(), StoreError> {
         let (expected, found) = (self.0.group, snapshot.group());

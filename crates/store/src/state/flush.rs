@@ -35,8 +35,8 @@ impl<R: Record> State<R> {
     }
 }
 
-/// Frozen rows that are still to be written. Dropped before it has run, or if that fails, its rows are dirty
-/// again. [`State::export`] and [`State::install`] wait for it.
+/// Frozen rows that are still to be written. If it is dropped before it has run, or fails, its rows are dirty again.
+/// [`State::export`] and [`State::install`] wait for it.
 #[must_use = "rows reach the disk when it runs"]
 pub struct Flush<R: Record> {
     state: State<R>,
@@ -52,8 +52,9 @@ impl<R: Record> Flush<R> {
         self.rows.len()
     }
 
-    /// Writes the rows and their applied blob in one atomic step and hands the rows over to the clean cache. Many rows become
-    /// a table, which is synced. Few go through the journal in one batch without a sync; their encoded size is held in memory.
+    /// Writes the rows and their applied blob in one atomic step and hands the rows over to the clean cache. Many
+    /// rows become a table, which is synced. Few go through the journal in one batch without a sync; their encoded
+    /// size is held in memory.
     ///
     /// # Errors
     /// If a row is over its limit or the disk cannot be written.
@@ -80,7 +81,8 @@ impl<R: Record> Flush<R> {
         Ok(())
     }
 
-    /// Writes the rows as a table, after what is in the write buffer. Through the journal each row would be written twice.
+    /// Writes the rows as a table, after the contents of the write buffer. Through the journal each row would be
+    /// written twice.
     fn ingest(&self, disk: &Keyspace) -> Result<(), StoreError> {
         let failed = || StoreError::database("flush rows");
         let mut ingestion = disk.start_ingestion().map_err(failed())?;
@@ -100,7 +102,7 @@ impl<R: Record> Flush<R> {
     /// Writes the rows as one batch.
     fn insert(&self, disk: &Keyspace) -> Result<(), StoreError> {
         let inner = &self.state.0;
-        // The buffer is emptied with the batch, so that a sync has nothing left to write that could find no room.
+        // The buffer is written with the batch, so that a later sync needs no more space.
         let mut batch = inner.store.database().batch().durability(Some(PersistMode::Buffer));
         let mut written = 0;
         batch.insert(disk, forms::MARKER_KEY, forms::marker(self.applied.as_ref()));

@@ -12,13 +12,13 @@ pub(super) struct Gate {
 pub(super) struct Pass(Arc<Gate>);
 
 impl Gate {
-    /// Enters unless somebody is inside.
+    /// Enters unless a pass is out.
     pub(super) fn try_enter(gate: &Arc<Gate>) -> Option<Pass> {
         let mut busy = gate.busy.lock();
         (!std::mem::replace(&mut *busy, true)).then(|| Pass(gate.clone()))
     }
 
-    /// Waits until nobody is inside, and enters.
+    /// Waits until no pass is out, and enters.
     pub(super) fn enter(gate: &Arc<Gate>) -> Pass {
         let mut busy = gate.busy.lock();
         while std::mem::replace(&mut *busy, true) {

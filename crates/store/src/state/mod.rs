@@ -1,9 +1,9 @@
 //! State: an ordered table per group, written behind.
 //!
 //! A write goes to memory and is lost with the process: the log has it. [`State::apply`] puts an entry's rows;
-//! [`State::begin_flush`] freezes what was put, and [`Flush::run`] writes it with the applied blob of the last entry
-//! in one atomic step. So the table on disk is always the table after some entry,
-//! together with which one, and replaying the log from there gives the table that was lost.
+//! [`State::begin_flush`] freezes them, and [`Flush::run`] writes them with the applied blob of the last entry in one
+//! atomic step. So the table on disk is always the table after some entry, which the blob names, and replaying the
+//! log from there restores the table that was lost.
 //!
 //! Rows pass through three maps, the first that has a key wins: `dirty`, `flushing` (frozen, being written), then the
 //! clean cache or the disk.
@@ -49,14 +49,14 @@ pub trait Record: Clone + Send + Sync + 'static {
     /// If the bytes are not what [`Record::encode`] of this or an earlier program gives.
     fn decode(bytes: &[u8]) -> Result<Self, String>;
 
-    /// About how many bytes the value takes in memory, without its key.
+    /// The approximate memory of the value, without its key, bytes.
     fn weight(&self) -> usize;
 
-    /// Whether to keep the value in the clean cache after it was flushed or read: no for what is parked.
+    /// Returns true if the value stays in the clean cache after it was flushed or read; false for parked ones.
     fn cache(&self) -> bool;
 }
 
-/// One group's table: a cheap handle, to be shared.
+/// One group's table: a handle, cheap to clone.
 ///
 /// One thread writes; any number read, and one flushes. A read sees every write that was made before it began.
 pub struct State<R: Record>(Arc<Inner<R>>);
@@ -67,7 +67,7 @@ struct Inner<R> {
     tables: RwLock<Tables<R>>,
     clean: Mutex<Clean<R>>,
     gate: Arc<Gate>,
-    /// About how many bytes of rows are in the database's write buffer.
+    /// The approximate size of the rows in the database's write buffer, bytes.
     buffered: AtomicUsize,
     ingested_bytes_min: usize,
     _claim: Claim,
@@ -103,7 +103,7 @@ impl<R: Record> State<R> {
     /// The row of a key.
     ///
     /// # Errors
-    /// If the disk cannot be read or the row not be decoded.
+    /// If the disk cannot be read or the row cannot be decoded.
     pub fn get(&self, key: &[u8]) -> Result<Option<R>, StoreError> {
         let (disk, epoch) = {
             let tables = self.0.tables.read();
@@ -132,7 +132,8 @@ impl<R: Record> State<R> {
     /// and reach the disk together or not at all, by the first flush that begins afterwards.
     ///
     /// # Panics
-    /// If a key is over [`KEY_BYTES_MAX`](crate::limits::KEY_BYTES_MAX) or the blob over [`APPLIED_BYTES_MAX`]: this program makes both.
+    /// If a key is over [`KEY_BYTES_MAX`](crate::limits::KEY_BYTES_MAX) or the blob over [`APPLIED_BYTES_MAX`]: this
+    /// program makes both.
     pub fn apply(&self, rows: impl IntoIterator<Item = (RowKey, Option<R>)>, applied: impl Into<Bytes>) {
         let applied = applied.into();
         assert!(applied.len() <= APPLIED_BYTES_MAX, "an applied blob has {} bytes", applied.len());
@@ -159,14 +160,14 @@ impl<R: Record> State<R> {
         self.0.clean.lock().bytes()
     }
 
-    /// Whether so many rows are in the database's write buffer that [`State::settle`] is worth it.
+    /// Returns true if the database's write buffer holds too few rows for [`State::settle`] to be worth it.
     pub fn is_settled(&self) -> bool {
         self.0.buffered.load(Relaxed) < SETTLED_BYTES_MIN
     }
 
-    /// Has what was flushed made into tables, for a group that is at rest: the write buffer of the database, up to
-    /// [`STATE_MEMTABLE_BYTES`](crate::limits::STATE_MEMTABLE_BYTES), is given back, and need not be read from the
-    /// journal after a restart. It is written while the caller goes on.
+    /// Starts making tables of the flushed rows, for a group that is at rest: the write buffer of the database, up to
+    /// [`STATE_MEMTABLE_BYTES`](crate::limits::STATE_MEMTABLE_BYTES), is freed, and need not be read from the journal
+    /// after a restart. The tables are written while the caller continues.
     ///
     /// # Errors
     /// If the disk cannot be written.
@@ -176,8 +177,8 @@ impl<R: Record> State<R> {
         disk.rotate_memtable().map(drop).map_err(StoreError::database("settle rows"))
     }
 
-    /// Has what was removed leave the files of the states of all groups; true where it has. What is to be gone must have
-    /// been flushed. Blocks for as long as it takes to write some 70 MB and all that the states hold.
+    /// Removes deleted data from the files of the states of all groups. Returns true if it is gone. The deletions
+    /// must have been flushed. Blocks for as long as it takes to write some 70 MB and all that the states hold.
     ///
     /// # Errors
     /// If the disk cannot be written.
@@ -185,13 +186,13 @@ impl<R: Record> State<R> {
         self.0.store.scrub()
     }
 
-    /// Returns about how many rows the tables hold, with older versions and what was removed counted as rows of their own.
+    /// Returns the approximate number of rows in the tables; older versions and removals count as rows.
     #[must_use]
     pub fn rows_on_disk(&self) -> usize {
         self.0.tables.read().disk().approximate_len()
     }
 
-    /// Takes note in the data folder that what was removed has to leave the files; durable.
+    /// Records durably in the data folder that removed data has to leave the files.
     ///
     /// # Errors
     /// If the disk cannot be written.
@@ -199,7 +200,7 @@ impl<R: Record> State<R> {
         self.0.store.mark()
     }
 
-    /// It has left them.
+    /// Records that the removed data has left the files.
     ///
     /// # Errors
     /// If the disk cannot be written.
@@ -207,13 +208,13 @@ impl<R: Record> State<R> {
         self.0.store.unmark()
     }
 
-    /// Whether that was taken note of.
+    /// Returns true if the mark is set.
     #[must_use]
     pub fn is_marked(&self) -> bool {
         self.0.store.is_marked()
     }
 
-    /// Syncs what was flushed, and gives the applied blob that is now durable: the log may be purged up to it.
+    /// Syncs what was flushed, and returns the applied blob that is now durable: the log may be purged up to it.
     ///
     /// # Errors
     /// If the sync fails. It must not be tried again: end the process.

@@ -1,6 +1,6 @@
-//! Opening the database of the states anew: after a write that found no room fjall refuses all further ones.
+//! Opening the states' database again: after a write that found no space fjall refuses all further ones.
 //!
-//! Until there is room again, rows wait in memory and the old database is read from. Nothing is lost by it: the log has
+//! Until there is space again, rows wait in memory and the old database is read from. Nothing is lost: the log has
 //! every row that was not written.
 
 use super::{
@@ -24,17 +24,17 @@ use std::{
     thread,
 };
 
-/// What is needed to open the database anew.
+/// The state that is needed to open the database again.
 #[derive(Default)]
 pub(super) struct Reopening {
-    /// Whether the database refuses writes.
+    /// True if the database refuses writes.
     wanted: AtomicBool,
     /// One at a time.
     turn: Mutex<()>,
     states: Mutex<HashMap<GroupId, Weak<dyn Holder>>>,
 }
 
-/// A state, whatever its rows are.
+/// A state of any row type.
 trait Holder: Send + Sync {
     /// Waits until no flush is under way, and lets none begin.
     fn enter(&self) -> Pass;
@@ -44,7 +44,7 @@ trait Holder: Send + Sync {
 
 /// A state that is closed.
 trait Closed {
-    fn place(&self) -> u64;
+    fn generation(&self) -> u64;
     fn open(&mut self, disk: Keyspace);
 }
 
@@ -61,7 +61,7 @@ impl<R: Record> Holder for Inner<R> {
 }
 
 impl<R: Record> Closed for RwLockWriteGuard<'_, Tables<R>> {
-    fn place(&self) -> u64 {
+    fn generation(&self) -> u64 {
         self.generation
     }
 
@@ -76,7 +76,7 @@ impl Reopening {
         self.states.lock().insert(state.group, holder);
     }
 
-    /// Keeps the database from being opened anew until it is dropped.
+    /// Keeps the database from being opened again until the guard is dropped.
     pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock()
     }
@@ -87,9 +87,9 @@ impl Reopening {
 }
 
 impl<R: Record> State<R> {
-    /// Returns true if a failed flush is a matter of a full disk. The rows then wait in memory until
-    /// [`State::recover`] has opened the database anew.
-    pub fn waits_for_room(&self, error: &(dyn Error + 'static)) -> bool {
+    /// Returns true if a failed flush is due to a full disk. The rows then wait in memory until [`State::recover`]
+    /// has opened the database again.
+    pub fn waits_for_space(&self, error: &(dyn Error + 'static)) -> bool {
         let waits = self.0.store.dir.disk().caused(error);
         if waits {
             self.0.store.reopening.wanted.store(true, Relaxed);
@@ -97,8 +97,8 @@ impl<R: Record> State<R> {
         waits
     }
 
-    /// The same of a failed sync: only where the database had given up before, as a sync that failed loses data.
-    pub fn gave_up_for_room(&self, error: &(dyn Error + 'static)) -> bool {
+    /// The same for a failed sync: only if the database had given up before, as a sync that failed loses data.
+    pub fn gave_up_for_space(&self, error: &(dyn Error + 'static)) -> bool {
         let gave_up = self.0.store.dir.disk().gave_up(error);
         if gave_up {
             self.0.store.reopening.wanted.store(true, Relaxed);
@@ -106,8 +106,8 @@ impl<R: Record> State<R> {
         gave_up
     }
 
-    /// Opens the database of all states anew if one of them could not write to it and there is room now. Returns false
-    /// if there is none yet.
+    /// Opens the database of all states again if one of them could not write to it and there is space now. Returns
+    /// false if there is none yet.
     ///
     /// # Errors
     /// If it cannot be opened: the process must end.
@@ -130,7 +130,7 @@ impl<R: Record> State<R> {
         let passes: Vec<Pass> = states.iter().map(|(_, state)| state.enter()).collect();
         let mut closed: Vec<_> = states.iter().map(|(group, state)| (*group, state.close())).collect();
         let mut wait = REOPEN_WAIT;
-        // Readers that had begun before still hold the old database for a moment, and so its lock.
+        // Readers that began before still hold the old database for a moment, and so its lock.
         while let Err(error) = store.reopen() {
             if wait > REOPEN_WAIT_MAX && !store.dir.disk().caused(&error) {
                 return Err(error);
@@ -139,13 +139,13 @@ impl<R: Record> State<R> {
             wait *= 2;
         }
         for (group, state) in &mut closed {
-            let disk = store.keyspace(*group, state.place())?;
+            let disk = store.keyspace(*group, state.generation())?;
             state.open(disk);
         }
         store.reopening.wanted.store(false, Relaxed);
         drop(closed);
         drop(passes);
-        tracing::warn!("the state found no room and was opened anew");
+        tracing::warn!("the state found no room and was opened again");
         Ok(true)
     }
 }

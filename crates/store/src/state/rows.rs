@@ -63,10 +63,10 @@ impl<R: Record> Rows<R> {
     }
 }
 
-/// Where the rows of a group are.
+/// The rows of a group.
 pub(super) struct Tables<R> {
-    /// The keyspace on disk, and which of the group's it is.
-    /// `None` only while the database is opened anew, behind the tables' lock.
+    /// The keyspace on disk; `generation` says which of the group's it is. `None` only while the database is opened
+    /// again, behind the tables' lock.
     pub(super) disk: Option<Keyspace>,
     pub(super) generation: u64,
     pub(super) dirty: Rows<R>,
@@ -75,7 +75,7 @@ pub(super) struct Tables<R> {
     pub(super) applied: Option<Bytes>,
     /// Agrees with the rows on disk.
     pub(super) flushed: Option<Bytes>,
-    /// Whether an entry has ended since the last freeze.
+    /// True if an entry has ended since the last freeze.
     unflushed: bool,
 }
 
@@ -116,7 +116,7 @@ impl<R: Record> Tables<R> {
         self.unflushed = true;
     }
 
-    /// Freezes what is dirty; `None` if no entry has ended since the last freeze.
+    /// Freezes the dirty rows; `None` if no entry has ended since the last freeze.
     pub(super) fn freeze(&mut self) -> Option<Arc<Rows<R>>> {
         if !mem::take(&mut self.unflushed) {
             return None;
@@ -126,7 +126,7 @@ impl<R: Record> Tables<R> {
         Some(rows)
     }
 
-    /// Undoes a freeze: what is dirty by now is newer.
+    /// Undoes a freeze: rows that are dirty by now are newer.
     pub(super) fn thaw(&mut self) {
         let Some(rows) = self.flushing.take() else { return };
         for (key, change) in rows.iter() {

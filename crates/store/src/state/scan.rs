@@ -10,7 +10,7 @@ use std::{
     ops::{Bound, ControlFlow},
 };
 
-/// A row where it was found.
+/// A row, in memory or on disk.
 enum Found<R> {
     Memory(R),
     Disk(Slice),
@@ -23,19 +23,18 @@ type Visit<'a, R> = dyn FnMut(&[u8], Found<R>) -> Step + 'a;
 struct Stretch<R> {
     changes: BTreeMap<RowKey, Option<R>>,
     disk: Iter,
-    /// The last key of the stretch, if the range goes on behind it.
+    /// The last key of the stretch, if the range continues after it.
     last: Option<RowKey>,
 }
 
 impl<R: Record> State<R> {
     /// Calls `visit` with the rows between two keys in key order, at most `limit`, until it breaks.
     ///
-    /// Every row is as it was at some moment during the scan; all are of one moment if nobody writes meanwhile,
-    /// as on the writer's own thread.
-    /// No lock is held while `visit` runs, so it may read and write the state.
+    /// Every row is as it was at some moment during the scan; all are of one moment if there is no concurrent write,
+    /// as on the writer's own thread. No lock is held while `visit` runs, so it may read and write the state.
     ///
     /// # Errors
-    /// If the disk cannot be read or a row not be decoded.
+    /// If the disk cannot be read or a row cannot be decoded.
     pub fn scan(
         &self,
         from: Bound<&[u8]>,
@@ -58,8 +57,8 @@ impl<R: Record> State<R> {
         })
     }
 
-    /// SHA-256 over all rows in key order (lengths, keys, encodings): equal on replicas that have applied the
-    /// same entries, and after a replay. Meaningful while nobody writes. Reads the whole table.
+    /// SHA-256 over all rows in key order (lengths, keys, encodings): equal on replicas that have applied the same
+    /// entries, and after a replay. Only meaningful without concurrent writes. Reads the whole table.
     ///
     /// # Errors
     /// If the disk cannot be read.
@@ -106,7 +105,7 @@ impl<R: Record> State<R> {
         }
         let last = changes.keys().nth(rows_max - 1).cloned();
         if let Some(last) = &last {
-            // Beyond it, a layer that was cut short may lack keys.
+            // After this key, a layer that was cut short may lack keys.
             changes.retain(|key, _| key <= last);
         }
         let to = last.as_deref().map_or(to, Bound::Included);

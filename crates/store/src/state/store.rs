@@ -23,24 +23,24 @@ use std::{
     },
 };
 
-/// A keyspace that is there while what was removed leaves the files.
+/// A keyspace that exists while a scrub is under way.
 const FILLER: &str = "filler";
 
 /// The states of all groups of a server, in one database.
 ///
 /// A group has one keyspace, `state-<group>-<generation>`. A snapshot is installed into a keyspace of the next
-/// generation in one atomic step that includes the marker; the group's state is the highest generation that
-/// has one, and the others are removed when it is opened.
+/// generation in one atomic step that includes the marker; the group's state is the highest generation that has one,
+/// and the others are removed when it is opened.
 #[derive(Clone)]
 pub struct StateStore(Arc<StoreInner>);
 
 pub(super) struct StoreInner {
-    /// `None` only while it is opened anew, behind the lock.
+    /// `None` only while it is opened again, behind the lock.
     database: RwLock<Option<Database>>,
     open: Mutex<HashSet<GroupId>>,
     pub(super) reopening: Reopening,
     pub(super) dir: DataDir,
-    /// Cuts that hold what was removed since.
+    /// The number of existing cuts, which hold data that was removed since.
     pub(super) cuts: AtomicUsize,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct StoreInner {
 pub struct StateOptions {
     /// The clean cache, in bytes.
     pub clean_bytes_max: usize,
-    /// Rows in memory that a flush makes into a table of its own, from this size on, bytes.
+    /// Size of the rows in memory from which a flush makes them into a table of its own, bytes.
     pub ingested_bytes_min: usize,
 }
 
@@ -62,8 +62,8 @@ impl Default for StateOptions {
 impl StateStore {
     /// Opens or creates the database in a data folder.
     ///
-    /// What a power cut has broken of the flushes that were not synced is cut off, and the states are those of an
-    /// earlier entry then. Whether the log still has all that follows must be seen by whoever has both.
+    /// Flushes that a power cut has broken and that were not synced are cut off, and the states are then those of an
+    /// earlier entry. The caller must check whether the log still has all that follows.
     ///
     /// # Errors
     /// If it cannot be read or written, or if what was synced is damaged in a way that leaves no whole state.
@@ -80,7 +80,7 @@ impl StateStore {
     /// Puts the rows of snapshots into the states of a data folder, which have none yet, durably.
     ///
     /// # Errors
-    /// If a file cannot be read or the states not be written: the folder is then of no use.
+    /// If a file cannot be read or the states cannot be written: the folder is then unusable.
     pub(crate) fn restore(
         dir: &DataDir,
         snapshots: impl IntoIterator<Item = Result<SnapshotFile, StoreError>>,
@@ -132,7 +132,7 @@ impl StoreInner {
         self.database.read().clone().expect("it is open outside of the lock")
     }
 
-    /// Closes the database and opens it again. Whoever calls holds all that could use it meanwhile.
+    /// Closes the database and opens it again. The caller must hold everything that could use it meanwhile.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
         let mut database = self.database.write();
         *database = None;
@@ -140,10 +140,11 @@ impl StoreInner {
         Ok(())
     }
 
-    /// Opens or creates a keyspace. The options count for a new one; fjall stores them with it.
+    /// Opens or creates a keyspace. The options apply to a new one; fjall stores them with it.
     pub(super) fn keyspace(&self, group: GroupId, generation: u64) -> Result<Keyspace, StoreError> {
         let compression = CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]);
-        // Below the first level a whole filter or index has a megabyte, which each read of a cold row would load.
+        // Below the first level an unpartitioned filter or index has a megabyte, which each read of a cold row would
+        // load.
         let parts = PartitioningPolicy::new([false, true]);
         let options = || {
             KeyspaceCreateOptions::default()
@@ -160,7 +161,7 @@ impl StoreInner {
         self.database().delete_keyspace(keyspace).map_err(StoreError::database("remove a state"))
     }
 
-    /// Has what was removed leave the files of all states, as `scrub.rs` says; true where it has.
+    /// Removes deleted data from the files of all states, see `scrub.rs`. Returns true if it is gone.
     pub(super) fn scrub(&self) -> Result<bool, StoreError> {
         if self.cuts.load(SeqCst) > 0 {
             return Ok(false);
@@ -221,7 +222,7 @@ fn prefix(group: GroupId) -> String {
     format!("state-{:016x}-", group.0)
 }
 
-/// The right to be the only state of a group, until dropped.
+/// The exclusive right to a group's state, until dropped.
 pub(super) struct Claim {
     store: Arc<StoreInner>,
     group: GroupId,

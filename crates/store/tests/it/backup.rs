@@ -21,7 +21,7 @@ fn of(shards: u32) -> BackupOf {
     BackupOf { program: "test".into(), taken_ms: 5, shards }
 }
 
-/// A backup of these states in this folder.
+/// Writes a backup of these states to this folder.
 fn back_up(dir: &DataDir, states: &[State<Text>], folder: &Path) -> Result<(), StoreError> {
     let cut = Cut::take(states, |freeze| freeze())?;
     let mut to = BackupFolder::create(folder)?;
@@ -81,7 +81,7 @@ fn a_backup_is_what_the_data_folder_was() {
         let mut expected = texts(state);
         expected.remove("later");
         assert_eq!(texts(copy), expected, "group {number}");
-        assert_eq!(copy.applied(), None, "its log begins anew");
+        assert_eq!(copy.applied(), None, "its log begins again");
     }
 }
 
@@ -89,7 +89,8 @@ fn states_of(dir: &DataDir) -> Vec<State<Text>> {
     states(dir, 3)
 }
 
-/// Whoever writes into one group and then into another is never seen the other way round, however often it is cut.
+/// If a writer writes to one group and then to another, no cut shows it the other way round, however often it is
+/// taken.
 #[test]
 fn all_groups_are_cut_at_one_moment() {
     let root = tempfile::tempdir().unwrap();
@@ -184,7 +185,7 @@ fn what_is_unfinished_is_neither_a_backup_nor_a_data_folder() {
     drop(half);
     assert!(matches!(DataDir::open(&other), Err(StoreError::RestoreUnfinished { .. })));
     let again = restored(&folder, &other);
-    assert_eq!(texts(&self::states(&again, 2)[1]).len(), 1, "it is begun anew");
+    assert_eq!(texts(&self::states(&again, 2)[1]).len(), 1, "it is begun again");
     drop(again);
     DataDir::open(&other).unwrap();
     assert!(matches!(DataDir::begin_restore(&other), Err(StoreError::Taken { .. })), "it is in use");

@@ -16,7 +16,7 @@ fn find(journal: &Path, needle: &[u8]) -> usize {
     bytes.windows(needle.len()).position(|window| window == needle).unwrap()
 }
 
-/// Where the head of the first batch stands in a segment of the log.
+/// The position of the head of the first batch in a segment of the log.
 const FIRST_BATCH: usize = 32;
 const BATCH_HEAD: usize = 24;
 
@@ -26,7 +26,7 @@ fn segment(path: &Path) -> PathBuf {
     segments.max().expect("the log has a segment")
 }
 
-/// Where the batches of a segment begin, and where the last one ends.
+/// The offsets of a segment's batches, and of the end of the last one.
 fn batches(segment: &Path) -> Vec<usize> {
     let bytes = fs::read(segment).unwrap();
     let mut starts = vec![FIRST_BATCH];
@@ -42,8 +42,8 @@ fn batches(segment: &Path) -> Vec<usize> {
 /// A log of three batches in one segment.
 fn three_batches(path: &Path) {
     let log = open_log(path);
-    for (index, letter) in [(1, b'a'), (2, b'b'), (3, b'c')] {
-        durably(|done| log.append(GROUP, vec![record(index, vec![letter; 4 * PAGE])], done)).unwrap();
+    for (index, byte) in [(1, b'a'), (2, b'b'), (3, b'c')] {
+        durably(|done| log.append(GROUP, vec![record(index, vec![byte; 4 * PAGE])], done)).unwrap();
     }
 }
 
@@ -82,7 +82,7 @@ fn a_last_batch_that_was_torn_anywhere_is_cut_off() {
 }
 
 #[test]
-fn damage_before_the_last_batch_is_told_with_its_place() {
+fn damage_before_the_last_batch_is_reported_with_its_position() {
     let root = tempfile::tempdir().unwrap();
     let whole = root.path().join("whole");
     three_batches(&whole);
@@ -95,8 +95,8 @@ fn damage_before_the_last_batch_is_told_with_its_place() {
             with_hole(&whole, &torn, start + offset, bytes);
             let Err(error) = try_open(&torn) else { panic!("it opened with hole {number} in batch {batch}") };
             let StoreError::Damaged { what: "log", detail } = &error else { panic!("{error}") };
-            let told = format!("the batch at byte {start} of ");
-            assert!(detail.starts_with(&told) && detail.contains(".log"), "{detail}");
+            let prefix = format!("the batch at byte {start} of ");
+            assert!(detail.starts_with(&prefix) && detail.contains(".log"), "{detail}");
         }
     }
     let torn = root.path().join("head");
@@ -118,7 +118,7 @@ fn three_segments(path: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_segment_that_lost_its_end_or_is_gone_is_told() {
+fn a_segment_that_lost_its_end_or_is_gone_is_reported() {
     for damage in ["its end", "all"] {
         let root = tempfile::tempdir().unwrap();
         let segments = three_segments(root.path());
@@ -152,14 +152,14 @@ fn bytes_of_a_caller_never_pass_for_a_batch() {
 fn flushed(path: &Path) -> Vec<Look> {
     let state = open_state(path);
     let mut looks = vec![(None, Vec::new())];
-    for (entry, letter) in (0_u8..).zip(["a", "b", "c", "d"]) {
-        let (row, long) = (text(&format!("of entry {entry}")), text(&letter.repeat(4 * PAGE)));
-        apply(&state, [("row", row), (&format!("long {letter}"), long)], vec![entry]);
+    for (entry, name) in (0_u8..).zip(["a", "b", "c", "d"]) {
+        let (row, long) = (text(&format!("of entry {entry}")), text(&name.repeat(4 * PAGE)));
+        apply(&state, [("row", row), (&format!("long {name}"), long)], vec![entry]);
         state.begin_flush().unwrap().run().unwrap();
         looks.push((state.applied(), rows(&state)));
     }
     drop(state);
-    // Without the room that it has in advance, which would have to be copied.
+    // Without its preallocated space, which would have to be copied.
     let journal = path.join("state/0.jnl");
     let used = fs::read(&journal).unwrap().iter().rposition(|byte| *byte != 0).unwrap() + 1;
     File::options().write(true).open(&journal).unwrap().set_len(used as u64).unwrap();
@@ -168,9 +168,9 @@ fn flushed(path: &Path) -> Vec<Look> {
 
 type Look = (Option<Bytes>, Vec<(String, String)>);
 
-/// Makes a hole in a journal: so many bytes of zeros, from an offset inside the value of one letter.
-fn punch(journal: &Path, letter: u8, offset: isize, bytes: usize) {
-    let value = isize::try_from(find(journal, &[letter; 2 * PAGE])).unwrap();
+/// Makes a hole in a journal: this many zero bytes, from an offset inside the value that repeats this byte.
+fn punch(journal: &Path, byte: u8, offset: isize, bytes: usize) {
+    let value = isize::try_from(find(journal, &[byte; 2 * PAGE])).unwrap();
     let at = u64::try_from(value + offset).unwrap();
     File::options().write(true).open(journal).unwrap().write_all_at(&vec![0; bytes], at).unwrap();
 }
@@ -187,10 +187,10 @@ fn a_state_that_was_torn_anywhere_is_an_earlier_one() {
     let holes =
         [(inside, PAGE), (-13, PAGE), (-19, PAGE), (-30, PAGE), (-30, 1), (-19, 2), (-40, PAGE), (-47, 20)];
     for (number, (offset, bytes)) in holes.into_iter().enumerate() {
-        for (batch, letter) in (1..).zip(*b"abcd") {
+        for (batch, byte) in (1..).zip(*b"abcd") {
             let torn = root.path().join(format!("torn-{number}-{batch}"));
             copy(&root.path().join("whole"), &torn);
-            punch(&torn.join("state/0.jnl"), letter, offset, bytes);
+            punch(&torn.join("state/0.jnl"), byte, offset, bytes);
             let state = open_state(&torn);
             assert_eq!((state.applied(), rows(&state)), looks[batch - 1], "hole {number} in flush {batch}");
             apply(&state, [("row", text("again"))], "again");
@@ -203,9 +203,9 @@ fn a_state_that_was_torn_anywhere_is_an_earlier_one() {
     }
 }
 
-/// An older journal was synced before the newer one was begun, whose batches are nothing without the older ones'.
+/// An older journal was synced before the newer one was begun, whose batches are useless without the older ones.
 #[test]
-fn damage_to_an_older_journal_of_a_state_is_told_with_its_place() {
+fn damage_to_an_older_journal_of_a_state_is_reported_with_its_position() {
     // Inside a value, and the tag before one.
     for (offset, bytes) in [(PAGE as isize, PAGE), (-30, 1)] {
         let root = tempfile::tempdir().unwrap();
@@ -220,7 +220,7 @@ fn damage_to_an_older_journal_of_a_state_is_told_with_its_place() {
 }
 
 #[test]
-fn a_segment_that_was_hardly_made_is_made_anew() {
+fn a_segment_that_was_hardly_made_is_made_again() {
     for head in [0, 1, FIRST_BATCH] {
         let root = tempfile::tempdir().unwrap();
         three_segments(root.path());
@@ -260,7 +260,7 @@ fn a_first_batch_that_was_torn_takes_nothing_of_older_segments_with_it() {
 }
 
 #[test]
-fn a_file_that_is_no_segment_is_told() {
+fn a_file_that_is_no_segment_is_reported() {
     let root = tempfile::tempdir().unwrap();
     drop(open_log(root.path()));
     fs::write(root.path().join("log/0.jnl"), "").unwrap();

@@ -13,7 +13,7 @@ use std::{
 };
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, Meta, SegmentLog, StoreError, limits};
 
-/// What a record takes on disk beyond its bytes.
+/// The disk space of a record beyond its bytes.
 const HEAD: u64 = 29;
 
 fn indexes(log: &SegmentLog, range: Range<u64>, max_bytes: usize) -> Vec<u64> {

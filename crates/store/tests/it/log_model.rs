@@ -53,10 +53,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..40)
 }
 
-/// What a group of a log should hold.
+/// The expected contents of a group's log.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Group {
-    /// The index that the next record has.
+    /// The index of the next record.
     next: u64,
     records: BTreeMap<u64, Vec<u8>>,
     vote: Option<Bytes>,
@@ -132,7 +132,8 @@ fn change(log: &SegmentLog, groups: &mut [Group; 3], step: &Step) {
     }
 }
 
-/// Writes the pages that a batch has changed in the newest segment of a log to an earlier copy of it, but for some.
+/// Writes the pages that a batch has changed in the newest segment of a log to an earlier copy of it, except for
+/// some.
 fn tear(log: &Path, earlier: &Path, pages: u8) {
     const HEAD_BYTES: usize = 32;
     const PAGE_BYTES: usize = 4096;
@@ -155,7 +156,7 @@ fn tear(log: &Path, earlier: &Path, pages: u8) {
         .filter(|at| old[*at..][..PAGE_BYTES] != bytes[*at..][..PAGE_BYTES]);
     let changed: Vec<usize> = changed.collect();
     for (number, at) in changed.into_iter().enumerate() {
-        // At least the first page does not come to the disk.
+        // At least the first page does not reach the disk.
         if number > 0 && pages >> (number % 8) & 1 == 1 {
             old[at..][..PAGE_BYTES].copy_from_slice(&bytes[at..][..PAGE_BYTES]);
         }
@@ -224,7 +225,7 @@ fn a_record_that_stays_does_not_keep_all_that_came_after_it() {
         durably(|done| log.append(busy, vec![record(index, vec![7; bytes])], done)).unwrap();
         durably(|done| log.purge_to(busy, index, Bytes::new(), done)).unwrap();
     }
-    // What lies ahead and what was just left.
+    // The segment made in advance and the one just left.
     let most = limits::LOG_GARBAGE_BYTES + 3 * limits::LOG_SEGMENT_BYTES_MAX;
     drop(log);
     let left = bytes_on_disk(root.path());

@@ -7,7 +7,7 @@ use switchward_store::{DataDir, Snapshots, State, StateOptions, StateStore};
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// An entry: each change appends a letter to a row, or removes it. Applied twice, it would show.
+    /// An entry: each change appends a character to a row, or removes it. Applying it twice would show.
     Entry(Vec<(u8, Option<char>)>),
     Flush,
     /// Frozen, and not yet written when the next step comes.
@@ -37,22 +37,22 @@ type Model = BTreeMap<String, String>;
 
 fn apply(state: &State<Text>, index: usize, entry: &Entry) {
     let mut rows = BTreeMap::new();
-    for (key, letter) in entry {
+    for (key, suffix) in entry {
         let key = format!("{key:02}");
         let stored = || state.get(key.as_bytes()).unwrap();
         let old: Option<Text> = rows.get(&key).cloned().unwrap_or_else(stored);
         let new =
-            letter.and_then(|letter| text(&format!("{}{letter}", old.map_or(String::new(), |old| old.text))));
+            suffix.and_then(|suffix| text(&format!("{}{suffix}", old.map_or(String::new(), |old| old.text))));
         rows.insert(key, new);
     }
     support::apply(state, rows, index.to_be_bytes().to_vec());
 }
 
 fn apply_to_model(model: &mut Model, entry: &Entry) {
-    for (key, letter) in entry {
+    for (key, suffix) in entry {
         let key = format!("{key:02}");
-        match letter {
-            Some(letter) => model.entry(key).or_default().push(*letter),
+        match suffix {
+            Some(suffix) => model.entry(key).or_default().push(*suffix),
             None => drop(model.remove(&key)),
         }
     }

@@ -188,7 +188,7 @@ fn a_group_has_one_state_at_a_time() {
     store.group::<Text>(GROUP, &StateOptions::default()).unwrap();
 }
 
-/// Meets its test inside the first decoding: where a reader has read the disk and not yet filled the cache.
+/// Waits for its test in the first decoding: a reader has then read the disk and not yet filled the cache.
 #[derive(Clone)]
 struct Slow(Text);
 

@@ -145,7 +145,7 @@ Examples:
     Policy(On<PolicyArgs>),
     /// Mail of sessions: bring what came in, send in a session's name, look at what was not taken.
     Mail(On<MailArgs>),
-    /// Look at what a session sends out, send a dead letter anew or give it up; `switchward list effects` lists them.
+    /// Look at what a session sends out, send a dead letter again or give it up; `switchward list effects` lists them.
     #[command(after_help = "\
 Examples:
   switchward list effects --filter 'status=\"dead\"'
@@ -449,7 +449,7 @@ pub(crate) enum KeysCommand {
 Example:
   switchward keys bootstrap --data-dir /var/lib/switchward --tenant acme
 
-For whoever has lost all admin keys. Run it as the server's user; `switchward tenant create` makes the first tenant.")]
+For operators who have lost all admin keys. Run it as the server's user; `switchward tenant create` makes the first tenant.")]
     Bootstrap(BootstrapKey),
 }
 

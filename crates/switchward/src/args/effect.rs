@@ -15,7 +15,7 @@ pub(crate) struct EffectArgs {
 pub(crate) enum EffectCommand {
     /// Show where it goes, and why it could not be delivered.
     Show(NamedEffect),
-    /// Send a dead letter anew; its incident is closed. Of a notice that nobody got, tell whom the directory leads to now.
+    /// Send a dead letter again; its incident is closed. Of a notice that nobody got, tell whom the directory leads to now.
     Retry(NamedEffect),
     /// Give up a dead letter, or an effect that is held after a restore, for good.
     Dismiss(DismissEffect),

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 pub(crate) const STDIN: &str = "-";
 
 /// The bytes of a file or, for `-`, of the standard input. One byte more than a source may have is the most that is
-/// read, so that whoever judges it can say that it is too large.
+/// read, so that the check can say that it is too large.
 ///
 /// # Errors
 /// It does not exist, is a folder, or cannot be read.

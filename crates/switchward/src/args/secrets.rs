@@ -31,7 +31,7 @@ pub(crate) enum SecretsCommand {
 Example:
   switchward secrets rotate /etc/switchward/switchward-keys
 
-The server seals what there is anew when it starts, or when it is told SIGHUP and reads the file itself. Older keys stay in
+The server seals existing secrets again when it starts, or when it is told SIGHUP and reads the file itself. Older keys stay in
 the ring until `switchward secrets drop`.")]
     Rotate(RingFile),
     /// Say which keys the rows of a server and its backups need.

@@ -113,7 +113,7 @@ pub(crate) struct Listen {
     /// The port to listen on; 0 for any that is free.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) port: u16,
-    /// End after so many messages.
+    /// End after this many messages.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) count: Option<u32>,
 }

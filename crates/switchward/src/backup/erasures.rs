@@ -18,7 +18,7 @@ use switchward_shard::Cluster;
 const ENTRIES_MAX: usize = 1_000_000;
 /// A line of a list, bytes.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// How often it is looked whether a removal has come to its end.
+/// How often the end of a removal is checked for.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// An erased or deleted session.
@@ -40,7 +40,7 @@ struct Line {
     end: Option<serde_json::Value>,
 }
 
-/// What a line is.
+/// The content of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Record {
     Removed(Erasure),

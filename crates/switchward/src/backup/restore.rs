@@ -12,7 +12,7 @@ use switchward_store::{Backup, BackupFile, DataDir, StoreError};
 
 use super::erasures::{self, Erasure};
 use crate::exit::Exit;
-use crate::key_ring::{self, Place};
+use crate::key_ring::{self, KeyRingLocation};
 
 /// A data folder filled from a backup, and the work left before it may serve.
 pub(crate) struct Restoring {
@@ -42,14 +42,14 @@ pub(crate) fn prepare(
     backup: &Path,
     lists: &[PathBuf],
     data: &Path,
-    (keys, place): (&[RingKeyId], &Place),
+    (keys, location): (&[RingKeyId], &KeyRingLocation),
 ) -> Result<Restoring, Exit> {
     let erasures = erasures::read(lists).context("--erasures")?;
     let backup = Backup::open(backup).map_err(|error| refused(error, data))?;
     let under = sealed_under(&backup).with_context(|| "the backup cannot be restored".to_owned())?;
     if let Err(missing) = check_keys(&under, keys) {
         let message = format!("the backup cannot be restored: {missing}");
-        return Err(Exit::conflict(message).next(key_ring::lacking(place)));
+        return Err(Exit::conflict(message).next(key_ring::lacking(location)));
     }
     let data = DataDir::begin_restore(data).map_err(|error| refused(error, data))?;
     backup.restore(&data).context("failed to restore the backup")?;

@@ -26,7 +26,7 @@ fn a_key_that_is_given_beats_the_context_in_use_and_not_one_that_is_typed() {
 }
 
 #[test]
-fn another_server_is_not_told_the_key_of_the_context() {
+fn the_key_of_a_context_is_not_sent_to_another_server() {
     let other = Some("http://10.0.0.1:7400");
     assert!(chosen(other, None, context(false)).unwrap_err().message().contains("no API key"));
     let typed = chosen(other, Some("mine"), context(true)).unwrap_err();

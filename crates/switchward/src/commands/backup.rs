@@ -24,7 +24,7 @@ pub(crate) fn run(args: BackupArgs, output: Output) -> Result<(), Exit> {
         Some(BackupCommand::Verify(verify)) => self::verify(&verify.folder, output),
         None => take(args, output),
     };
-    done.map_err(|exit| exit.told_as(output))
+    done.map_err(|exit| exit.in_format(output))
 }
 
 fn take(args: BackupArgs, output: Output) -> Result<(), Exit> {
@@ -96,7 +96,9 @@ fn receive<R: std::io::Read>(mut frames: Frames<R>, to: &mut BackupFolder) -> Re
                 progress.end();
                 return Ok(manifest);
             }
-            Frame::Told(_) => return Err(Exit::unreachable("the server answers something else".to_owned())),
+            Frame::Answer(_) => {
+                return Err(Exit::unreachable("the server answers something else".to_owned()));
+            }
             Frame::Failed(why) => {
                 progress.end();
                 return Err(Exit::unreachable(format!("the server took no backup: {why}")));
@@ -146,8 +148,8 @@ impl Progress {
 
 fn shown(folder: &Path, manifest: &BackupManifest, output: Output) -> Result<(), Exit> {
     if output.json() {
-        let told = json!({ "folder": folder, "manifest": manifest });
-        return print(&format!("{told}\n"));
+        let report = json!({ "folder": folder, "manifest": manifest });
+        return print(&format!("{report}\n"));
     }
     print(&card(&facts(folder, manifest)))
 }
@@ -179,9 +181,9 @@ fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
     let damaged: Vec<String> =
         files.filter_map(|file| restore::check(&backup, file).err()).map(|error| chain(&error)).collect();
     if output.json() {
-        let told =
+        let report =
             json!({ "folder": folder, "ok": damaged.is_empty(), "damaged": damaged, "manifest": manifest });
-        print(&format!("{told}\n"))?;
+        print(&format!("{report}\n"))?;
     } else {
         let verdict = match damaged.len() {
             0 => format!("{GOOD}whole{GOOD:#}"),
@@ -191,7 +193,7 @@ fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
         facts.push(("files", verdict));
         print(&card(&facts))?;
     }
-    if damaged.is_empty() { Ok(()) } else { Err(Exit::told(FINDINGS)) }
+    if damaged.is_empty() { Ok(()) } else { Err(Exit::reported(FINDINGS)) }
 }
 
 /// An error and what is behind it.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use switchward_formats::{
-    Call, Calls, Finding, Format, Severity, SourceFile, absent, circles, compile_file, detect, render_json,
+    Call, Calls, Finding, Format, Severity, SourceFile, absent, compile_file, cycles, detect, render_json,
 };
 
 use crate::args::{CheckArgs, Output, files};
@@ -20,9 +20,9 @@ struct Checked {
     path: String,
     format: Option<Format>,
     findings: Vec<Finding>,
-    /// Its text, where something may be told about it.
+    /// Its text, if a finding may refer to it.
     bytes: Vec<u8>,
-    /// Its name, and what it calls, where it compiles.
+    /// Its name, and what it calls, if it compiles.
     definition: Option<(String, Vec<Call>)>,
 }
 
@@ -52,26 +52,26 @@ pub(crate) fn run(args: &CheckArgs, output: Output) -> Result<(), Exit> {
     }
     together(&mut tally.checked);
     for checked in &tally.checked {
-        tell(checked, args, output)?;
+        report(checked, args, output)?;
     }
-    tally.end(args, output).map_err(|exit| exit.told_as(output))
+    tally.end(args, output).map_err(|exit| exit.in_format(output))
 }
 
 /// Adds what is wrong between the files.
 fn together(all: &mut [Checked]) {
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     let mut calls = Vec::new();
     for (at, checked) in all.iter().enumerate() {
         if let Some((name, of)) = &checked.definition {
-            places.push(at);
+            positions.push(at);
             calls.push(Calls { file: &checked.path, name, calls: of });
         }
     }
     // Of a file with errors not even the name is known: what it defines may be what another one calls.
     let missing = if calls.len() == all.len() { absent(&calls) } else { Vec::new() };
-    let found = circles(&calls).into_iter().chain(missing);
+    let found = cycles(&calls).into_iter().chain(missing);
     let found: Vec<(usize, Finding)> =
-        found.filter_map(|(at, finding)| Some((*places.get(at)?, finding))).collect();
+        found.filter_map(|(at, finding)| Some((*positions.get(at)?, finding))).collect();
     for (at, finding) in found {
         all[at].findings.push(finding);
         all[at].findings.sort_by_key(|finding| (finding.line, finding.column));
@@ -87,7 +87,7 @@ impl Tally {
         let worth_a_line = files > 1 || (files == 1 && self.left_out > 0);
         if !output.json() && !args.quiet && worth_a_line {
             let mut line = format!("{}: ", count(files, "file"));
-            line.push_str(&told(errors, warnings, notices));
+            line.push_str(&totals(errors, warnings, notices));
             if self.left_out > 0 {
                 line.push_str(&format!("; {} left out as no definition", count(self.left_out, "other file")));
             }
@@ -101,7 +101,7 @@ impl Tally {
                 .next("name the file itself to be told what is missing in it"));
         }
         let found = errors > 0 || (args.strict && warnings > 0);
-        if found { Err(Exit::told(FINDINGS)) } else { Ok(()) }
+        if found { Err(Exit::reported(FINDINGS)) } else { Ok(()) }
     }
 }
 
@@ -173,7 +173,7 @@ impl Checked {
     }
 }
 
-fn tell(checked: &Checked, args: &CheckArgs, output: Output) -> Result<(), Exit> {
+fn report(checked: &Checked, args: &CheckArgs, output: Output) -> Result<(), Exit> {
     if output.json() {
         let line = render_json(&checked.path, checked.format, &checked.findings);
         return print(&format!("{line}\n"));
@@ -191,15 +191,15 @@ fn tell(checked: &Checked, args: &CheckArgs, output: Output) -> Result<(), Exit>
 fn summary(checked: &Checked) -> String {
     let path = crate::output::clean(&checked.path);
     let errors = checked.count(Severity::Error);
-    let told = told(errors, checked.count(Severity::Warning), checked.count(Severity::Notice));
+    let totals = totals(errors, checked.count(Severity::Warning), checked.count(Severity::Notice));
     let Some((name, _)) = checked.definition.as_ref().filter(|_| errors == 0) else {
-        return format!("{path}: {told}\n");
+        return format!("{path}: {totals}\n");
     };
     let format = checked.format.map_or("", Format::name);
-    format!("{path}: {told}, {format} {name}\n")
+    format!("{path}: {totals}, {format} {name}\n")
 }
 
-fn told(errors: usize, warnings: usize, notices: usize) -> String {
+fn totals(errors: usize, warnings: usize, notices: usize) -> String {
     let mut care =
         if warnings > 0 { format!(", {CARE}{}{CARE:#}", count(warnings, "warning")) } else { String::new() };
     if notices > 0 {

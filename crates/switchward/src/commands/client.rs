@@ -36,7 +36,7 @@ use talk::Talk;
 /// Does what was typed.
 pub(crate) fn run(command: ClientCommand, output: Output) -> Result<(), Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(act(command, output)).map_err(|exit| exit.told_as(output))
+    runtime.block_on(act(command, output)).map_err(|exit| exit.in_format(output))
 }
 
 async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {

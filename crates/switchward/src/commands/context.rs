@@ -9,7 +9,7 @@ use crate::output::{Table, card, clean, print};
 
 /// Does what was typed.
 pub(crate) fn run(command: ContextCommand, output: Output) -> Result<(), Exit> {
-    act(command, output).map_err(|exit| exit.told_as(output))
+    act(command, output).map_err(|exit| exit.in_format(output))
 }
 
 fn act(command: ContextCommand, output: Output) -> Result<(), Exit> {

@@ -1,14 +1,14 @@
 //! `switchward demo`: an agent and a person at a deploy gate, played against this very program as a server of its own,
 //! over the public API alone.
 //!
-//! What the server must answer is checked on the way: a demo that ends well has shown what it tells.
+//! What the server must answer is checked on the way: a demo that ends well has shown what it claims.
 
 mod history;
 mod mail;
+mod narrator;
 mod server;
 mod steps;
 mod story;
-mod teller;
 mod webhooks;
 
 use std::fs;
@@ -26,10 +26,10 @@ const DEPLOY_GATE: &[u8] =
 
 /// Plays the demo.
 pub(crate) fn run(args: &DemoArgs, output: Output) -> Result<(), Exit> {
-    told(args, output).map_err(|exit| exit.told_as(output))
+    play_and_print(args, output).map_err(|exit| exit.in_format(output))
 }
 
-fn told(args: &DemoArgs, output: Output) -> Result<(), Exit> {
+fn play_and_print(args: &DemoArgs, output: Output) -> Result<(), Exit> {
     let scratch = tempfile::Builder::new().prefix("switchward-demo-").tempdir()?;
     let data = match &args.data_dir {
         Some(folder) => empty(folder)?,
@@ -64,12 +64,12 @@ async fn play(scratch: &Path, data: &Path, output: Output) -> Result<Steps, Exit
     story.mail().await?;
     story.integrator().await?;
     story.answer().await?;
-    story.told_by_webhook().await?;
+    story.notified_by_webhook().await?;
     story.history().await?;
     story.end().await
 }
 
-/// A folder that holds nothing yet.
+/// Returns the folder if it is empty.
 fn empty(folder: &Path) -> Result<PathBuf, Exit> {
     let holds_something = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if holds_something {

@@ -16,28 +16,28 @@ use switchward_gateway::auth::NewKey;
 use switchward_gateway::limits::MEMORY_BYTES_DEFAULT;
 use switchward_gateway::{ConnectionLimits, PageSettings, QuotaDefaults};
 use switchward_machine::Time;
-use switchward_shard::{Clock, MachineClocks, ManualClock, RawClocks, SteadyClock};
+use switchward_shard::{Clock, MachineClocks, ManualClock, MonotonicClock, RawClocks};
 use switchward_store::write_secret;
 use tokio::net::TcpListener;
 
 use crate::args::{ClockKind, DevArgs, Output};
 use crate::config;
-use crate::errands::DeliveryConfig;
 use crate::exit::Exit;
-use crate::key_ring::Place;
+use crate::key_ring::KeyRingLocation;
 use crate::mailbox::{HOST, Mailbox};
 use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_default, stopped};
+use crate::outbound::DeliveryConfig;
 use crate::ready::{self, Ready};
 use crate::{private, runtime, telemetry, tls};
 use contexts::Written;
 
 /// The tenant of a development server.
 const TENANT: &str = "dev";
-/// Who is told of gates that address nobody, where nobody put a directory.
+/// The person who is notified of gates that address nobody, unless there is a directory.
 pub(crate) const PERSON: &str = "person@switchward.localhost";
-/// What is logged where nothing else is said.
+/// The default log level.
 const LEVEL: &str = "warn";
-/// Where a data folder keeps the development keys.
+/// The file of a data folder that holds the development keys.
 const KEYS_FILE: &str = "dev-keys.json";
 
 /// What can be typed next beside a definition that is called deploy-gate, and whether it takes the person's key.
@@ -68,7 +68,7 @@ struct Kept {
     worker: Option<String>,
 }
 
-/// Serves until it is told to stop.
+/// Serves until it is stopped.
 pub(crate) fn run(args: DevArgs, output: Output) -> Result<(), Exit> {
     tls::install_provider();
     private::begin();
@@ -84,13 +84,13 @@ pub(crate) fn run(args: DevArgs, output: Output) -> Result<(), Exit> {
     // The store closes when the last task is gone, and its files must be there until then.
     drop(runtime);
     drop(scratch);
-    served.map_err(|error| Exit::failed(error).told_as(output))
+    served.map_err(|error| Exit::failed(error).in_format(output))
 }
 
 async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result<()> {
     let level = std::env::var("SWITCHWARD_LOG__LEVEL").unwrap_or_else(|_| LEVEL.into());
     let _telemetry = telemetry::start(&level)?;
-    // A terminal that closes ends nothing here.
+    // A terminal that closes does not end the server.
     let following = tokio::spawn(tls::follow(None, hangups()));
     let delivery = delivery()?;
     let listener = listen(args.port).await?;
@@ -117,9 +117,9 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
         disk: disk.options(),
         origins: cors.origins()?,
         default_effect: args.default_effect.map(Into::into),
-        // Whoever tries things out on their own machine is not limited, unless they say so for a tenant.
+        // A development server has no quotas, unless they are set for a tenant.
         quotas: QuotaDefaults::default(),
-        // Whoever can open its pages can read its mails as well.
+        // Everybody who can open its pages can read its mails as well.
         pages: PageSettings { link_auth: LinkAuth::Link, secure: false },
         sign_in: None,
         restoring: None,
@@ -157,15 +157,17 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
     Ok(())
 }
 
-/// The clock, and the same where calls may move it.
+/// The manual clock, if calls may move it, and the clock.
 fn clocks(args: &DevArgs) -> (Option<ManualClock>, Arc<dyn Clock>) {
     match (args.clock, &args.clock_off) {
         (ClockKind::Manual, _) => {
             let clock = ManualClock::new(Time(0));
             (Some(clock.clone()), Arc::new(clock))
         }
-        (ClockKind::System, Some(file)) => (None, Arc::new(SteadyClock::over(Box::new(Off(file.clone()))))),
-        (ClockKind::System, None) => (None, Arc::new(SteadyClock::new())),
+        (ClockKind::System, Some(file)) => {
+            (None, Arc::new(MonotonicClock::over(Box::new(Off(file.clone())))))
+        }
+        (ClockKind::System, None) => (None, Arc::new(MonotonicClock::new())),
     }
 }
 
@@ -176,15 +178,16 @@ async fn listen(port: u16) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// The key ring of a data folder, made where there is none.
-fn ring(data: &Path) -> anyhow::Result<(KeyRing, Place)> {
-    let place = Place::find(None, data);
+/// The key ring of a data folder; it is created if there is none.
+fn ring(data: &Path) -> anyhow::Result<(KeyRing, KeyRingLocation)> {
+    let location = KeyRingLocation::find(None, data);
     // A folder whose ring was lost is not given another one.
-    let keys = if data.join("FORMAT").exists() { place.read_if_there()? } else { place.read_or_create()? };
-    Ok((KeyRing::of(keys), place))
+    let keys =
+        if data.join("FORMAT").exists() { location.read_if_there()? } else { location.read_or_create()? };
+    Ok((KeyRing::of(keys), location))
 }
 
-/// What the environment says of delivery; what it says that nothing reads is reported.
+/// The delivery settings of the environment. Unread names are reported.
 fn delivery() -> anyhow::Result<DeliveryConfig> {
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     for name in config::unread_by_dev(names) {
@@ -208,10 +211,10 @@ async fn people(node: &Node, keys: &Keys) -> anyhow::Result<()> {
         let key = NewKey::given(secret).with_context(|| format!("{KEYS_FILE} holds no keys"))?;
         node.ensure(TENANT, &key, role, subject).await?;
     }
-    node.tell(TENANT, PERSON).await
+    node.ensure_audience(TENANT, PERSON).await
 }
 
-/// Who writes on a development server: nobody outside can be reached as this.
+/// The sender of a development server: it reaches nobody outside.
 fn sender(at: &str) -> Sender {
     Sender {
         from: format!("Switchward dev <switchward@{HOST}>"),
@@ -222,7 +225,7 @@ fn sender(at: &str) -> Sender {
     }
 }
 
-/// The machine's clocks, of which one is off by what a file says; nothing where it says nothing.
+/// The machine's clocks, one of which is off by the value of a file; `None` if the file has none.
 struct Off(PathBuf);
 
 impl RawClocks for Off {
@@ -239,7 +242,7 @@ impl RawClocks for Off {
     }
 }
 
-/// The keys of a data folder: those that it has, and new ones for those that it has not.
+/// The keys of a data folder: the existing ones, and new ones for those that are missing.
 fn keys(folder: &Path) -> anyhow::Result<Keys> {
     let file = folder.join(KEYS_FILE);
     let no_keys =
@@ -260,7 +263,7 @@ fn keys(folder: &Path) -> anyhow::Result<Keys> {
     Ok(keys)
 }
 
-/// Tells a person where the server is, with which keys, and what to type next.
+/// Prints for a person where the server is, its keys, and what to type next.
 fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
@@ -309,7 +312,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
-    /// What a start leaves that is killed while it writes the keys: the file is there whole, or it is not there.
+    /// After a start that was killed while it wrote the keys, the file is whole or absent.
     #[test]
     fn keys_that_were_not_written_to_their_end_are_no_obstacle() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! `switchward doctor`: what of a server's configuration works, looked at from this machine. Nothing is changed, and
-//! nothing is sent unless that is wanted.
+//! `switchward doctor`: checks a server's configuration from this machine. It changes nothing, and sends nothing unless
+//! asked to.
 
 mod certificate;
 mod machine;
@@ -39,13 +39,13 @@ impl Verdict {
     }
 }
 
-/// What was found of one thing.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
-    /// What was looked at, in one word.
+    /// What was checked, in one word.
     what: &'static str,
     verdict: Verdict,
-    /// What is so.
+    /// The finding.
     said: String,
     /// What to do about it.
     advice: String,
@@ -65,7 +65,7 @@ impl Found {
     }
 }
 
-/// Looks at everything, and ends with 5 where something does not work.
+/// Checks everything, and ends with exit code 5 if something does not work.
 pub(crate) fn run(doctor: &DoctorArgs, output: Output) -> Result<(), Exit> {
     let args = &doctor.server;
     tls::install_provider();
@@ -73,11 +73,11 @@ pub(crate) fn run(doctor: &DoctorArgs, output: Output) -> Result<(), Exit> {
         Ok(config) => config,
         Err(error) => {
             let advice = "deploy/switchward.toml shows what can be said; nothing else could be looked at";
-            return tell(&[Found::fail("config", format!("{error:#}"), advice)], output);
+            return report(&[Found::fail("config", format!("{error:#}"), advice)], output);
         }
     };
     let runtime = tokio::runtime::Runtime::new()?;
-    tell(&runtime.block_on(looked_at(doctor, &config)), output)
+    report(&runtime.block_on(looked_at(doctor, &config)), output)
 }
 
 async fn looked_at(doctor: &DoctorArgs, config: &Config) -> Vec<Found> {
@@ -127,7 +127,7 @@ fn tenants(config: &Config) -> Option<Found> {
     }
 }
 
-fn tell(found: &[Found], output: Output) -> Result<(), Exit> {
+fn report(found: &[Found], output: Output) -> Result<(), Exit> {
     let failed = found.iter().any(|it| it.verdict == Verdict::Fail);
     print(&match output {
         Output::Text => text(found),
@@ -136,7 +136,7 @@ fn tell(found: &[Found], output: Output) -> Result<(), Exit> {
         }
         Output::Jsonl => found.iter().map(|it| format!("{}\n", object(it))).collect(),
     })?;
-    if failed { Err(Exit::told(FINDINGS)) } else { Ok(()) }
+    if failed { Err(Exit::reported(FINDINGS)) } else { Ok(()) }
 }
 
 fn object(found: &Found) -> serde_json::Value {

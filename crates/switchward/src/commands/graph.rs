@@ -13,7 +13,7 @@ use crate::output::{findings, print, print_bytes, shell};
 
 /// Draws a definition.
 pub(crate) fn run(args: &GraphArgs, output: Output) -> Result<(), Exit> {
-    draw(args, output).map_err(|exit| exit.told_as(output))
+    draw(args, output).map_err(|exit| exit.in_format(output))
 }
 
 fn draw(args: &GraphArgs, output: Output) -> Result<(), Exit> {
@@ -35,7 +35,7 @@ fn draw(args: &GraphArgs, output: Output) -> Result<(), Exit> {
             None => return print_bytes(text.as_bytes()),
         }
     }
-    if output.json() { told(&name, &compiled, &graph) } else { Ok(()) }
+    if output.json() { print_json(&name, &compiled, &graph) } else { Ok(()) }
 }
 
 /// What is to be drawn, if anything is beside the JSON.
@@ -63,14 +63,14 @@ fn by_ending(to: &Path) -> Result<Picture, Exit> {
     }
 }
 
-/// A definition with errors: its findings, where no picture is expected.
+/// A definition with errors: prints its findings, as JSON or on the standard error.
 fn unsound(name: &str, compiled: &Compiled, bytes: &[u8], output: Output) -> Result<(), Exit> {
     if output.json() {
         print(&format!("{}\n", render_json(name, compiled.format, &compiled.findings)))?;
     } else {
         anstream::stderr().lock().write_all(findings(&compiled.findings, bytes).as_bytes())?;
     }
-    Err(Exit::told(FINDINGS))
+    Err(Exit::reported(FINDINGS))
 }
 
 fn too_large(message: &str, path: &Path) -> Exit {
@@ -84,8 +84,8 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Exit {
 }
 
 /// The graph as JSON, beside what `check` says of the file.
-fn told(name: &str, compiled: &Compiled, graph: &Graph) -> Result<(), Exit> {
-    let mut told: Value = serde_json::from_str(&render_json(name, compiled.format, &compiled.findings))
+fn print_json(name: &str, compiled: &Compiled, graph: &Graph) -> Result<(), Exit> {
+    let mut report: Value = serde_json::from_str(&render_json(name, compiled.format, &compiled.findings))
         .map_err(anyhow::Error::from)?;
     let vertices: Vec<Value> = graph
         .vertices
@@ -113,6 +113,6 @@ fn told(name: &str, compiled: &Compiled, graph: &Graph) -> Result<(), Exit> {
             json!({ "from": edge.from, "to": edge.to, "way": edge.way.word(), "labels": labels })
         })
         .collect();
-    told["graph"] = json!({ "name": graph.name, "vertices": vertices, "edges": edges });
-    print(&format!("{told}\n"))
+    report["graph"] = json!({ "name": graph.name, "vertices": vertices, "edges": edges });
+    print(&format!("{report}\n"))
 }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use switchward_api::v1;
 use switchward_engine::KeyRing;
 use switchward_gateway::services::first;
-use switchward_gateway::{Door, Refusal};
-use switchward_shard::{Cluster, ClusterOptions, SteadyClock};
+use switchward_gateway::{Api, Refusal};
+use switchward_shard::{Cluster, ClusterOptions, MonotonicClock};
 use switchward_store::DataDir;
 use tonic::Status;
 
 use super::client::{admin, tenant};
 use crate::args::{BootstrapKey, CreateTenant, Output};
 use crate::exit::Exit;
-use crate::key_ring::{Place, explained};
+use crate::key_ring::{KeyRingLocation, explained};
 use crate::node::{CACHE_BYTES_DEFAULT, shards_default};
 use crate::output::Printer;
 use crate::private;
@@ -33,7 +33,7 @@ pub(super) async fn create_tenant(create: CreateTenant, output: Output) -> Resul
     };
     let request =
         v1::CreateTenantRequest { tenant_id: create.tenant, tenant: Some(wanted), request_id: String::new() };
-    let made = first::create_tenant(&server.door, request).await;
+    let made = first::create_tenant(&server.api, request).await;
     server.close().await?;
     let reply = made.map_err(|refusal| refused(refusal).calling("tenant_id", "TENANT"))?;
     Printer::new(output, false).message("CreateTenantResponse", &reply, || tenant::created(&reply))
@@ -57,7 +57,7 @@ pub(super) async fn bootstrap(bootstrap: BootstrapKey, output: Output) -> Result
 pub(super) struct Stopped {
     pub(super) cluster: Cluster,
     pub(super) data: DataDir,
-    door: Door,
+    api: Api,
 }
 
 impl Stopped {
@@ -73,14 +73,14 @@ impl Stopped {
                 .next("run this as that user, or the server cannot write to what is made here"));
         }
         private::begin();
-        let place = Place::find(None, folder);
+        let location = KeyRingLocation::find(None, folder);
         let data = DataDir::open(folder).context("--data-dir")?;
         let options = ClusterOptions {
             data: data.clone(),
             shards: shards.unwrap_or_else(shards_default),
             cache_bytes: CACHE_BYTES_DEFAULT,
-            clock: Arc::new(SteadyClock::new()),
-            ring: KeyRing::of(place.read_if_there()?),
+            clock: Arc::new(MonotonicClock::new()),
+            ring: KeyRing::of(location.read_if_there()?),
             on_fatal: Box::new(|why: &str| {
                 eprintln!("switchward: {why}");
                 std::process::exit(1);
@@ -88,23 +88,23 @@ impl Stopped {
         };
         let cluster = Cluster::open(options)
             .await
-            .map_err(|error| explained(error, &place))
+            .map_err(|error| explained(error, &location))
             .with_context(|| format!("failed to open the data folder {}", folder.display()))?;
-        let door = Door::new(cluster.clone(), None);
-        Ok(Self { cluster, data, door })
+        let api = Api::new(cluster.clone(), None);
+        Ok(Self { cluster, data, api })
     }
 
-    /// Makes a key ring where there is none. What was sealed before could not be opened without one, so there is nothing.
+    /// Makes a key ring if there is none. Nothing can be sealed yet, as sealing needs a ring.
     fn have_keys(&self, folder: &Path) -> anyhow::Result<()> {
         if self.cluster.ring().current().is_none() {
-            let keys = Place::find(None, folder).read_or_create()?;
+            let keys = KeyRingLocation::find(None, folder).read_or_create()?;
             self.cluster.replace_ring(&KeyRing::of(keys));
         }
         Ok(())
     }
 
     async fn admin_key(&self, bootstrap: &BootstrapKey) -> Result<v1::CreateApiKeyResponse, Exit> {
-        let names = first::tenant_names(&self.door).map_err(refused)?;
+        let names = first::tenant_names(&self.api).map_err(refused)?;
         let tenant = match (&bootstrap.tenant, names.as_slice()) {
             (Some(tenant), _) => tenant,
             (None, [only]) => only,
@@ -123,11 +123,11 @@ impl Stopped {
             subject: bootstrap.subject.clone().unwrap_or_default(),
             ..v1::CreateApiKeyRequest::default()
         };
-        first::create_api_key(&self.door, tenant, request).await.map_err(refused)
+        first::create_api_key(&self.api, tenant, request).await.map_err(refused)
     }
 
     pub(super) async fn close(self) -> Result<(), Exit> {
-        drop(self.door);
+        drop(self.api);
         Ok(self.cluster.shutdown().await.context("failed to write down the state")?)
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(args: SecretsArgs, output: Output) -> Result<(), Exit> {
         SecretsCommand::Status(of) => status(&of, output),
         SecretsCommand::Drop(drop) => self::drop(&drop, output),
     };
-    done.map_err(|exit| exit.told_as(output))
+    done.map_err(|exit| exit.in_format(output))
 }
 
 fn create(file: &Path, output: Output) -> Result<(), Exit> {
@@ -35,7 +35,7 @@ fn create(file: &Path, output: Output) -> Result<(), Exit> {
         return Err(Exit::conflict(message).next("switchward secrets rotate FILE    adds a key to a ring"));
     }
     let key = key_ring::create(file)?;
-    told(file, &[key.id()], output, &format!("made {}, with the key {}", file.display(), key.id()))?;
+    report(file, &[key.id()], output, &format!("made {}, with the key {}", file.display(), key.id()))?;
     Printer::new(output, false)
         .advice("keep a copy of it apart from the backups; the server is told it by keys_file");
     Ok(())
@@ -46,13 +46,13 @@ fn rotate(file: &Path, output: Output) -> Result<(), Exit> {
     keys.insert(0, key_ring::drawn());
     key_ring::write(file, &keys)?;
     let ids: Vec<RingKeyId> = keys.iter().map(RingKey::id).collect();
-    told(file, &ids, output, &format!("the current key of {} is {}", file.display(), ids[0]))?;
+    report(file, &ids, output, &format!("the current key of {} is {}", file.display(), ids[0]))?;
     Printer::new(output, false)
         .advice("the server takes it when it starts, or with SIGHUP where it reads this very file");
     Ok(())
 }
 
-fn told(file: &Path, ids: &[RingKeyId], output: Output, sentence: &str) -> Result<(), Exit> {
+fn report(file: &Path, ids: &[RingKeyId], output: Output, sentence: &str) -> Result<(), Exit> {
     if output.json() {
         let ids: Vec<String> = ids.iter().map(RingKeyId::to_string).collect();
         return print(&format!("{}\n", json!({ "file": file, "keys": ids })));
@@ -80,7 +80,7 @@ impl Status {
         }
         let Secrets { ring, rows } = match control::ask(&data, &Request::Secrets)? {
             Some(mut frames) => match frames.next()? {
-                Frame::Told(bytes) => control::Told::read(&bytes)?,
+                Frame::Answer(bytes) => control::SecretsAnswer::read(&bytes)?,
                 Frame::Failed(why) => {
                     return Err(Exit::unreachable(format!("the server does not say it: {why}")));
                 }
@@ -113,9 +113,9 @@ impl Status {
 fn of_stopped(data: &Path) -> Result<Secrets, Exit> {
     tokio::runtime::Runtime::new()?.block_on(async {
         let server = Stopped::open(data, None).await?;
-        let told = control::secrets(&server.cluster).await;
+        let secrets = control::secrets(&server.cluster).await;
         server.close().await?;
-        Ok(told?)
+        Ok(secrets?)
     })
 }
 
@@ -140,12 +140,12 @@ fn status(of: &SecretsStatus, output: Output) -> Result<(), Exit> {
     let mut table = Table::new(&["key", "in the ring", "secrets in rows", "backups that need it"]);
     for key in keys {
         let (rows, backups) = status.needs(key);
-        let place = match status.ring.iter().position(|id| *id == key) {
+        let position = match status.ring.iter().position(|id| *id == key) {
             Some(0) => "current",
             Some(_) => "older",
             None => "no",
         };
-        table.row([key.to_string(), place.to_owned(), rows.to_string(), backups.to_string()]);
+        table.row([key.to_string(), position.to_owned(), rows.to_string(), backups.to_string()]);
     }
     print(&table.text("there is no key"))?;
     if !status.gone.is_empty() {
@@ -202,5 +202,5 @@ fn drop(drop: &DropKey, output: Output) -> Result<(), Exit> {
     keys.remove(at);
     key_ring::write(&drop.file, &keys)?;
     let ids: Vec<RingKeyId> = keys.iter().map(RingKey::id).collect();
-    told(&drop.file, &ids, output, &format!("{} has the key {id} no more", drop.file.display()))
+    report(&drop.file, &ids, output, &format!("{} has the key {id} no more", drop.file.display()))
 }

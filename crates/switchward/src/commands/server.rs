@@ -7,14 +7,14 @@ use std::sync::Arc;
 use switchward_engine::{KeyRing, RingKey, Role};
 use switchward_gateway::auth::NewKey;
 use switchward_gateway::decision::SignIn;
-use switchward_shard::SteadyClock;
+use switchward_shard::MonotonicClock;
 use tokio::net::TcpListener;
 
 use crate::args::{Output, RunServer, ServerArgs};
 use crate::backup::restore::{self, Restoring};
 use crate::config::{self, Config};
 use crate::exit::Exit;
-use crate::key_ring::{self, Place};
+use crate::key_ring::{self, KeyRingLocation};
 use crate::mail_config::MailConfig;
 use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_default, stopped};
 use crate::output::shell;
@@ -23,9 +23,9 @@ use crate::sign_in::OpenId;
 use crate::tls::{self, Certificates};
 use crate::{private, runtime, telemetry};
 
-/// Serves until it is told to stop.
+/// Serves until it is stopped.
 pub(crate) fn run(args: RunServer, output: Output) -> Result<(), Exit> {
-    configured(&args, output).map_err(|exit| exit.told_as(output))
+    configured(&args, output).map_err(|exit| exit.in_format(output))
 }
 
 fn configured(args: &RunServer, output: Output) -> Result<(), Exit> {
@@ -41,19 +41,19 @@ fn configured(args: &RunServer, output: Output) -> Result<(), Exit> {
         for file in private::secret_files(&config) {
             private::refuse_open_file(file)?;
         }
-        let place = Place::find(config.keys_file.as_deref(), &config.data_dir);
-        let keys = place.read()?;
+        let location = KeyRingLocation::find(config.keys_file.as_deref(), &config.data_dir);
+        let keys = location.read()?;
         let restoring = match &args.restore {
             Some(backup) => {
-                Some(restored(backup.clone(), args.erasures.clone(), &config, (&keys, &place)).await?)
+                Some(restored(backup.clone(), args.erasures.clone(), &config, (&keys, &location)).await?)
             }
             None => None,
         };
-        serve(config, (KeyRing::of(keys), place), restoring, output).await
+        serve(config, (KeyRing::of(keys), location), restoring, output).await
     })
 }
 
-/// What the command line says of the configuration, by key.
+/// The configuration values of the command line, by key.
 pub(super) fn flags(args: &ServerArgs) -> Vec<(&'static str, serde_json::Value)> {
     let path = |path: &std::path::PathBuf| serde_json::Value::from(path.to_string_lossy().into_owned());
     let mut flags = Vec::new();
@@ -72,19 +72,20 @@ async fn restored(
     backup: PathBuf,
     lists: Vec<PathBuf>,
     config: &Config,
-    (keys, place): (&[RingKey], &Place),
+    (keys, location): (&[RingKey], &KeyRingLocation),
 ) -> Result<Restoring, Exit> {
-    let (ids, place): (Vec<_>, _) = (keys.iter().map(RingKey::id).collect(), place.clone());
+    let (ids, location): (Vec<_>, _) = (keys.iter().map(RingKey::id).collect(), location.clone());
     let data = config.data_dir.clone();
     tracing::info!(backup = %backup.display(), data_dir = %data.display(), "a backup is being restored");
     let prepared =
-        tokio::task::spawn_blocking(move || restore::prepare(&backup, &lists, &data, (&ids, &place))).await;
+        tokio::task::spawn_blocking(move || restore::prepare(&backup, &lists, &data, (&ids, &location)))
+            .await;
     prepared.map_err(anyhow::Error::from)?
 }
 
 async fn serve(
     config: Config,
-    ring: (KeyRing, Place),
+    ring: (KeyRing, KeyRingLocation),
     restoring: Option<Restoring>,
     output: Output,
 ) -> Result<(), Exit> {
@@ -98,7 +99,7 @@ async fn serve(
     let metrics = metrics(&config).await?;
     let none = ring.0.current().is_none().then(|| ring.1.clone());
     let node = opened(&config, ring, restoring).await?;
-    none.iter().for_each(key_ring::tell_of_none);
+    none.iter().for_each(key_ring::warn_without_keys);
     for (tenant, key) in &keys {
         node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;
     }
@@ -132,7 +133,7 @@ async fn serve(
     Ok(())
 }
 
-/// The listener of the page of metrics. Its usual place may be taken by another server of this machine.
+/// The listener of the metrics page. Another server of this machine may use the default port.
 async fn metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
     let (at, asked) = config.metrics_at();
     match TcpListener::bind(at).await {
@@ -149,11 +150,11 @@ async fn metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
 
 async fn opened(
     config: &Config,
-    keys: (KeyRing, Place),
+    keys: (KeyRing, KeyRingLocation),
     restoring: Option<Restoring>,
 ) -> anyhow::Result<Node> {
     let mail = match &config.mail {
-        Some(mail) => Mail::Office(mail.office()?, mail.incoming()?.map(Box::new)),
+        Some(mail) => Mail::Channel(mail.channel()?, mail.incoming()?.map(Box::new)),
         None => Mail::None,
     };
     let provider = config.mail.as_ref().map(MailConfig::provider).transpose()?.flatten();
@@ -161,7 +162,7 @@ async fn opened(
         shards: config.shards.unwrap_or_else(shards_default),
         memory_bytes: config.memory_bytes(),
         cache_bytes: config.cache_mib.map_or(CACHE_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024)),
-        clock: Arc::new(SteadyClock::new()),
+        clock: Arc::new(MonotonicClock::new()),
         manual: None,
         delivery: &config.delivery,
         redis: config.redis.as_ref(),

@@ -21,7 +21,7 @@ struct Tally {
 pub(crate) fn run(args: &SimulateArgs, output: Output) -> Result<(), Exit> {
     let mut tally = Tally::default();
     for path in &args.files {
-        one(path, args, output, &mut tally).map_err(|exit| exit.told_as(output))?;
+        one(path, args, output, &mut tally).map_err(|exit| exit.in_format(output))?;
     }
     tally.end(args, output)
 }
@@ -41,8 +41,8 @@ impl Tally {
         }
         match (unreadable, failed) {
             (0, 0) => Ok(()),
-            (0, _) => Err(Exit::told(FINDINGS)),
-            (_, _) => Err(Exit::told(USAGE)),
+            (0, _) => Err(Exit::reported(FINDINGS)),
+            (_, _) => Err(Exit::reported(USAGE)),
         }
     }
 }
@@ -95,8 +95,9 @@ fn unreadable(name: &str, found: &[Finding], bytes: &[u8], output: Output) -> Re
     if !output.json() {
         return print(&findings(found, bytes));
     }
-    let told: Value = serde_json::from_str(&render_json(name, None, found)).map_err(anyhow::Error::from)?;
-    let found = told.get("findings").cloned().unwrap_or_default();
+    let rendered: Value =
+        serde_json::from_str(&render_json(name, None, found)).map_err(anyhow::Error::from)?;
+    let found = rendered.get("findings").cloned().unwrap_or_default();
     print(&format!(
         "{}\n",
         json!({ "file": name, "ok": false, "steps": [], "session": {}, "findings": found })
@@ -106,8 +107,9 @@ fn unreadable(name: &str, found: &[Finding], bytes: &[u8], output: Output) -> Re
 /// A file that cannot be read at all.
 fn unread(name: &str, exit: &Exit, output: Output) -> Result<(), Exit> {
     if output.json() {
-        let told = json!({ "file": name, "ok": false, "steps": [], "session": {}, "error": exit.message() });
-        return print(&format!("{told}\n"));
+        let report =
+            json!({ "file": name, "ok": false, "steps": [], "session": {}, "error": exit.message() });
+        return print(&format!("{report}\n"));
     }
     print(&format!("{PROBLEM}error:{PROBLEM:#} {}\n", clean(exit.message())))
 }

@@ -34,7 +34,7 @@ enum End {
 
 /// Plays everything that is a scenario.
 pub(crate) fn run(args: &TestArgs, output: Output) -> Result<(), Exit> {
-    play(args, output).map_err(|exit| exit.told_as(output))
+    play(args, output).map_err(|exit| exit.in_format(output))
 }
 
 fn play(args: &TestArgs, output: Output) -> Result<(), Exit> {
@@ -53,7 +53,7 @@ fn play(args: &TestArgs, output: Output) -> Result<(), Exit> {
         if live && !matches!(played.end, End::Held) {
             anstream::eprint!("\r\x1b[2K");
         }
-        tell(&played, output)?;
+        print_result(&played, output)?;
         all.push(played);
     }
     if live {
@@ -108,16 +108,16 @@ fn one(path: &Path) -> Result<Played, Exit> {
     Ok(Played { name, took: begun.elapsed(), end })
 }
 
-/// What does not hold is told at once.
-fn tell(played: &Played, output: Output) -> Result<(), Exit> {
+/// Prints the result of one scenario; failures are shown at once.
+fn print_result(played: &Played, output: Output) -> Result<(), Exit> {
     if output.json() {
-        let (ok, told) = match &played.end {
+        let (ok, result) = match &played.end {
             End::Held => (true, json!({ "file": played.name, "ok": true })),
             End::Missed(report) => (false, report.json()),
             End::Unreadable(why) => (false, json!({ "file": played.name, "ok": false, "error": plain(why) })),
         };
-        debug_assert_eq!(told.get("ok"), Some(&json!(ok)));
-        return print(&format!("{told}\n"));
+        debug_assert_eq!(result.get("ok"), Some(&json!(ok)));
+        return print(&format!("{result}\n"));
     }
     match &played.end {
         End::Held => Ok(()),
@@ -148,8 +148,8 @@ fn end(all: &[Played], took: Duration, output: Output) -> Result<(), Exit> {
     }
     match (unreadable, failed) {
         (0, 0) => Ok(()),
-        (0, _) => Err(Exit::told(FINDINGS)),
-        (_, _) => Err(Exit::told(USAGE)),
+        (0, _) => Err(Exit::reported(FINDINGS)),
+        (_, _) => Err(Exit::reported(USAGE)),
     }
 }
 
@@ -166,9 +166,9 @@ fn write_junit(file: &Path, all: &[Played]) -> Result<(), Exit> {
     }
     for (of, suite) in folders {
         let took = suite.iter().map(|played| played.took).sum();
-        let mut told = TestSuite::new(of);
-        told.set_time(took).add_test_cases(suite.into_iter().map(case));
-        report.add_test_suite(told);
+        let mut test_suite = TestSuite::new(of);
+        test_suite.set_time(took).add_test_cases(suite.into_iter().map(case));
+        report.add_test_suite(test_suite);
     }
     report.set_time(all.iter().map(|played| played.took).sum());
     let text = report.to_string().map_err(anyhow::Error::from)?;

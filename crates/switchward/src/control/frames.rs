@@ -15,7 +15,7 @@ const BEGIN: u8 = b'B';
 const DATA: u8 = b'D';
 const END: u8 = b'E';
 const MANIFEST: u8 = b'M';
-const TOLD: u8 = b'T';
+const ANSWER: u8 = b'T';
 const FAILED: u8 = b'X';
 
 /// A part of an answer.
@@ -30,7 +30,7 @@ pub(crate) enum Frame {
     /// All files were sent.
     Manifest(BackupManifest),
     /// All of an answer that has no files, as JSON.
-    Told(Vec<u8>),
+    Answer(Vec<u8>),
     /// There will be no more, for this reason.
     Failed(String),
 }
@@ -62,7 +62,7 @@ impl<R: Read> Frames<R> {
             DATA => Frame::Data(bytes),
             END => Frame::End(serde_json::from_slice(&bytes)?),
             MANIFEST => Frame::Manifest(serde_json::from_slice(&bytes)?),
-            TOLD => Frame::Told(bytes),
+            ANSWER => Frame::Answer(bytes),
             FAILED => Frame::Failed(String::from_utf8_lossy(&bytes).into_owned()),
             tag => anyhow::bail!("a frame has the unknown tag {tag}"),
         })
@@ -90,8 +90,8 @@ impl Sink {
         self.frame(MANIFEST, &serde_json::to_vec(manifest)?)
     }
 
-    pub(super) fn tell(&mut self, json: &[u8]) -> io::Result<()> {
-        self.frame(TOLD, json)
+    pub(super) fn answer(&mut self, json: &[u8]) -> io::Result<()> {
+        self.frame(ANSWER, json)
     }
 
     pub(super) fn fail(&mut self, why: &str) -> io::Result<()> {

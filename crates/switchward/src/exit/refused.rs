@@ -1,4 +1,4 @@
-//! What a server's refusal says: its details in words, the exit code that goes with its reason, and what to do next.
+//! A server's refusal: its details in words, the exit code of its reason, and what to do next.
 
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage};
@@ -33,19 +33,19 @@ pub(super) struct Refused {
     retry_after: Option<Duration>,
     nearest: Option<String>,
     details: Vec<Value>,
-    /// What kind of thing it is about; empty where it is about none.
+    /// The type of the resource that it is about; empty if there is none.
     kind: String,
 }
 
 impl Refused {
-    /// What a status says.
+    /// Reads a status.
     pub(super) fn of(status: &Status) -> Self {
         let said = status.get_error_details();
         let info = said.error_info();
         let violations = said.bad_request().map(|bad| bad.field_violations.as_slice()).unwrap_or_default();
-        let told = if status.message().is_empty() { status.code().description() } else { status.message() };
-        // Where no server of ours has spoken, the words are the transport's, and say little alone.
-        let message = if info.is_some() { told.to_owned() } else { format!("no answer came: {told}") };
+        let text = if status.message().is_empty() { status.code().description() } else { status.message() };
+        // Without our error details, the message is the transport's, and says little alone.
+        let message = if info.is_some() { text.to_owned() } else { format!("no answer came: {text}") };
         Self {
             code: status.code(),
             reason: info.map(|info| info.reason.clone()).unwrap_or_default(),
@@ -85,7 +85,7 @@ impl Refused {
         serde_json::from_str(text).unwrap_or_else(|_| text.split(',').map(str::to_owned).collect())
     }
 
-    /// What is told below the message, each with its label.
+    /// The labelled lines below the message.
     pub(super) fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = Vec::new();
         if !self.reason.is_empty() {
@@ -100,8 +100,8 @@ impl Refused {
             facts.push(("allowed", allowed.join(", ")));
         }
         facts.extend(self.nearest.clone().map(|nearest| ("nearest", nearest)));
-        let told = self.metadata.iter().filter(|(name, value)| *name != ALLOWED && !value.is_empty());
-        facts.extend(told.map(|(name, value)| ("fact", format!("{name} = {value}"))));
+        let metadata = self.metadata.iter().filter(|(name, value)| *name != ALLOWED && !value.is_empty());
+        facts.extend(metadata.map(|(name, value)| ("fact", format!("{name} = {value}"))));
         facts.extend(self.retry_after.map(|delay| ("retry", format!("in {}", period(delay)))));
         facts
     }
@@ -131,7 +131,7 @@ impl Refused {
         }
     }
 
-    /// What to do next, where the message does not say it.
+    /// What to do next, if the message does not say it.
     pub(super) fn next(&self) -> Vec<String> {
         let lines = match Reason::from_word(&self.reason) {
             Some(Reason::NotFound) => listed(&self.kind),
@@ -151,7 +151,7 @@ impl Refused {
         lines.iter().map(|line| (*line).to_owned()).collect()
     }
 
-    /// What the server's JSON door says, with the reason and its metadata on top.
+    /// What the server answers in JSON, with the reason and its metadata on top.
     pub(super) fn json(&self) -> Value {
         let mut error = json!({
             "code": word(self.code),
@@ -224,7 +224,7 @@ fn advice(reason: Reason) -> &'static [&'static str] {
             "set SWITCHWARD_API_KEY, or say --api-key KEY",
             "switchward dev           starts a server, and writes contexts with its keys",
         ],
-        // Who asks is not told how to become somebody else.
+        // The caller is not told how to use another identity.
         Reason::RoleNotAllowed => &["ask somebody whose role is one of those that are allowed"],
         Reason::SelfApproval => {
             &["wait for another person whose role is approver, operator or admin to decide"]
@@ -239,7 +239,7 @@ fn advice(reason: Reason) -> &'static [&'static str] {
         }
         Reason::LeaseLost => &["drop it; switchward work poll takes other work"],
         Reason::ShardElecting | Reason::Draining | Reason::StreamBackendDown => &["try again in a moment"],
-        Reason::DiskLow => &["whoever runs the server makes room on its disk; repeat it then"],
+        Reason::DiskLow => &["the operator frees space on the server's disk; repeat it then"],
         Reason::DeadlineExceeded => &[
             "repeat it with the same --request-id, or look first whether it was done; --timeout gives it longer",
         ],
@@ -247,7 +247,7 @@ fn advice(reason: Reason) -> &'static [&'static str] {
     }
 }
 
-/// What shows the things of a kind that there are.
+/// The command that lists the resources of a kind.
 fn listed(kind: &str) -> &'static [&'static str] {
     match kind {
         "session" => &["switchward list sessions shows what there is"],
@@ -270,11 +270,11 @@ pub(super) fn word(code: Code) -> String {
         return "canceled".to_owned();
     }
     let mut word = String::new();
-    for letter in format!("{code:?}").chars() {
-        if letter.is_ascii_uppercase() && !word.is_empty() {
+    for c in format!("{code:?}").chars() {
+        if c.is_ascii_uppercase() && !word.is_empty() {
             word.push('_');
         }
-        word.push(letter.to_ascii_lowercase());
+        word.push(c.to_ascii_lowercase());
     }
     word
 }

@@ -39,7 +39,7 @@ fn a_status_without_a_reason_has_one_too() {
 }
 
 #[test]
-fn what_is_allowed_and_near_is_told() {
+fn allowed_and_nearest_values_are_shown() {
     let exit = wrong_answer().typed("ye");
     let Cause::Server(refused) = &exit.0.cause else { panic!("{exit:?}") };
     let text = anstream::adapter::strip_str(&exit.text(refused.message(), &refused.facts())).to_string();
@@ -62,7 +62,7 @@ fn json_says_what_the_server_says() {
 }
 
 #[test]
-fn the_time_to_wait_is_told() {
+fn retry_delay_is_shown() {
     let exit = of(Refusal::new(Reason::RateLimited, "full").retry_after(Duration::from_secs(3_661)));
     let Cause::Server(refused) = &exit.0.cause else { panic!("{exit:?}") };
     assert!(refused.facts().contains(&("retry", "in 1h 1m 1s".to_owned())), "{:?}", refused.facts());

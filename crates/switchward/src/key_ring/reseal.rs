@@ -1,4 +1,4 @@
-//! How secrets come under the current key.
+//! Reseals secrets under the current key.
 
 use anyhow::Context as _;
 use switchward_engine::limits::RESEALED_MAX;
@@ -7,7 +7,7 @@ use switchward_machine::TenantId;
 use switchward_shard::{Cluster, check_keys};
 use tokio::signal::unix::Signal;
 
-use super::Place;
+use super::KeyRingLocation;
 
 /// How often secrets of one tenant are looked through for those under an older key: between two looks others may change.
 const ROUNDS_MAX: usize = 1_000;
@@ -41,16 +41,16 @@ async fn step(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<Reseal> {
         // Its last rows go, and it takes no command any more.
         Some(Row::Tenancy(tenancy)) if tenancy.deletion.is_some() => return Ok(step),
         Some(Row::Tenancy(tenancy)) => {
-            for (place, sealed) in tenancy.sealed() {
-                renew(&ring, (tenant, place), sealed, &mut step)?;
+            for (secret, sealed) in tenancy.sealed() {
+                renew(&ring, (tenant, secret), sealed, &mut step)?;
             }
         }
         Some(_) | None => {}
     }
     for source in &sources {
         let before = step.secrets.len();
-        for (place, sealed) in source.sealed() {
-            renew(&ring, (tenant, place), sealed, &mut step)?;
+        for (secret, sealed) in source.sealed() {
+            renew(&ring, (tenant, secret), sealed, &mut step)?;
         }
         if step.secrets.len() > before {
             step.sources.push(source.name.clone());
@@ -59,7 +59,7 @@ async fn step(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<Reseal> {
     Ok(step)
 }
 
-/// Adds a secret to a step where it is sealed under an older key and there is room.
+/// Adds a secret to a step if it is sealed under an older key and the step is not full.
 fn renew(
     ring: &KeyRing,
     of: (TenantId, SecretOf<'_>),
@@ -78,7 +78,7 @@ fn renew(
 
 /// Seals what is under older keys now, and after every SIGHUP, for which the ring is read again. A ring that lacks a key
 /// which the rows need is not taken.
-pub(crate) async fn follow(cluster: Cluster, place: Place, mut hangups: Option<Signal>) {
+pub(crate) async fn follow(cluster: Cluster, location: KeyRingLocation, mut hangups: Option<Signal>) {
     loop {
         match reseal(&cluster).await {
             Ok(0) => {}
@@ -95,7 +95,7 @@ pub(crate) async fn follow(cluster: Cluster, place: Place, mut hangups: Option<S
         if hangups.recv().await.is_none() {
             return;
         }
-        match renewed(&cluster, &place).await {
+        match renewed(&cluster, &location).await {
             Ok(()) => tracing::info!("the key ring was read again"),
             Err(error) => {
                 let error = format!("{error:#}");
@@ -105,8 +105,8 @@ pub(crate) async fn follow(cluster: Cluster, place: Place, mut hangups: Option<S
     }
 }
 
-async fn renewed(cluster: &Cluster, place: &Place) -> anyhow::Result<()> {
-    let keys = place.read()?;
+async fn renewed(cluster: &Cluster, location: &KeyRingLocation) -> anyhow::Result<()> {
+    let keys = location.read()?;
     let ids: Vec<RingKeyId> = keys.iter().map(RingKey::id).collect();
     check_keys(&cluster.sealed_under().await?, &ids)?;
     cluster.replace_ring(&KeyRing::of(keys));

@@ -1,4 +1,4 @@
-//! What the configuration says of a mailbox that replies are read from.
+//! The configuration of a mailbox that replies are read from.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub(crate) struct ImapSettings {
     /// Its port; absent: 993 for `implicit`, else 143.
     #[serde(default)]
     pub(crate) port: Option<u16>,
-    /// How the way there is hidden.
+    /// How the connection is encrypted.
     #[serde(default)]
     pub(crate) tls: ImapTlsSetting,
     /// Whose mailbox.
@@ -28,18 +28,18 @@ pub(crate) struct ImapSettings {
     /// The folder that mail comes into.
     #[serde(default = "inbox")]
     pub(crate) folder: String,
-    /// Where what was dealt with is moved to; absent: it stays, marked as seen.
+    /// Where processed messages are moved to; absent: it stays, marked as seen.
     #[serde(default)]
     pub(crate) done_folder: Option<String>,
-    /// Where what nobody understands is moved to; absent: it stays, marked as seen and flagged.
+    /// Where messages that were not understood are moved to; absent: it stays, marked as seen and flagged.
     #[serde(default)]
     pub(crate) quarantine_folder: Option<String>,
-    /// How long nothing is looked at where the server tells of nothing, seconds.
+    /// How long to wait before looking again if the server announces nothing, seconds.
     #[serde(default)]
     pub(crate) poll_seconds: Option<u32>,
 }
 
-/// How the way to an IMAP server is hidden.
+/// How the connection to an IMAP server is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ImapTlsSetting {

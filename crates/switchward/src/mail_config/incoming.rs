@@ -1,17 +1,17 @@
-//! What the configuration says of mail that comes in.
+//! The configuration of inbound mail.
 
 use std::net::SocketAddr;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use switchward_gateway::Door;
-use switchward_gateway::mail::{Level, Mailroom};
+use switchward_gateway::Api;
+use switchward_gateway::mail::{Level, MailIngress};
 use switchward_mail::imap::Account;
 use switchward_mail::incoming::{Dns, Settings};
 
 use super::imap::ImapSettings;
 
-/// How replies are believed, and the doors that they come in by.
+/// How replies are believed, and the listeners that they come in by.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct MailInConfig {
@@ -20,8 +20,8 @@ pub(crate) struct MailInConfig {
     /// The hosts whose `Authentication-Results` are believed, by the names that stand in them. They must take out what
     /// others wrote under their names.
     pub(crate) trusted_hosts: Vec<String>,
-    /// Who is believed about the way that a message came which they bring by `POST /v1/mail`, and in what it says that a
-    /// trusted host has found: `TENANT/NAME`, the name being a key's subject. Anybody else could have written it.
+    /// The callers of `POST /v1/mail` whose transport data is believed, and the results of trusted hosts in their messages:
+    /// `TENANT/NAME`, the name being a key's subject. Anybody else could have written them.
     pub(crate) trusted_callers: Vec<String>,
     /// The fields that a sender's signature must cover to count; none: `From`, `Subject` and `To`. It must cover
     /// `Message-ID` or `Date` too: a reply that is brought again is known by that, whatever else was changed in it.
@@ -49,17 +49,17 @@ pub(crate) enum LevelSetting {
     PageOnly,
 }
 
-/// A room that is not behind a door yet.
+/// A mail ingress that belongs to no server yet.
 pub(crate) struct Incoming {
     settings: Settings,
-    /// Who is asked for keys and policies.
+    /// The DNS that is asked for keys and policies.
     pub(crate) dns: Dns,
     level: Level,
     /// Where to listen for LMTP.
     pub(crate) lmtp: Option<SocketAddr>,
     /// What to read by IMAP.
     pub(crate) imap: Option<Account>,
-    /// Who is believed about the way that a message came.
+    /// The callers whose transport data is believed.
     pub(crate) trusted_callers: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl MailInConfig {
     /// What takes replies to addresses of this pattern, like `r+{token}@reply.acme.example`, which was checked.
     ///
     /// # Errors
-    /// The DNS cannot be used, LMTP could be reached from outside, or the mailbox cannot be read as it is told.
+    /// The DNS cannot be used, LMTP could be reached from outside, or the mailbox cannot be read as configured.
     pub(super) fn open(&self, reply: &str) -> anyhow::Result<Incoming> {
         if let Some(at) = self.lmtp.filter(|at| !at.ip().is_loopback() && !self.insecure_lmtp) {
             anyhow::bail!(
@@ -116,10 +116,10 @@ impl Incoming {
         &self.settings.trusted_hosts
     }
 
-    /// The room behind a door, and our name in greetings.
-    pub(crate) fn room(self, door: Door) -> (Mailroom, String) {
+    /// The mail ingress of a server, and our name in greetings.
+    pub(crate) fn ingress(self, api: Api) -> (MailIngress, String) {
         let host = self.settings.host.clone();
-        (Mailroom::new(door, self.settings, self.dns, self.level), host)
+        (MailIngress::new(api, self.settings, self.dns, self.level), host)
     }
 }
 

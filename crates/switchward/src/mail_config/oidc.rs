@@ -62,7 +62,7 @@ impl OidcConfig {
 
     /// What may be asked of it: its own port, and those of the web.
     fn egress(&self) -> Egress {
-        let port = crate::errands::port_of(&self.issuer);
+        let port = crate::outbound::port_of(&self.issuer);
         let ports = port.into_iter().chain(PORTS).collect();
         Egress {
             allow_loopback: self.local,

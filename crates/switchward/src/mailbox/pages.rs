@@ -9,8 +9,8 @@ use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 use serde_json::json;
 use switchward_engine::time_text;
-use switchward_gateway::Door;
-use switchward_gateway::mail::{Level, Mailroom, Outcome, Seen};
+use switchward_gateway::Api;
+use switchward_gateway::mail::{Level, MailIngress, Outcome, Seen};
 use switchward_mail::Signer;
 use switchward_mail::incoming::{Dns, Envelope, Settings};
 
@@ -22,26 +22,26 @@ const REPLY_BYTES_MAX: usize = 256 * 1024;
 const SELECTOR: &str = "dev";
 const STYLE: &str = include_str!("style.css");
 
-/// What a form is answered that is none of this server's.
+/// The answer to a form that is not of this server.
 pub(crate) const STALE: &str = "this form is not of this server as it runs now; open its page again\n";
 
 /// What the pages are made of.
 #[derive(Clone)]
 struct Pages {
     mailbox: Mailbox,
-    room: Mailroom,
+    ingress: MailIngress,
 }
 
-/// The room behind a mailbox. It asks no DNS: what is typed as a proved reply is signed with a key that it is told.
+/// The mail ingress of a mailbox. It asks no DNS: a proved reply is signed with a key whose record is added to it.
 ///
 /// # Errors
 /// The DNS that asks nobody cannot be set up.
-pub(crate) fn room(door: Door) -> anyhow::Result<Mailroom> {
-    Ok(Mailroom::new(door, Settings::of(super::HOST), Dns::of_records(&[], &[])?, Level::Strict))
+pub(crate) fn ingress(api: Api) -> anyhow::Result<MailIngress> {
+    Ok(MailIngress::new(api, Settings::of(super::HOST), Dns::of_records(&[], &[])?, Level::Strict))
 }
 
-/// The pages of a mailbox; what is typed there is brought to this room.
-pub(crate) fn pages(mailbox: Mailbox, room: Mailroom) -> Router {
+/// The pages of a mailbox; replies that are typed there go to this ingress.
+pub(crate) fn pages(mailbox: Mailbox, ingress: MailIngress) -> Router {
     Router::new()
         .route("/mail", get(list))
         .route("/mail.json", get(listed))
@@ -49,23 +49,23 @@ pub(crate) fn pages(mailbox: Mailbox, room: Mailroom) -> Router {
         .route("/mail/{id}", get(show))
         .route("/mail/{id}/reply", post(reply))
         .layer(DefaultBodyLimit::max(REPLY_BYTES_MAX))
-        .with_state(Pages { mailbox, room })
+        .with_state(Pages { mailbox, ingress })
 }
 
-/// What is typed as a reply.
+/// A reply as it was typed.
 #[derive(Deserialize)]
 struct Typed {
     text: String,
     /// The token of the form.
     #[serde(default)]
     token: String,
-    /// Who writes; nothing: whoever the mail went to.
+    /// The sender; empty: the recipient of the mail.
     #[serde(default)]
     from: String,
-    /// Whether the sender counts as proved: `yes` or nothing.
+    /// Whether the sender counts as proved: `yes` or empty.
     #[serde(default)]
     proved: String,
-    /// Whether a machine writes it: `yes` or nothing.
+    /// Whether a machine writes it: `yes` or empty.
     #[serde(default)]
     auto: String,
 }
@@ -83,7 +83,7 @@ async fn list(State(pages): State<Pages>) -> Response {
     let all = pages.mailbox.all();
     let body = html! {
         h1 { "Mail" }
-        p.hint { "What this development server would have sent. Open a mail to answer it as whoever got it." }
+        p.hint { "What this development server would have sent. Open a mail to answer it as its recipient." }
         @if all.is_empty() { p { "Nothing was sent yet." } } @else {
             table {
                 thead { tr { th scope="col" { "Sent" } th scope="col" { "To" } th scope="col" { "Subject" } } }
@@ -96,7 +96,7 @@ async fn list(State(pages): State<Pages>) -> Response {
                 } }
             }
         }
-        @let seen = pages.room.seen();
+        @let seen = pages.ingress.seen();
         @if !seen.is_empty() { (came(&seen)) }
     };
     guarded(whole("Mail", &body))
@@ -207,9 +207,9 @@ async fn reply(State(pages): State<Pages>, Path(id): Path<String>, Form(typed): 
     let from = typed.from.trim();
     let from = if from.is_empty() { kept.mail.to.clone() } else { from.replace(char::is_control, "") };
     let raw = message(&kept, &from, &reply_to, &typed).into_bytes();
-    let raw = if typed.proved == "yes" { signed(&pages.room, &from, &raw).unwrap_or(raw) } else { raw };
+    let raw = if typed.proved == "yes" { signed(&pages.ingress, &from, &raw).unwrap_or(raw) } else { raw };
     let envelope = Envelope { sender: Some(from), recipients: vec![reply_to], peer: None };
-    let outcome = match pages.room.ingest(&envelope, &raw).await {
+    let outcome = match pages.ingress.ingest(&envelope, &raw).await {
         Outcome::Recorded(standing) => format!("taken: {}", standing.word()),
         Outcome::Bounced => "taken as a bounce".to_owned(),
         Outcome::Ignored(kind) => format!("ignored: {kind}"),
@@ -220,13 +220,13 @@ async fn reply(State(pages): State<Pages>, Path(id): Path<String>, Form(typed): 
     Redirect::to(&page(&kept)).into_response()
 }
 
-/// The message as the mail server of its sender's domain would sign it, with a key that the room is told; `None` where the
+/// Signs the message as the mail server of its sender's domain would, with a key that is added to the ingress; `None` if the
 /// sender has no domain.
-fn signed(room: &Mailroom, from: &str, raw: &[u8]) -> Option<Vec<u8>> {
+fn signed(ingress: &MailIngress, from: &str, raw: &[u8]) -> Option<Vec<u8>> {
     let (_, domain) = from.rsplit_once('@')?;
     let signer = Signer::draw(domain, SELECTOR).ok()?;
     let (name, text) = signer.record();
-    room.dns().tell(&name, &text).ok()?;
+    ingress.dns().add_record(&name, &text).ok()?;
     signer.signed(raw).ok()
 }
 

@@ -13,15 +13,15 @@ const COLUMNS_MIN: usize = 3;
 /// What a column gets before another one is left out for it.
 const COLUMN_WIDTH: u16 = 24;
 
-/// A table with a head. Its columns stand in the order of their weight: where the terminal is too narrow, the last ones
-/// are left out, and what is still too long is cut. The command for one thing shows all of it.
+/// A table with a head. Its columns stand in the order of their weight: if the terminal is too narrow, the last ones
+/// are left out, and what is still too long is cut. The command for one item shows all of it.
 pub(crate) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// An empty table. Its first column names things, and is never cut, so that it can be copied.
+    /// An empty table. Its first column holds names, and is never cut, so that it can be copied.
     pub(crate) fn new(head: &[&str]) -> Self {
         Self { head: head.iter().map(|name| (*name).to_owned()).collect(), rows: Vec::new() }
     }
@@ -31,14 +31,14 @@ impl Table {
         self.rows.push(cells.into_iter().map(|cell| clean(&cell).replace('\n', " ")).collect());
     }
 
-    /// The table as text; what to say instead where it has no row.
-    pub(crate) fn text(&self, nothing: &str) -> String {
-        self.fit(nothing, terminal_size_of(std::io::stdout()).map(|(Width(width), _)| width))
+    /// The table as text, or `if_empty` if it has no row.
+    pub(crate) fn text(&self, if_empty: &str) -> String {
+        self.fit(if_empty, terminal_size_of(std::io::stdout()).map(|(Width(width), _)| width))
     }
 
-    fn fit(&self, nothing: &str, width: Option<u16>) -> String {
+    fn fit(&self, if_empty: &str, width: Option<u16>) -> String {
         if self.rows.is_empty() {
-            return format!("{nothing}\n");
+            return format!("{if_empty}\n");
         }
         let mut grid = self.grid(self.head.len());
         if let Some(width) = width {

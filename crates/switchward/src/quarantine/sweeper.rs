@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use switchward_gateway::{Door, mail};
+use switchward_gateway::{Api, mail};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often the quarantine is looked at.
+/// How often the quarantine is swept.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// The task that does it.
@@ -18,12 +18,12 @@ pub(crate) struct Sweeper {
 
 impl Sweeper {
     /// Starts the task; its first sweep is at once.
-    pub(crate) fn start(door: Door) -> Self {
+    pub(crate) fn start(api: Api) -> Self {
         let (stop, stopped) = oneshot::channel();
-        Self { stop, task: tokio::spawn(run(door, stopped)) }
+        Self { stop, task: tokio::spawn(run(api, stopped)) }
     }
 
-    /// Ends the task. A sweep that is under way is finished first: whoever opens the data folder next must find no file
+    /// Ends the task. A sweep that is under way is finished first: the next server of the data folder must find no file
     /// that is deleted under it.
     pub(crate) async fn stop(self) {
         // The receiver is gone if the task has ended.
@@ -34,7 +34,7 @@ impl Sweeper {
     }
 }
 
-async fn run(door: Door, mut stopped: oneshot::Receiver<()>) {
+async fn run(api: Api, mut stopped: oneshot::Receiver<()>) {
     let mut tick = interval(EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -42,7 +42,7 @@ async fn run(door: Door, mut stopped: oneshot::Receiver<()>) {
             _ = &mut stopped => return,
             _ = tick.tick() => {}
         }
-        let deleted = mail::sweep(&door).await;
+        let deleted = mail::sweep(&api).await;
         if deleted > 0 {
             tracing::info!(deleted, "mail in quarantine that is kept no longer is deleted");
         }

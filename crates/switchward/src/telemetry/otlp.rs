@@ -10,7 +10,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
 use crate::tls;
 
-/// Who traces are of, where the environment does not say.
+/// The service name of traces, if the environment does not set one.
 const SERVICE: &str = "switchward";
 /// What each variable for traces alone begins with; the one for everything has its end.
 const TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_";
@@ -36,14 +36,14 @@ pub(super) fn exporter(environment: Environment<'_>) -> anyhow::Result<Option<Sp
     Ok(Some(exporter))
 }
 
-/// Whom traces are said to be of: the service's name as the environment gives it, and whatever else it tells.
+/// The resource of traces: the service name and the other attributes that the environment gives.
 pub(super) fn resource(environment: Environment<'_>) -> Resource {
     let builder = Resource::builder();
     if let Some((_, name)) = set(environment, "OTEL_SERVICE_NAME") {
         return builder.with_service_name(name).build();
     }
-    let told = EnvResourceDetector::new().detect();
-    if told.get(&"service.name".into()).is_some() {
+    let detected = EnvResourceDetector::new().detect();
+    if detected.get(&"service.name".into()).is_some() {
         return builder.build();
     }
     builder.with_service_name(SERVICE).build()
@@ -61,7 +61,7 @@ fn either(environment: Environment<'_>, end: &str) -> Option<(String, String)> {
     traces.or_else(|| set(environment, &format!("{EVERYTHING}{end}")))
 }
 
-/// Whether traces are exported: where an endpoint is named or an exporter asked for, and nothing switches it off.
+/// Returns true if traces are exported: an endpoint or an exporter is configured, and nothing switches it off.
 fn wanted(environment: Environment<'_>) -> anyhow::Result<bool> {
     if set(environment, "OTEL_SDK_DISABLED").is_some_and(|(_, value)| value.eq_ignore_ascii_case("true")) {
         return Ok(false);
@@ -83,7 +83,7 @@ fn speaks_grpc(environment: Environment<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// Whether the endpoint is spoken to by TLS: as its scheme says, or, where it has none, unless it is called insecure.
+/// Returns true if the endpoint uses TLS: as its scheme says or, without a scheme, unless it is configured as insecure.
 fn is_secure(environment: Environment<'_>) -> bool {
     let Some((_, endpoint)) = either(environment, "ENDPOINT") else { return false };
     let insecure = || either(environment, "INSECURE").is_some_and(|(_, it)| it.eq_ignore_ascii_case("true"));
@@ -93,7 +93,7 @@ fn is_secure(environment: Environment<'_>) -> bool {
     }
 }
 
-/// Whom the exporter trusts, and who it says it is.
+/// The certificates that the exporter trusts, and its own identity.
 fn trust(environment: Environment<'_>) -> anyhow::Result<ClientTlsConfig> {
     tls::install_provider();
     let file = |end: &str| match either(environment, end) {

@@ -11,6 +11,6 @@ pub(crate) mod signer;
 mod silent;
 mod streams;
 
-/// Who is asked in these tests, and the domain that they write from.
+/// The approver in these tests, and their domain.
 const APPROVER: &str = "lead@example.com";
 const DOMAIN: &str = "example.com";

@@ -9,7 +9,7 @@ use std::thread;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::errands::Endpoint;
+use crate::delivery_jobs::Endpoint;
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{Dev, Ended, ask, deploy_gate, folder, private, program, run};
 
@@ -63,7 +63,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 
-/// What tells a server of the key ring of a development server with this data folder.
+/// The environment that gives a server the key ring of a development server with this data folder.
 fn ring(data: &str) -> [(&'static str, String); 1] {
     [("SWITCHWARD_KEYS_FILE", format!("{data}.keys"))]
 }
@@ -144,7 +144,7 @@ fn a_stopped_server_has_a_backup_too_and_damage_is_named() {
     let running = back_up(&data, &first);
     let again = run(["backup", first.to_str().unwrap(), "--data-dir", &data]).with_code(4);
     assert!(again.err.contains("is there already"), "{again:?}");
-    // What stands where a backup is written, and is no backup's, stays.
+    // A folder with the temporary name that is no backup's is kept.
     let other = at.path().join("third.incomplete");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("notes.txt"), "mine").unwrap();
@@ -190,7 +190,7 @@ fn a_stopped_server_has_a_backup_too_and_damage_is_named() {
     run(["backup", at.path().join("x").to_str().unwrap()]).with_code(2);
 }
 
-/// A workflow that posts to a place at once, by a message and by a request.
+/// A workflow that posts to an endpoint at once, by a message and by a request.
 fn shop(url: &str) -> TempDir {
     let text = json!({
         "name": "shop",
@@ -208,7 +208,7 @@ fn shop(url: &str) -> TempDir {
     folder(&[("shop.json", &text.to_string())])
 }
 
-/// Lets a server reach this endpoint, or send nothing at all.
+/// Lets a server reach this endpoint, or disables delivery.
 fn reaching<'a>(command: &'a mut Command, at: &Path, endpoint: &Endpoint, delivery: bool) -> &'a mut Command {
     let port = endpoint.url.rsplit(':').next().expect("an address has a port");
     let file = at.join(format!("delivery-{delivery}.toml"));
@@ -231,7 +231,7 @@ fn after_a_restore_nothing_goes_out_before_it_is_released() {
     let (site, at) = (Site::new(), tempfile::tempdir().unwrap());
     let definition = shop(&endpoint.url);
     let path = definition.path().join("shop.json").to_str().unwrap().to_owned();
-    // It sends nothing itself, so that something waits when the backup is taken.
+    // It does not deliver, so that effects are pending when the backup is taken.
     let mut command = program();
     command.args(["server", "--data-dir", &site.path("data"), "--listen", "127.0.0.1:0", "--log", "info"]);
     let first = Server::start(reaching(&mut command, at.path(), &endpoint, false), ADMIN_KEY);
@@ -252,7 +252,7 @@ fn after_a_restore_nothing_goes_out_before_it_is_released() {
         .run_as(&other, &["start", "shop", "--key", "order-3", "--input", r#"{"who":"fresh"}"#])
         .with_code(0);
     for _ in 0..2 {
-        // Its message and its request; nothing that was queued before them.
+        // Its message and its request, and no earlier effects.
         endpoint.next("POST /fresh ").answer.send((200, json!({}))).unwrap();
     }
     assert!(endpoint.asked.try_recv().is_err(), "what is held stays");
@@ -280,7 +280,7 @@ fn a_restore_repeats_what_was_erased_after_the_backup() {
     let (site, at) = (Site::new(), tempfile::tempdir().unwrap());
     let server = Server::start(&mut site.plain("127.0.0.1:0"), ADMIN_KEY);
     server.run(&["deploy", &deploy_gate()]).with_code(0);
-    // Words that share nothing, so that a compressed table still shows them.
+    // Distinct words, which are still visible in a compressed table.
     let start = |key: &str, word: &str| {
         let label = format!("customer={word}");
         let started = server.json(&["start", "deploy-gate", "--key", key, "--label", &label]);

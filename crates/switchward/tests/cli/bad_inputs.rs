@@ -1,5 +1,5 @@
-//! What cannot be read, and what answers and is no Switchward: an exit code of the table, one line that says what is
-//! wrong, and no panic.
+//! Unreadable inputs, and servers other than Switchward: an exit code of the table, one line that says what is wrong, and no
+//! panic.
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -10,38 +10,38 @@ use tokio::runtime::Runtime;
 
 use crate::support::{Dev, Ended, deploy_gate, folder, private, program};
 
-/// What every command may end with.
+/// The exit codes of all commands.
 const CODES: [i32; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 69];
 
-/// Makes sure that a command failed in order, and that a program is told the same as a person.
+/// Asserts that a command failed properly, with the same message for programs and people.
 #[track_caller]
 fn refused(mut command: impl FnMut() -> Command, code: i32, word: &str) {
     assert!(CODES.contains(&code));
-    let told = Ended::of(&mut command()).with_code(code);
-    let lines: Vec<_> = told.err.lines().filter(|line| line.starts_with("error: ")).collect();
-    assert!(lines.len() == 1 && lines[0].contains(word), "{word}: {told:?}");
-    assert!(!told.err.contains("panicked") && told.out.is_empty(), "{told:?}");
-    let others = told.err.lines().filter(|line| !line.starts_with("error: ") && !line.starts_with("  "));
-    assert_eq!(others.count(), 0, "{told:?}");
-    let told = Ended::of(command().args(["-o", "json"])).with_code(code);
+    let ended = Ended::of(&mut command()).with_code(code);
+    let lines: Vec<_> = ended.err.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert!(lines.len() == 1 && lines[0].contains(word), "{word}: {ended:?}");
+    assert!(!ended.err.contains("panicked") && ended.out.is_empty(), "{ended:?}");
+    let others = ended.err.lines().filter(|line| !line.starts_with("error: ") && !line.starts_with("  "));
+    assert_eq!(others.count(), 0, "{ended:?}");
+    let ended = Ended::of(command().args(["-o", "json"])).with_code(code);
     assert!(
-        told.out.is_empty() && told.error()["message"].as_str().is_some_and(|it| it.contains(word)),
-        "{told:?}"
+        ended.out.is_empty() && ended.error()["message"].as_str().is_some_and(|it| it.contains(word)),
+        "{ended:?}"
     );
 }
 
-/// What cannot be read as a file: its path, how a command ends that is given it, and a word of what is told.
+/// Unreadable files: the path, the exit code of a command that is given it, and a part of the message.
 const UNREADABLE: [(&str, i32, &str); 4] = [
     ("/nowhere/x.json", 3, "/nowhere/x.json does not exist"),
     ("/dev/null/x.json", 3, "/dev/null/x.json does not exist"),
     ("/tmp", 2, "/tmp is a folder, and a file is wanted"),
-    // A file that nobody may read from its beginning, root neither.
+    // A file that even root cannot read from its beginning.
     ("/proc/self/mem", 1, "failed to read /proc/self/mem: "),
 ];
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_cannot_be_read_is_told_by_every_command_that_reads() {
+fn every_command_that_reads_reports_unreadable_input() {
     let dev = Dev::start();
     dev.run(&["deploy", &deploy_gate()]).with_code(0);
     dev.run(&["start", "deploy-gate", "--key", "release-42"]).with_code(0);
@@ -117,7 +117,7 @@ fn shell(redirection: &str, words: &[&str]) -> Command {
 }
 
 #[test]
-fn a_standard_input_that_is_closed_or_no_file_is_told() {
+fn a_standard_input_that_is_closed_or_no_file_is_reported() {
     refused(|| shell("< /tmp", &["check", "-"]), 2, "- is a folder, and a file is wanted");
     let closed = Ended::of(&mut shell("<&-", &["check", "-"])).with_code(5);
     assert!(closed.out.starts_with("error[SW") && closed.err.is_empty(), "nothing is no process: {closed:?}");
@@ -140,7 +140,7 @@ fn answering(bytes: &'static [u8]) -> String {
 
 fn answer(mut stream: TcpStream, bytes: &[u8]) {
     let mut asked = [0; 1024];
-    // Whoever asked may be gone already.
+    // The client may be gone already.
     let _read = stream.read(&mut asked);
     let _written = stream.write_all(bytes);
 }
@@ -165,7 +165,7 @@ fn older(runtime: &Runtime) -> String {
 }
 
 #[test]
-fn what_answers_and_is_no_switchward_is_told() {
+fn a_server_that_is_not_switchward_is_reported() {
     let runtime = Runtime::new().expect("a runtime");
     for (address, code, word) in [
         (answering(b""), 69, "no answer came"),
@@ -179,8 +179,8 @@ fn what_answers_and_is_no_switchward_is_told() {
         let server = ["--address", &address, "--api-key", "swk_1", "--timeout", "5s"];
         refused(|| words(&[&["list", "sessions"], &server[..]].concat()), code, word);
         refused(|| words(&[&["start", "deploy-gate"], &server[..]].concat()), code, word);
-        let told = Ended::of(&mut words(&[&["list", "gates"], &server[..]].concat()));
-        assert!(told.err.contains("is it a Switchward server"), "{told:?}");
+        let ended = Ended::of(&mut words(&[&["list", "gates"], &server[..]].concat()));
+        assert!(ended.err.contains("is it a Switchward server"), "{ended:?}");
     }
 }
 

@@ -22,7 +22,7 @@ fn a_clean_file_is_ok() {
 }
 
 #[test]
-fn a_policy_that_leaves_something_open_is_told_so_once_and_is_ok() {
+fn a_policy_that_leaves_something_open_gets_one_notice_and_is_ok() {
     let ended = run(["check", "--strict", &deploy_gate()]).with_code(0);
     assert_eq!(ended.out.matches("notice[SW1230]").count(), 1, "{ended:?}");
     assert!(ended.out.ends_with(": ok, 1 notice, checkpoint deploy-gate\n"), "{ended:?}");
@@ -33,9 +33,9 @@ fn errors_end_with_5_and_are_shown_where_they_are() {
     let folder = folder(&[("bad.json", BAD)]);
     let path = folder.path().join("bad.json");
     let ended = run(["check".as_ref(), path.as_os_str()]).with_code(5);
-    let place = format!("--> {}:5:", path.display());
+    let position = format!("--> {}:5:", path.display());
     assert!(ended.out.contains("error[SW"), "{ended:?}");
-    assert!(ended.out.contains(&place), "{ended:?}");
+    assert!(ended.out.contains(&position), "{ended:?}");
     assert!(ended.out.ends_with(&format!("{}: 1 error\n", path.display())), "{ended:?}");
     assert_eq!(ended.err, "", "findings are the result, and no failure of the command");
 }
@@ -81,7 +81,7 @@ fn a_folder_is_walked_for_definitions() {
     let ended = run(["check".as_ref(), folder.path().as_os_str()]).with_code(0);
     assert!(ended.out.contains("a.json: ok") && ended.out.contains("b.yaml: ok"), "{ended:?}");
     assert!(ended.out.ends_with("2 files: ok; 1 other file left out as no definition\n"), "{ended:?}");
-    // A file that is named is checked, whatever it is.
+    // A named file is checked, whatever its extension.
     run(["check".as_ref(), folder.path().join("package.json").as_os_str()]).with_code(5);
 }
 
@@ -153,7 +153,7 @@ fn nothing_in_a_file_moves_the_cursor() {
     assert!(!ended.out.contains('\u{1b}'), "{ended:?}");
 }
 
-/// What stands between the fences of a language on a page.
+/// The fenced code blocks of a language on a page.
 fn fenced(page: &str, language: &str) -> Vec<String> {
     let fence = format!("\n```{language}\n");
     let begun = page.split(&fence).skip(1);
@@ -188,7 +188,7 @@ fn calling(name: &str, other: &str) -> String {
 }
 
 #[test]
-fn a_circle_of_calls_is_told_of_files_that_are_checked_together() {
+fn a_cycle_of_calls_is_found_in_files_that_are_checked_together() {
     let folder = folder(&[("a.yaml", &calling("one", "two")), ("b.yaml", &calling("two", "one"))]);
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for paths in [vec![path("a.yaml"), path("b.yaml")], vec![path("")], vec![path(""), path("b.yaml")]] {
@@ -202,7 +202,7 @@ fn a_circle_of_calls_is_told_of_files_that_are_checked_together() {
     let lines = run(["check", "-o", "json", &path("a.yaml"), &path("b.yaml")]).with_code(5).lines();
     assert_eq!((&lines[0]["ok"], &lines[1]["ok"]), (&json!(true), &json!(false)));
     assert_eq!(lines[1]["findings"][0]["code"], "SW1317");
-    // Each of them alone is no circle: the other may be another one by then. It must be there, though.
+    // Each of them alone is no cycle: the other may have changed by then. It must exist, though.
     for (file, other) in [("a.yaml", "two"), ("b.yaml", "one")] {
         let ended = run(["check", &path(file)]).with_code(0);
         let message = format!(
@@ -215,7 +215,7 @@ fn a_circle_of_calls_is_told_of_files_that_are_checked_together() {
 }
 
 #[test]
-fn a_callee_that_is_not_among_the_files_is_told_with_the_nearest_that_is() {
+fn a_callee_that_is_not_among_the_files_is_reported_with_the_nearest_that_is() {
     let folder =
         folder(&[("a.yaml", &calling("parent", "acounts")), ("b.yaml", &calling("accounts", "parent-2"))]);
     let ended = run(["check", folder.path().to_str().unwrap()]).with_code(0);

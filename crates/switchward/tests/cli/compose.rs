@@ -55,9 +55,9 @@ fn every_file_that_it_hands_over_is_made_on_the_page_and_read_by_the_configurati
         assert!(compose.contains(&format!("  {name}: {{ file: ./secrets/{name} }}\n")), "{name}");
         assert!(section.contains(name), "{name}");
     }
-    let told: Vec<&str> = compose.lines().filter_map(|line| line.strip_prefix("#   ")).collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    for line in told {
+    let commands: Vec<&str> = compose.lines().filter_map(|line| line.strip_prefix("#   ")).collect();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    for line in commands {
         assert!(section.lines().any(|it| it == line), "{line}");
     }
 }

@@ -8,8 +8,8 @@ fn refund() -> String {
     repository("tests/gallery/refund/refund.yaml").to_str().expect("a plain path").to_owned()
 }
 
-/// The session of an answer, with what matters here.
-fn told(answer: &Value) -> Value {
+/// The relevant fields of an answer's session.
+fn summary(answer: &Value) -> Value {
     let session = &answer["session"];
     json!({ "at": session["at"][0], "status": session["status"], "data": session["data"] })
 }
@@ -36,7 +36,7 @@ fn a_refund_is_asked_for_routed_waited_for_and_confirmed() {
     dev.run(&["signal", "refund-7"]).with_code(0);
     let data = json!({ "customer": "Sam", "order": "A-17", "amount": 250.0, "notes": ["asked for 250"] });
     let routed = dev.json(&["turn", "refund-7"]);
-    assert_eq!(told(&routed), json!({ "at": "review", "status": "SESSION_STATUS_WAITING", "data": data }));
+    assert_eq!(summary(&routed), json!({ "at": "review", "status": "SESSION_STATUS_WAITING", "data": data }));
     dev.run(&["message", "refund-7", "yes, exactly"]).with_code(0);
     let waits = dev.json(&["turn", "refund-7"]);
     assert_eq!(waits["session"]["open"][0]["kind"], "wait");
@@ -49,7 +49,7 @@ fn a_refund_is_asked_for_routed_waited_for_and_confirmed() {
     // The watch goes on until the server has fired the timer, and ends with the session.
     let watched = dev.run(&["watch", "refund-7", "-o", "jsonl"]).with_code(0).lines();
     let events: Vec<&Value> = watched.iter().map(|update| update.get("event").unwrap_or(update)).collect();
-    assert_eq!(told(&dev.json(&["get", "refund-7"]))["status"], "SESSION_STATUS_COMPLETED");
+    assert_eq!(summary(&dev.json(&["get", "refund-7"]))["status"], "SESSION_STATUS_COMPLETED");
     let mail = events.iter().find(|event| event["type"] == "effect.queued").expect("a mail");
     assert_eq!(mail["data"]["to"], "sam@example.com");
     assert_eq!(mail["data"]["subject"], "Your refund for A-17");
@@ -64,7 +64,7 @@ fn retries_are_counted_and_what_does_not_fit_is_refused() {
     dev.run(&["retry", "refund-8"]).with_code(0);
     let spent = dev.run(&["retry", "refund-8", "-o", "json"]).with_code(4).error();
     assert_eq!(spent["reason"], "RETRY_EXHAUSTED");
-    // What no run takes is told as such: the deploy gate is no conversation.
+    // A message that no run takes is reported as such: the deploy gate is no conversation.
     dev.run(&["deploy", &crate::support::deploy_gate()]).with_code(0);
     dev.run(&["start", "deploy-gate", "--key", "gate-1"]).with_code(0);
     for words in [&["message", "gate-1", "hello"][..], &["turn", "gate-1"], &["record", "gate-1", "a=1"]] {
@@ -74,7 +74,7 @@ fn retries_are_counted_and_what_does_not_fit_is_refused() {
 }
 
 /// A workflow of one state and its end.
-fn desk(name: &str) -> String {
+fn worker(name: &str) -> String {
     format!(
         "name: {name}\ndescription: All about {name}.\nstates:\n  - {{name: {name}-talk, type: conversation}}\n  - \
          {{name: {name}-end, type: conversation}}\ntransitions:\n  - {{from: {name}-talk, to: {name}-end, guards: \
@@ -86,8 +86,8 @@ fn desk(name: &str) -> String {
 fn an_assistant_is_kept_shown_and_deleted_and_its_sessions_go_on() {
     let dev = Dev::start();
     let files = folder(&[
-        ("refund.yaml", &desk("refund")),
-        ("parcel.yaml", &desk("parcel")),
+        ("refund.yaml", &worker("refund")),
+        ("parcel.yaml", &worker("parcel")),
         ("told", "Be brief.\n"),
     ]);
     let path = |name: &str| files.path().join(name).to_str().expect("a plain path").to_owned();
@@ -240,9 +240,12 @@ fn a_folder_of_scenarios_is_played_and_reported() {
         assert!(xml.contains(part), "{part}: {xml}");
     }
     let lines = run(["test", &path, "-o", "json"]).with_code(5).lines();
-    let told: Vec<(bool, &str)> =
+    let results: Vec<(bool, &str)> =
         lines.iter().map(|line| (line["ok"] == true, line["file"].as_str().unwrap())).collect();
-    assert!(told.len() == 2 && told.iter().any(|(ok, file)| *ok && file.ends_with("good.yaml")), "{told:?}");
+    assert!(
+        results.len() == 2 && results.iter().any(|(ok, file)| *ok && file.ends_with("good.yaml")),
+        "{results:?}"
+    );
     run(["test", folder.path().join("deep").to_str().unwrap()]).with_code(5);
     run(["test", repository("tests/gallery").to_str().unwrap()]).with_code(0);
     std::fs::write(folder.path().join("broken.yaml"), "definition: gate.yaml\nsteps: 1\n").unwrap();

@@ -24,7 +24,7 @@ fn value(unit: &str, key: &str) -> String {
     value.clone()
 }
 
-/// The files that the unit hands to the server: their names, and where they lie.
+/// The files that the unit passes to the server: their names, and their paths.
 fn credentials(unit: &str) -> Vec<(String, String)> {
     let split = |value: String| {
         let (name, path) = value.split_once(':').expect("a name and a path");
@@ -82,7 +82,7 @@ fn the_configuration_names_what_the_unit_provides() {
     assert_eq!(read, loaded);
 }
 
-/// The sample as it is, but for the places of its files and a port that is free here.
+/// The sample as it is, except for the paths of its files and a free port.
 #[test]
 fn a_server_starts_as_the_unit_starts_it() {
     let (unit, site) = (text("switchward.service"), Site::new());
@@ -102,7 +102,7 @@ fn a_server_starts_as_the_unit_starts_it() {
     assert_eq!(code, Some(0), "{log}");
 }
 
-/// Where there is a systemd, it finds nothing wrong with the unit.
+/// If systemd is installed, it accepts the unit.
 #[test]
 fn systemd_takes_the_unit() {
     let unit = text("switchward.service").replace("/usr/bin/switchward", env!("CARGO_BIN_EXE_switchward"));
@@ -110,12 +110,12 @@ fn systemd_takes_the_unit() {
     let mut verify = Command::new("systemd-analyze");
     verify.args(["verify", "--man=no", "--recursive-errors=no"]).arg(files.path().join("switchward.service"));
     let Ok(output) = verify.output() else {
-        // What else must hold of it, the other tests look at.
+        // The other tests check the rest.
         let known = ["[Unit]", "[Service]", "[Install]"];
         let sections: Vec<&str> = unit.lines().filter(|line| line.starts_with('[')).collect();
         assert_eq!(sections, known);
         return;
     };
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !told.contains("switchward.service"), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !stderr.contains("switchward.service"), "{stderr}");
 }

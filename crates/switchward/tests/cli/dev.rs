@@ -48,7 +48,7 @@ impl Fresh {
         Self { process, stdout, printed }
     }
 
-    /// What stands beside a label.
+    /// The text after a label.
     fn fact(&self, label: &str) -> &str {
         let lines = self.printed.iter().filter_map(|line| line.trim_start().strip_prefix(label));
         let facts: Vec<&str> = lines.map(str::trim).collect();
@@ -71,7 +71,7 @@ fn scratch(home: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_person_is_told_where_the_server_is_with_which_keys_and_that_nothing_will_survive() {
+fn a_person_sees_where_the_server_is_with_which_keys_and_that_nothing_will_survive() {
     let home = folder(&[("tmp/other.txt", "")]);
     let mut dev = Fresh::start(home.path());
     let address = dev.fact("address").to_owned();
@@ -97,7 +97,7 @@ fn a_person_is_told_where_the_server_is_with_which_keys_and_that_nothing_will_su
     assert_eq!(scratch(home.path()), [] as [PathBuf; 0], "what does not survive is gone");
 }
 
-/// Runs the program where no context is.
+/// Runs the program without a context.
 fn run_elsewhere(words: &[&str]) -> Ended {
     Ended::of(program().args(words))
 }
@@ -113,7 +113,7 @@ fn the_next_commands_can_be_typed_in_their_order() {
     for words in before {
         let words: Vec<&str> = words.iter().map(|word| if *word == "GATE" { &gate } else { *word }).collect();
         let ended = Ended::of(at_home(home.path()).args(&words));
-        // What asks a person ends with 7; all others are done.
+        // A command that waits for a person ends with 7; all others succeed.
         let asks = words.contains(&"mcp:filesystem:write_file");
         let ended = ended.with_code(if asks { 7 } else { 0 });
         if let Some(id) = ended.out.split_whitespace().find(|word| word.starts_with("gat_")) {
@@ -129,8 +129,8 @@ fn the_next_commands_can_be_typed_in_their_order() {
     let child = at_home(home.path()).args(watch).stdout(Stdio::piped()).spawn().expect("it starts");
     let mut watch = Process(child);
     let mut lines = BufReader::new(watch.0.stdout.take().expect("it has an output")).lines();
-    let told = lines.any(|line| line.expect("UTF-8").contains("migration-check"));
-    assert!(told, "the watch tells what the answer led to");
+    let found = lines.any(|line| line.expect("UTF-8").contains("migration-check"));
+    assert!(found, "the watch tells what the answer led to");
 }
 
 fn mode(path: &Path) -> u32 {
@@ -150,7 +150,7 @@ fn the_agents_context_holds_the_agents_key_alone() {
     let files =
         ["dev-agent.json", "dev-person.json", "dev-worker.json"].map(|name| mode(&contexts.join(name)));
     assert_eq!((files, mode(&contexts)), ([0o600; 3], 0o700));
-    // Without a word the agent's is used, and it is not told how to become somebody else.
+    // By default the agent's context is used, and it gets no hint about other contexts.
     for (words, code) in [(&["list", "keys"][..], 6), (&["list", "keys", "--context", "dev-person"], 0)] {
         let ended = Ended::of(at_home(home.path()).args(words)).with_code(code);
         for taught in ["--context", "--as", "--api-key", "dev-person", "SWITCHWARD_"] {

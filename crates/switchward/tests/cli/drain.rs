@@ -1,4 +1,4 @@
-//! A server that is told to stop while it is at work.
+//! A server that gets a stop signal under load.
 
 use prost_types::value::Kind;
 use std::collections::BTreeSet;
@@ -18,9 +18,9 @@ use tonic_types::StatusExt as _;
 use crate::server::{ADMIN_KEY, Running, Site};
 
 const CALLERS: usize = 16;
-/// Acknowledged answers after which the server is told to stop.
+/// Acknowledged answers after which the server gets the stop signal.
 const BUSY: usize = 400;
-/// A process that goes round until somebody has enough.
+/// A process that loops until the test ends it.
 const ROUND: &str = r#"{
   "name": "round", "initial": "a",
   "states": {
@@ -109,14 +109,14 @@ async fn recorded(sessions: &mut SessionServiceClient<Wire>, session: &str) -> V
     }
 }
 
-/// Whether a refusal is one that a client repeats: the server said that it cannot answer now, or the connection ended.
+/// Returns true if a client retries a refusal: the server is unavailable, or the connection ended.
 fn may_be_repeated(status: &Status) -> bool {
     let said = status.get_error_details().error_info().is_some();
     status.code() == Code::Unavailable || (!said && status.source().is_some())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_told_to_stop_under_load_keeps_all_that_it_acknowledged() {
+async fn a_server_that_stops_under_load_keeps_all_that_it_acknowledged() {
     let site = Site::new();
     let server = Running::of(&mut site.plain("127.0.0.1:0"));
     deploy(&server.address).await;

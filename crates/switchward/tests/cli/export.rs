@@ -75,22 +75,22 @@ fn an_export_goes_on_where_it_was_interrupted() {
     assert_eq!(hows, ["deleted".to_owned(), "erased".to_owned()].into());
     assert!(removals.iter().all(|one| text(&one["session"]).starts_with("tenants/dev/sessions/ses_")));
 
-    // As it is left by a process that was killed while it wrote the second page.
+    // The state after a process was killed while it wrote the second page.
     let key = text(&dev.ready["person_key"]);
     let first = dev.post("ExportService/ExportRecords", &key, &json!({ "pageSize": PAGE_RECORDS }));
-    // A page ends where its time is over, too.
+    // A page also ends at its deadline.
     let first_records = first["records"].as_array().map_or(0, Vec::len);
     assert!((1..=PAGE_RECORDS).contains(&first_records), "{first_records}");
     let bytes: usize = written.lines().take(first_records).map(|line| line.len() + 1).sum();
-    let place = json!({
+    let state = json!({
         "token": first["nextPageToken"],
         "bytes": bytes,
         "records": first_records,
         "exportTime": first["exportTime"],
     });
     fs::write(&part, format!("{}{{\"event\":{{\"sess", &written[..bytes])).unwrap();
-    fs::write(&resume, place.to_string()).unwrap();
-    // What is done meanwhile is not in it.
+    fs::write(&resume, state.to_string()).unwrap();
+    // Later changes are not in it.
     dev.run(&["clock", "advance", "1s"]).with_code(0);
     session(&dev, "release-late");
     let time = text(&first["exportTime"]);
@@ -103,12 +103,12 @@ fn an_export_goes_on_where_it_was_interrupted() {
     assert!(dev.run(&["export"]).with_code(0).out.contains("release-late"));
 
     // Interrupted before the first page, or behind the last one.
-    for (written_before, place) in [
+    for (written_before, state) in [
         ("", json!({ "token": "", "bytes": 0, "records": 0, "exportTime": time })),
-        (written.as_str(), place),
+        (written.as_str(), state),
     ] {
         fs::write(&part, written_before).unwrap();
-        fs::write(&resume, place.to_string()).unwrap();
+        fs::write(&resume, state.to_string()).unwrap();
         export_to(&dev, &part).with_code(0);
         assert_eq!(fs::read_to_string(&part).unwrap(), written);
         assert!(!resume.exists());
@@ -138,7 +138,7 @@ fn a_file_that_is_there_is_left_alone() {
         assert!(ended.err.contains(says) && ended.out.is_empty(), "{ended:?}");
         assert_eq!(fs::read_to_string(path(name)).unwrap(), "mine\n");
     }
-    // What is refused leaves nothing behind.
+    // A refused export leaves no files.
     let fresh = path("fresh.jsonl");
     let to = ["export", "--to", fresh.to_str().unwrap()];
     let agent = dev.run(&[&to[..], &["--as", "agent", "-o", "json"]].concat()).with_code(6).error();

@@ -34,7 +34,7 @@ fn text(text: &str) -> prost_types::Value {
     prost_types::Value { kind: Some(Kind::StringValue(text.to_owned())) }
 }
 
-/// What the worker says to an item, as any program could: the workflow that is meant, or what stands in the text.
+/// The worker's result for an item: the intended workflow, or the data in the text.
 fn read(item: &v1::WorkItem) -> Struct {
     let input = item.input.as_ref().expect("an input");
     let Some(Kind::StringValue(said)) = &input.fields["text"].kind else { panic!("no text: {input:?}") };
@@ -113,7 +113,7 @@ impl Watched {
         panic!("it ended without {kind}: {:?}", self.seen);
     }
 
-    /// The subjects of the mails so far, with whom they went to.
+    /// The subjects and recipients of the mails so far.
     fn mails(&self) -> Vec<(String, String)> {
         let word = |data: &Struct, key: &str| match data.fields.get(key).and_then(|it| it.kind.clone()) {
             Some(Kind::StringValue(text)) => text,
@@ -134,17 +134,17 @@ impl Watched {
 }
 
 /// A server with the workflows and their assistant, and those who take part.
-struct Desk {
+struct Office {
     dev: Dev,
     agent: String,
     /// An operator, who brings in what comes by mail and from outside.
     person: String,
 }
 
-impl Desk {
+impl Office {
     fn open() -> Self {
         let dev = Dev::start();
-        // The first two call the third, which is there when they are activated, whatever the order of the files.
+        // The first two call the third, which exists when they are activated, in any order of the files.
         let files = ["complaint", "money-back", "pickup"].map(|name| {
             let file = repository(&format!("tests/gallery/support/{name}.yaml"));
             file.to_str().expect("a plain path").to_owned()
@@ -160,7 +160,7 @@ impl Desk {
         Self { dev, agent, person }
     }
 
-    /// A key of somebody who decides.
+    /// An approver's key.
     fn key_of(&self, subject: &str) -> String {
         let made = self.dev.json(&["keys", "create", "approver", "--subject", subject]);
         made["secret"].as_str().expect("a secret").to_owned()
@@ -215,88 +215,88 @@ fn at(session: &Value) -> String {
 }
 
 /// From the opening message to the approval, by the worker, the customer, the store and the workshop.
-async fn opened(desk: &Desk) -> Watched {
+async fn opened(office: &Office) -> Watched {
     let start = json!({
         "assistant": "support", "sessionId": "lamp-1", "contact": "sam@example.com", "message": "The lamp arrived broken!",
     });
-    let started = desk.call("SessionService/StartSession", &desk.agent, start);
+    let started = office.call("SessionService/StartSession", &office.agent, start);
     assert_eq!(started["session"]["at"], json!(["intent"]));
-    let mut watched = desk.watch().await;
-    let mut worker = desk.worker().await;
+    let mut watched = office.watch().await;
+    let mut worker = office.worker().await;
     worker.works(v1::WorkKind::Intent, "intent").await;
     worker.works(v1::WorkKind::Extract, "read").await;
-    let session = desk.session();
+    let session = office.session();
     assert_eq!(
         (at(&session).as_str(), &session["data"]),
         ("ask", &json!({ "problem": "The lamp is broken" }))
     );
     assert_eq!(session["assistantInstructions"], "Be kind, and brief.");
 
-    desk.agent("PostMessage", json!({ "text": "Order A-17. The lamp is broken." }));
-    assert_eq!(desk.agent("EndTurn", json!({})), "read");
+    office.agent("PostMessage", json!({ "text": "Order A-17. The lamp is broken." }));
+    assert_eq!(office.agent("EndTurn", json!({})), "read");
     worker.works(v1::WorkKind::Extract, "read").await;
-    assert_eq!(at(&desk.session()), "inspect");
+    assert_eq!(at(&office.session()), "inspect");
 
-    let gate = desk.gate_of("store@example.com");
+    let gate = office.gate_of("store@example.com");
     let answer = json!({ "name": gate, "decision": "GATE_DECISION_ANSWER", "answer": "It left us whole." });
-    desk.call("GateService/DecideGate", &desk.key_of("store@example.com"), answer);
-    let gate = desk.gate_of("workshop@example.com");
+    office.call("GateService/DecideGate", &office.key_of("store@example.com"), answer);
+    let gate = office.gate_of("workshop@example.com");
     let answer =
         json!({ "name": gate, "decision": "GATE_DECISION_ANSWER", "answer": "It cannot be mended." });
-    desk.call("GateService/DecideGate", &desk.key_of("workshop@example.com"), answer);
-    assert_eq!(at(&desk.session()), "decide");
+    office.call("GateService/DecideGate", &office.key_of("workshop@example.com"), answer);
+    assert_eq!(at(&office.session()), "decide");
     watched.until("approval.requested").await;
     watched
 }
 
-/// Nobody decides for four hours, and the head is asked.
-async fn escalated(desk: &Desk, watched: &mut Watched) {
-    let gate = desk.gate_of("lead@example.com");
-    desk.dev.run(&["clock", "advance", "239m"]).with_code(0);
-    let head = desk.key_of("head@example.com");
+/// Without a decision for four hours, the head is asked.
+async fn escalated(office: &Office, watched: &mut Watched) {
+    let gate = office.gate_of("lead@example.com");
+    office.dev.run(&["clock", "advance", "239m"]).with_code(0);
+    let head = office.key_of("head@example.com");
     let approve = json!({ "name": gate, "decision": "GATE_DECISION_APPROVE", "comment": "Do it" });
-    let early = desk.dev.post("GateService/DecideGate", &head, &approve);
+    let early = office.dev.post("GateService/DecideGate", &head, &approve);
     assert!(early.to_string().contains("NOT_AN_APPROVER"), "{early}");
-    desk.dev.run(&["clock", "advance", "1m"]).with_code(0);
+    office.dev.run(&["clock", "advance", "1m"]).with_code(0);
     watched.until("approval.escalated").await;
-    desk.call("GateService/DecideGate", &head, approve);
-    assert_eq!(at(&desk.session()), "reply");
-    let lead = desk.key_of("lead@example.com");
+    office.call("GateService/DecideGate", &head, approve);
+    assert_eq!(at(&office.session()), "reply");
+    let lead = office.key_of("lead@example.com");
     let refuse = json!({ "name": gate, "decision": "GATE_DECISION_REJECT" });
-    let late = desk.dev.post("GateService/DecideGate", &lead, &refuse);
+    let late = office.dev.post("GateService/DecideGate", &lead, &refuse);
     assert!(late.to_string().contains("ALREADY_RESOLVED"), "{late}");
 }
 
 /// The customer wants something else, the conversation turns, and the other workflow has its own calls one, too.
-fn turned(desk: &Desk) {
-    assert_eq!(desk.mail("eve@example.com", "no, money"), "reply", "it is not hers");
-    assert_eq!(desk.mail("sam@example.com", "I want my money, please."), "talk");
-    assert_eq!(desk.agent("SwitchWorkflow", json!({ "workflow": "money-back" })), "amount");
-    let session = desk.session();
+fn turned(office: &Office) {
+    assert_eq!(office.mail("eve@example.com", "no, money"), "reply", "it is not hers");
+    assert_eq!(office.mail("sam@example.com", "I want my money, please."), "talk");
+    assert_eq!(office.agent("SwitchWorkflow", json!({ "workflow": "money-back" })), "amount");
+    let session = office.session();
     assert_eq!(session["instructions"], "Look up what was paid for order A-17, and record the amount.");
     let call = json!({ "session": "lamp-1", "capability": "order_lookup" });
-    let allowed = desk.call("PolicyService/AuthorizeToolCall", &desk.agent, call);
+    let allowed = office.call("PolicyService/AuthorizeToolCall", &office.agent, call);
     assert_eq!(allowed["decision"], "TOOL_DECISION_ALLOW", "{allowed}");
-    desk.agent("RecordData", json!({ "values": { "amount": 40 } }));
-    assert_eq!(desk.agent("EndTurn", json!({})), "fetch");
-    desk.agent("PostMessage", json!({ "text": "Monday would do." }));
-    desk.agent("RecordData", json!({ "values": { "day": "Monday" } }));
-    assert_eq!(desk.agent("EndTurn", json!({})), "arrival");
-    assert_eq!(desk.session()["data"]["pickup_day"], "Monday");
+    office.agent("RecordData", json!({ "values": { "amount": 40 } }));
+    assert_eq!(office.agent("EndTurn", json!({})), "fetch");
+    office.agent("PostMessage", json!({ "text": "Monday would do." }));
+    office.agent("RecordData", json!({ "values": { "day": "Monday" } }));
+    assert_eq!(office.agent("EndTurn", json!({})), "arrival");
+    assert_eq!(office.session()["data"]["pickup_day"], "Monday");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_support_conversation_runs_from_its_opening_message_to_its_end() {
-    let desk = Desk::open();
-    let mut watched = opened(&desk).await;
-    escalated(&desk, &mut watched).await;
-    turned(&desk);
+    let office = Office::open();
+    let mut watched = opened(&office).await;
+    escalated(&office, &mut watched).await;
+    turned(&office);
     let event =
         json!({ "name": "lamp-1", "key": "parcel.arrived", "data": { "weight": 2 }, "state": "arrival" });
-    desk.call("SessionService/RecordEvent", &desk.person, event);
+    office.call("SessionService/RecordEvent", &office.person, event);
     while watched.next().await.is_some() {}
 
-    let session = desk.session();
+    let session = office.session();
     assert_eq!(session["status"], "SESSION_STATUS_COMPLETED");
     let runs: Vec<_> = session["runs"].as_array().expect("runs").iter().map(|run| &run["status"]).collect();
     assert_eq!(runs, ["SESSION_STATUS_ABANDONED", "SESSION_STATUS_COMPLETED", "SESSION_STATUS_COMPLETED"]);
@@ -315,5 +315,5 @@ async fn a_support_conversation_runs_from_its_opening_message_to_its_end() {
     .map(|(to, subject)| (to.to_owned(), subject.to_owned()))
     .into();
     assert_eq!(watched.mails(), mails);
-    assert_eq!(desk.dev.stop(), Some(0));
+    assert_eq!(office.dev.stop(), Some(0));
 }

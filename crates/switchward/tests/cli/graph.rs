@@ -106,12 +106,12 @@ fn the_standard_input_is_a_file_and_a_format_can_be_named() {
 
 #[test]
 fn json_is_the_graph() {
-    let told = run(["graph", &deploy_gate(), "-o", "json"]).with_code(0).json();
+    let report = run(["graph", &deploy_gate(), "-o", "json"]).with_code(0).json();
     assert_eq!(
-        (&told["format"], &told["ok"], &told["findings"][0]["severity"]),
+        (&report["format"], &report["ok"], &report["findings"][0]["severity"]),
         (&json!("checkpoint"), &json!(true), &json!("notice"))
     );
-    let graph = &told["graph"];
+    let graph = &report["graph"];
     let vertex = json!({
         "name": "env-check", "kind": "node", "acts": ["asks"], "start": true, "final": false, "reached": true
     });

@@ -68,7 +68,7 @@ fn an_agent_is_walked_through_a_deploy_gate() {
 }
 
 #[test]
-fn people_read_cards_and_tables_and_are_told_what_to_type() {
+fn people_read_cards_and_tables_and_what_to_type() {
     let dev = Dev::start();
     let deployed = dev.run(&["deploy", &deploy_gate()]).with_code(0);
     assert!(deployed.out.contains("version     1, new\n"), "{deployed:?}");
@@ -121,24 +121,24 @@ fn a_refusal_says_what_would_have_been_accepted() {
 }
 
 #[test]
-fn json_says_what_the_json_door_says() {
+fn json_says_what_the_json_api_says() {
     let dev = release();
     let key = dev.ready["agent_key"].as_str().unwrap();
     let typed = dev.run(&["answer", "release-42", "maybe", "-o", "json"]).with_code(4).error();
-    let door =
+    let api =
         dev.post("SessionService/AnswerCheckpoint", key, &json!({ "name": "release-42", "answer": "maybe" }));
-    assert_eq!((&typed["code"], &typed["message"]), (&door["code"], &door["message"]));
-    for (ours, theirs) in typed["details"].as_array().unwrap().iter().zip(door["details"].as_array().unwrap())
+    assert_eq!((&typed["code"], &typed["message"]), (&api["code"], &api["message"]));
+    for (ours, theirs) in typed["details"].as_array().unwrap().iter().zip(api["details"].as_array().unwrap())
     {
         assert_eq!((&ours["type"], &ours["debug"]), (&theirs["type"], &theirs["debug"]));
     }
-    assert_eq!(typed["metadata"], door["details"][0]["debug"]["metadata"]);
+    assert_eq!(typed["metadata"], api["details"][0]["debug"]["metadata"]);
     let typed = dev.json(&["get", "release-42", "--as", "agent"]);
     assert_eq!(typed, dev.post("SessionService/GetSession", key, &json!({ "name": "release-42" })));
 }
 
 #[test]
-fn a_wrong_definition_is_refused_with_its_places() {
+fn a_wrong_definition_is_refused_with_its_positions() {
     let dev = Dev::start();
     let folder =
         folder(&[("bad.json", r#"{"name": "bad", "initial": "a", "states": {"b": {"question": "?"}}}"#)]);

@@ -1,4 +1,4 @@
-//! Mail on its way out and back: a server that writes to an approver, and the doors by which her reply comes in.
+//! Mail on its way out and back: a server that writes to an approver, and the listeners by which their reply comes in.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -34,11 +34,11 @@ impl Sink {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        let (told, mails) = channel();
+        let (sender, mails) = channel();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let told = told.clone();
-                std::thread::spawn(move || take(stream.expect("a connection"), &told));
+                let sender = sender.clone();
+                std::thread::spawn(move || take(stream.expect("a connection"), &sender));
             }
         });
         Self { address, mails }
@@ -50,7 +50,7 @@ impl Sink {
 }
 
 /// Talks SMTP until the other side has enough.
-fn take(mut stream: TcpStream, told: &Sender<String>) {
+fn take(mut stream: TcpStream, sender: &Sender<String>) {
     let mut lines = BufReader::new(stream.try_clone().expect("a socket")).lines();
     let mut say = |text: &str| stream.write_all(format!("{text}\r\n").as_bytes()).is_ok();
     let mut going = say("220 sink");
@@ -60,8 +60,8 @@ fn take(mut stream: TcpStream, told: &Sender<String>) {
                 going = say("354 go on");
                 let mail: Vec<String> =
                     lines.by_ref().map_while(Result::ok).take_while(|it| it != ".").collect();
-                // A test that has seen enough hears nothing any more.
-                let _gone = told.send(mail.join("\r\n"));
+                // The test may have ended.
+                let _gone = sender.send(mail.join("\r\n"));
                 going && say("250 taken")
             }
             Some("QUIT") => {
@@ -73,14 +73,14 @@ fn take(mut stream: TcpStream, told: &Sender<String>) {
     }
 }
 
-/// What stands in a field of a mail; folded lines are taken together.
+/// The unfolded value of a mail's field.
 pub(crate) fn field(mail: &str, name: &str) -> String {
     let head = mail.split("\r\n\r\n").next().unwrap_or_default().replace("\r\n ", " ");
     let found = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned));
     found.unwrap_or_else(|| panic!("{name}: {mail}")).trim_matches(['<', '>']).to_owned()
 }
 
-/// A server that writes mail, and the doors by which it comes back.
+/// A server that writes mail, and the listeners by which it comes back.
 pub(crate) struct Server {
     pub(crate) running: Running,
     sink: Sink,
@@ -90,11 +90,11 @@ pub(crate) struct Server {
 
 impl Server {
     fn start() -> Self {
-        Self::told("trusted_callers = [\"acme/admin\"]\n")
+        Self::with_config("trusted_callers = [\"acme/admin\"]\n")
     }
 
-    /// A server that is told something more of mail that comes in. No DNS answers it.
-    fn told(more: &str) -> Self {
+    /// A server with more configuration of inbound mail. Its DNS does not answer.
+    fn with_config(more: &str) -> Self {
         Self::asking(SocketAddr::from(([127, 0, 0, 1], 9)), more)
     }
 
@@ -131,7 +131,7 @@ impl Server {
         self.asked_by(ADMIN_KEY, key)
     }
 
-    /// The same of somebody else.
+    /// The same from another sender.
     pub(crate) fn asked_of(&self, key: &str, approver: &str) -> String {
         let source = ASKS.replace("lead@example.com", approver).replace("name: asks", "name: asks-another");
         let folder = folder(&[("asks.yaml", &source)]);
@@ -210,7 +210,7 @@ fn counted(server: &Server, labels: &str) -> bool {
     measured(server, &format!("switchward_mail_in_total{{{labels}}} 1"))
 }
 
-/// Whether the page of metrics has this line.
+/// Returns true if the metrics page has this line.
 fn measured(server: &Server, wanted: &str) -> bool {
     let page = server.running.metrics.strip_prefix("http://").and_then(|at| at.strip_suffix("/metrics"));
     let mut stream = TcpStream::connect(page.expect("plain HTTP")).expect("it listens");
@@ -242,8 +242,8 @@ fn a_message_in_a_file_is_brought_by_hand() {
     let server = Server::start();
     let mail = server.asked("asks-1");
     let bring = |text: &str| server.run(&["mail", "ingest", &server.file(text)]);
-    let told = bring(&reply(&mail, "pass", "approve")).with_code(0);
-    assert_eq!(told.out, "recorded: decided\n");
+    let ingested = bring(&reply(&mail, "pass", "approve")).with_code(0);
+    assert_eq!(ingested.out, "recorded: decided\n");
     assert_eq!(server.at("asks-1"), "go");
     assert_eq!(
         bring(&reply(&mail, "pass", "approve")).with_code(0).out,
@@ -291,10 +291,10 @@ fn mail_in_quarantine_goes_with_an_erased_session() {
 
 #[test]
 fn what_a_trusted_host_says_is_no_proof_in_what_anybody_could_have_brought() {
-    let server = Server::told("");
+    let server = Server::with_config("");
     let mail = server.asked("asks-1");
     let file = server.file(&reply(&mail, "pass", "approve"));
-    // No DNS answers there, so that nobody knows yet who wrote it.
+    // No DNS answers, so the sender is not proved yet.
     server.run(&["mail", "ingest", &file]).with_code(69);
     assert_eq!(server.at("asks-1"), "decide", "who holds a key of an operator is not whom the mail went to");
     server.hand_over(&[&field(&mail, "Reply-To")], &reply(&mail, "pass", "approve\r\n\r\nAgain."));
@@ -306,8 +306,8 @@ fn a_development_server_takes_mail_by_the_same_path() {
     let dev = Dev::start();
     let folder = folder(&[("reply.eml", "From: a@b.example\r\nMessage-ID: <1@b.example>\r\n\r\nyes\r\n")]);
     let file = folder.path().join("reply.eml");
-    let told = dev.run(&["mail", "ingest", file.to_str().expect("a path")]).with_code(4);
-    assert_eq!(told.out, "quarantined: no_token\n");
+    let ingested = dev.run(&["mail", "ingest", file.to_str().expect("a path")]).with_code(4);
+    assert_eq!(ingested.out, "quarantined: no_token\n");
 }
 
 #[test]

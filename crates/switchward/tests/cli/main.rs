@@ -1,16 +1,16 @@
 //! The command line from outside: the built program, its exit codes, its two outputs.
 
+mod addresses;
 mod attacks;
 mod backup;
 mod bad_inputs;
 mod check;
 mod compose;
 mod conversation;
+mod delivery_jobs;
 mod deploy;
 mod dev;
-mod doors;
 mod drain;
-mod errands;
 mod export;
 mod gallery;
 mod graph;

@@ -1,4 +1,4 @@
-//! The first day of an operator: a server's first key, a certificate that is renewed, files that nobody else reads.
+//! The first day of an operator: a server's first key, a certificate that is renewed, files that others cannot read.
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -18,7 +18,7 @@ use crate::support::{Dev, Ended, hang_up, program, run};
 /// How long is looked for what must become so.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server on this data folder that is told nothing of tenants.
+/// A server on this data folder without configured tenants.
 fn server(data: &Path) -> Command {
     let mut command = program();
     command.args(["server", "--listen", "127.0.0.1:0", "--log", "info", "--data-dir"]).arg(data);
@@ -206,7 +206,7 @@ fn a_certificate_is_renewed_without_losing_a_connection() {
     assert!(!trusts("before.crt"), "the old one is shown no more");
     assert!(old.asks(), "a connection of before goes on");
 
-    // A bad one changes nothing, and the next good one is taken, by a signal too.
+    // A bad one is ignored, and the next good one is taken, also after a signal.
     fs::copy(site.path("tls.crt"), site.path("good.crt")).expect("a file");
     fs::write(site.path("tls.crt"), "no certificate").expect("a file");
     hang_up(running.pid());

@@ -113,7 +113,7 @@ fn the_environment_names_the_authority_of_a_server() {
 }
 
 #[test]
-fn shells_are_told_what_to_complete() {
+fn shells_know_what_to_complete() {
     for shell in ["bash", "zsh", "fish"] {
         let script = run(["completion", shell]).with_code(0).out;
         assert!(script.contains("authorize") && script.contains("switchward"), "{shell}");

@@ -7,7 +7,7 @@ const TALK: &str = r#"{"name": "talk", "states": [{"name": "a", "type": "convers
 const GUARD: &str = "policy: guard\ndeny:\n  - capability: mcp:fs:wipe\nask:\n  - capability: mcp:fs:*\n";
 
 #[test]
-fn a_policy_is_checked_deployed_attached_and_told() {
+fn a_policy_is_checked_deployed_attached_and_explained() {
     let dev = Dev::start();
     let folder = folder(&[("talk.json", TALK), ("guard.yaml", GUARD)]);
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -23,15 +23,15 @@ fn a_policy_is_checked_deployed_attached_and_told() {
     dev.run(&["start", "talk", "--key", "talk-7"]).with_code(0);
     dev.run(&["authorize", "talk-7", "mcp:fs:wipe"]).with_code(6);
     dev.run(&["authorize", "talk-7", "mcp:fs:read"]).with_code(7);
-    let told = dev.run(&["explain", "talk-7", "bash"]).with_code(0);
-    assert!(told.out.contains("(definition:guard@1, as the source says)"), "{told:?}");
+    let explained = dev.run(&["explain", "talk-7", "bash"]).with_code(0);
+    assert!(explained.out.contains("(definition:guard@1, as the source says)"), "{explained:?}");
     dev.run(&["policy", "attach", "guard", "--tenant", "--as", "agent"]).with_code(6);
     let listed = dev.run(&["policy", "list"]).with_code(0);
     assert!(listed.out.contains("no policy holds for the whole tenant"), "{listed:?}");
     dev.run(&["policy", "attach", "guard", "--tenant"]).with_code(0);
     assert_eq!(dev.json(&["policy", "list"])["tenant"]["policies"][0]["version"], 1);
-    let told = dev.run(&["explain", "talk-7", "mcp:fs:wipe"]).with_code(0);
-    assert!(told.out.contains("deny: mcp:fs:wipe (tenant:guard@1)"), "{told:?}");
+    let explained = dev.run(&["explain", "talk-7", "mcp:fs:wipe"]).with_code(0);
+    assert!(explained.out.contains("deny: mcp:fs:wipe (tenant:guard@1)"), "{explained:?}");
     dev.run(&["policy", "detach", "guard", "--tenant"]).with_code(0);
     dev.run(&["policy", "detach", "guard", "--tenant"]).with_code(3);
     dev.run(&["policy", "detach", "guard", "--from", "talk"]).with_code(0);
@@ -42,13 +42,13 @@ fn a_policy_is_checked_deployed_attached_and_told() {
 }
 
 #[test]
-fn a_development_server_denies_by_default_where_it_is_told_to() {
+fn a_development_server_denies_by_default_if_it_is_configured_to() {
     let dev = Dev::start_on(&["--default", "deny"], &[]);
     let folder = folder(&[("talk.json", TALK)]);
     dev.run(&["deploy", folder.path().join("talk.json").to_str().unwrap()]).with_code(0);
     dev.run(&["start", "talk", "--key", "talk-7"]).with_code(0);
     let denied = dev.run(&["authorize", "talk-7", "bash"]).with_code(6);
     assert!(denied.out.contains("the server's configuration denies by default"), "{denied:?}");
-    let told = dev.run(&["explain", "talk-7", "bash"]).with_code(0);
-    assert!(told.out.contains("set in the server's configuration"), "{told:?}");
+    let explained = dev.run(&["explain", "talk-7", "bash"]).with_code(0);
+    assert!(explained.out.contains("set in the server's configuration"), "{explained:?}");
 }

@@ -1,4 +1,4 @@
-//! What others on the machine can read: nothing that a server writes, and no secret that it starts with.
+//! Other users of the machine can read neither a server's files, nor the secrets that it starts with.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{Ended, Process, program};
 
-/// What processes are started with: nothing closed, the usual ones, and one that closes everything.
+/// Umasks of processes: nothing closed, the usual ones, and everything closed.
 const UMASKS: [&str; 4] = ["000", "002", "022", "777"];
 
 /// The same command, started by a shell that has set this umask.
@@ -102,7 +102,7 @@ fn a_development_server_leaves_nothing_readable_for_others() {
 fn an_empty_folder_is_closed_and_a_data_folder_that_others_may_enter_is_refused() {
     let site = Site::new();
     let data = site.path("data");
-    // Whoever made it was not careful, and nothing was in it.
+    // An empty folder with a lax mode.
     fs::create_dir(&data).expect("a folder");
     set_mode(&data, 0o755);
     let server = Running::of(&mut site.plain("127.0.0.1:0"));
@@ -110,12 +110,12 @@ fn an_empty_folder_is_closed_and_a_data_folder_that_others_may_enter_is_refused(
     assert_eq!(server.stop().1, Some(0));
     for open in [0o755, 0o750, 0o701, 0o770] {
         set_mode(&data, open);
-        let told = |ended: Ended| {
+        let assert_refused = |ended: Ended| {
             let named = ended.err.contains(&data) && ended.err.contains(&format!("mode {open:03o}"));
             assert!(named && ended.err.contains("chmod 700"), "{ended:?}");
         };
-        told(Ended::of(&mut site.plain("127.0.0.1:0")).with_code(1));
-        told(Ended::of(program().args(["keys", "bootstrap", "--data-dir", &data])).with_code(1));
+        assert_refused(Ended::of(&mut site.plain("127.0.0.1:0")).with_code(1));
+        assert_refused(Ended::of(program().args(["keys", "bootstrap", "--data-dir", &data])).with_code(1));
         assert_eq!(mode(&data), open, "nobody is told that it was open if it is closed silently");
         let found = doctor(&site, "data");
         assert_eq!(found[0]["verdict"], "fail", "{found:?}");

@@ -11,7 +11,7 @@ fn of(shown: &Value, quota: &str) -> Value {
 }
 
 #[test]
-fn a_quota_is_set_shown_and_named_where_it_has_no_room() {
+fn a_quota_is_set_shown_and_named_if_it_is_used_up() {
     let dev = Dev::start();
     let made = dev.json(&["tenant", "create", "globex"]);
     let key = made["adminSecret"].as_str().expect("a secret").to_owned();

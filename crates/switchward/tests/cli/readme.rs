@@ -1,5 +1,5 @@
-//! The README, played as it stands there: its commands in the order of the page, in the folders that it names. Only the
-//! port is another one, and SESSION and GATE are the ids that the commands before have printed.
+//! Runs the README: its commands in the order of the page, in the folders that it names. Only the port differs, and SESSION
+//! and GATE are the ids that earlier commands have printed.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -10,7 +10,7 @@ use crate::support::{Ended, Process, folder, program, repository};
 
 /// What ends the announcement of a development server.
 const LAST: &str = "ctrl-c stops it.";
-/// How the commands end that do not end with 0: who is asked has not decided, and nobody has the host ops.example.
+/// The exit codes other than 0: the approver has not decided, and the host ops.example does not exist.
 const CODES: [(&str, i32); 3] = [
     ("mcp:filesystem:write_file", 7),
     ("switchward endpoint ping ops", 1),
@@ -68,7 +68,7 @@ struct First {
 /// A reader at two terminals.
 struct Reader {
     home: tempfile::TempDir,
-    /// Where the second terminal is.
+    /// The folder of the second terminal.
     at: PathBuf,
     first: Option<First>,
     exported: Vec<(String, String)>,
@@ -102,7 +102,7 @@ impl Reader {
         command
     }
 
-    /// Goes where the prose says, and writes the file that it has shown.
+    /// Changes to the folder that the prose names, and writes the file that it shows.
     fn goes(&mut self, prose: &str, sample: &str) {
         let folder = self.home.path().join("empty");
         if prose.contains("in an empty folder") {
@@ -119,7 +119,7 @@ impl Reader {
         }
     }
 
-    /// Starts a server in the place of the one before, on any port.
+    /// Starts a server instead of the one before, on any port.
     fn serves(&mut self, line: &str) {
         self.first = None;
         let mut process = Process(

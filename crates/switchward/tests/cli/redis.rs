@@ -36,7 +36,7 @@ impl Redis {
         redis
     }
 
-    /// Starts it anew, and waits until it is ready.
+    /// Starts it again, and waits until it is ready.
     pub(crate) fn run(&mut self) {
         let mut command = Command::new("redis-server");
         command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""]);

@@ -1,4 +1,4 @@
-//! Secrets at rest: in none of what a server writes stands one as it is, and a key ring opens them, changes and is asked for.
+//! Secrets at rest: a server's files have none in plain text; the key ring decrypts them, can be rotated, and is required.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_N
 use serde_json::Value;
 use switchward_engine::{Key, MailKey, RingKey, Row, SecretOf, View as _};
 use switchward_machine::TenantId;
-use switchward_shard::{Cluster, ClusterOptions, SteadyClock};
+use switchward_shard::{Cluster, ClusterOptions, MonotonicClock};
 use switchward_store::DataDir;
 
 use crate::server::{ADMIN_KEY, Running, Site};
@@ -74,7 +74,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// A secret in the forms in which somebody may have written it.
+/// A secret in the encodings in which it may have been written.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
     let texts = [
@@ -87,7 +87,7 @@ fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     texts.into_iter().map(String::into_bytes).chain([secret.to_vec()]).collect()
 }
 
-/// What stands in the files of a folder, one sign a byte; blocks of zeros, which are allocated ahead, are left out.
+/// The bytes of the files of a folder, one character a byte, without preallocated blocks of zeros.
 pub(crate) struct Written(Vec<(PathBuf, String)>);
 
 impl Written {
@@ -101,7 +101,7 @@ impl Written {
         Self(files(Path::new(folder)).into_iter().filter(|path| path.is_file()).map(read).collect())
     }
 
-    /// Where a secret stands as it is.
+    /// The files that have a secret in plain text.
     pub(crate) fn holds(&self, secret: &[u8]) -> Vec<String> {
         let forms: Vec<String> =
             forms(secret).iter().map(|form| form.iter().map(|byte| char::from(*byte)).collect()).collect();
@@ -110,7 +110,7 @@ impl Written {
     }
 }
 
-/// The whole and the random part of a secret, which stands after `whsec_` in base64.
+/// The whole and the random part of a secret, which follows `whsec_` in base64.
 pub(crate) fn parts(text: &str) -> Vec<Vec<u8>> {
     let random = text.strip_prefix("whsec_").and_then(|rest| BASE64_STANDARD.decode(rest).ok());
     [text.as_bytes().to_vec()].into_iter().chain(random).collect()
@@ -127,7 +127,7 @@ fn opened(data: &str, ring: &str) -> (Vec<MailKey>, Vec<String>) {
             data: DataDir::open(data).expect("a data folder"),
             shards: 2,
             cache_bytes: 1024 * 1024,
-            clock: std::sync::Arc::new(SteadyClock::new()),
+            clock: std::sync::Arc::new(MonotonicClock::new()),
             ring: switchward_engine::KeyRing::of(keys),
             on_fatal: Box::new(|why| panic!("{why}")),
         };
@@ -149,7 +149,7 @@ fn opened(data: &str, ring: &str) -> (Vec<MailKey>, Vec<String>) {
         }
         let mails = tenancy.mail_keys(&cluster.ring(), tenant);
         assert_eq!((mails.len(), tenancy.keys.len()), (1, 1));
-        // What is one tenant's opens for no other, and what is of one place at no other.
+        // A tenant's secret cannot be decrypted for another tenant, nor in another field.
         assert!(tenancy.mail_keys(&cluster.ring(), TenantId(2)).is_empty());
         assert!(cluster.ring().open((tenant, SecretOf::Endpoint("ops")), &tenancy.keys[0]).is_err());
         let copy =
@@ -181,7 +181,7 @@ fn no_secret_stands_as_it_is_in_what_a_server_writes() {
     assert_eq!(texts.len(), secrets.len());
     for folder in [&data, &live, &still] {
         let written = Written::of(folder);
-        // What is not secret is found: the search looks where they would be.
+        // Other data is found, so the search covers the right files.
         assert!(!written.holds(b"https://ops.example/in").is_empty(), "{folder}");
         let secrets = secrets.iter().flat_map(|text| parts(text));
         for secret in secrets.chain(mails.iter().map(|key| key.0.to_vec())) {
@@ -312,7 +312,7 @@ fn a_key_is_rotated_while_the_server_runs_and_dropped_when_nothing_needs_it() {
     assert!(kept.error()["message"].as_str().is_some_and(|said| said.contains("1 backup")), "{kept:?}");
     let current = drop_key(&site, &ring, &after[0]).with_code(4);
     assert!(current.error()["message"].as_str().is_some_and(|said| said.contains("current")), "{current:?}");
-    // So it does where it was moved to, which only the operator knows.
+    // The same holds at a path that it was moved to, which only the operator knows.
     let moved = site.path("moved");
     fs::rename(&copy, &moved).expect("a folder");
     let missing = drop_key(&site, &ring, &after[1]).with_code(4);
@@ -337,7 +337,7 @@ fn a_key_is_rotated_while_the_server_runs_and_dropped_when_nothing_needs_it() {
     assert_eq!(running.stop().1, Some(0));
     let (mails, texts) = opened(&data, &ring);
     assert!(mails.len() == 1 && secrets.iter().all(|text| texts.contains(text)));
-    // The next start has nothing to do, and needs no other key.
+    // The next start needs no migration and no other key.
     assert_eq!(Running::of(&mut server(&site, Some(&ring))).stop().1, Some(0));
 }
 
@@ -363,7 +363,7 @@ fn a_first_key_makes_the_ring_and_a_lost_one_is_not_replaced() {
 }
 
 #[test]
-fn a_ring_may_stand_in_the_environment_and_what_is_none_is_told() {
+fn a_ring_may_be_in_the_environment_and_an_invalid_one_is_reported() {
     let site = Site::new();
     let ring = made(&site);
     let text = fs::read_to_string(&ring).expect("a ring");

@@ -1,4 +1,4 @@
-//! `switchward server` as it is run for real: configured in three places, behind TLS, told to stop by a signal.
+//! `switchward server` as in production: configured by file, environment and flags, behind TLS, stopped by a signal.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -12,7 +12,7 @@ use crate::support::{Ended, Process, deploy_gate, private, program};
 
 pub(crate) const ADMIN_KEY: &str =
     "swk_0123456789abcdef_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-/// An address of no network here: whoever takes the file's word fails to listen.
+/// An address of no network here: a server that uses the file's value fails to listen.
 const NOT_MINE: &str = "192.0.2.1:7400";
 
 /// A folder with a certificate, a key of the tenant acme, and a configuration that names both.
@@ -49,7 +49,7 @@ impl Site {
         self.0.path().join(name).to_str().expect("a plain path").to_owned()
     }
 
-    /// The server's command: the environment says where to listen, and a flag what is logged.
+    /// The server's command: the environment sets the address, and a flag the log level.
     pub(crate) fn command(&self) -> Command {
         let mut command = program();
         command.args(["server", "--config", &self.path("switchward.toml"), "--log", "info"]);
@@ -57,7 +57,7 @@ impl Site {
         command
     }
 
-    /// The same server without TLS, told everything but its tenants by flags.
+    /// The same server without TLS, configured by flags except for its tenants.
     pub(crate) fn plain(&self, listen: &str) -> Command {
         let mut command = program();
         command.args(["server", "--config", &self.path("tenants.toml"), "--data-dir", &self.path("data")]);
@@ -73,7 +73,7 @@ pub(crate) struct Running {
     /// What it logged until it was ready.
     log: String,
     pub(crate) address: String,
-    /// Where its page of metrics is.
+    /// The address of its metrics page.
     pub(crate) metrics: String,
 }
 
@@ -226,7 +226,7 @@ fn flags_alone_configure_a_server_behind_tls() {
 }
 
 #[test]
-fn what_can_be_reached_from_outside_speaks_tls_or_is_told_to_be_insecure() {
+fn what_can_be_reached_from_outside_speaks_tls_or_is_configured_as_insecure() {
     let site = Site::new();
     let refused = Ended::of(&mut site.plain("0.0.0.0:0")).with_code(1);
     assert!(refused.err.contains("--insecure-listen"), "{refused:?}");
@@ -251,8 +251,8 @@ fn what_is_wrong_with_the_configuration_is_named() {
     let site = Site::new();
     let refused = |command: &mut Command, words: &str| {
         let ended = Ended::of(command);
-        let told = ended.err.to_lowercase().contains(&words.to_lowercase());
-        assert!(ended.code != 0 && told, "{words}: {ended:?}");
+        let named = ended.err.to_lowercase().contains(&words.to_lowercase());
+        assert!(ended.code != 0 && named, "{words}: {ended:?}");
     };
     refused(site.command().env("SWITCHWARD_LISTEN", "here"), "listen");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");

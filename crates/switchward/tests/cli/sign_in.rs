@@ -19,7 +19,7 @@ const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded")
 /// The cookies that a browser keeps.
 type Browser = HashMap<String, String>;
 
-/// A server whose pages want a sign-in, and the page of somebody who is asked.
+/// A server whose pages require a sign-in, and an approver's page.
 struct Server {
     running: Running,
     site: Site,
@@ -28,7 +28,7 @@ struct Server {
     page: String,
 }
 
-/// The configuration of a server with pages on this port; `more` stands in its part of mail.
+/// The configuration of a server with pages on this port; `more` is in its `[mail]` section.
 fn configure(site: &Site, sink: &Sink, port: u16, more: &str) {
     let config = format!(
         "listen = \"127.0.0.1:{port}\"\nmetrics = {{ listen = \"127.0.0.1:0\" }}\n[[tenants]]\nname = \"acme\"\nadmin_key_file = {:?}\n\
@@ -111,7 +111,7 @@ impl Server {
         self.open(browser, &format!("GET /a/oidc/callback?code={code}&state={state}"), "")
     }
 
-    /// The right person signs in: their browser, and what its page shows.
+    /// The right person signs in. Returns their browser, and the page that it shows.
     fn signed_in(&self) -> (Browser, String) {
         let mut browser = Browser::new();
         let page = self.begun(&mut browser);
@@ -131,7 +131,7 @@ impl Server {
 }
 
 #[test]
-fn whoever_signs_in_as_the_person_decides_and_nobody_else_does() {
+fn only_the_person_signed_in_as_the_approver_decides() {
     let server = Server::start();
     let provider = &server.provider;
     let (mut right, shown) = server.signed_in();
@@ -194,13 +194,13 @@ fn so_many_codes_are_exchanged_at_one_time_and_no_more() {
 }
 
 #[test]
-fn a_sign_in_without_a_provider_is_told_of_and_refused() {
+fn a_sign_in_without_a_provider_is_logged_and_refused() {
     let mut server = Server::start();
     let (_, shown) = server.signed_in();
     let sink = Sink::start();
     let (log, code) = server.running.stop();
     assert!(code == Some(0) && !log.contains("has no OpenID provider"), "{log}");
-    // The tenant's own wish stays, and there is nobody to sign in with.
+    // The tenant's own setting stays, but there is no provider.
     configure(&server.site, &sink, port(&server.host), "");
     server.running = Running::of(&mut server.site.plain(&server.host));
     let mut browser = Browser::new();
@@ -214,9 +214,9 @@ fn a_sign_in_without_a_provider_is_told_of_and_refused() {
     assert_eq!(refused.error()["reason"], "SIGN_IN_NOT_CONFIGURED", "{refused:?}");
     let (log, code) = server.running.stop();
     assert_eq!(code, Some(0), "{log}");
-    let told = "the tenant acme has link_auth = oidc, but this server has no OpenID provider";
-    assert!(log.contains(told), "{log}");
-    // A configuration that wants one for all does not start, and a look at it says the same.
+    let warning = "the tenant acme has link_auth = oidc, but this server has no OpenID provider";
+    assert!(log.contains(warning), "{log}");
+    // A server whose configuration requires one for all does not start, and `doctor` reports the same.
     configure(&server.site, &sink, port(&server.host), "link_auth = \"oidc\"\n");
     let refused = Ended::of(&mut server.site.plain(&server.host)).with_code(1);
     assert!(refused.err.contains("name one under [mail.oidc]"), "{refused:?}");

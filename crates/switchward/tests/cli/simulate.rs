@@ -36,9 +36,9 @@ fn an_expectation_that_does_not_hold_ends_with_5() {
     let folder = written("at: traffic-check");
     let path = folder.path().join("scenario.yaml");
     let ended = run(["simulate".as_ref(), path.as_os_str()]).with_code(5);
-    let place = format!("{}:6:", path.display());
+    let position = format!("{}:6:", path.display());
     assert!(
-        ended.out.starts_with(&place) && ended.out.contains("step 1 (answer, line 5): at does not hold"),
+        ended.out.starts_with(&position) && ended.out.contains("step 1 (answer, line 5): at does not hold"),
         "{ended:?}"
     );
     assert!(ended.out.contains("traffic-check") && ended.out.contains("migration-check"), "{ended:?}");
@@ -70,24 +70,24 @@ fn what_is_no_scenario_ends_with_2() {
     let path = folder.path().join("s.yaml");
     let ended = run(["simulate".as_ref(), path.as_os_str()]).with_code(2);
     assert!(ended.out.contains("error[SW") && ended.out.contains("s.yaml:3:"), "{ended:?}");
-    let told =
+    let report =
         run(["simulate".as_ref(), path.as_os_str(), "-o".as_ref(), "json".as_ref()]).with_code(2).json();
-    assert_eq!((&told["ok"], &told["steps"]), (&json!(false), &json!([])));
-    assert_eq!(told["findings"][0]["line"], 3);
+    assert_eq!((&report["ok"], &report["steps"]), (&json!(false), &json!([])));
+    assert_eq!(report["findings"][0]["line"], 3);
     run(["simulate", "/nowhere/s.yaml"]).with_code(2);
     run(["simulate".as_ref(), folder.path().as_os_str()]).with_code(2);
 }
 
 #[test]
-fn a_definition_that_is_gone_is_told_where_it_is_named() {
+fn a_definition_that_is_gone_is_reported_where_it_is_named() {
     let folder = folder(&[("s.yaml", "definition: gone.json\nsteps: []\n")]);
     let ended = run(["simulate".as_ref(), folder.path().join("s.yaml").as_os_str()]).with_code(2);
     assert!(ended.out.contains("gone.json does not exist") && ended.out.contains("s.yaml:1:"), "{ended:?}");
 }
 
-/// A file of the corpus in which much falls due in one step, and the same on a server whose clock is moved so far.
+/// A scenario of the corpus with several timers due in one step, and the same on a server whose clock is advanced as far.
 #[test]
-fn a_server_whose_clock_is_moved_tells_the_same_history_as_a_scenario() {
+fn a_server_whose_clock_is_moved_has_the_same_history_as_a_scenario() {
     let corpus = repository("tests/corpus/conversation");
     let path = |name: &str| corpus.join(name).to_str().expect("a plain path").to_owned();
     let played = run(["simulate", &path("scenarios/approval-reminded-in-one-step.yaml"), "-o", "json"]);
@@ -102,15 +102,15 @@ fn a_server_whose_clock_is_moved_tells_the_same_history_as_a_scenario() {
     let asked = before.iter().find(|event| event["type"] == "approval.requested").expect("a gate").clone();
     dev.run(&["clock", "advance", "4h"]).with_code(0);
     let events = dev.run(&["list", "events", "buy-1", "-o", "jsonl"]).with_code(0).lines();
-    // What becomes of mails is no part of a scenario.
-    let told: Vec<&Value> = events[before.len()..]
+    // Scenarios do not include the delivery of mails.
+    let relevant: Vec<&Value> = events[before.len()..]
         .iter()
         .filter(|event| {
             let kind = event["type"].as_str().unwrap_or_default();
             kind.starts_with("approval.") || kind == "effect.queued"
         })
         .collect();
-    let kinds: Vec<Value> = told.iter().map(|event| event["type"].clone()).collect();
+    let kinds: Vec<Value> = relevant.iter().map(|event| event["type"].clone()).collect();
     assert_eq!(kinds, seen);
     let minutes = |event: &Value| {
         let at = |event: &Value| -> jiff::Timestamp {
@@ -119,6 +119,6 @@ fn a_server_whose_clock_is_moved_tells_the_same_history_as_a_scenario() {
         (at(event).as_second() - at(&asked).as_second()) / 60
     };
     let of_gate = |event: &&&Value| event["type"] != "effect.queued";
-    let fired: Vec<i64> = told.iter().filter(of_gate).map(|event| minutes(event)).collect();
+    let fired: Vec<i64> = relevant.iter().filter(of_gate).map(|event| minutes(event)).collect();
     assert_eq!(fired, [90, 180, 240], "each at its own time");
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// How long is looked for what must become so.
 const UNTIL_MAX: Duration = Duration::from_secs(60);
 
-/// A program with nothing in its environment that is meant for another one.
+/// The program, without inherited environment variables that could affect it.
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_switchward"));
     for name in ["CLICOLOR_FORCE", "XDG_CONFIG_HOME"] {
@@ -73,10 +73,11 @@ impl Ended {
         self.out.lines().map(line).collect()
     }
 
-    /// What stands under `error` in the JSON on the standard error.
+    /// The `error` field of the JSON on the standard error.
     pub(crate) fn error(&self) -> Value {
-        let told: Value = serde_json::from_str(&self.err).unwrap_or_else(|error| panic!("{error}: {self:?}"));
-        told["error"].clone()
+        let output: Value =
+            serde_json::from_str(&self.err).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        output["error"].clone()
     }
 
     /// The same, after making sure of the exit code.
@@ -164,7 +165,7 @@ impl Drop for Process {
     }
 }
 
-/// A clock that only moves when it is told to.
+/// A clock that only moves on command.
 const MANUAL: [&str; 2] = ["--clock", "manual"];
 
 /// A running development server with a manual clock. Dropping it kills it.
@@ -211,17 +212,17 @@ impl Dev {
         ask(address, host, line, headers, body)
     }
 
-    /// A page: the head of the answer in small letters, and its body.
+    /// Fetches a page. Returns the answer's head in lower case, and its body.
     pub(crate) fn page(&self, path: &str) -> (String, String) {
         self.http(&format!("GET {path}"), &[], "")
     }
 
-    /// What a browser asks before it calls from a page of another origin: the head of the answer in small letters.
+    /// Sends a CORS preflight request. Returns the answer's head in lower case.
     pub(crate) fn options(&self, path: &str, headers: &[(&str, &str)]) -> String {
         self.http(&format!("OPTIONS {path}"), headers, "").0
     }
 
-    /// The page of metrics: the head of the answer in small letters, and its body.
+    /// Fetches the metrics page. Returns the answer's head in lower case, and its body.
     pub(crate) fn metrics(&self) -> (String, String) {
         let page = self.ready["metrics"].as_str().expect("the ready line says where it is");
         let host = page.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/metrics"));
@@ -229,7 +230,7 @@ impl Dev {
         ask(host, host, "GET /metrics", &[], "")
     }
 
-    /// Sends this body to a page: the head of the answer in small letters, and its body.
+    /// Sends this body to a page. Returns the answer's head in lower case, and its body.
     pub(crate) fn send(&self, path: &str, headers: &[(&str, &str)], body: &str) -> (String, String) {
         self.http(&format!("POST {path}"), headers, body)
     }
@@ -281,7 +282,7 @@ impl Dev {
         command
     }
 
-    /// Runs a command against the server, with the context of whoever usually does it; `--as` names another one.
+    /// Runs a command against the server, with the usual context for it; `--as` names another one.
     pub(crate) fn run(&self, words: &[&str]) -> Ended {
         let at = words.iter().position(|word| *word == "--as");
         let who = at.and_then(|at| words.get(at + 1)).copied().unwrap_or_else(|| usually(words));
@@ -290,7 +291,7 @@ impl Dev {
         Ended::of(self.command().env("SWITCHWARD_CONTEXT", format!("dev-{who}")).args(words))
     }
 
-    /// Answers a mail as whoever got it, by the form on its page: the head of the answer in small letters. `mail` is its
+    /// Answers a mail as its recipient, by the form on its page. Returns the answer's head in lower case. `mail` is its
     /// entry in `/mail.json`.
     pub(crate) fn reply(&self, mail: &Value, typed: &str) -> String {
         let page = mail["page"].as_str().expect("a mail has a page");
@@ -323,7 +324,7 @@ impl Dev {
     }
 }
 
-/// Who usually types a command.
+/// The usual context of a command.
 fn usually(words: &[&str]) -> &'static str {
     const OF_AGENTS: [&str; 9] =
         ["start", "answer", "turn", "record", "signal", "switch", "retry", "authorize", "report"];
@@ -365,7 +366,7 @@ fn server(
     (process, stdout, ready)
 }
 
-/// Sends a request over plain HTTP: the head of the answer in small letters, and its body.
+/// Sends a request over plain HTTP. Returns the answer's head in lower case, and its body.
 pub(crate) fn ask(
     address: &str,
     host: &str,

@@ -1,4 +1,4 @@
-//! Two tenants of one server: they type the same names, keys and request ids, and see nothing of each other.
+//! Two tenants of one server: they type the same names, keys and request ids, and see no data of each other.
 
 use serde_json::{Value, json};
 
@@ -203,14 +203,14 @@ fn the_ids_of_another_tenant_are_answered_like_ids_that_never_existed() {
     }
 }
 
-/// Types the same about both, which are refused in the same words.
+/// Runs the same command for both ids, which must be refused with the same message.
 #[track_caller]
 fn same_refusal(tenant: &Tenant<'_>, words: &[&str], id: &str, unknown: &str) {
-    let told = [id, unknown].map(|name| {
+    let refusals = [id, unknown].map(|name| {
         let words: Vec<&str> = words.iter().map(|word| if *word == "ID" { name } else { *word }).collect();
         let refused = tenant.admin(&words).with_code(3);
         assert_eq!(refused.out, "", "{words:?}");
         refused.err.replace(name, "ID")
     });
-    assert_eq!(told[0], told[1], "{words:?}");
+    assert_eq!(refusals[0], refusals[1], "{words:?}");
 }

@@ -79,7 +79,7 @@ fn none_early(dev: &Dev, sent: &BTreeMap<String, Instant>) -> usize {
     over.len()
 }
 
-/// Whether the server answers nothing for so long.
+/// Returns true if the server does not answer for this long.
 fn is_silent(dev: &Dev, time: Duration) -> bool {
     let host = dev.address().strip_prefix("http://").expect("plain HTTP");
     let mut stream = TcpStream::connect(host).expect("the kernel accepts for it");

@@ -1,4 +1,4 @@
-//! A reply token from the command line: whoever holds it sends an event without a key.
+//! A reply token from the command line: its holder can send an event without a key.
 
 use crate::support::{Dev, folder};
 
@@ -12,7 +12,7 @@ transitions:
 ";
 
 #[test]
-fn an_event_is_sent_with_a_token_in_the_place_of_a_key() {
+fn an_event_is_sent_with_a_token_instead_of_a_key() {
     let dev = Dev::start();
     let files = folder(&[("pay.yaml", PAY)]);
     dev.run(&["deploy", files.path().join("pay.yaml").to_str().expect("a plain path")]).with_code(0);
@@ -27,8 +27,11 @@ fn an_event_is_sent_with_a_token_in_the_place_of_a_key() {
     let key = made["secret"].as_str().expect("a key").to_owned();
     let unread = dev.run(&["get", "order-7", "--api-key", &key, "-o", "json"]).with_code(6).error();
     assert_eq!(unread["reason"], "ROLE_NOT_ALLOWED");
-    let told = dev.json(&["event", "order-7", "other", "--api-key", &key]);
-    assert!(told["session"].get("instructions").is_none() && told["session"]["at"][0] == "wait", "{told}");
+    let answered = dev.json(&["event", "order-7", "other", "--api-key", &key]);
+    assert!(
+        answered["session"].get("instructions").is_none() && answered["session"]["at"][0] == "wait",
+        "{answered}"
+    );
     let refused = dev.run(&["get", "order-7", "--api-key", &token, "-o", "json"]).with_code(6).error();
     assert_eq!(refused["reason"], "CREDENTIAL_INVALID");
     dev.run(&["event", "-", "paid", "--api-key", &token]).with_code(0);

@@ -103,7 +103,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_call_is_traced_from_the_door_to_the_disk() {
+fn a_call_is_traced_from_the_api_to_the_disk() {
     let collector = Collector::start();
     let dev = traced(&[("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("http://{}", collector.host))]);
     dev.run(&["deploy", &deploy_gate()]).with_code(0);
@@ -184,11 +184,11 @@ fn a_protocol_that_is_not_spoken_is_named_with_its_variable() {
     );
 }
 
-/// Names from the disk to the door; each is the parent of the one before it.
+/// Names from the disk to the API; each is the parent of the one before it.
 const PATH: [&str; 4] =
     ["log.append", "shard.batch", "shard.command", "switchward.v1.SessionService/StartSession"];
 
-/// Whether these spans lead from a write to the caller's own span.
+/// Returns true if these spans lead from a write to the caller's own span.
 fn whole(spans: &[Span]) -> bool {
     spans.iter().filter(|span| span.name == PATH[0]).any(|written| {
         let mut at = written;

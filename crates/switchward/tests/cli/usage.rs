@@ -1,4 +1,4 @@
-//! What is typed wrongly, and what is typed where no server is.
+//! Wrong commands, and commands without a server.
 
 use crate::support::{Ended, folder, private, program, run};
 
@@ -87,19 +87,19 @@ fn what_is_typed_wrongly_ends_with_2() {
 }
 
 #[test]
-fn a_near_miss_is_told() {
+fn a_near_miss_is_suggested() {
     let ended = run(["autorize", "ses_1", "bash"]).with_code(2);
     assert!(ended.err.contains("authorize"), "{ended:?}");
 }
 
 #[test]
-fn without_a_server_the_next_step_is_told() {
+fn without_a_server_the_next_step_is_shown() {
     let ended = run(["list", "sessions"]).with_code(69);
     assert!(ended.err.starts_with("error: no server is known\n"), "{ended:?}");
     assert!(ended.err.contains("switchward dev") && ended.err.contains("--address"), "{ended:?}");
 }
 
-/// An address at which nobody listens: the port is none that a system gives away by itself.
+/// An address without a listener: systems do not assign this port automatically.
 const DESERTED: &str = "http://127.0.0.1:1";
 
 #[test]
@@ -133,7 +133,7 @@ fn an_address_and_a_key_must_be_ones() {
 }
 
 #[test]
-fn a_context_that_is_none_is_told() {
+fn an_invalid_context_is_reported() {
     let folder = folder(&[("current", "dev-agent\n")]);
     private(folder.path().join("dev-agent.json"), "{}");
     let get = || {

@@ -22,7 +22,7 @@ fn a_spent_budget_denies_until_a_person_raises_it() {
     let of_call = ["report", "release-42", "--call-id", "call-7", "--cost-usd", "0.4", "--tokens", "1200"];
     let settled = dev.json(&of_call);
     let budget = |used: &str, tokens: &str| json!({ "capUsd": "1", "usedUsd": used, "usedTokens": tokens });
-    assert_eq!(told(&settled["budget"]), budget("0.4", "1200"));
+    assert_eq!(totals(&settled["budget"]), budget("0.4", "1200"));
     let of_session = ["report", "release-42", "--cost-usd", "0.6"];
     let reported = dev.run(&of_session).with_code(0);
     assert!(reported.out.contains("reported  1 of 1 USD used"), "{reported:?}");
@@ -42,8 +42,8 @@ fn a_spent_budget_denies_until_a_person_raises_it() {
     assert_eq!(no_cap["metadata"]["allowed"], "[\"cost_usd\"]");
 }
 
-/// What a budget says that is no reservation.
-fn told(budget: &Value) -> Value {
+/// The fields of a budget without its reservation.
+fn totals(budget: &Value) -> Value {
     json!({ "capUsd": budget["capUsd"], "usedUsd": budget["usedUsd"], "usedTokens": budget["usedTokens"] })
 }
 

@@ -1,11 +1,11 @@
-//! Endpoints: what is told, under which id, and what happens where nobody takes it.
+//! Endpoints: which messages they get, under which id, and what happens if they fail.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::errands::{Asked, Endpoint};
+use crate::delivery_jobs::{Asked, Endpoint};
 use crate::support::{Dev, folder, form_token, run};
 
 const PROCESS: &str = r#"{
@@ -59,9 +59,9 @@ fn a_message_has_one_id_until_it_is_taken() {
     dev.until("nothing is on its way", || {
         dev.json(&["list", "effects"])["effects"].as_array().is_none_or(Vec::is_empty)
     });
-    // What has arrived is told again, where that is wished, under its id.
-    let told = dev.json(&["endpoint", "recover", "ops", "--since", "1h", "--delivered"]);
-    assert_eq!(told["sessions"][0]["messages"], 1, "{told}");
+    // A delivered message is sent again on request, under its id.
+    let recovered = dev.json(&["endpoint", "recover", "ops", "--since", "1h", "--delivered"]);
+    assert_eq!(recovered["sessions"][0]["messages"], 1, "{recovered}");
     let third = ops.next("POST /");
     assert_eq!(third.id(), id);
     third.take();
@@ -99,7 +99,7 @@ fn an_endpoint_that_is_gone_is_sent_nothing_until_it_is_put_again() {
 }
 
 #[test]
-fn a_dead_letter_is_shown_sent_anew_or_given_up() {
+fn a_dead_letter_is_shown_sent_again_or_given_up() {
     let (dev, ops) = (dev(), Endpoint::start());
     dev.json(&["endpoint", "put", "ops", &ops.url, "--event", "session.started"]);
     dev.json(&["start", "gate", "--key", "dead-1"]);
@@ -116,8 +116,8 @@ fn a_dead_letter_is_shown_sent_anew_or_given_up() {
         assert!(shown.out.contains(part), "{part}: {}", shown.out);
     }
     dev.json(&["endpoint", "put", "ops", &ops.url, "--event", "session.started"]);
-    let anew = dev.run(&["effect", "retry", &name]).with_code(0);
-    assert!(anew.out.contains("pending") && anew.out.contains("once"), "{}", anew.out);
+    let again = dev.run(&["effect", "retry", &name]).with_code(0);
+    assert!(again.out.contains("pending") && again.out.contains("once"), "{}", again.out);
     let second = ops.next("POST /");
     assert_eq!(second.id(), id, "it is the same message");
     second.answer.send((410, json!({}))).expect("the request waits");
@@ -174,7 +174,7 @@ fn an_endpoint_waits_for_no_other() {
 }
 
 #[test]
-fn listen_tells_of_what_happens_and_leaves_nothing_behind() {
+fn listen_prints_what_happens_and_leaves_nothing_behind() {
     let dev = dev();
     let mut listen = dev.command();
     listen.args(["listen", "--count", "1", "--event", "session.started", "-o", "json"]);
@@ -185,8 +185,8 @@ fn listen_tells_of_what_happens_and_leaves_nothing_behind() {
     dev.json(&["start", "gate", "--key", "heard-1"]);
     let ended = listening.wait_with_output().expect("it ends");
     assert!(ended.status.success(), "{ended:?}");
-    let heard: Value = serde_json::from_slice(&ended.stdout).expect("one line of JSON");
-    assert_eq!((&heard["message"]["type"], &heard["refused"]), (&json!("session.started"), &Value::Null));
+    let printed: Value = serde_json::from_slice(&ended.stdout).expect("one line of JSON");
+    assert_eq!((&printed["message"]["type"], &printed["refused"]), (&json!("session.started"), &Value::Null));
     assert!(dev.json(&["endpoint", "list"])["endpoints"].as_array().is_none_or(Vec::is_empty));
 }
 
@@ -198,15 +198,15 @@ fn a_ping_and_an_example_say_how_they_were_answered() {
         (vec!["endpoint", "ping", "ops"], "ping", 200, 0),
         (vec!["trigger", "approval.requested", "ops"], "approval.requested", 500, 1),
     ] {
-        let told = std::thread::scope(|scope| {
+        let result = std::thread::scope(|scope| {
             let command = scope.spawn(|| dev.run(&[&words[..], &["-o", "json"]].concat()).with_code(code));
             let asked = ops.next("POST /");
             assert_eq!(asked.kind(), kind);
             asked.answer.send((status, json!({}))).expect("the request waits");
             command.join().expect("the command ends").json()
         });
-        assert_eq!(told["httpStatus"], status);
-        assert_eq!(told["code"].as_str().unwrap_or_default().is_empty(), code == 0, "{told}");
+        assert_eq!(result["httpStatus"], status);
+        assert_eq!(result["code"].as_str().unwrap_or_default().is_empty(), code == 0, "{result}");
     }
     drop(ops);
 }
@@ -263,9 +263,9 @@ fn a_development_server_inspects_its_own_webhooks() {
     });
 }
 
-/// What no session tells: an endpoint hears of definitions, and of another one that is disabled.
+/// Events without a session: an endpoint gets those of definitions, and of a disabled endpoint.
 #[test]
-fn definitions_and_disabled_endpoints_are_told() {
+fn definitions_and_disabled_endpoints_are_notified() {
     let (dev, ops, gone) = (Dev::start(), Endpoint::start(), Endpoint::start());
     let wants = ["--event", "definition.*", "--event", "endpoint.disabled"];
     dev.json(&[&["endpoint", "put", "ops", &ops.url], &wants[..]].concat());
@@ -274,12 +274,12 @@ fn definitions_and_disabled_endpoints_are_told() {
     let mut kinds = BTreeSet::new();
     let mut ids = BTreeSet::new();
     for _ in 0..2 {
-        let told = ops.next("POST /");
-        let data = &told.body["data"];
-        assert_eq!((&data["definition"], &data["version"]), (&json!("gate"), &json!(1)), "{}", told.body);
-        kinds.insert(told.kind().to_owned());
-        ids.insert(told.id());
-        told.take();
+        let request = ops.next("POST /");
+        let data = &request.body["data"];
+        assert_eq!((&data["definition"], &data["version"]), (&json!("gate"), &json!(1)), "{}", request.body);
+        kinds.insert(request.kind().to_owned());
+        ids.insert(request.id());
+        request.take();
     }
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), ["definition.activated", "definition.deployed"]);
     assert_eq!(ids.len(), 2);

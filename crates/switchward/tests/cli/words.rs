@@ -1,4 +1,4 @@
-//! What a caller is told: the words of decisions, what to type next with their own key, what was said, what a call closed.
+//! Output for callers: the texts of decisions, the next command for their own key, earlier messages, what a call closed.
 
 use serde_json::{Value, json};
 
@@ -19,18 +19,18 @@ fn asked() -> (Dev, String) {
 #[test]
 fn what_is_advised_works_for_the_key_that_reads_it() {
     let (dev, gate) = asked();
-    let told = format!("next  switchward get {gate}   (person@switchward.localhost is asked)\n");
+    let hint = format!("next  switchward get {gate}   (person@switchward.localhost is asked)\n");
     let again = dev.run(&["authorize", "release-42", DELETE_FILE]).with_code(7);
-    assert!(again.err.starts_with(&told), "{again:?}");
+    assert!(again.err.starts_with(&hint), "{again:?}");
     for words in [&["get", "release-42"][..], &["list", "gates"], &["get", &gate]] {
         let agents = dev.run(&[words, &["--as", "agent"]].concat()).with_code(0);
-        assert!(agents.err.contains(&told) && !agents.err.contains("decide"), "{words:?}: {agents:?}");
+        assert!(agents.err.contains(&hint) && !agents.err.contains("decide"), "{words:?}: {agents:?}");
         let persons = dev.run(words).with_code(0);
         let advised = format!("next  switchward decide {gate} approve   (or reject)\n");
         assert!(persons.err.contains(&advised), "{words:?}: {persons:?}");
     }
     let worker = dev.run(&["get", "release-42", "--as", "worker"]).with_code(0);
-    assert!(worker.err.contains(&told) && !worker.err.contains("answer"), "{worker:?}");
+    assert!(worker.err.contains(&hint) && !worker.err.contains("answer"), "{worker:?}");
     dev.run(&["decide", &gate, "approve"]).with_code(0);
 }
 

@@ -36,8 +36,8 @@ fn taken(dev: &Dev) -> [String; 2] {
     [id.to_owned(), items[0]["leaseToken"].as_str().expect("a token").to_owned()]
 }
 
-/// The types of what happened in a session that begin like this.
-fn told(dev: &Dev, key: &str, of: &str) -> Vec<String> {
+/// The types of a session's events that begin like this.
+fn event_types(dev: &Dev, key: &str, of: &str) -> Vec<String> {
     let events = dev.json(&["list", "events", key]);
     let types = events["events"].as_array().expect("events").iter().map(|event| event["type"].as_str());
     types.map(|word| word.expect("a type").to_owned()).filter(|word| word.starts_with(of)).collect()
@@ -79,7 +79,7 @@ fn a_person_reads_what_is_to_be_done_and_types_what_is_shown() {
     let card = dev.run(&["get", "claim-1"]).with_code(0).out;
     assert!(card.contains("Confirm 250 dollars for order A-17.") && card.contains("12 tokens"), "{card}");
     assert_eq!(dev.run(&complete).with_code(0).out, done.out, "the same command has the same result");
-    assert_eq!(told(&dev, "claim-1", "work."), ["work.opened", "work.leased", "work.done"]);
+    assert_eq!(event_types(&dev, "claim-1", "work."), ["work.opened", "work.leased", "work.done"]);
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn a_result_that_does_not_fit_ends_with_5_and_says_why() {
         let refused = dev.run(&words).with_code(5);
         assert_eq!(refused.err, "", "{refused:?}");
         if output == "json" {
-            let told = refused.json();
-            assert_eq!((&told["accepted"], &told["reason"]), (&Value::Null, &json!("SCHEMA_VIOLATION")));
-            assert!(told["message"].as_str().expect("why").contains("/amount"), "{told}");
+            let result = refused.json();
+            assert_eq!((&result["accepted"], &result["reason"]), (&Value::Null, &json!("SCHEMA_VIOLATION")));
+            assert!(result["message"].as_str().expect("why").contains("/amount"), "{result}");
         } else {
             let head = format!("not accepted  {work}  SCHEMA_VIOLATION\nwhy  ");
             assert!(refused.out.starts_with(&head) && refused.out.contains("/amount"), "{refused:?}");
@@ -132,7 +132,7 @@ fn work_is_kept_given_back_lost_and_failed() {
     assert_eq!(at(&dev, "claim-1"), "by-hand");
     assert!(dev.run(&["get", "claim-1"]).out.contains("0.1 USD used"));
     let expected = ["opened", "leased", "released", "leased", "released", "leased", "done"];
-    assert_eq!(told(&dev, "claim-1", "work."), expected.map(|word| format!("work.{word}")));
+    assert_eq!(event_types(&dev, "claim-1", "work."), expected.map(|word| format!("work.{word}")));
 }
 
 #[test]
@@ -187,9 +187,9 @@ fn what_is_no_work_of_the_callers_is_refused() {
     dev.run(&["work", "complete", &work, &token, "--as", "person", "--result", "{}"]).with_code(0);
 }
 
-/// The time that a call may take does not count while the server is asked to wait.
+/// The call's timeout does not include the time that the server is asked to wait.
 #[test]
-fn a_poll_waits_as_long_as_it_is_told() {
+fn a_poll_waits_as_long_as_asked() {
     let dev = claims();
     let begun = Instant::now();
     let none = Ended::of(dev.command().env("SWITCHWARD_CONTEXT", "dev-worker").args([

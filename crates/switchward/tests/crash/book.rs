@@ -1,4 +1,4 @@
-//! The callers' own record of what they were told, and the callers that play sessions and write it.
+//! The callers' own record of their answers, and the callers that play sessions and write it.
 
 use anyhow::{Context as _, ensure};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use switchward_api::v1;
 
 use crate::crew::{Counter, Crew};
-use crate::front::{Front, Heard};
+use crate::front::{Answered, Front};
 use crate::plan::{Notes, Plan, STATES};
 use crate::tenants::Tenant;
 
@@ -18,7 +18,7 @@ pub(crate) struct Page {
     pub(crate) name: String,
     /// Its sequence after each acknowledged step: the start, then the answers.
     pub(crate) acknowledged: Vec<u64>,
-    /// Whether a request of it was sent more than once.
+    /// Whether one of its requests was sent more than once.
     pub(crate) retried: bool,
 }
 
@@ -82,19 +82,20 @@ impl Book {
 
     async fn play(&self, front: &Front, caller: usize, number: u64) -> anyhow::Result<()> {
         let (plan, tenant) = (self.plan(number), Tenant::of(number));
-        let heard = front.answered(tenant, caller, |wire| async move {
+        let answered = front.answered(tenant, caller, |wire| async move {
             wire.sessions().start_session(wire.request(plan.start())).await
         });
-        let Heard { reply, tries } = heard.await.context("its start")?;
+        let Answered { reply, tries } = answered.await.context("its start")?;
         let session = reply.session.context("a start was answered without a session")?;
         let name = session.name.clone();
         self.write(number, tries, &session)?;
         for (at, state) in STATES.iter().enumerate() {
-            let heard = front.answered(tenant, caller, |wire| {
+            let answered = front.answered(tenant, caller, |wire| {
                 let message = plan.answer(&name, at);
                 async move { wire.sessions().answer_checkpoint(wire.request(message)).await }
             });
-            let Heard { reply, tries } = heard.await.with_context(|| format!("its answer to {state}"))?;
+            let Answered { reply, tries } =
+                answered.await.with_context(|| format!("its answer to {state}"))?;
             let session = reply.session.context("an answer was answered without a session")?;
             self.write(number, tries, &session)?;
         }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Callers at one time, where nothing else is said.
+/// The default number of concurrent callers.
 pub(crate) const CALLERS: usize = 64;
 /// The longest that callers may need for the next few answers.
 const PROGRESS_MAX: Duration = Duration::from_secs(180);
@@ -30,7 +30,7 @@ impl Counter {
     }
 }
 
-/// Callers that run until they have nothing left to do.
+/// Callers that run until all work is done.
 pub(crate) struct Crew {
     tasks: JoinSet<anyhow::Result<()>>,
     answers: Counter,
@@ -49,7 +49,7 @@ impl Crew {
         Self { tasks, answers: answers.clone() }
     }
 
-    /// Waits until there are so many answers, or until no caller is left.
+    /// Waits until there are this many answers, or until no caller is left.
     ///
     /// # Errors
     /// What made a caller give up.

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 use switchward_api::v1;
 
-use crate::chance::{Chance, setting};
 use crate::front::Front;
 use crate::plan::{DEFINITION, Notes, Plan, deploy};
 use crate::rig::Rig;
 use crate::rig::disk::Disk;
+use crate::rng::{Rng, setting};
 use crate::scratch;
 use crate::server::Host;
 use crate::tenants::Tenant;
@@ -20,40 +20,40 @@ const NOTES: Notes = Notes { long_bytes: 1024, long_each: 8 };
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_first_start_that_was_killed_can_be_repeated() -> anyhow::Result<()> {
     let scratch = scratch::folder()?;
-    killed(scratch.path(), Chance::of("first starts")).await
+    killed(scratch.path(), Rng::of("first starts")).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_first_start_that_lost_its_power_can_be_repeated() -> anyhow::Result<()> {
     let scratch = scratch::folder()?;
-    let chance = Chance::of("first starts and power cuts");
+    let rng = Rng::of("first starts and power cuts");
     match Rig::here(scratch.path())? {
-        Rig::Loop => cut(scratch.path(), chance).await,
+        Rig::Loop => cut(scratch.path(), rng).await,
         Rig::Layer => {
             eprintln!(
                 "the layer needs a data folder that is there already: more first starts are killed instead"
             );
-            killed(scratch.path(), chance).await
+            killed(scratch.path(), rng).await
         }
     }
 }
 
-async fn killed(scratch: &Path, mut chance: Chance) -> anyhow::Result<()> {
+async fn killed(scratch: &Path, mut rng: Rng) -> anyhow::Result<()> {
     let folders: u64 = setting("CRASH_FIRST_STARTS", 20);
     let host = Host::new(scratch, scratch.join("measured"));
     let usual = measured(&host).await?;
     let mut in_time = 0;
     for number in 0..folders {
         let host = host.on(scratch.join(format!("data-{number}")))?;
-        let time = moment(&mut chance, usual, number, folders);
+        let time = moment(&mut rng, usual, number, folders);
         in_time += u64::from(!host.spawn()?.killed_within(time).await?);
-        serves(&host, chance.seed, number).await.with_context(|| format!("killed after {time:?}"))?;
+        serves(&host, rng.seed, number).await.with_context(|| format!("killed after {time:?}"))?;
         std::fs::remove_dir_all(host.data())?;
     }
-    told(&host, folders, in_time, usual)
+    report(&host, folders, in_time, usual)
 }
 
-async fn cut(scratch: &Path, mut chance: Chance) -> anyhow::Result<()> {
+async fn cut(scratch: &Path, mut rng: Rng) -> anyhow::Result<()> {
     let folders: u64 = setting("CRASH_FIRST_STARTS", 20);
     let mut disk = Disk::on_files(scratch, "disk")?;
     let host = Host::new(scratch, disk.path().join("measured"));
@@ -61,23 +61,23 @@ async fn cut(scratch: &Path, mut chance: Chance) -> anyhow::Result<()> {
     let mut in_time = 0;
     for number in 0..folders {
         let name = format!("data-{number}");
-        let time = moment(&mut chance, usual, number, folders);
+        let time = moment(&mut rng, usual, number, folders);
         in_time += u64::from(!host.on(disk.path().join(&name))?.spawn()?.killed_within(time).await?);
         disk = disk.cut(&format!("disk-{number}"))?;
         let host = host.on(disk.path().join(&name))?;
-        serves(&host, chance.seed, number).await.with_context(|| format!("cut after {time:?}"))?;
+        serves(&host, rng.seed, number).await.with_context(|| format!("cut after {time:?}"))?;
         std::fs::remove_dir_all(host.data())?;
     }
-    told(&host, folders, in_time, usual)
+    report(&host, folders, in_time, usual)
 }
 
-/// When a start is ended: each in a part of its own of the time that one usually takes, and a little beyond. So some are early
-/// enough, even where the one that was measured took longer than others do.
-fn moment(chance: &mut Chance, usual: Duration, number: u64, folders: u64) -> Duration {
-    usual.mul_f64((number as f64 + chance.rng.random_range(0.0..1.0)) / folders as f64 * 1.1)
+/// When a start is ended: spread over the usual time of a start, and a little beyond. So some are early enough, even if the
+/// measured one took longer than others.
+fn moment(rng: &mut Rng, usual: Duration, number: u64, folders: u64) -> Duration {
+    usual.mul_f64((number as f64 + rng.rng.random_range(0.0..1.0)) / folders as f64 * 1.1)
 }
 
-/// How long a first start takes here, just now; there is nothing to say of it.
+/// Measures the time of a first start here, which must not log anything.
 async fn measured(host: &Host) -> anyhow::Result<Duration> {
     let server = host.start().await?;
     let usual = server.took;
@@ -102,7 +102,7 @@ async fn serves(host: &Host, seed: u64, number: u64) -> anyhow::Result<()> {
     server.kill().await
 }
 
-fn told(host: &Host, folders: u64, in_time: u64, usual: Duration) -> anyhow::Result<()> {
+fn report(host: &Host, folders: u64, in_time: u64, usual: Duration) -> anyhow::Result<()> {
     eprintln!("first starts: {folders}, {in_time} ended before they were ready, usually after {usual:.0?}");
     anyhow::ensure!(in_time > 0, "no first start was ended in time");
     host.assert_sound()

@@ -98,10 +98,10 @@ impl Live {
     }
 }
 
-/// The server's address on the door, which changes with every start.
+/// The address of the API, which changes with every start.
 pub(crate) struct Front {
     shown: watch::Sender<Shown>,
-    /// The first tenant's keys are told by each server.
+    /// Each server prints the first tenant's keys.
     second: Keys,
 }
 
@@ -114,25 +114,25 @@ struct Shown {
     ended: u64,
 }
 
-/// An answer, and how often it was asked for.
-pub(crate) struct Heard<T> {
+/// An answer, and the number of tries.
+pub(crate) struct Answered<T> {
     pub(crate) reply: T,
     pub(crate) tries: u32,
 }
 
-/// What an error says about the request.
+/// The meaning of an error for the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
     /// It was refused.
     No,
-    /// The server asks to be asked again.
+    /// The server asks for a retry.
     Later,
-    /// Nothing: the connection broke, and whether it was carried out is not known.
+    /// The connection broke, and it is not known whether the request was carried out.
     Nothing,
 }
 
 impl Said {
-    /// Every error of the server's own carries an `ErrorInfo` of its domain; what does not was made on the way.
+    /// Every error of the server carries an `ErrorInfo` of its domain; others were made on the way.
     fn by(status: &Status) -> Self {
         let details = status.get_error_details();
         if details.error_info().is_none_or(|info| info.domain != DOMAIN) {
@@ -145,7 +145,7 @@ impl Said {
     }
 }
 
-/// Whether the server's disk has no room for the request.
+/// Returns true if the server's disk has no space for the request.
 pub(crate) fn is_disk_low(status: &Status) -> bool {
     let details = status.get_error_details();
     let low = details.error_info().is_some_and(|info| info.reason == "DISK_LOW");
@@ -159,7 +159,7 @@ impl Front {
         Ok(Arc::new(Self { shown: watch::Sender::new(Shown::default()), second }))
     }
 
-    /// A way to a server that callers are not shown yet.
+    /// A connection to a server that callers are not shown yet.
     pub(crate) async fn aside(&self, ready: &Ready) -> anyhow::Result<Live> {
         let generation = self.shown.borrow().generations + 1;
         Live::to(generation, ready, self.second.clone()).await
@@ -179,7 +179,7 @@ impl Front {
         Ok(())
     }
 
-    /// Tells callers that the server that they know is ended now; to be said before it is.
+    /// Announces to callers that the current server is about to be ended; call this before ending it.
     pub(crate) fn close(&self) {
         self.shown.send_modify(|shown| {
             shown.live = None;
@@ -187,33 +187,33 @@ impl Front {
         });
     }
 
-    /// The server that is there, or comes next.
+    /// The current server, or the next one.
     pub(crate) async fn live(&self) -> anyhow::Result<Live> {
         let mut shown = self.shown.subscribe();
         let found = shown.wait_for(|shown| shown.live.is_some()).await?;
         found.live.clone().context("nobody is there")
     }
 
-    /// Waits until the server with this number is told to be ended: nothing else explains a broken connection.
+    /// Waits until the server with this number is announced to be ended: only that explains a broken connection.
     async fn ended(&self, generation: u64) -> anyhow::Result<()> {
         self.shown.subscribe().wait_for(|shown| shown.ended >= generation).await?;
         Ok(())
     }
 
-    /// Asks the same until it is answered, whatever happens to the server meanwhile.
+    /// Repeats a request until it is answered, through all restarts of the server.
     pub(crate) async fn answered<T, F>(
         &self,
         tenant: Tenant,
         caller: usize,
         call: impl Fn(Wire) -> F,
-    ) -> anyhow::Result<Heard<T>>
+    ) -> anyhow::Result<Answered<T>>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
         let mut last = None;
         let asked = timeout(ANSWER_MAX, self.ask(tenant, caller, call, &mut last)).await;
         match asked {
-            Ok(heard) => heard,
+            Ok(answered) => answered,
             Err(_) => bail!("no answer in {ANSWER_MAX:?}; the last one was {last:?}"),
         }
     }
@@ -224,7 +224,7 @@ impl Front {
         caller: usize,
         call: impl Fn(Wire) -> F,
         last: &mut Option<Status>,
-    ) -> anyhow::Result<Heard<T>>
+    ) -> anyhow::Result<Answered<T>>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
@@ -233,10 +233,10 @@ impl Front {
             let live = self.live().await?;
             tries += 1;
             let status = match call(live.agent(tenant, caller)).await {
-                Ok(response) => return Ok(Heard { reply: response.into_inner(), tries }),
+                Ok(response) => return Ok(Answered { reply: response.into_inner(), tries }),
                 Err(status) => last.insert(status),
             };
-            // The port of a server that is gone may belong to another one already, which knows no key of ours.
+            // The port of a gone server may belong to another one already, which does not know our keys.
             let stranger =
                 status.code() == Code::Unauthenticated && self.shown.borrow().ended >= live.generation;
             match Said::by(status) {

@@ -1,5 +1,5 @@
-//! A disk that is filled to its last byte under load: the server lives, reads and decisions go on, nothing acknowledged is
-//! lost, and writes come back by themselves.
+//! A disk that is filled to its last byte under load: the server lives, reads and decisions go on, no acknowledged write is
+//! lost, and writes recover by themselves.
 
 use anyhow::{Context as _, ensure};
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use switchward_api::v1;
 use tonic::Status;
 
 use crate::book::Book;
-use crate::chance::{Chance, setting};
 use crate::crew::{CALLERS, Crew};
 use crate::front::{Front, Wire, is_disk_low};
 use crate::plan::{DEFINITION, NAME, Notes, deploy};
 use crate::rig::disk::Small;
+use crate::rng::{Rng, setting};
 use crate::scratch;
 use crate::server::{Host, Server};
 use crate::tenants::Tenant;
 use crate::verify::{self, Look};
 
-/// The disk, below which nothing that grows is admitted, and what is allocated ahead.
+/// The disk size, the free space below which growing writes are refused, and the reserve.
 const DISK_BYTES: u64 = 384 * 1024 * 1024;
 const MIN_FREE_MIB: &str = "64";
 const RESERVE_MIB: &str = "48";
 /// Steps of all callers between two fillings.
 const STEPS: u64 = 400;
 const NOTES: Notes = Notes { long_bytes: 8 * 1024, long_each: 4 };
-/// Gates that are decided while the disk is full, and some that must wait for room.
+/// Gates that are decided while the disk is full, and some that must wait for space.
 const GATES: usize = 16;
 const SPARE: usize = 8;
 /// How long something may take to become so.
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_stops_what_grows_and_nothing_else() -> anyhow::Result<()> {
-    let chance = Chance::of("a full disk");
+    let rng = Rng::of("a full disk");
     let scratch = scratch::folder()?;
     let disk = match Small::new(scratch.path(), DISK_BYTES) {
         Ok(disk) => disk,
@@ -43,14 +43,14 @@ async fn a_full_disk_stops_what_grows_and_nothing_else() -> anyhow::Result<()> {
         }
     };
     let host = Host::new(scratch.path(), disk.path().join("data"))
-        .told("SWITCHWARD_DISK__MIN_FREE_MIB", MIN_FREE_MIB)
-        .told("SWITCHWARD_DISK__RESERVE_MIB", RESERVE_MIB);
+        .env("SWITCHWARD_DISK__MIN_FREE_MIB", MIN_FREE_MIB)
+        .env("SWITCHWARD_DISK__RESERVE_MIB", RESERVE_MIB);
     let server = host.start().await?;
     let front = Front::found(&server.ready).await?;
     let live = front.aside(&server.ready).await?;
     deploy(&live, DEFINITION).await?;
     front.show(live);
-    let book = Book::new(chance.seed, NOTES);
+    let book = Book::new(rng.seed, NOTES);
     let mut crew = book.callers(&front, CALLERS);
     let times: usize = setting("CRASH_FULL", 10);
     for time in 0..times {

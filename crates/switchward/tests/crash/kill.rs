@@ -10,15 +10,15 @@ use switchward_shard::limits::LOG_BYTES_MAX;
 use switchward_store::{DataDir, GroupId, GroupLog as _, LogOptions, SegmentLog};
 
 use crate::book::Book;
-use crate::chance::{Chance, setting};
 use crate::crew::CALLERS;
 use crate::front::Front;
 use crate::plan::{DEFINITION, Notes, deploy};
+use crate::rng::{Rng, setting};
 use crate::scratch;
 use crate::server::Host;
 use crate::verify::{self, Look};
 
-/// One of so many starts is killed before it is ready.
+/// One of this many starts is killed before it is ready.
 const STARTS_KILLED: u32 = 4;
 
 /// What callers do between two kills or cuts.
@@ -54,9 +54,9 @@ pub(crate) const HEAVY: Load = Load {
 };
 
 impl Load {
-    /// How many steps the next kill waits for.
-    pub(crate) fn drawn(&self, chance: &mut Chance) -> u64 {
-        chance.rng.random_range(self.steps.0..=self.steps.1)
+    /// Draws the number of steps until the next kill.
+    pub(crate) fn drawn(&self, rng: &mut Rng) -> u64 {
+        rng.rng.random_range(self.steps.0..=self.steps.1)
     }
 }
 
@@ -70,11 +70,11 @@ impl Times {
     }
 
     /// The shortest, the middle and the longest one.
-    pub(crate) fn told(&mut self) -> String {
+    pub(crate) fn summary(&mut self) -> String {
         self.0.sort();
         let last = self.0.len().saturating_sub(1);
-        let told = |at: usize| self.0.get(at).map_or("none".to_owned(), |time| format!("{time:.0?}"));
-        format!("{} / {} / {}", told(0), told(last / 2), told(last))
+        let at_index = |at: usize| self.0.get(at).map_or("none".to_owned(), |time| format!("{time:.0?}"));
+        format!("{} / {} / {}", at_index(0), at_index(last / 2), at_index(last))
     }
 }
 
@@ -120,9 +120,9 @@ struct Kills {
 impl Kills {
     /// Returns how the servers were started; none is left.
     async fn run(&self, scratch: &Path) -> anyhow::Result<Host> {
-        let mut chance = Chance::of(self.name);
+        let mut rng = Rng::of(self.name);
         let host = Host::new(scratch, scratch.join("data")).with(self.load.args);
-        let book = Book::new(chance.seed, self.load.notes);
+        let book = Book::new(rng.seed, self.load.notes);
         let mut server = host.start().await?;
         let front = Front::found(&server.ready).await?;
         let live = front.aside(&server.ready).await?;
@@ -131,12 +131,12 @@ impl Kills {
         let mut crew = book.callers(&front, self.load.callers);
         let (begun, mut starts, mut killed_early) = (Instant::now(), Times::default(), 0);
         for kill in 1..=self.count {
-            crew.until(book.steps.now() + self.load.drawn(&mut chance)).await?;
+            crew.until(book.steps.now() + self.load.drawn(&mut rng)).await?;
             front.close();
             let usual = server.took;
             server.kill().await?;
-            while chance.rng.random_ratio(1, STARTS_KILLED) {
-                let time = usual.mul_f64(chance.rng.random_range(0.0..1.2));
+            while rng.rng.random_ratio(1, STARTS_KILLED) {
+                let time = usual.mul_f64(rng.rng.random_range(0.0..1.2));
                 host.spawn()?.killed_within(time).await?;
                 killed_early += 1;
             }
@@ -165,7 +165,7 @@ impl Kills {
             self.count,
             book.steps.now(),
             book.retried.load(Ordering::Relaxed),
-            starts.told(),
+            starts.summary(),
             begun.elapsed()
         );
         host.assert_sound()?;

@@ -12,10 +12,10 @@ use std::time::Instant;
 use switchward_api::v1;
 use switchward_machine::Micros;
 
-use crate::chance::{Chance, setting};
 use crate::crew::{CALLERS, Counter, Crew};
-use crate::front::{Front, Heard, Live, Wire};
+use crate::front::{Answered, Front, Live, Wire};
 use crate::plan::{DEFINITION, deploy};
+use crate::rng::{Rng, setting};
 use crate::scratch;
 use crate::server::{Host, Server};
 use crate::tenants::{Tenant, pair};
@@ -95,12 +95,12 @@ async fn exactly_as_many_calls_are_permitted_as_the_rate_lets_through() -> anyho
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exactly_as_much_money_is_permitted_as_the_budget_holds() -> anyhow::Result<()> {
-    // A clock that stands still brings no new month.
+    // A stopped clock starts no new month.
     runs(Limit::Money, &["--clock", "manual"]).await
 }
 
 async fn runs(limit: Limit, args: &[&str]) -> anyhow::Result<()> {
-    let mut chance = Chance::of(&format!("limited {}", limit.word()));
+    let mut rng = Rng::of(&format!("limited {}", limit.word()));
     let runs: u64 = setting("CRASH_RUNS", 20);
     let (begun, mut kills, mut retried) = (Instant::now(), 0, 0);
     let mut done = 0;
@@ -108,8 +108,8 @@ async fn runs(limit: Limit, args: &[&str]) -> anyhow::Result<()> {
         let scratch = scratch::folder()?;
         let mut served = Served::start(scratch.path(), args).await?;
         for number in done + 1..=runs.min(done + RUNS_OF_A_FOLDER) {
-            let run = Run::new(limit, chance.seed, number);
-            run.play(&mut served, &mut chance).await.with_context(|| format!("run {number}"))?;
+            let run = Run::new(limit, rng.seed, number);
+            run.play(&mut served, &mut rng).await.with_context(|| format!("run {number}"))?;
             retried += run.retried.load(Ordering::Relaxed);
             done = number;
             eprintln!(
@@ -128,7 +128,7 @@ async fn runs(limit: Limit, args: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every other kill comes while there is room, or when it has just been used up.
+/// Every other kill comes while the limit is open, or has just been used up.
 fn kill_before(at: usize) -> u64 {
     if at.is_multiple_of(2) { 4 * PERMITTED as u64 } else { SESSIONS - 1 }
 }
@@ -166,16 +166,16 @@ impl Served {
 struct Run {
     limit: Limit,
     definition: String,
-    /// Names of the sessions, and what each was told.
+    /// The names of the sessions, and their outcomes.
     sessions: Arc<Mutex<BTreeMap<u64, String>>>,
-    told: Arc<Mutex<BTreeMap<u64, Told>>>,
-    /// Calls that were asked about more than once.
+    outcomes: Arc<Mutex<BTreeMap<u64, Outcome>>>,
+    /// Calls that needed more than one try.
     retried: Arc<AtomicU64>,
 }
 
 /// A decision, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Told(v1::ToolDecision, String);
+struct Outcome(v1::ToolDecision, String);
 
 /// One session's call. Its requests are the same at every repetition; one of the other tenant has the same ids.
 #[derive(Clone)]
@@ -209,13 +209,13 @@ impl Asking {
         }
     }
 
-    /// Asks, and reports what it was permitted.
-    async fn play(&self, front: &Front, caller: usize, retried: &AtomicU64) -> anyhow::Result<Told> {
-        let heard = front.answered(self.tenant, caller, |wire| {
+    /// Asks for permission, and reports the usage of a permitted call.
+    async fn play(&self, front: &Front, caller: usize, retried: &AtomicU64) -> anyhow::Result<Outcome> {
+        let answered = front.answered(self.tenant, caller, |wire| {
             let message = self.authorize();
             async move { wire.policy().authorize_tool_call(wire.request(message)).await }
         });
-        let Heard { reply, tries } = heard.await.context("its call")?;
+        let Answered { reply, tries } = answered.await.context("its call")?;
         retried.fetch_add(u64::from(tries > 1), Ordering::Relaxed);
         ensure!(reply.call_id == self.call_id, "{} was answered with {}", self.call_id, reply.call_id);
         if reply.decision() == v1::ToolDecision::Allow && self.limit == Limit::Money {
@@ -225,14 +225,20 @@ impl Asking {
             });
             reported.await.context("its report")?;
         }
-        Ok(Told(reply.decision(), reply.reason))
+        Ok(Outcome(reply.decision(), reply.reason))
     }
 }
 
 impl Run {
     fn new(limit: Limit, seed: u64, number: u64) -> Self {
         let definition = format!("deploy-gate-{seed:x}-{number}");
-        Self { limit, definition, sessions: Arc::default(), told: Arc::default(), retried: Arc::default() }
+        Self {
+            limit,
+            definition,
+            sessions: Arc::default(),
+            outcomes: Arc::default(),
+            retried: Arc::default(),
+        }
     }
 
     fn asking(&self, number: u64, session: String) -> Asking {
@@ -240,14 +246,13 @@ impl Run {
         Asking { limit: self.limit, tenant: Tenant::of(number), session, call_id }
     }
 
-    /// Everybody asks, and the server is killed meanwhile.
-    async fn play(&self, served: &mut Served, chance: &mut Chance) -> anyhow::Result<()> {
+    /// All sessions ask, and the server is killed meanwhile.
+    async fn play(&self, served: &mut Served, rng: &mut Rng) -> anyhow::Result<()> {
         let live = served.front.live().await?;
         deploy(&live, &self.limit.definition(&self.definition)?).await?;
         self.start_sessions(&served.front).await?;
         let mut crew = self.ask(&served.front);
-        let mut killed: Vec<u64> =
-            (0..KILLS).map(|at| chance.rng.random_range(1..=kill_before(at))).collect();
+        let mut killed: Vec<u64> = (0..KILLS).map(|at| rng.rng.random_range(1..=kill_before(at))).collect();
         killed.sort_unstable();
         for answers in killed {
             crew.until(answers).await?;
@@ -266,11 +271,11 @@ impl Run {
             async move {
                 while let Some(number) = take(&next) {
                     let message = start(&definition, number);
-                    let heard = front.answered(Tenant::of(number), caller, |wire| {
+                    let answered = front.answered(Tenant::of(number), caller, |wire| {
                         let message = message.clone();
                         async move { wire.sessions().start_session(wire.request(message)).await }
                     });
-                    let session = heard.await?.reply.session.context("a start without a session")?;
+                    let session = answered.await?.reply.session.context("a start without a session")?;
                     sessions.lock().unwrap().insert(number, session.name);
                 }
                 Ok(())
@@ -282,7 +287,7 @@ impl Run {
         Ok(())
     }
 
-    /// Begins to ask for all sessions at one time.
+    /// Begins to ask for all sessions concurrently.
     fn ask(&self, front: &Arc<Front>) -> Crew {
         let (next, answers) = (Arc::new(AtomicU64::new(0)), Counter::new());
         let askings: Vec<Asking> = {
@@ -291,7 +296,7 @@ impl Run {
         };
         let askings = Arc::new(askings);
         Crew::begin(CALLERS, &answers, |caller| {
-            let (front, next, told) = (Arc::clone(front), Arc::clone(&next), Arc::clone(&self.told));
+            let (front, next, outcomes) = (Arc::clone(front), Arc::clone(&next), Arc::clone(&self.outcomes));
             let (askings, answers, retried) =
                 (Arc::clone(&askings), answers.clone(), Arc::clone(&self.retried));
             async move {
@@ -299,7 +304,7 @@ impl Run {
                     let asking = &askings[usize::try_from(number)?];
                     let said = asking.play(&front, caller, &retried).await;
                     let said = said.with_context(|| asking.call_id.clone())?;
-                    told.lock().unwrap().insert(number, said);
+                    outcomes.lock().unwrap().insert(number, said);
                     answers.add();
                 }
                 Ok(())
@@ -307,12 +312,12 @@ impl Run {
         })
     }
 
-    /// Compares what callers were told with the cap, with the history, and with what they are told again.
+    /// Compares the outcomes with the cap, with the history, and with those of repeated requests.
     async fn check(&self, live: &Live) -> anyhow::Result<()> {
-        let told = self.told.lock().unwrap().clone();
-        ensure!(told.len() == usize::try_from(SESSIONS)?, "{} calls were answered", told.len());
+        let outcomes = self.outcomes.lock().unwrap().clone();
+        ensure!(outcomes.len() == usize::try_from(SESSIONS)?, "{} calls were answered", outcomes.len());
         for tenant in Tenant::BOTH {
-            let checked = self.check_tenant(live, tenant, &told).await;
+            let checked = self.check_tenant(live, tenant, &outcomes).await;
             checked.with_context(|| format!("the {} tenant", tenant.word()))?;
         }
         Ok(())
@@ -322,29 +327,29 @@ impl Run {
         &self,
         live: &Live,
         tenant: Tenant,
-        told: &BTreeMap<u64, Told>,
+        outcomes: &BTreeMap<u64, Outcome>,
     ) -> anyhow::Result<()> {
-        let told: BTreeMap<u64, Told> = told
+        let outcomes: BTreeMap<u64, Outcome> = outcomes
             .iter()
             .filter(|(number, _)| Tenant::of(**number) == tenant)
-            .map(|(number, told)| (*number, told.clone()))
+            .map(|(number, outcome)| (*number, outcome.clone()))
             .collect();
-        let allow = Told(v1::ToolDecision::Allow, String::new());
-        let deny = Told(v1::ToolDecision::Deny, self.limit.reason().to_owned());
-        let odd = told.values().find(|told| **told != allow && **told != deny);
+        let allow = Outcome(v1::ToolDecision::Allow, String::new());
+        let deny = Outcome(v1::ToolDecision::Deny, self.limit.reason().to_owned());
+        let odd = outcomes.values().find(|outcome| **outcome != allow && **outcome != deny);
         ensure!(odd.is_none(), "a call was answered with {odd:?}");
-        let permitted = told.values().filter(|told| **told == allow).count();
+        let permitted = outcomes.values().filter(|outcome| **outcome == allow).count();
         ensure!(permitted == PERMITTED, "{permitted} calls were permitted");
         let sessions = self.sessions.lock().unwrap().clone();
-        let askings: Vec<(u64, (Asking, Told))> = told
+        let askings: Vec<(u64, (Asking, Outcome))> = outcomes
             .into_iter()
-            .map(|(number, told)| (number, (self.asking(number, sessions[&number].clone()), told)))
+            .map(|(number, outcome)| (number, (self.asking(number, sessions[&number].clone()), outcome)))
             .collect();
         let last = askings.last().context("nobody has asked")?.1.0.clone();
-        let found = each(askings, live, |wire, _, (asking, told)| async move {
-            repeated(&wire, &asking, &told).await?;
-            recorded(&wire, &asking, &told).await?;
-            spent(&wire, &asking, &told).await
+        let found = each(askings, live, |wire, _, (asking, outcome)| async move {
+            repeated(&wire, &asking, &outcome).await?;
+            recorded(&wire, &asking, &outcome).await?;
+            spent(&wire, &asking, &outcome).await
         });
         let spent: u64 = found.await?.into_iter().sum();
         if self.limit == Limit::Money {
@@ -362,10 +367,10 @@ impl Run {
             est_cost_usd: self.limit.cost(),
             ..Default::default()
         };
-        let told = wire.policy().explain_decision(wire.request(request)).await?.into_inner();
-        let used = told.rules.iter().flat_map(|rule| &rule.limits).next().context("no limit is told")?;
+        let explained = wire.policy().explain_decision(wire.request(request)).await?.into_inner();
+        let used = explained.rules.iter().flat_map(|rule| &rule.limits).next().context("no limit is told")?;
         let (max, now) = (used.max.as_str(), used.used.as_str());
-        ensure!(max == self.limit.cap() && now == max && !used.has_room, "{now} of {max} are used");
+        ensure!(max == self.limit.cap() && now == max && !used.available, "{now} of {max} are used");
         Ok(())
     }
 }
@@ -387,34 +392,35 @@ fn take(next: &AtomicU64) -> Option<u64> {
 }
 
 /// The same request is answered as it was.
-async fn repeated(wire: &Wire, asking: &Asking, told: &Told) -> anyhow::Result<()> {
+async fn repeated(wire: &Wire, asking: &Asking, outcome: &Outcome) -> anyhow::Result<()> {
     let again = wire.policy().authorize_tool_call(wire.request(asking.authorize())).await?.into_inner();
-    let again = Told(again.decision(), again.reason);
-    ensure!(again == *told, "{} was answered with {told:?}, then with {again:?}", asking.call_id);
+    let again = Outcome(again.decision(), again.reason);
+    ensure!(again == *outcome, "{} was answered with {outcome:?}, then with {again:?}", asking.call_id);
     Ok(())
 }
 
 /// The history has this decision, and no other.
-async fn recorded(wire: &Wire, asking: &Asking, told: &Told) -> anyhow::Result<()> {
+async fn recorded(wire: &Wire, asking: &Asking, outcome: &Outcome) -> anyhow::Result<()> {
     let request = v1::ListDecisionsRequest { session: asking.session.clone(), ..Default::default() };
     let page = wire.policy().list_decisions(wire.request(request)).await?.into_inner();
     let [record] = page.decisions.as_slice() else {
         anyhow::bail!("{} has {} decisions: {page:?}", asking.session, page.decisions.len());
     };
-    let same = record.call_id == asking.call_id && Told(record.decision(), record.reason.clone()) == *told;
-    ensure!(same, "{told:?} was answered, {record:?} was recorded");
+    let same =
+        record.call_id == asking.call_id && Outcome(record.decision(), record.reason.clone()) == *outcome;
+    ensure!(same, "{outcome:?} was answered, {record:?} was recorded");
     Ok(())
 }
 
-/// What the session has spent, micros; nothing is held any more.
-async fn spent(wire: &Wire, asking: &Asking, told: &Told) -> anyhow::Result<u64> {
+/// Returns the session's spend, micros, and checks that no reservation is left.
+async fn spent(wire: &Wire, asking: &Asking, outcome: &Outcome) -> anyhow::Result<u64> {
     let request = v1::GetSessionRequest { name: asking.session.clone(), ..Default::default() };
     let got = wire.sessions().get_session(wire.request(request)).await?.into_inner();
     let budget = got.session.and_then(|session| session.budget).unwrap_or_default();
     let micros = |text: &str| Micros::exact(text).map(|micros| micros.0).unwrap_or(u64::MAX);
     ensure!(micros(&budget.reserved_usd) == 0, "{} are held after all reports", budget.reserved_usd);
-    let permitted = told.0 == v1::ToolDecision::Allow;
+    let permitted = outcome.0 == v1::ToolDecision::Allow;
     let cost = asking.limit.cost().filter(|_| permitted).as_deref().map_or(0, micros);
-    ensure!(micros(&budget.used_usd) == cost, "{} were spent on {told:?}", budget.used_usd);
+    ensure!(micros(&budget.used_usd) == cost, "{} were spent on {outcome:?}", budget.used_usd);
     Ok(cost)
 }

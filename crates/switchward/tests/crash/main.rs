@@ -1,8 +1,8 @@
 //! The built server under SIGKILL, power cuts and failing syncs, seen through its public API by 64 callers of two
 //! tenants.
 //!
-//! A caller keeps a request until it is answered: where the connection breaks, it sends the same request id to
-//! whatever server comes next. What was answered must be there afterwards, and once.
+//! A caller keeps a request until it is answered: if the connection breaks, it sends the same request id to the next server.
+//! Answered requests must have taken effect exactly once.
 //!
 //! | Variable | What it says | Otherwise |
 //! |---|---|---|
@@ -19,7 +19,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod book;
-mod chance;
 mod crew;
 mod first_start;
 mod front;
@@ -29,6 +28,7 @@ mod limits;
 mod plan;
 mod power;
 mod rig;
+mod rng;
 mod scratch;
 mod server;
 mod sync_error;

@@ -34,8 +34,8 @@ pub(crate) struct Notes {
     pub(crate) long_each: u64,
 }
 
-/// One session, told from all others by its test and its number; one of the other tenant has the same business key
-/// and the same request ids.
+/// One session, identified by its test and its number; one of the other tenant has the same business key and the same
+/// request ids.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::book::Book;
-use crate::chance::{Chance, setting};
 use crate::crew::CALLERS;
 use crate::front::Front;
 use crate::kill::{HEAVY, Load, Times, was_purged};
@@ -14,6 +13,7 @@ use crate::plan::{DEFINITION, Notes, deploy};
 use crate::rig::Rig;
 use crate::rig::disk::{Disk, Unsynced};
 use crate::rig::layer::Inside;
+use crate::rng::{Rng, setting};
 use crate::scratch;
 use crate::server::{Host, Ready};
 use crate::verify::{self, Look};
@@ -29,39 +29,39 @@ const LIGHT: Load = Load {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_step_survives_power_cuts() -> anyhow::Result<()> {
-    let chance = Chance::of("power cuts");
+    let rng = Rng::of("power cuts");
     let cuts: u32 = setting("CRASH_CUTS", 20);
     let scratch = scratch::folder()?;
     match Rig::here(scratch.path())? {
-        Rig::Loop => by_loop(scratch.path(), chance, LIGHT, cuts).await.map(drop),
-        Rig::Layer => by_layer(scratch.path(), chance, cuts).await,
+        Rig::Loop => by_loop(scratch.path(), rng, LIGHT, cuts).await.map(drop),
+        Rig::Layer => by_layer(scratch.path(), rng, cuts).await,
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_step_survives_power_cuts_while_the_log_is_purged() -> anyhow::Result<()> {
-    let chance = Chance::of("power cuts under a purge");
+    let rng = Rng::of("power cuts under a purge");
     let cuts: u32 = setting("CRASH_HEAVY_CUTS", 12);
     let scratch = scratch::folder()?;
     match Rig::here(scratch.path())? {
         Rig::Loop => {
-            let disk = by_loop(scratch.path(), chance, HEAVY, cuts).await?;
+            let disk = by_loop(scratch.path(), rng, HEAVY, cuts).await?;
             was_purged(&disk.path().join("data"))
         }
         Rig::Layer => {
             eprintln!(
                 "the layer is under the log alone, and a purge is about the rows, too: no purge is played"
             );
-            by_layer(scratch.path(), chance, cuts).await
+            by_layer(scratch.path(), rng, cuts).await
         }
     }
 }
 
 /// Returns the disk that is left after the last cut; no server is left.
-async fn by_loop(scratch: &Path, mut chance: Chance, load: Load, cuts: u32) -> anyhow::Result<Disk> {
+async fn by_loop(scratch: &Path, mut rng: Rng, load: Load, cuts: u32) -> anyhow::Result<Disk> {
     let mut disk = Disk::on_files(scratch, "disk-0")?;
     let host = Host::new(scratch, disk.path().join("data")).with(load.args);
-    let book = Book::new(chance.seed, load.notes);
+    let book = Book::new(rng.seed, load.notes);
     let mut server = host.start().await?;
     let front = Front::found(&server.ready).await?;
     let live = front.aside(&server.ready).await?;
@@ -71,7 +71,7 @@ async fn by_loop(scratch: &Path, mut chance: Chance, load: Load, cuts: u32) -> a
     let (begun, mut lost, mut copies, mut starts) = (Instant::now(), 0, Times::default(), Times::default());
     for cut in 1..=cuts {
         disk.plant_synced()?;
-        crew.until(book.steps.now() + load.drawn(&mut chance)).await?;
+        crew.until(book.steps.now() + load.drawn(&mut rng)).await?;
         disk.plant_unsynced()?;
         front.close();
         server.kill().await?;
@@ -94,8 +94,8 @@ async fn by_loop(scratch: &Path, mut chance: Chance, load: Load, cuts: u32) -> a
         "power cuts: {cuts}, in {lost} of which the file that was not synced was lost, and in none the one that \
          was; {} steps, {counted}, copies {}, starts {}, {:.1?} in all",
         book.steps.now(),
-        copies.told(),
-        starts.told(),
+        copies.summary(),
+        starts.summary(),
         begun.elapsed()
     );
     server.kill().await?;
@@ -103,8 +103,8 @@ async fn by_loop(scratch: &Path, mut chance: Chance, load: Load, cuts: u32) -> a
     Ok(disk)
 }
 
-async fn by_layer(scratch: &Path, mut chance: Chance, cuts: u32) -> anyhow::Result<()> {
-    let book = Book::new(chance.seed, LIGHT.notes);
+async fn by_layer(scratch: &Path, mut rng: Rng, cuts: u32) -> anyhow::Result<()> {
+    let book = Book::new(rng.seed, LIGHT.notes);
     let mut host = Host::new(scratch, scratch.join("data-0"));
     let (mut ready, front) = prepared(&host).await?;
     let begun = Instant::now();
@@ -116,7 +116,7 @@ async fn by_layer(scratch: &Path, mut chance: Chance, cuts: u32) -> anyhow::Resu
         ready.address.clone_from(&inside.address);
         front.open(&ready).await?;
         let crew = crew.get_or_insert_with(|| book.callers(&front, CALLERS));
-        crew.until(book.steps.now() + LIGHT.drawn(&mut chance)).await?;
+        crew.until(book.steps.now() + LIGHT.drawn(&mut rng)).await?;
         inside.cut().await?;
         front.close();
         let (line, fewer) = inside.end().await?;

@@ -16,8 +16,7 @@ pub(crate) fn folder() -> anyhow::Result<TempDir> {
     Ok(tempfile::Builder::new().prefix(&format!("{PREFIX}{}-", process::id())).tempdir_in(ROOT)?)
 }
 
-/// Removes what tests have left that were stopped from outside: nothing cleans up after itself when it is killed.
-/// A folder's name says which process made it.
+/// Removes the folders of killed tests, which could not clean up. A folder's name has the id of its process.
 fn sweep() -> anyhow::Result<()> {
     let mounts = fs::read_to_string("/proc/mounts")?;
     for entry in fs::read_dir(ROOT)? {

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::timeout;
 
-use crate::chance::setting;
+use crate::rng::setting;
 
 /// A start that takes longer has failed.
 const START_MAX: Duration = Duration::from_secs(120);
@@ -24,7 +24,7 @@ pub(crate) struct Host {
     scratch: PathBuf,
     args: Vec<String>,
     environment: Vec<(String, String)>,
-    /// Whether a write beyond a limit of files is an error, and not the end of the process.
+    /// Whether a write beyond the file size limit is an error, instead of ending the process.
     survives_limits: bool,
 }
 
@@ -56,13 +56,13 @@ impl Host {
         self
     }
 
-    /// With this in its environment.
-    pub(crate) fn told(mut self, name: &str, value: &str) -> Self {
+    /// Adds an environment variable.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same on another data folder, with the same key ring beside it where there is one already.
+    /// The same on another data folder, with a copy of the key ring if there is one already.
     pub(crate) fn on(&self, data: PathBuf) -> anyhow::Result<Self> {
         let (ring, beside) = (self.data.with_extension("keys"), data.with_extension("keys"));
         if ring.exists() && !beside.exists() {
@@ -74,7 +74,7 @@ impl Host {
         Ok(Self { data, ..self.clone() })
     }
 
-    /// The same, whose servers see an error where [`Server::limit_files`] refuses a write.
+    /// The same, whose servers see an error if [`Server::limit_files`] refuses a write.
     pub(crate) fn surviving_limits(&self) -> Self {
         Self { survives_limits: true, ..self.clone() }
     }
@@ -122,7 +122,7 @@ impl Host {
         }
     }
 
-    /// Fails where a server has ended for reasons of its own, which no kill explains.
+    /// Fails if a server has ended by itself, without a kill.
     pub(crate) fn assert_sound(&self) -> anyhow::Result<()> {
         let said = self.said()?;
         for word in ["panicked", "switchward: ", "ERROR"] {
@@ -180,7 +180,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Ends it by SIGKILL, and waits until nothing of it is left.
+    /// Ends it by SIGKILL, and waits for its end.
     pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
         self.child.start_kill().context("the server ended before it was killed")?;
         let status = self.child.wait().await?;

@@ -1,4 +1,4 @@
-//! A sync that fails: nothing is acknowledged after it, and the process ends with one clear line.
+//! A sync that fails: no write is acknowledged after it, and the process ends with one clear line.
 
 use anyhow::{Context as _, bail, ensure};
 use std::path::Path;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::book::Book;
-use crate::chance::Chance;
 use crate::crew::{CALLERS, Crew};
 use crate::front::Front;
 use crate::plan::{DEFINITION, Notes, deploy};
@@ -14,6 +13,7 @@ use crate::power::{looked_at, prepared};
 use crate::rig::Rig;
 use crate::rig::disk::Disk;
 use crate::rig::layer::Inside;
+use crate::rng::Rng;
 use crate::scratch;
 use crate::server::{Host, Server};
 use crate::verify;
@@ -21,25 +21,25 @@ use crate::verify;
 /// Acknowledged steps before a sync fails.
 const STEPS: u64 = 200;
 const NOTES: Notes = Notes { long_bytes: 4 * 1024, long_each: 8 };
-/// The disk, and the room for it in memory: enough for a start and some thousand steps.
+/// The disk size, and its space in memory: enough for a start and some thousand steps.
 const DISK_BYTES: u64 = 512 * 1024 * 1024;
 const GROUND_BYTES: u64 = 160 * 1024 * 1024;
 /// The longest file that a server may write whose files are limited: what it says fits, and its log does not.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
-/// The longest that a server may live on a disk that takes nothing any more.
+/// The longest that a server may live on a disk that refuses all writes.
 const END_MAX: Duration = Duration::from_secs(120);
 
 /// The log's own hook lets one sync fail, inside this process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_sync_is_told_once_and_nothing_is_acknowledged_after_it() -> anyhow::Result<()> {
-    let chance = Chance::of("a failed sync, inside");
+async fn a_failed_sync_is_reported_once_and_nothing_is_acknowledged_after_it() -> anyhow::Result<()> {
+    let rng = Rng::of("a failed sync, inside");
     let scratch = scratch::folder()?;
     let host = Host::new(scratch.path(), scratch.path().join("data"));
     let (mut ready, front) = prepared(&host).await?;
     let image = scratch.path().join("image");
     let inside = Inside::open(host.data(), &image).await?;
     ready.address.clone_from(&inside.address);
-    let book = Book::new(chance.seed, NOTES);
+    let book = Book::new(rng.seed, NOTES);
     front.open(&ready).await?;
     let mut crew = book.callers(&front, CALLERS);
     crew.until(STEPS).await?;
@@ -49,28 +49,28 @@ async fn a_failed_sync_is_told_once_and_nothing_is_acknowledged_after_it() -> an
     eprintln!("  it said: {line}");
     ensure!(line.contains("failed to sync the log") && line.contains("the power is cut"), "it says {line:?}");
     ensure!(lost, "the sync that failed was for nothing");
-    // The image has nothing of what the failed sync was for, so an answer to any of it would be missing here.
+    // The image has none of the failed sync's data, so an acknowledged write of it would be missing here.
     looked_at(&host.on(image)?, &front, &book).await
 }
 
-/// The real server, whose log the kernel takes no more: on a disk that is full below its file system, where a disk
-/// can be mounted, else with files that the kernel limits.
+/// The real server, whose log the kernel refuses to write: on a disk that is full below its file system, if a disk can be
+/// mounted, else with limited file sizes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_fails_ends_the_server_with_one_line() -> anyhow::Result<()> {
-    let chance = Chance::of("a failed sync, of the kernel");
+    let rng = Rng::of("a failed sync, of the kernel");
     let scratch = scratch::folder()?;
     match Rig::here(scratch.path())? {
-        Rig::Loop => on_a_full_disk(scratch.path(), chance).await,
-        Rig::Layer => with_files_that_are_limited(scratch.path(), chance).await,
+        Rig::Loop => on_a_full_disk(scratch.path(), rng).await,
+        Rig::Layer => with_files_that_are_limited(scratch.path(), rng).await,
     }
 }
 
-async fn on_a_full_disk(scratch: &Path, chance: Chance) -> anyhow::Result<()> {
+async fn on_a_full_disk(scratch: &Path, rng: Rng) -> anyhow::Result<()> {
     let disk = Disk::on_memory(scratch, DISK_BYTES, GROUND_BYTES)?;
     let host = Host::new(scratch, disk.path().join("data"));
     let server = host.start().await?;
     let front = Front::found(&server.ready).await?;
-    let mut loaded = Loaded::begin(front, &server, chance).await?;
+    let mut loaded = Loaded::begin(front, &server, rng).await?;
     loaded.crew.until(STEPS).await?;
     let full = disk.fill_ground()?;
     let loaded = loaded.ended(&host, server).await?;
@@ -79,11 +79,11 @@ async fn on_a_full_disk(scratch: &Path, chance: Chance) -> anyhow::Result<()> {
     loaded.nothing_is_missing(&host.on(disk.path().join("data"))?).await
 }
 
-async fn with_files_that_are_limited(scratch: &Path, chance: Chance) -> anyhow::Result<()> {
+async fn with_files_that_are_limited(scratch: &Path, rng: Rng) -> anyhow::Result<()> {
     let host = Host::new(scratch, scratch.join("data"));
     let (_, front) = prepared(&host).await?;
     let server = host.surviving_limits().start().await?;
-    let mut loaded = Loaded::begin(front, &server, chance).await?;
+    let mut loaded = Loaded::begin(front, &server, rng).await?;
     loaded.crew.until(STEPS).await?;
     server.limit_files(FILE_BYTES_MAX)?;
     let loaded = loaded.ended(&host, server).await?;
@@ -98,8 +98,8 @@ struct Loaded {
 }
 
 impl Loaded {
-    async fn begin(front: Arc<Front>, server: &Server, chance: Chance) -> anyhow::Result<Self> {
-        let book = Book::new(chance.seed, NOTES);
+    async fn begin(front: Arc<Front>, server: &Server, rng: Rng) -> anyhow::Result<Self> {
+        let book = Book::new(rng.seed, NOTES);
         let live = front.aside(&server.ready).await?;
         deploy(&live, DEFINITION).await?;
         front.show(live);
@@ -107,7 +107,7 @@ impl Loaded {
         Ok(Self { front, book, crew })
     }
 
-    /// Waits until the server has ended by itself, with one line that says why, and nothing beside it.
+    /// Waits until the server has ended by itself, with exactly one line that says why.
     async fn ended(self, host: &Host, server: Server) -> anyhow::Result<Self> {
         let status = server.ended(END_MAX).await?;
         self.front.close();

@@ -1,5 +1,5 @@
-//! The two tenants of every server here. Both have the same process, business keys, request ids and call ids, so that
-//! whatever takes one for the other shows.
+//! The two tenants of every server here. Both have the same process, business keys, request ids and call ids, so that every
+//! confusion of the two shows.
 
 use anyhow::Context as _;
 use switchward_api::v1;
@@ -45,7 +45,7 @@ impl Tenant {
     }
 }
 
-/// What tells a session from the others of its tenant: each tenant has one with this number.
+/// The number of a session within its tenant: each tenant has one with this number.
 pub(crate) fn pair(number: u64) -> u64 {
     number / 2
 }

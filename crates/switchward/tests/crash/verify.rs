@@ -1,4 +1,4 @@
-//! Whether all that was acknowledged is there, and once.
+//! Checks that all acknowledged requests have taken effect exactly once.
 
 use anyhow::{Context as _, ensure};
 use prost_types::value::Kind;
@@ -93,8 +93,8 @@ pub(crate) async fn the_end(book: &Arc<Book>, live: &Live) -> anyhow::Result<Str
     ))
 }
 
-/// Sends the requests of sessions again: of all that were sent twice before, and of every tenth other one. Nothing
-/// may come of it, but the same answer. Returns how many requests that were.
+/// Sends the requests of sessions again: of all that were sent twice before, and of every tenth other one. They must only
+/// return the same answer. Returns the number of requests.
 async fn replays(book: &Arc<Book>, live: &Live) -> anyhow::Result<usize> {
     let pages = sampled(book);
     let plans = Arc::clone(book);
@@ -125,7 +125,7 @@ async fn hidden(book: &Book, live: &Live) -> anyhow::Result<usize> {
     let found = each(sampled(book), live, move |_, number, page: Page| {
         let wire = others.agent(Tenant::of(number).other(), 0);
         async move {
-            // Where a name says whose it is, that may be all that was looked at.
+            // A name that includes the tenant may be all that the server checks.
             for name in [page.name.as_str(), id_of(&page.name)] {
                 let request = v1::GetSessionRequest { name: name.to_owned(), ..Default::default() };
                 let got = wire.sessions().get_session(wire.request(request)).await;
@@ -293,8 +293,11 @@ impl Seen {
                 before.is_none_or(|before| event.sequence > *before),
                 "step {at} is older than acknowledged"
             );
-            let told = page.acknowledged.get(at);
-            ensure!(told.is_none_or(|told| event.sequence <= *told), "step {at} is newer than acknowledged");
+            let sequence = page.acknowledged.get(at);
+            ensure!(
+                sequence.is_none_or(|sequence| event.sequence <= *sequence),
+                "step {at} is newer than acknowledged"
+            );
             if at > 0 {
                 check_answer(event, plan, at - 1)?;
             }

@@ -7,9 +7,9 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::receiver::{Manner, Receiver};
-use crate::site::{Redis, Site, Wish};
+use crate::site::{Redis, Site, SiteOptions};
 
-/// Requests of each server; with streams in common nearly half of them would come to the wrong desk.
+/// Requests of each server; with shared streams nearly half of them would reach the wrong delivery worker.
 const REQUESTS: u64 = 20;
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -18,9 +18,9 @@ async fn two_servers_under_one_prefix_stay_apart() -> anyhow::Result<()> {
     let redis = Redis::start().await?;
     let (mut servers, mut all) = (Vec::new(), Vec::new());
     for seed in 0..2 {
-        // A desk may send to the receiver of its own server only.
+        // A delivery worker may only send to the receiver of its own server.
         let receiver = Receiver::start(seed, Manner::Good).await?;
-        let site = Site::new(&redis, &Wish { ports: vec![receiver.port], ..Wish::default() })?;
+        let site = Site::new(&redis, &SiteOptions { ports: vec![receiver.port], ..SiteOptions::default() })?;
         servers.push(site.start().await?);
         let asked = json!({ "type": "http_request", "config": {
             "method": "POST", "url": format!("{}/{{gathered_data.n}}", receiver.url()), "body": {}, "into": "order" } });

@@ -11,24 +11,24 @@ use tonic_types::StatusExt as _;
 
 use crate::receiver::{Manner, Receiver};
 use crate::setting;
-use crate::site::{Caller, Redis, Site, Wish};
+use crate::site::{Caller, Redis, Site, SiteOptions};
 
-/// Effects that may wait; a fifth of the room is kept.
+/// The capacity of the outbox, of which a fifth is reserved.
 const OUTBOX_MAX: usize = 100;
-const ROOM: usize = 80;
+const UNRESERVED_MAX: usize = 80;
 /// Sessions of each kind that ends in the meantime.
 const EACH: u64 = 3;
-/// How long the log is watched while nobody asks for anything.
+/// How long the log is watched without requests.
 const STILL: Duration = Duration::from_secs(4);
-/// How far an effect may come before or behind its turn: as many are out to one place at one time, and whoever is held up on
-/// a machine that has much else to do is overtaken by as many more.
+/// How far an effect may arrive before or after its turn: the number of concurrent deliveries to one destination, and as
+/// many more for one that is delayed on a busy machine.
 const OUT: usize = 2 * 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The request that waits for its turn, and a start that is tried again and again.
 const REQUEST: u64 = 9_000;
 const LATE: u64 = 9_001;
 
-/// Who approves.
+/// The approver.
 const LEAD: &str = "lead@example.com";
 
 /// Sends a message from a state of this name.
@@ -37,7 +37,7 @@ fn message(name: &str, url: &str) -> Value {
             "recipients": [format!("{url}/{{gathered_data.n}}/{name}")] })
 }
 
-/// Definitions that each send one message in the end: at once, after so many seconds, after a reply, after work.
+/// Definitions that each send one message in the end: at once, after this many seconds, after a reply, after work.
 fn definitions(url: &str, seconds: f64) -> [Value; 5] {
     let always = json!({ "from": "push", "to": "fine", "guards": [{ "type": "always" }] });
     let sent = |from: &str| json!({ "from": from, "port": "done", "to": "fine" });
@@ -79,8 +79,13 @@ async fn sessions_go_on_while_redis_is_away() -> anyhow::Result<()> {
     let down = Duration::from_secs(setting("FAULTS_DOWN_SECONDS", 20)).max(Duration::from_secs(20));
     let receiver = Receiver::start(1, Manner::Good).await?;
     let mut redis = Redis::start().await?;
-    let wish = Wish { ports: vec![receiver.port], shards: 1, outbox_max: OUTBOX_MAX, ..Wish::default() };
-    let site = Site::new(&redis, &wish)?;
+    let options = SiteOptions {
+        ports: vec![receiver.port],
+        shards: 1,
+        outbox_max: OUTBOX_MAX,
+        ..SiteOptions::default()
+    };
+    let site = Site::new(&redis, &options)?;
     let server = site.start().await?;
     let caller = site.caller(0)?;
     for definition in definitions(&receiver.url(), down.as_secs_f64() * 0.9) {
@@ -100,8 +105,8 @@ async fn sessions_go_on_while_redis_is_away() -> anyhow::Result<()> {
     }
     caller.begin("asks", 2_000 + EACH).await?;
     caller.begin("order", REQUEST).await?;
-    let told = fill(&caller).await?;
-    eprintln!("  {:.0?}: {told} messages wait, no more are taken on", begun.elapsed());
+    let filled = fill(&caller).await?;
+    eprintln!("  {:.0?}: {filled} messages wait, no more are taken on", begun.elapsed());
     still(&site).await?;
     reserved(&caller, &lead).await?;
     eprintln!("  {:.0?}: decisions, completions and cancels got in", begun.elapsed());
@@ -109,7 +114,7 @@ async fn sessions_go_on_while_redis_is_away() -> anyhow::Result<()> {
     ensure!(receiver.count() == 0, "something arrived without a way");
     refused(&caller).await?;
     redis.run().await?;
-    arrives(&receiver, told).await?;
+    arrives(&receiver, filled).await?;
     eprintln!("  {:.0?}: everything has arrived", begun.elapsed());
     caller.begin("tell", LATE).await?;
     server.kill().await
@@ -124,16 +129,16 @@ async fn say(caller: &Caller, name: String) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts sessions that send a message each, until one is refused; how many were not.
+/// Starts sessions that send a message each, until one is refused. Returns the number of started ones.
 async fn fill(caller: &Caller) -> anyhow::Result<usize> {
-    for number in 0..=ROOM {
+    for number in 0..=UNRESERVED_MAX {
         match caller.clone().start("tell".to_owned(), u64::try_from(number)?).await {
             Ok(_) => {}
             Err(status) => {
                 ensure!(status.code() == Code::ResourceExhausted, "refused otherwise: {status}");
                 let details = status.get_error_details();
                 ensure!(details.retry_info().is_some(), "nobody is told when to try again: {details:?}");
-                ensure!(number > ROOM / 2, "only {number} were taken on");
+                ensure!(number > UNRESERVED_MAX / 2, "only {number} were taken on");
                 return Ok(number);
             }
         }
@@ -213,9 +218,9 @@ async fn woken(caller: &Caller, begun: Instant, down: Duration) -> anyhow::Resul
     Ok(())
 }
 
-/// Everything arrives once, and what was to go out first comes first, as far as several go at one time.
-async fn arrives(receiver: &Receiver, told: usize) -> anyhow::Result<()> {
-    let wanted = told + 3 * usize::try_from(EACH)? + 1;
+/// Everything arrives once, and in order, as far as concurrent deliveries allow.
+async fn arrives(receiver: &Receiver, filled: usize) -> anyhow::Result<()> {
+    let wanted = filled + 3 * usize::try_from(EACH)? + 1;
     let begun = Instant::now();
     while receiver.count() < wanted {
         ensure!(begun.elapsed() < PATIENCE, "{} of {wanted} have arrived", receiver.count());
@@ -226,7 +231,7 @@ async fn arrives(receiver: &Receiver, told: usize) -> anyhow::Result<()> {
     attempts.sort_by_key(|attempt| attempt.begun);
     let order = attempts.iter().filter_map(|one| one.path.strip_suffix("/told")?.get(1..)?.parse().ok());
     let order: Vec<usize> = order.collect();
-    ensure!(order.len() == told, "{} of {told} messages came", order.len());
+    ensure!(order.len() == filled, "{} of {filled} messages came", order.len());
     let worst = order.iter().enumerate().map(|(came, sent)| came.abs_diff(*sent)).max().unwrap_or_default();
     eprintln!("  none came more than {worst} places from its turn");
     ensure!(worst <= OUT, "one came {worst} places from its turn: {order:?}");

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::receiver::{Attempt, Fate, Manner, Receiver};
 use crate::setting;
-use crate::site::{Caller, Redis, Server, Site, Wish};
+use crate::site::{Caller, Redis, Server, Site, SiteOptions};
 
 /// How often each kind of fault must have happened.
 const EACH_MIN: usize = 5;
@@ -24,44 +24,43 @@ const EACH_MIN: usize = 5;
 const CALLERS: u64 = 6;
 /// How long each of them waits between two sessions.
 const BETWEEN: Duration = Duration::from_millis(150);
-/// Every so many sessions make a request and wait for its answer; the others send three messages.
+/// Every this many sessions, one makes a request and waits for its answer; the others send three messages.
 const REQUEST_EACH: u64 = 5;
 /// Messages of one session that sends some.
 const MESSAGES: [&str; 3] = ["a", "b", "c"];
-/// A run in which fewer effects were acknowledged shows nothing.
+/// A run with fewer acknowledged effects is not significant.
 const EFFECTS_MIN: usize = 200;
-/// How long it may take, from the answer of a receiver on, until the server has written down that it has arrived: what
-/// was answered so shortly before a fault counts as on its way.
-const UNTOLD: Duration = Duration::from_secs(1);
-/// How long it may take, from when a fault was mended on, until what was on the road by then is taken from there: whoever
-/// was cut off waits before he tries again.
+/// How long the server may take to record a delivery after the receiver's answer: an effect that was answered so shortly
+/// before a fault counts as in flight.
+const UNRECORDED: Duration = Duration::from_secs(1);
+/// How long it may take after a fault until queued jobs are taken again: a worker that was cut off waits before it retries.
 const MENDED: Duration = Duration::from_secs(3);
-/// Messages that are out to one place at one time, and requests, of both shards together.
+/// Concurrent messages to one destination, and requests, of both shards together.
 const OUT: usize = 2 * 16 + 2 * 16;
-/// How long it may take at the end until everything has arrived: what a flush took from the road goes out again after
-/// 105 seconds, and a request whose server died after 90.
+/// How long it may take at the end until everything has arrived: jobs that a flush deleted go out again after 105 seconds,
+/// and a request whose server died after 90.
 const LAST_MAX: Duration = Duration::from_secs(240);
-/// How long is waited after a failed attempt, seconds. A dead letter is as rare as that all of these fail.
+/// The waits after failed attempts, seconds. An effect becomes a dead letter only if all attempts fail.
 const RETRIES: [u64; 10] = [1, 1, 1, 2, 2, 2, 3, 3, 4, 4];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// SIGKILL, and a new start on the same folder: its desks and its relay die with it.
+    /// SIGKILL, and a new start on the same folder: its delivery workers and its relay die with it.
     ServerKilled,
-    /// SIGKILL of a Redis that keeps nothing, and a new start.
+    /// SIGKILL of a Redis without persistence, and a new start.
     RedisKilled,
     /// FLUSHALL.
     RedisFlushed,
-    /// The server with its desks stands still for a second, and then goes on as if nothing had been.
+    /// The server with its delivery workers is stopped for a second, and then continues.
     Stalled,
-    /// All connections to Redis end: a desk cannot say what it has done.
+    /// All connections to Redis end: a delivery worker cannot report its results.
     CutOff,
 }
 
 const KINDS: [Kind; 5] =
     [Kind::ServerKilled, Kind::RedisKilled, Kind::RedisFlushed, Kind::Stalled, Kind::CutOff];
 
-/// One fault, and when what it struck was whole again.
+/// One fault, and when it was mended.
 #[derive(Debug, Clone, Copy)]
 struct Fault {
     kind: Kind,
@@ -69,19 +68,19 @@ struct Fault {
     ended: Instant,
 }
 
-/// What callers were told.
+/// The sessions that were acknowledged to callers.
 #[derive(Default)]
 struct Book {
     next: AtomicU64,
     closed: AtomicBool,
-    told: parking_lot::Mutex<BTreeSet<u64>>,
+    acknowledged: parking_lot::Mutex<BTreeSet<u64>>,
 }
 
 fn definitions(url: &str) -> [Value; 2] {
     let path = |last: &str| format!("{url}/{{gathered_data.n}}/{last}");
     let always = json!([{ "type": "always" }]);
     let to: Vec<String> = MESSAGES.iter().map(|message| path(message)).collect();
-    let told = json!({ "type": "send_notification", "config": {
+    let notification = json!({ "type": "send_notification", "config": {
         "channel": "webhook", "recipients": to, "body": "{gathered_data.n}" } });
     let asked = json!({ "type": "http_request", "config": {
         "method": "POST", "url": path("order"), "body": { "n": "{gathered_data.n}" }, "into": "order" } });
@@ -89,7 +88,7 @@ fn definitions(url: &str) -> [Value; 2] {
         json!({
             "name": "tell",
             "states": [
-                { "name": "tell", "type": "logic", "operations": [told] }, { "name": "fine", "type": "conversation" },
+                { "name": "tell", "type": "logic", "operations": [notification] }, { "name": "fine", "type": "conversation" },
             ],
             "transitions": [{ "from": "tell", "to": "fine", "guards": always }],
         }),
@@ -115,7 +114,7 @@ async fn what_was_acknowledged_arrives_whatever_fails() -> anyhow::Result<()> {
     let mut redis = Redis::start().await?;
     let site = Site::new(
         &redis,
-        &Wish { ports: vec![receiver.port], retries: RETRIES.to_vec(), ..Wish::default() },
+        &SiteOptions { ports: vec![receiver.port], retries: RETRIES.to_vec(), ..SiteOptions::default() },
     )?;
     let server = site.start().await?;
     let caller = site.caller(0)?;
@@ -149,7 +148,7 @@ fn callers(book: &Arc<Book>, caller: &Caller) -> JoinSet<anyhow::Result<()>> {
                 let number = book.next.fetch_add(1, Ordering::Relaxed);
                 let definition = definition_of(number);
                 caller.begin(definition, number).await.with_context(|| format!("{definition}-{number}"))?;
-                book.told.lock().insert(number);
+                book.acknowledged.lock().insert(number);
                 sleep(BETWEEN).await;
             }
             Ok(())
@@ -207,9 +206,9 @@ async fn storm(
             server = strike(kind, site, redis, server).await.with_context(|| format!("{kind:?}"))?;
             faults.push(Fault { kind, begun: struck, ended: Instant::now() });
         }
-        let (told, came) = (book.told.lock().len(), receiver.count());
+        let (acknowledged, came) = (book.acknowledged.lock().len(), receiver.count());
         eprintln!(
-            "  round {} of {rounds}, {:.0?}: {} faults, {told} sessions acknowledged, {came} attempts",
+            "  round {} of {rounds}, {:.0?}: {} faults, {acknowledged} sessions acknowledged, {came} attempts",
             round + 1,
             begun.elapsed(),
             faults.len()
@@ -240,11 +239,12 @@ async fn strike(kind: Kind, site: &Site, redis: &mut Redis, server: Server) -> a
     Ok(server)
 }
 
-/// Waits until nothing is on its way any more. Returns the requests that were given up, which their sessions show.
+/// Waits until no effect is pending. Returns the requests that were given up, as their sessions show.
 async fn calm(book: &Book, caller: &Caller, receiver: &Receiver) -> anyhow::Result<BTreeSet<String>> {
     let (begun, mut sorry) = (Instant::now(), BTreeSet::new());
-    let told: Vec<u64> = book.told.lock().iter().copied().collect();
-    let mut open: Vec<u64> = told.into_iter().filter(|number| definition_of(*number) == "order").collect();
+    let acknowledged: Vec<u64> = book.acknowledged.lock().iter().copied().collect();
+    let mut open: Vec<u64> =
+        acknowledged.into_iter().filter(|number| definition_of(*number) == "order").collect();
     loop {
         let mut still = Vec::new();
         for number in open {
@@ -272,12 +272,12 @@ async fn calm(book: &Book, caller: &Caller, receiver: &Receiver) -> anyhow::Resu
     }
 }
 
-/// Whether an attempt was on its way when this fault was there, as far as the receiver can say.
+/// Returns true if an attempt was in flight during this fault, as far as the receiver knows.
 fn under_way(attempt: &Attempt, fault: &Fault) -> bool {
-    attempt.begun <= fault.ended + MENDED && attempt.ended + UNTOLD >= fault.begun
+    attempt.begun <= fault.ended + MENDED && attempt.ended + UNRECORDED >= fault.begun
 }
 
-/// What the receiver must have seen of what was acknowledged.
+/// Checks what the receiver has seen of the acknowledged effects.
 fn assess(
     faults: &[Fault],
     book: &Book,
@@ -288,8 +288,8 @@ fn assess(
     for attempt in attempts {
         seen.entry(&attempt.path).or_default().push(attempt);
     }
-    let told: Vec<u64> = book.told.lock().iter().copied().collect();
-    let wanted: Vec<String> = told.into_iter().flat_map(paths).collect();
+    let acknowledged: Vec<u64> = book.acknowledged.lock().iter().copied().collect();
+    let wanted: Vec<String> = acknowledged.into_iter().flat_map(paths).collect();
     let taken = |path: &str| {
         let all = seen.get(path).into_iter().flatten();
         all.filter(|attempt| attempt.fate == Fate::Taken).copied().collect::<Vec<_>>()
@@ -307,8 +307,8 @@ fn assess(
             let owner = owners.entry(&attempt.id).or_insert(path);
             ensure!(*owner == path, "{} is the id of {owner} and of {path}", attempt.id);
         }
-        // A request that was answered with an error is asked for again by its definition, as another one; a message stays the
-        // same, and so does whatever may have been done.
+        // The definition retries a request that was answered with an error as a new one; a retried message keeps its id, and
+        // so does a request that may have been carried out.
         let same = if path.ends_with("/order") { &taken } else { &all };
         ensure!(same.windows(2).all(|two| two[0].id == two[1].id), "{path} has several ids: {same:?}");
         let explained = faults.iter().filter(|fault| taken.iter().any(|one| under_way(one, fault))).count();

@@ -10,24 +10,24 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::receiver::{Manner, Receiver};
-use crate::site::{Caller, Redis, Site, Wish};
+use crate::site::{Caller, Redis, Site, SiteOptions};
 
 /// Messages, and requests, that are measured in each half.
 const MEASURED: u64 = 40;
-/// Messages to each receiver that is of no use, and requests of each tenant to the one that hangs: more than may be out to
-/// it at one time, and of requests more than one look of whoever sends them out could pass over.
+/// Messages to each failing receiver, and requests of each tenant to the hanging one: more than may be in flight to it, and
+/// more requests than the relay can skip in one scan.
 const NOISE: u64 = 150;
 const NOISE_REQUESTS: u64 = 1_500;
-/// Requests that may be out at one time to two places of two tenants on both shards together: each has no more than a
-/// seventh of what is free, of 128. And messages, where nobody knows yet whether the place takes any.
+/// Concurrent requests to two destinations of two tenants on both shards together: each gets at most a seventh of the free
+/// permits, of 128. And messages, while the state of the destination is unknown.
 const OUT: usize = 2 * 30;
 const OUT_UNKNOWN: usize = 2 * 2 * 2;
 /// Two tenants have one request and one message of theirs hang each.
 const HANGING: usize = OUT + OUT_UNKNOWN;
 /// Callers that start at one time what sends all of that.
 const STARTERS: usize = 16;
-/// How much longer the middle one and the slowest may take beside them, and what of each is not told apart from a machine's
-/// whims. Whoever waited for one that hangs would wait for 20 seconds.
+/// How much longer the median and the slowest may take beside them, and the part of each that is noise. A delivery that
+/// waited for a hanging one would take 20 seconds.
 const LONGER_MAX: f64 = 4.0;
 const WHIM: Took = Took { middle: Duration::from_millis(100), slowest: Duration::from_secs(1) };
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -59,7 +59,10 @@ async fn whose_receiver_hangs_or_is_busy_delays_nobody_else() -> anyhow::Result<
         (Receiver::start(1, good).await?, Receiver::start(2, hangs).await?, Receiver::start(3, busy).await?);
     let redis = Redis::start().await?;
     let ports = vec![good.port, hangs.port, busy.port];
-    let site = Site::new(&redis, &Wish { tenants: 3, ports, retries: vec![3_600], ..Wish::default() })?;
+    let site = Site::new(
+        &redis,
+        &SiteOptions { tenants: 3, ports, retries: vec![3_600], ..SiteOptions::default() },
+    )?;
     let server = site.start().await?;
     let callers = [site.caller(0)?, site.caller(1)?, site.caller(2)?];
     let urls = [(&good, &hangs), (&hangs, &hangs), (&busy, &busy)];
@@ -117,7 +120,7 @@ async fn noise(first: u64, count: u64, kinds: &[(&Caller, &'static str)]) -> any
     Ok(())
 }
 
-/// Waits until there are so many.
+/// Waits until there are this many.
 async fn until(what: &str, wanted: usize, count: impl Fn() -> usize) -> anyhow::Result<()> {
     let begun = Instant::now();
     while count() < wanted {

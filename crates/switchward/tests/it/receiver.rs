@@ -1,4 +1,4 @@
-//! Who receives: writes every attempt down, and fails as often as it is told to.
+//! A receiver that records every attempt, and fails as often as configured.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use rand::{Rng as _, SeedableRng as _};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// The longest that it takes for an answer, where it does not hang.
+/// The longest time for an answer, unless it hangs.
 const ANSWER_MS: u64 = 40;
 
 /// What became of an attempt.
@@ -40,9 +40,9 @@ pub(crate) enum Manner {
     Flaky,
     /// Everything is taken.
     Good,
-    /// Nothing is ever answered.
+    /// It never answers.
     Hangs,
-    /// 429, and to come again after so many seconds.
+    /// 429, with a retry after this many seconds.
     Busy(u64),
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Receiver {
     /// Attempts that hang now, and the most that ever did at one time.
     hanging: AtomicUsize,
     hanging_most: AtomicUsize,
-    chance: Mutex<StdRng>,
+    rng: Mutex<StdRng>,
     manner: Manner,
 }
 
@@ -61,9 +61,9 @@ impl Receiver {
     pub(crate) async fn start(seed: u64, manner: Manner) -> anyhow::Result<Arc<Self>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
-        let chance = Mutex::new(StdRng::seed_from_u64(seed));
+        let rng = Mutex::new(StdRng::seed_from_u64(seed));
         let (attempts, hanging, hanging_most) = Default::default();
-        let receiver = Arc::new(Self { port, attempts, hanging, hanging_most, chance, manner });
+        let receiver = Arc::new(Self { port, attempts, hanging, hanging_most, rng, manner });
         let serving = Arc::clone(&receiver);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -92,17 +92,17 @@ impl Receiver {
         self.hanging_most.load(Ordering::SeqCst)
     }
 
-    /// One connection, one request. Who sends may be gone at any moment: then nothing is written down but what was taken.
+    /// One connection, one request. The sender may be gone at any moment: then only taken requests are recorded.
     async fn serve(&self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
         let Some((path, id)) = read(&mut stream).await else { return };
         let begun = Instant::now();
         let (sort, wait) = {
-            let mut chance = self.chance.lock();
-            (chance.random_range(0..10), chance.random_range(0..=ANSWER_MS))
+            let mut rng = self.rng.lock();
+            (rng.random_range(0..10), rng.random_range(0..=ANSWER_MS))
         };
         tokio::time::sleep(Duration::from_millis(wait)).await;
-        // Who has taken something says so to whoever asks again, unless the connection breaks.
+        // A repeated request that was taken before is taken again, unless the connection breaks.
         let sort = if sort == 0 && self.has_taken(&id) { 9 } else { sort };
         let (answer, fate) = match (self.manner, sort) {
             (Manner::Good, _) | (Manner::Flaky, 3..) => (Some("200 OK\r\n".to_owned()), Fate::Taken),
@@ -125,7 +125,7 @@ impl Receiver {
                 return;
             }
         };
-        // Written down before it is told: what the sender knows is known here.
+        // Recorded before the answer, so that the sender never knows more than the record.
         self.note(path, id, begun, fate);
         if let Some(answer) = answer {
             let whole = format!("HTTP/1.1 {answer}content-length: 0\r\nconnection: close\r\n\r\n");
@@ -143,7 +143,7 @@ impl Receiver {
     }
 }
 
-/// The path of a request and its idempotency key; nothing where it did not come to its end.
+/// The path of a request and its idempotency key; `None` if it was incomplete.
 async fn read(stream: &mut BufReader<TcpStream>) -> Option<(String, String)> {
     let (mut path, mut id, mut length) = (None, String::new(), 0);
     loop {

@@ -25,7 +25,7 @@ use tonic::{Code, Request, Response, Status};
 
 use crate::port::free_port;
 
-/// The secret of every admin's key; whose it is stands before it.
+/// The secret of every admin's key, after the tenant's prefix.
 const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 /// A start that takes longer has failed.
 const START_MAX: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(90);
 /// How long a caller waits before it asks again.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// A Redis that keeps nothing, on a port of its own. Dropping it kills it.
+/// A Redis without persistence, on a free port. Dropping it kills it.
 pub(crate) struct Redis {
     folder: TempDir,
     port: u16,
@@ -48,7 +48,7 @@ impl Redis {
         Ok(redis)
     }
 
-    /// Starts it again in the same place, and waits until it is ready.
+    /// Starts it again on the same port, and waits until it is ready.
     pub(crate) async fn run(&mut self) -> anyhow::Result<()> {
         let mut command = Command::new("redis-server");
         command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
@@ -84,8 +84,8 @@ impl Redis {
     }
 }
 
-/// What a server is told.
-pub(crate) struct Wish {
+/// The options of a server.
+pub(crate) struct SiteOptions {
     pub(crate) tenants: u8,
     pub(crate) shards: u32,
     /// The ports that it may send to.
@@ -96,7 +96,7 @@ pub(crate) struct Wish {
     pub(crate) outbox_max: usize,
 }
 
-impl Default for Wish {
+impl Default for SiteOptions {
     fn default() -> Self {
         Self { tenants: 1, shards: 2, ports: Vec::new(), retries: vec![1], outbox_max: 100_000 }
     }
@@ -117,8 +117,8 @@ pub(crate) struct Server {
 
 impl Site {
     /// A server over this Redis.
-    pub(crate) fn new(redis: &Redis, wish: &Wish) -> anyhow::Result<Self> {
-        let Wish { tenants, shards, ports, retries, outbox_max } = wish;
+    pub(crate) fn new(redis: &Redis, options: &SiteOptions) -> anyhow::Result<Self> {
+        let SiteOptions { tenants, shards, ports, retries, outbox_max } = options;
         let site = Self { folder: tempfile::tempdir()?, port: free_port(), metrics: free_port() };
         let mut file = format!(
             "data_dir = {:?}\nlisten = \"127.0.0.1:{}\"\nshards = {shards}\n[log]\nlevel = \"warn\"\n[delivery]\n\
@@ -327,7 +327,7 @@ impl Caller {
     }
 }
 
-/// Whether an error says nothing about the request.
+/// Returns true if an error says nothing about the request.
 fn away(status: &Status) -> bool {
     matches!(
         status.code(),

@@ -1,4 +1,4 @@
-//! Bodies of what goes out, and their schemas.
+//! Bodies of outgoing messages, and their schemas.
 
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn data(kind: EventType) -> Data {
     }
 }
 
-/// What of JSON Schema the schemas here use.
+/// The part of JSON Schema that the schemas here use.
 fn holds(schema: &Value, value: &Value) -> bool {
     let of_type = match schema["type"].as_str() {
         Some("object") => value.is_object(),

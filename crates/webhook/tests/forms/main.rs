@@ -1,4 +1,4 @@
-//! The forms of webhooks, seen from outside.
+//! The formats of webhooks, seen from outside.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails here has found what it looks for")]
 

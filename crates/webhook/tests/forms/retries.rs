@@ -1,4 +1,4 @@
-//! When a message is tried again, and when an endpoint is left alone.
+//! When a message is tried again, and when an endpoint is disabled.
 
 use proptest::prelude::*;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn only_an_arrival_is_an_arrival() {
 }
 
 #[test]
-fn a_wish_to_wait_is_seconds_or_a_date() {
+fn a_retry_after_is_seconds_or_a_date() {
     assert_eq!(retry_after("120", NOW), Some(Duration::from_secs(120)));
     assert_eq!(retry_after(" 0 ", NOW), Some(Duration::ZERO));
     assert_eq!(retry_after("99999999999999999999999", NOW), Some(RETRY_AFTER_MAX));

@@ -84,7 +84,7 @@ fn signatures_of_other_versions_are_passed_over() {
 }
 
 #[test]
-fn what_is_missing_or_there_twice_is_told() {
+fn what_is_missing_or_there_twice_is_refused() {
     let whole = Sent::by(&[secret(1)], "msg_1", b"{}");
     for name in [standard::ID, standard::TIMESTAMP, standard::SIGNATURE] {
         let mut less = whole.clone();

@@ -10,17 +10,17 @@ use crate::tree::{Tree, line_where};
 const RULE: &str = "arrows";
 
 /// A crate's folder under `crates/`, and what it may use.
-struct Place {
+struct CrateRule {
     folder: &'static str,
     /// Crates of this repository that its code may use.
     uses: &'static [&'static str],
-    /// Crates from outside that its code may use; nothing said means any.
+    /// Crates from outside that its code may use; `None` means any.
     outside: Option<&'static [&'static str]>,
 }
 
-/// Every crate, lowest first. A test may use any crate that stands above its own here.
-const PLACES: &[Place] = &[
-    Place {
+/// Every crate, lowest first. A test may use any crate before its own in this list.
+const CRATES: &[CrateRule] = &[
+    CrateRule {
         folder: "expr",
         uses: &[],
         outside: Some(&[
@@ -33,14 +33,14 @@ const PLACES: &[Place] = &[
             "unicode-segmentation",
         ]),
     },
-    Place { folder: "machine", uses: &["expr"], outside: Some(&["minicbor", "sha2", "thiserror"]) },
-    Place {
+    CrateRule { folder: "machine", uses: &["expr"], outside: Some(&["minicbor", "sha2", "thiserror"]) },
+    CrateRule {
         folder: "formats",
         uses: &["expr", "machine"],
         outside: Some(&["jsonc-parser", "saphyr-parser", "sha2", "strsim", "thiserror"]),
     },
-    Place { folder: "graph", uses: &["machine"], outside: Some(&["thiserror"]) },
-    Place {
+    CrateRule { folder: "graph", uses: &["machine"], outside: Some(&["thiserror"]) },
+    CrateRule {
         folder: "engine",
         uses: &["expr", "machine"],
         outside: Some(&[
@@ -56,28 +56,28 @@ const PLACES: &[Place] = &[
             "zeroize",
         ]),
     },
-    Place {
+    CrateRule {
         folder: "scenario",
         uses: &["machine", "formats", "engine"],
         outside: Some(&["jiff", "saphyr-parser", "serde_json", "thiserror"]),
     },
-    Place { folder: "api", uses: &[], outside: None },
-    Place { folder: "store", uses: &[], outside: None },
-    Place { folder: "bus", uses: &[], outside: None },
-    Place { folder: "shard", uses: &["machine", "engine", "store"], outside: None },
-    Place {
+    CrateRule { folder: "api", uses: &[], outside: None },
+    CrateRule { folder: "store", uses: &[], outside: None },
+    CrateRule { folder: "bus", uses: &[], outside: None },
+    CrateRule { folder: "shard", uses: &["machine", "engine", "store"], outside: None },
+    CrateRule {
         folder: "webhook",
         uses: &[],
         outside: Some(&["base64", "hmac", "jiff", "serde", "serde_json", "sha2", "subtle", "thiserror"]),
     },
-    Place { folder: "delivery", uses: &["bus", "mail", "webhook"], outside: None },
-    Place { folder: "mail", uses: &[], outside: None },
-    Place {
+    CrateRule { folder: "delivery", uses: &["bus", "mail", "webhook"], outside: None },
+    CrateRule { folder: "mail", uses: &[], outside: None },
+    CrateRule {
         folder: "gateway",
         uses: &["api", "machine", "formats", "engine", "shard", "mail", "webhook"],
         outside: None,
     },
-    Place {
+    CrateRule {
         folder: "switchward",
         uses: &[
             "expr", "machine", "formats", "graph", "engine", "scenario", "api", "store", "bus", "shard",
@@ -85,18 +85,18 @@ const PLACES: &[Place] = &[
         ],
         outside: None,
     },
-    Place { folder: "bench", uses: &["api"], outside: None },
-    Place {
+    CrateRule { folder: "bench", uses: &["api"], outside: None },
+    CrateRule {
         folder: "fuzz",
         uses: &[
             "api", "engine", "expr", "formats", "gateway", "machine", "mail", "scenario", "shard", "webhook",
         ],
         outside: None,
     },
-    Place { folder: "xtask", uses: &[], outside: None },
+    CrateRule { folder: "xtask", uses: &[], outside: None },
 ];
 
-/// What the tests of a pure crate may use from outside beside what its code may.
+/// Crates from outside that the tests of a pure crate may use in addition.
 const PURE_TESTS_OUTSIDE: &[&str] = &["proptest", "serde_json"];
 
 /// Crates from outside that only these crates may use.
@@ -112,25 +112,25 @@ const FENCED: &[(&str, &[&str])] = &[
 
 /// The crates without IO, async, clock, randomness, threads, environment and hash order.
 pub(crate) fn pure_crates() -> impl Iterator<Item = &'static str> {
-    PLACES.iter().filter(|place| place.outside.is_some()).map(|place| place.folder)
+    CRATES.iter().filter(|rule| rule.outside.is_some()).map(|rule| rule.folder)
 }
 
-/// Whose need a dependency is.
+/// The kind of code that needs a dependency.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     Code,
     Tests,
 }
 
-/// What a manifest says of one dependency.
+/// A dependency as declared by a manifest.
 pub(super) struct Dependency {
-    /// The name that it has in this manifest.
+    /// Its name in this manifest.
     pub(super) key: String,
     /// The package behind it.
     pub(super) name: String,
-    /// Whose need it is.
+    /// The kind of code that needs it.
     pub(super) need: Need,
-    /// The features that are asked for, here or in the root manifest.
+    /// The requested features, here or in the root manifest.
     pub(super) features: Vec<String>,
 }
 
@@ -154,9 +154,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let folders: BTreeMap<String, &str> =
         manifests.iter().map(|(folder, (.., manifest))| (package_name(manifest, folder), *folder)).collect();
     for (folder, (path, text, manifest)) in &manifests {
-        let Some(rank) = PLACES.iter().position(|place| place.folder == *folder) else {
-            let told = "this crate has no place yet: add it to crates/xtask/src/checks/arrows.rs and crates/README.md";
-            findings.push(Finding::new(path, 1, RULE, told));
+        let Some(rank) = CRATES.iter().position(|rule| rule.folder == *folder) else {
+            let message = "this crate has no place yet: add it to crates/xtask/src/checks/arrows.rs and crates/README.md";
+            findings.push(Finding::new(path, 1, RULE, message));
             continue;
         };
         for dependency in dependencies(manifest, &shared) {
@@ -168,31 +168,31 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Why the crate at `rank` may not use `name`, if it may not.
+/// The message if the crate at `rank` may not use `name`.
 fn refused(rank: usize, name: &str, need: Need, folders: &BTreeMap<String, &str>) -> Option<String> {
-    let place = &PLACES[rank];
+    let rule = &CRATES[rank];
     if let Some(target) = folders.get(name) {
-        let below = PLACES[..rank].iter().any(|lower| lower.folder == *target);
+        let below = CRATES[..rank].iter().any(|lower| lower.folder == *target);
         return match need {
-            Need::Code if !place.uses.contains(target) => {
-                Some(format!("{} may use {}, not {target}", place.folder, listed(place.uses)))
+            Need::Code if !rule.uses.contains(target) => {
+                Some(format!("{} may use {}, not {target}", rule.folder, listed(rule.uses)))
             }
             Need::Tests if !below => {
-                Some(format!("tests of {} may not use {target}, which is no lower", place.folder))
+                Some(format!("tests of {} may not use {target}, which is no lower", rule.folder))
             }
             Need::Code | Need::Tests => None,
         };
     }
     if let Some((_, allowed)) = FENCED.iter().find(|(fenced, _)| *fenced == name)
-        && !allowed.contains(&place.folder)
+        && !allowed.contains(&rule.folder)
     {
         return Some(format!("only {} may use {name}", listed(allowed)));
     }
-    let known = place.outside?;
+    let known = rule.outside?;
     if known.contains(&name) || (need == Need::Tests && PURE_TESTS_OUTSIDE.contains(&name)) {
         return None;
     }
-    Some(format!("{} is pure and may use from outside only {}, not {name}", place.folder, listed(known)))
+    Some(format!("{} is pure and may use from outside only {}, not {name}", rule.folder, listed(known)))
 }
 
 /// Every dependency of a manifest; `shared` is the root's.
@@ -217,7 +217,7 @@ pub(super) fn dependencies(manifest: &Table, shared: &Table) -> Vec<Dependency> 
     found
 }
 
-/// What the root manifest says of a dependency.
+/// The root manifest's entry for a dependency.
 fn in_root<'a>(key: &str, shared: &'a Table) -> Option<&'a Value> {
     shared.get("workspace").and_then(|it| it.get("dependencies")).and_then(|it| it.get(key))
 }
@@ -239,7 +239,7 @@ fn package_name(manifest: &Table, folder: &str) -> String {
     name.unwrap_or(folder).to_owned()
 }
 
-/// The line of a manifest at which a dependency stands.
+/// The line of a dependency in a manifest.
 pub(super) fn line_of(text: &str, key: &str) -> usize {
     line_where(text, |line| {
         let line = line.trim_start();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_place_is_reported() {
+    fn a_crate_without_a_row_is_reported() {
         let found = findings(&[("crates/misc/Cargo.toml", "[package]\nname = \"misc\"\n")]);
         assert_eq!(found.len(), 1);
         assert!(

@@ -16,8 +16,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
                 start + source.tokens[start..].iter().take_while(|it| !scan::is_sign(it, &["["])).count();
             let end = scan::closing(&source.tokens, open);
             if scan::find(&source.tokens[open..end], "reason =").next().is_none() {
-                let told = "say why: #[expect(lint, reason = \"...\")]";
-                findings.push(Finding::new(&source.path, source.tokens[start].line, RULE, told));
+                let message = "say why: #[expect(lint, reason = \"...\")]";
+                findings.push(Finding::new(&source.path, source.tokens[start].line, RULE, message));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The two commands of the README exist, and what runs on a fresh clone is the same `make test`.
+//! The two commands of the README exist, and a fresh clone runs the same `make test`.
 
 use crate::finding::Finding;
 use crate::tree::{Tree, line_where};

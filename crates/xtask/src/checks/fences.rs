@@ -1,6 +1,6 @@
 //! Every pure crate has its own `clippy.toml` with the fence in it.
 //!
-//! Clippy reads one file a crate: a crate's own replaces the root's, so what the root's says is repeated there.
+//! Clippy reads one file per crate: a crate's own replaces the root's, so the root's entries are repeated there.
 
 use toml::{Table, Value};
 

@@ -16,8 +16,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     for source in &tree.sources {
         let limit = if is_test_path(&source.path) { TEST_LINES_MAX } else { CODE_LINES_MAX };
         if source.lines > limit {
-            let told = format!("{} lines, {limit} are allowed; what are the two things here?", source.lines);
-            findings.push(Finding::new(&source.path, limit + 1, RULE, told));
+            let message =
+                format!("{} lines, {limit} are allowed; what are the two things here?", source.lines);
+            findings.push(Finding::new(&source.path, limit + 1, RULE, message));
         }
     }
     findings

@@ -21,8 +21,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         for function in functions.found {
             let lines = function.last_line - function.first_line + 1;
             if lines > LINES_MAX {
-                let told = format!("`{}` has {lines} lines, {LINES_MAX} are allowed", function.name);
-                findings.push(Finding::new(&source.path, function.first_line, RULE, told));
+                let message = format!("`{}` has {lines} lines, {LINES_MAX} are allowed", function.name);
+                findings.push(Finding::new(&source.path, function.first_line, RULE, message));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What is stored or sent today can be read tomorrow: every stored form has a golden file, every golden file a
-//! version in its name and a test that reads it.
+//! Everything that is stored or sent today can be read tomorrow: every stored form has a golden file, and every
+//! golden file has a version in its name and a test that reads it.
 //!
 //! A type or a constant says that it is a stored form by the words `Stored form.` in its docs. Then a golden test of
 //! its crate must build it: a test source that names a golden file and the form. A crate that derives an encoding and
@@ -20,7 +20,7 @@ const RULE: &str = "golden";
 const FOLDER: &str = "golden";
 const PROTO: &str = "proto";
 const MARK: &str = "Stored form.";
-/// What a type derives to get its bytes.
+/// The derive that gives a type its encoding.
 const ENCODING: &str = "Encode";
 
 /// Checks golden files against tests, and marked types against golden files.
@@ -29,7 +29,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let files: Vec<(&str, &str)> =
         tree.files().filter_map(|(path, _)| Some((path, golden_name(path)?))).collect();
     let names: BTreeSet<&str> = files.iter().map(|(_, name)| *name).collect();
-    // Which golden files each source's tests name.
+    // The golden files that each source's tests name.
     let named_by: Vec<(&Source, BTreeSet<&str>)> = tree
         .sources
         .iter()
@@ -37,8 +37,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         .collect();
     for (path, name) in &files {
         if !has_version(name) {
-            let told = "the name must say the form and its version: <form>.v<number>.<ending>";
-            findings.push(Finding::new(path, 1, RULE, told));
+            let message = "the name must say the form and its version: <form>.v<number>.<ending>";
+            findings.push(Finding::new(path, 1, RULE, message));
         }
         if !named_by.iter().any(|(_, named)| named.contains(name)) {
             findings.push(Finding::new(path, 1, RULE, "no test names this file"));
@@ -51,8 +51,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     }
     for (package, path) in packages(tree) {
         if !names.iter().any(|name| inner_name(name).starts_with(&format!("{package}."))) {
-            let told = format!("`{package}` is sent, and there is no golden file {package}.<ending>");
-            findings.push(Finding::new(path, 1, RULE, told));
+            let message = format!("`{package}` is sent, and there is no golden file {package}.<ending>");
+            findings.push(Finding::new(path, 1, RULE, message));
         }
     }
     findings
@@ -78,33 +78,33 @@ fn check_forms(home: &str, forms: &[(&Source, Form)], golden_tests: &[&Source], 
     let in_reach = |test: &&&Source| crate_of(&test.path) == Some(home) || test.path.starts_with("tests/");
     for (source, form) in forms.iter().filter(|(_, form)| form.is_marked) {
         if !golden_tests.iter().filter(in_reach).any(|test| tests_mention(test, &form.name)) {
-            let told = format!("`{}` is a stored form, and no golden test of {home} builds it", form.name);
-            findings.push(Finding::new(&source.path, form.line, RULE, told));
+            let message = format!("`{}` is a stored form, and no golden test of {home} builds it", form.name);
+            findings.push(Finding::new(&source.path, form.line, RULE, message));
         }
     }
     if forms.iter().any(|(_, form)| form.is_marked) {
         return;
     }
     if let Some((source, form)) = forms.iter().find(|(_, form)| form.is_encoded) {
-        let told = format!("{home} derives {ENCODING} and marks no type with `{MARK}` in its docs");
-        findings.push(Finding::new(&source.path, form.line, RULE, told));
+        let message = format!("{home} derives {ENCODING} and marks no type with `{MARK}` in its docs");
+        findings.push(Finding::new(&source.path, form.line, RULE, message));
     }
 }
 
-/// The name of a file that stands below a golden folder: what follows that folder.
+/// The name of a file below a golden folder: the path after that folder.
 fn golden_name(path: &str) -> Option<&str> {
     let (_, name) = path.rsplit_once(&format!("/{FOLDER}/"))?;
     Some(name)
 }
 
-/// Whether a name is `<form>.v<number>.<ending>`.
+/// Returns true if a name is `<form>.v<number>.<ending>`.
 fn has_version(name: &str) -> bool {
     let parts: Vec<&str> = inner_name(name).split('.').collect();
     let is_version = |part: &&str| part.strip_prefix('v').is_some_and(|number| number.parse::<u32>().is_ok());
     parts.len() >= 3 && !parts[0].is_empty() && parts[1..parts.len() - 1].iter().any(is_version)
 }
 
-/// Whether test code names a golden file, with or without its ending.
+/// Returns true if test code names a golden file, with or without its ending.
 fn names_file(source: &Source, name: &str) -> bool {
     let short = name.rsplit_once('.').map(|(short, _)| short).filter(|short| short.contains(".v"));
     scan::test_literals(source).any(|literal| literal.contains(short.unwrap_or(name)))
@@ -120,7 +120,7 @@ fn crate_of(path: &str) -> Option<&str> {
     path.strip_prefix("crates/")?.split_once('/').map(|(folder, _)| folder)
 }
 
-/// A type or a constant that stands for something stored, or that may.
+/// A type or a constant that is, or may be, a stored form.
 struct Form {
     name: String,
     line: usize,

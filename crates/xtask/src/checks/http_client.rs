@@ -1,8 +1,9 @@
-//! Requests go out through the one guarded client, which `delivery` has: it alone checks where they go.
+//! Requests go out through the one guarded client of `delivery`, which alone checks their destinations.
 //!
-//! That only `delivery` uses the crate behind that client is an arrow. Here stands the rest: no other HTTP client is
-//! used by anybody, none is named outside `delivery`, and the HTTP library of the servers is not used as a client
-//! except by tests, which ask servers of their own. gRPC to addresses that operators give is no matter of this rule.
+//! A rule in `arrows` ensures that only `delivery` uses the crate behind that client. The other rules are here: no
+//! crate uses another HTTP client, none is named outside `delivery`, and the servers' HTTP library is not used as a
+//! client except by tests, which call servers of their own. gRPC to addresses that operators configure is outside
+//! this rule.
 
 use toml::Table;
 
@@ -14,7 +15,7 @@ use crate::tree::{Tree, inner_path};
 const RULE: &str = "http-client";
 const HOME: &str = "crates/delivery";
 const GUARDED: &str = "reqwest";
-/// Packages that are HTTP clients, or that make one of something else.
+/// Packages that are HTTP clients, or that build one.
 const OTHERS: &[&str] = &[
     "attohttpc",
     "awc",
@@ -33,7 +34,7 @@ const OTHERS: &[&str] = &[
     "ureq",
     "wreq",
 ];
-/// Packages that are a client if a feature of this beginning is asked for.
+/// Packages that are a client if a feature with this prefix is requested.
 const LIBRARIES: &[&str] = &["hyper", "hyper-util"];
 const CLIENT_FEATURE: &str = "client";
 const LIBRARY_ROWS: &[(&str, &str)] =
@@ -52,12 +53,12 @@ fn in_manifests(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for folder in tree.folders_in("crates") {
         let path = format!("crates/{folder}/Cargo.toml");
-        // One that cannot be read is told by the rule of the arrows.
+        // An unreadable manifest is reported by the `arrows` rule.
         let (Some(text), Some(manifest)) = (tree.text(&path), read(&path)) else { continue };
         for dependency in dependencies(&manifest, &shared) {
             let name = dependency.name.as_str();
             let asked = dependency.features.iter().find(|feature| feature.starts_with(CLIENT_FEATURE));
-            let told = if OTHERS.contains(&name) {
+            let message = if OTHERS.contains(&name) {
                 format!("{name} is another HTTP client: use the one of {HOME}")
             } else if let (true, Need::Code, Some(feature)) =
                 (LIBRARIES.contains(&name), dependency.need, asked)
@@ -66,7 +67,7 @@ fn in_manifests(tree: &Tree) -> Vec<Finding> {
             } else {
                 continue;
             };
-            findings.push(Finding::new(&path, line_of(text, &dependency.key), RULE, told));
+            findings.push(Finding::new(&path, line_of(text, &dependency.key), RULE, message));
         }
     }
     findings
@@ -80,13 +81,13 @@ fn in_sources(tree: &Tree) -> Vec<Finding> {
         for name in named {
             let row = format!("{} : :", name.replace('-', "_"));
             let lines = scan::lines_of(source, &row);
-            let told = format!("`{name}` is named here: use the client of {HOME}");
-            findings.extend(lines.map(|line| Finding::new(&source.path, line, RULE, told.clone())));
+            let message = format!("`{name}` is named here: use the client of {HOME}");
+            findings.extend(lines.map(|line| Finding::new(&source.path, line, RULE, message.clone())));
         }
         for (row, shown) in LIBRARY_ROWS {
             let lines = scan::lines_of(source, row).filter(|line| !source.is_test(*line));
-            let told = format!("`{shown}` is a client that nothing guards: use the one of {HOME}");
-            findings.extend(lines.map(|line| Finding::new(&source.path, line, RULE, told.clone())));
+            let message = format!("`{shown}` is a client that nothing guards: use the one of {HOME}");
+            findings.extend(lines.map(|line| Finding::new(&source.path, line, RULE, message.clone())));
         }
     }
     findings

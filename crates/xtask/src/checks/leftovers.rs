@@ -6,7 +6,7 @@ use crate::tree::Tree;
 
 const RULE: &str = "unfinished";
 const MACROS: &[&str] = &["todo ! (", "unimplemented ! (", "dbg ! ("];
-/// Written in two parts, so that no search of this tree for them finds this line.
+/// Written in two parts, so that a search of this tree for them does not find this line.
 const MARKS: &[&str] = &[concat!("FIX", "ME"), concat!("XX", "X")];
 
 /// Looks for unfinished code in every Rust source, and for marks also in its comments.
@@ -14,9 +14,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &tree.sources {
         for row in MACROS {
-            let told = format!("`{}` is not left in the tree", row.replace(' ', "").trim_end_matches('('));
+            let message = format!("`{}` is not left in the tree", row.replace(' ', "").trim_end_matches('('));
             let lines = scan::lines_of(source, row);
-            findings.extend(lines.map(|line| Finding::new(&source.path, line, RULE, told.clone())));
+            findings.extend(lines.map(|line| Finding::new(&source.path, line, RULE, message.clone())));
         }
     }
     for (path, text) in tree.files().filter(|(path, _)| path.ends_with(".rs")) {
@@ -34,7 +34,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether a line holds a word that is not part of a longer one.
+/// Returns true if a line holds a word that is not part of a longer one.
 fn holds_word(line: &str, word: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || character == '_';
     line.match_indices(word).any(|(start, _)| {

@@ -1,7 +1,7 @@
 //! The pure crates hold no IO, async, clock, randomness, threads, environment or hash order.
 //!
-//! The first fence is each crate's `clippy.toml`; this one also sees what a macro hides and what a lint was
-//! silenced for. Test code is not looked at: it may read the corpus.
+//! The first fence is each crate's `clippy.toml`; this one also sees what a macro hides and what a lint was silenced
+//! for. Test code is exempt: it may read the corpus.
 
 use crate::checks::arrows::pure_crates;
 use crate::finding::Finding;
@@ -31,7 +31,7 @@ const ROWS: &[(&str, &str)] = &[
     ("io : : stdout", "io::stdout"),
     ("io : : stderr", "io::stderr"),
 ];
-/// Where a number with a point would reach what replicas compare.
+/// Crates in which a floating-point number would reach data that replicas compare.
 const WITHOUT_FLOATS: &[&str] = &["machine", "engine"];
 
 /// Scans the product code of every pure crate.
@@ -70,7 +70,7 @@ fn impurities(source: &Source) -> Vec<(String, usize)> {
     found
 }
 
-/// What a path goes on with at `start`: its next word, or in `{a::b, c}` the first word of each entry.
+/// The next words of a path at `start`: its next word, or in `{a::b, c}` the first word of each entry.
 fn first_words(tokens: &[Token], start: usize) -> impl Iterator<Item = &Token> {
     let is_group = tokens.get(start).is_some_and(|token| scan::is_sign(token, &["{"]));
     let range =
@@ -91,7 +91,7 @@ fn first_words(tokens: &[Token], start: usize) -> impl Iterator<Item = &Token> {
 
 fn floats(tokens: &[Token]) -> impl Iterator<Item = (String, usize)> + '_ {
     tokens.iter().enumerate().filter_map(|(index, token)| {
-        // `pair.0.1` reads as a word, a point and the number 0.1.
+        // `pair.0.1` is tokenized as a word, a point and the number 0.1.
         let is_field = index > 0 && scan::is_sign(&tokens[index - 1], &["."]);
         let is_float = match token.kind {
             TokenKind::Word => matches!(token.text.as_str(), "f32" | "f64"),
@@ -114,7 +114,7 @@ mod tests {
             .collect()
     }
 
-    /// Each line of `text` breaks the rule once and names what stands beside it.
+    /// Each line of `text` breaks the rule once and names the token beside it.
     #[track_caller]
     fn check_lines(path: &str, lines: &[(&str, &str)]) {
         let text: String = lines.iter().map(|(line, _)| format!("{line}\n")).collect();

@@ -1,7 +1,7 @@
-//! The sentence tables: what a source document says, and the scenario that fails without it.
+//! The sentence tables: the sentences of a source document, and the scenarios that fail without them.
 //!
-//! `tests/corpus/<format>/sentences.tsv` has a row for every behaviour sentence and names its scenarios, relative
-//! to the table's folder. A row without its file is refused, and so is a scenario or a bad definition without a row.
+//! `tests/corpus/<format>/sentences.tsv` has a row for every behaviour sentence and names its scenarios, relative to
+//! the table's folder. A row without its file is refused, and so is a scenario or a bad definition without a row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ const RULE: &str = "sentences";
 const CORPUS: &str = "tests/corpus";
 const HEADER: &str = "id\tsource\tsentence\tscenario";
 const COLUMNS: usize = 4;
-/// Folders of a format whose cases must each stand in a row.
+/// Folders of a format whose cases must each have a row.
 const CASE_FOLDERS: &[&str] = &["scenarios", "invalid"];
 const CASE_ENDINGS: &[&str] = &[".yaml", ".json"];
 
@@ -67,8 +67,8 @@ impl Table<'_> {
         }
         let unnamed = self.cases().filter(|case| !named.contains(case));
         findings.extend(unnamed.map(|case| {
-            let told = format!("no row of {} names it", self.path);
-            Finding::new(&format!("{}/{case}", self.folder), 1, RULE, told)
+            let message = format!("no row of {} names it", self.path);
+            Finding::new(&format!("{}/{case}", self.folder), 1, RULE, message)
         }));
     }
 

@@ -1,8 +1,8 @@
-//! Libraries come in only after somebody looked: what `.cargo/deny.toml` excepts has a reason and an end, and each
-//! library of a lock file stands in the record of those that were looked at with RustSec's advisories.
+//! Libraries are added only after a review: every exception in `.cargo/deny.toml` has a reason and an end, and each
+//! library of a lock file is in the record of those that were checked against RustSec's advisories.
 //!
-//! `tests/scripts/supply.sh` runs cargo-deny itself. The advisories are not in this repository and cannot be had
-//! without a network: `make advisories` gets them and writes the record, which stands for them here.
+//! `tests/scripts/supply.sh` runs cargo-deny itself. The advisories are not in this repository and need a network:
+//! `make advisories` fetches them and writes the record, which this check uses instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,12 +18,12 @@ use crate::tree::{Tree, line_where};
 const RULE: &str = "supply";
 const DENY: &str = ".cargo/deny.toml";
 const RECORD: &str = "tests/supply/advisories.toml";
-/// What stands before an exception's last day.
+/// The text before an exception's last day.
 const UNTIL: &str = "; until ";
-/// For how long something may be excepted: then somebody looks again.
+/// How long an exception may last before it must be reviewed again.
 const EXCEPTED_DAYS_MAX: i64 = 366;
 
-/// A table of `.cargo/deny.toml`: its lists of exceptions, whatever the table.
+/// A table of `.cargo/deny.toml`, as its lists of exceptions.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct Table {
@@ -34,11 +34,11 @@ struct Table {
     skip_tree: Vec<Spanned<Value>>,
     exclude: Vec<Spanned<Value>>,
     allow_git: Vec<Spanned<Value>>,
-    /// Bans: an exception if it names those that may use the library all the same.
+    /// Bans: an exception if it names crates that may use the library all the same.
     deny: Vec<Spanned<Value>>,
 }
 
-/// What `make advisories` wrote.
+/// The file that `make advisories` writes.
 #[derive(Debug, Deserialize)]
 struct Record {
     found: BTreeSet<String>,
@@ -72,8 +72,8 @@ fn check_on(tree: &Tree, today: Date) -> Vec<Finding> {
     let text = tree.text(DENY).unwrap_or_default();
     for exception in tables.values().flat_map(Table::exceptions) {
         let line = text[..exception.span().start].lines().count().max(1);
-        if let Err(told) = excepted(text, line, today) {
-            findings.push(Finding::new(DENY, line, RULE, told));
+        if let Err(message) = excepted(text, line, today) {
+            findings.push(Finding::new(DENY, line, RULE, message));
         }
     }
     check_found(text, &tables, &record, &mut findings);
@@ -97,14 +97,15 @@ fn read<T: for<'de> Deserialize<'de>>(tree: &Tree, path: &str, findings: &mut Ve
     let result = tree.text(path).ok_or_else(|| "there is none".to_owned());
     match result.and_then(|text| toml::from_str(text).map_err(|error| error.message().to_owned())) {
         Ok(read) => Some(read),
-        Err(told) => {
-            findings.push(Finding::new(path, 1, RULE, told));
+        Err(message) => {
+            findings.push(Finding::new(path, 1, RULE, message));
             None
         }
     }
 }
 
-/// Fails if the exception on `line` (from 1) has no comment above it that says why and until when, or if it has ended.
+/// Fails if the exception on `line` (from 1) has no comment above it with a reason and an end date, or if it has
+/// ended.
 fn excepted(text: &str, line: usize, today: Date) -> Result<(), String> {
     let above = text.lines().nth(line.saturating_sub(2)).unwrap_or_default().trim();
     let said = above.strip_prefix('#').and_then(|comment| comment.split_once(UNTIL));
@@ -123,21 +124,21 @@ fn excepted(text: &str, line: usize, today: Date) -> Result<(), String> {
     Ok(())
 }
 
-/// Each found advisory is excepted, each excepted one was found.
+/// Checks that each found advisory is excepted, and each excepted one was found.
 fn check_found(text: &str, tables: &BTreeMap<String, Table>, record: &Record, findings: &mut Vec<Finding>) {
     let ignored = tables.get("advisories").map(|table| table.ignore.as_slice()).unwrap_or_default();
     let ids: BTreeSet<&str> = ignored.iter().filter_map(|row| id(row.get_ref())).collect();
     for missing in record.found.iter().filter(|found| !ids.contains(found.as_str())) {
-        let told = format!("{missing} was found and is not excepted: replace the library, or except it");
-        findings.push(Finding::new(DENY, line_where(text, |line| line == "[advisories]"), RULE, told));
+        let message = format!("{missing} was found and is not excepted: replace the library, or except it");
+        findings.push(Finding::new(DENY, line_where(text, |line| line == "[advisories]"), RULE, message));
     }
     for idle in ids.iter().filter(|id| !record.found.contains(**id)) {
-        let told = format!("{idle} is excepted, and no library has it any more");
-        findings.push(Finding::new(DENY, line_where(text, |line| line.contains(idle)), RULE, told));
+        let message = format!("{idle} is excepted, and no library has it any more");
+        findings.push(Finding::new(DENY, line_where(text, |line| line.contains(idle)), RULE, message));
     }
 }
 
-/// The advisory that an exception names: a bare id, or a table with one.
+/// The advisory of an exception: a bare id, or a table with one.
 fn id(ignored: &Value) -> Option<&str> {
     ignored.as_str().or_else(|| ignored.get("id")?.as_str())
 }
@@ -155,8 +156,8 @@ fn check_locks(tree: &Tree, record: &Record, findings: &mut Vec<Finding>) {
             let named = format!("{} {}", package.name, package.version);
             if !record.libraries.contains(&named) {
                 let line = line_where(text, |line| line == format!("name = \"{}\"", package.name));
-                let told = format!("nobody looked for advisories on {named}: run `make advisories`");
-                findings.push(Finding::new(path, line, RULE, told));
+                let message = format!("nobody looked for advisories on {named}: run `make advisories`");
+                findings.push(Finding::new(path, line, RULE, message));
             }
         }
     }
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_exception_says_why_and_ends_within_a_year() {
-        for (comment, told) in [
+        for (comment, message) in [
             ("", "say above this exception why it is one and until when: `# reason; until YYYY-MM-DD`"),
             (
                 "# finished",
@@ -229,7 +230,7 @@ mod tests {
             let deny = EXCEPTED.replace("# finished; until 2027-05-31", comment);
             assert_eq!(
                 findings(&deny, LOOKED_AT, LOCK),
-                [format!(".cargo/deny.toml:4: supply: {told}")],
+                [format!(".cargo/deny.toml:4: supply: {message}")],
                 "{comment}"
             );
         }

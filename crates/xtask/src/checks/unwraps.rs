@@ -11,8 +11,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &tree.sources {
         let lines = scan::lines_of(source, ". unwrap ( )").filter(|line| !source.is_test(*line));
-        let told = "return the error, or say why it cannot fail with expect(\"...\")";
-        findings.extend(lines.map(|line| Finding::new(&source.path, line, RULE, told)));
+        let message = "return the error, or say why it cannot fail with expect(\"...\")";
+        findings.extend(lines.map(|line| Finding::new(&source.path, line, RULE, message)));
     }
     findings
 }
@@ -23,7 +23,7 @@ mod tests {
 
     #[test]
     fn only_product_code_is_reported() {
-        // Put together here, so that no search of this tree for it finds this.
+        // Put together here, so that a search of this tree for it does not find this.
         let bare = [".unwr", "ap()"].concat();
         let text = format!("fn a() {{\n    b(){bare};\n}}\n#[test]\nfn c() {{\n    d(){bare};\n}}\n");
         let found = check(&Tree::of(&[("crates/x/src/lib.rs", &text), ("crates/x/tests/it/main.rs", &text)]));

@@ -4,7 +4,7 @@ use super::port::free_port;
 use super::*;
 use crate::redis::OpenError;
 
-/// A long answer time is of no use where a server is stopped on purpose.
+/// A bus with a short response time, for servers that are stopped on purpose.
 async fn impatient(server: &Server) -> Redis {
     Redis::open(RedisConfig { response: IDLE, ..config(server, IDLE) }).await.unwrap()
 }
@@ -31,8 +31,8 @@ async fn a_server_that_was_killed_and_keeps_nothing_goes_on_with_what_is_new() {
     let held = take(&bus, "one", SOON).await.unwrap();
     server.kill();
     unreachable(publish(&bus, "while it is down").await);
-    let told = unreachable(publish(&bus, "again").await);
-    assert!(told.contains("nobody listens there"), "{told}");
+    let message = unreachable(publish(&bus, "again").await);
+    assert!(message.contains("nobody listens there"), "{message}");
     unreachable(take(&bus, "one", SOON).await);
     unreachable(bus.ack(Stream::Http, &receipts(&held)).await);
     server.restart();
@@ -77,7 +77,7 @@ async fn a_flush_in_mid_work_loses_what_was_there_and_nothing_more() {
     let _: () = server.ask(&["FLUSHALL"]).await;
     bus.keep(Stream::Http, "one", &receipts(&held)).await.unwrap();
     bus.release(Stream::Http, "one", &receipts(&held)).await.unwrap();
-    // There is room for as many as before.
+    // The capacity is the same as before.
     for id in ["e", "f", "g", "h"] {
         publish(&bus, id).await.unwrap();
     }
@@ -120,7 +120,7 @@ async fn a_group_that_was_taken_away_is_made_again_and_what_was_in_the_stream_co
     assert_eq!(seen(&take(&bus, "two", SOON).await.unwrap()), [("a", 1), ("b", 1)]);
 }
 
-/// A group that somebody takes away again and again is asked for now and then, not all the time.
+/// A group that is destroyed repeatedly does not cause a busy loop.
 #[tokio::test]
 async fn a_group_that_is_taken_away_again_and_again_keeps_nobody_busy() {
     let server = Server::start(&[]);
@@ -149,14 +149,14 @@ async fn a_group_that_is_taken_away_again_and_again_keeps_nobody_busy() {
 }
 
 #[tokio::test]
-async fn a_server_that_stands_still_is_told_and_waited_for() {
+async fn a_server_that_stands_still_is_reported_and_waited_for() {
     let server = Server::start(&[]);
     let bus = impatient(&server).await;
     publish(&bus, "a").await.unwrap();
     server.signal("STOP");
     let begun = Instant::now();
-    let told = unreachable(publish(&bus, "b").await);
-    assert!(told.contains("does not answer in time"), "{told}");
+    let message = unreachable(publish(&bus, "b").await);
+    assert!(message.contains("does not answer in time"), "{message}");
     unreachable(take(&bus, "one", SOON).await);
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     server.signal("CONT");
@@ -176,8 +176,8 @@ async fn a_server_that_stops_while_one_waits_ends_the_wait() {
         server.signal("STOP");
     };
     let (got, ()) = tokio::join!(take(&bus, "one", SOON * 2), stopped);
-    let told = unreachable(got);
-    assert!(told.contains("does not answer in time"), "{told}");
+    let message = unreachable(got);
+    assert!(message.contains("does not answer in time"), "{message}");
     server.signal("CONT");
     works(&bus, "a").await;
 }
@@ -186,7 +186,7 @@ async fn a_server_that_stops_while_one_waits_ends_the_wait() {
 async fn connections_that_are_cut_are_made_again() {
     let server = Server::start(&[]);
     let bus = open(&server, IDLE).await;
-    // Twice: with one that was just made, and with one that lay there.
+    // Twice: with a new connection, and with a spare one.
     for id in ["a", "b"] {
         let cut = async {
             eventually(async || {
@@ -203,15 +203,15 @@ async fn connections_that_are_cut_are_made_again() {
 }
 
 #[tokio::test]
-async fn a_server_without_room_takes_nothing_and_still_gives() {
+async fn a_server_without_memory_takes_nothing_and_still_gives() {
     let server = Server::start(&[]);
     let bus = open(&server, IDLE).await;
     publish(&bus, "a").await.unwrap();
     publish(&bus, "b").await.unwrap();
     assert_eq!(seen(&bus.take(Stream::Http, "one", 1, SOON).await.unwrap()), [("a", 1)]);
     let _: () = server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await;
-    let told = unreachable(publish(&bus, "c").await);
-    assert!(told.contains("OOM"), "{told}");
+    let message = unreachable(publish(&bus, "c").await);
+    assert!(message.contains("OOM"), "{message}");
     let mut got = Vec::new();
     while got.len() < 2 {
         got.extend(take(&bus, "two", SOON).await.unwrap());
@@ -224,30 +224,30 @@ async fn a_server_without_room_takes_nothing_and_still_gives() {
 }
 
 #[tokio::test]
-async fn a_server_that_becomes_a_replica_is_told_until_it_is_none() {
+async fn a_server_that_becomes_a_replica_is_reported_until_it_is_none() {
     let (server, other) = (Server::start(&[]), Server::start(&[]));
     let bus = open(&server, IDLE).await;
     let port = other.port().to_string();
     let _: () = server.ask(&["REPLICAOF", "127.0.0.1", &port]).await;
     for _ in 0..2 {
-        let told = unreachable(publish(&bus, "a").await);
-        assert!(told.contains("READONLY"), "{told}");
-        let told = unreachable(take(&bus, "one", SOON).await);
-        assert!(told.contains("READONLY"), "{told}");
+        let message = unreachable(publish(&bus, "a").await);
+        assert!(message.contains("READONLY"), "{message}");
+        let message = unreachable(take(&bus, "one", SOON).await);
+        assert!(message.contains("READONLY"), "{message}");
     }
     let _: () = server.ask(&["REPLICAOF", "NO", "ONE"]).await;
     works(&bus, "b").await;
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_told_when_it_is_opened() {
+async fn a_wrong_password_is_refused_when_it_is_opened() {
     let server = Server::start(&["--requirepass", "hunter2"]);
     for password in [None, Some("hunter3")] {
         let password = password.map(str::to_owned);
         let error = Redis::open(RedisConfig { password, ..config(&server, IDLE) }).await.err().unwrap();
         assert!(matches!(error, OpenError::Password { .. }), "{error:?}");
-        let told = error.to_string();
-        assert!(told.contains("password") && !told.contains("hunter"), "{told}");
+        let message = error.to_string();
+        assert!(message.contains("password") && !message.contains("hunter"), "{message}");
     }
     let password = Some("hunter2".to_owned());
     let bus = Redis::open(RedisConfig { password, ..config(&server, IDLE) }).await.unwrap();
@@ -255,7 +255,7 @@ async fn a_wrong_password_is_told_when_it_is_opened() {
 }
 
 #[tokio::test]
-async fn a_password_that_changes_is_told() {
+async fn a_password_that_changes_is_reported() {
     let server = Server::start(&[]);
     let bus = open(&server, IDLE).await;
     works(&bus, "a").await;
@@ -267,11 +267,11 @@ async fn a_password_that_changes_is_told() {
     let _: u32 = ::redis::cmd("CLIENT").arg(&kill).query_async(&mut admin).await.unwrap();
     let deadline = Instant::now() + SOON;
     loop {
-        let told = unreachable(publish(&bus, "b").await);
-        if told.contains("wants a password") {
+        let message = unreachable(publish(&bus, "b").await);
+        if message.contains("wants a password") {
             break;
         }
-        assert!(Instant::now() < deadline, "{told}");
+        assert!(Instant::now() < deadline, "{message}");
     }
     let _: () =
         ::redis::cmd("CONFIG").arg(&["SET", "requirepass", ""]).query_async(&mut admin).await.unwrap();
@@ -282,8 +282,8 @@ async fn a_password_that_changes_is_told() {
 async fn a_server_that_is_not_there_yet_is_found_when_it_is() {
     let mut server = Server::absent();
     let bus = open(&server, IDLE).await;
-    let told = unreachable(publish(&bus, "a").await);
-    assert!(told.contains("nobody listens there"), "{told}");
+    let message = unreachable(publish(&bus, "a").await);
+    assert!(message.contains("nobody listens there"), "{message}");
     unreachable(take(&bus, "one", SOON).await);
     server.restart();
     works(&bus, "b").await;
@@ -300,12 +300,12 @@ async fn scripts_that_a_server_forgets_are_given_to_it_again() {
 }
 
 #[tokio::test]
-async fn a_name_that_something_else_has_is_told() {
+async fn a_name_that_something_else_has_is_reported() {
     let server = Server::start(&[]);
     let bus = open(&server, IDLE).await;
     let _: () = server.ask(&["SET", "switchward:http", "mine"]).await;
-    for told in [unreachable(publish(&bus, "a").await), unreachable(take(&bus, "one", SOON).await)] {
-        assert!(told.contains("WRONGTYPE"), "{told}");
+    for message in [unreachable(publish(&bus, "a").await), unreachable(take(&bus, "one", SOON).await)] {
+        assert!(message.contains("WRONGTYPE"), "{message}");
     }
     let _: u32 = server.ask(&["DEL", "switchward:http"]).await;
     works(&bus, "b").await;
@@ -331,6 +331,6 @@ async fn a_certificate_that_is_not_trusted_lets_nothing_through() {
         "no",
     ]);
     let bus = Redis::open(RedisConfig::new(format!("rediss://127.0.0.1:{port}"))).await.unwrap();
-    let told = unreachable(publish(&bus, "a").await);
-    assert!(told.contains("no connection can be made"), "{told}");
+    let message = unreachable(publish(&bus, "a").await);
+    assert!(message.contains("no connection can be made"), "{message}");
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// could go to any other connection before the server listens, or while the server is down.
 const PORTS: Range<u16> = 10_000..32_000;
 
-/// A port of these, drawn by chance, that nobody has now.
+/// Returns a random port of these that is free now.
 pub(crate) fn free_port() -> u16 {
     let drawn = || PORTS.start + (RandomState::new().hash_one(0) % PORTS.len() as u64) as u16;
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();

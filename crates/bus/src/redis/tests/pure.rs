@@ -14,7 +14,7 @@ async fn refused(url: &str, prefix: &str) -> OpenError {
 }
 
 #[tokio::test]
-async fn addresses_and_prefixes_that_cannot_be_used_are_told_without_what_is_secret() {
+async fn addresses_and_prefixes_that_cannot_be_used_are_refused_without_their_secrets() {
     for url in [
         "",
         "127.0.0.1:6379",
@@ -38,13 +38,13 @@ async fn addresses_and_prefixes_that_cannot_be_used_are_told_without_what_is_sec
 fn a_configuration_that_is_printed_keeps_the_password() {
     let mut config = RedisConfig::new("redis://127.0.0.1:6379".to_owned());
     config.password = Some("hunter2".to_owned());
-    let told = format!("{config:?}");
-    assert!(told.contains("127.0.0.1") && !told.contains("hunter2"), "{told}");
+    let shown = format!("{config:?}");
+    assert!(shown.contains("127.0.0.1") && !shown.contains("hunter2"), "{shown}");
 }
 
 /// What a server says, and what is made of it.
 #[test]
-fn what_redis_says_is_told_apart() {
+fn answers_of_redis_are_distinguished() {
     for (line, word, what) in [
         ("-READONLY You can't write against a read only replica.", "READONLY", What::Unfit),
         ("-OOM command not allowed when used memory > 'maxmemory'.", "OOM", What::Server),
@@ -65,7 +65,7 @@ fn what_redis_says_is_told_apart() {
     ] {
         let value = parse_redis_value(format!("{line}\r\n").as_bytes()).unwrap();
         let fault = Fault::read(&value.extract_error().unwrap_err());
-        assert!(fault.told.contains(word), "{line}: {}", fault.told);
+        assert!(fault.message.contains(word), "{line}: {}", fault.message);
         assert_eq!(fault.what, what, "{line}");
     }
 }

@@ -51,7 +51,7 @@ impl Server {
         let _reaped = self.process.wait();
     }
 
-    /// Starts it again in the same place.
+    /// Starts it again with the same folder and port.
     pub(super) fn restart(&mut self) {
         self.kill();
         self.process = run(&self.folder, self.port, &self.options).expect("its port is still free");
@@ -79,7 +79,7 @@ impl Drop for Server {
     }
 }
 
-/// A server that is ready; nothing where it ended before.
+/// Starts a server and waits until it is ready; `None` if it ended before.
 fn run(folder: &TempDir, port: u16, options: &[String]) -> Option<Child> {
     let mut command = Command::new("redis-server");
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--daemonize", "no"]);

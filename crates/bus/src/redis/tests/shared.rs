@@ -72,7 +72,7 @@ async fn a_take_that_is_dropped_while_it_waits_loses_nothing() {
         let bus = Arc::clone(&bus);
         tokio::spawn(async move { take(&bus, "dropped", SOON).await })
     };
-    // It has waited once where the server knows a client that is blocked.
+    // It waits once the server has a blocked client.
     eventually(async || {
         let clients: String = server.ask(&["INFO", "clients"]).await;
         clients.contains("blocked_clients:1").then_some(()).ok_or(clients)

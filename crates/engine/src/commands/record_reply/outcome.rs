@@ -1,4 +1,5 @@
-//! What a reply leads to, and what its writer is told: every outcome is answered in the thread of what was answered.
+//! What a reply leads to, and what its writer is answered: every outcome is answered in the thread of the mail replied
+//! to.
 
 use serde_json::json;
 use switchward_expr::{Verdict, classify as sorted, decision_line};
@@ -57,7 +58,7 @@ impl<'m> Mail<'m> {
     }
 }
 
-/// What a reply's first line decides at a gate; nothing where it decides nothing.
+/// What a reply's first line decides at a gate; `None` if it decides nothing.
 pub(crate) fn decision_of(spec: &GateSpec, own: &str) -> Option<Decision> {
     let phrases =
         |decision| spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
@@ -113,12 +114,12 @@ pub(super) fn at_gate(
             if let Some(asked) = &open.gate.asked {
                 let said = receipt(turn, gate, &decided(decision))?;
                 let said = format!("{said}\nIt counts, and the request is still open: {so_far}.");
-                gates::tell(turn, open.run, gate, asked, mail.from, said)?;
+                gates::inform(turn, open.run, gate, asked, mail.from, said)?;
             }
             Ok(Standing::Counted)
         }
         Cast::Again(_, so_far) => {
-            told_open(turn, gate, open, mail, &format!("{AGAIN}\nThe request is still open: {so_far}."))?;
+            answer_open(turn, gate, open, mail, &format!("{AGAIN}\nThe request is still open: {so_far}."))?;
             Ok(Standing::Repeated)
         }
     }
@@ -147,13 +148,13 @@ fn undecided(
 const AGAIN: &str = "You have approved this request before, and that counts once: approving again changes nothing. To stop \
     it, reply with a first line that says no more than \"reject\".";
 
-/// What somebody is told whose reply has come to something, with when that was.
+/// The receipt for a reply that led to something, with its time.
 fn receipt(turn: &Turn<'_, '_>, gate: OpenId, said: &str) -> Result<String, Stop> {
     let (session, at) = (turn.session_id()?, period::text(turn.now()));
     Ok(format!("{said}\nReceipt: gate {} of {session}, {at}.", gate.0))
 }
 
-/// A decision, for whom it came from.
+/// A decision, for its sender.
 fn decided(decision: Decision) -> String {
     match decision {
         Decision::Discuss => PASSED_ON.to_owned(),
@@ -164,10 +165,10 @@ fn decided(decision: Decision) -> String {
 }
 
 const PASSED_ON: &str = "Your reply was passed on as a question: nothing is approved by it, and this request is closed. \
-    Where a decision is still needed, you will be asked anew.";
+    Where a decision is still needed, you will be asked again.";
 
 /// Somebody wrote who may decide, but not so.
-fn told_open(
+fn answer_open(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
     open: &Open,
@@ -178,7 +179,7 @@ fn told_open(
     gates::answer(turn, open.run, gate, asked, mail.sender(), said.to_owned())
 }
 
-/// A reply that approves a call for which there is no room.
+/// A reply that approves a call whose limit is full.
 pub(super) fn full(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
@@ -187,7 +188,7 @@ pub(super) fn full(
     why: &str,
 ) -> Result<Standing, Stop> {
     let said = format!("Your approval has come and cannot be given now: {why}.");
-    told_open(turn, gate, open, mail, &said)?;
+    answer_open(turn, gate, open, mail, &said)?;
     Ok(Standing::Full)
 }
 
@@ -204,11 +205,11 @@ pub(super) fn moot(
         turn.emit(Event::GateDiscussed { gate, by, comment })?;
     }
     let said = WHY.iter().find(|(known, _)| *known == why).map_or(UNPROVED, |(_, said)| *said);
-    told_open(turn, gate, open, mail, said)?;
+    answer_open(turn, gate, open, mail, said)?;
     Ok(why)
 }
 
-/// What its writer is told of a reply that cannot count; of one that is not proved, [`UNPROVED`].
+/// The answer to a reply that cannot count; to one that is not proved, [`UNPROVED`].
 const WHY: [(Standing, &str); 5] = [
     (Standing::Earlier, OLD),
     (Standing::Own, OWN),
@@ -229,16 +230,16 @@ const OWN: &str = "Your reply has come, and nothing is decided by it: you asked 
 const UNPROVED: &str = "Your reply has come, and nothing is decided by it: it could not be verified that you sent it to this \
     address. Some mail services do not sign the address that a mail goes to.\nPlease decide on the decision page.";
 
-const OLD: &str = "Your reply is to an earlier mail of this request, and nothing is decided by it: you were asked anew \
+const OLD: &str = "Your reply is to an earlier mail of this request, and nothing is decided by it: you were asked again \
     since.\nPlease reply to the newest mail.";
 
-/// What a participant writes is her answer, as it stands.
+/// What a participant writes is their answer, as it stands.
 fn at_task(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<Standing, Stop> {
     let (answer, by, comment) = (mail.own.trim(), mail.from.to_owned(), String::new());
-    // It is told first: the last answer may end the session.
+    // The receipt goes first: the last answer may end the session.
     if let Some(asked) = open.gate.asked.as_ref().filter(|_| mail.answered) {
         let said = receipt(turn, gate, "Your answer is recorded.")?;
-        gates::tell(turn, open.run, gate, asked, mail.from, said)?;
+        gates::inform(turn, open.run, gate, asked, mail.from, said)?;
     }
     let given = Given { answer: answer.into(), by, comment, via: Via::Mail };
     tasks::answer(turn, gate, open, given)?;
@@ -252,7 +253,7 @@ const UNANSWERED: &str = "Your reply had no words of its own, and the request is
 pub(in crate::commands) const REJECTED: &str = "rejected";
 const DISCUSSION: &str = "discussion";
 
-/// Somebody's reply decides, and she is told.
+/// A reply decides, and its sender gets a receipt.
 pub(in crate::commands) fn decide(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
@@ -263,10 +264,10 @@ pub(in crate::commands) fn decide(
     let spec = gates::spec_of(turn, open)?;
     let resolve = spec.resolve(ruling.decision);
     let resolve = resolve.ok_or_else(|| ViewError("the gate does not take a reply's decision".into()))?;
-    // It is told first: what the decision does may end the session.
+    // The receipt goes first: the decision may end the session.
     if let Some(asked) = &open.gate.asked {
         let said = receipt(turn, gate, &decided(ruling.decision))?;
-        gates::tell(turn, open.run, gate, asked, &ruling.by, said)?;
+        gates::inform(turn, open.run, gate, asked, &ruling.by, said)?;
     }
     gates::close(turn, gate, open, &ruling)?;
     if let Some(grant) = grant {
@@ -278,7 +279,7 @@ pub(in crate::commands) fn decide(
 pub(super) fn at_wait(
     turn: &mut Turn<'_, '_>,
     run: RunId,
-    thing: OpenId,
+    item: OpenId,
     mail: &Mail<'_>,
 ) -> Result<Standing, Stop> {
     let wait = waiting(turn, run)?;
@@ -286,10 +287,10 @@ pub(super) fn at_wait(
         None => wait.done.clone(),
         Some(sort) => match sorted(mail.own, &sort.ports).and_then(|at| sort.ports.get(at)) {
             Some((port, _)) => port.clone(),
-            // Nothing says what it means: a model is asked where the author gave no phrases, else it waits on.
+            // No phrase decides what it means: a model is asked if the author gave no phrases, else the wait goes on.
             None if mail.model && !sort.hinted => {
                 written_back(turn, run, mail, RECEIVED)?;
-                classify::ask(turn, run, thing, mail.said(false), &sort.ports)?;
+                classify::ask(turn, run, item, mail.said(false), &sort.ports)?;
                 return Ok(Standing::Read);
             }
             None => {
@@ -298,9 +299,9 @@ pub(super) fn at_wait(
             }
         },
     };
-    // It is told first: what follows may end the session.
+    // The answer goes first: what follows may end the session.
     written_back(turn, run, mail, RECEIVED)?;
-    received(turn, run, thing, mail.from, mail.own, port)?;
+    received(turn, run, item, mail.from, mail.own, port)?;
     Ok(Standing::Received)
 }
 
@@ -309,7 +310,7 @@ const RECEIVED: &str = "Your reply has come, and is passed on.";
 const WAITS_ON: &str = "Your reply has come, and nothing follows from it: what it means could not be told, and an answer is \
     still waited for.";
 
-/// A reply that nothing waits for: whoever answers a mail of ours is told so.
+/// A reply that nothing waits for; its sender is informed of that.
 pub(super) fn nothing(
     turn: &mut Turn<'_, '_>,
     run: RunId,
@@ -325,16 +326,17 @@ pub(super) fn nothing(
 }
 
 const UNVERIFIED: &str = "Your reply has come, and nothing follows from it: it could not be verified that you sent it to this \
-    address. Some mail services do not sign the address that a mail goes to. Please answer from another one, or tell whoever \
+    address. Some mail services do not sign the address that a mail goes to. Please answer from another one, or tell the person who \
     wrote to you.";
 
 const UNEXPECTED: &str =
     "Your reply has come and is kept. No answer is waited for at present, and nothing follows from it.";
 
-/// Writes back to somebody who answered a mail of the run's own, [`ANSWERS_MAX`] times: what answers by itself is not
-/// written to for ever.
+/// Writes back to somebody who answered a mail of the run's own, [`ANSWERS_MAX`] times, so that an autoresponder is not
+/// answered for ever.
 fn written_back(turn: &mut Turn<'_, '_>, run: RunId, mail: &Mail<'_>, said: &str) -> Result<(), Stop> {
-    let before = turn.run(run)?.told.iter().filter(|known| known.eq_ignore_ascii_case(mail.from)).count();
+    let before =
+        turn.run(run)?.answered_back.iter().filter(|known| known.eq_ignore_ascii_case(mail.from)).count();
     if !mail.answered || before >= ANSWERS_MAX {
         return Ok(());
     }
@@ -344,7 +346,7 @@ fn written_back(turn: &mut Turn<'_, '_>, run: RunId, mail: &Mail<'_>, said: &str
     if let Some(fault) = budget::mails(turn, 1, mail_bytes([&to], &subject, &body))? {
         return budget::unsent(turn, run, &fault);
     }
-    let (channel, content, purpose) = (Channel::Email, Content::Text, Purpose::Tell);
+    let (channel, content, purpose) = (Channel::Email, Content::Text, Purpose::Inform);
     let subject = Some(subject);
     turn.send(
         run,
@@ -371,17 +373,17 @@ pub(in crate::commands) fn waiting(turn: &Turn<'_, '_>, run: RunId) -> Result<Wa
 pub(in crate::commands) fn received(
     turn: &mut Turn<'_, '_>,
     run: RunId,
-    thing: OpenId,
+    item: OpenId,
     from: &str,
     own: &str,
     port: Port,
 ) -> Result<(), Stop> {
-    turn.emit(Flow::ThingClosed { thing, run })?;
+    turn.emit(Flow::ItemClosed { item, run })?;
     keep_below(turn, run, WAIT, json!({ "from": from, "text": own }), Writer::Person)?;
     gates::now_or_later(turn, run, Due::Ended(port))
 }
 
-/// Nothing says what a reply means, or phrases of several meanings stand in it. A state that has a discussion is left
+/// No phrase says what a reply means, or phrases of several meanings stand in it. A state that has a discussion is left
 /// through it; at every other gate the reply is noted and answered, and the gate stays open.
 pub(in crate::commands) fn unclear(
     turn: &mut Turn<'_, '_>,
@@ -416,7 +418,7 @@ const PASSED_ON_OPEN: &str = "Your reply was passed on as a question, and the re
 const UNDECIDED: &str = "Your reply was noted, and the request is still open: nothing is decided by it.\n\
     To decide, reply with a first line that says no more than \"approve\" or \"reject\".";
 
-/// A reply to a closed request moves nothing, and its sender is told why.
+/// A reply to a closed request moves nothing, and its sender is informed why.
 pub(super) fn late(
     turn: &mut Turn<'_, '_>,
     run: RunId,
@@ -425,13 +427,13 @@ pub(super) fn late(
     mail: &Mail<'_>,
 ) -> Result<Standing, Stop> {
     if let Some(asked) = &closed.open.gate.asked {
-        gates::answer(turn, run, gate, asked, mail.sender(), told(closed))?;
+        gates::answer(turn, run, gate, asked, mail.sender(), late_message(closed))?;
     }
     Ok(Standing::Late)
 }
 
 /// How a gate was closed, for somebody who wrote too late.
-fn told(closed: &Closed) -> String {
+fn late_message(closed: &Closed) -> String {
     let approved = closed.open.gate.approved_by().join(", ");
     let how = match &closed.resolution {
         Resolution::Answered { .. } => "an answer had come before".to_owned(),
@@ -463,7 +465,7 @@ pub(super) fn comment(own: &str) -> String {
     cut(lines.collect::<Vec<_>>().join("\n").trim(), NOTE_BYTES_MAX)
 }
 
-/// The beginning of a text, so many bytes of it at most.
+/// The beginning of a text, at most this many bytes of it.
 pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {

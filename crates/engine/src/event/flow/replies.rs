@@ -1,4 +1,4 @@
-//! What replies by mail come to.
+//! What replies by mail lead to.
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, RunId};
@@ -56,13 +56,13 @@ pub enum Standing {
     /// Its writer has approved before.
     #[n(6)]
     Repeated,
-    /// It approves a call that has no room now.
+    /// It approves a call whose limit is full.
     #[n(7)]
     Full,
     /// Nothing proves that its sender wrote it.
     #[n(8)]
     Unproved,
-    /// It is to an earlier mail, and its writer was asked anew since.
+    /// It is to an earlier mail, and its writer was asked again since.
     #[n(9)]
     Earlier,
     /// What it is about is closed.
@@ -125,16 +125,16 @@ pub struct ReplyFact {
     /// What is known of its sender.
     #[n(3)]
     pub proof: SenderProof,
-    /// The gate or the wait that it is about; `None` where there is none for this sender.
+    /// The gate or the wait that it is about; `None` if there is none for this sender.
     #[n(4)]
     pub about: Option<OpenId>,
-    /// What is known of where it comes from; may be empty.
+    /// The evidence of its origin; may be empty.
     #[cbor(n(5), default, skip_if = "String::is_empty")]
     pub evidence: String,
-    /// Why it moves nothing, where that is known at once.
+    /// Why it moves nothing, if that is known at once.
     #[n(6)]
     pub why: Option<Standing>,
-    /// Who brought the mail with a key; `None` where a mail server did.
+    /// Who brought the mail with a key; `None` if a mail server did.
     #[n(7)]
     pub brought_by: Option<String>,
 }

@@ -8,7 +8,7 @@ use crate::state::{Asked, Quorum, Vote};
 /// A fact about approvals that are counted. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum VoteFact {
-    /// The session's gates need so many approvals.
+    /// The session's gates need this many approvals.
     #[n(0)]
     QuorumSet {
         /// How many.
@@ -38,9 +38,9 @@ pub enum VoteFact {
         #[n(1)]
         need: u32,
     },
-    /// People are told of a gate that nobody was told of when it opened.
+    /// People are notified of a gate that was opened without any.
     #[n(3)]
-    Told {
+    Notified {
         /// The gate.
         #[n(0)]
         gate: OpenId,
@@ -48,7 +48,7 @@ pub enum VoteFact {
         #[n(1)]
         asked: Box<Asked>,
     },
-    /// These are asked, too, where those whom a gate asks do not decide.
+    /// These are asked, too, if those whom a gate asks do not decide.
     #[n(100)]
     EscalationSet {
         /// Addresses and names.

@@ -23,7 +23,7 @@ pub(super) struct Begun {
     state: String,
     /// When.
     at: Time,
-    /// The token of the page where it was begun; one that somebody brings until [`Begun::counts`] says so.
+    /// The token of the page on which it began; unverified until [`Begun::counts`] returns true.
     pub(super) token: String,
     /// The code over all that.
     code: Vec<u8>,
@@ -66,7 +66,7 @@ impl Begun {
         key.began_sign_in(self.signed().as_bytes(), &self.code) && new
     }
 
-    /// What the provider is told of it.
+    /// The attempt as the provider sees it.
     pub(super) fn attempt(&self, asked: &Asked) -> Attempt {
         let (key, signed) = (&asked.visit.key, self.signed());
         Attempt {

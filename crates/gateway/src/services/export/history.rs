@@ -1,7 +1,7 @@
 //! What happened in a session: its events, and what people decided in them.
 //!
-//! A history may be shortened while it is exported: its rows go, the oldest first, and their decisions are then among those
-//! that the removal keeps, in the same order. So decisions are counted, and those that were kept meanwhile come first.
+//! A history may be shortened while it is exported: its rows are deleted, the oldest first, and their decisions move to
+//! those that the removal keeps, in the same order. So decisions are counted, and those that moved meanwhile come first.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use switchward_engine::{
 use switchward_machine::SessionId;
 use switchward_shard::StateView;
 
-use super::place::Spot;
+use super::position::Spot;
 use super::records;
 use super::walk::{Found, Walk};
 use crate::convert;
@@ -22,7 +22,7 @@ use crate::services::watch::sequence_of;
 /// Rows of history that are read at once.
 const ROWS_AT_ONCE: usize = 64;
 
-/// A part of a history, with what holds for the session at the same time.
+/// A part of a history, with the session's rows at the same time.
 struct Part {
     session: Option<Arc<Row>>,
     removed: Option<Arc<Row>>,
@@ -33,7 +33,7 @@ struct Part {
 type Item = (u64, bool, Record);
 
 impl Walk<'_> {
-    /// The events and decisions of a session that are left.
+    /// Exports the remaining events and decisions of a session.
     pub(super) fn history(
         &mut self,
         view: &StateView,
@@ -66,8 +66,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The next rows. What a removal keeps is read before and after them, so that no decision goes from one to the other
-    /// unseen.
+    /// Reads the next rows. The decisions that a removal keeps are read before and after them, so that no decision moves
+    /// from one to the other unseen.
     fn part(&self, view: &StateView, spot: &Spot) -> Result<Part, ViewError> {
         let (tenant, id) = (self.call.caller.tenant, spot.session);
         let prefix = Key::prefix_of_session(tenant, id, Kind::History);
@@ -98,12 +98,12 @@ impl Walk<'_> {
         history: &History,
     ) -> Result<Vec<Item>, ViewError> {
         let caller = &self.call.caller;
-        // What is erased is so at once, and its rows one after the other.
+        // An erased session is erased at once, but its rows one after the other.
         let history =
             if session.is_erased() { Cow::Owned(redacted(history)) } else { Cow::Borrowed(history) };
         let mut items: Vec<Item> = Vec::new();
         if !session.is_hidden() {
-            let machines = view.steady(|rows| machines_of(rows, caller.tenant, id, &history.events))?;
+            let machines = view.consistent(|rows| machines_of(rows, caller.tenant, id, &history.events))?;
             let events = convert::events::of_history(first, &history, &machines).into_iter();
             items.extend(events.map(|event| (event.sequence, false, records::event(caller, id, event))));
         }
@@ -132,7 +132,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether nothing of a session is to be shown any more, not even who decided what.
+/// Returns true if nothing of a session may be shown any more, not even who decided what.
 fn is_deleted(session: &Session) -> bool {
     session.removal.as_deref().is_some_and(|removal| removal.how == Removing::Deleted)
 }

@@ -12,7 +12,7 @@ use crate::hide;
 use crate::limits::EXPORT_PART_BYTES_MAX;
 use crate::names;
 
-/// The record as it leaves: without anything that opens a way in.
+/// The record as it is exported, without reply tokens and mail tokens.
 pub(super) fn masked(record: Record) -> v1::ExportRecord {
     hide::masked("ExportRecord", v1::ExportRecord { record: Some(record) })
 }

@@ -1,4 +1,4 @@
-//! The way through a tenant's rows, from where a page begins to where it is full.
+//! Walks through a tenant's rows, from the beginning of a page until it is full.
 
 use prost::Message as _;
 use std::ops::ControlFlow;
@@ -10,10 +10,10 @@ use switchward_machine::limits::BUCKETS;
 use switchward_machine::{Bucket, SessionId, Time};
 use switchward_shard::StateView;
 
-use super::place::{Place, Spot, Stage};
+use super::position::{Position, Spot, Stage};
 use super::records;
+use crate::api::{Call, refusal, unreadable};
 use crate::beside;
-use crate::door::{Call, refusal, unreadable};
 use crate::error::Refusal;
 use crate::limits::{EXPORT_MS_MAX, EXPORT_PAGE_BYTES_MAX};
 use crate::pages::LOOKED_AT_MAX;
@@ -27,13 +27,13 @@ pub(super) struct Walk<'c> {
     records: Vec<v1::ExportRecord>,
     bytes: usize,
     looked: usize,
-    /// When the looking began.
+    /// When the walk began.
     since: Instant,
 }
 
 /// The session of an id, and what remains of it or of an earlier one, as far as they belong to the export.
 pub(super) struct Found<'r> {
-    /// A session that began later is none.
+    /// `None` if the session began after the time of the export.
     pub(super) session: Option<&'r Session>,
     pub(super) removed: Option<&'r Removed>,
 }
@@ -65,35 +65,35 @@ impl<'c> Walk<'c> {
         self.records
     }
 
-    /// Goes on from a place, and gives where the next page begins; `None` at the end.
-    pub(super) async fn from(&mut self, place: Place) -> Result<Option<Place>, Refusal> {
+    /// Continues from a position and returns where the next page begins; `None` at the end.
+    pub(super) async fn from(&mut self, position: Position) -> Result<Option<Position>, Refusal> {
         let call = self.call;
-        let _scan = call.door.scans.begin(call.caller.tenant).await?;
+        let _scan = call.api.scans.begin(call.caller.tenant).await?;
         let catalogue = call.catalogue().await?;
         // Every shard's rows are then at least as new as the export's time.
-        for shard in call.door.cluster.shards() {
+        for shard in call.api.cluster.shards() {
             shard.read().await.map_err(refusal)?;
         }
-        let _place = call.door.shares.enter(call.caller.tenant, call.weight()).await?;
-        beside::aside(|| self.look(&catalogue, place))
+        let _permit = call.api.shares.enter(call.caller.tenant, call.weight()).await?;
+        beside::aside(|| self.look(&catalogue, position))
     }
 
-    fn look(&mut self, catalogue: &StateView, place: Place) -> Result<Option<Place>, Refusal> {
+    fn look(&mut self, catalogue: &StateView, position: Position) -> Result<Option<Position>, Refusal> {
         self.since = Instant::now();
-        let mut spot = match place {
-            Place::Session(spot) => spot,
-            Place::Change { mut number, mut records } => {
+        let mut spot = match position {
+            Position::Session(spot) => spot,
+            Position::Change { mut number, mut records } => {
                 if self.changes(catalogue, &mut number, &mut records).map_err(unreadable)?.is_break() {
-                    return Ok(Some(Place::Change { number, records }));
+                    return Ok(Some(Position::Change { number, records }));
                 }
                 Spot::before(0)
             }
         };
         let flow = self.sessions(&mut spot).map_err(unreadable)?;
-        Ok(flow.is_break().then_some(Place::Session(spot)))
+        Ok(flow.is_break().then_some(Position::Session(spot)))
     }
 
-    /// Takes a record, if there is room for it.
+    /// Adds a record, or breaks if the page is full.
     pub(super) fn put(&mut self, record: Record) -> ControlFlow<()> {
         if self.records.len() >= self.size {
             return ControlFlow::Break(());
@@ -108,7 +108,7 @@ impl<'c> Walk<'c> {
         ControlFlow::Continue(())
     }
 
-    /// Counts something that was looked at; breaks off where that is enough for one call.
+    /// Counts a row that was read; breaks if that is enough for one call.
     pub(super) fn looked(&mut self) -> ControlFlow<()> {
         self.looked += 1;
         let in_time = self.since.elapsed() < Duration::from_millis(EXPORT_MS_MAX);
@@ -157,7 +157,7 @@ impl<'c> Walk<'c> {
     fn sessions(&mut self, spot: &mut Spot) -> Result<ControlFlow<()>, ViewError> {
         loop {
             let Some(bucket) = Bucket::new(spot.bucket) else { return Ok(ControlFlow::Continue(())) };
-            let view = self.call.door.cluster.shard_of(bucket).read_stale();
+            let view = self.call.api.cluster.shard_of(bucket).read_stale();
             if spot.stage == Stage::Over {
                 match self.behind(&view, bucket, spot.session)? {
                     Some(next) => *spot = Spot::at(spot.bucket, next, Stage::Earlier),
@@ -174,7 +174,7 @@ impl<'c> Walk<'c> {
         }
     }
 
-    /// The first session of a bucket behind another one that is there, or of which something remains.
+    /// Returns the next session of a bucket after another one that exists, or of which a removal remains.
     fn behind(
         &self,
         view: &StateView,
@@ -193,11 +193,11 @@ impl<'c> Walk<'c> {
         Ok(next)
     }
 
-    /// What is left of one session; the place is behind it in the end.
+    /// Exports the rest of one session; moves the position behind it at the end.
     fn session(&mut self, view: &StateView, spot: &mut Spot) -> Result<ControlFlow<()>, ViewError> {
         let (call, tenant, id) = (self.call, self.call.caller.tenant, spot.session);
         debug_assert_ne!(id, TENANT_ITSELF, "no session has this id");
-        let (session, removed) = view.steady(|rows| {
+        let (session, removed) = view.consistent(|rows| {
             Ok::<_, ViewError>((rows.row(&Key::session(tenant, id))?, rows.row(&Key::removed(tenant, id))?))
         })?;
         let found = Found::new(session.as_deref(), removed.as_deref(), self.at);
@@ -242,7 +242,7 @@ impl<'c> Walk<'c> {
         ControlFlow::Continue(())
     }
 
-    /// The decisions that a removal has kept, but for as many as there were.
+    /// Exports the decisions that a removal has kept, except those exported before.
     pub(super) fn kept(&mut self, removed: &Removed, spot: &mut Spot) -> ControlFlow<()> {
         let before = usize::try_from(spot.decisions).unwrap_or(usize::MAX);
         let (at, left) = (self.at, removed.decisions.iter().skip(before));

@@ -1,4 +1,4 @@
-//! What an endpoint has missed is sent to it.
+//! Sends an endpoint the messages that it has missed.
 
 use switchward_api::v1;
 use switchward_engine::{
@@ -8,13 +8,13 @@ use switchward_machine::{SessionId, Time};
 use switchward_shard::StateView;
 
 use super::endpoint;
+use crate::api::{Call, named, refusal, unreadable};
 use crate::convert;
-use crate::door::{Call, named, refusal, unreadable};
 use crate::error::{Reason, Refusal};
 use crate::names;
 use crate::pages::Page;
 
-/// Goes through a page of sessions.
+/// Processes a page of sessions.
 pub(super) async fn recover(
     call: &Call<'_>,
     message: v1::RecoverWebhookEndpointRequest,
@@ -34,14 +34,14 @@ pub(super) async fn recover(
         let text = format!("the endpoint is disabled: {why}; put it again to have it sent messages");
         return Err(Refusal::new(Reason::StateMismatch, text));
     }
-    let wish = Wish { endpoint, since, delivered: message.include_delivered };
+    let recovery = Recovery { endpoint, since, delivered: message.include_delivered };
     let (sessions, next_page_token) = match only {
         Some(session) => (vec![(names::of_session(&call.caller, session), session)], String::new()),
         None => changed(call, page, since).await?,
     };
     let mut recovered = Vec::new();
     for (session, id) in sessions {
-        let messages = of_session(call, &wish, id).await.map_err(|no| {
+        let messages = of_session(call, &recovery, id).await.map_err(|no| {
             named(no, "session", if message.session.is_empty() { &session } else { &message.session })
         })?;
         if messages > 0 {
@@ -51,7 +51,7 @@ pub(super) async fn recover(
     Ok(v1::RecoverWebhookEndpointResponse { sessions: recovered, next_page_token })
 }
 
-struct Wish {
+struct Recovery {
     endpoint: Endpoint,
     since: Time,
     delivered: bool,
@@ -77,14 +77,14 @@ async fn changed(call: &Call<'_>, page: Page, since: Time) -> Result<Sessions, R
     Ok((named.collect(), token))
 }
 
-/// Sends what was missed of one session; how many messages.
-async fn of_session(call: &Call<'_>, wish: &Wish, id: SessionId) -> Result<u32, Refusal> {
+/// Sends the missed messages of one session, and returns how many they were.
+async fn of_session(call: &Call<'_>, recovery: &Recovery, id: SessionId) -> Result<u32, Refusal> {
     let (mut messages, mut after) = (0_usize, 0);
     loop {
-        let Missed { retry, events, upto } = look(call, wish, id, after).await?;
+        let Missed { retry, events, upto } = look(call, recovery, id, after).await?;
         let count = retry.len() + events.len();
         if count > 0 {
-            let body = Republish { endpoint: wish.endpoint.id.clone(), retry, events };
+            let body = Republish { endpoint: recovery.endpoint.id.clone(), retry, events };
             call.execute(Scope::Session(id), None, None, Body::Republish(body)).await?;
         }
         messages += count;
@@ -95,7 +95,7 @@ async fn of_session(call: &Call<'_>, wish: &Wish, id: SessionId) -> Result<u32, 
     }
 }
 
-async fn look(call: &Call<'_>, wish: &Wish, id: SessionId, after: u64) -> Result<Missed, Refusal> {
+async fn look(call: &Call<'_>, recovery: &Recovery, id: SessionId, after: u64) -> Result<Missed, Refusal> {
     let view = call.shard(id).read().await.map_err(refusal)?;
     let tenant = call.caller.tenant;
     let known = view.row(&Key::session(tenant, id)).map_err(unreadable)?;
@@ -103,7 +103,7 @@ async fn look(call: &Call<'_>, wish: &Wish, id: SessionId, after: u64) -> Result
         return Err(Refusal::not_found("session", names::of_session(&call.caller, id)));
     }
     let found = |rows: &dyn View| -> Result<Missed, ViewError> {
-        missed(rows, (tenant, id), &wish.endpoint, (wish.since, after), wish.delivered)
+        missed(rows, (tenant, id), &recovery.endpoint, (recovery.since, after), recovery.delivered)
     };
-    view.steady(found).map_err(unreadable)
+    view.consistent(found).map_err(unreadable)
 }

@@ -1,4 +1,4 @@
-//! Work as it comes, no more at one time than the worker can do.
+//! A stream of work items, limited to what the worker can do at one time.
 
 use std::time::Duration;
 
@@ -14,28 +14,28 @@ use tonic::Status;
 
 use super::super::watch::begun;
 use super::take::{News, Wanted, check_key, take};
+use crate::api::{Api, Call, refusal, unreadable};
 use crate::auth::Caller;
-use crate::door::{Call, Door, refusal, unreadable};
 use crate::error::Refusal;
 
 /// What the service sends.
 pub(super) type Stream = BoxStream<'static, Result<v1::StreamWorkResponse, Status>>;
 
-/// How long nothing may be said.
+/// The interval of heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Starts to send work, so many items at one time.
+/// Starts to send work, at most `max` items at one time.
 pub(super) fn start(
-    door: Door,
+    api: Api,
     caller: Caller,
     trace: Option<String>,
     wanted: Wanted,
     max: usize,
     lifetime_ms: Option<u64>,
 ) -> Stream {
-    // One message waits for a slow reader at most: what it cannot take is left to others.
+    // At most one message waits for a slow reader: what it cannot take is left to others.
     let (sender, receiver) = mpsc::channel(1);
-    let sending = Sending { door, caller, trace, wanted, max, out: Vec::new(), sender };
+    let sending = Sending { api, caller, trace, wanted, max, out: Vec::new(), sender };
     let run = sending.run();
     tokio::spawn(async move {
         match lifetime_ms {
@@ -48,50 +48,50 @@ pub(super) fn start(
 }
 
 struct Sending {
-    door: Door,
+    api: Api,
     caller: Caller,
     trace: Option<String>,
     wanted: Wanted,
     max: usize,
-    /// What was sent and is not known to be done.
+    /// Items that were sent and are not known to be finished.
     out: Vec<(SessionId, OpenId, u64)>,
     sender: mpsc::Sender<Result<v1::StreamWorkResponse, Status>>,
 }
 
 impl Sending {
     async fn run(mut self) {
-        let mut news = News::of(&self.door.cluster);
-        let mut revoked = self.door.revocations.told.subscribe();
-        let mut draining = self.door.draining.subscribe();
+        let mut news = News::of(&self.api.cluster);
+        let mut revoked = self.api.revocations.changed.subscribe();
+        let mut draining = self.api.draining.subscribe();
         let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
         loop {
             if let Err(refused) = self.send_ready().await {
                 let _reader_gone = self.sender.send(Err(refused.into())).await;
                 return;
             }
-            let sign = tokio::select! {
+            let heartbeat = tokio::select! {
                 () = news.come() => false,
                 _ = beat.tick() => true,
-                told = revoked.changed() => told.is_err(),
+                changed = revoked.changed() => changed.is_err(),
                 () = begun(&mut draining) => {
                     let _reader_gone = self.sender.send(Err(refusal(Failure::Draining).into())).await;
                     return;
                 }
                 () = self.sender.closed() => return,
             };
-            if sign && self.sender.send(Ok(v1::StreamWorkResponse { item: None })).await.is_err() {
+            if heartbeat && self.sender.send(Ok(v1::StreamWorkResponse { item: None })).await.is_err() {
                 return;
             }
         }
     }
 
-    /// Sends what is ready, as far as the worker has room for it.
+    /// Sends what is ready, as far as the worker has free capacity.
     async fn send_ready(&mut self) -> Result<(), Refusal> {
-        check_key(&self.door, &self.caller)?;
+        check_key(&self.api, &self.caller)?;
         self.forget_done().await?;
         loop {
-            let room = self.max.saturating_sub(self.out.len());
-            if room == 0 {
+            let free = self.max.saturating_sub(self.out.len());
+            if free == 0 {
                 return Ok(());
             }
             // One at a time, so that nothing is leased for a reader that is gone.
@@ -99,9 +99,9 @@ impl Sending {
                 Ok(permit) => permit,
                 Err(_) => return Ok(()),
             };
-            // A slow reader may have kept this waiting for long.
-            check_key(&self.door, &self.caller)?;
-            let call = Call { door: &self.door, caller: self.caller.clone(), trace: self.trace.clone() };
+            // A slow reader may have delayed this for long.
+            check_key(&self.api, &self.caller)?;
+            let call = Call { api: &self.api, caller: self.caller.clone(), trace: self.trace.clone() };
             let Some(taken) = take(&call, &self.wanted, 1).await?.into_iter().next() else {
                 return Ok(());
             };
@@ -110,13 +110,14 @@ impl Sending {
         }
     }
 
-    /// Forgets what is done, given back or lost.
+    /// Forgets items that are finished, released or lost.
     async fn forget_done(&mut self) -> Result<(), Refusal> {
         let mut out = Vec::new();
         for (session, work, fence) in std::mem::take(&mut self.out) {
-            let view = self.door.cluster.shard_of(session.bucket()).read().await.map_err(refusal)?;
-            let found =
-                view.steady(|rows| work_view(rows, self.caller.tenant, session, work)).map_err(unreadable)?;
+            let view = self.api.cluster.shard_of(session.bucket()).read().await.map_err(refusal)?;
+            let found = view
+                .consistent(|rows| work_view(rows, self.caller.tenant, session, work))
+                .map_err(unreadable)?;
             if found.is_some_and(|found| found.owed.fence == fence && found.owed.lease.is_some()) {
                 out.push((session, work, fence));
             }

@@ -16,35 +16,35 @@ use switchward_shard::{Cluster, Failure, Shard, Watched};
 use tokio::time::Instant;
 
 use super::super::watch::begun;
+use crate::api::{Api, Call, refusal, unreadable};
 use crate::auth::{Caller, invalid, key_of};
 use crate::convert::{json, timestamp};
-use crate::door::{Call, Door, refusal, unreadable};
 use crate::error::{Reason, Refusal};
 use crate::limits::POLL_BYTES_MAX;
 use crate::names;
 
-/// Which work is wanted, and for whom.
+/// Which work is wanted, and for which worker.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     pub(super) kinds: Vec<WorkKind>,
-    /// None: all.
+    /// Empty: all.
     pub(super) queues: Vec<String>,
     pub(super) worker: String,
     pub(super) lease_ms: u64,
 }
 
-/// Work that a call of this server is just taking: others do not try it at the same time.
+/// Work that a call of this server is taking right now, so that others do not try it at the same time.
 #[derive(Default)]
 pub(crate) struct Claims(Mutex<BTreeSet<(SessionId, OpenId)>>);
 
-/// One claim, which ends with its value.
+/// One claim, released on drop.
 struct Claim {
     claims: Arc<Claims>,
     work: (SessionId, OpenId),
 }
 
 impl Claim {
-    /// The claim; nothing where somebody else has it.
+    /// Returns the claim; `None` if another call has it.
     fn on(claims: &Arc<Claims>, work: (SessionId, OpenId)) -> Option<Self> {
         claims.0.lock().insert(work).then(|| Self { claims: Arc::clone(claims), work })
     }
@@ -64,8 +64,8 @@ pub(super) struct Taken {
     pub(super) item: v1::WorkItem,
 }
 
-/// Takes up to so many items; where there is none, waits for some. A key that stops to work meanwhile gets nothing: it is
-/// looked at before each try, and at once where it is revoked.
+/// Takes up to `max` items, and waits for some if none is ready. A key that becomes invalid meanwhile gets nothing: it is
+/// checked before each try, and at once if it is revoked.
 pub(super) async fn poll(
     call: &Call<'_>,
     wanted: &Wanted,
@@ -74,31 +74,31 @@ pub(super) async fn poll(
 ) -> Result<Vec<v1::WorkItem>, Refusal> {
     let until = Instant::now() + Duration::from_millis(wait_ms);
     // Waiting begins before looking, so that nothing that becomes ready falls between the two.
-    let mut news = News::of(&call.door.cluster);
-    let mut draining = call.door.draining.subscribe();
-    let mut revoked = call.door.revocations.told.subscribe();
+    let mut news = News::of(&call.api.cluster);
+    let mut draining = call.api.draining.subscribe();
+    let mut revoked = call.api.revocations.changed.subscribe();
     loop {
-        check_key(call.door, &call.caller)?;
+        check_key(call.api, &call.caller)?;
         let taken = take(call, wanted, max).await?;
         if !taken.is_empty() {
             return Ok(taken.into_iter().map(|taken| taken.item).collect());
         }
         tokio::select! {
             () = news.come() => {}
-            told = revoked.changed() => told.map_err(|_| refusal(Failure::Stopped))?,
+            changed = revoked.changed() => changed.map_err(|_| refusal(Failure::Stopped))?,
             () = tokio::time::sleep_until(until) => return Ok(Vec::new()),
             () = begun(&mut draining) => return Ok(Vec::new()),
         }
     }
 }
 
-/// Refuses a caller whose key works no longer.
-pub(super) fn check_key(door: &Door, caller: &Caller) -> Result<(), Refusal> {
-    let key = key_of(&door.cluster, &caller.key_id);
-    if key.is_some_and(|key| key.works(door.cluster.now())) { Ok(()) } else { Err(invalid()) }
+/// Refuses a caller whose key is no longer valid.
+pub(super) fn check_key(api: &Api, caller: &Caller) -> Result<(), Refusal> {
+    let key = key_of(&api.cluster, &caller.key_id);
+    if key.is_some_and(|key| key.works(api.cluster.now())) { Ok(()) } else { Err(invalid()) }
 }
 
-/// Tells when work of any shard is opened, given back or done.
+/// Notifies when work of any shard is opened, released or finished.
 pub(super) struct News(Vec<Watched>);
 
 impl News {
@@ -121,10 +121,10 @@ impl News {
     }
 }
 
-/// Takes up to so many items that are ready, oldest first.
+/// Takes up to `max` items that are ready, oldest first.
 pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result<Vec<Taken>, Refusal> {
     let mut ready = Vec::new();
-    for shard in call.door.cluster.shards() {
+    for shard in call.api.cluster.shards() {
         let view = shard.read().await.map_err(refusal)?;
         ready.extend(listed(&view, call.caller.tenant, wanted, max).map_err(unreadable)?);
     }
@@ -136,13 +136,13 @@ pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result
         if taken.len() >= max || bytes >= POLL_BYTES_MAX {
             break;
         }
-        let Some(_claim) = Claim::on(&call.door.claims, (session, work)) else { continue };
+        let Some(_claim) = Claim::on(&call.api.claims, (session, work)) else { continue };
         match lease(call, wanted, session, work).await {
             Ok(found) => {
                 bytes += found.as_ref().map_or(0, |found| found.item.encoded_len());
                 taken.extend(found);
             }
-            // What is taken already is handed out all the same.
+            // Items that are already taken are handed out anyway.
             Err(_) if !taken.is_empty() => break,
             Err(refused) => return Err(refused),
         }
@@ -152,7 +152,7 @@ pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result
 
 type Ready = (Time, SessionId, OpenId);
 
-/// The first items of a shard that are ready. Somebody else may take some of them at the same moment, so more are listed
+/// The first items of a shard that are ready. Another call may take some of them at the same moment, so more are listed
 /// than are wanted.
 fn listed(
     view: &dyn View,
@@ -179,7 +179,7 @@ fn listed(
     Ok(ready)
 }
 
-/// Takes one item; nothing where it is another's by now.
+/// Takes one item; `None` if another worker has it by now.
 async fn lease(
     call: &Call<'_>,
     wanted: &Wanted,
@@ -187,10 +187,10 @@ async fn lease(
     work: OpenId,
 ) -> Result<Option<Taken>, Refusal> {
     let body =
-        Body::LeaseWork(LeaseWork { thing: work, worker: wanted.worker.clone(), lease_ms: wanted.lease_ms });
+        Body::LeaseWork(LeaseWork { item: work, worker: wanted.worker.clone(), lease_ms: wanted.lease_ms });
     let (fence, until) = match call.execute(Scope::Session(session), None, None, body).await {
         Ok(Reply::Leased { fence, until, .. }) => (fence, until),
-        Ok(other) => return Err(crate::door::odd(&other)),
+        Ok(other) => return Err(crate::api::odd(&other)),
         Err(refused) if [Reason::StateMismatch, Reason::LeaseLost].contains(&refused.reason()) => {
             return Ok(None);
         }
@@ -198,8 +198,8 @@ async fn lease(
     };
     let tenant = call.caller.tenant;
     let view = call.shard(session).read().await.map_err(refusal)?;
-    let found = view.steady(|rows| work_view(rows, tenant, session, work)).map_err(unreadable)?;
-    // What was taken may be void a moment later; then there is nothing to hand out.
+    let found = view.consistent(|rows| work_view(rows, tenant, session, work)).map_err(unreadable)?;
+    // A taken item may be void a moment later; then there is nothing to hand out.
     Ok(found.map(|found| Taken {
         session,
         work,
@@ -235,8 +235,8 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
         result_schema: object(&view.schema),
         data: Some(json::to_struct(&view.data)),
         last_message: view.said.clone().unwrap_or_default(),
-        create_time: Some(timestamp(view.thing.at)),
-        traceparent: view.thing.trace.clone().unwrap_or_default(),
+        create_time: Some(timestamp(view.item.at)),
+        traceparent: view.item.trace.clone().unwrap_or_default(),
         idempotency_key: view.name_outside(session),
         assistant: view
             .assistant

@@ -5,12 +5,12 @@ use cssparser::color::{parse_hash_color, parse_named_color};
 use super::value::Word;
 use crate::limits::COLOURS_MAX;
 
-/// Two colours that differ less than this in each channel cannot be told apart.
+/// Two colours that differ less than this in each channel are indistinguishable.
 const NEAR: f32 = 56.0;
 
-/// Names of the colour that letters have if nothing is said.
+/// Names of the default text colour.
 const USUAL: &[&str] = &["initial", "auto", "windowtext", "canvastext", "text", "revert", "revert-layer"];
-/// Names of the colour that is there anyway.
+/// Names of the inherited colour.
 const INHERITED: &[&str] = &["inherit", "currentcolor", "unset", "revert", "revert-layer"];
 /// Names that a value for backgrounds may hold beside a colour.
 const BACKGROUND_NAMES: &[&str] = &[
@@ -47,7 +47,7 @@ const BACKGROUND_NAMES: &[&str] = &[
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Colour {
     rgb: [f32; 3],
-    /// 0 for a colour that is not seen, 1 for one through which nothing is seen.
+    /// 0 for a transparent colour, 1 for an opaque one.
     alpha: f32,
 }
 
@@ -59,7 +59,7 @@ impl Colour {
         Self { rgb: rgb.map(|n| n.clamp(0.0, 255.0)), alpha: alpha.clamp(0.0, 1.0) }
     }
 
-    /// This colour on another, through which nothing is seen.
+    /// This colour on another, opaque one.
     fn on(self, behind: Self) -> Self {
         let channel = |at: usize| self.rgb[at] * self.alpha + behind.rgb[at] * (1.0 - self.alpha);
         Self { rgb: [0, 1, 2].map(channel), alpha: 1.0 }
@@ -71,10 +71,12 @@ impl Colour {
     }
 }
 
-/// Returns true if letters are seen whichever of these colours they and their background have.
-pub(super) fn seen(letters: &[Colour], backgrounds: &[Colour], opacity: f32) -> bool {
-    let few = letters.len().max(backgrounds.len()) <= COLOURS_MAX;
-    few && letters.iter().all(|letter| backgrounds.iter().all(|behind| letter.is_seen_on(*behind, opacity)))
+/// Returns true if text is visible in every combination of these foreground and background colours.
+pub(super) fn seen(foregrounds: &[Colour], backgrounds: &[Colour], opacity: f32) -> bool {
+    let few = foregrounds.len().max(backgrounds.len()) <= COLOURS_MAX;
+    few && foregrounds
+        .iter()
+        .all(|foreground| backgrounds.iter().all(|behind| foreground.is_seen_on(*behind, opacity)))
 }
 
 fn unique(all: impl IntoIterator<Item = Colour>) -> Vec<Colour> {
@@ -87,13 +89,13 @@ fn unique(all: impl IntoIterator<Item = Colour>) -> Vec<Colour> {
     unique
 }
 
-/// The colours that something may have: which declaration counts is not worked out.
+/// The colours that something may have: which declaration wins is not computed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Colours {
     declared: Vec<Colour>,
     /// Whether it may also have the colour that it would have without these.
     inherits: bool,
-    /// Whether a colour is declared that is not known.
+    /// Whether an unknown colour is declared.
     pub(super) unknown: bool,
 }
 
@@ -116,7 +118,7 @@ impl Colours {
     }
 
     /// Adds a value of `color`.
-    pub(super) fn add_letters(&mut self, words: &[Word]) {
+    pub(super) fn add_foreground(&mut self, words: &[Word]) {
         let [word] = words else {
             self.unknown = true;
             return;
@@ -130,7 +132,7 @@ impl Colours {
         }
     }
 
-    /// Adds a value of `background` or a part of it. What is seen on a picture or a gradient is not known.
+    /// Adds a value of `background` or a part of it. What is visible on a picture or a gradient is not known.
     pub(super) fn add_background(&mut self, words: &[Word]) {
         let colours: Vec<Colour> = words.iter().filter_map(colour_of).collect();
         self.inherits |= colours.is_empty();
@@ -151,13 +153,13 @@ impl Colours {
         self.unknown |= rule.unknown;
     }
 
-    /// The colours that letters may have, if these are declared in something that has those.
-    pub(super) fn letters(&self, inherited: &[Colour]) -> Vec<Colour> {
+    /// The colours that text may have, if these are declared within an element with the `inherited` ones.
+    pub(super) fn foregrounds(&self, inherited: &[Colour]) -> Vec<Colour> {
         let inherits = self.declared.is_empty() || self.inherits;
         unique(self.declared.iter().chain(inherited.iter().filter(|_| inherits)).copied())
     }
 
-    /// The colours that may be behind letters, if these are declared in something that has those.
+    /// The colours that may be behind text, if these are declared within an element with the inherited ones.
     pub(super) fn backgrounds(&self, inherited: &[Colour]) -> Vec<Colour> {
         let inherits = self.declared.is_empty() || self.inherits;
         let declared =
@@ -166,7 +168,7 @@ impl Colours {
     }
 }
 
-/// The colour that a word of CSS names, if it is one that is known.
+/// The colour that a CSS word names; `None` if it is unknown.
 fn colour_of(word: &Word) -> Option<Colour> {
     match word {
         Word::Ident(name) if name == "transparent" => Some(Colour { alpha: 0.0, ..BLACK }),

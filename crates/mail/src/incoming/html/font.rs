@@ -1,13 +1,13 @@
-//! Fonts: how large letters are, and whether they are letters.
+//! Fonts: how large text is, and whether it consists of symbols.
 
 use super::value::Word;
 
-/// Letters smaller than this cannot be read, in pixels.
-const LETTERS_PX_MIN: f32 = 4.0;
-/// Letters larger than this are no text of a mail, in pixels; lengths in `em` grow with them.
-const LETTERS_PX_MAX: f32 = 100.0;
+/// Text smaller than this cannot be read, in pixels.
+const FONT_PX_MIN: f32 = 4.0;
+/// Text larger than this is unusual in a mail, in pixels; lengths in `em` grow with it.
+const FONT_PX_MAX: f32 = 100.0;
 
-/// Beginnings of the names of fonts whose letters are signs, or are not seen.
+/// Prefixes of the names of fonts whose glyphs are symbols, or invisible.
 const SYMBOL_FONTS: &[&str] = &[
     "wingdings",
     "webdings",
@@ -25,16 +25,16 @@ const SYMBOL_FONTS: &[&str] = &[
     "adobe blank",
 ];
 
-/// A size of letters.
+/// A font size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Size {
     Pixels(f32),
-    /// That of what is around them, so many times.
+    /// A factor of the parent's size.
     Times(f32),
 }
 
 impl Size {
-    /// This size in something with letters of a size in pixels.
+    /// This size within a parent of a font size in pixels.
     pub(super) fn in_pixels(self, around: f32) -> f32 {
         match self {
             Self::Pixels(n) => n,
@@ -61,12 +61,12 @@ const NAMES: &[(&str, Size)] = &[
     ("revert", Size::Times(1.0)),
 ];
 
-/// Returns true if letters of this size can be read.
-pub(super) fn readable(letters_px: f32) -> bool {
-    (LETTERS_PX_MIN..=LETTERS_PX_MAX).contains(&letters_px)
+/// Returns true if text of this size can be read.
+pub(super) fn readable(font_px: f32) -> bool {
+    (FONT_PX_MIN..=FONT_PX_MAX).contains(&font_px)
 }
 
-/// Returns true if a font, or one of a list, shows signs instead of letters.
+/// Returns true if a font, or one of a list, shows symbols.
 pub(super) fn is_symbols(fonts: &str) -> bool {
     let names = fonts.split(',').map(|name| name.trim_matches([' ', '"', '\'']).to_ascii_lowercase());
     names.into_iter().any(|name| {
@@ -74,7 +74,7 @@ pub(super) fn is_symbols(fonts: &str) -> bool {
     })
 }
 
-/// The size that a word of CSS names, if it is known.
+/// The size that a CSS word names; `None` if it is unknown.
 pub(super) fn size_of(word: &Word) -> Option<Size> {
     match word {
         Word::Ident(name) => NAMES.iter().find(|(known, _)| known == name).map(|(_, size)| *size),
@@ -90,7 +90,7 @@ pub(super) fn size_of(word: &Word) -> Option<Size> {
     }
 }
 
-/// Returns true if a value of `font` or `font-family` names a font of signs, or is not understood.
+/// Returns true if a value of `font` or `font-family` names a symbol font, or is not understood.
 pub(super) fn may_be_symbols(words: &[Word]) -> bool {
     let (mut names, mut unclear) = (String::new(), false);
     for word in words {
@@ -101,7 +101,7 @@ pub(super) fn may_be_symbols(words: &[Word]) -> bool {
             names.push(',');
         } else {
             unclear |= matches!(word, Word::Function(..) | Word::Other) || is_symbols(&names);
-            // What stands in front of the first name in `font`.
+            // The part before the first name in `font`.
             names.clear();
         }
     }

@@ -1,8 +1,8 @@
-//! Properties of CSS that do nothing to words.
+//! CSS properties that do not affect words.
 
 use super::value::Word;
 
-/// Properties that change nothing about which words are seen and in which order.
+/// Properties that do not change which words are seen and in which order.
 const HARMLESS: &[&str] = &[
     "accent-color",
     "appearance",
@@ -108,7 +108,7 @@ pub(super) fn without_prefix(name: &str) -> &str {
     PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name)
 }
 
-/// Returns true if a property does nothing to words. Only of some of them a text in quotes is not shown.
+/// Returns true if a property does not affect words. Only some of them may hold quoted text, as they do not show it.
 pub(super) fn harmless(name: &str, words: &[Word]) -> bool {
     let texts = ["font-", "mso-", "ms-", "vnd.", "so-", "tab-"];
     let known = HARMLESS.contains(&name) || HARMLESS_BEGINNINGS.iter().any(|it| name.starts_with(it));

@@ -11,11 +11,11 @@ use super::harmless::{harmless, without_prefix};
 use super::space::Space;
 use super::value::{self, Word};
 
-/// Lines closer together than this lie over each other, in pixels.
+/// Lines closer together than this overlap, in pixels.
 const LINE_PX: std::ops::RangeInclusive<f32> = 4.0..=400.0;
-/// Spaces between letters or words larger than this tear them apart, in pixels.
+/// Letter or word spacing larger than this tears words apart, in pixels.
 const SPACING_PX_MAX: f32 = 100.0;
-/// Outlines and shadows larger than this lie over other words, in pixels.
+/// Outlines and shadows larger than this overlap other words, in pixels.
 const SPREAD_PX_MAX: f32 = 8.0;
 
 /// The boxes that some programs draw in front of the items of every list of tasks.
@@ -26,25 +26,25 @@ const LIST_BOXES: &[&str] = &["\u{2610}", "\u{2612}"];
 pub(super) struct Look {
     /// Whether words are hidden, or it is not known whether they are seen.
     pub(super) hidden: bool,
-    /// Whether there is nothing to be seen for sure, as with `display: none`.
+    /// Whether it is certainly invisible, as with `display: none`.
     pub(super) absent: bool,
-    /// Whether something else is displayed than nothing, if this counts.
+    /// Whether a `display` other than `none` is declared, if this counts.
     pub(super) displayed: bool,
     /// Whether it is not known what is seen of the page, or in which order.
     pub(super) doubtful: bool,
-    /// Whether a line goes through the letters.
+    /// Whether the text is struck through.
     pub(super) struck: bool,
-    /// Whether a block may stand in a line.
+    /// Whether a block may be inline.
     pub(super) inline: bool,
-    /// Whether blocks in it may stand in one line.
+    /// Whether blocks in it may be in one line.
     pub(super) row: bool,
     /// Whether a rule is drawn above, as some programs do above what they quote.
     pub(super) ruled: bool,
-    /// Whether line breaks in the source are seen, if it is said.
+    /// Whether line breaks in the source are shown; `None` if not declared.
     pub(super) breaks: Option<bool>,
-    pub(super) letters: Colours,
+    pub(super) foreground: Colours,
     pub(super) background: Colours,
-    /// How much is seen of letters, 1.0 for all; `None` for all.
+    /// The opacity of the text, 1.0 for opaque; `None` if not declared.
     opacity: Option<f32>,
     sizes: Vec<Size>,
     pub(super) space: Space,
@@ -82,11 +82,11 @@ impl Look {
         self.struck |= rule.struck;
         self.inline |= rule.inline;
         self.row |= rule.row;
-        // Lines that are put together are the cautious reading.
+        // Joining lines is the cautious reading.
         if rule.breaks == Some(false) {
             self.breaks = Some(false);
         }
-        self.letters.add_rule(&rule.letters);
+        self.foreground.add_rule(&rule.foreground);
         self.background.add_rule(&rule.background);
         self.opacity = self.opacity.into_iter().chain(rule.opacity).reduce(f32::min);
         self.sizes.extend(&rule.sizes);
@@ -106,18 +106,18 @@ impl Look {
             || space.cuts()
     }
 
-    /// How much is seen of letters in something of which so much is seen.
+    /// The opacity of the text within a parent of an opacity.
     pub(super) fn opacity(&self, around: f32) -> f32 {
         self.opacity.map_or(around, |opacity| opacity * around)
     }
 
-    /// Adds a size of letters that comes from HTML, not from CSS, so it may count.
+    /// Adds a font size from HTML, which CSS may override.
     pub(super) fn suggest(&mut self, size: Size) {
         self.sizes.push(size);
     }
 
-    /// The smallest size that letters may have, in pixels, in something with letters of a size.
-    pub(super) fn letters_px(&self, around: f32) -> f32 {
+    /// The smallest font size that the text may have, in pixels, within a parent of a font size.
+    pub(super) fn font_px(&self, around: f32) -> f32 {
         self.sizes.iter().map(|size| size.in_pixels(around)).reduce(f32::min).unwrap_or(around)
     }
 }
@@ -135,7 +135,7 @@ fn with_reverse(words: &[Word]) -> bool {
     words.iter().any(|word| matches!(word, Word::Ident(name) if name.contains("reverse")))
 }
 
-/// Returns true if a length is further than so many pixels, or is not known.
+/// Returns true if a length exceeds this many pixels, or is not known.
 fn beyond(words: &[Word], pixels: f32) -> bool {
     let lengths = words.iter().filter(|word| !word.is_colour() && !matches!(word, Word::Sign(_)));
     lengths.into_iter().any(|word| word.pixels().is_none_or(|n| n.abs() > pixels))
@@ -150,13 +150,14 @@ impl Look {
         }
         let known = self.show(bare, words)
             || self.order(bare, words)
-            || self.letters(bare, words)
+            || self.text_style(bare, words)
             || self.space.add(bare, words)
             || harmless(bare, words);
         self.hidden |= !known;
     }
 
-    /// Whether and how something is shown at all. Returns true if the property is one of these, as all below.
+    /// Handles the properties that decide whether something is shown. Like all below, returns true if the property is one of
+    /// them.
     fn show(&mut self, name: &str, words: &[Word]) -> bool {
         match name {
             "display" => self.display(words),
@@ -231,7 +232,7 @@ impl Look {
         self.opacity = Some(self.opacity.map_or(opacity, |known| known.min(opacity)));
     }
 
-    /// What changes the order in which words are read.
+    /// Handles the properties that change the order in which words are read.
     fn order(&mut self, name: &str, words: &[Word]) -> bool {
         let usual = ["initial", "inherit", "unset", "revert", "auto", "normal", "none"];
         match name {
@@ -261,10 +262,10 @@ impl Look {
         true
     }
 
-    /// What letters look like.
-    fn letters(&mut self, name: &str, words: &[Word]) -> bool {
+    /// Handles the properties that change how text looks.
+    fn text_style(&mut self, name: &str, words: &[Word]) -> bool {
         match name {
-            "color" | "text-fill-color" => self.letters.add_letters(words),
+            "color" | "text-fill-color" => self.foreground.add_foreground(words),
             "background" | "background-image" => self.background.add_background(words),
             "background-color" => {
                 self.background.add_background(words);
@@ -335,7 +336,7 @@ impl Look {
     }
 }
 
-/// Returns true if lines of a decoration may go through letters.
+/// Returns true if lines of a decoration may go through the text.
 fn beyond_lines(words: &[Word]) -> bool {
     let far = |n: f32| !(-0.5..=SPREAD_PX_MAX).contains(&n);
     let unclear = |word: &Word| matches!(word, Word::Function(..) | Word::Percent(_));

@@ -15,7 +15,7 @@ use crate::limits::{HTML_CLASSES_MAX, STYLE_BYTES_MAX, STYLE_DEPTH_MAX, STYLE_MA
 /// Media for which a sheet always counts.
 const ALWAYS: &[&str] = &["", "all", "screen"];
 
-/// What is declared for what a selector names.
+/// The declarations for the elements that a selector matches.
 #[derive(Debug)]
 struct Rule {
     selector: Selector,
@@ -28,7 +28,7 @@ struct Selector {
     element: Option<String>,
     classes: Vec<String>,
     ids: Vec<String>,
-    /// Whether there is more to it than names.
+    /// Whether it consists of more than names.
     complicated: bool,
 }
 
@@ -40,7 +40,7 @@ impl Selector {
         class.or_else(id).or_else(|| self.element.clone()).unwrap_or_else(|| "*".to_owned())
     }
 
-    /// Returns true if it names the element. Whether upper case counts depends on the page, so it does not here.
+    /// Returns true if it matches the element. Case is ignored: whether it matters depends on the page.
     fn names(&self, element: &Element) -> bool {
         let class = |name: &String| classes(element).any(|known| known.eq_ignore_ascii_case(name));
         self.element.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(element.name()))
@@ -57,8 +57,8 @@ fn classes(element: &Element) -> impl Iterator<Item = &str> {
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     rules: Vec<Rule>,
-    /// The places of rules in the list by a name that their selectors hold.
-    places: HashMap<String, Vec<usize>>,
+    /// The positions of rules in the list by a name in their selectors.
+    positions: HashMap<String, Vec<usize>>,
     bytes: usize,
     /// How often a rule was compared with an element.
     matches: usize,
@@ -119,12 +119,12 @@ impl Sheet {
                 self.doubtful = true;
                 return;
             }
-            self.places.entry(selector.key()).or_default().push(self.rules.len());
+            self.positions.entry(selector.key()).or_default().push(self.rules.len());
             self.rules.push(Rule { selector, look: look.clone() });
         }
     }
 
-    /// Adds to the look of an element what sheets declare for it.
+    /// Adds the declarations of the sheets for an element to its look.
     pub(super) fn apply(&mut self, element: &Element, look: &mut Look) {
         if self.rules.is_empty() {
             return;
@@ -137,13 +137,13 @@ impl Sheet {
         keys.sort_unstable();
         keys.dedup();
         look.doubtful |= classes(element).nth(HTML_CLASSES_MAX).is_some();
-        for place in keys.iter().filter_map(|key| self.places.get(key)).flatten() {
+        for position in keys.iter().filter_map(|key| self.positions.get(key)).flatten() {
             self.matches += 1;
             if look.doubtful || self.matches > STYLE_MATCHES_MAX {
                 look.doubtful = true;
                 return;
             }
-            let rule = &self.rules[*place];
+            let rule = &self.rules[*position];
             if rule.selector.names(element) {
                 look.add_rule(&rule.look);
             }
@@ -151,7 +151,7 @@ impl Sheet {
     }
 }
 
-/// Returns true if programs differ in what they show of a page with this element, or load what nobody knows.
+/// Returns true if programs differ in what they show of a page with this element, or load unknown content.
 fn is_doubtful(element: &Element) -> bool {
     match element.name() {
         "link" => {
@@ -164,7 +164,7 @@ fn is_doubtful(element: &Element) -> bool {
     }
 }
 
-/// What is between the braces of a rule, or a whole sheet.
+/// The content of a rule's braces, or a whole sheet.
 struct Block<'s> {
     sheet: &'s mut Sheet,
     /// Whether its rules always count, not only in some windows or programs.
@@ -235,7 +235,7 @@ enum AtRule {
         always: bool,
     },
     Font,
-    /// It does nothing to words.
+    /// It does not affect words.
     Nothing,
 }
 
@@ -282,13 +282,13 @@ impl<'i> AtRuleParser<'i> for Block<'_> {
                 let mut block = self.inside(always, self.nested);
                 block.read(input);
                 let look = std::mem::take(&mut block.look);
-                // Declarations directly in a condition that stands in a style rule.
+                // Declarations directly in a condition within a style rule.
                 self.sheet.doubtful |= look != Look::default();
             }
             AtRule::Font => {
                 let mut font = Font { has_source: false };
                 for _ in RuleBodyParser::<_, (), ()>::new(input, &mut font) {}
-                // Letters of its own may look like others.
+                // Characters of its own font may look like others.
                 self.sheet.doubtful |= font.has_source;
             }
             AtRule::Nothing => while input.next().is_ok() {},
@@ -379,7 +379,7 @@ fn selectors(input: &mut Parser<'_>) -> Vec<Selector> {
 }
 
 impl Selector {
-    /// Adds a part that stands behind a sign, or behind a space if it is the first. Returns the sign that it is.
+    /// Adds the part after a character, or after a space if it is the first. Returns the character before the next part.
     fn add(&mut self, token: &Token<'_>, behind: char, first: bool) -> char {
         match (token, behind) {
             (Token::Ident(name), '.') => self.classes.push(name.to_ascii_lowercase()),
@@ -396,7 +396,7 @@ impl Selector {
     }
 }
 
-/// How far the part of a selector is read that stands between spaces.
+/// How far the part of a selector between spaces is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Empty,

@@ -1,4 +1,4 @@
-//! Where CSS puts words: whether they are still on the page, and whether they lie over others.
+//! Where CSS puts words: whether they are still on the page, and whether they overlap others.
 
 use super::value::Word;
 
@@ -67,13 +67,13 @@ impl Space {
         self.cut && (self.low || self.narrow)
     }
 
-    /// Returns true if words are not seen here.
+    /// Returns true if words are hidden here.
     pub(super) fn hides(&self) -> bool {
         let on_page = self.right <= OFF_PAGE_PX_MIN && self.left <= LEFT_PX_MAX;
         self.hidden || self.cuts() || !on_page
     }
 
-    /// Returns true if words that stand elsewhere may not be seen.
+    /// Returns true if words elsewhere may be hidden.
     pub(super) fn overlays(&self) -> bool {
         self.covers || self.raised > RAISED_PX_MAX
     }

@@ -4,8 +4,8 @@ use crate::limits::{HTML_ATTRIBUTES_MAX, HTML_TAG_SCAN_MAX};
 
 /// Returns true if no tag has more than [`HTML_ATTRIBUTES_MAX`] attributes.
 ///
-/// The parser compares every attribute with all others of its tag, which takes too long if there are many. Whether a
-/// `<` begins a tag is known only to the parser, so this looks at whatever could be one.
+/// The parser compares every attribute with all others of its tag, which takes too long if there are many. Whether a `<`
+/// begins a tag is known only to the parser, so this looks at everything that could be one.
 pub(super) fn are_small(html: &str) -> bool {
     let bytes = html.as_bytes();
     let mut bytes_left = bytes.len().saturating_mul(HTML_TAG_SCAN_MAX);
@@ -48,7 +48,7 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
 
-/// The place of the first byte at or behind `from` that is as wanted, or the end.
+/// The index of the first matching byte at or after `from`, or the end.
 fn until(bytes: &[u8], from: usize, wanted: impl Fn(u8) -> bool) -> usize {
     let behind = bytes.get(from..).unwrap_or_default();
     behind.iter().position(|byte| wanted(*byte)).map_or(bytes.len(), |at| from + at)

@@ -41,7 +41,7 @@ fn words_are_read_from_the_tree_that_browsers_make() {
 }
 
 #[test]
-fn what_is_hidden_is_left_out_and_told() {
+fn what_is_hidden_is_left_out_and_flagged() {
     let cases = [
         ("<p style='display:none'>x</p>a", "a"),
         ("<p hidden>x</p>a", "a"),
@@ -56,7 +56,7 @@ fn what_is_hidden_is_left_out_and_told() {
 }
 
 #[test]
-fn a_page_is_not_read_if_nobody_can_tell_what_is_seen() {
+fn a_page_is_not_read_if_it_is_unclear_what_is_seen() {
     let deep = format!("a{}", "<div>".repeat(300));
     let many = format!("a{}", "<br>".repeat(300_000));
     let wide = format!("a<p {}>", (0..100).map(|n| format!("b{n} ")).collect::<String>());
@@ -80,6 +80,6 @@ fn a_page_is_not_read_if_nobody_can_tell_what_is_seen() {
     for html in cases {
         assert_eq!(read(html), (String::new(), true), "{html:.80}");
     }
-    // What is quoted moves nothing outside of itself.
+    // A quoted element moves nothing outside of itself.
     assert_eq!(read("a<blockquote><p style='direction:rtl'>x</p></blockquote>"), ("a\n>".to_owned(), false));
 }

@@ -1,6 +1,6 @@
 //! The tree that a browser makes of HTML, by the parser of the HTML standard.
 //!
-//! The nodes are in one list and name each other by their places in it, so that nothing about a tree recurses.
+//! The nodes are in one list and refer to each other by their positions in it, so that no operation recurses.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ use crate::limits::{
     HTML_ATTRIBUTE_BYTES_MAX, HTML_ATTRIBUTES_MAX, HTML_CHUNK_BYTES, HTML_DEPTH_MAX, HTML_NODES_MAX,
 };
 
-/// The place of a node in the list.
+/// The position of a node in the list.
 type Id = usize;
 
 const DOCUMENT: Id = 0;
@@ -80,14 +80,14 @@ pub(super) struct Tree {
 pub(super) enum Step<'t> {
     /// An element begins.
     Open(&'t Element),
-    /// Text, all that stands between two tags or more.
+    /// All text between two elements' tags.
     Text(&'t str),
     /// The element that was opened last and not closed ends.
     Close,
 }
 
 impl Tree {
-    /// Parses a page; `None` if it exceeds a limit, as then nobody knows what browsers show.
+    /// Parses a page; `None` if it exceeds a limit, as it is not known what browsers show then.
     pub(super) fn parse(html: &str) -> Option<Self> {
         if !tags::are_small(html) {
             return None;
@@ -125,7 +125,7 @@ impl Tree {
         self.nodes.len() - 1
     }
 
-    /// Takes a node out of where it stands, with what is in it.
+    /// Detaches a node with its children from its parent.
     fn detach(&mut self, id: Id) {
         let node = &mut self.nodes[id];
         let (parent, previous, next) = (node.parent.take(), node.previous.take(), node.next.take());
@@ -141,7 +141,7 @@ impl Tree {
         }
     }
 
-    /// Puts a node into another, in front of one that is there, or last.
+    /// Inserts a node into another, before one of its children, or last.
     fn attach(&mut self, id: Id, parent: Id, before: Option<Id>) {
         self.detach(id);
         let (mut above, mut depth) = (Some(parent), 0);
@@ -197,7 +197,7 @@ impl Tree {
 #[derive(Debug)]
 pub(super) struct Steps<'t> {
     tree: &'t Tree,
-    /// The node that comes next, and whether it begins there.
+    /// The next node, and whether it begins there.
     next: Option<(Id, bool)>,
 }
 
@@ -238,7 +238,7 @@ struct Handle {
 }
 
 impl Handle {
-    /// A node that is no element.
+    /// A node other than an element.
     fn nameless(id: Id) -> Self {
         Self { id, name: QualName::new(None, ns!(), local_name!("")) }
     }

@@ -4,7 +4,7 @@ use cssparser::{BasicParseErrorKind, CowRcStr, ParseError, ParseErrorKind, Parse
 
 /// Pixels of one percent: of a page of 800 pixels.
 const PERCENT_PX: f32 = 8.0;
-/// Pixels of an `em`: more than letters usually have, as their size is not known here.
+/// Pixels of an `em`: more than the usual font size, as the actual one is not known here.
 const EM_PX: f32 = 48.0;
 
 /// A part of a value. Names and units are in lower case.
@@ -24,7 +24,7 @@ pub(super) enum Word {
     Hash(String),
     /// A function with its parameters, those of functions in it left out; an address as `url`.
     Function(String, Vec<Word>),
-    /// One sign, such as a comma.
+    /// One character, such as a comma.
     Sign(char),
     /// Anything else.
     Other,
@@ -95,7 +95,7 @@ pub(super) fn words(input: &mut Parser<'_>) -> Result<Vec<Word>, ParseError<()>>
     let mut words = flat(input, true)?;
     let important = |words: &[Word]| words.last().is_some_and(|word| word.is(&["important"]));
     if let Some(sign) = words.iter().position(|word| *word == Word::Sign('!')) {
-        // What browsers do with anything else behind this sign differs.
+        // Browsers differ in what they do with anything else after this character.
         let fine = sign + 2 == words.len() && important(&words);
         words.truncate(sign);
         if !fine {
@@ -105,7 +105,7 @@ pub(super) fn words(input: &mut Parser<'_>) -> Result<Vec<Word>, ParseError<()>>
     Ok(words)
 }
 
-/// Reads words to the end of the input; functions with their parameters only where they are asked for.
+/// Reads words to the end of the input; functions with their parameters only if requested.
 fn flat(input: &mut Parser<'_>, functions: bool) -> Result<Vec<Word>, ParseError<()>> {
     let mut words = Vec::new();
     while let Ok(token) = input.next() {

@@ -14,7 +14,7 @@ pub(super) struct Resting {
 }
 
 impl Resting {
-    /// Lets an entry rest; false where there is no room for it.
+    /// Lets an entry rest. Returns false if there is no capacity for it.
     pub(super) fn put(&mut self, entry: Key, until: Instant) -> bool {
         self.remove(&entry);
         if self.until.len() >= REFUSED_MAX {
@@ -34,7 +34,7 @@ impl Resting {
         self.first.remove(&(until, entry))
     }
 
-    /// Takes out those that have rested.
+    /// Takes out the entries that have rested.
     pub(super) fn wake(&mut self, now: Instant) -> Vec<Key> {
         let mut woken = Vec::new();
         while self.first.first().is_some_and(|(until, _)| *until <= now)

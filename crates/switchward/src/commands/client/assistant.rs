@@ -88,6 +88,6 @@ async fn delete(talk: &Talk, delete: DeleteAssistant) -> Result<(), Exit> {
         .client
         .call(request, |mut it, request| async move { it.assistants.delete_assistant(request).await });
     let reply = reply.await?;
-    let told = || crate::output::card(&[("deleted", crate::output::clean(&delete.assistant))]);
-    talk.printer.message("DeleteAssistantResponse", &reply, told)
+    let text = || crate::output::card(&[("deleted", crate::output::clean(&delete.assistant))]);
+    talk.printer.message("DeleteAssistantResponse", &reply, text)
 }

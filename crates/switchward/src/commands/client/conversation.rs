@@ -1,4 +1,4 @@
-//! What was said in a conversation, as its history has it.
+//! The messages of a conversation, from its history.
 
 use prost_types::value::Kind;
 use switchward_api::v1;

@@ -72,10 +72,10 @@ async fn one(talk: &Talk, path: &Path, bytes: Vec<u8>, activate: bool) -> Result
 fn deployed(reply: &v1::DeployDefinitionResponse, version: &v1::Version) -> String {
     let mut text = String::new();
     for finding in &reply.findings {
-        let place = format!("{}:{}:{}", clean(&finding.file), finding.line, finding.column);
+        let position = format!("{}:{}:{}", clean(&finding.file), finding.line, finding.column);
         let (code, message) = (clean(&finding.code), clean(&finding.message));
         let severity = show::word(finding.severity().as_str_name(), "SEVERITY_");
-        put(&mut text, format_args!("{CARE}{severity}[{code}]{CARE:#}: {message}\n --> {place}\n"));
+        put(&mut text, format_args!("{CARE}{severity}[{code}]{CARE:#}: {message}\n --> {position}\n"));
     }
     let known = if reply.created { "new" } else { "the same bytes as before" };
     let active = match (version.active, version.retire_time.is_some()) {

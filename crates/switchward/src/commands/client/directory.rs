@@ -128,16 +128,16 @@ async fn get(talk: &Talk) -> Result<(), Exit> {
     Ok(())
 }
 
-/// What an entry says of the gates of a definition.
+/// An entry's settings for the gates of a definition.
 fn gates(settings: &v1::GateSettings) -> String {
-    let told = |what: &str, names: &[String]| {
+    let listed = |what: &str, names: &[String]| {
         (!names.is_empty()).then(|| format!("{what} {}", clean(&names.join(", "))))
     };
     let said = [
-        told("tells", &settings.audience),
+        listed("tells", &settings.audience),
         settings.quorum.as_ref().map(|quorum| format!("approvals: {}", show::approving(quorum))),
         settings.reminders.as_ref().map(show::often),
-        told("escalates to", &settings.escalation),
+        listed("escalates to", &settings.escalation),
     ];
     said.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
@@ -149,7 +149,7 @@ fn shown(directory: &v1::Directory) -> String {
         table.row([clean(&entry.name), clean(&entry.members.join(", ")), gates]);
     }
     if !directory.audience.is_empty() {
-        table.row(["(whoever else)".to_owned(), clean(&directory.audience.join(", ")), String::new()]);
+        table.row(["(everybody else)".to_owned(), clean(&directory.audience.join(", ")), String::new()]);
     }
     let named = table.text("nobody is named");
     if directory.event_bindings.is_empty() {

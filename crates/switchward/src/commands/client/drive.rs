@@ -173,7 +173,7 @@ async fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str
             if reply.reason == Reason::ApprovalPending.word() {
                 talk.printer.advice("switchward list gates   (a person has to decide first)");
             }
-            Err(Exit::told(DENIED))
+            Err(Exit::reported(DENIED))
         }
         v1::ToolDecision::Ask => {
             reply.warnings.iter().for_each(|line| talk.printer.warn(line));
@@ -182,7 +182,7 @@ async fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str
                 talk.client.call(request, |mut it, request| async move { it.gates.get_gate(request).await });
             talk.printer.advice(&show::to_decide_gate(&gate.await?.gate.unwrap_or_default()));
             talk.printer.advice(again);
-            Err(Exit::told(WAITING))
+            Err(Exit::reported(WAITING))
         }
     }
 }
@@ -190,7 +190,7 @@ async fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str
 fn authorized(capability: &str, reply: &v1::AuthorizeToolCallResponse) -> String {
     let (style, word) = match reply.decision() {
         v1::ToolDecision::Allow | v1::ToolDecision::Bypass => (GOOD, "allowed"),
-        v1::ToolDecision::Ask if reply.unheard => (CARE, "a person must decide"),
+        v1::ToolDecision::Ask if reply.unnotified => (CARE, "a person must decide"),
         v1::ToolDecision::Ask => (CARE, "a person is asked"),
         v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => (PROBLEM, "denied"),
     };
@@ -247,8 +247,8 @@ pub(super) async fn report(talk: &Talk, report: Report) -> Result<(), Exit> {
 }
 
 fn spent(budget: Option<&v1::Budget>) -> String {
-    let told = budget.map(show::budget).filter(|told| !told.is_empty());
-    card(&[("reported", told.unwrap_or_else(|| "nothing was used so far".into()))])
+    let used = budget.map(show::budget).filter(|used| !used.is_empty());
+    card(&[("reported", used.unwrap_or_else(|| "nothing was used so far".into()))])
 }
 
 /// What stands behind a flag: a JSON object, or the file that holds one.

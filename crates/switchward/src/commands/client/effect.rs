@@ -1,4 +1,4 @@
-//! What a session sends out: shown, sent anew or given up.
+//! The effects of a session: shown, sent again or given up.
 
 use switchward_api::v1;
 
@@ -8,7 +8,7 @@ use crate::args::{DismissEffect, EffectCommand, NamedEffect};
 use crate::exit::{Exit, WAITING};
 use crate::output::{CARE, card, clean, shell};
 
-/// The kind of what stands for a gate that nobody is told of.
+/// The kind of the effect of a gate that nobody was notified of.
 const NOTICE: &str = "notice";
 
 pub(super) async fn run(talk: &Talk, what: EffectCommand) -> Result<(), Exit> {
@@ -56,7 +56,7 @@ async fn retry(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
     talk.printer.message("RetryEffectResponse", &reply, text)?;
     if reply.effect.as_ref().is_some_and(|effect| effect.kind == NOTICE) {
         talk.printer.advice("switchward directory put FILE   (it still leads to nobody)");
-        return Err(Exit::told(WAITING));
+        return Err(Exit::reported(WAITING));
     }
     Ok(())
 }
@@ -71,12 +71,12 @@ async fn dismiss(talk: &Talk, of: DismissEffect) -> Result<(), Exit> {
     talk.printer.message("DismissEffectResponse", &reply, || card(&[("given up", clean(&of.name))]))
 }
 
-/// How a dead letter is sent anew.
+/// The command that sends a dead letter again.
 pub(super) fn to_retry(name: &str) -> String {
     format!("switchward effect retry {}", shell(show::id(name)))
 }
 
-/// Where an effect is on its way, and what was wrong at last.
+/// The delivery state of an effect, and its last failure.
 pub(super) fn status(effect: &v1::Effect) -> String {
     let word = match (effect.status(), effect.kind.as_str()) {
         (v1::EffectStatus::Dead, _) => "dead",
@@ -119,6 +119,6 @@ fn shown(effect: &v1::Effect) -> String {
         ("since", show::time(effect.create_time.as_ref())),
         ("next try", show::time(effect.next_attempt_time.as_ref())),
         ("given up", show::time(effect.end_time.as_ref())),
-        ("sent anew", times(effect.round)),
+        ("sent again", times(effect.round)),
     ])
 }

@@ -1,4 +1,4 @@
-//! Endpoints: where a tenant wants to be told of what happens.
+//! Endpoints: the URLs that receive a tenant's events.
 
 use std::time::{Duration, SystemTime};
 
@@ -106,7 +106,7 @@ async fn rotate(talk: &Talk, rotate: RotateEndpoint) -> Result<(), Exit> {
         .message("RotateWebhookEndpointSecretResponse", &reply, || with_secret(&endpoint, &reply.secret))
 }
 
-/// How long a secret goes on when another has taken its place.
+/// How long a secret stays valid after another has replaced it.
 pub(super) fn overlap(length: Duration, now: bool) -> Result<prost_types::Duration, Exit> {
     let length = if now { Duration::ZERO } else { length };
     prost_types::Duration::try_from(length).map_err(|_| Exit::usage("that is longer than any overlap"))
@@ -133,7 +133,7 @@ async fn ping(talk: &Talk, ping: PingEndpoint) -> Result<(), Exit> {
             ("body", clean(&reply.body)),
         ])
     })?;
-    if reply.code.is_empty() { Ok(()) } else { Err(Exit::told(1)) }
+    if reply.code.is_empty() { Ok(()) } else { Err(Exit::reported(1)) }
 }
 
 async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
@@ -235,7 +235,7 @@ fn wants(endpoint: &v1::WebhookEndpoint) -> String {
     if endpoint.event_types.is_empty() { "*".to_owned() } else { clean(&endpoint.event_types.join(", ")) }
 }
 
-/// In colour where something is wrong.
+/// In colour if something is wrong.
 fn status(endpoint: &v1::WebhookEndpoint) -> String {
     match status_words(endpoint).as_str() {
         "enabled" => "enabled".to_owned(),

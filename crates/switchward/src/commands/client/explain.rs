@@ -42,11 +42,11 @@ fn text(capability: &str, reply: &v1::ExplainDecisionResponse) -> String {
     if !reply.rules.is_empty() {
         let mut table = Table::new(&["LIST", "CAPABILITY", "LAYER", "MATCHES", "DECIDES", "LIMITS"]);
         let yes = |truth| if truth { "yes".to_owned() } else { "no".to_owned() };
-        for told in &reply.rules {
-            let rule = told.rule.clone().unwrap_or_default();
+        for explained in &reply.rules {
+            let rule = explained.rule.clone().unwrap_or_default();
             let list = show::word(rule.list().as_str_name(), "RULE_LIST_");
-            let (matches, decides) = (yes(told.matches), yes(told.decides));
-            table.row([list, rule.capability, rule.layer, matches, decides, limits(&told.limits)]);
+            let (matches, decides) = (yes(explained.matches), yes(explained.decides));
+            table.row([list, rule.capability, rule.layer, matches, decides, limits(&explained.limits)]);
         }
         text.push('\n');
         text.push_str(&table.text(""));
@@ -55,7 +55,7 @@ fn text(capability: &str, reply: &v1::ExplainDecisionResponse) -> String {
 }
 
 fn limits(limits: &[v1::LimitUse]) -> String {
-    let told = limits.iter().map(|limit| {
+    let uses = limits.iter().map(|limit| {
         let (used, max) = (clean(&limit.used), clean(&limit.max));
         let window =
             limit.window.map(|window| format!(" in {}", period(show::length(window)))).unwrap_or_default();
@@ -65,7 +65,7 @@ fn limits(limits: &[v1::LimitUse]) -> String {
             v1::LimitKind::Emails => "mails",
             v1::LimitKind::Unspecified => "",
         };
-        let room = if limit.has_room { "" } else { ", no room" };
+        let full = if limit.available { "" } else { ", no room" };
         let reset = limit
             .reset_time
             .as_ref()
@@ -76,7 +76,7 @@ fn limits(limits: &[v1::LimitUse]) -> String {
         } else {
             format!(" ({})", clean(&limit.layer))
         };
-        format!("{used} of {max} {unit}{window}{room}{reset}{by}")
+        format!("{used} of {max} {unit}{window}{full}{reset}{by}")
     });
-    told.collect::<Vec<_>>().join("; ")
+    uses.collect::<Vec<_>>().join("; ")
 }

@@ -22,7 +22,7 @@ pub(super) async fn run(talk: &Talk, export: Export) -> Result<(), Exit> {
     }
 }
 
-/// Where an export stands.
+/// The progress of an export.
 #[derive(Debug, Clone, Default)]
 struct Progress {
     /// Of the next page; empty before the first one.

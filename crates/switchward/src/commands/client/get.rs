@@ -1,4 +1,4 @@
-//! `switchward get`: one session, gate, definition or version, told apart by its name.
+//! `switchward get`: one session, gate, definition or version, recognised by its name.
 
 use switchward_api::v1;
 use tonic::{Code, Status};
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_tells_what_it_is_of() {
+    fn a_name_has_the_kind_of_its_resource() {
         for (name, expected) in [
             ("ses_1", Kind::Session),
             ("tenants/-/sessions/release-42", Kind::Session),

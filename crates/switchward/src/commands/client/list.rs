@@ -11,7 +11,7 @@ use crate::args::{ListCommand, ListFilter, ListOf, Page};
 use crate::exit::Exit;
 use crate::output::Table;
 
-/// Entries where nobody says how many.
+/// The default number of entries.
 pub(super) const LIMIT_DEFAULT: usize = 100;
 /// Most entries that a server gives at once.
 const PAGE_MAX: usize = 1_000;
@@ -32,7 +32,7 @@ pub(super) async fn run(talk: &Talk, what: crate::args::List) -> Result<(), Exit
 /// Entries, and the token of what is left.
 pub(super) type Part<T> = (Vec<T>, String);
 
-/// Follows pages. `most` is the number of entries where nobody says how many; 0 for all.
+/// Follows pages. `most` is the default number of entries; 0 for all.
 pub(super) async fn follow<T, F>(
     page: &Page,
     most: usize,

@@ -27,15 +27,15 @@ pub(super) async fn run(on: On<Listen>, output: Output) -> Result<(), Exit> {
         ))?;
         print(&format!("signing secret  {}\n", clean(&secret)))?;
     }
-    let heard = tokio::select! {
-        heard = hear(&mut receiver, output, listen.count) => heard,
+    let outcome = tokio::select! {
+        outcome = receive(&mut receiver, output, listen.count) => outcome,
         () = crate::node::stopped() => Ok(()),
     };
     let request = v1::DeleteWebhookEndpointRequest { name, ..Default::default() };
     talk.client
         .call(request, |mut it, request| async move { it.endpoints.delete_webhook_endpoint(request).await })
         .await?;
-    heard
+    outcome
 }
 
 async fn register(talk: &Talk, name: &str, listen: &Listen, url: &str) -> Result<String, Exit> {
@@ -52,15 +52,15 @@ async fn register(talk: &Talk, name: &str, listen: &Listen, url: &str) -> Result
     Ok(reply.await?.secret)
 }
 
-/// Tells what comes, until so many messages have come.
-async fn hear(receiver: &mut Receiver, output: Output, count: Option<u32>) -> Result<(), Exit> {
+/// Prints what comes, until `count` messages have come.
+async fn receive(receiver: &mut Receiver, output: Output, count: Option<u32>) -> Result<(), Exit> {
     let mut left = count;
     while left != Some(0) {
         let message = receiver.next().await.map_err(Exit::failed)?;
         if output.json() {
             print(&format!("{}\n", object(&message)))?;
         } else {
-            print(&told(&message))?;
+            print(&render(&message))?;
         }
         left = left.map(|left| left.saturating_sub(1));
     }
@@ -78,7 +78,7 @@ fn object(message: &Received) -> serde_json::Value {
     })
 }
 
-fn told(message: &Received) -> String {
+fn render(message: &Received) -> String {
     if let Some(why) = &message.refused {
         return format!("{PROBLEM}refused{PROBLEM:#}  {}\n", clean(why));
     }

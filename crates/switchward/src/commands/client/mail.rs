@@ -19,7 +19,7 @@ pub(super) async fn run(on: On<MailArgs>, output: Output) -> Result<(), Exit> {
             let target = Target::of(connection)?;
             let raw = files::read_within(&mail.file, MESSAGE_BYTES_MAX)?;
             let call = bring_mail(&target, connection.timeout, query(&mail), raw);
-            told(call.await?, output)
+            report(call.await?, output)
         }
         MailCommand::Send(mail) => drive::send(&Talk::open(&on.connection, output).await?, mail).await,
         MailCommand::Quarantine(it) => {
@@ -44,7 +44,7 @@ fn escaped(value: &str) -> String {
     value.bytes().map(byte).collect()
 }
 
-fn told(brought: Brought, output: Output) -> Result<(), Exit> {
+fn report(brought: Brought, output: Output) -> Result<(), Exit> {
     let said: Value = serde_json::from_slice(&brought.body).unwrap_or_default();
     let word = |name: &str| said[name].as_str().unwrap_or_default();
     match brought.status {

@@ -48,14 +48,14 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
     Ok(())
 }
 
-async fn show(talk: &Talk, wish: ShowMail) -> Result<(), Exit> {
-    let request = v1::GetQuarantinedMailRequest { name: wish.name, ..Default::default() };
+async fn show(talk: &Talk, args: ShowMail) -> Result<(), Exit> {
+    let request = v1::GetQuarantinedMailRequest { name: args.name, ..Default::default() };
     let reply = talk
         .client
         .call(request, |mut it, request| async move { it.mail.get_quarantined_mail(request).await });
     let reply = reply.await?;
     let mail = reply.mail.clone().unwrap_or_default();
-    if wish.raw {
+    if args.raw {
         return print_bytes(&mail.content);
     }
     talk.printer.message("GetQuarantinedMailResponse", &reply, || shown(&mail))

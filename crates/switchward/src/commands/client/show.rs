@@ -51,12 +51,12 @@ pub(super) fn until(end: Option<&prost_types::Timestamp>) -> String {
     end.map(|end| format!("good until {}", time(Some(end)))).unwrap_or_default()
 }
 
-/// A duration; nothing of one that is negative.
+/// A duration; a negative one is zero.
 pub(super) fn length(length: prost_types::Duration) -> Duration {
     Duration::try_from(length).unwrap_or_default()
 }
 
-/// A rule by its place: `allow bash (policy)`.
+/// A rule with its layer: `allow bash (policy)`.
 pub(super) fn rule(rule: &v1::MatchedRule) -> String {
     let list = word(rule.list().as_str_name(), "RULE_LIST_");
     let capability = if rule.capability.is_empty() { "no rule matches" } else { &rule.capability };
@@ -92,7 +92,7 @@ pub(super) fn remaining(left: &v1::Remaining) -> String {
     calls.into_iter().chain(money).collect::<Vec<_>>().join(", ")
 }
 
-/// Caps and use; nothing where there is neither.
+/// Caps and use; empty if there is neither.
 pub(super) fn budget(budget: &v1::Budget) -> String {
     let is_zero = |text: &str| text.chars().all(|c| matches!(c, '0' | '.'));
     let mut parts = Vec::new();
@@ -153,7 +153,7 @@ pub(super) fn session_with(session: &v1::Session, said: &[Said]) -> String {
     let checkpoint = session.checkpoint.as_ref().unwrap_or(&none);
     let lives = session.end_time.is_none();
     let asks = checkpoint.question != session.instructions;
-    let open: Vec<String> = session.open.iter().map(open_thing).collect();
+    let open: Vec<String> = session.open.iter().map(open_item).collect();
     let answers: Vec<String> = checkpoint.answers.iter().filter(|_| lives).map(option).collect();
     let gates: Vec<String> = session.waiting_on.iter().map(open_gate).collect();
     let labels: Vec<String> = session.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -161,7 +161,7 @@ pub(super) fn session_with(session: &v1::Session, said: &[Said]) -> String {
         ("session", format!("{STRONG}{}{STRONG:#}", clean(id(&session.name)))),
         ("key", clean(&session.session_id)),
         ("assistant", clean(id(&session.assistant))),
-        ("told", clean(&session.assistant_instructions)),
+        ("guidance", clean(&session.assistant_instructions)),
         ("process", process_of(session)),
         ("status", status(session)),
         ("at", clean(&session.at.join(", "))),
@@ -238,7 +238,7 @@ pub(super) fn json(value: &prost_types::Value) -> String {
     }
 }
 
-fn open_thing(open: &v1::OpenThing) -> String {
+fn open_item(open: &v1::OpenItem) -> String {
     let due = open.due_time.as_ref().map(|due| format!(" until {}", time(Some(due)))).unwrap_or_default();
     clean(&format!("{} ({}) at {}{due}", open.kind, open.r#type, open.state))
 }
@@ -286,7 +286,7 @@ fn count_of(number: u32, what: &str) -> String {
     count(usize::try_from(number).unwrap_or(usize::MAX), what)
 }
 
-/// A number of a version, where 0 stands for none.
+/// A version number; 0 stands for none.
 pub(super) fn number(number: u32) -> String {
     if number == 0 { "none".to_owned() } else { number.to_string() }
 }
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_tells_what_there_is() {
+    fn a_budget_shows_what_is_set() {
         let mut of =
             v1::Budget { used_usd: "0".into(), reserved_usd: "0.00".into(), ..v1::Budget::default() };
         assert_eq!(budget(&of), "");

@@ -1,4 +1,4 @@
-//! Sources: from where webhooks come in.
+//! Sources of inbound webhooks.
 
 use switchward_api::v1;
 
@@ -23,7 +23,7 @@ pub(super) async fn run(talk: &Talk, what: SourceCommand) -> Result<(), Exit> {
     }
 }
 
-/// A secret as it was typed, or from where it stands.
+/// A secret as it was typed, or from its file.
 fn secret(text: Option<&str>) -> Result<String, Exit> {
     let bytes = files::value(text.unwrap_or_default())?;
     let secret = String::from_utf8(bytes).map_err(|_| Exit::usage("--secret is no text: it is not UTF-8"))?;

@@ -1,4 +1,4 @@
-//! One command's talk with a server: the calls, and how their replies are told.
+//! One command's calls to a server, and how their replies are printed.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
@@ -37,7 +37,7 @@ impl Talk {
         self.request_id.clone().unwrap_or_else(drawn_request_id)
     }
 
-    /// The request id that the caller has chosen; none for what the server tells repeats of by something else.
+    /// The request id that the caller has chosen; empty if there is none, as the server recognises repeats otherwise.
     pub(super) fn own_request_id(&self) -> String {
         self.request_id.clone().unwrap_or_default()
     }

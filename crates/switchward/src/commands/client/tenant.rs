@@ -180,7 +180,7 @@ fn table(tenants: &[v1::Tenant]) -> String {
     table.text("there are no tenants")
 }
 
-/// What a call gets that no rule names, and who says so if the tenant does not.
+/// The effect of a call that no rule names, and its source if the tenant does not set it.
 fn default_of(tenant: &v1::Tenant) -> String {
     let effect = tenant.default_effect();
     if effect == v1::DefaultEffect::Unspecified {

@@ -1,4 +1,4 @@
-//! `switchward watch`: a session's history as it comes, begun anew where a stream breaks off.
+//! `switchward watch`: a session's history as it comes; a stream that breaks off is restarted.
 
 use std::ops::ControlFlow;
 use switchward_api::v1;
@@ -11,29 +11,29 @@ use crate::args::Watch;
 use crate::exit::Exit;
 use crate::output::{json, print};
 
-/// How often a stream is begun anew that brings nothing any more: more than half a minute, in which a server can start
-/// again. One that never brought anything may be no server's of ours, and is begun anew as often as a call is made.
+/// How often a stream without new events is restarted: for more than half a minute, in which a server can start again. One
+/// that never sent anything may not be from our server, and is restarted as often as a call is retried.
 const ATTEMPTS_MAX: u32 = 20;
 
-/// How far a watch has come.
-struct Place {
+/// The progress of a watch.
+struct Progress {
     /// The sequence of the next event.
     next: u64,
     /// Whether the server has sent anything yet.
-    heard: bool,
+    received: bool,
 }
 
 pub(super) async fn run(talk: &Talk, watch: Watch) -> Result<(), Exit> {
-    let mut place = Place { next: watch.from, heard: false };
+    let mut progress = Progress { next: watch.from, received: false };
     let mut attempt = 1;
     loop {
-        let before = place.next;
-        match follow(talk, &watch.session, &mut place).await? {
+        let before = progress.next;
+        match follow(talk, &watch.session, &mut progress).await? {
             ControlFlow::Break(()) => return Ok(()),
             ControlFlow::Continue(status) => {
-                // A stream that brought something was a good one: patience starts anew.
-                attempt = if place.next > before { 1 } else { attempt + 1 };
-                let most = if place.heard { ATTEMPTS_MAX } else { talk.client.retries().attempts_max };
+                // A stream that brought something was a good one: the attempts start again.
+                attempt = if progress.next > before { 1 } else { attempt + 1 };
+                let most = if progress.received { ATTEMPTS_MAX } else { talk.client.retries().attempts_max };
                 if attempt > most {
                     return Err(status.into());
                 }
@@ -43,19 +43,23 @@ pub(super) async fn run(talk: &Talk, watch: Watch) -> Result<(), Exit> {
     }
 }
 
-/// Follows one stream to its end: breaks off where the session has ended, goes on where only the stream has.
-async fn follow(talk: &Talk, session: &str, place: &mut Place) -> Result<ControlFlow<(), Status>, Exit> {
-    let request = v1::WatchSessionRequest { name: session.to_owned(), from_sequence: place.next };
+/// Follows one stream to its end: breaks if the session has ended, continues if only the stream has.
+async fn follow(
+    talk: &Talk,
+    session: &str,
+    progress: &mut Progress,
+) -> Result<ControlFlow<(), Status>, Exit> {
+    let request = v1::WatchSessionRequest { name: session.to_owned(), from_sequence: progress.next };
     let mut stream = match talk.client.services().sessions.watch_session(request).await {
         Ok(response) => response.into_inner(),
         Err(status) => return again(status),
     };
     loop {
         let message = stream.message().await;
-        place.heard |= matches!(message, Ok(Some(_)));
+        progress.received |= matches!(message, Ok(Some(_)));
         match message {
             Ok(Some(v1::WatchSessionResponse { update: Some(Update::Event(event)) })) => {
-                place.next = event.sequence + 1;
+                progress.next = event.sequence + 1;
                 if talk.printer.is_json() {
                     print(&format!("{}\n", json("SessionEvent", &event)?))?;
                 } else {
@@ -83,9 +87,9 @@ async fn ended(talk: &Talk, session: &str) -> Result<ControlFlow<(), Status>, Ex
     }
 }
 
-/// Whether a stream that failed is worth beginning anew.
+/// Continues if a stream that failed is worth restarting.
 fn again(status: Status) -> Result<ControlFlow<(), Status>, Exit> {
-    // A connection that breaks inside a stream is told as Unknown or Internal by the client itself, without a reason.
+    // The client itself reports a connection that breaks inside a stream as Unknown or Internal, without a reason.
     let broken = matches!(status.code(), Code::Unknown | Code::Internal) && status.details().is_empty();
     if status.code() == Code::Unavailable || broken {
         Ok(ControlFlow::Continue(status))

@@ -71,7 +71,7 @@ pub(super) async fn complete(talk: &Talk, complete: CompleteWork) -> Result<(), 
         }
     };
     talk.printer.message("CompleteWorkResponse", &reply, text)?;
-    if reply.accepted { Ok(()) } else { Err(Exit::told(FINDINGS)) }
+    if reply.accepted { Ok(()) } else { Err(Exit::reported(FINDINGS)) }
 }
 
 pub(super) async fn fail(talk: &Talk, fail: FailWork) -> Result<(), Exit> {
@@ -151,7 +151,7 @@ fn item(item: &v1::WorkItem) -> String {
         ("session", clean(show::id(&item.session))),
         ("process", process),
         ("assistant", clean(show::id(&item.assistant))),
-        ("told", clean(&item.assistant_instructions)),
+        ("guidance", clean(&item.assistant_instructions)),
         ("at", clean(&format!("{}, attempt {}", item.state, item.attempt))),
         ("yours until", show::time(item.lease_expire_time.as_ref())),
         ("input", item.input.as_ref().map(show::data).unwrap_or_default()),
@@ -171,7 +171,7 @@ fn sample(schema: &Value) -> Value {
     };
     let text = |name: &str| match schema.fields.get(name).and_then(|value| value.kind.as_ref()) {
         Some(Kind::StringValue(text)) => text.as_str(),
-        // Of several types the first one is meant; the others say what stands for nothing.
+        // Of several types the first one counts; the others allow empty values.
         Some(Kind::ListValue(ListValue { values })) => match values.first().and_then(|it| it.kind.as_ref()) {
             Some(Kind::StringValue(text)) => text,
             Some(_) | None => "",

@@ -1,4 +1,4 @@
-//! The recorded history on a page: what is the same many times is told once, with how often.
+//! The recorded history on a page: repeated events are one line, with a count.
 
 use jiff::Timestamp;
 use prost_types::value::Kind;
@@ -21,7 +21,7 @@ const DETAILS: [&str; 11] = [
     "subject",
 ];
 
-/// Some events that a reader takes for the same.
+/// Some events that look the same to a reader.
 struct Line {
     first: u64,
     last: u64,
@@ -34,7 +34,7 @@ struct Line {
 pub(super) fn lines(events: &[v1::SessionEvent]) -> Vec<String> {
     let mut lines: Vec<Line> = Vec::new();
     for event in events {
-        let (time, what) = (clock_time(event), told(event));
+        let (time, what) = (clock_time(event), describe(event));
         match lines.last_mut().filter(|line| line.what == what && line.time == time) {
             Some(line) => {
                 line.count += 1;
@@ -53,7 +53,7 @@ fn shown(line: Line) -> String {
     format!("{range:>7}  {time}  {what}{times}")
 }
 
-fn told(event: &v1::SessionEvent) -> String {
+fn describe(event: &v1::SessionEvent) -> String {
     let mut text = format!("{:<22} {:<7}", clean(&event.r#type), clean(&event.by));
     for name in DETAILS {
         let value =

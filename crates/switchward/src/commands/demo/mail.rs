@@ -17,7 +17,7 @@ const WRITE_FILE: &str = "mcp:filesystem:write_file";
 const WRITE_ARGS: &str = r#"{"path":"/srv/releases/current"}"#;
 /// How long a mail may take from its gate to the mailbox.
 const MAIL_MAX: Duration = Duration::from_secs(30);
-/// How long is waited between two looks into the mailbox.
+/// The wait between two looks into the mailbox.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A mail of the development mailbox.
@@ -82,12 +82,12 @@ impl Pages {
 impl Story {
     /// A mail asks, and the answer to it decides; whatever else comes back decides nothing.
     pub(super) async fn mail(&mut self) -> Result<(), Exit> {
-        self.teller.act("Or the person answers a mail")?;
+        self.narrator.act("Or the person answers a mail")?;
         let before = std::mem::take(&mut self.gate);
         self.gate = self.asked_for(WRITE_FILE, WRITE_ARGS, "wants to write a file").await?;
         let pages = Pages::of(self.server.address())?;
         let mail = pages.mail(WRITE_FILE).await?;
-        self.teller.line(PERSON, "gets a mail", CARE, &mail.subject)?;
+        self.narrator.line(PERSON, "gets a mail", CARE, &mail.subject)?;
         let link = mail.text.split("Decision page: ").nth(1).and_then(|rest| rest.lines().next());
         let link =
             link.and_then(|link| link.strip_prefix(self.server.address())).context("the mail has no link")?;
@@ -106,18 +106,18 @@ impl Story {
         let made = gate.resolution.context("the reply has not decided")?;
         ensure(made.via == "email" && made.by == WHO, "somebody else has decided")?;
         self.steps.recorded("approval.decided", MAIL, &[("decision", "approve"), ("by", WHO)]);
-        self.teller.line(PERSON, "replies \"Approved, thanks!\"", GOOD, "the gate is decided")?;
+        self.narrator.line(PERSON, "replies \"Approved, thanks!\"", GOOD, "the gate is decided")?;
         pages.mail("Your decision is recorded: approve.").await?;
-        self.teller.line(PERSON, "gets an acknowledgement", GOOD, "in the same thread, with a receipt")?;
+        self.narrator.line(PERSON, "gets an acknowledgement", GOOD, "in the same thread, with a receipt")?;
         let granted = self.authorized(WRITE_FILE, WRITE_ARGS).await?;
         ensure(
             granted.decision() == v1::ToolDecision::Allow && granted.grant_used,
             "the approval was not used",
         )?;
         self.steps.recorded("policy.allowed", AGENT, &[("capability", WRITE_FILE)]);
-        self.teller.line(AGENT, "makes the call", GOOD, "allowed; the approval is used up")?;
+        self.narrator.line(AGENT, "makes the call", GOOD, "allowed; the approval is used up")?;
         self.gate = before;
-        self.teller.why(&[
+        self.narrator.why(&[
             "The address that the reply went to is good for this gate, this round and this person alone, and the",
             "sender must be proved. Links only open a page; machines' mail is told from people's.",
         ])
@@ -126,11 +126,11 @@ impl Story {
     async fn still_open(&self, who: &str, did: &str, outcome: &str) -> Result<(), Exit> {
         let gate = self.look().await?;
         ensure(gate.status() == v1::GateStatus::Open, "the gate is not open any more")?;
-        self.teller.line(who, did, CARE, outcome)
+        self.narrator.line(who, did, CARE, outcome)
     }
 }
 
-/// Who brings replies, as the history says it.
+/// The caller that brings replies, as in the history.
 const MAIL: &str = "mail";
-/// Who is told of gates on a development server.
+/// The person who is notified of gates on a development server.
 const WHO: &str = crate::commands::dev::PERSON;

@@ -21,7 +21,7 @@ const CALL_MAX: Duration = Duration::from_secs(30);
 pub(super) struct Server {
     child: Child,
     ready: Ready,
-    /// Held open, so that the server is never told that nobody listens.
+    /// Held open, so that the server never gets a broken pipe.
     _stdout: Lines<BufReader<ChildStdout>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// The data where it is said, everything else in the scratch folder.
+    /// The data in `data`, everything else in the scratch folder.
     pub(super) fn of(scratch: &Path, data: &Path) -> Self {
         let in_scratch = |name| scratch.join(name);
         Self { data: data.to_owned(), contexts: in_scratch("contexts"), log: in_scratch("server.log") }
@@ -57,7 +57,7 @@ impl Server {
         let mut child = Command::new(program)
             .args(["dev", "--port", "0", "--clock", "manual", "--output", "json", "--data-dir"])
             .arg(&files.data)
-            // The contexts of whoever watches the demo are left alone.
+            // The contexts of the user are left alone.
             .env("SWITCHWARD_CONTEXTS", &files.contexts)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

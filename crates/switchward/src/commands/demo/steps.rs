@@ -1,16 +1,16 @@
-//! What the demo told, in a form that can be compared with what the server recorded.
+//! The steps of the demo, in a form that can be compared with what the server recorded.
 
 use serde_json::{Value, json};
 
-/// The told steps, in order.
+/// The steps, in order.
 #[derive(Default)]
 pub(super) struct Steps {
-    told: Vec<Value>,
+    steps: Vec<Value>,
     session: String,
 }
 
 impl Steps {
-    /// Tells which session the steps are of.
+    /// Sets the session of the steps.
     pub(super) fn of(&mut self, session: &str) {
         session.clone_into(&mut self.session);
     }
@@ -28,16 +28,16 @@ impl Steps {
     fn push(&mut self, kind: &str, by: &str, data: &[(&str, &str)], recorded: bool) {
         let data: serde_json::Map<String, Value> =
             data.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
-        self.told.push(json!({ "type": kind, "by": by, "recorded": recorded, "data": data }));
+        self.steps.push(json!({ "type": kind, "by": by, "recorded": recorded, "data": data }));
     }
 
     /// `{"session","steps":[{"type","by","recorded","data"}]}`.
     pub(super) fn json(&self) -> String {
-        format!("{}\n", json!({ "session": self.session, "steps": self.told }))
+        format!("{}\n", json!({ "session": self.session, "steps": self.steps }))
     }
 
     /// The steps alone, one a line.
     pub(super) fn lines(&self) -> String {
-        self.told.iter().map(|step| format!("{step}\n")).collect()
+        self.steps.iter().map(|step| format!("{step}\n")).collect()
     }
 }

@@ -9,9 +9,9 @@ use tonic::Status;
 
 use super::DEPLOY_GATE;
 use super::history;
+use super::narrator::Narrator;
 use super::server::{Files, Server};
 use super::steps::Steps;
-use super::teller::Teller;
 use crate::args::Output;
 use crate::client::{Client, drawn_request_id};
 use crate::exit::Exit;
@@ -32,7 +32,7 @@ const SENDING_TURNS: usize = 16;
 
 /// The story so far.
 pub(super) struct Story {
-    pub(super) teller: Teller,
+    pub(super) narrator: Narrator,
     pub(super) steps: Steps,
     files: Files,
     pub(super) server: Server,
@@ -48,8 +48,8 @@ pub(super) struct Story {
 impl Story {
     /// Starts the server.
     pub(super) async fn open(scratch: &Path, data: &Path, output: Output) -> Result<Self, Exit> {
-        let teller = Teller::new(output);
-        teller.title(
+        let narrator = Narrator::new(output);
+        narrator.title(
             "Switchward: an agent is walked through a deploy gate",
             &[
                 "The server is this same program, started as a process of its own on an empty folder, with a",
@@ -61,12 +61,12 @@ impl Story {
         let (agent, person) = (server.agent().await?, server.person().await?);
         let (session, gate) = (String::new(), String::new());
         let (steps, receiver) = (Steps::default(), None);
-        Ok(Self { teller, steps, files, server, agent, person, session, gate, receiver })
+        Ok(Self { narrator, steps, files, server, agent, person, session, gate, receiver })
     }
 
     /// A process is deployed, byte for byte.
     pub(super) async fn deploy(&mut self) -> Result<(), Exit> {
-        self.teller.act("A person deploys the process")?;
+        self.narrator.act("A person deploys the process")?;
         let file = v1::DefinitionFile { path: "deploy-gate.json".into(), content: DEPLOY_GATE.into() };
         let request = v1::DeployDefinitionRequest {
             files: vec![file],
@@ -89,14 +89,14 @@ impl Story {
         ensure(kept.len() == 1 && kept[0].content == DEPLOY_GATE, "the server gave other bytes back")?;
         let bytes = count(DEPLOY_GATE.len(), "byte");
         let outcome = format!("version {} is active; {bytes}, kept as they are", version.number);
-        self.teller.line(PERSON, "deploys deploy-gate.json", GOOD, &outcome)?;
-        self.teller
+        self.narrator.line(PERSON, "deploys deploy-gate.json", GOOD, &outcome)?;
+        self.narrator
             .why(&["A process is one short file. A session stays with the version that it started with."])
     }
 
     /// A session starts and asks its first question.
     pub(super) async fn start(&mut self) -> Result<(), Exit> {
-        self.teller.act("The agent starts, and is asked the first question")?;
+        self.narrator.act("The agent starts, and is asked the first question")?;
         let request = v1::StartSessionRequest {
             definition: "deploy-gate".into(),
             session_id: "release-42".into(),
@@ -111,13 +111,13 @@ impl Story {
         self.steps.of(&id);
         self.steps.recorded("session.started", AGENT, &[("definition", "deploy-gate")]);
         self.session = id;
-        self.teller.line(AGENT, "starts deploy-gate as release-42", STRONG, &place(&session))?;
+        self.narrator.line(AGENT, "starts deploy-gate as release-42", STRONG, &position(&session))?;
         self.question(&session)
     }
 
     /// Tool calls are counted, and denied beyond the limit.
     pub(super) async fn limit(&mut self) -> Result<(), Exit> {
-        self.teller.act("Each tool call is decided before it is made: bash, 50 times an hour")?;
+        self.narrator.act("Each tool call is decided before it is made: bash, 50 times an hour")?;
         self.bash_allowed("calls bash", CALLS_MAX - 1).await?;
         for left in (1..CALLS_MAX - 1).rev() {
             self.bash(left).await?;
@@ -127,21 +127,21 @@ impl Story {
         ensure(denied.decision() == v1::ToolDecision::Deny, "the 51st call was not denied")?;
         ensure(denied.reason == Reason::RateLimited.word(), "the 51st call was denied for another reason")?;
         self.steps.recorded("policy.denied", AGENT, &[("capability", BASH), ("reason", &denied.reason)]);
-        let room = denied.retry_after.and_then(|after| after.try_into().ok()).map(period).unwrap_or_default();
-        let outcome = format!("denied: {}, room again in {room}", denied.reason);
-        self.teller.line(AGENT, "calls bash for the 51st time", PROBLEM, &outcome)?;
+        let wait = denied.retry_after.and_then(|after| after.try_into().ok()).map(period).unwrap_or_default();
+        let outcome = format!("denied: {}, room again in {wait}", denied.reason);
+        self.narrator.line(AGENT, "calls bash for the 51st time", PROBLEM, &outcome)?;
         self.advance_an_hour().await?;
         self.bash_allowed("calls bash", CALLS_MAX - 1).await?;
-        self.teller.why(&[
+        self.narrator.why(&[
             "A denial is an answer, not an error: the agent reads the reason, and the history keeps it.",
         ])
     }
 
     /// What the policy asks about opens a gate.
     pub(super) async fn ask(&mut self) -> Result<(), Exit> {
-        self.teller.act("What the policy asks about waits for a person")?;
+        self.narrator.act("What the policy asks about waits for a person")?;
         self.gate = self.asked("wants to delete a file").await?;
-        self.teller.detail(&format!("{DELETE_FILE} {DELETE_ARGS}"))?;
+        self.narrator.detail(&format!("{DELETE_FILE} {DELETE_ARGS}"))?;
         let mine = self.decide(&self.agent, None).await;
         let Err(refused) = mine else {
             return Err(anyhow::anyhow!("the agent approved its own call").into());
@@ -153,29 +153,30 @@ impl Story {
         )?;
         self.steps.refused(AGENT, &[("reason", Reason::RoleNotAllowed.word())]);
         let outcome = format!("refused: {}", Reason::RoleNotAllowed.word());
-        self.teller.line(AGENT, "approves it itself", PROBLEM, &outcome)?;
-        self.teller.why(&["An agent's key can ask; it can never approve, whatever the agent was told to do."])
+        self.narrator.line(AGENT, "approves it itself", PROBLEM, &outcome)?;
+        self.narrator
+            .why(&["An agent's key can ask; it can never approve, whatever the agent was told to do."])
     }
 
     /// The server is killed in the middle of a call, and started again; nothing that was answered is lost.
     pub(super) async fn kill(&mut self) -> Result<(), Exit> {
-        self.teller.act("The server is killed in the middle of a call")?;
+        self.narrator.act("The server is killed in the middle of a call")?;
         let request_id = drawn_request_id();
         let answered = self.call_while_killed(&request_id).await?;
         let outcome = if answered { "gone, right after its answer" } else { "gone, and no answer came" };
-        self.teller.line(SERVER, "SIGKILL, as the agent calls bash", PROBLEM, outcome)?;
+        self.narrator.line(SERVER, "SIGKILL, as the agent calls bash", PROBLEM, outcome)?;
         let begun = Instant::now();
         self.server = Server::start(&self.files).await?;
         (self.agent, self.person) = (self.server.agent().await?, self.server.person().await?);
         let took = format!("ready after {:.1} s", begun.elapsed().as_secs_f64());
-        self.teller.line(SERVER, "starts again on the same folder", GOOD, &took)?;
+        self.narrator.line(SERVER, "starts again on the same folder", GOOD, &took)?;
         self.bash_as(&request_id).await?;
-        self.teller.line(AGENT, "repeats that call", GOOD, "allowed")?;
+        self.narrator.line(AGENT, "repeats that call", GOOD, "allowed")?;
         self.bash_allowed("calls bash", CALLS_MAX - 3).await?;
         let gate = self.look().await?;
         ensure(gate.status() == v1::GateStatus::Open, "the gate is not open any more")?;
-        self.teller.line(PERSON, "looks at the gate", CARE, "still open")?;
-        self.teller.why(&[
+        self.narrator.line(PERSON, "looks at the gate", CARE, "still open")?;
+        self.narrator.why(&[
             "Whatever is answered is on disk before. The repeated call carries the id of the first one,",
             "so that it counts once, however far that one came.",
         ])
@@ -186,7 +187,7 @@ impl Story {
         let mut policy = self.agent.services().policy;
         let request = self.call(BASH, "", request_id);
         let killed = async {
-            // The call gets its chances to leave this process first.
+            // The call gets some turns to leave this process first.
             for _ in 0..SENDING_TURNS {
                 tokio::task::yield_now().await;
             }
@@ -199,30 +200,30 @@ impl Story {
 
     /// A person approves: this call, with these arguments, once.
     pub(super) async fn approve(&mut self) -> Result<(), Exit> {
-        self.teller.act("A person decides, about this very call, for once")?;
+        self.narrator.act("A person decides, about this very call, for once")?;
         let gate = self.look().await?;
         ensure(gate.args == DELETE_ARGS.as_bytes(), "the gate shows other arguments")?;
         self.decide(&self.person, Some(gate.args_digest)).await?;
         self.steps.recorded("approval.decided", PERSON, &[("decision", "approve"), ("by", PERSON)]);
-        self.teller.line(PERSON, "reads the arguments and approves", GOOD, "the gate is decided")?;
+        self.narrator.line(PERSON, "reads the arguments and approves", GOOD, "the gate is decided")?;
         let granted = self.authorize(DELETE_FILE, DELETE_ARGS, &drawn_request_id()).await?;
         ensure(
             granted.decision() == v1::ToolDecision::Allow && granted.grant_used,
             "the approval was not used",
         )?;
         self.steps.recorded("policy.allowed", AGENT, &[("capability", DELETE_FILE)]);
-        self.teller.line(AGENT, "makes the same call", GOOD, "allowed; the approval is used up")?;
+        self.narrator.line(AGENT, "makes the same call", GOOD, "allowed; the approval is used up")?;
         let first = self.gate.clone();
         self.gate = self.asked("makes it once more").await?;
         ensure(self.gate != first, "an approval was good for two calls")?;
-        self.teller.why(&[
+        self.narrator.why(&[
             "Had the agent changed one byte of the arguments, the approval would not have been for it.",
         ])
     }
 
     /// A question takes its answers and nothing else.
     pub(super) async fn answer(&mut self) -> Result<(), Exit> {
-        self.teller.act("A question takes its answers, and nothing else")?;
+        self.narrator.act("A question takes its answers, and nothing else")?;
         let Err(refused) = self.say("maybe").await else {
             return Err(anyhow::anyhow!("a wrong answer was taken").into());
         };
@@ -236,13 +237,13 @@ impl Story {
         self.steps.refused(AGENT, &[("answer", "maybe"), ("reason", Reason::AnswerNotAllowed.word())]);
         let outcome =
             format!("refused: {}; allowed: {}", Reason::AnswerNotAllowed.word(), allowed.join(", "));
-        self.teller.line(AGENT, "answers \"maybe\"", PROBLEM, &outcome)?;
+        self.narrator.line(AGENT, "answers \"maybe\"", PROBLEM, &outcome)?;
         for (state, answer) in [("env-check", "yes"), ("migration-check", "n/a"), ("traffic-check", "yes")] {
             let session = self.say(answer).await?;
             self.steps.recorded("session.answered", AGENT, &[("state", state), ("answer", answer)]);
             let ended = session.end_time.is_some();
             let style = if ended { GOOD } else { STRONG };
-            self.teller.line(AGENT, &format!("answers \"{answer}\""), style, &place(&session))?;
+            self.narrator.line(AGENT, &format!("answers \"{answer}\""), style, &position(&session))?;
             if ended {
                 ensure(session.status() == v1::SessionStatus::Completed, "the session ended otherwise")?;
                 self.steps.recorded("session.completed", AGENT, &[]);
@@ -255,7 +256,7 @@ impl Story {
 
     /// The history, as it was recorded.
     pub(super) async fn history(&mut self) -> Result<(), Exit> {
-        self.teller.act("The history, as the server recorded it")?;
+        self.narrator.act("The history, as the server recorded it")?;
         let (mut events, mut page_token) = (Vec::new(), String::new());
         loop {
             let (name, token) = (self.session.clone(), std::mem::take(&mut page_token));
@@ -270,13 +271,13 @@ impl Story {
                 break;
             }
         }
-        history::lines(&events).iter().try_for_each(|line| self.teller.plain(line))
+        history::lines(&events).iter().try_for_each(|line| self.narrator.plain(line))
     }
 
     /// The end: the server is stopped.
     pub(super) async fn end(mut self) -> Result<Steps, Exit> {
         self.server.kill().await?;
-        self.teller
+        self.narrator
             .plain(&format!("\n{GOOD}Done.{GOOD:#} To try it yourself: {STRONG}switchward dev{STRONG:#}"))?;
         Ok(self.steps)
     }
@@ -314,7 +315,7 @@ impl Story {
         Ok(reply.remaining.and_then(|left| left.calls))
     }
 
-    /// A call of bash that must be allowed and leave so many.
+    /// A call of bash that must be allowed and leave `left` calls.
     async fn bash(&mut self, left: u64) -> Result<(), Exit> {
         let seen = self.bash_as(&drawn_request_id()).await?;
         ensure(seen == Some(left), format!("a call of bash left {seen:?} calls and not {left}"))
@@ -322,7 +323,7 @@ impl Story {
 
     async fn bash_allowed(&mut self, did: &str, left: u64) -> Result<(), Exit> {
         self.bash(left).await?;
-        self.teller.line(AGENT, did, GOOD, &allowed(left))
+        self.narrator.line(AGENT, did, GOOD, &allowed(left))
     }
 
     /// A call that a person must be asked about, and its gate.
@@ -340,7 +341,7 @@ impl Story {
         let reply = self.authorized(capability, args).await?;
         ensure(reply.decision() == v1::ToolDecision::Ask && !reply.gate.is_empty(), "nobody was asked")?;
         self.steps.recorded("policy.asked", AGENT, &[("capability", capability)]);
-        self.teller.line(AGENT, did, CARE, "a person is asked, and the agent must wait")?;
+        self.narrator.line(AGENT, did, CARE, "a person is asked, and the agent must wait")?;
         Ok(reply.gate)
     }
 
@@ -390,19 +391,19 @@ impl Story {
         self.person
             .call(request, |mut it, request| async move { it.clock.advance_clock(request).await })
             .await?;
-        self.teller.line(PERSON, "moves the clock", STRONG, "one hour later")
+        self.narrator.line(PERSON, "moves the clock", STRONG, "one hour later")
     }
 
     fn question(&self, session: &v1::Session) -> Result<(), Exit> {
         let checkpoint = session.checkpoint.clone().unwrap_or_default();
         let answers: Vec<&str> = checkpoint.answers.iter().map(|answer| answer.key.as_str()).collect();
-        self.teller.detail(&clean(&checkpoint.question))?;
-        self.teller.detail(&clean(&answers.join(" | ")))
+        self.narrator.detail(&clean(&checkpoint.question))?;
+        self.narrator.detail(&clean(&answers.join(" | ")))
     }
 }
 
-/// Where a session is.
-fn place(session: &v1::Session) -> String {
+/// The state of a session, in words.
+fn position(session: &v1::Session) -> String {
     if session.end_time.is_some() {
         session.status_word.clone()
     } else {
@@ -414,7 +415,7 @@ fn allowed(left: u64) -> String {
     format!("allowed, {left} left")
 }
 
-/// Ends the demo where the server did not do what is told of it.
+/// Ends the demo if the server did not behave as claimed.
 pub(super) fn ensure(holds: bool, otherwise: impl Into<String>) -> Result<(), Exit> {
     if holds { Ok(()) } else { Err(anyhow::Error::msg(otherwise.into()).into()) }
 }

@@ -1,4 +1,4 @@
-//! The acts of the demo in which an integrator is told of what happens, by signed webhooks.
+//! The acts of the demo in which an integrator receives signed webhooks.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 impl Story {
     /// An endpoint is made, and proves itself.
     pub(super) async fn integrator(&mut self) -> Result<(), Exit> {
-        self.teller.act("A pipeline asks to be told")?;
+        self.narrator.act("A pipeline asks to be told")?;
         let receiver = Receiver::listen(0, None).await.map_err(Exit::failed)?;
         let endpoint = v1::WebhookEndpoint {
             name: NAME.into(),
@@ -32,7 +32,7 @@ impl Story {
             .call(request, |mut it, request| async move { it.endpoints.put_webhook_endpoint(request).await });
         let secret = put.await?.secret;
         receiver.knows(&secret);
-        self.teller.line(INTEGRATOR, "wants session.*", STRONG, "gets a secret, shown this once")?;
+        self.narrator.line(INTEGRATOR, "wants session.*", STRONG, "gets a secret, shown this once")?;
         let receiver = self.receiver.insert(receiver);
         let request = v1::PingWebhookEndpointRequest { name: NAME.into(), ..Default::default() };
         let ping = self.person.call(request, |mut it, request| async move {
@@ -41,12 +41,12 @@ impl Story {
         ensure(ping.await?.http_status == 204, "the endpoint did not take a ping")?;
         let came = arrived(receiver).await?;
         ensure(came.kind() == "ping", "something else than a ping came")?;
-        self.teller.line(INTEGRATOR, "is sent a ping", GOOD, "the signature is good")
+        self.narrator.line(INTEGRATOR, "is sent a ping", GOOD, "the signature is good")
     }
 
     /// What happened meanwhile has come, signed.
-    pub(super) async fn told_by_webhook(&mut self) -> Result<(), Exit> {
-        self.teller.act("And is told, by signed webhooks")?;
+    pub(super) async fn notified_by_webhook(&mut self) -> Result<(), Exit> {
+        self.narrator.act("And is told, by signed webhooks")?;
         let session = self.session.clone();
         let receiver = self.receiver.as_mut().context("there is no receiver")?;
         let mut seen = std::collections::BTreeMap::new();
@@ -58,9 +58,9 @@ impl Story {
         }
         for (kind, count) in &seen {
             let did = if *count == 1 { kind.clone() } else { format!("{kind}, {count} times") };
-            self.teller.line(INTEGRATOR, &did, GOOD, "the signature is good")?;
+            self.narrator.line(INTEGRATOR, &did, GOOD, "the signature is good")?;
         }
-        self.teller.why(&[
+        self.narrator.why(&[
             "Each message is queued in the same entry of the log as what it tells of, signed after Standard",
             "Webhooks, and sent until it is taken, under one id however often.",
         ])

@@ -59,7 +59,7 @@ pub(super) fn look(config: &Tls) -> Found {
     found
 }
 
-/// What a client would say against the certificate.
+/// Why a client would refuse the certificate.
 fn refused(file: &Path, chain: &[CertificateDer<'static>], names: &[String]) -> Option<Found> {
     let shown = file.display();
     let system = rustls_native_certs::load_native_certs().certs;
@@ -93,7 +93,7 @@ fn refused(file: &Path, chain: &[CertificateDer<'static>], names: &[String]) -> 
     Some(Found::fail(
         WHAT,
         format!("clients refuse {shown}: {error}"),
-        "have it issued anew as a server's certificate",
+        "have it issued again as a server's certificate",
     ))
 }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_told_in_time() {
+    fn an_expiring_certificate_is_reported_in_time() {
         let now = Timestamp::now();
         let days = |days: i64| now + SignedDuration::from_hours(days * 24);
         for (from, until, verdict) in

@@ -18,7 +18,7 @@ use crate::private;
 const SYNCS: usize = 11;
 /// A sync that takes longer makes every answer slow.
 const SYNC_SLOW: Duration = Duration::from_millis(20);
-/// File systems that lose what they have said is written, or that several machines may write to.
+/// File systems that may lose data they reported as written, or that several machines may write to.
 const POOR: [&str; 10] =
     ["tmpfs", "ramfs", "overlay", "nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "virtiofs"];
 /// Files that a server may still have to make.
@@ -28,22 +28,22 @@ const DESCRIPTORS: u64 = 8192;
 /// How far a clock may be off another one.
 const CLOCK_OFF_MS: i64 = 1_000;
 
-/// The data folder: whether it can be written to, on what it lies, how long a sync takes.
+/// The data folder: whether it can be written to, its file system, how long a sync takes.
 pub(super) fn data(folder: &Path) -> Found {
     let what = "data";
     let shown = folder.display();
-    let Some(place) = folder.ancestors().find(|it| it.is_dir()) else {
+    let Some(existing) = folder.ancestors().find(|it| it.is_dir()) else {
         return Found::fail(what, format!("{shown}: no folder above it exists"), "make it");
     };
-    let took = match sync_time(place) {
+    let took = match sync_time(existing) {
         Ok(took) => took,
         Err(error) => {
-            let said = format!("{} cannot be written to: {error}", place.display());
+            let said = format!("{} cannot be written to: {error}", existing.display());
             return Found::fail(what, said, remedy(&error));
         }
     };
-    let kind = file_system(place).unwrap_or_else(|| "an unknown file system".into());
-    let there = if place == folder { "can be written to" } else { "is made at the first start" };
+    let kind = file_system(existing).unwrap_or_else(|| "an unknown file system".into());
+    let there = if existing == folder { "can be written to" } else { "is made at the first start" };
     let said = format!("{shown} {there}, on {kind}; a sync takes {:.1} ms", took.as_secs_f64() * 1000.0);
     if let Some(mode) = private::open_folder(folder) {
         let said = format!("{said}; others than its owner may enter it (mode {mode:03o})");
@@ -69,19 +69,19 @@ pub(super) fn data(folder: &Path) -> Found {
     Found::ok(what, said)
 }
 
-/// The room on the disk of the data folder.
+/// The free space on the disk of the data folder.
 pub(super) fn space(folder: &Path, options: DiskOptions) -> Option<Found> {
-    let place = folder.ancestors().find(|it| it.is_dir())?;
-    match Space::of(place) {
-        Ok(space) => Some(roomy(space, options)),
+    let existing = folder.ancestors().find(|it| it.is_dir())?;
+    match Space::of(existing) {
+        Ok(space) => Some(space_found(space, options)),
         Err(error) => {
-            let said = format!("the disk of {} does not say how much is free: {error}", place.display());
+            let said = format!("the disk of {} does not say how much is free: {error}", existing.display());
             Some(Found::warn("space", said, "look with df"))
         }
     }
 }
 
-fn roomy(space: Space, options: DiskOptions) -> Found {
+fn space_found(space: Space, options: DiskOptions) -> Found {
     let what = "space";
     let mib = |bytes: u64| bytes / (1024 * 1024);
     let (free, least) = (mib(space.free_bytes), mib(options.min_free_bytes));
@@ -107,7 +107,7 @@ fn remedy(error: &std::io::Error) -> &'static str {
             "make room on this disk; a server refuses what would grow until there is some",
         ),
         (ErrorKind::QuotaExceeded, "raise the quota of the server's user, or make room"),
-        (ErrorKind::PermissionDenied, "give its owner to whoever runs the server"),
+        (ErrorKind::PermissionDenied, "make the server's user its owner"),
         (ErrorKind::ReadOnlyFilesystem, "mount it so that it can be written to"),
     ];
     let known = remedies.into_iter().find(|(kind, _)| *kind == error.kind());
@@ -205,7 +205,7 @@ pub(super) fn descriptors() -> Found {
     }
 }
 
-/// The clock, beside that of a Redis where there is one, in milliseconds since 1970.
+/// The clock, compared with that of a Redis if there is one, in milliseconds since 1970.
 pub(super) fn clock(other_ms: Option<i64>) -> Found {
     let what = "clock";
     let now = SystemClock.now().0;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn room_and_files_are_counted() {
+    fn free_bytes_and_files_are_counted() {
         let options = DiskOptions { min_free_bytes: 256 << 20, reserve_bytes: 64 << 20 };
         for (free_mib, free_files, verdict, words) in [
             (10_000, Some(50_000), Verdict::Ok, "below 256 MiB"),
@@ -270,7 +270,7 @@ mod tests {
             (100, Some(50_000), Verdict::Fail, "100 MiB are free"),
             (10_000, Some(9), Verdict::Fail, "only 9 more files"),
         ] {
-            let found = roomy(Space { free_bytes: free_mib << 20, free_files }, options);
+            let found = space_found(Space { free_bytes: free_mib << 20, free_files }, options);
             assert!(found.verdict == verdict && found.said.contains(words), "{free_mib}: {found:?}");
         }
         let full = remedy(&std::io::Error::from(ErrorKind::StorageFull));

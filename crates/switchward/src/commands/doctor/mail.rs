@@ -1,8 +1,8 @@
 //! Mail: the server that takes it, the mailbox that it comes back to, and what the DNS says of our domains.
 
-use switchward_delivery::desk::Office;
-use switchward_delivery::mail::{Letter, Purpose, compose};
+use switchward_delivery::mail::{OutboundMail, Purpose, compose};
 use switchward_delivery::openid::Published as OfProvider;
+use switchward_delivery::worker::MailChannel;
 use switchward_mail::imap;
 use switchward_mail::incoming::{Dns, Published};
 
@@ -10,13 +10,13 @@ use super::{Found, sent};
 use crate::mail_config::MailConfig;
 use crate::output::count;
 
-/// Everything about mail; one line where none is configured. Nothing is sent unless that is wanted.
+/// Everything about mail; one line if none is configured. Nothing is sent unless `send` is set.
 pub(super) async fn look(config: Option<&MailConfig>, send: bool) -> Vec<Found> {
     let Some(config) = config else {
         return vec![Found::ok("mail", "none is configured; mails wait in the outbox")];
     };
-    let office = match config.office() {
-        Ok(office) => office,
+    let channel = match config.channel() {
+        Ok(channel) => channel,
         Err(error) => {
             return vec![Found::fail("mail", format!("{error:#}"), "see [mail] in deploy/switchward.toml")];
         }
@@ -39,13 +39,13 @@ pub(super) async fn look(config: Option<&MailConfig>, send: bool) -> Vec<Found> 
     }
     match incoming {
         Some(incoming) => {
-            found.extend(names(config, &office, &incoming.dns).await);
+            found.extend(names(config, &channel, &incoming.dns).await);
             if send {
                 found.push(sent::look(config, &incoming).await);
             }
         }
         None => match Dns::of_the_system() {
-            Ok(dns) => found.extend(names(config, &office, &dns).await),
+            Ok(dns) => found.extend(names(config, &channel, &dns).await),
             Err(error) => found.push(Found::fail("dns", error.to_string(), "say mail.in.dns")),
         },
     }
@@ -148,10 +148,10 @@ async fn mailbox(account: &imap::Account) -> Found {
     }
 }
 
-/// What the DNS says of the domains that mail comes from and replies go to.
-async fn names(config: &MailConfig, office: &Office, dns: &Dns) -> Vec<Found> {
+/// The DNS records of the domains that mail comes from and replies go to.
+async fn names(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Vec<Found> {
     let (_, domain) = from(config);
-    let mut found = vec![dkim(config, office, dns).await];
+    let mut found = vec![dkim(config, channel, dns).await];
     let mut sending = vec![domain.clone()];
     if let Some(reply) = reply_domain(config) {
         found.push(hosts(&reply, dns).await);
@@ -187,13 +187,13 @@ fn published(what: &'static str, found: Published, there: String, missing: Strin
 }
 
 /// A mail is written and signed as every one, and its signature is looked at as its receiver does.
-async fn dkim(config: &MailConfig, office: &Office, dns: &Dns) -> Found {
+async fn dkim(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Found {
     let what = "dkim";
     let Some(key) = &config.dkim else {
         return Found::ok(what, "no key is configured; the mail server signs");
     };
     let name = format!("{}._domainkey.{}", key.selector, key.domain);
-    let letter = Letter {
+    let outbound = OutboundMail {
         to: from(config).0,
         subject: "doctor".into(),
         purpose: Purpose::Say,
@@ -208,7 +208,7 @@ async fn dkim(config: &MailConfig, office: &Office, dns: &Dns) -> Found {
         choice: None,
         head: None,
     };
-    let mail = match compose(&letter, &office.sender) {
+    let mail = match compose(&outbound, &channel.sender) {
         Ok(mail) => mail,
         Err(error) => return Found::fail(what, error.to_string(), "look at mail.from"),
     };

@@ -3,9 +3,9 @@
 use switchward_bus::{Probe, probe};
 
 use super::Found;
-use crate::errands::RedisConfig;
+use crate::outbound::RedisConfig;
 
-/// What it is like, and its clock in milliseconds since 1970 where it has told it.
+/// What was found, and its clock in milliseconds since 1970 if it reported one.
 pub(super) async fn look(config: Option<&RedisConfig>) -> (Found, Option<i64>) {
     let what = "redis";
     let Some(config) = config else {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_lose_or_refuse_is_told() {
+    fn a_redis_that_may_lose_or_refuse_data_is_reported() {
         let good = Probe {
             version: "7.0.15".into(),
             eviction: "noeviction".into(),

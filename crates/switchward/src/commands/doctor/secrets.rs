@@ -1,16 +1,16 @@
-//! Files with secrets: the server's own, and the contexts of whoever looks.
+//! Files with secrets: the server's own, and the contexts of the current user.
 
 use std::path::{Path, PathBuf};
 
 use super::Found;
 use crate::config::Config;
 use crate::context::Contexts;
-use crate::key_ring::Place;
+use crate::key_ring::KeyRingLocation;
 use crate::private::{self, Open};
 
 const WHAT: &str = "secrets";
 
-/// What is wrong with these files and with the user's contexts; nothing where nothing is.
+/// What is wrong with these files and with the user's contexts; empty if nothing is.
 pub(super) fn look(files: &[&Path]) -> Vec<Found> {
     let contexts = Contexts::of_user().map(|contexts| contexts.files()).unwrap_or_default();
     let files = open(files.iter().map(|file| file.to_path_buf()));
@@ -44,8 +44,8 @@ pub(super) fn look(files: &[&Path]) -> Vec<Found> {
 /// The key ring.
 pub(super) fn ring(config: &Config) -> Found {
     let what = "keys";
-    let place = Place::find(config.keys_file.as_deref(), &config.data_dir);
-    let keys = match place.read() {
+    let location = KeyRingLocation::find(config.keys_file.as_deref(), &config.data_dir);
+    let keys = match location.read() {
         Ok(keys) => keys,
         Err(error) => {
             let advice =
@@ -57,7 +57,7 @@ pub(super) fn ring(config: &Config) -> Found {
         let said = "there is no key ring: secrets of webhooks are refused, and mails have no reply address";
         return Found::warn(what, said, "`switchward secrets create FILE`, and keys_file = FILE");
     };
-    let from = place.file().map_or("the environment".to_owned(), |file| file.display().to_string());
+    let from = location.file().map_or("the environment".to_owned(), |file| file.display().to_string());
     let older = keys.len() - 1;
     Found::ok(what, format!("secrets are encrypted under the key {} of {from}; {older} older", current.id()))
 }

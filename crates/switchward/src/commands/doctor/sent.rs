@@ -81,7 +81,7 @@ impl Probe {
         let to = config.reply.as_ref()?.replace("{token}", "doctor");
         let domain = reply_domain(config)?;
         let trusted = !incoming.trusted_hosts().is_empty();
-        // Where none is trusted, the one that takes our mail might be next.
+        // If none is trusted, the server that takes our mail might be added next.
         let mut hosts = incoming.trusted_hosts().to_vec();
         if !trusted {
             hosts = incoming.dns.mail_hosts_of(&domain).await.unwrap_or_default();
@@ -163,7 +163,7 @@ impl Probe {
     }
 }
 
-/// What is said where nothing can be listened on.
+/// The finding if the address cannot be listened on.
 fn taken(at: std::net::SocketAddr, error: &io::Error) -> Found {
     if error.kind() == io::ErrorKind::AddrInUse {
         let said = format!("{at} is taken, and so the mail that comes there cannot be seen");
@@ -198,7 +198,7 @@ async fn wait(listener: TcpListener, recipient: &str) -> Vec<u8> {
     let serving = lmtp::serve(listener, "doctor.invalid".into(), taker.into(), stopped);
     let serving = tokio::spawn(serving);
     let raw = raw.await.unwrap_or_default();
-    // Whoever has handed it over is told so first.
+    // The mail server gets its reply first.
     tokio::time::sleep(Duration::from_secs(1)).await;
     stop.send_replace(true);
     let _ended = serving.await;

@@ -1,5 +1,5 @@
-//! Bodies of callers without a key: they are refused before they are read, and take no memory. Those of webhooks, which prove
-//! themselves by what they hold, have a budget.
+//! Bodies of callers without a key: they are refused before they are read, and take no memory. Those of webhooks, which
+//! prove themselves by their content, have a budget.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 16 * 1024;
 /// What a webhook that does not end sends, and how much of such bodies one connection may bring at one time.
 const HOOK_BYTES: usize = 250_000;
 const CONNECTION_BYTES: usize = 32 * 1024 * 1024;
-/// What the server may take more at its peak, MiB. Whoever read those bodies would take 1,144 and more.
+/// The server's maximal additional memory at its peak, MiB. Reading all those bodies would take at least 1,144.
 const MORE_MIB: u64 = 128;
 /// Bodies of JSON that are sent at one time, and the empty lists in each, of three bytes in the body and hundreds when read.
 const BODIES: usize = 8;
@@ -39,24 +39,24 @@ fn server(site: &Site) -> (Running, SocketAddr) {
     (server, at)
 }
 
-/// Sends so much of a body, or until nobody takes it any more.
+/// Sends this much of a body, or until the server stops taking it.
 async fn pour(mut stream: SendStream<bytes::Bytes>, most: usize) -> usize {
     let mut sent = 0;
     while sent < most {
         stream.reserve_capacity(PIECE_BYTES);
-        let room = std::future::poll_fn(|context| stream.poll_capacity(context)).await;
-        let Some(Ok(room)) = room else { break };
-        if stream.send_data(vec![0; room.min(PIECE_BYTES)].into(), false).is_err() {
+        let capacity = std::future::poll_fn(|context| stream.poll_capacity(context)).await;
+        let Some(Ok(capacity)) = capacity else { break };
+        if stream.send_data(vec![0; capacity.min(PIECE_BYTES)].into(), false).is_err() {
             break;
         }
-        sent += room.min(PIECE_BYTES);
+        sent += capacity.min(PIECE_BYTES);
     }
-    // It is not ended before it is answered.
+    // Do not end the stream before the answer.
     let _reset = std::future::poll_fn(|context| stream.poll_reset(context)).await;
     sent
 }
 
-/// Begins a call without a key, or a webhook that nothing proves yet.
+/// Begins a call without a key, or a webhook before its signature is checked.
 async fn begin(
     sender: SendRequest<bytes::Bytes>,
     at: SocketAddr,
@@ -121,7 +121,7 @@ async fn webhooks_that_do_not_end_over_one_connection_have_a_budget() {
         }
     };
     tokio::time::timeout(ANSWER, refused).await.expect("what has no room is refused before its time is over");
-    // Another sender is heard meanwhile: nothing proves what they say.
+    // Another sender is answered meanwhile, with a refusal.
     let (answer, mut body) = begin(connected(at).await, at, HOOK).await;
     body.send_data(bytes::Bytes::from_static(b"{}"), true).expect("it is sent");
     let answer = tokio::time::timeout(ANSWER, answer).await.expect("in time").expect("it is answered");
@@ -144,7 +144,7 @@ fn head(at: SocketAddr, length: usize) -> TcpStream {
     stream
 }
 
-/// The first line of the answer; empty where the connection ended before the answer could be read.
+/// The first line of the answer; empty if the connection ended before it could be read.
 fn first_line(mut stream: &TcpStream) -> String {
     let mut answer = [0; 64];
     let read = stream.read(&mut answer).unwrap_or_default();

@@ -8,13 +8,13 @@ const HEAD_BYTES: usize = 12;
 /// The type and the class of a question, behind its name.
 const KIND_BYTES: usize = 4;
 const TEXT: [u8; 4] = [0, 16, 0, 1];
-/// A string of a record has so many bytes at most.
+/// A string of a record has at most this many bytes.
 const STRING_BYTES_MAX: usize = 255;
 
 /// The names below a domain that were asked for, which are never answered.
 pub(crate) type Unanswered = Arc<Mutex<Vec<String>>>;
 
-/// Starts one that ends with the process, and says where it listens.
+/// Starts a server that ends with the process, and returns its address.
 pub(crate) fn start(records: impl IntoIterator<Item = (String, String)>) -> SocketAddr {
     start_silent(records, None).0
 }
@@ -38,7 +38,7 @@ pub(crate) fn start_silent(
                 continue;
             }
             if let Some(answer) = answer(&question[..length], &records) {
-                // Whoever asked may be gone.
+                // The client may be gone.
                 let _gone = socket.send_to(&answer, from);
             }
         }
@@ -46,7 +46,7 @@ pub(crate) fn start_silent(
     (address, unanswered)
 }
 
-/// The name that is asked for, and where it ends.
+/// The queried name, and where it ends.
 fn name_and_end(asked: &[u8]) -> Option<(String, usize)> {
     let (mut at, mut labels) = (HEAD_BYTES, Vec::new());
     loop {
@@ -70,7 +70,7 @@ fn answer(asked: &[u8], records: &HashMap<String, String>) -> Option<Vec<u8>> {
     let question = asked.get(HEAD_BYTES..end + KIND_BYTES)?;
     let known = records.get(&name);
     let text = known.filter(|_| question.ends_with(&TEXT));
-    // An authoritative answer, and where the name does not exist, that.
+    // An authoritative answer, or NXDOMAIN.
     let flags = [0x85, if known.is_some() { 0x80 } else { 0x83 }];
     let counts = [0, 1, 0, u8::from(text.is_some()), 0, 0, 0, 0];
     let mut answer = [&asked[..2], &flags[..], &counts, question].concat();

@@ -1,4 +1,4 @@
-//! What others on the machine, and whoever gets a copy, find in the data folder of a server that was started carelessly.
+//! What other users of the machine, or the holder of a copy, find in the data folder of a carelessly started server.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Lists that find nothing and take long, asked for by callers who have gone: others are answered meanwhile.
+//! Slow lists without results, whose callers have gone: others are answered meanwhile.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tonic::Request;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::doors::{OTHER_KEY, server};
+use crate::addresses::{OTHER_KEY, server};
 use crate::mail::ASKS;
 use crate::server::{ADMIN_KEY, Site};
 use crate::support::{Ended, folder, program};
@@ -59,7 +59,7 @@ async fn furnish(address: &str) {
     starters.join_all().await;
 }
 
-/// Lists that find nothing, and whose caller does not wait for their end.
+/// Lists without results, whose caller does not wait for their end.
 async fn lists(address: String) {
     let client = sessions(&address).await;
     let mut calls = JoinSet::new();

@@ -1,4 +1,4 @@
-//! Mails that their sender has not written to the reply address, or that nothing proves: none of them decides.
+//! Mails that were not sent to the reply address, or without proof of their sender: none of them decides.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use super::{APPROVER, DOMAIN, dns};
 use crate::mail::{Server, field, hand_over};
 use crate::support::{Ended, ask};
 
-/// A signature that nobody checks, for the word of a trusted host to be about.
+/// A signature that is not checked, for a trusted host's results to refer to.
 pub(crate) const SIGNATURE: &str = "DKIM-Signature: v=1; a=rsa-sha256; d=example.com; s=none; c=relaxed/relaxed; h=from:to:subject:message-id; \
      bh=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=; b=AAAA\r\n";
 /// How many strangers write.
@@ -35,7 +35,7 @@ pub(crate) fn server() -> Server {
 /// A mail of the approver that says yes.
 pub(crate) struct Mail {
     pub(crate) to: String,
-    /// What it stands in a thread with.
+    /// The message that it answers.
     pub(crate) thread: String,
     /// Says it apart from others.
     pub(crate) id: String,
@@ -62,15 +62,15 @@ impl Mail {
     }
 }
 
-/// Brings a message by `POST /v1/mail` under a key: what came of it.
+/// Sends a message by `POST /v1/mail` under a key. Returns the outcome and the reason.
 fn post(server: &Server, key: &str, query: &str, message: &str) -> String {
     let address = server.running.address.strip_prefix("http://").expect("plain HTTP");
     let credential = format!("Bearer {key}");
     let headers = [("authorization", credential.as_str()), ("content-type", "message/rfc822")];
     let (head, body) = ask(address, address, &format!("POST /v1/mail?{query}"), &headers, message);
     assert!(head.starts_with("http/1.1 200"), "{head}\n{body}");
-    let told: Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
-    format!("{}: {}", told["outcome"].as_str().expect("a word"), told["why"].as_str().expect("a word"))
+    let result: Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
+    format!("{}: {}", result["outcome"].as_str().expect("a word"), result["why"].as_str().expect("a word"))
 }
 
 /// The session's events of a type: their data.
@@ -104,7 +104,7 @@ fn what_the_approver_signed_for_somebody_else_decides_nothing() {
     let requester = operator(&server, "bob");
     let (reply_to, id) = (field(&mail, "Reply-To"), field(&mail, "Message-ID"));
     let token = reply_to.split(['+', '@']).nth(1).expect("a token").to_owned();
-    // Bob wrote to the approver in the thread, with whatever he put into it, and the approver answered.
+    // Bob wrote to the approver in the thread, with any text, and the approver answered.
     let threads = [
         ("our id", format!("<{id}>")),
         ("the reply address", format!("<{reply_to}>")),
@@ -133,16 +133,16 @@ fn what_the_approver_signed_for_somebody_else_decides_nothing() {
 }
 
 #[test]
-fn who_asked_decides_neither_by_a_mail_that_she_makes_nor_by_a_reply_that_she_vouches_for() {
+fn the_requester_decides_neither_by_a_mail_of_their_own_nor_by_a_reply_that_they_vouch_for() {
     let server = server();
     let (olga, otto) = (operator(&server, "olga"), operator(&server, "otto"));
     let mail = server.asked_by(&olga, "asks-1");
     let reply_to = field(&mail, "Reply-To");
     let way = format!("peer={HOST}&helo=mail.{DOMAIN}&sender={APPROVER}");
-    let told =
+    let results =
         format!("Authentication-Results: mx.acme.example; dkim=pass header.d={DOMAIN}; dmarc=pass\r\n");
     for (name, key) in [("olga", &olga), ("otto", &otto)] {
-        // What comes twice is one reply.
+        // A repeated mail is one reply.
         let forged = |id: &str| Mail::reply(&mail, &format!("{name}.{id}")).text();
         post(&server, key, "", &forged("plain"));
         post(&server, key, &way, &forged("way"));
@@ -152,8 +152,8 @@ fn who_asked_decides_neither_by_a_mail_that_she_makes_nor_by_a_reply_that_she_vo
             &format!("{way}&recipient={}", reply_to.replace('+', "%2B")),
             &forged("recipient"),
         );
-        post(&server, key, "", &format!("{told}{}", forged("told")));
-        post(&server, key, &way, &format!("{told}{SIGNATURE}{}", forged("signature")));
+        post(&server, key, "", &format!("{results}{}", forged("told")));
+        post(&server, key, &way, &format!("{results}{SIGNATURE}{}", forged("signature")));
     }
     undecided(&server, "asks-1", "nothing is signed");
     let records = events(&server, "asks-1", "reply.recorded");
@@ -167,7 +167,7 @@ fn who_asked_decides_neither_by_a_mail_that_she_makes_nor_by_a_reply_that_she_vo
     let refused: Ended = server.run_as(&olga, &vouch).with_code(6);
     assert_eq!(refused.error()["reason"], "SELF_APPROVAL", "{refused:?}");
     undecided(&server, "asks-1", "who asked vouches");
-    // What the approver signed does, whoever brings it.
+    // A mail that the approver signed decides, by any route.
     assert_eq!(post(&server, &otto, "", &Mail::reply(&mail, "yes").signed()), "recorded: decided");
     assert_eq!(server.at("asks-1"), "go");
 }
@@ -207,7 +207,7 @@ fn strangers_ask_nothing_of_the_dns_and_who_waits_for_it_holds_up_nobody() {
     for number in 0..STRANGERS {
         let domain = format!("n{number}.{TARPIT}");
         let sender = format!("kim@{domain}");
-        // Without a token, with one that nobody was given, and with one that somebody else was given.
+        // Without a token, with an unknown one, and with another recipient's.
         let made_up = reply_to.replacen('+', "+0", 1);
         for (to, id) in [("r@reply.acme.example", "none"), (&made_up, "made.up"), (&reply_to, "another")] {
             server.hand_over(&[to], &of(&sender, &domain, to, &format!("{id}.{number}")));
@@ -215,7 +215,7 @@ fn strangers_ask_nothing_of_the_dns_and_who_waits_for_it_holds_up_nobody() {
     }
     undecided(&server, "asks-1", "strangers wrote");
     assert_eq!(*unanswered.lock().expect("nobody panics with it"), [""; 0], "nothing was asked");
-    // Somebody who was asked is one whose DNS is asked, and waited for.
+    // For a recipient of the gate, the DNS is queried and awaited.
     let slow = format!("slow.{TARPIT}");
     let asked = server.asked_of("slow-1", &format!("kim@{slow}"));
     let to = field(&asked, "Reply-To");

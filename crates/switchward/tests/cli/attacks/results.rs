@@ -1,4 +1,4 @@
-//! `Authentication-Results` that their host has not written, or that stand where anybody could have put them.
+//! Forged `Authentication-Results`, and ones in a position where anybody could have put them.
 
 use super::mail::{Mail, SIGNATURE, events, server, undecided};
 use super::{APPROVER, DOMAIN};

@@ -1,13 +1,13 @@
-//! DKIM signatures (RFC 6376) by keys of any size; libraries sign by none that is short.
+//! DKIM signatures (RFC 6376) by keys of any size; libraries refuse to sign with short ones.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use num_bigint::BigUint;
 use sha2::{Digest as _, Sha256};
 
-/// What stands before a digest by SHA-256 that is signed. Source: RFC 8017, 9.2.
+/// The prefix of a SHA-256 digest that is signed. Source: RFC 8017, 9.2.
 const DIGEST_BEHIND: [u8; 19] =
     [0x30, 0x31, 0x30, 0x0d, 6, 9, 0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1, 5, 0, 4, 0x20];
-/// What stands behind the modulus in the document of a public key: the exponent 65537.
+/// The bytes after the modulus in the encoding of a public key: the exponent 65537.
 const BEHIND_MODULUS: usize = 5;
 
 /// An RSA key of a domain. Its selector says how many bits it has.

@@ -1,4 +1,4 @@
-//! Connections that say nothing: more than the server holds, and its callers are answered.
+//! Silent connections: more than the server's limit, and callers are still answered.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const OTHER_FILES: usize = 500;
 const AT_ONCE: usize = 64;
 /// Beyond the server's limits.
 const MORE: usize = 100;
-/// How long a caller waits, and how long a connection may stay open that says nothing.
+/// How long a caller waits, and how long a silent connection may stay open.
 const ANSWER: &str = "10s";
 const CLOSED: Duration = Duration::from_secs(90);
 
@@ -29,7 +29,7 @@ async fn silent(from: u8, to: SocketAddr) -> Option<TcpStream> {
     socket.connect(to).await.ok()
 }
 
-/// Opens so many from each of these addresses.
+/// Opens this many from each of these addresses.
 async fn flood(to: SocketAddr, addresses: std::ops::RangeInclusive<u8>, each: usize) -> Vec<TcpStream> {
     let (mut open, mut opening) = (Vec::new(), JoinSet::new());
     for from in addresses.flat_map(|from| std::iter::repeat_n(from, each)) {
@@ -58,7 +58,7 @@ async fn connections_that_say_nothing_keep_no_caller_out() {
     let server = Running::of(&mut site.plain("127.0.0.1:0"));
     let to: SocketAddr =
         server.address.strip_prefix("http://").expect("plain HTTP").parse().expect("an address");
-    // From the caller's own address, and from so many that there is no place for any.
+    // From the caller's own address, and from enough others that all connections are used.
     let addresses = CONNECTIONS_MAX / CONNECTIONS_OF_PEER_MAX + 1;
     let each = (CONNECTIONS_OF_PEER_MAX + MORE).min(files / addresses);
     let own = flood(to, 1..=1, each).await;

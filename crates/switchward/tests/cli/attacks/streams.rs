@@ -1,4 +1,4 @@
-//! One tenant holds as many connections and streams as it may: there is room for others.
+//! One tenant holds as many connections and streams as it may: others can still connect.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use switchward_api::v1;
 use tonic::{Code, Streaming};
 
 use super::lists::{sessions, with_key};
-use crate::doors::{OTHER_KEY, server};
+use crate::addresses::{OTHER_KEY, server};
 use crate::mail::ASKS;
 use crate::server::{ADMIN_KEY, Site};
 use crate::support::{Ended, folder, program};
@@ -14,7 +14,7 @@ use crate::support::{Ended, folder, program};
 /// What the server lets a tenant have, and what it takes in all.
 const OF_TENANT: usize = 4;
 const CONFIG: &str = "[connections]\nmax = 6\nmax_of_tenant = 4\n";
-/// How long it may take until a stream that was ended makes room.
+/// How long it may take until an ended stream is released.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A session's stream, on a connection of its own.

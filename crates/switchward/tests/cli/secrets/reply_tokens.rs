@@ -1,9 +1,9 @@
-//! Reply tokens at rest: what goes out has them, and nothing that is kept.
+//! Reply tokens are in outbound mail, and never stored.
 
 use serde_json::{Value, json};
 
 use super::{Written, made, server};
-use crate::errands::Endpoint;
+use crate::delivery_jobs::Endpoint;
 use crate::mail::{Sink, field};
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{Ended, folder, private, program, run};
@@ -42,7 +42,7 @@ fn parcel(url: &str) -> String {
     .to_string()
 }
 
-/// The configuration of a server that may reach these two, or sends nothing at all.
+/// The configuration of a server that may reach these two, or without delivery.
 fn configure(site: &Site, (endpoint, sink): (&Endpoint, &Sink), delivery: bool) {
     let port = endpoint.url.rsplit(':').next().expect("an address has a port");
     let config = format!(
@@ -81,7 +81,7 @@ fn taken(endpoint: &Endpoint, token: &str) {
     assert_eq!(paths, ["/message", "/request"]);
 }
 
-/// A reply token, its code, and the bytes of that, none of which may stand anywhere.
+/// A reply token, its code, and the code's bytes, none of which may be stored anywhere.
 fn parts(token: &str) -> Vec<Vec<u8>> {
     let code = token.rsplit('.').next().expect("a code");
     let digits: Vec<u8> =
@@ -95,7 +95,7 @@ fn a_reply_token_is_in_what_goes_out_and_in_nothing_that_a_server_writes() {
     let (site, endpoint, sink) = (Site::new(), Endpoint::start(), Sink::start());
     let (ring, data) = (made(&site), site.path("data"));
     let (waiting, still) = (site.path("waiting"), site.path("still"));
-    // It sends nothing at first, so that all of it waits when the backup is taken.
+    // Delivery is disabled at first, so that all effects are pending when the backup is taken.
     configure(&site, (&endpoint, &sink), false);
     let running = Running::of(&mut server(&site, Some(&ring)));
     let files = folder(&[("parcel.json", &parcel(&endpoint.url))]);
@@ -104,7 +104,7 @@ fn a_reply_token_is_in_what_goes_out_and_in_nothing_that_a_server_writes() {
     call(&running, ADMIN_KEY, &["start", "parcel", "--key", "parcel-1"]).with_code(0);
     let shown = call(&running, ADMIN_KEY, &["get", "parcel-1", "-o", "json"]).with_code(0).json();
     let token = shown["session"]["replyToken"].as_str().expect("a token").to_owned();
-    assert_eq!(shown["session"]["data"]["token"], token.as_str(), "whoever may read it does");
+    assert_eq!(shown["session"]["data"]["token"], token.as_str(), "everyone who may read it does");
     run(["backup", &waiting, "--data-dir", &data]).with_code(0);
     assert_eq!(running.stop().1, Some(0));
     configure(&site, (&endpoint, &sink), true);
@@ -113,7 +113,7 @@ fn a_reply_token_is_in_what_goes_out_and_in_nothing_that_a_server_writes() {
     let mail = sink.next().replace("=\r\n", "");
     assert!(mail.contains(&format!("Answer with {token}.")), "{mail}");
     assert_eq!(field(&mail, "Subject"), format!("S {token}"));
-    // It lets its event in. How the call is told of in the log must not keep it, either.
+    // It admits its event. The log of the call must not contain it, either.
     call(&running, &token, &["event", "-", "noted", "a=1"]).with_code(0);
     let at = |running: &Running| -> Value {
         call(running, ADMIN_KEY, &["get", "parcel-1", "-o", "json"]).with_code(0).json()["session"]["at"][0]

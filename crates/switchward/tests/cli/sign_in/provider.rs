@@ -19,7 +19,7 @@ const HELD: Duration = Duration::from_secs(90);
 struct Inside {
     /// The ID tokens, by the codes that they are given for.
     tokens: Mutex<HashMap<String, String>>,
-    /// Whether answers to codes are kept back, and how many codes came.
+    /// Whether answers to codes are held back, and how many codes came.
     held: Mutex<(bool, usize)>,
     changed: Condvar,
 }
@@ -46,18 +46,18 @@ impl Provider {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let issuer = format!("http://{}", listener.local_addr().expect("it is bound"));
         let inside = Arc::new(Inside::default());
-        let (of_all, told) = (Arc::clone(&inside), issuer.clone());
+        let (of_all, shared_issuer) = (Arc::clone(&inside), issuer.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (inside, issuer) = (Arc::clone(&of_all), told.clone());
+                let (inside, issuer) = (Arc::clone(&of_all), shared_issuer.clone());
                 std::thread::spawn(move || inside.answer(&issuer, &stream.expect("a connection")));
             }
         });
         Self { issuer, inside }
     }
 
-    /// Somebody signs in on the page of this address: the code and the state that their browser comes back with. The claims
-    /// of the ID token are those of the right person, as `change` leaves them; `broken` changes the signature.
+    /// Signs a person in on the page of this address. Returns the code and the state that their browser comes back with. The
+    /// claims of the ID token are those of the right person, as `change` leaves them; `broken` changes the signature.
     pub(crate) fn back(&self, page: &str, broken: bool, change: &Value) -> (String, String) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
         let mut claims = json!({
@@ -83,7 +83,7 @@ impl Provider {
         self.inside.changed.notify_all();
     }
 
-    /// Waits until so many codes came.
+    /// Waits until this many codes came.
     pub(crate) fn until_came(&self, count: usize) {
         let held = self.inside.held.lock().expect("no test has failed");
         let (held, _) = self
@@ -113,7 +113,7 @@ impl Inside {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).expect("a body");
-        let told = match line.split(' ').nth(1).unwrap_or_default() {
+        let reply = match line.split(' ').nth(1).unwrap_or_default() {
             "/.well-known/openid-configuration" => json!({
                 "issuer": issuer,
                 "authorization_endpoint": format!("{issuer}/authorize"),
@@ -129,13 +129,13 @@ impl Inside {
             }
             _ => self.token(&String::from_utf8_lossy(&body)),
         };
-        let told = told.to_string();
-        let length = told.len();
+        let reply = reply.to_string();
+        let length = reply.len();
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
         );
-        // Whoever asked may have gone.
-        let _gone = stream.write_all(format!("{head}{told}").as_bytes());
+        // The client may be gone.
+        let _gone = stream.write_all(format!("{head}{reply}").as_bytes());
     }
 
     /// The ID token of the code in a form.

@@ -16,9 +16,9 @@ pub(crate) const CLAIM: &str = "what was not synced when the server was killed i
                                 file system's journal";
 /// The file system; most of it stays a hole in the file.
 const BYTES: u64 = 1024 * 1024 * 1024;
-/// Seconds between two commits of the file system's journal that nobody asked for.
+/// Seconds between two periodic commits of the file system's journal.
 const OPTIONS: &str = "loop,commit=300";
-/// Where ext4's superblock says that its journal is to be replayed: a bit of the incompatible features.
+/// The flag in ext4's superblock that its journal must be replayed: a bit of the incompatible features.
 const FEATURES_AT: u64 = 1024 + 0x60;
 const FEATURE_RECOVER: u32 = 4;
 /// What is planted: half a page.
@@ -51,8 +51,8 @@ impl Drop for Mount {
     }
 }
 
-/// Unmounts what is mounted here. Where somebody still holds it, it is gone from here all the same: a test that fails
-/// may leave a dying server behind.
+/// Unmounts what is mounted here. Falls back to a lazy unmount: a failed test may leave a dying server behind that still
+/// holds it.
 pub(crate) fn unmount(at: &Path) -> anyhow::Result<()> {
     run(Command::new("umount").arg(at)).or_else(|_| run(Command::new("umount").arg("--lazy").arg(at)))
 }
@@ -87,12 +87,12 @@ impl Small {
         Ok(Self(Mount::make(scratch.join("small"), &mut mount)?))
     }
 
-    /// Where its files are.
+    /// The path of its files.
     pub(crate) fn path(&self) -> &Path {
         &self.0.0
     }
 
-    /// Fills it to the last byte. Dropped, there is room again.
+    /// Fills it to the last byte. Dropping the result frees the space.
     pub(crate) fn fill(&self, name: &str) -> anyhow::Result<Backing> {
         let ballast = Backing(self.path().join(name));
         let mut file = File::create(&ballast.0)?;
@@ -109,9 +109,9 @@ impl Small {
 /// What a cut has left of what was planted before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsynced {
-    /// The file that was not synced is absent, or has nothing in it.
+    /// The file that was not synced is absent or empty.
     Lost,
-    /// It is there, because somebody else's sync or the kernel's own writing took it along.
+    /// It is there, because another sync or the kernel's writeback included it.
     Kept,
 }
 
@@ -121,7 +121,7 @@ impl Disk {
         Self::make(scratch, scratch.join(name), BYTES, None)
     }
 
-    /// A new disk of this many bytes over a file that lies in memory, where no more than `ground_bytes` fit.
+    /// A new disk of this many bytes over a file in memory, of which at most `ground_bytes` fit.
     pub(crate) fn on_memory(scratch: &Path, bytes: u64, ground_bytes: u64) -> anyhow::Result<Self> {
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={ground_bytes}"), "tmpfs"]);
@@ -133,7 +133,7 @@ impl Disk {
     fn make(scratch: &Path, file: PathBuf, bytes: u64, ground: Option<Mount>) -> anyhow::Result<Self> {
         File::create(&file)?.set_len(bytes)?;
         let file = Backing(file);
-        // Nothing is left to be initialised later, so that nobody but the server writes.
+        // Without lazy initialisation, so that only the server writes.
         let whole = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
         run(Command::new("mkfs.ext4").args(whole).arg(&file.0))?;
         Self::over(scratch, file, ground)
@@ -147,7 +147,7 @@ impl Disk {
         Ok(Self { scratch: scratch.to_owned(), mount, file, _ground: ground })
     }
 
-    /// Where the disk's files are.
+    /// The path of the disk's files.
     pub(crate) fn path(&self) -> &Path {
         &self.mount.0
     }
@@ -195,8 +195,8 @@ impl Disk {
         }
     }
 
-    /// Fills what the disk's file lies on, so that no new block of the disk can be written. Dropped, there is room
-    /// again.
+    /// Fills the file system below the disk's file, so that no new block of the disk can be written. Dropping the result
+    /// frees the space.
     pub(crate) fn fill_ground(&self) -> anyhow::Result<Backing> {
         let ground = self.file.0.parent().context("the disk's file lies nowhere")?;
         let ballast = Backing(ground.join("ballast"));

@@ -1,8 +1,8 @@
 //! A server inside this process, whose log can be stopped before any sync.
 //!
-//! The log asks a hook before each sync. When the power is to be cut, the hook copies the data folder, takes
-//! off its log the last batch, and lets the sync fail: so the copy holds what earlier syncs covered, and
-//! nothing of what this one was for. After that nothing may be acknowledged.
+//! The log calls a hook before each sync. To cut the power, the hook copies the data folder, removes the last batch from the
+//! copy's log, and lets the sync fail: so the copy holds only what earlier syncs covered. After that no write may be
+//! acknowledged.
 
 use anyhow::{Context as _, ensure};
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use switchward_engine::KeyRing;
 use switchward_gateway::routes::{Services, one_port};
-use switchward_gateway::{Admission, ConnectionLimits, Door, serve, services};
+use switchward_gateway::{Admission, Api, ConnectionLimits, serve, services};
 use switchward_shard::{Cluster, Group, GroupOptions, NoPeers, RaftSettings, SystemClock};
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tokio::net::TcpListener;
@@ -24,7 +24,7 @@ use tokio::time::timeout;
 /// What this rig shows, and what it cannot.
 pub(crate) const CLAIM: &str = "what the log has written and not synced is lost; whether a sync reaches the disk is \
                                 not seen by it";
-/// What stands before the body of a batch of the log, and before the first batch of a segment.
+/// The header sizes of a log batch, and of a segment.
 const BATCH_HEAD_BYTES: usize = 24;
 const SEGMENT_HEAD_BYTES: usize = 32;
 /// The longest that a cut may need.
@@ -106,7 +106,7 @@ fn segment(data: &Path) -> anyhow::Result<(PathBuf, Vec<u8>)> {
     anyhow::bail!("the log has no batch")
 }
 
-/// Where the batches of a segment begin.
+/// The offsets of the batches of a segment.
 fn batches(segment: &[u8]) -> Vec<usize> {
     let (mut starts, mut at) = (Vec::new(), SEGMENT_HEAD_BYTES);
     // Zeros follow the last one.
@@ -134,7 +134,7 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    /// Opens a data folder that a server has made, and serves it. `image` is where a cut leaves its folder.
+    /// Opens a data folder that a server has made, and serves it. A cut copies the folder to `image`.
     pub(crate) async fn open(data: &Path, image: &Path) -> anyhow::Result<Self> {
         let cut = Arc::new(Cut {
             data: data.to_owned(),
@@ -144,21 +144,21 @@ impl Inside {
             stage: watch::Sender::new(Stage::Serving),
         });
         let (stop, stopped) = oneshot::channel();
-        let (tell, told) = oneshot::channel();
+        let (announce, announced) = oneshot::channel();
         let inner = Arc::clone(&cut);
-        // A runtime of its own: dropped, it ends all tasks where they stand.
+        // A separate runtime: dropping it aborts all tasks.
         let thread = std::thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
             let cluster = runtime.block_on(cluster(&inner))?;
-            runtime.spawn(serve_at(cluster.clone(), tell));
-            // Both an order and a test that is gone end it.
+            runtime.spawn(serve_at(cluster.clone(), announce));
+            // Both a message and a dropped sender end it.
             let _ordered = runtime.block_on(stopped);
             drop(runtime);
             drop(cluster);
             Ok(())
         });
-        let Ok(address) = told.await else {
+        let Ok(address) = announced.await else {
             thread.join().expect("the server's thread does not panic")?;
             anyhow::bail!("the server does not listen");
         };
@@ -181,8 +181,8 @@ impl Inside {
     /// for something, which the image has not got.
     pub(crate) async fn end(self) -> anyhow::Result<(String, bool)> {
         let Self { cut, stop, thread, .. } = self;
-        // It ends all the same where nobody listens any more.
-        let _told = stop.send(());
+        // It may have ended already.
+        let _sent = stop.send(());
         let joined = tokio::task::spawn_blocking(move || thread.join()).await?;
         joined.expect("the server's thread does not panic")?;
         let lines = cut.fatal.lock().unwrap().clone();
@@ -197,7 +197,7 @@ impl Inside {
 }
 
 /// An error with its causes, in one line.
-fn told(error: &dyn std::error::Error) -> String {
+fn describe(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
@@ -207,7 +207,7 @@ async fn cluster(cut: &Arc<Cut>) -> anyhow::Result<Cluster> {
     let shards = data.shards(1)?;
     let (to_log, to_shards, hook) = (Arc::clone(cut), Arc::clone(cut), Arc::clone(cut));
     let options = LogOptions {
-        on_fatal: Box::new(move |error| to_log.fatal.lock().unwrap().push(told(error))),
+        on_fatal: Box::new(move |error| to_log.fatal.lock().unwrap().push(describe(error))),
         sync_fault: Some(Arc::new(move |_| hook.before_sync())),
     };
     let log = Arc::new(SegmentLog::open(&data, options)?);
@@ -232,15 +232,15 @@ async fn cluster(cut: &Arc<Cut>) -> anyhow::Result<Cluster> {
     Ok(Cluster::of_groups(groups, Arc::new(SystemClock), log, on_fatal)?)
 }
 
-async fn serve_at(cluster: Cluster, tell: oneshot::Sender<String>) -> anyhow::Result<()> {
+async fn serve_at(cluster: Cluster, announce: oneshot::Sender<String>) -> anyhow::Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = format!("http://{}", listener.local_addr()?);
     let (all, health) = Services::new().await;
-    let door = Door::new(cluster, None);
-    let routes = services::all(all, &door).into_router();
-    let app = one_port(routes, health.pages(), Vec::new(), &Admission::of(&door));
-    // The test that is told may be gone.
-    let _told = tell.send(address);
+    let api = Api::new(cluster, None);
+    let routes = services::all(all, &api).into_router();
+    let app = one_port(routes, health.pages(), Vec::new(), &Admission::of(&api));
+    // The test may be gone.
+    let _sent = announce.send(address);
     serve::serve(listener, None, app, ConnectionLimits::default(), std::future::pending()).await;
     Ok(())
 }

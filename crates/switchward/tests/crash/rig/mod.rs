@@ -1,5 +1,4 @@
-//! Ways to take the power away: a disk that loses what was not synced, and, where no disk can be mounted, a layer
-//! under the log that does.
+//! Ways to cut the power: a disk that loses unsynced data, or, if no disk can be mounted, a layer under the log that does.
 
 pub(crate) mod disk;
 pub(crate) mod layer;
@@ -7,13 +6,13 @@ pub(crate) mod layer;
 use anyhow::bail;
 use std::path::Path;
 
-use crate::chance::setting;
+use crate::rng::setting;
 use disk::Disk;
 
 /// How the power is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rig {
-    /// A file system on a loop device, whose file is copied while nothing is synced.
+    /// A file system on a loop device, whose file is copied between syncs.
     Loop,
     /// The log inside this process, stopped before a sync.
     Layer,

@@ -6,7 +6,7 @@ fn lines(path: &str, text: &str) -> Vec<usize> {
 
 #[test]
 fn tests_that_do_not_run_or_cannot_fail_are_reported() {
-    // Put together here, so that no search of this tree for them finds these.
+    // Put together here, so that a search of this tree for them does not find these.
     let text =
         ["#[test]\n#[ig", "nore = \"slow\"]\nfn a() {}\n#[test]\nfn b() {\n    assert", "!(true);\n}\n"]
             .concat();

@@ -1,7 +1,7 @@
-//! The file of an export, and the one beside it that says where to go on.
+//! The file of an export, and the resume file beside it.
 //!
-//! After each page the lines are on disk before the place behind them is, so that what the place says is there always is.
-//! What was written behind it is cut off on going on.
+//! After each page the lines are on disk before the resume position behind them is, so that the file always reaches that
+//! position. Anything behind it is cut off when the export resumes.
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -15,10 +15,10 @@ use crate::exit::Exit;
 
 /// An export is for its owner alone: it holds what people have written.
 const MODE: u32 = 0o600;
-/// A file that says where to go on, bytes.
+/// The size of a resume file, bytes.
 const RESUME_BYTES_MAX: u64 = 64 * 1024;
 
-/// Where to go on.
+/// Where to resume.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Resume {
@@ -32,7 +32,7 @@ struct Resume {
     export_time: Option<String>,
 }
 
-/// A file that can be gone on with.
+/// A file whose export can be resumed.
 pub(super) struct Resumable {
     file: File,
     path: PathBuf,
@@ -44,7 +44,7 @@ impl Resumable {
     /// Opens the file where it was left, or begins it.
     ///
     /// # Errors
-    /// It is there and nothing says where to go on, or it is not what that says.
+    /// It exists without a resume file, or does not match its resume file.
     pub(super) fn open(path: &Path, at: Option<prost_types::Timestamp>) -> Result<(Self, Progress), Exit> {
         let resume = beside(path, ".resume");
         let Some(left) = read(&resume)? else { return Self::begin(path, resume, at) };
@@ -64,7 +64,7 @@ impl Resumable {
             let (shown, wanted) = (path.display(), left.bytes);
             let message =
                 format!("{shown} has {length} bytes, and {} says that there are {wanted}", resume.display());
-            return Err(Exit::usage(message).next(anew(path, &resume)));
+            return Err(Exit::usage(message).next(restart_hint(path, &resume)));
         }
         file.set_len(left.bytes)?;
         file.seek(SeekFrom::End(0))?;
@@ -82,7 +82,7 @@ impl Resumable {
             return Err(Exit::usage(message).next("name another file, or delete this one"));
         }
         let progress = Progress { time: at, ..Progress::default() };
-        // First the place: a file without one is left alone.
+        // First the resume file: an export file without one is left alone.
         write(&resume, &Resume::of(&progress, 0))?;
         let file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
         let file = file.inspect_err(|_| {
@@ -104,7 +104,7 @@ impl Resumable {
         Ok(())
     }
 
-    /// Keeps the place behind what was written.
+    /// Writes the resume position behind what was written.
     ///
     /// # Errors
     /// The disk does not take it.
@@ -112,7 +112,7 @@ impl Resumable {
         write(&self.resume, &Resume::of(progress, self.bytes))
     }
 
-    /// Writes the last line; nothing is left to go on with.
+    /// Writes the last line and removes the resume file.
     ///
     /// # Errors
     /// The disk does not take it.
@@ -123,12 +123,12 @@ impl Resumable {
         Ok(())
     }
 
-    /// Says how to go on after an interruption; if there is nothing to go on with, nothing is left behind.
+    /// Adds how to resume after an interruption; removes both files if nothing was written.
     pub(super) fn interrupted(&self, exit: Exit) -> Exit {
         if self.bytes > 0 {
             return exit
                 .next("the same command goes on where it was interrupted")
-                .next(anew(&self.path, &self.resume));
+                .next(restart_hint(&self.path, &self.resume));
         }
         for path in [&self.path, &self.resume] {
             let _left = std::fs::remove_file(path);
@@ -148,8 +148,8 @@ impl Resume {
     }
 }
 
-fn anew(path: &Path, resume: &Path) -> String {
-    format!("to begin anew, delete {} and {}", path.display(), resume.display())
+fn restart_hint(path: &Path, resume: &Path) -> String {
+    format!("to begin again, delete {} and {}", path.display(), resume.display())
 }
 
 fn broken(resume: &Path) -> Exit {
@@ -175,7 +175,7 @@ fn read(resume: &Path) -> Result<Option<Resume>, Exit> {
     serde_json::from_str(&text).map(Some).map_err(|_| broken(resume))
 }
 
-/// Puts a whole file in the place of the one before, or leaves that one.
+/// Replaces a file atomically.
 fn write(path: &Path, resume: &Resume) -> Result<(), Exit> {
     let failed = || format!("failed to write {}", path.display());
     let half = beside(path, ".new");

@@ -50,7 +50,7 @@ fn gate_status(gate: &v1::Gate) -> String {
     clean(&format!("{decided} by a reply, vouched by {}", resolution.vouched_by))
 }
 
-/// A gate, with the arguments as they must be seen by who decides.
+/// A gate, with the arguments as the decider must see them.
 pub(in super::super) fn gate(gate: &v1::Gate) -> String {
     let comment = gate.resolution.as_ref().map(|resolution| clean(&resolution.comment)).unwrap_or_default();
     let answered = gate.resolution.as_ref().and_then(|resolution| resolution.answer.as_ref());
@@ -62,7 +62,7 @@ pub(in super::super) fn gate(gate: &v1::Gate) -> String {
         ("comment", comment),
         ("asks", clean(&gate.message)),
         (who, clean(&gate.approvers.join(", "))),
-        ("told", told(gate)),
+        ("notified", notified(gate)),
         ("mind", warnings(gate)),
         ("no mail to", clean(&gate.undeliverable.join(", "))),
         ("approvals", votes(gate)),
@@ -84,19 +84,23 @@ pub(in super::super) fn gate(gate: &v1::Gate) -> String {
     ])
 }
 
-/// Who was written to about a gate that addresses nobody.
-fn told(gate: &v1::Gate) -> String {
+/// The people who were notified of a gate that addresses nobody.
+fn notified(gate: &v1::Gate) -> String {
     let addressed = matches!(gate.kind(), v1::GateKind::Approval | v1::GateKind::Task);
-    if gate.told.is_empty() && !addressed { "nobody".to_owned() } else { clean(&gate.told.join(", ")) }
+    if gate.notified.is_empty() && !addressed {
+        "nobody".to_owned()
+    } else {
+        clean(&gate.notified.join(", "))
+    }
 }
 
-/// What is odd about who knows of a gate, a sentence a line.
+/// The warnings about the notification of a gate, one per line.
 fn warnings(gate: &v1::Gate) -> String {
     let line = |line: &String| format!("{PROBLEM}{}{PROBLEM:#}", clean(line));
     gate.warnings.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What a list shows of a long text; the command for one thing shows all of it.
+/// What a list shows of a long text; the command for one item shows all of it.
 pub(in super::super) fn brief(text: &str) -> String {
     match text.char_indices().nth(BRIEF_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -106,20 +110,20 @@ pub(in super::super) fn brief(text: &str) -> String {
 
 /// Who knows of a gate by mail, in a column.
 pub(in super::super) fn reached(gate: &v1::Gate) -> String {
-    let told = gate.approvers.len() + gate.told.len();
-    match (gate.unheard, gate.undeliverable.len()) {
+    let notified = gate.approvers.len() + gate.notified.len();
+    match (gate.unnotified, gate.undeliverable.len()) {
         (true, _) => "nobody".to_owned(),
-        (false, 0) => told.to_string(),
-        (false, lost) => format!("{} of {told}", told.saturating_sub(lost)),
+        (false, 0) => notified.to_string(),
+        (false, lost) => format!("{} of {notified}", notified.saturating_sub(lost)),
     }
 }
 
-/// What was said about a gate without deciding it, one a line.
+/// The comments of a gate, one per line.
 fn said(gate: &v1::Gate) -> String {
-    let line = |one: &v1::GateRemark| {
+    let line = |one: &v1::GateComment| {
         format!("{} at {}: {}", one.by, time(one.time.as_ref()), first_line(&one.comment))
     };
-    clean(&gate.remarks.iter().map(line).collect::<Vec<_>>().join("\n"))
+    clean(&gate.comments.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// When those who are asked are reminded.
@@ -131,7 +135,7 @@ fn reminded(gate: &v1::Gate) -> String {
     }
 }
 
-/// How far an approval has come that several must give.
+/// The progress of an approval by several people.
 pub(in super::super) fn approvals(gate: &v1::Gate) -> String {
     match gate.approvals_needed {
         0 => String::new(),
@@ -156,7 +160,7 @@ fn votes(gate: &v1::Gate) -> String {
 
 /// What a session waits for of people, in a list of them.
 pub(in super::super) fn waited(gate: &v1::OpenGate) -> String {
-    if gate.unheard { format!("{} (nobody knows)", asked(gate)) } else { asked(gate).to_owned() }
+    if gate.unnotified { format!("{} (nobody knows)", asked(gate)) } else { asked(gate).to_owned() }
 }
 
 /// What a person is asked about, in a word.
@@ -202,12 +206,12 @@ pub(in super::super) fn to_decide(name: &str, decisions: &[i32], asked: &[String
 
 /// The same of an open gate of a session.
 pub(in super::super) fn to_decide_open(gate: &v1::OpenGate) -> String {
-    let asked = if gate.approvers.is_empty() { &gate.told } else { &gate.approvers };
+    let asked = if gate.approvers.is_empty() { &gate.notified } else { &gate.approvers };
     to_decide(&gate.name, &gate.caller_decisions, asked)
 }
 
 /// The same of a gate.
 pub(in super::super) fn to_decide_gate(gate: &v1::Gate) -> String {
-    let asked = if gate.approvers.is_empty() { &gate.told } else { &gate.approvers };
+    let asked = if gate.approvers.is_empty() { &gate.notified } else { &gate.approvers };
     to_decide(&gate.name, &gate.caller_decisions, asked)
 }

@@ -1,11 +1,11 @@
-//! What holds for the gates of a session, and who says so.
+//! The settings of a session's gates, and their sources.
 
 use switchward_api::v1::{self, SettingSource};
 
 use super::{count_of, length};
 use crate::output::{clean, period};
 
-/// Who is told of gates that address nobody.
+/// Who is notified of gates that address nobody.
 pub(super) fn audience(session: &v1::Session) -> String {
     sourced(clean(&session.audience.join(", ")), session.audience_source())
 }
@@ -22,7 +22,7 @@ pub(super) fn quorum(session: &v1::Session) -> String {
     sourced(text, session.quorum_source())
 }
 
-/// Who is asked, too, where those who were asked do not decide.
+/// Who is asked as well if the approvers do not decide.
 pub(super) fn escalation(session: &v1::Session) -> String {
     sourced(clean(&session.escalation.join(", ")), session.escalation_source())
 }

@@ -1,0 +1,193 @@
+//! The loops that take delivery jobs and complete them.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchward_bus::{BusError, Delivery, Receipt, Stream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+
+use super::{AnswerError, DeliveryJob, DeliveryWorker};
+use crate::limits::{JOBS_MAX, WORKER_KEEP_MS, WORKER_RETRY_MS, WORKER_WAIT_MS};
+use crate::model::Model;
+
+impl DeliveryWorker {
+    /// Works until `stop` is true, its sender is dropped, or the bus is closed. Jobs that were begun by then are finished
+    /// within the configured time, or released to the bus. If the future is dropped, other workers take its deliveries
+    /// after the bus's idle time.
+    pub async fn run(self, stop: watch::Receiver<bool>) {
+        let worker = Arc::new(self);
+        let config = &worker.config;
+        // No more than can be asked at once: what would only wait here is left to other workers.
+        let asked = worker.model.as_ref().map_or(usize::MAX, Model::concurrent_calls);
+        tokio::join!(
+            attend(&worker, Stream::Http, config.http_jobs, stop.clone()),
+            attend(&worker, Stream::Model, config.model_jobs.min(asked), stop.clone()),
+            attend(&worker, Stream::Mail, config.mail_jobs, stop.clone()),
+            attend(&worker, Stream::Webhook, config.post_jobs, stop.clone()),
+        );
+    }
+
+    /// Completes one delivery: performs its job and reports the outcome, or releases it.
+    async fn see_through(&self, stream: Stream, delivery: Delivery, stop: watch::Receiver<bool>) {
+        let receipt = [delivery.receipt.clone()];
+        let mut working = pin!(self.work(stream, &delivery));
+        let mut cut = pin!(async {
+            stopped(stop).await;
+            sleep(self.config.drain).await;
+        });
+        let period =
+            self.config.keep.max(Duration::from_millis(1)).min(Duration::from_millis(WORKER_KEEP_MS));
+        let mut heartbeats = interval_at(Instant::now() + period, period);
+        heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            // All three live across iterations, so that none loses its progress.
+            tokio::select! {
+                () = &mut working => return,
+                () = &mut cut => {
+                    let given_back = self.bus.release(stream, &self.config.consumer, &receipt).await;
+                    log_failure(stream, "give back", given_back);
+                    return;
+                }
+                _ = heartbeats.tick() => {
+                    log_failure(stream, "keep", self.bus.keep(stream, &self.config.consumer, &receipt).await);
+                }
+            }
+        }
+    }
+
+    async fn work(&self, stream: Stream, delivery: &Delivery) {
+        let envelope = &delivery.envelope;
+        let job = match DeliveryJob::read(envelope) {
+            Ok(job) => job,
+            Err(error) => {
+                tracing::error!(%stream, tenant = envelope.tenant, id = %envelope.id, %error, "an errand is dropped");
+                return self.end(stream, &delivery.receipt).await;
+            }
+        };
+        if !self.answers.wanted(&job).await {
+            tracing::debug!(?job, count = delivery.count, "an errand is wanted no more");
+            return self.end(stream, &delivery.receipt).await;
+        }
+        // A job is published again if it is unknown whether the bus took it, so two deliveries may come at once.
+        let Some(_held) = InHand::of(self, &job.name) else {
+            tracing::debug!(?job, count = delivery.count, "an errand is being done already");
+            return self.end(stream, &delivery.receipt).await;
+        };
+        let outcome = self.perform(&job).await;
+        tracing::debug!(?job, count = delivery.count, "an errand was done");
+        match self.answers.answer(&job, outcome).await {
+            Ok(()) | Err(AnswerError::Gone) => self.end(stream, &delivery.receipt).await,
+            Err(AnswerError::Later) => {
+                tracing::debug!(?job, "an outcome could not be handed on, the errand stays");
+            }
+        }
+    }
+
+    async fn end(&self, stream: Stream, receipt: &Receipt) {
+        log_failure(stream, "acknowledge", self.bus.ack(stream, std::slice::from_ref(receipt)).await);
+    }
+}
+
+/// A job in progress here, until it is dropped.
+struct InHand<'d>(&'d DeliveryWorker, String);
+
+impl<'d> InHand<'d> {
+    /// Returns `None` if the job is in progress already.
+    fn of(worker: &'d DeliveryWorker, name: &str) -> Option<Self> {
+        worker.in_hand.lock().insert(name.to_owned()).then(|| Self(worker, name.to_owned()))
+    }
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        self.0.in_hand.lock().remove(&self.1);
+    }
+}
+
+/// Takes from one stream as long as there are permits. Takes nothing that cannot be begun at once.
+async fn attend(worker: &Arc<DeliveryWorker>, stream: Stream, jobs: usize, stop: watch::Receiver<bool>) {
+    let permits = Arc::new(Semaphore::new(jobs.clamp(1, JOBS_MAX)));
+    let mut begun = JoinSet::new();
+    let mut ended = pin!(stopped(stop.clone()));
+    loop {
+        // A take is dropped only when the worker ends; what it took by then comes again after the idle time.
+        let taken = tokio::select! {
+            biased;
+            () = &mut ended => break,
+            taken = take(worker, stream, &permits) => taken,
+        };
+        let deliveries = match taken {
+            Ok(deliveries) => deliveries,
+            Err(None) => break,
+            Err(Some(wait)) => {
+                tokio::select! {
+                    () = &mut ended => break,
+                    () = sleep(wait) => continue,
+                }
+            }
+        };
+        for delivery in deliveries {
+            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
+            let (worker, stop) = (Arc::clone(worker), stop.clone());
+            begun.spawn(async move {
+                let _permit = permit;
+                worker.see_through(stream, delivery, stop).await;
+            });
+        }
+        while let Some(ended) = begun.try_join_next() {
+            log_panic(stream, ended);
+        }
+    }
+    while let Some(ended) = begun.join_next().await {
+        log_panic(stream, ended);
+    }
+}
+
+/// Waits for a permit, and then for deliveries. An error is the wait before the next attempt, or `None` to stop.
+async fn take(
+    worker: &DeliveryWorker,
+    stream: Stream,
+    permits: &Semaphore,
+) -> Result<Vec<Delivery>, Option<Duration>> {
+    // Only this loop takes permits, so those that are free now stay free.
+    drop(permits.acquire().await);
+    let free = permits.available_permits();
+    let wait = Duration::from_millis(WORKER_WAIT_MS);
+    let error = match worker.bus.take(stream, &worker.config.consumer, free, wait).await {
+        Ok(deliveries) => return Ok(deliveries),
+        Err(error) => error,
+    };
+    match error {
+        BusError::Closed => Err(None),
+        BusError::Size { .. } => {
+            tracing::error!(%stream, %error, "a desk cannot work");
+            Err(None)
+        }
+        // The bus itself logs that it cannot be reached, once for all its consumers.
+        BusError::Unreachable { retry_after, .. } | BusError::Full { retry_after, .. } => {
+            tracing::debug!(%stream, %error, "nothing could be taken");
+            Err(Some(retry_after.max(Duration::from_millis(WORKER_RETRY_MS))))
+        }
+    }
+}
+
+/// Completes when the worker is stopped.
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    // An error means that the sender was dropped, which also stops the worker.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+fn log_failure(stream: Stream, what: &'static str, result: Result<(), BusError>) {
+    if let Err(error) = result {
+        tracing::warn!(%stream, %error, "failed to {what} a delivery, it may come again");
+    }
+}
+
+fn log_panic(stream: Stream, ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%stream, %error, "an errand ended its task");
+    }
+}

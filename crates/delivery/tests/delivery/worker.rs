@@ -1,0 +1,543 @@
+//! The delivery worker between a bus in memory and servers on this machine.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use switchward_bus::{Bus, BusError, Delivery, Envelope, Memory, Receipt, Settings, Stream};
+use switchward_delivery::Secret;
+use switchward_delivery::limits::RESULT_BYTES_MAX;
+use switchward_delivery::model::{self, Model, Provider};
+use switchward_delivery::worker::{
+    AnswerError, Answers, Config, DeliveryJob, DeliveryWorker, JobError, Outcome,
+};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::server::{Act, Server, answer, client, json as answered};
+
+const GOLDEN: &str = include_str!("../golden/errand.v1.json");
+
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+fn golden() -> DeliveryJob {
+    DeliveryJob {
+        name: "ses_1:3".to_owned(),
+        tenant: 7,
+        session: "ses_1".to_owned(),
+        item: 3,
+        token: "t0k3n".to_owned(),
+        kind: "http".to_owned(),
+        input: json!({ "method": "GET", "url": "https://example.org/" }),
+        result_schema: json!({}),
+        deadline_ms: 1_767_225_600_000,
+        idempotency_key: "ses_1:3:http".to_owned(),
+        traceparent: None,
+    }
+}
+
+#[test]
+fn a_job_is_written_and_read_as_ever() {
+    assert_eq!(serde_json::to_string(&golden()).expect("it can be written"), GOLDEN.trim_end());
+    let envelope =
+        |tenant, body: &str| Envelope { tenant, id: "a".to_owned(), body: body.as_bytes().to_vec() };
+    assert_eq!(DeliveryJob::read(&envelope(7, GOLDEN)), Ok(golden()));
+    let newer = GOLDEN.replacen('{', "{\"more\":1,", 1);
+    assert_eq!(DeliveryJob::read(&envelope(7, &newer)), Ok(golden()));
+    let traced = DeliveryJob { traceparent: Some(TRACE.to_owned()), ..golden() };
+    let text = serde_json::to_string(&traced).expect("it can be written");
+    assert!(text.ends_with(&format!(",\"traceparent\":\"{TRACE}\"}}")), "{text}");
+    assert_eq!(DeliveryJob::read(&envelope(7, &text)), Ok(traced));
+    assert_eq!(DeliveryJob::read(&envelope(8, GOLDEN)), Err(JobError::OtherTenant));
+    let broken = DeliveryJob::read(&envelope(7, "{\"name\":")).expect_err("it is cut");
+    assert!(matches!(broken, JobError::Unreadable(_)), "{broken}");
+    assert!(!format!("{:?}", golden()).contains("t0k3n"));
+}
+
+const IDLE: Duration = Duration::from_millis(300);
+const SOON: Duration = Duration::from_secs(30);
+/// The outcome of the job of this number is not wanted.
+const UNWANTED: u64 = 404;
+
+/// Records outcomes, and refuses the first ones as scripted.
+struct Recorder {
+    sender: mpsc::UnboundedSender<(DeliveryJob, Outcome)>,
+    refusals: Mutex<VecDeque<AnswerError>>,
+}
+
+#[async_trait]
+impl Answers for Recorder {
+    async fn wanted(&self, job: &DeliveryJob) -> bool {
+        job.item != UNWANTED
+    }
+
+    async fn answer(&self, job: &DeliveryJob, outcome: Outcome) -> Result<(), AnswerError> {
+        self.sender.send((job.clone(), outcome)).expect("the test listens");
+        self.refusals.lock().expect("nobody panicked").pop_front().map_or(Ok(()), Err)
+    }
+}
+
+/// A bus, the outcomes of its workers, and the ports that they may request.
+struct Harness {
+    bus: Arc<dyn Bus>,
+    recorder: Arc<Recorder>,
+    outcomes: mpsc::UnboundedReceiver<(DeliveryJob, Outcome)>,
+    ports: Vec<u16>,
+}
+
+/// A running worker. It dies when this is dropped without [`stop`](Self::stop).
+struct Working {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Working {
+    /// Stops it, and waits until it has ended.
+    async fn stop(mut self) {
+        self.stop.send_replace(true);
+        self.ended().await;
+    }
+
+    async fn ended(&mut self) {
+        timeout(SOON, &mut self.task).await.expect("it ends soon").expect("it does not panic");
+    }
+}
+
+impl Harness {
+    fn new(bus: Arc<dyn Bus>, server: &Server, refusals: &[AnswerError]) -> Self {
+        let (sender, outcomes) = mpsc::unbounded_channel();
+        let recorder =
+            Arc::new(Recorder { sender, refusals: Mutex::new(refusals.iter().copied().collect()) });
+        Self { bus, recorder, outcomes, ports: vec![server.port] }
+    }
+
+    fn with_idle(idle: Duration, server: &Server) -> Self {
+        Self::new(Arc::new(Memory::new(Settings { idle, ..Settings::default() })), server, &[])
+    }
+
+    fn worker(&self, name: &str) -> Working {
+        self.worker_with(None, Config { keep: IDLE / 6, ..Config::new(name.to_owned()) })
+    }
+
+    fn worker_with(&self, model: Option<Model>, config: Config) -> Working {
+        let worker =
+            DeliveryWorker::new(self.bus.clone(), self.recorder.clone(), client(&self.ports), model, config);
+        let (stop, stopped) = watch::channel(false);
+        Working { stop, task: tokio::spawn(worker.run(stopped)) }
+    }
+
+    async fn publish(&self, stream: Stream, job: &DeliveryJob) {
+        let body = serde_json::to_vec(job).expect("it can be written");
+        self.publish_body(stream, job.tenant, body).await;
+    }
+
+    async fn publish_body(&self, stream: Stream, tenant: u32, body: Vec<u8>) {
+        let envelope = Envelope { tenant, id: "a".to_owned(), body };
+        self.bus.publish(stream, envelope).await.expect("there is room");
+    }
+
+    async fn outcome(&mut self) -> (DeliveryJob, Outcome) {
+        timeout(SOON, self.outcomes.recv()).await.expect("it comes soon").expect("somebody may tell")
+    }
+
+    /// Whether the bus holds nothing of this stream, and gives nothing out for some idle times.
+    async fn is_done(&self, stream: Stream) -> bool {
+        let rest = self.bus.take(stream, "inspector", 1, IDLE * 3).await.expect("it is open");
+        rest.is_empty()
+    }
+}
+
+/// A job of its own name.
+fn ask(url: &str) -> DeliveryJob {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    DeliveryJob {
+        name: format!("ses_1:3.{}", ASKED.fetch_add(1, Ordering::Relaxed)),
+        input: json!({ "method": "POST", "url": url, "headers": { "x-a": "b" }, "body": { "c": 1 } }),
+        deadline_ms: u64::MAX,
+        traceparent: Some(TRACE.to_owned()),
+        ..golden()
+    }
+}
+
+fn reason_of(outcome: &Outcome) -> Option<&str> {
+    match outcome {
+        Outcome::Done(_) => None,
+        Outcome::Failed { reason, .. } => Some(reason),
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_made_once_and_its_answer_is_handed_on_whatever_its_status() {
+    for status in [200, 404, 503] {
+        let server = Server::always(answered(status, &json!({ "d": 2 }))).await;
+        let mut harness = Harness::with_idle(IDLE, &server);
+        let job = ask(&server.url("/x"));
+        harness.publish(Stream::Http, &job).await;
+        let worker = harness.worker("one");
+        let done = Outcome::Done(json!({ "status": status, "body": { "d": 2 } }));
+        assert_eq!(harness.outcome().await, (job, done));
+        assert!(harness.is_done(Stream::Http).await);
+        let seen = server.seen();
+        assert_eq!(seen.len(), 1);
+        assert_eq!(
+            ["idempotency-key", "traceparent", "x-a"].map(|name| seen[0].header(name)),
+            [Some("ses_1:3:http"), Some(TRACE), Some("b")]
+        );
+        assert_eq!(seen[0].json(), json!({ "c": 1 }));
+        worker.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_is_wanted_no_more_is_not_done() {
+    let server = Server::always(answered(200, &json!(null))).await;
+    let mut harness = Harness::with_idle(IDLE, &server);
+    harness.publish(Stream::Http, &DeliveryJob { item: UNWANTED, ..ask(&server.url("/unwanted")) }).await;
+    let job = ask(&server.url("/wanted"));
+    harness.publish(Stream::Http, &job).await;
+    let worker = harness.worker("one");
+    assert_eq!(harness.outcome().await.0, job);
+    assert!(harness.is_done(Stream::Http).await, "neither comes again");
+    assert_eq!(server.seen().len(), 1);
+    worker.stop().await;
+}
+
+/// A job that was published several times, as it was unknown whether the bus took it, is performed once.
+#[tokio::test]
+async fn a_job_that_is_being_done_is_not_begun_again() {
+    let Act::Send(slowly) = answered(200, &json!("slow")) else { unreachable!() };
+    let server = Server::always(Act::Drip(slowly)).await;
+    let mut harness = Harness::with_idle(IDLE, &server);
+    let job = ask(&server.url("/once"));
+    for _ in 0..3 {
+        harness.publish(Stream::Http, &job).await;
+    }
+    let worker = harness.worker("one");
+    assert_eq!(harness.outcome().await.0, job);
+    assert!(harness.is_done(Stream::Http).await, "none of them comes again");
+    assert_eq!(server.seen().len(), 1);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_without_a_result_says_why() {
+    let server = Server::always(Act::Reset).await;
+    let mut harness = Harness::with_idle(IDLE, &server);
+    let _worker = harness.worker("one");
+    let url = server.url("/");
+    let rows = [
+        (ask(&url), "answer_broken"),
+        (ask("http://10.0.0.1:1/"), "port_refused"),
+        (DeliveryJob { deadline_ms: 1, ..ask(&url) }, "not_begun"),
+        (DeliveryJob { kind: "parcel".to_owned(), ..ask(&url) }, "errand_invalid"),
+        (DeliveryJob { kind: "mail".to_owned(), ..ask(&url) }, "not_configured"),
+        (DeliveryJob { kind: "judge".to_owned(), ..ask(&url) }, "not_configured"),
+        (DeliveryJob { input: json!({ "url": url }), ..ask(&url) }, "errand_invalid"),
+        (
+            DeliveryJob {
+                input: json!({ "method": "GET", "url": url, "headers": { "host": "a" } }),
+                ..ask(&url)
+            },
+            "request_invalid",
+        ),
+    ];
+    for (job, reason) in rows {
+        harness.publish(Stream::Http, &job).await;
+        let (found, outcome) = harness.outcome().await;
+        assert_eq!((found, reason_of(&outcome)), (job, Some(reason)));
+        if let Outcome::Failed { message, .. } = outcome {
+            assert_eq!(message.contains("before it was begun"), reason == "not_begun", "{message}");
+        }
+    }
+    assert_eq!(server.seen().len(), 1, "only the first was sent");
+}
+
+#[tokio::test]
+async fn a_result_that_grows_too_large_is_refused() {
+    let frame = json!({ "status": 200, "body": "" }).to_string().len();
+    // A quotation mark is two bytes of JSON.
+    let fits = "\"".repeat((RESULT_BYTES_MAX - frame) / 2);
+    for (body, reason) in [(fits.clone(), None), (fits + "\"", Some("answer_too_large"))] {
+        let server = Server::always(answer("200 x\r\ncontent-type: text/plain", body.as_bytes())).await;
+        let mut harness = Harness::with_idle(IDLE, &server);
+        let _worker = harness.worker("one");
+        harness.publish(Stream::Http, &ask(&server.url("/"))).await;
+        assert_eq!(reason_of(&harness.outcome().await.1), reason);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_the_definition_names_stands() {
+    let server = Server::always(answered(200, &json!(null))).await;
+    let mut harness = Harness::with_idle(IDLE, &server);
+    let _worker = harness.worker("one");
+    let input =
+        json!({ "method": "GET", "url": server.url("/"), "headers": { "Idempotency-Key": "order 7" } });
+    harness.publish(Stream::Http, &DeliveryJob { input, ..ask("") }).await;
+    harness.outcome().await;
+    assert_eq!(server.seen()[0].head.matches("idempotency-key: order 7").count(), 1);
+    assert_eq!(server.seen()[0].head.matches("idempotency-key").count(), 1);
+}
+
+#[tokio::test]
+async fn a_question_goes_to_the_model() {
+    let said = |input: Value| json!({ "stop_reason": "tool_use", "content": [{ "type": "tool_use", "name": "answer", "input": input }] });
+    let server = Server::new(move |number| match number {
+        0 => answered(200, &said(json!({ "port": "rejected" }))),
+        1 => answered(429, &json!({})),
+        _ => Act::Hang,
+    })
+    .await;
+    let mut harness = Harness::with_idle(IDLE, &server);
+    let config = model::Config {
+        provider: Provider::Anthropic,
+        base_url: server.url(""),
+        key: Secret::new("k".to_owned()),
+        models: None,
+        default_model: "m".to_owned(),
+        max_output_tokens: 10,
+        deadline: SOON,
+        concurrent_calls: 1,
+        egress: None,
+    };
+    let model = Model::new(client(&[server.port]), config);
+    let _worker = harness.worker_with(Some(model), Config::new("one".to_owned()));
+    let input = json!({ "text": "no", "ports": ["rejected", "discussion"] });
+    let job = DeliveryJob { kind: "classify".to_owned(), input, ..ask("") };
+    for expected in [None, Some("model_limited")] {
+        harness.publish(Stream::Model, &job).await;
+        let (_, outcome) = harness.outcome().await;
+        assert_eq!(reason_of(&outcome), expected, "{outcome:?}");
+        assert!(expected.is_some() || outcome == Outcome::Done(json!({ "port": "rejected" })));
+    }
+    for _ in 0..3 {
+        harness.publish(Stream::Model, &job).await;
+    }
+    until(|| server.seen().len() == 3).await;
+    let rest = harness.bus.take(Stream::Model, "other", 8, Duration::ZERO).await.expect("it is open");
+    assert_eq!(rest.len(), 2, "what cannot be asked is not taken");
+}
+
+#[tokio::test]
+async fn what_a_dead_worker_held_is_done_by_another() {
+    let server =
+        Server::new(|number| if number == 0 { Act::Hang } else { answered(200, &json!("ok")) }).await;
+    let mut harness = Harness::with_idle(IDLE, &server);
+    let job = ask(&server.url("/"));
+    harness.publish(Stream::Http, &job).await;
+    let dies = harness.worker("dies");
+    until(|| server.seen().len() == 1).await;
+    let _lives = harness.worker("lives");
+    // Signs of life keep it from going to the other.
+    assert!(timeout(IDLE * 3, harness.outcomes.recv()).await.is_err());
+    drop(dies);
+    let done = Outcome::Done(json!({ "status": 200, "body": "ok" }));
+    assert_eq!(harness.outcome().await, (job, done));
+    assert!(harness.is_done(Stream::Http).await);
+    let keys: Vec<_> =
+        server.seen().iter().map(|seen| seen.header("idempotency-key").map(str::to_owned)).collect();
+    assert_eq!(keys, vec![Some("ses_1:3:http".to_owned()); 2]);
+}
+
+/// Waits for something that other tasks bring about.
+async fn until(holds: impl Fn() -> bool) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(2));
+    let waiting = async {
+        while !holds() {
+            ticks.tick().await;
+        }
+    };
+    timeout(SOON, waiting).await.expect("it comes soon");
+}
+
+#[tokio::test]
+async fn what_was_begun_is_bounded_and_the_rest_waits_on_the_bus() {
+    let slow = b"HTTP/1.1 200 x\r\n\r\n".to_vec();
+    let server = Server::always(Act::Drip(slow)).await;
+    let mut harness = Harness::with_idle(Duration::from_secs(60), &server);
+    for _ in 0..8 {
+        harness.publish(Stream::Http, &ask(&server.url("/"))).await;
+    }
+    let _worker = harness.worker_with(None, Config { http_jobs: 2, ..Config::new("one".to_owned()) });
+    until(|| server.seen().len() == 2).await;
+    let rest = harness.bus.take(Stream::Http, "other", 8, Duration::ZERO).await.expect("it is open");
+    assert_eq!(rest.len(), 6, "what cannot be begun is not taken");
+    let receipts: Vec<Receipt> = rest.into_iter().map(|delivery| delivery.receipt).collect();
+    harness.bus.release(Stream::Http, "other", &receipts).await.expect("it is open");
+    for _ in 0..8 {
+        harness.outcome().await;
+    }
+    assert_eq!((server.peak.load(Ordering::SeqCst), server.seen().len()), (2, 8));
+}
+
+#[tokio::test]
+async fn requests_that_hang_do_not_hold_up_questions() {
+    let server = Server::always(Act::Hang).await;
+    let mut harness = Harness::with_idle(IDLE, &server);
+    let _worker = harness.worker_with(None, Config { http_jobs: 1, ..Config::new("one".to_owned()) });
+    harness.publish(Stream::Http, &ask(&server.url("/"))).await;
+    harness.publish(Stream::Http, &ask(&server.url("/"))).await;
+    until(|| server.seen().len() == 1).await;
+    harness.publish(Stream::Model, &DeliveryJob { kind: "judge".to_owned(), ..ask("") }).await;
+    assert_eq!(reason_of(&harness.outcome().await.1), Some("not_configured"));
+}
+
+/// What is handed in is sent as it is; any 2xx is an arrival, 410 the end, and all else is tried again when it may be.
+#[tokio::test]
+async fn a_message_to_an_endpoint_arrives_or_says_what_becomes_of_it() {
+    for (head, reason, wait) in [
+        ("204 x", None, None),
+        ("302 x\r\nlocation: http://127.0.0.1/", Some("receiver_refused"), None),
+        ("410 x", Some("receiver_gone"), None),
+        ("503 x\r\nretry-after: 7", Some("receiver_refused"), Some(7_000)),
+    ] {
+        let server = Server::always(answer(head, b"")).await;
+        let mut harness = Harness::with_idle(IDLE, &server);
+        let headers = json!({ "webhook-id": "ses_1-3", "content-type": "application/json" });
+        let input =
+            json!({ "method": "POST", "url": server.url("/in"), "headers": headers, "body": "{\"a\": 1}" });
+        harness.publish(Stream::Webhook, &DeliveryJob { kind: "hook".to_owned(), input, ..ask("") }).await;
+        let _worker = harness.worker("one");
+        let (_, outcome) = harness.outcome().await;
+        let asked =
+            if let Outcome::Failed { retry_after_ms, .. } = &outcome { *retry_after_ms } else { None };
+        assert_eq!((reason_of(&outcome), asked), (reason, wait), "{head}");
+        let seen = server.seen();
+        assert_eq!((seen.len(), seen[0].body.as_slice()), (1, b"{\"a\": 1}".as_slice()));
+        assert_eq!(
+            (seen[0].header("webhook-id"), seen[0].header("idempotency-key")),
+            (Some("ses_1-3"), None)
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_outcome_that_nobody_wants_ends_and_one_that_must_wait_comes_again() {
+    let server = Server::always(answered(200, &json!(1))).await;
+    let bus = Arc::new(Memory::new(Settings { idle: IDLE, ..Settings::default() }));
+    let mut harness = Harness::new(bus, &server, &[AnswerError::Later, AnswerError::Gone]);
+    harness.publish(Stream::Http, &ask(&server.url("/"))).await;
+    let begun = Instant::now();
+    let _worker = harness.worker("one");
+    harness.outcome().await;
+    harness.outcome().await;
+    assert!(begun.elapsed() >= IDLE, "{:?}", begun.elapsed());
+    assert!(harness.is_done(Stream::Http).await);
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_dropped_and_the_worker_goes_on() {
+    let server = Server::always(answered(200, &json!(1))).await;
+    let mut harness = Harness::with_idle(IDLE, &server);
+    let whole = serde_json::to_vec(&ask(&server.url("/"))).expect("it can be written");
+    for body in [&b""[..], b"\xff", b"{}", b"null", &whole[..whole.len() - 1]] {
+        harness.publish_body(Stream::Http, 7, body.to_vec()).await;
+    }
+    harness.publish_body(Stream::Http, 8, whole.clone()).await;
+    harness.publish_body(Stream::Http, 7, whole).await;
+    let _worker = harness.worker("one");
+    harness.outcome().await;
+    assert!(harness.is_done(Stream::Http).await);
+    assert!(harness.outcomes.try_recv().is_err());
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_stopped_finishes_or_gives_back() {
+    let slow = Act::Drip(b"HTTP/1.1 200 x\r\n\r\n".to_vec());
+    let server = Server::new(move |number| if number == 0 { slow.clone() } else { Act::Hang }).await;
+    let mut harness = Harness::with_idle(Duration::from_secs(600), &server);
+    // The first is answered within 180 ms, on a machine that has nothing else to do.
+    let drain = Duration::from_secs(3);
+    let worker = harness.worker_with(None, Config { drain, ..Config::new("one".to_owned()) });
+    for number in 1..=2 {
+        harness.publish(Stream::Http, &ask(&server.url("/"))).await;
+        until(|| server.seen().len() == number).await;
+    }
+    worker.stop().await;
+    let done = Outcome::Done(json!({ "status": 200, "body": null }));
+    assert_eq!(harness.outcomes.try_recv().map(|(_, outcome)| outcome), Ok(done));
+    assert!(harness.outcomes.try_recv().is_err());
+    let rest = harness.bus.take(Stream::Http, "other", 8, Duration::ZERO).await.expect("it is open");
+    assert_eq!(rest.iter().map(|delivery| delivery.count).collect::<Vec<_>>(), [2]);
+}
+
+#[tokio::test]
+async fn a_worker_ends_with_its_bus() {
+    let server = Server::always(Act::Hang).await;
+    let harness = Harness::with_idle(IDLE, &server);
+    let mut worker = harness.worker("one");
+    tokio::task::yield_now().await;
+    harness.bus.close().await;
+    worker.ended().await;
+}
+
+/// A bus that cannot be reached until it is repaired.
+struct Broken {
+    inner: Memory,
+    mended: AtomicBool,
+}
+
+#[async_trait]
+impl Bus for Broken {
+    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<(), BusError> {
+        self.inner.publish(stream, envelope).await
+    }
+
+    async fn ready(&self, stream: Stream) -> Result<(), BusError> {
+        self.inner.ready(stream).await
+    }
+
+    async fn take(
+        &self,
+        stream: Stream,
+        consumer: &str,
+        max: usize,
+        wait: Duration,
+    ) -> Result<Vec<Delivery>, BusError> {
+        if self.mended.load(Ordering::SeqCst) {
+            return self.inner.take(stream, consumer, max, wait).await;
+        }
+        Err(BusError::Unreachable { message: "no".to_owned(), retry_after: Duration::from_millis(50) })
+    }
+
+    async fn ack(&self, stream: Stream, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.inner.ack(stream, receipts).await
+    }
+
+    async fn keep(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.inner.keep(stream, consumer, receipts).await
+    }
+
+    async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.inner.release(stream, consumer, receipts).await
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_worker_waits_for_a_bus_that_cannot_be_reached() {
+    let server = Server::always(answered(200, &json!(1))).await;
+    let bus = Arc::new(Broken { inner: Memory::default(), mended: AtomicBool::new(false) });
+    let mut harness = Harness::new(bus.clone(), &server, &[]);
+    let _worker = harness.worker("one");
+    harness.publish(Stream::Http, &ask(&server.url("/"))).await;
+    assert!(timeout(Duration::from_millis(100), harness.outcomes.recv()).await.is_err());
+    bus.mended.store(true, Ordering::SeqCst);
+    harness.outcome().await;
+    assert_eq!(server.seen().len(), 1);
+}

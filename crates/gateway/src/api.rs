@@ -1,0 +1,494 @@
+//! Shared by all services: the cluster, the caller, and the conversion of a request to a command and back.
+
+use prost::Message;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use switchward_engine::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
+use switchward_engine::{
+    Body, Command, DefaultEffect, Key, LinkAuth, Quota, Reply, RequestId, Role, Row, Scope, SessionView,
+    View, ViewError, session_view,
+};
+use switchward_machine::{Digest, SessionId, Time, WorkKind};
+use switchward_shard::{Cluster, Failure, ManualClock, Shard, StateView};
+use tokio::sync::watch;
+use tonic::Request;
+use tonic::metadata::MetadataMap;
+
+use crate::auth::{Caller, caller};
+use crate::bodies::Bodies;
+use crate::convert::rfc3339;
+use crate::cpu_shares::CpuShares;
+use crate::decision::SignIn;
+use crate::error::{Reason, Refusal};
+use crate::mail::QuarantineStore;
+use crate::quotas::{self, QuotaDefaults};
+use crate::scans::{Scans, Share};
+use crate::services::{Advances, Claims, Deleted, Pings, Revocations};
+use crate::webhooks::Rates;
+
+/// What the services share; cheap to clone.
+#[derive(Clone)]
+pub struct Api {
+    pub(crate) cluster: Cluster,
+    pub(crate) clock: Option<Arc<ManualClock>>,
+    /// Whether this is a development server, which accepts unsigned webhooks.
+    pub(crate) development: bool,
+    pub(crate) advances: Arc<Advances>,
+    pub(crate) revocations: Arc<Revocations>,
+    pub(crate) claims: Arc<Claims>,
+    pub(crate) scans: Arc<Scans>,
+    /// The budgets of bodies that are being read.
+    pub(crate) bodies: Bodies,
+    /// The tenants' shares of the cores, for long work.
+    pub(crate) shares: CpuShares,
+    pub(crate) webhook_rates: Arc<Rates>,
+    /// The quotas of tenants that set none of their own.
+    pub(crate) quotas: QuotaDefaults,
+    /// The request rate of each tenant, and how often its quotas refused something.
+    pub(crate) rates: Arc<quotas::Rates>,
+    /// Sends single messages to endpoints, if this server sends any.
+    pub(crate) pings: Arc<OnceLock<Arc<dyn Pings>>>,
+    /// Stores mail that was not accepted, if this server stores any.
+    pub(crate) quarantine: Arc<OnceLock<Arc<dyn QuarantineStore>>>,
+    /// Mails recently deleted from the quarantine.
+    pub(crate) deleted: Arc<Deleted>,
+    /// How many mails [`sweep`](fn@crate::mail::sweep) has deleted from the quarantine.
+    pub(crate) swept: Arc<AtomicU64>,
+    /// Kinds of work that the server does itself: a worker that polls for all kinds does not get these.
+    pub(crate) own: Arc<[WorkKind]>,
+    /// True once the server has begun to stop.
+    pub(crate) draining: Arc<watch::Sender<bool>>,
+    /// The configured effect for a call that no rule names and for which its tenant sets no default.
+    default_effect: Option<DefaultEffect>,
+    /// How decision pages recognise people.
+    pub(crate) pages: PageSettings,
+    /// Signs people in with an OpenID provider, if this server has one.
+    pub(crate) sign_in: Option<Arc<dyn SignIn>>,
+}
+
+/// How decision pages recognise the people whose links they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageSettings {
+    /// The method for a tenant that does not set one.
+    pub link_auth: LinkAuth,
+    /// Whether people reach the pages by TLS, so that browsers send the cookies over TLS only.
+    pub secure: bool,
+}
+
+impl Default for PageSettings {
+    /// A code is mailed, and pages are reached by TLS.
+    fn default() -> Self {
+        Self { link_auth: LinkAuth::Code, secure: true }
+    }
+}
+
+/// A call: who makes it, and under which trace.
+pub(crate) struct Call<'a> {
+    pub(crate) api: &'a Api,
+    pub(crate) caller: Caller,
+    pub(crate) trace: Option<String>,
+}
+
+/// Whether it is a `traceparent` as W3C Trace Context has it: `00`, a trace, a span, and flags, in lower-case hex, of
+/// which neither trace nor span may be all zeros. Anything else is not kept.
+fn is_traceparent(text: &str) -> bool {
+    let hex = |part: &str, digits: usize| {
+        part.len() == digits && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let named = |part: &str| part.bytes().any(|byte| byte != b'0');
+    let parts: Vec<&str> = text.splitn(5, '-').collect();
+    let [version, trace, span, flags] = parts[..] else { return false };
+    version == "00" && hex(trace, 32) && named(trace) && hex(span, 16) && named(span) && hex(flags, 2)
+}
+
+impl Api {
+    /// Creates the API of this cluster. Calls can advance `clock` if it is given.
+    #[must_use]
+    pub fn new(cluster: Cluster, clock: Option<ManualClock>) -> Self {
+        let clock = clock.map(Arc::new);
+        let draining = Arc::new(watch::channel(false).0);
+        Self {
+            cluster,
+            development: clock.is_some(),
+            clock,
+            advances: Arc::default(),
+            revocations: Arc::default(),
+            claims: Arc::default(),
+            scans: Arc::default(),
+            bodies: Bodies::default(),
+            shares: CpuShares::default(),
+            webhook_rates: Arc::default(),
+            quotas: QuotaDefaults::default(),
+            rates: Arc::default(),
+            pings: Arc::default(),
+            quarantine: Arc::default(),
+            deleted: Arc::default(),
+            swept: Arc::default(),
+            own: Arc::new([]),
+            draining,
+            default_effect: None,
+            pages: PageSettings::default(),
+            sign_in: None,
+        }
+    }
+
+    /// Sets the effect for a call that no rule names and for which its tenant sets no default.
+    #[must_use]
+    pub fn defaulting(self, default_effect: Option<DefaultEffect>) -> Self {
+        Self { default_effect, ..self }
+    }
+
+    /// Sets the quotas of tenants that set none of their own; without it they have none.
+    #[must_use]
+    pub fn limiting(self, quotas: QuotaDefaults) -> Self {
+        Self { quotas, ..self }
+    }
+
+    /// Sets the memory that the server may use, in bytes; without it, [`MEMORY_BYTES_DEFAULT`].
+    ///
+    /// [`MEMORY_BYTES_DEFAULT`]: crate::limits::MEMORY_BYTES_DEFAULT
+    #[must_use]
+    pub fn within_memory(self, bytes: usize) -> Self {
+        Self { bodies: Bodies::within(bytes), ..self }
+    }
+
+    /// How often each quota of tenants has refused something on this server.
+    #[must_use]
+    pub fn quota_refusals(&self) -> [(Quota, u64); Quota::ALL.len()] {
+        self.rates.refusals()
+    }
+
+    /// Sets how decision pages recognise people.
+    #[must_use]
+    pub fn recognising(self, pages: PageSettings) -> Self {
+        Self { pages, ..self }
+    }
+
+    /// Lets decision pages sign people in with this provider, if there is one.
+    #[must_use]
+    pub fn signing_in(self, sign_in: Option<Arc<dyn SignIn>>) -> Self {
+        Self { sign_in, ..self }
+    }
+
+    /// Makes this the API of a development server.
+    #[must_use]
+    pub fn of_development(self) -> Self {
+        Self { development: true, ..self }
+    }
+
+    /// Leaves these kinds of work to the server itself, unless a worker names them.
+    #[must_use]
+    pub fn leaving(self, own: Vec<WorkKind>) -> Self {
+        Self { own: own.into(), ..self }
+    }
+
+    /// Sends single messages to endpoints with `pings` from now on; only the first call counts.
+    pub fn pinging(&self, pings: Arc<dyn Pings>) {
+        let _ = self.pings.set(pings);
+    }
+
+    /// Stores mail that was not accepted in `quarantine` from now on; only the first call counts.
+    pub fn keeping(&self, quarantine: Arc<dyn QuarantineStore>) {
+        let _ = self.quarantine.set(quarantine);
+    }
+
+    /// Returns how many mails have been deleted from the quarantine because they are kept no longer.
+    #[must_use]
+    pub fn quarantine_deleted(&self) -> u64 {
+        self.swept.load(Ordering::Relaxed)
+    }
+
+    /// Ends the open streams, which would otherwise hold up a server that stops. Their callers resume elsewhere.
+    pub fn drain(&self) {
+        self.draining.send_replace(true);
+    }
+
+    /// Looks at the credential, and refuses a role that may not make the call.
+    pub(crate) fn call(&self, metadata: &MetadataMap, roles: &[Role]) -> Result<Call<'_>, Refusal> {
+        let mut caller = caller(&self.cluster, metadata)?.allow(roles)?;
+        caller.settings = caller.settings.or_configured(self.default_effect);
+        Ok(self.call_of(caller, metadata))
+    }
+
+    /// The call of a caller who is known.
+    pub(crate) fn call_of(&self, mut caller: Caller, metadata: &MetadataMap) -> Call<'_> {
+        caller.settings.quotas = self.quotas.under(caller.settings.quotas);
+        let trace = metadata.get("traceparent").and_then(|value| value.to_str().ok());
+        let trace = trace.filter(|trace| is_traceparent(trace)).map(str::to_owned);
+        Call { api: self, caller, trace }
+    }
+
+    /// The same, with the request's message.
+    pub(crate) fn open<T>(&self, request: Request<T>, roles: &[Role]) -> Result<(Call<'_>, T), Refusal> {
+        let call = self.call(request.metadata(), roles)?;
+        Ok((call, request.into_inner()))
+    }
+}
+
+/// Prefixes of the request ids that the server itself makes.
+const OWN_IDS: [&str; 6] = ["call:", "confirm:", "mail:", "page:", "settle:", "webhook:"];
+
+/// The request id of a message, with the digest of all that came with it.
+///
+/// # Errors
+/// FIELD_INVALID for one that is too long, holds control characters, or has a prefix of the server's own: a later mail or
+/// webhook with that id would then count as a repetition.
+pub(crate) fn request_id(
+    id: &str,
+    method: &str,
+    message: &impl Message,
+) -> Result<Option<RequestId>, Refusal> {
+    if id.is_empty() {
+        return Ok(None);
+    }
+    if id.chars().count() > REQUEST_ID_CHARS_MAX || id.chars().any(char::is_control) {
+        let problem = format!("must be 1 to {REQUEST_ID_CHARS_MAX} characters without control characters");
+        return Err(Refusal::field("request_id", problem));
+    }
+    if let Some(own) = OWN_IDS.iter().find(|own| id.starts_with(**own)) {
+        return Err(Refusal::field(
+            "request_id",
+            format!("must not begin with {own:?}, as the server's own do"),
+        ));
+    }
+    let body = Digest::of_parts(&[method.as_bytes(), &message.encode_to_vec()]);
+    Ok(Some(RequestId { id: id.to_owned(), body }))
+}
+
+impl Call<'_> {
+    /// The weight of the caller's tenant.
+    pub(crate) fn weight(&self) -> u32 {
+        self.caller.settings.quotas.weight.unwrap_or(WEIGHT_DEFAULT)
+    }
+
+    /// Computes a list of the caller's tenant on a blocking thread, slice by slice, until `work` breaks off with what it has
+    /// found; see [`Share::pace`].
+    ///
+    /// # Errors
+    /// As `work`, and QUOTA_EXCEEDED if too many lists of the tenant are waiting.
+    pub(crate) async fn look_for<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Call<'_>, &mut Share) -> Result<ControlFlow<T>, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let scan = self.api.scans.begin(self.caller.tenant).await?;
+        self.in_slices(scan.share(1), work).await
+    }
+
+    /// As [`look_for`](Self::look_for), as part of a list that has begun.
+    pub(crate) async fn in_slices<T: Send + 'static>(
+        &self,
+        mut share: Share,
+        mut work: impl FnMut(&Call<'_>, &mut Share) -> Result<ControlFlow<T>, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        loop {
+            let permit = self.api.shares.enter(self.caller.tenant, self.weight()).await?;
+            let (api, caller) = (self.api.clone(), self.caller.clone());
+            let slice = tokio::task::spawn_blocking(move || {
+                let _permit = permit;
+                share.begin();
+                let flow = work(&Call { api: &api, caller, trace: None }, &mut share)?;
+                Ok::<_, Refusal>((share, work, flow))
+            });
+            let failed = |_| Refusal::new(Reason::InternalError, "the list could not be looked for");
+            let flow;
+            (share, work, flow) = slice.await.map_err(failed)??;
+            if let ControlFlow::Break(found) = flow {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Carries out a command of this caller.
+    pub(crate) async fn execute(
+        &self,
+        scope: Scope,
+        request: Option<RequestId>,
+        expected_sequence: Option<u64>,
+        body: Body,
+    ) -> Result<Reply, Refusal> {
+        let command = Command {
+            tenant: self.caller.tenant,
+            scope,
+            request,
+            expected_sequence,
+            actor: self.caller.actor.clone(),
+            settings: self.caller.settings,
+            trace: self.trace.clone(),
+            body,
+        };
+        let outcome = self.api.cluster.execute(command).await;
+        outcome.map_err(|failure| match quota_of(&failure) {
+            None => refusal(failure),
+            Some(quota) => {
+                self.api.rates.count_refusal(quota);
+                let limit = self.caller.settings.quotas.get(quota).unwrap_or_default();
+                refusal(failure).meta("limit", limit)
+            }
+        })
+    }
+
+    /// The shard that a session lives in.
+    pub(crate) fn shard(&self, session: SessionId) -> &Shard {
+        self.api.cluster.shard_of(session.bucket())
+    }
+
+    /// The rows of the catalogue, not older than anything that was answered before.
+    pub(crate) async fn catalogue(&self) -> Result<StateView, Refusal> {
+        self.api.cluster.catalogue().read().await.map_err(refusal)
+    }
+
+    /// A session of the caller's tenant.
+    pub(crate) async fn session(&self, id: SessionId, name: &str) -> Result<SessionView, Refusal> {
+        let view = self.shard(id).read().await.map_err(refusal)?;
+        let found = view.consistent(|rows| session_view(rows, self.caller.tenant, id)).map_err(unreadable)?;
+        found.ok_or_else(|| Refusal::not_found("session", name))
+    }
+
+    /// Whether this session has carried out the request before, and still knows it.
+    ///
+    /// # Errors
+    /// REQUEST_ID_REUSED if the request had another body then.
+    pub(crate) async fn has_answered(&self, id: SessionId, request: &RequestId) -> Result<bool, Refusal> {
+        let (tenant, hash) = (self.caller.tenant, request.hash());
+        let view = self.shard(id).read().await.map_err(refusal)?;
+        let body = view.consistent(|rows| {
+            let row = rows.row(&Key::session(tenant, id))?;
+            let Some(Row::Session(session)) = row.as_deref() else { return Ok(None) };
+            let known = session.requests.iter().rev().find(|known| known.hash == hash);
+            let Some(known) = known else { return Ok(None) };
+            let row = rows.row(&Key::history(tenant, id, known.sequence))?;
+            let Some(Row::History(history)) = row.as_deref() else { return Ok(None) };
+            Ok(history.answered.as_ref().map(|answered| answered.body))
+        });
+        match body.map_err(unreadable)? {
+            None => Ok(false),
+            Some(body) if body == request.body => Ok(true),
+            Some(_) => {
+                let message =
+                    format!("request id {:?} came before with another body; use a new one", request.id);
+                Err(Refusal::new(Reason::RequestIdReused, message).meta("request_id", &request.id))
+            }
+        }
+    }
+
+    /// A row of the catalogue, picked by its kind.
+    pub(crate) async fn catalogued<T>(
+        &self,
+        key: Key,
+        pick: impl Fn(&Row) -> Option<T>,
+    ) -> Result<Option<T>, Refusal> {
+        let row = self.catalogue().await?.row(&key).map_err(unreadable)?;
+        Ok(row.as_deref().and_then(pick))
+    }
+}
+
+/// A row that cannot be read: the server's own fault.
+pub(crate) fn unreadable(error: ViewError) -> Refusal {
+    tracing::error!(%error, "failed to read a row");
+    Refusal::new(Reason::InternalError, "the server failed to read its state")
+}
+
+const ELECTING_RETRY: Duration = Duration::from_millis(200);
+const OVERLOAD_RETRY: Duration = Duration::from_millis(100);
+/// How soon it is worth retrying after the disk was low.
+const DISK_RETRY: Duration = Duration::from_secs(5);
+
+/// Returns the quota of the tenant that is used up, if that is the cause.
+fn quota_of(failure: &Failure) -> Option<Quota> {
+    let Failure::Rejected(rejection) = failure else { return None };
+    let (_, word) = rejection.facts.iter().find(|(name, _)| *name == "quota")?;
+    Quota::ALL.into_iter().find(|quota| quota.word() == word)
+}
+
+/// Converts a failure to the refusal that a caller sees.
+pub(crate) fn refusal(failure: Failure) -> Refusal {
+    match failure {
+        Failure::Rejected(mut rejection) => {
+            // The engine counts milliseconds; callers get a readable time.
+            for (name, value) in &mut rejection.facts {
+                if *name == "at_ms" {
+                    *name = "time";
+                    *value = value.parse().map(|ms| rfc3339(Time(ms))).unwrap_or_default();
+                }
+            }
+            rejection.into()
+        }
+        Failure::Electing => {
+            Refusal::new(Reason::ShardElecting, failure.to_string()).retry_after(ELECTING_RETRY)
+        }
+        Failure::Overloaded => Refusal::new(Reason::QuotaExceeded, failure.to_string())
+            .quota("shard queue", "commands that wait at one time")
+            .retry_after(OVERLOAD_RETRY),
+        Failure::DiskLow { free_bytes, needed_bytes } => Refusal::new(Reason::DiskLow, failure.to_string())
+            .meta("free_bytes", free_bytes)
+            .meta("needed_bytes", needed_bytes)
+            .quota("disk of the server", "free bytes below which what would grow is refused")
+            .retry_after(DISK_RETRY),
+        Failure::Draining | Failure::Stopped => {
+            Refusal::new(Reason::Draining, failure.to_string()).retry_after(ELECTING_RETRY)
+        }
+    }
+}
+
+/// The refusal of something that does not exist, under the name that the caller gave it: the same from whatever depth
+/// the refusal comes.
+pub(crate) fn named(refusal: Refusal, kind: &str, name: &str) -> Refusal {
+    if refusal.reason() == Reason::NotFound { Refusal::not_found(kind, name) } else { refusal }
+}
+
+/// A reply of another kind than the command has: a defect of the server.
+pub(crate) fn odd(reply: &Reply) -> Refusal {
+    tracing::error!(?reply, "a command was answered with another kind of reply");
+    Refusal::new(Reason::InternalError, "the server answered itself wrongly")
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::{Code, Status};
+    use tonic_types::StatusExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_shard_that_cannot_answer_says_when_to_try_again() {
+        for (failure, code, reason) in [
+            (Failure::Electing, Code::Unavailable, "SHARD_ELECTING"),
+            (Failure::Draining, Code::Unavailable, "DRAINING"),
+            (Failure::Stopped, Code::Unavailable, "DRAINING"),
+            (Failure::Overloaded, Code::ResourceExhausted, "QUOTA_EXCEEDED"),
+            (Failure::DiskLow { free_bytes: 1, needed_bytes: 2 }, Code::ResourceExhausted, "DISK_LOW"),
+        ] {
+            let status = Status::from(refusal(failure));
+            let details = status.get_error_details();
+            assert_eq!((status.code(), details.error_info().unwrap().reason.as_str()), (code, reason));
+            assert!(
+                details.retry_info().unwrap().retry_delay.is_some_and(|delay| !delay.is_zero()),
+                "{reason}"
+            );
+            assert_eq!(details.quota_failure().is_some(), code == Code::ResourceExhausted);
+        }
+    }
+
+    #[test]
+    fn only_the_standard_form_is_a_traceparent() {
+        let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert!(is_traceparent(good));
+        let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+        for bad in [
+            "",
+            "00-zz-zz-zz",
+            &good.to_uppercase(),
+            &good[1..],
+            &format!("{good}-x"),
+            &format!("ff-{trace}-{span}-01"),
+            &format!("00-{}-{span}-01", "0".repeat(32)),
+            &format!("00-{trace}-{}-01", "0".repeat(16)),
+            &format!("00-{trace}-{span}-1"),
+            &format!("00-{trace}x-{span}-01"),
+        ] {
+            assert!(!is_traceparent(bad), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! No credential, an unknown one, an expired and a revoked one: one answer for all, from every call.
+
+use std::collections::BTreeMap;
+
+use http::HeaderValue;
+use prost::Message;
+use switchward_api::v1;
+use switchward_gateway::auth::NewKey;
+use switchward_gateway::limits::JSON_NODES_MAX;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::harness::Harness;
+use crate::refusal::Refusal;
+use crate::rpcs::all;
+use crate::ways::{Raw, Way, body, reply, stream};
+
+/// A key of acme's that is no longer valid, and why.
+async fn spent(harness: &Harness, why: &str) -> String {
+    let now = i64::try_from(switchward_shard::Clock::now(&harness.node.clock).0 / 1000).expect("a time");
+    let expires = prost_types::Timestamp { seconds: now + 60, nanos: 0 };
+    let create = v1::CreateApiKeyRequest {
+        role: v1::KeyRole::Admin.into(),
+        expire_time: (why == "expired").then_some(expires),
+        ..v1::CreateApiKeyRequest::default()
+    };
+    let made: v1::CreateApiKeyResponse = harness.ask("admin", "CreateApiKey", &create).await;
+    let list = v1::ListApiKeysRequest::default();
+    let works: Result<v1::ListApiKeysResponse, _> =
+        harness.node.line.ask(&made.secret, "ListApiKeys", &list).await;
+    works.expect("it works until then");
+    if why == "expired" {
+        harness.node.clock.advance(60_000);
+    } else {
+        let name = made.api_key.expect("a key").name;
+        let revoke = v1::RevokeApiKeyRequest { name, ..v1::RevokeApiKeyRequest::default() };
+        let _: v1::RevokeApiKeyResponse = harness.ask("admin", "RevokeApiKey", &revoke).await;
+    }
+    made.secret
+}
+
+/// Headers without a valid credential.
+async fn headers(harness: &Harness) -> BTreeMap<&'static str, Option<String>> {
+    let good = harness.acme.key("admin");
+    let (id, secret) = good.trim_start_matches("swk_").split_once('_').expect("two parts");
+    let other = harness.globex.key("admin").rsplit('_').next().expect("a secret").to_owned();
+    let bearer = |text: &str| Some(format!("Bearer {text}"));
+    BTreeMap::from([
+        ("none", None),
+        ("empty", Some(String::new())),
+        ("no secret", bearer("")),
+        ("no key", bearer("let me in")),
+        ("another scheme", Some(format!("Basic {good}"))),
+        ("no scheme", Some(good.to_owned())),
+        ("two keys in one", bearer(&format!("{good} {good}"))),
+        ("an unknown id", bearer(&NewKey::draw().secret)),
+        ("a known id with another secret", bearer(&format!("swk_{id}_{}", "0".repeat(secret.len())))),
+        ("a known id with another tenant's secret", bearer(&format!("swk_{id}_{other}"))),
+        ("the id in capitals", bearer(&good.to_uppercase().replace("SWK", "swk"))),
+        ("a letter less", bearer(&good[..good.len() - 1])),
+        ("a letter more", bearer(&format!("{good}0"))),
+        (
+            "a reply token of nobody",
+            bearer(&format!("swr_acme.ses_{}.1.1.{}", "0".repeat(26), "0".repeat(32))),
+        ),
+        ("expired", bearer(&spent(harness, "expired").await)),
+        ("revoked", bearer(&spent(harness, "revoked").await)),
+    ])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_wrong_with_a_credential_the_answer_is_one() {
+    let harness = Harness::start().await;
+    let headers = headers(&harness).await;
+    let mut first: Option<Refusal> = None;
+    for rpc in all() {
+        let message = rpc.request(&harness).await.encode_to_vec();
+        let before = harness.node.state().await;
+        for (what, header) in &headers {
+            for way in Way::ALL {
+                if rpc.streams() && way == Way::Json {
+                    continue;
+                }
+                let mut raw = Raw::post(way, rpc.method, body(way, rpc.method, &message));
+                if let Some(header) = header {
+                    raw = raw.with("authorization", header);
+                }
+                let answer = harness.node.line.send(raw).await;
+                let outcome = if rpc.streams() {
+                    stream(way, &answer).1
+                } else {
+                    reply(way, rpc.method, &answer).map(drop)
+                };
+                let status = outcome.expect_err("it opens nothing");
+                let refusal = Refusal::of(&status);
+                let first = first.get_or_insert_with(|| refusal.clone());
+                assert_eq!(refusal, *first, "{} with {what} by {way:?}", rpc.method);
+            }
+        }
+        assert_eq!(harness.node.state().await, before, "{} left something", rpc.method);
+    }
+    assert_eq!(first.expect("an answer").reason, "CREDENTIAL_INVALID");
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_credential_that_is_no_text_is_none() {
+    let harness = Harness::start().await;
+    let raw = Raw::post(Way::Grpc, "ListSessions", body(Way::Grpc, "ListSessions", b""));
+    let mut request = Raw { http2: true, ..raw }.into_request(harness.node.line.address);
+    let odd = HeaderValue::from_bytes(b"Bearer \xff\xfe").expect("bytes of a header");
+    request.headers_mut().insert("authorization", odd);
+    let answer = harness.node.line.exchange(request).await;
+    let status = reply(Way::Grpc, "ListSessions", &answer).expect_err("it opens nothing");
+    assert_eq!(Refusal::of(&status).reason, "CREDENTIAL_INVALID");
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_is_never_without_an_admin() {
+    let harness = Harness::start().await;
+    let list = v1::ListApiKeysRequest::default();
+    let keys: v1::ListApiKeysResponse = harness.ask("admin", "ListApiKeys", &list).await;
+    let admins: Vec<&v1::ApiKey> =
+        keys.api_keys.iter().filter(|key| key.role() == v1::KeyRole::Admin).collect();
+    assert_eq!(admins.len(), 2, "{keys:?}");
+    let revoke = |key: &v1::ApiKey| v1::RevokeApiKeyRequest {
+        name: key.name.clone(),
+        ..v1::RevokeApiKeyRequest::default()
+    };
+    let (own, first): (Vec<_>, Vec<_>) = admins.iter().partition(|key| key.subject == "admin@acme");
+    let gone: v1::RevokeApiKeyResponse = harness.ask("admin", "RevokeApiKey", &revoke(first[0])).await;
+    assert!(gone.api_key.expect("a key").revoke_time.is_some());
+    let again: v1::RevokeApiKeyResponse = harness.ask("admin", "RevokeApiKey", &revoke(first[0])).await;
+    assert!(again.api_key.expect("a key").revoke_time.is_some());
+    let outcome: Result<v1::RevokeApiKeyResponse, _> =
+        harness.attempt("admin", "RevokeApiKey", &revoke(own[0])).await;
+    crate::refusal::refused(outcome, "STATE_MISMATCH");
+    let still: v1::ListApiKeysResponse = harness.ask("admin", "ListApiKeys", &list).await;
+    assert_eq!(still.api_keys.len(), keys.api_keys.len());
+    harness.node.end().await;
+}
+
+/// A request whose body never comes: a caller without a credential is answered before any of it is read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_body_is_waited_for_without_a_credential() {
+    let harness = Harness::start().await;
+    for (kind, credential, wanted) in [
+        ("application/json", "", "HTTP/1.1 401 "),
+        ("application/json", "authorization: Bearer swk_none\r\n", "HTTP/1.1 401 "),
+        ("application/grpc-web+proto", "", "grpc-status: 16"),
+        ("application/grpc-web-text", "", "grpc-status: 16"),
+    ] {
+        let mut stream = TcpStream::connect(harness.node.line.address).await.expect("it listens");
+        let head = format!(
+            "POST /switchward.v1.SessionService/ListSessions HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\n\
+             {credential}content-length: 4000000\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.expect("it reads");
+        let mut answer = Vec::new();
+        let mut bytes = [0; 4096];
+        while !String::from_utf8_lossy(&answer).contains(wanted) {
+            let count = stream.read(&mut bytes).await.expect("it answers");
+            assert!(count > 0, "{kind}: {:?}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&bytes[..count]);
+        }
+    }
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_of_more_values_than_may_be_is_refused_before_it_is_read() {
+    let harness = Harness::start().await;
+    let nested = format!("{{\"input\":{{\"a\":[{}[]]}}}}", "[],".repeat(JSON_NODES_MAX));
+    for (body, status) in
+        [(nested.clone(), 429), (format!("{{\"request_id\":\"{}\"}}", ",[".repeat(60_000)), 400)]
+    {
+        let raw = Raw::post(Way::Json, "StartSession", body).with_key(harness.acme.key("agent"));
+        let answer = harness.node.line.send(raw).await;
+        assert_eq!(answer.status, status, "what is quoted is one value");
+        assert!(answer.headers.contains_key("content-length"), "an answer over HTTP/1.1 says how long it is");
+    }
+    harness.node.end().await;
+}

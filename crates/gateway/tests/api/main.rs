@@ -1,0 +1,63 @@
+//! A whole node behind its port: what each role, each of two tenants and each way in get from every call of the API.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    clippy::result_large_err,
+    reason = "a test looks at what it is about"
+)]
+
+mod browser;
+mod client;
+mod harness;
+mod node;
+mod openid;
+mod refusal;
+mod rpcs;
+#[path = "../transport/ways.rs"]
+#[expect(
+    dead_code,
+    reason = "these calls go over one connection, and the transport's own helpers open one each"
+)]
+mod ways;
+
+mod approvals;
+mod assisting;
+mod callbacks;
+mod calling;
+mod credentials;
+mod deciding;
+mod decision_page;
+mod effects;
+mod ending;
+mod expiring;
+mod export;
+mod fields;
+mod frozen;
+mod hostile;
+mod layers;
+mod lesser;
+mod lists;
+mod mailing;
+mod masks;
+mod named;
+mod outside;
+mod page_codes;
+mod page_sign_in;
+mod posting;
+mod publishing;
+mod quarantine;
+mod quarantine_store;
+mod quotas;
+mod requests;
+mod roles;
+mod same;
+mod sources;
+mod starting;
+mod streaming;
+mod tasks;
+mod tenants;
+mod tokens;
+mod unnotified;
+mod vouching;
+mod watching;
+mod working;

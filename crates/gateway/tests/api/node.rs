@@ -1,0 +1,218 @@
+//! A node in this process, with a manual clock.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+use switchward_engine::{
+    Actor, Body, Cancel, Command, CreateKey, CreateTenant, Endpoint, EnsureTenancy, HoldEffects, IndexKey,
+    KeyRing, LinkAuth, RingKey, Role, Scope, Settings, UpdateTenant, View,
+};
+use switchward_gateway::auth::NewKey;
+use switchward_gateway::decision::SignIn;
+use switchward_gateway::routes::{Services, one_port};
+use switchward_gateway::serve::serve;
+use switchward_gateway::services::{Pinged, Pings};
+use switchward_gateway::{Admission, ConnectionLimits};
+use switchward_gateway::{Api, PageSettings, decision, mail, sealing, services, webhooks};
+use switchward_machine::{SessionId, TenantId, Time};
+use switchward_shard::{Cluster, ClusterOptions, ManualClock};
+use switchward_store::DataDir;
+use switchward_webhook::EventType;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::client::Line;
+use crate::posting;
+use crate::quarantine_store::Memory;
+
+const SHARDS: u32 = 4;
+const CACHE_BYTES: usize = 16 * 1024 * 1024;
+/// A summer's day, so that calendar periods have something before them.
+const BEGUN: Time = Time(1_782_000_000_000);
+
+/// See the module.
+pub(crate) struct Node {
+    pub(crate) cluster: Cluster,
+    pub(crate) clock: ManualClock,
+    pub(crate) line: Line,
+    pub(crate) api: Api,
+    pub(crate) quarantine: Arc<Memory>,
+    fatal: Arc<Mutex<Vec<String>>>,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<()>,
+    data: TempDir,
+}
+
+impl Node {
+    /// Starts a node whose pages sign people in with `sign_in`, if given.
+    pub(crate) async fn start(sign_in: Option<Arc<dyn SignIn>>) -> Self {
+        // In memory if there is such a folder: no test here is about disks, and all of them would wait for the disk.
+        let data = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
+        let clock = ManualClock::new(BEGUN);
+        let fatal = Arc::new(Mutex::new(Vec::new()));
+        let reasons = Arc::clone(&fatal);
+        let options = ClusterOptions {
+            data: DataDir::open(data.path()).expect("a data folder"),
+            shards: SHARDS,
+            cache_bytes: CACHE_BYTES,
+            clock: Arc::new(clock.clone()),
+            ring: KeyRing::of(vec![RingKey::of([1; 32])]),
+            on_fatal: Box::new(move |why| reasons.lock().push(why.to_owned())),
+        };
+        let cluster = Cluster::open(options).await.expect("a cluster");
+        let (all, health) = Services::new().await;
+        let api = Api::new(cluster.clone(), Some(clock.clone()))
+            .recognising(PageSettings { link_auth: LinkAuth::Link, secure: true })
+            .signing_in(sign_in);
+        api.pinging(Arc::new(Echo));
+        let quarantine = Arc::new(Memory::default());
+        api.keeping(Arc::<Memory>::clone(&quarantine));
+        let pages = health
+            .pages()
+            .merge(webhooks::pages(&api))
+            .merge(decision::pages(api.clone()))
+            .merge(mail::pages(&posting::ingress(&api), &[]));
+        let app = one_port(services::all(all, &api).into_router(), pages, Vec::new(), &Admission::of(&api));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("the listener is bound");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let served = tokio::spawn(serve(listener, None, app, ConnectionLimits::default(), async {
+            stopped.await.unwrap_or_default()
+        }));
+        let line = Line::connect(address).await;
+        Self { cluster, clock, line, api, quarantine, fatal, stop, served, data }
+    }
+
+    /// Creates the server's first tenant and its first key; returns the key's secret.
+    pub(crate) async fn first_tenant(&self, name: &str) -> String {
+        let key = NewKey::draw();
+        let tenant =
+            CreateTenant { name: name.into(), display_name: name.into(), settings: Settings::default() };
+        self.inner(TenantId(0), Body::CreateTenant(tenant)).await;
+        let drawn = sealing::mail_key(&self.cluster.ring(), TenantId(1));
+        let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key: drawn };
+        self.inner(TenantId(1), Body::EnsureTenancy(ensure)).await;
+        let first = CreateKey {
+            id: key.id.clone(),
+            tenant_name: name.into(),
+            hash: key.hash,
+            role: Role::Admin,
+            subject: "first".into(),
+            display_name: "first".into(),
+            expires: None,
+        };
+        self.inner(TenantId(1), Body::CreateKey(first)).await;
+        key.secret
+    }
+
+    /// Holds the effects of the first tenant, as a restore does.
+    pub(crate) async fn hold(&self) {
+        self.inner(TenantId(1), Body::HoldEffects(HoldEffects { held: true })).await;
+    }
+
+    /// Makes a tenant's pages require a sign-in, even without a provider.
+    pub(crate) async fn want_sign_in(&self, name: &str) {
+        let settings = Settings { link_auth: Some(LinkAuth::Oidc), ..Settings::default() };
+        let update = UpdateTenant { name: name.into(), settings, etag: String::new() };
+        self.inner(TenantId(1), Body::UpdateTenant(update)).await;
+    }
+
+    async fn inner(&self, tenant: TenantId, body: Body) {
+        self.cluster.execute(command(tenant, Scope::Catalogue, body)).await.expect("the server may");
+    }
+
+    /// Returns a hash over the rows of each shard, once no effect is in transit between shards.
+    pub(crate) async fn state(&self) -> Vec<[u8; 32]> {
+        self.quiet().await;
+        self.cluster.all().map(|shard| shard.group().digest().expect("rows that can be read")).collect()
+    }
+
+    /// The number of log entries; a call that changes nothing adds none.
+    pub(crate) fn entries(&self) -> u64 {
+        let count = |shard: &switchward_shard::Shard| shard.group().metrics().entries.load(Ordering::Relaxed);
+        self.cluster.all().map(count).sum()
+    }
+
+    /// The data folder.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.data.path()
+    }
+
+    /// Waits until the condition holds.
+    pub(crate) async fn until(&self, holds: impl Fn() -> bool) {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until no effect is in transit to another shard, and no removal is running.
+    pub(crate) async fn quiet(&self) {
+        let carried = |shard: &switchward_shard::Shard| {
+            let mut none = true;
+            let read = shard.read_stale().scan(&IndexKey::relay(), None, &mut |_, _| {
+                none = false;
+                ControlFlow::Break(())
+            });
+            read.expect("rows that can be read");
+            let removals = shard.read_stale().scan(&IndexKey::removals(), None, &mut |_, _| {
+                none = false;
+                ControlFlow::Break(())
+            });
+            removals.expect("rows that can be read");
+            none
+        };
+        // The catalogue's rows of a tenant are removed last.
+        let deleting = || self.cluster.catalogue().tenants_deleting().expect("rows that can be read");
+        while !self.cluster.all().all(carried) || deleting() > 0 {
+            tokio::task::yield_now().await;
+        }
+        // A shard that has answered this has counted all its earlier answers.
+        for shard in self.cluster.all() {
+            let nothing = command(
+                TenantId(1),
+                Scope::Session(SessionId([0; 16])),
+                Body::Cancel(Cancel { comment: String::new() }),
+            );
+            shard.submit(nothing).await.expect_err("there is no such session");
+        }
+    }
+
+    /// Ends the node; fails if it stopped by itself.
+    pub(crate) async fn end(self) {
+        let Self { cluster, line, api, fatal, stop, served, .. } = self;
+        drop(line);
+        api.drain();
+        stop.send(()).expect("the server runs");
+        served.await.expect("no panic");
+        cluster.shutdown().await.expect("the state is written");
+        assert_eq!(*fatal.lock(), Vec::<String>::new());
+    }
+}
+
+fn command(tenant: TenantId, scope: Scope, body: Body) -> Command {
+    Command {
+        tenant,
+        scope,
+        request: None,
+        expected_sequence: None,
+        actor: Actor::server(),
+        settings: Settings::default(),
+        trace: None,
+        body,
+    }
+}
+
+/// Accepts every ping, and returns what it received.
+struct Echo;
+
+#[tonic::async_trait]
+impl Pings for Echo {
+    async fn ping(&self, tenant: (TenantId, &str), endpoint: &Endpoint, kind: EventType) -> Pinged {
+        let body = format!("{} {} {kind}", tenant.1, endpoint.url);
+        Pinged { message_id: "msg_1".into(), status: Some(204), body, ..Pinged::default() }
+    }
+}

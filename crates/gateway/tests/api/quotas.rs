@@ -1,0 +1,294 @@
+//! Quotas of tenants: what they refuse and how, who sets them, and what is shown.
+
+use prost::Message as _;
+use switchward_api::v1;
+use tonic::Status;
+
+use crate::harness::Harness;
+use crate::refusal::{Refusal, refused};
+use crate::ways::Way;
+
+const NONE: v1::Quotas = v1::Quotas { requests_per_second: None, sessions: None, bytes: None, weight: None };
+
+fn set_request(tenant: &str, quotas: v1::Quotas, paths: &[&str]) -> v1::SetTenantQuotasRequest {
+    let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+    v1::SetTenantQuotasRequest {
+        tenant_id: tenant.to_owned(),
+        quotas: Some(quotas),
+        update_mask: (!paths.is_empty()).then_some(prost_types::FieldMask { paths }),
+        ..Default::default()
+    }
+}
+
+/// Sets quotas of a tenant as an admin of the first one.
+async fn set(harness: &Harness, tenant: &str, quotas: v1::Quotas) -> v1::SetTenantQuotasResponse {
+    harness.ask("admin", "SetTenantQuotas", &set_request(tenant, quotas, &[])).await
+}
+
+/// Reads globex with its own key.
+async fn look(harness: &Harness, role: &str) -> Result<v1::GetTenantResponse, Status> {
+    let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
+    harness.node.line.ask(harness.globex.key(role), "GetTenant", &get).await
+}
+
+/// Starts a session of globex.
+async fn start(harness: &Harness) -> Result<v1::StartSessionResponse, Status> {
+    let request = v1::StartSessionRequest {
+        definition: "release".into(),
+        session_id: harness.fresh("order"),
+        ..Default::default()
+    };
+    harness.node.line.ask(harness.globex.key("agent"), "StartSession", &request).await
+}
+
+fn named(refusal: &Refusal, quota: &str, limit: &str) {
+    let of = |name: &str| refusal.metadata.get(name).map(String::as_str);
+    assert_eq!((of("quota"), of("limit")), (Some(quota), Some(limit)), "{refusal:?}");
+    let failure = refusal.others.iter().find(|detail| detail.starts_with("QuotaFailure"));
+    assert!(failure.is_some_and(|failure| failure.contains(&format!("subject: \"{quota}\""))), "{refusal:?}");
+}
+
+fn use_of(uses: &[v1::QuotaUse], quota: &str) -> (u64, v1::QuotaSource, Option<u64>) {
+    let found = uses.iter().find(|one| one.quota == quota).expect("it is shown");
+    (found.limit, found.set_in(), found.used)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_beyond_the_rate_are_refused_until_time_passes() {
+    let harness = Harness::start().await;
+    set(&harness, "globex", v1::Quotas { requests_per_second: Some(4), ..NONE }).await;
+    // All ways in, in turn: each call counts once, in every protocol.
+    let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() }.encode_to_vec();
+    for way in Way::ALL.into_iter().cycle().take(8) {
+        let (line, key) = (&harness.node.line, harness.globex.key("agent"));
+        line.call(way, "GetTenant", key, &get).await.unwrap_or_else(|status| panic!("{way:?}: {status:?}"));
+    }
+    for way in Way::ALL {
+        let (line, key) = (&harness.node.line, harness.globex.key("agent"));
+        let refusal = refused(line.call(way, "GetTenant", key, &get).await, "QUOTA_EXCEEDED");
+        named(&refusal, "requests_per_second", "4");
+        let retry = refusal.others.iter().find(|detail| detail.starts_with("RetryInfo"));
+        assert!(retry.is_some_and(|retry| retry.contains("250ms")), "{refusal:?}");
+    }
+    // All keys of the tenant share it; other tenants do not.
+    refused(look(&harness, "operator").await, "QUOTA_EXCEEDED");
+    harness.session().await;
+    harness.node.clock.advance(250);
+    look(&harness, "operator").await.expect("there is room for one");
+    refused(look(&harness, "agent").await, "QUOTA_EXCEEDED");
+    harness.node.clock.advance(60_000);
+    for _ in 0..8 {
+        look(&harness, "agent").await.expect("there is room after a rest");
+    }
+    let uses = look(&harness, "agent").await.map(drop);
+    refused(uses, "QUOTA_EXCEEDED");
+    let shown: v1::GetTenantQuotasResponse = harness
+        .ask(
+            "admin",
+            "GetTenantQuotas",
+            &v1::GetTenantQuotasRequest { tenant_id: "globex".into(), ..Default::default() },
+        )
+        .await;
+    let used = use_of(&shown.quota_uses, "requests_per_second");
+    assert_eq!(used, (4, v1::QuotaSource::Tenant, Some(8)));
+    assert_eq!(harness.node.api.quota_refusals().map(|(_, count)| count), [7, 0, 0]);
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neither_an_agent_nor_a_reply_token_keeps_people_from_stopping_it() {
+    let harness = Harness::start().await;
+    let (paused, cancelled, talk) =
+        (harness.session().await, harness.session().await, harness.talk().await.name);
+    let token = harness.seen(&talk).await.reply_token;
+    set(&harness, "acme", v1::Quotas { requests_per_second: Some(2), ..NONE }).await;
+    // Calls with a token and calls with keys have separate quotas.
+    let event = v1::RecordEventRequest { key: "other".into(), ..Default::default() };
+    let send = async || -> Result<v1::RecordEventResponse, _> {
+        harness.node.line.ask(&token, "RecordEvent", &event).await
+    };
+    let mut sent = 0;
+    while let Ok(reply) = send().await {
+        assert!(reply.session.is_some() && sent < 4);
+        sent += 1;
+    }
+    refused(send().await, "QUOTA_EXCEEDED");
+    let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
+    let mut asked = 0;
+    while harness.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await.is_ok() {
+        asked += 1;
+    }
+    assert_eq!((sent, asked), (4, 4));
+    // Calls that an agent may not make do not use up the quota of those who may.
+    let pause = v1::PauseSessionRequest { name: paused.name, ..Default::default() };
+    for _ in 0..8 {
+        refused(
+            harness.attempt::<v1::PauseSessionResponse>("agent", "PauseSession", &pause).await,
+            "QUOTA_EXCEEDED",
+        );
+    }
+    let _: v1::PauseSessionResponse = harness.ask("operator", "PauseSession", &pause).await;
+    let cancel = v1::CancelSessionRequest { name: cancelled.name, ..Default::default() };
+    let _: v1::CancelSessionResponse = harness.ask("operator", "CancelSession", &cancel).await;
+    let revoke = v1::RevokeApiKeyRequest { name: harness.acme.agent_key.clone(), ..Default::default() };
+    let _: v1::RevokeApiKeyResponse = harness.ask("admin", "RevokeApiKey", &revoke).await;
+    let gone = harness.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await;
+    refused(gone, "CREDENTIAL_INVALID");
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_can_be_finished_while_the_tenant_asks_too_much() {
+    let harness = Harness::start().await;
+    let item = harness.leased().await;
+    set(&harness, "acme", v1::Quotas { requests_per_second: Some(1), ..NONE }).await;
+    let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
+    while harness.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await.is_ok() {}
+    let (name, lease_token) = (item.name.clone(), item.lease_token.clone());
+    let complete = v1::CompleteWorkRequest { name, lease_token, ..Default::default() };
+    let reply: v1::CompleteWorkResponse = harness.ask("worker", "CompleteWork", &complete).await;
+    assert!(reply.accepted, "{reply:?}");
+    // The clock of a development server can be moved although the quota is used up, or it could never recover.
+    let advance = v1::AdvanceClockRequest {
+        duration: Some(prost_types::Duration { seconds: 1, nanos: 0 }),
+        ..Default::default()
+    };
+    let _: v1::AdvanceClockResponse = harness.ask("admin", "AdvanceClock", &advance).await;
+    let _: v1::GetTenantResponse = harness.ask("agent", "GetTenant", &get).await;
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_session_more_than_the_quota_is_refused() {
+    let harness = Harness::start().await;
+    let shown = look(&harness, "agent").await.expect("it may").quota_uses;
+    let (limit, set_in, used) = use_of(&shown, "sessions");
+    assert_eq!((limit, set_in), (0, v1::QuotaSource::Default));
+    let held = used.expect("it is counted");
+    assert!(held > 0);
+    set(&harness, "globex", v1::Quotas { sessions: Some(held + 1), ..NONE }).await;
+    let session = start(&harness).await.expect("there is room").session.expect("a session").name;
+    let refusal = refused(start(&harness).await, "QUOTA_EXCEEDED");
+    named(&refusal, "sessions", &(held + 1).to_string());
+    harness.session().await;
+    // An ended session counts until it is removed.
+    let admin = harness.globex.key("admin");
+    let cancel = v1::CancelSessionRequest { name: session.clone(), ..Default::default() };
+    let _: v1::CancelSessionResponse =
+        harness.node.line.ask(admin, "CancelSession", &cancel).await.expect("it may");
+    refused(start(&harness).await, "QUOTA_EXCEEDED");
+    let delete = v1::DeleteSessionRequest { name: session, ..Default::default() };
+    let _: v1::DeleteSessionResponse =
+        harness.node.line.ask(admin, "DeleteSession", &delete).await.expect("it may");
+    harness.node.quiet().await;
+    start(&harness).await.expect("there is room");
+    assert_eq!(harness.node.api.quota_refusals().map(|(_, count)| count), [0, 2, 0]);
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_that_holds_too_many_bytes_can_only_end_sessions() {
+    let harness = Harness::start().await;
+    let session = start(&harness).await.expect("there is room").session.expect("a session").name;
+    let uses = look(&harness, "agent").await.expect("it may").quota_uses;
+    let held = use_of(&uses, "bytes").2.expect("they are counted");
+    set(&harness, "globex", v1::Quotas { bytes: Some(held), ..NONE }).await;
+    named(&refused(start(&harness).await, "QUOTA_EXCEEDED"), "bytes", &held.to_string());
+    let (line, agent) = (&harness.node.line, harness.globex.key("agent"));
+    let answer =
+        v1::AnswerCheckpointRequest { name: session.clone(), answer: "go".into(), ..Default::default() };
+    let answered: Result<v1::AnswerCheckpointResponse, _> =
+        line.ask(agent, "AnswerCheckpoint", &answer).await;
+    refused(answered, "QUOTA_EXCEEDED");
+    let event = v1::RecordEventRequest { name: session.clone(), key: "paid".into(), ..Default::default() };
+    let recorded: Result<v1::RecordEventResponse, _> =
+        line.ask(harness.globex.key("integration"), "RecordEvent", &event).await;
+    refused(recorded, "QUOTA_EXCEEDED");
+    let decide = v1::DecideGateRequest {
+        name: harness.globex.gate.clone(),
+        decision: v1::GateDecision::Reject.into(),
+        ..Default::default()
+    };
+    let _: v1::DecideGateResponse =
+        line.ask(harness.globex.key("approver"), "DecideGate", &decide).await.expect("it may");
+    let cancel = v1::CancelSessionRequest { name: session, ..Default::default() };
+    let _: v1::CancelSessionResponse =
+        line.ask(harness.globex.key("operator"), "CancelSession", &cancel).await.expect("it may");
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_cannot_raise_its_own_quotas() {
+    let harness = Harness::start().await;
+    let five = v1::Quotas { sessions: Some(5), ..NONE };
+    set(&harness, "globex", five).await;
+    let (line, admin) = (&harness.node.line, harness.globex.key("admin"));
+    let raise = set_request("globex", v1::Quotas { sessions: Some(0), ..NONE }, &[]);
+    let outcome: Result<v1::SetTenantQuotasResponse, _> = line.ask(admin, "SetTenantQuotas", &raise).await;
+    refused(outcome, "ROLE_NOT_ALLOWED");
+    let get = v1::GetTenantQuotasRequest { tenant_id: "globex".into(), ..Default::default() };
+    let outcome: Result<v1::GetTenantQuotasResponse, _> = line.ask(admin, "GetTenantQuotas", &get).await;
+    refused(outcome, "ROLE_NOT_ALLOWED");
+    let own = |paths: &[&str]| v1::UpdateTenantRequest {
+        tenant: Some(v1::Tenant { name: "-".into(), quotas: Some(NONE), ..Default::default() }),
+        update_mask: Some(prost_types::FieldMask {
+            paths: paths.iter().map(|path| (*path).into()).collect(),
+        }),
+        ..Default::default()
+    };
+    let outcome: Result<v1::UpdateTenantResponse, _> =
+        line.ask(admin, "UpdateTenant", &own(&["quotas"])).await;
+    assert_eq!(refused(outcome, "FIELD_INVALID").fields, ["update_mask"]);
+    let _: v1::UpdateTenantResponse = line.ask(admin, "UpdateTenant", &own(&[])).await.expect("it may");
+    let shown = look(&harness, "agent").await.expect("it may");
+    assert_eq!(shown.tenant.expect("a tenant").quotas, Some(five));
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quotas_are_set_one_by_one_or_all_at_once_and_taken_back() {
+    let harness = Harness::start().await;
+    let create = v1::CreateTenantRequest {
+        tenant_id: "initech".into(),
+        tenant: Some(v1::Tenant {
+            quotas: Some(v1::Quotas { bytes: Some(0), ..NONE }),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let made: v1::CreateTenantResponse = harness.ask("admin", "CreateTenant", &create).await;
+    assert_eq!(made.tenant.expect("a tenant").quotas, Some(v1::Quotas { bytes: Some(0), ..NONE }));
+    let one = set_request("initech", v1::Quotas { sessions: Some(7), ..NONE }, &["sessions"]);
+    let reply: v1::SetTenantQuotasResponse = harness.ask("admin", "SetTenantQuotas", &one).await;
+    let tenant = reply.tenant.expect("a tenant");
+    assert_eq!(tenant.quotas, Some(v1::Quotas { bytes: Some(0), sessions: Some(7), ..NONE }));
+    assert_eq!(use_of(&reply.quota_uses, "sessions"), (7, v1::QuotaSource::Tenant, Some(0)));
+    assert_eq!(use_of(&reply.quota_uses, "bytes"), (0, v1::QuotaSource::Tenant, Some(0)));
+    assert_eq!(use_of(&reply.quota_uses, "requests_per_second"), (0, v1::QuotaSource::Default, None));
+    let heavy = set_request("initech", v1::Quotas { weight: Some(3), ..NONE }, &["weight"]);
+    let reply: v1::SetTenantQuotasResponse = harness.ask("admin", "SetTenantQuotas", &heavy).await;
+    let tenant = reply.tenant.expect("a tenant");
+    let all = v1::Quotas { bytes: Some(0), sessions: Some(7), weight: Some(3), ..NONE };
+    assert_eq!(tenant.quotas, Some(all), "the others stay as they are");
+    let stale = v1::SetTenantQuotasRequest { etag: "0011223344556677".into(), ..one.clone() };
+    let outcome: Result<v1::SetTenantQuotasResponse, _> =
+        harness.attempt("admin", "SetTenantQuotas", &stale).await;
+    refused(outcome, "ETAG_MISMATCH");
+    let none = v1::SetTenantQuotasRequest { etag: tenant.etag, ..set_request("initech", NONE, &[]) };
+    let reply: v1::SetTenantQuotasResponse = harness.ask("admin", "SetTenantQuotas", &none).await;
+    assert_eq!(reply.tenant.expect("a tenant").quotas, None);
+    for (bad, field) in [
+        (set_request("initech", NONE, &["name"]), "update_mask"),
+        (set_request("initech", v1::Quotas { bytes: Some(u64::MAX), ..NONE }, &[]), "quotas.bytes"),
+        (set_request("initech", v1::Quotas { weight: Some(0), ..NONE }, &[]), "quotas.weight"),
+        (set_request("initech", v1::Quotas { weight: Some(101), ..NONE }, &["weight"]), "quotas.weight"),
+    ] {
+        let outcome: Result<v1::SetTenantQuotasResponse, _> =
+            harness.attempt("admin", "SetTenantQuotas", &bad).await;
+        assert_eq!(refused(outcome, "FIELD_INVALID").fields, [field]);
+    }
+    let outcome: Result<v1::SetTenantQuotasResponse, _> =
+        harness.attempt("admin", "SetTenantQuotas", &set_request("nobody", NONE, &[])).await;
+    refused(outcome, "NOT_FOUND");
+    harness.node.end().await;
+}

@@ -1,0 +1,148 @@
+//! A reply that an operator passes on: at a gate it is the operator's own decision, and is shown as vouched by them.
+
+use switchward_api::v1;
+use switchward_api::v1::GateDecision;
+use switchward_api::v1::quorum::Rule;
+
+use crate::approvals::{decide, mail, page};
+use crate::harness::Harness;
+use crate::refusal::refused;
+
+const PAYMENT: &str = r#"{
+  "name": "payment",
+  "states": [
+    {
+      "name": "decide",
+      "type": "approval",
+      "approvers": ["operator@acme", "lead@example.com", "approver@acme"],
+      "request_template": { "subject_template": "Pay?", "body_template": "It is due." }
+    },
+    { "name": "pay", "type": "conversation" },
+    { "name": "keep", "type": "conversation" }
+  ],
+  "transitions": [
+    { "from": "decide", "port": "approved", "to": "pay" },
+    { "from": "decide", "port": "rejected", "to": "keep" }
+  ]
+}"#;
+
+const LEAD: &str = "lead@example.com";
+
+async fn payment(harness: &Harness, role: &str, quorum: Option<Rule>) -> (v1::Session, v1::Gate) {
+    let quorum = quorum.map(|rule| v1::Quorum { rule: Some(rule) });
+    let request = v1::StartSessionRequest { definition: "payment".into(), quorum, ..Default::default() };
+    let reply: v1::StartSessionResponse = harness.ask(role, "StartSession", &request).await;
+    let session = reply.session.expect("a session");
+    let gate = harness.gate_of(&session).await;
+    (session, gate)
+}
+
+async fn reply(
+    harness: &Harness,
+    role: &str,
+    session: &v1::Session,
+    text: &str,
+) -> Result<v1::RecordReplyResponse, tonic::Status> {
+    harness.attempt(role, "RecordReply", &mail(session, LEAD, text)).await
+}
+
+async fn history(harness: &Harness, session: &v1::Session) -> String {
+    let request = v1::ListSessionEventsRequest { name: session.name.clone(), ..Default::default() };
+    let reply: v1::ListSessionEventsResponse = harness.ask("agent", "ListSessionEvents", &request).await;
+    reply.events.iter().map(|event| format!("{} {}\n", event.r#type, event.message)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_that_is_passed_on_is_the_decision_of_the_operator() {
+    let harness = Harness::start().await;
+    harness.deploy(PAYMENT).await;
+    let (session, gate) = payment(&harness, "agent", None).await;
+    let before = harness.node.state().await;
+    refused(reply(&harness, "admin", &session, "approve").await, "NOT_AN_APPROVER");
+    for role in ["agent", "worker", "approver", "integration"] {
+        refused(reply(&harness, role, &session, "approve").await, "ROLE_NOT_ALLOWED");
+    }
+    assert_eq!(harness.node.state().await, before, "what is refused is not recorded");
+
+    let decided = reply(&harness, "operator", &session, "approve\nfor Sam").await.expect("it decides");
+    assert_eq!(
+        (decided.standing.as_str(), decided.session.expect("one").at),
+        ("decided", vec!["pay".to_owned()])
+    );
+    let shown: v1::GetGateResponse = harness
+        .ask("agent", "GetGate", &v1::GetGateRequest { name: gate.name.clone(), ..Default::default() })
+        .await;
+    let resolution = shown.gate.expect("a gate").resolution.expect("a decision");
+    let said = [resolution.by, resolution.comment, resolution.via, resolution.vouched_by];
+    assert_eq!(said, ["operator@acme", "for Sam", "vouched", "operator@acme"]);
+    let history = history(&harness, &session).await;
+    // The comment has two lines.
+    let (_, came) = history.split_once("reply.recorded").expect("it is recorded");
+    assert!(came.contains("from=lead@example.com") && came.contains("vouched_by=operator@acme"), "{came}");
+    assert!(came.contains("authenticated=false"), "{came}");
+    let decision = history.lines().find(|line| line.starts_with("approval.decided")).expect("it is decided");
+    assert!(decision.contains("via=vouched vouched_by=operator@acme"), "{decision}");
+    let seen = page(&harness, &session, &gate.name, LEAD).await;
+    assert!(seen.contains("a reply vouched by operator@acme decided at"), "{seen}");
+    let outcome: Result<v1::DecideGateResponse, _> =
+        harness.attempt("approver", "DecideGate", &decide(&gate, GateDecision::Reject)).await;
+    let refusal = refused(outcome, "ALREADY_RESOLVED");
+    assert_eq!(refusal.metadata["via"], "vouched");
+    assert!(refusal.message.contains("a reply vouched by operator@acme"), "{}", refusal.message);
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_requester_cannot_pass_on_the_answer() {
+    let harness = Harness::start().await;
+    harness.deploy(PAYMENT).await;
+    let (session, _) = payment(&harness, "operator", None).await;
+    refused(reply(&harness, "operator", &session, "approve").await, "SELF_APPROVAL");
+    refused(reply(&harness, "operator", &session, "reject").await, "SELF_APPROVAL");
+    assert_eq!(harness.look(&session.name).await.at, ["decide"]);
+    assert!(!history(&harness, &session).await.contains("reply.recorded"));
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replies_that_one_person_passes_on_count_once() {
+    let harness = Harness::start().await;
+    harness.deploy(PAYMENT).await;
+    let (session, gate) = payment(&harness, "admin", Some(Rule::AtLeast(2))).await;
+    let counted = reply(&harness, "operator", &session, "approve").await.expect("it counts");
+    assert_eq!(counted.standing, "counted");
+    refused(reply(&harness, "operator", &session, "approve").await, "ALREADY_RESOLVED");
+    let outcome: Result<v1::DecideGateResponse, _> =
+        harness.attempt("operator", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
+    refused(outcome, "ALREADY_RESOLVED");
+    let gate = harness.gate_of(&session).await;
+    let [vote] = &gate.votes[..] else { panic!("{:?}", gate.votes) };
+    let said = [&vote.by, &vote.via, &vote.vouched_by];
+    assert_eq!(said, ["operator@acme", "vouched", "operator@acme"]);
+    let seen = page(&harness, &session, &gate.name, LEAD).await;
+    assert!(seen.contains("1 of 2 (a reply vouched by operator@acme)"), "{seen}");
+    let _: v1::DecideGateResponse =
+        harness.ask("approver", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
+    assert_eq!(harness.look(&session.name).await.at, ["pay"]);
+    let history = history(&harness, &session).await;
+    let vote = history.lines().find(|line| line.starts_with("approval.voted")).expect("a vote");
+    assert!(vote.contains("via=vouched vouched_by=operator@acme"), "{vote}");
+    harness.node.end().await;
+}
+
+/// A call with a limit is counted when a reply that is passed on approves it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_granted_by_a_reply_that_is_passed_on() {
+    let harness = Harness::start().await;
+    let audience = vec!["lead@example.com".to_owned()];
+    let directory = Some(v1::Directory { audience, ..Default::default() });
+    let put = v1::PutDirectoryRequest { directory, ..Default::default() };
+    let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &put).await;
+    let session = harness.session().await;
+    harness.authorize(&session.name, "mcp:filesystem:write_file").await;
+    let decided = reply(&harness, "operator", &session, "approve").await.expect("it decides");
+    assert_eq!(decided.standing, "decided");
+    let allowed = harness.authorize(&session.name, "mcp:filesystem:write_file").await;
+    assert_eq!(allowed.decision(), v1::ToolDecision::Allow);
+    harness.node.end().await;
+}

@@ -1,0 +1,144 @@
+//! Tasks of the server itself: it relays effects between shards, and sweeps what has lapsed.
+
+use std::ops::ControlFlow;
+use switchward_engine::{
+    AckEffect, Body, Command, Confirm, Due, Effect, EffectBody, IndexKey, LedgerRow, RequestId, Row, Scope,
+    Settle, Sweep, View,
+};
+use switchward_machine::{Digest, SessionId, TenantId, Time};
+
+use super::hops::inner;
+use super::{Care, Memory, ShardIx};
+use crate::limits::{RELAYS_MAX, SWEEPS_MAX};
+use crate::system::Broken;
+
+impl Memory {
+    /// Relays inner effects until none is left.
+    pub(super) fn carry(&mut self) -> Result<(), Broken> {
+        for _ in 0..RELAYS_MAX {
+            let Some((at, due)) = self.first(&IndexKey::relay(), self.now)? else { return Ok(()) };
+            let effect = self.shards[at].effect(&due.key);
+            let effect = effect.ok_or_else(|| Broken("an entry of the relay index has no effect".into()))?;
+            let id = due.key.session_of().ok_or_else(|| Broken("an effect has no session".into()))?;
+            let tenant = due.key.tenant_of();
+            let command = relayed(tenant, id, &effect);
+            let command = command.ok_or_else(|| Broken("a notice stands in the relay index".into()))?;
+            let home = self.home(tenant, &command.scope);
+            let before = self.ledgers(home);
+            self.done(home, &command)?;
+            self.counts(home, &before, &command)?;
+            let ack = Body::AckEffect(AckEffect { number: effect.number });
+            self.done(at, &inner(tenant, Scope::Session(id), ack))?;
+        }
+        Err(Broken(format!("{RELAYS_MAX} effects were carried, and there are more")))
+    }
+
+    /// With care: a relayed effect has changed counters, and those keep no call that is outside every window.
+    fn counts(&self, at: ShardIx, before: &[LedgerRow], carried: &Command) -> Result<(), Broken> {
+        if self.care == Care::Plain {
+            return Ok(());
+        }
+        let changed: Vec<LedgerRow> =
+            self.ledgers(at).into_iter().filter(|ledger| !before.contains(ledger)).collect();
+        if changed.is_empty() {
+            return Err(Broken(format!("{carried:?} was carried for nothing")));
+        }
+        let seen =
+            |ledger: &LedgerRow| ledger.calls.iter().all(|call| self.now.since_ms(*call) < ledger.window_ms);
+        if changed.iter().all(seen) {
+            return Ok(());
+        }
+        Err(Broken(format!("calls are kept that no window sees: {changed:?}")))
+    }
+
+    /// The counters of a shard, for comparing before and after.
+    fn ledgers(&self, at: ShardIx) -> Vec<LedgerRow> {
+        let rows = self.shards[at].rows();
+        rows.filter_map(|(_, row)| if let Row::Ledger(ledger) = row { Some(ledger.clone()) } else { None })
+            .collect()
+    }
+
+    /// Sweeps what falls due up to this time, earliest first, each at its own time.
+    pub(super) fn sweep(&mut self, to: Time) -> Result<(), Broken> {
+        for _ in 0..SWEEPS_MAX {
+            let Some((at, due)) = self.first(&IndexKey::due(), to)? else { return Ok(()) };
+            let sweep = Body::Sweep(Sweep { key: due.key.clone() });
+            let sweep = inner(due.key.tenant_of(), due.scope(), sweep);
+            if due.at > self.now {
+                self.now = Time(due.at.0 - 1);
+                self.sweep_in_vain(at, &sweep)?;
+            }
+            self.now = self.now.max(due.at);
+            self.taken_over(at, &due.key)?;
+            let before = self.counted(at, &due.key)?;
+            self.done(at, &sweep)?;
+            if self.counted(at, &due.key)? != before {
+                return Err(Broken(format!("what has lapsed counted until it was swept: {due:?}")));
+            }
+            self.carry()?;
+            self.sweep_in_vain(at, &sweep)?;
+            if self.first(&IndexKey::due(), to)? == Some((at, due.clone())) {
+                return Err(Broken(format!("a sweep at {:?} left what was due: {due:?}", self.now)));
+            }
+        }
+        Err(Broken(format!("{SWEEPS_MAX} rows were swept, and there are more")))
+    }
+
+    /// With care: an early or repeated sweep changes nothing.
+    fn sweep_in_vain(&mut self, at: ShardIx, sweep: &Command) -> Result<(), Broken> {
+        if self.care == Care::Plain {
+            return Ok(());
+        }
+        let before = self.decisions();
+        self.done(at, sweep)?;
+        if self.decisions() != before {
+            return Err(Broken(format!("{sweep:?} at {:?} had nothing to do and did something", self.now)));
+        }
+        Ok(())
+    }
+
+    /// Executes a command of the server itself, which is never refused.
+    fn done(&mut self, at: ShardIx, command: &Command) -> Result<(), Broken> {
+        match self.decide(at, command)? {
+            Ok(_) => Ok(()),
+            Err(rejection) => Err(Broken(format!("{command:?} was refused: {rejection:?}"))),
+        }
+    }
+
+    /// The earliest entry of an index of all shards, if it is due by then.
+    fn first(&self, prefix: &[u8], by: Time) -> Result<Option<(ShardIx, Due)>, Broken> {
+        let mut first: Option<(ShardIx, Due)> = None;
+        for (at, shard) in self.shards.iter().enumerate() {
+            shard.scan(prefix, None, &mut |entry, _| {
+                if let Some(due) = IndexKey::due_of(entry) {
+                    let earlier = first.as_ref().is_none_or(|(_, known)| due.at < known.at);
+                    if due.at <= by && earlier {
+                        first = Some((at, due));
+                    }
+                }
+                ControlFlow::Break(())
+            })?;
+        }
+        Ok(first)
+    }
+}
+
+/// The command that relays an effect to its ledger; `None` for effects to people. Its request id identifies a second
+/// delivery.
+fn relayed(tenant: TenantId, id: SessionId, effect: &Effect) -> Option<Command> {
+    Some(match &effect.body {
+        EffectBody::Notice { .. } | EffectBody::Message { .. } | EffectBody::Publish { .. } => return None,
+        EffectBody::Confirm { process, call, rules, estimate, at } => {
+            let body = Confirm { call: *call, rules: rules.clone(), estimate: *estimate, at: *at };
+            let request = Some(body.request());
+            Command { request, ..inner(tenant, Scope::Ledger(process.clone()), Body::Confirm(body)) }
+        }
+        EffectBody::Settle { process, call, rules, cost, at, release } => {
+            let (call, rules, cost) = (*call, rules.clone(), *cost);
+            let body = Body::Settle(Settle { call, rules, cost, at: *at, release: *release });
+            let name = Digest::of_parts(&[b"settle", &id.0, &effect.number.to_be_bytes()]);
+            let request = Some(RequestId { id: format!("settle:{name}"), body: name });
+            Command { request, ..inner(tenant, Scope::Ledger(process.clone()), body) }
+        }
+    })
+}

@@ -1,0 +1,263 @@
+//! A leader task: relay inner effects to their shards.
+
+use futures::future::join_all;
+use openraft::async_runtime::WatchReceiver;
+use std::ops::ControlFlow;
+use std::sync::Weak;
+use std::time::Duration;
+use switchward_engine::{
+    AckEffect, Actor, Body, Command, Confirm, Due, Effect, EffectBody, IndexKey, Key, RequestId, Row, Scope,
+    Settings, Settle, View,
+};
+use switchward_machine::{Digest, SessionId, Time};
+use tokio::time::Instant;
+
+use crate::cluster::Inner;
+use crate::failure::Failure;
+use crate::limits::{CLOCK_LOOK, LEADER_LOOK, LEADER_TICK, RELAY_IN_FLIGHT_MAX};
+use crate::refused::Refused;
+use crate::shard::Shard;
+
+/// Runs for one shard until the cluster or the shard is gone.
+pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
+    let notify = shard.group().shared.leader_tasks.clone();
+    let mut leads = shard.group().raft().server_metrics();
+    let mut refused = Refused::default();
+    let mut changing = false;
+    loop {
+        let sleep = {
+            let Some(cluster) = cluster.upgrade() else { return };
+            let done = round(&shard, &cluster, &mut refused).await;
+            if shard.draining() {
+                return;
+            }
+            match done {
+                Ok(sleep) => sleep,
+                Err(error) => {
+                    cluster.halt(&error);
+                    return;
+                }
+            }
+        };
+        // A node reports a leadership change a moment before its metrics show it.
+        let sleep = if std::mem::take(&mut changing) { sleep.min(LEADER_LOOK) } else { sleep };
+        // A notification is kept, and so is a leadership change.
+        tokio::select! {
+            () = notify.notified() => {}
+            () = tokio::time::sleep(sleep) => {}
+            changed = leads.changed() => if changed.is_ok() {
+                changing = true;
+            } else {
+                // The node has stopped: the next round reports it.
+                tokio::time::sleep(LEADER_TICK).await;
+            },
+        }
+    }
+}
+
+/// Does what is due now, and returns how long there is nothing to do if nothing happens. The error is the one line
+/// that the server ends with.
+async fn round(shard: &Shard, cluster: &Inner, refused: &mut Refused) -> Result<Duration, String> {
+    shard.group().running()?;
+    if !shard.leads() {
+        return Ok(CLOCK_LOOK);
+    }
+    match carry(shard, cluster, refused).await {
+        Ok(()) if nothing_to_carry(shard) => Ok(CLOCK_LOOK),
+        Err(Failure::Stopped) => Err("a shard has stopped".into()),
+        // The next round comes if another server leads, if the shard is overloaded, or if something rests.
+        Ok(()) | Err(_) => Ok(LEADER_TICK),
+    }
+}
+
+fn nothing_to_carry(shard: &Shard) -> bool {
+    let mut nothing = true;
+    let read = shard.read_stale().scan(&IndexKey::relay(), None, &mut |_, _| {
+        nothing = false;
+        ControlFlow::Break(())
+    });
+    nothing && read.is_ok()
+}
+
+/// The first due entries of an index, except for those that rest because they were refused.
+fn due(shard: &Shard, prefix: &[u8], max: usize, refused: &Refused) -> Vec<Due> {
+    let mut picked = Picked { found: Vec::new(), max, now: shard.now(), at: Instant::now(), refused };
+    let read = shard.read_stale().scan(prefix, None, &mut |entry, _| match IndexKey::due_of(entry) {
+        Some(due) => picked.look(due),
+        None => ControlFlow::Break(()),
+    });
+    if let Err(error) = read {
+        tracing::warn!(%error, "failed to read what is due");
+    }
+    picked.found
+}
+
+/// The entries picked from an index, which is sorted by due time.
+struct Picked<'r> {
+    found: Vec<Due>,
+    max: usize,
+    now: Time,
+    at: Instant,
+    refused: &'r Refused,
+}
+
+impl Picked<'_> {
+    fn look(&mut self, due: Due) -> ControlFlow<()> {
+        if due.at > self.now || self.found.len() >= self.max {
+            return ControlFlow::Break(());
+        }
+        if !self.refused.rests(&due.key, self.at) {
+            self.found.push(due);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Records the results. A refusal concerns only its own row; of other failures the first is returned, after all
+/// results have been recorded.
+fn noted<T>(
+    refused: &mut Refused,
+    results: impl IntoIterator<Item = (Due, Result<T, Failure>)>,
+) -> Result<Vec<T>, Failure> {
+    let (mut done, mut failed, now) = (Vec::new(), None, Instant::now());
+    for (due, result) in results {
+        match result {
+            Ok(reply) => {
+                refused.done(&due.key);
+                done.push(reply);
+            }
+            Err(Failure::Rejected(rejection)) => drop(refused.warn(&due.key, &rejection, now)),
+            Err(failure) => failed = failed.or(Some(failure)),
+        }
+    }
+    failed.map_or(Ok(done), Err)
+}
+
+/// Relays effects to the shards that they are for, and acknowledges them when they have arrived. A due effect is in
+/// flight once: the next round begins when this one has ended.
+async fn carry(shard: &Shard, cluster: &Inner, refused: &mut Refused) -> Result<(), Failure> {
+    loop {
+        let found = due(shard, &IndexKey::relay(), RELAY_IN_FLIGHT_MAX, refused);
+        if found.is_empty() {
+            return Ok(());
+        }
+        let view = shard.read().await?;
+        let all = found.iter().map(|due| async {
+            let Some(id) = due.key.session_of() else { return Ok(false) };
+            match view.row(&due.key) {
+                Ok(row) => {
+                    let Some(Row::Outbox(effect)) = row.as_deref() else { return Ok(false) };
+                    deliver(shard, cluster, &due.key, id, effect).await
+                }
+                Err(error) => {
+                    tracing::error!(%error, "failed to read an effect");
+                    Err(Failure::Stopped)
+                }
+            }
+        });
+        let results = join_all(all).await;
+        let carried = noted(refused, found.into_iter().zip(results))?;
+        // Effects that are due and cannot be relayed would be found again and again.
+        if !carried.contains(&true) {
+            return Ok(());
+        }
+    }
+}
+
+/// Delivers one effect to its shard and acknowledges it. Returns false if the effect is not for a shard.
+async fn deliver(
+    shard: &Shard,
+    cluster: &Inner,
+    key: &Key,
+    id: SessionId,
+    effect: &Effect,
+) -> Result<bool, Failure> {
+    let tenant = key.tenant_of();
+    let command = |scope: Scope, request: Option<RequestId>, body: Body| Command {
+        tenant,
+        scope,
+        request,
+        expected_sequence: None,
+        actor: Actor::server(),
+        settings: Settings::default(),
+        trace: effect.trace.clone(),
+        body,
+    };
+    let inner = match &effect.body {
+        EffectBody::Notice { .. } | EffectBody::Message { .. } | EffectBody::Publish { .. } => {
+            return Ok(false);
+        }
+        EffectBody::Confirm { process, call, rules, estimate, at } => {
+            let body = Confirm { call: *call, rules: rules.clone(), estimate: *estimate, at: *at };
+            command(Scope::Ledger(process.clone()), Some(body.request()), Body::Confirm(body))
+        }
+        EffectBody::Settle { process, call, rules, cost, at, release } => {
+            let (cost, at, release) = (*cost, *at, *release);
+            let body = Settle { call: *call, rules: rules.clone(), cost, at, release };
+            // The name is derived from the effect, so that a second delivery of it is recognized.
+            let name = Digest::of_parts(&[b"settle", &id.0, &effect.number.to_be_bytes()]);
+            let request = RequestId { id: format!("settle:{name}"), body: name };
+            command(Scope::Ledger(process.clone()), Some(request), Body::Settle(body))
+        }
+    };
+    cluster.submit(inner).await?;
+    let ack = command(Scope::Session(id), None, Body::AckEffect(AckEffect { number: effect.number }));
+    shard.submit(ack).await.map(|_| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use switchward_engine::{Reason, Rejection};
+    use switchward_machine::{OpenId, TenantId};
+
+    use super::*;
+
+    /// More refused effects than a round looks at; after them comes one that is not refused.
+    const REFUSED: u64 = 2 * 64 + 44;
+
+    fn key(number: u64) -> Key {
+        Key::item(TenantId(1), SessionId::from_key(TenantId(1), "s"), OpenId(number))
+    }
+
+    /// Runs one round on an index of these rows, of which all but the last are refused. Returns the relayed rows.
+    fn carried(refused: &mut Refused, at: Instant) -> Vec<Key> {
+        let mut picked = Picked { found: Vec::new(), max: RELAY_IN_FLIGHT_MAX, now: Time(9), at, refused };
+        let mut rows = (0..=REFUSED).map(|number| Due { at: Time(5), key: key(number) });
+        let _full = rows.try_for_each(|due| picked.look(due));
+        let found = picked.found;
+        let answered = |due: Due| {
+            let long = || Failure::Rejected(Rejection::new(Reason::QuotaExceeded, "too long"));
+            let result = if due.key == key(REFUSED) { Ok(due.key.clone()) } else { Err(long()) };
+            (due, result)
+        };
+        noted(refused, found.into_iter().map(answered)).unwrap()
+    }
+
+    #[test]
+    fn rows_that_are_refused_stop_no_others() {
+        let (mut refused, at) = (Refused::default(), Instant::now());
+        let rounds: Vec<usize> = (0..4).map(|_| carried(&mut refused, at).len()).collect();
+        assert_eq!(rounds, [0, 0, 1, 1], "the third round has room for what can be done");
+        let resting = (0..=REFUSED).filter(|number| refused.rests(&key(*number), at)).count();
+        assert_eq!(resting as u64, REFUSED, "and what was refused is left alone");
+    }
+
+    #[test]
+    fn what_is_not_due_is_not_picked() {
+        let refused = Refused::default();
+        let mut picked =
+            Picked { found: Vec::new(), max: 9, now: Time(4), at: Instant::now(), refused: &refused };
+        assert!(picked.look(Due { at: Time(5), key: key(1) }).is_break() && picked.found.is_empty());
+    }
+
+    #[test]
+    fn a_stopped_shard_is_noticed_after_any_refusal() {
+        let mut refused = Refused::default();
+        let rejected = Failure::Rejected(Rejection::new(Reason::QuotaExceeded, "too long"));
+        let due = |number| Due { at: Time(5), key: key(number) };
+        let results =
+            [(due(1), Err(rejected)), (due(2), Err(Failure::Stopped)), (due(3), Err(Failure::Electing))];
+        assert_eq!(noted::<()>(&mut refused, results), Err(Failure::Stopped));
+        assert!(refused.rests(&key(1), Instant::now()) && !refused.rests(&key(2), Instant::now()));
+    }
+}

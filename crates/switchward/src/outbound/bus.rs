@@ -1,0 +1,64 @@
+//! The bus between the relays and the delivery workers.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use switchward_bus::{Bus, Memory, OpenError, Redis, RedisConfig as Endpoint, Settings};
+
+/// The Redis that delivery jobs go over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RedisConfig {
+    /// Where it is, like `redis://127.0.0.1:6379`; `rediss://` for TLS. No password stands in it.
+    pub(crate) url: String,
+    /// A file that holds its password; absent: it wants none.
+    #[serde(default)]
+    pub(crate) password_file: Option<PathBuf>,
+    /// What the names of its keys begin with; absent: `switchward`. The id of the data folder follows, so that what several
+    /// servers have under one prefix stays apart.
+    #[serde(default)]
+    pub(crate) prefix: Option<String>,
+}
+
+impl RedisConfig {
+    /// The endpoint, with its password.
+    ///
+    /// # Errors
+    /// The password cannot be read, or there is none.
+    pub(crate) fn read(&self) -> anyhow::Result<Endpoint> {
+        let mut endpoint = Endpoint::new(self.url.clone());
+        if let Some(file) = &self.password_file {
+            let password = std::fs::read_to_string(file)
+                .with_context(|| format!("redis.password_file: failed to read {}", file.display()))?;
+            let password = password.trim();
+            anyhow::ensure!(!password.is_empty(), "redis.password_file: {} is empty", file.display());
+            endpoint.password = Some(password.to_owned());
+        }
+        if let Some(prefix) = &self.prefix {
+            endpoint.prefix.clone_from(prefix);
+        }
+        Ok(endpoint)
+    }
+}
+
+/// Opens the bus of this owner over this Redis, or in this process if there is none. A Redis that cannot be reached is no
+/// error: deliveries wait for it.
+///
+/// # Errors
+/// Its password cannot be read, it does not take it, or its address or prefix cannot be used.
+pub(super) async fn open(redis: Option<&RedisConfig>, owner: &str) -> anyhow::Result<Arc<dyn Bus>> {
+    let Some(redis) = redis else { return Ok(Arc::new(Memory::new(Settings::default()))) };
+    match Redis::open(Endpoint { owner: Some(owner.to_owned()), ..redis.read()? }).await {
+        Ok(bus) => Ok(Arc::new(bus)),
+        Err(error) => {
+            let key = match &error {
+                OpenError::Address(_) => "redis.url",
+                OpenError::Prefix => "redis.prefix",
+                OpenError::Password { .. } => "redis.password_file",
+            };
+            Err(error).context(key)
+        }
+    }
+}

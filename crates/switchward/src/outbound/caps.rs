@@ -1,0 +1,118 @@
+//! Whether a mail may go out in this hour. The rows of the shards count the mails that have gone out, each those of its own
+//! sessions; the server adds them up, with the mails that are in flight. A mail over a cap is deferred to the next hour, and
+//! its session's history says so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use switchward_engine::{
+    Body, DeferEffect, Due, Effect, Key, MailCount, MailFull, Row, View as _, ViewError, mail_counts,
+    mail_full,
+};
+use switchward_machine::{SessionId, TenantId};
+use switchward_shard::{Cluster, Failure, Shard, StateView};
+
+use super::effects::{submit, unreadable};
+
+/// The mails of all shards that are out, by the counts that they will be a part of. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Caps(Arc<Inner>);
+
+struct Inner {
+    cluster: Cluster,
+    out: Mutex<BTreeMap<Key, u32>>,
+}
+
+/// Counts a mail as out until it is dropped: once a row counts the mail as delivered, or it was not delivered.
+pub(super) struct Counted {
+    caps: Caps,
+    counts: Vec<MailCount>,
+}
+
+impl Caps {
+    /// Counts the mails of the sessions of this cluster.
+    pub(super) fn new(cluster: Cluster) -> Self {
+        Self(Arc::new(Inner { cluster, out: Mutex::default() }))
+    }
+
+    /// Counts an effect as in flight, if mails of its kind are counted. Returns `None` if a cap is reached: the effect is
+    /// deferred to the next hour, and its session says so.
+    ///
+    /// # Errors
+    /// The shard takes nothing, or a row cannot be read.
+    pub(super) async fn counted(
+        &self,
+        shard: &Shard,
+        view: &StateView,
+        due: &Due,
+    ) -> Result<Option<Counted>, Failure> {
+        let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
+        let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
+            return Ok(Some(Counted { caps: self.clone(), counts: Vec::new() }));
+        };
+        let at = (due.key.tenant_of(), session);
+        let full = match self.count((shard, view), at, effect).map_err(|error| unreadable(&error))? {
+            Ok(counted) => return Ok(Some(counted)),
+            Err(full) => full,
+        };
+        let (number, attempt) = (effect.number, effect.attempt());
+        let (code, message) = (full.cap.code().to_owned(), full.cap.to_string());
+        let defer = DeferEffect { number, attempt, until: full.until, code, message, made: false };
+        submit(shard, at.0, session, Body::DeferEffect(defer)).await.map(|()| None)
+    }
+
+    /// Counts an effect unless a cap of it is reached. Two shards cannot both take what is left of a cap.
+    fn count(
+        &self,
+        (shard, view): (&Shard, &StateView),
+        at: (TenantId, SessionId),
+        effect: &Effect,
+    ) -> Result<Result<Counted, MailFull>, ViewError> {
+        let now = shard.now();
+        let counts = mail_counts(view, at, effect, now)?;
+        // A mail that is delivered meanwhile is counted by a row before it stops counting as in flight: read in this order,
+        // none is missed.
+        let mut out = self.0.out.lock();
+        let mut elsewhere = BTreeMap::new();
+        for MailCount { key, .. } in &counts {
+            elsewhere.insert(key, self.elsewhere(shard, key)?);
+        }
+        let under_way = |key: &Key| {
+            let here = out.get(key).copied().unwrap_or_default();
+            here.saturating_add(elsewhere.get(key).copied().unwrap_or_default())
+        };
+        if let Some(full) = mail_full(view, at, (effect, &counts), now, under_way)? {
+            return Ok(Err(full));
+        }
+        for MailCount { key, .. } in &counts {
+            *out.entry(key.clone()).or_default() += 1;
+        }
+        Ok(Ok(Counted { caps: self.clone(), counts }))
+    }
+
+    /// Returns how many mails of the other shards have gone out that a row counts.
+    fn elsewhere(&self, shard: &Shard, key: &Key) -> Result<u32, ViewError> {
+        let mut sum = 0_u32;
+        for other in self.0.cluster.shards().iter().filter(|other| other.number() != shard.number()) {
+            if let Some(Row::Mailed(count)) = other.read_stale().row(key)?.as_deref() {
+                sum = sum.saturating_add(*count);
+            }
+        }
+        Ok(sum)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut out = self.caps.0.out.lock();
+        for MailCount { key, .. } in &self.counts {
+            if let Some(count) = out.get_mut(key) {
+                *count -= 1;
+                if *count == 0 {
+                    out.remove(key);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! A leader task: publishes the effects of sessions on the bus, each once at a time, and tenants in turn. The record is the
+//! outbox; what the bus loses is published again when its time is over.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use switchward_bus::{Bus, BusError, Envelope, Stream};
+use switchward_delivery::limits::JOBS_MAX;
+use switchward_delivery::worker::{DeliveryJob, HOOK, MAIL, POST};
+use switchward_engine::{
+    AckEffect, Attempt, Body, Command, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row, View as _,
+    ViewError, holds_effects, scope_of_effects,
+};
+use switchward_machine::{Channel, SessionId, TenantId, Time};
+use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::backoff::{Backoff, Destination};
+use super::capacity::{Capacities, Capacity};
+use super::caps::{Caps, Counted};
+use super::destinations::Destinations;
+use super::hooks::{self, Hook};
+use super::mails;
+use super::rules::Known;
+
+/// How long one attempt may take, from its publishing on, milliseconds.
+const ATTEMPT_MS: u64 = 90_000;
+/// When an attempt without an outcome is taken for lost, and the effect is published again. Longer than an attempt may
+/// take, so that the two cannot contradict.
+const LOST: Duration = Duration::from_millis(ATTEMPT_MS + 15_000);
+/// Effects of the catalogue that are out by one stream at one time.
+pub(super) const CATALOGUE_OUT_MAX: usize = 32;
+/// Effects of sessions that are in flight, of all shards together: with those of the catalogue, a worker's concurrency.
+pub(super) const SESSIONS_OUT_MAX: usize = JOBS_MAX - CATALOGUE_OUT_MAX;
+/// The free capacity must exceed this many times what a tenant's destination has in flight: alone it gets one fourth of all.
+const DESTINATION_PART: usize = 3;
+/// Effects that one look at a destination passes over.
+const LOOK_MAX: usize = 1_024;
+/// Effects that are gathered before they are published together; those of the last destination may make them more.
+const TOGETHER: usize = 64;
+/// How long a mail waits on a server that sends none, for one that does or for a new configuration, milliseconds. Then it
+/// is a dead letter: it must not take the capacity of what can go out.
+const UNSENT_MAIL_MS: u64 = 10 * 60_000;
+/// The code of such a dead letter.
+const NO_MAIL: &str = "mail.not_configured";
+/// How long to wait if nothing is reported.
+const TICK: Duration = Duration::from_secs(1);
+
+/// An effect that is out.
+struct Sent {
+    attempt: Attempt,
+    stream: Stream,
+    destination: Destination,
+    /// Counts it, if it is a mail.
+    _counted: Counted,
+    /// When it is taken for lost.
+    until: Instant,
+}
+
+/// What is out.
+#[derive(Default)]
+struct Out {
+    /// Effects by their rows.
+    sent: BTreeMap<Key, Sent>,
+    backoff: Backoff,
+    destinations: Destinations,
+    /// The index entry behind which the next round begins, so that the first destination has no advantage.
+    turn: Option<Vec<u8>>,
+    /// Whether it was logged that mails are given up because this server sends none.
+    mail_reported: bool,
+}
+
+impl Out {
+    /// The capacities of the streams, `most` each, less what is in flight.
+    fn capacities(&self, most: usize) -> Capacities {
+        let mut capacities: Capacities = [Stream::Mail, Stream::Webhook]
+            .map(|stream| (stream, Capacity::new(most, DESTINATION_PART)))
+            .into();
+        for Sent { stream, destination: (tenant, destination), .. } in self.sent.values() {
+            if let Some(capacity) = capacities.get_mut(stream) {
+                capacity.take(*tenant, destination);
+            }
+        }
+        capacities
+    }
+}
+
+/// What came of a round.
+enum Round {
+    /// Everything that is due is in flight, or has no capacity.
+    Done,
+    /// The bus takes nothing now.
+    Full(Duration),
+}
+
+/// What the relay needs.
+#[derive(Clone)]
+pub(super) struct Context {
+    pub(super) bus: Arc<dyn Bus>,
+    /// Whether mails go out here.
+    pub(super) mail: bool,
+    /// The names of the tenants.
+    pub(super) names: Arc<Known<Cluster>>,
+    /// The mails of all shards that are out.
+    pub(super) caps: Caps,
+}
+
+/// Relays the effects of one shard, at most `most` by each stream at one time, until it is stopped.
+pub(super) async fn work((shard, most): (Shard, usize), context: Context, mut stop: watch::Receiver<bool>) {
+    let mut news = shard.watch_outbox();
+    let (mut out, mut reported) = (Out::default(), false);
+    loop {
+        let wait = match round((&shard, most), &context, &mut out).await {
+            Ok(Round::Done) => {
+                reported = false;
+                None
+            }
+            Ok(Round::Full(wait)) => {
+                if !std::mem::replace(&mut reported, true) {
+                    tracing::warn!("the bus takes nothing now; effects wait in the outbox");
+                }
+                Some(wait.clamp(Duration::from_millis(50), TICK))
+            }
+            Err(Failure::Electing | Failure::Overloaded | Failure::DiskLow { .. } | Failure::Rejected(_)) => {
+                Some(TICK)
+            }
+            Err(Failure::Draining | Failure::Stopped) => return,
+        };
+        // Whichever comes first: a change that comes while nobody waits is kept.
+        tokio::select! {
+            open = news.changed(), if wait.is_none() => if !open { return },
+            () = tokio::time::sleep(wait.unwrap_or(TICK)) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+async fn round((shard, most): (&Shard, usize), context: &Context, out: &mut Out) -> Result<Round, Failure> {
+    let view = shard.read().await?;
+    forget(&view, out)?;
+    out.destinations.age(Instant::now());
+    let began = out.turn.clone();
+    let (mut after, mut wrapped) = (began.clone(), false);
+    let mut ready = Vec::new();
+    let mut capacities = out.capacities(most);
+    while !capacities.values().all(Capacity::is_full) {
+        let entry = out.destinations.next(&view, after.as_deref(), shard.now());
+        let Some(entry) = entry.map_err(|error| unreadable(&error))? else {
+            if wrapped || began.is_none() {
+                break;
+            }
+            (after, wrapped) = (None, true);
+            continue;
+        };
+        let behind = IndexKey::behind_destination(&entry);
+        if wrapped && began.as_ref().is_some_and(|began| behind > *began) {
+            break;
+        }
+        let due = if is_held(&view, &entry)? {
+            Vec::new()
+        } else {
+            due_of((&view, shard.now()), &entry, context.mail, out, &mut capacities)?
+        };
+        for due in due {
+            if unsent(shard, &view, context, &due, out).await? {
+                continue;
+            }
+            if let Some(counted) = context.caps.counted(shard, &view, &due).await? {
+                ready.extend(pack(shard, &view, context, (&due, counted), out).await?);
+            }
+        }
+        out.turn = Some(behind.clone());
+        after = Some(behind);
+        if ready.len() >= TOGETHER
+            && let Some(wait) = publish(shard, context, std::mem::take(&mut ready), out).await?
+        {
+            return Ok(Round::Full(wait));
+        }
+    }
+    Ok(publish(shard, context, ready, out).await?.map_or(Round::Done, Round::Full))
+}
+
+/// Returns true if nothing of the tenant of an entry may go out now.
+fn is_held(view: &StateView, entry: &Key) -> Result<bool, Failure> {
+    let tenant = IndexKey::tenant_of_queued(entry);
+    let held = tenant.map_or(Ok(false), |tenant| holds_effects(view, tenant));
+    held.map_err(|error| unreadable(&error))
+}
+
+pub(super) fn unreadable(error: &switchward_engine::ViewError) -> Failure {
+    tracing::error!(%error, "failed to read the outbox");
+    Failure::Stopped
+}
+
+/// Forgets what was delivered, deferred or lost, and records it in the backoff of its destination.
+fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
+    let (now, mut broken) = (Instant::now(), None);
+    let Out { sent, backoff, .. } = out;
+    sent.retain(|key, sent| {
+        is_out(view, (key, sent), backoff, now).unwrap_or_else(|error| {
+            broken = Some(error);
+            true
+        })
+    });
+    broken.map_or(Ok(()), |error| Err(unreadable(&error)))
+}
+
+/// Returns true if an effect that went out may still arrive.
+fn is_out(
+    view: &StateView,
+    (key, sent): (&Key, &Sent),
+    backoff: &mut Backoff,
+    now: Instant,
+) -> Result<bool, ViewError> {
+    let row = view.row(key)?;
+    let Some(Row::Outbox(effect)) = row.as_deref() else {
+        backoff.succeeded(&sent.destination);
+        return Ok(false);
+    };
+    // A deferred effect is a failure of its destination; one that was given up is not.
+    if effect.dead().is_none() && effect.attempt() != sent.attempt {
+        backoff.failed(&sent.destination, now);
+    }
+    Ok(effect.dead().is_none() && effect.attempt() == sent.attempt && sent.until > now)
+}
+
+/// The due effects of this entry's destination that are not in flight, as many as there is capacity for.
+fn due_of(
+    (view, now): (&StateView, Time),
+    entry: &Key,
+    mail: bool,
+    out: &Out,
+    capacities: &mut Capacities,
+) -> Result<Vec<Due>, Failure> {
+    let (mut found, mut looked, mut broken) = (Vec::new(), 0, None);
+    let scanned = view.scan(&IndexKey::destination(entry), out.destinations.begin(entry), &mut |entry, _| {
+        looked += 1;
+        let Some(due) = IndexKey::queued_of(entry) else { return ControlFlow::Break(()) };
+        if due.at > now || looked > LOOK_MAX {
+            return ControlFlow::Break(());
+        }
+        if out.sent.contains_key(&due.key) {
+            return ControlFlow::Continue(());
+        }
+        match view.row(&due.key) {
+            Ok(row) => {
+                let Some(Row::Outbox(effect)) = row.as_deref() else { return ControlFlow::Continue(()) };
+                let mail = mail || due.at.after_ms(UNSENT_MAIL_MS) <= now;
+                let capacity = stream_of(&effect.body, mail).and_then(|stream| capacities.get_mut(&stream));
+                let Some(capacity) = capacity else { return ControlFlow::Continue(()) };
+                let destination @ (tenant, name) = &(due.key.tenant_of(), effect.body.destination());
+                let most = out.backoff.limit(destination, Instant::now());
+                if capacity.out(*tenant, name) >= most || !capacity.has_for(*tenant, name) {
+                    return ControlFlow::Break(());
+                }
+                capacity.take(*tenant, name);
+                found.push(due);
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                broken = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    scanned.map_err(|error| unreadable(&error))?;
+    broken.map_or(Ok(found), |error| Err(unreadable(&error)))
+}
+
+/// The stream by which an effect goes out from here, or would go if it is to be given up.
+fn stream_of(body: &EffectBody, mail: bool) -> Option<Stream> {
+    match body {
+        EffectBody::Message { channel, .. } => match channel {
+            Channel::Chat => None,
+            Channel::Email => mail.then_some(Stream::Mail),
+            Channel::Webhook => Some(Stream::Webhook),
+        },
+        EffectBody::Publish { .. } => Some(Stream::Webhook),
+        EffectBody::Notice { .. } | EffectBody::Confirm { .. } | EffectBody::Settle { .. } => None,
+    }
+}
+
+/// Gives up a mail that has waited long on a server that sends none. Its session records that, and it can be sent again
+/// once mail is configured.
+async fn unsent(
+    shard: &Shard,
+    view: &StateView,
+    context: &Context,
+    due: &Due,
+    out: &mut Out,
+) -> Result<bool, Failure> {
+    if context.mail {
+        return Ok(false);
+    }
+    let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
+    let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
+        return Ok(false);
+    };
+    let EffectBody::Message { channel: Channel::Email, .. } = &effect.body else { return Ok(false) };
+    if !std::mem::replace(&mut out.mail_reported, true) {
+        tracing::warn!("mails are given up as {NO_MAIL}: the configuration has no [mail]");
+    }
+    let message =
+        "the server sends no mail: its configuration has no [mail]; send it again once it does".to_owned();
+    let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
+    give_up(shard, &named, (NO_MAIL, message)).await.map(|()| true)
+}
+
+/// An effect: its row, its session, its number there, and how often it was sent again.
+struct Named {
+    key: Key,
+    session: SessionId,
+    number: u64,
+    round: u32,
+}
+
+/// An effect that is to be put on the bus.
+struct Packed {
+    due: Named,
+    stream: Stream,
+    envelope: Envelope,
+}
+
+/// Prepares one effect for the bus and counts it as in flight. `None` if it does not go out.
+async fn pack(
+    shard: &Shard,
+    view: &StateView,
+    context: &Context,
+    (due, counted): (&Due, Counted),
+    out: &mut Out,
+) -> Result<Option<Packed>, Failure> {
+    let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
+    let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
+        return Ok(None);
+    };
+    let tenant = due.key.tenant_of();
+    let destination = (tenant, effect.body.destination());
+    let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
+    let prepared =
+        prepare((view, shard.now()), context, tenant, session, effect).map_err(|error| unreadable(&error))?;
+    let (stream, kind, input) = match prepared {
+        Prepared::Send(stream, kind, input) => (stream, kind, input),
+        Prepared::Keep => return Ok(None),
+        Prepared::Done => {
+            let ack = Body::AckEffect(AckEffect { number: effect.number });
+            return submit(shard, tenant, session, ack).await.map(|()| None);
+        }
+        Prepared::Fail(message) => {
+            return give_up(shard, &named, (hooks::FAILED, message)).await.map(|()| None);
+        }
+    };
+    let (attempt, until) = (effect.attempt(), Instant::now() + LOST);
+    out.sent.insert(due.key.clone(), Sent { attempt, stream, destination, _counted: counted, until });
+    Ok(Some(Packed { due: named, stream, envelope: envelope(tenant, session, effect, kind, input) }))
+}
+
+/// Publishes effects in their order, without waiting for one before the next. Returns how long to wait if the bus takes
+/// nothing now.
+async fn publish(
+    shard: &Shard,
+    context: &Context,
+    ready: Vec<Packed>,
+    out: &mut Out,
+) -> Result<Option<Duration>, Failure> {
+    let each = ready.into_iter().map(|it| async move {
+        let Packed { due, stream, envelope } = it;
+        (due, context.bus.publish(stream, envelope).await)
+    });
+    let mut wait = None;
+    for (due, published) in join_all(each).await {
+        let Err(error) = published else { continue };
+        out.sent.remove(&due.key);
+        match error {
+            BusError::Size { .. } => {
+                // It will never fit, and must not stand before the others.
+                give_up(shard, &due, ("too_large", "it is too large to go out".to_owned())).await?;
+            }
+            BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. } => {
+                wait = Some(retry_after);
+            }
+            BusError::Closed => return Err(Failure::Draining),
+        }
+    }
+    Ok(wait)
+}
+
+/// What is to be done with an effect.
+enum Prepared {
+    /// It goes out: over which stream, as which kind of job, with which input.
+    Send(Stream, &'static str, serde_json::Value),
+    /// It stays in the outbox, for another server or a later time.
+    Keep,
+    /// There is nothing left to do.
+    Done,
+    /// It cannot be sent, for this reason.
+    Fail(String),
+}
+
+fn prepare(
+    (view, now): (&StateView, Time),
+    context: &Context,
+    tenant: TenantId,
+    session: SessionId,
+    effect: &Effect,
+) -> Result<Prepared, ViewError> {
+    Ok(match &effect.body {
+        EffectBody::Message { channel, to, body, .. } => match channel {
+            Channel::Chat => Prepared::Keep,
+            Channel::Email => match mails::outbound(view, tenant, session, effect, now)? {
+                Some(outbound) => Prepared::Send(Stream::Mail, MAIL, outbound),
+                None => Prepared::Done,
+            },
+            Channel::Webhook => {
+                Prepared::Send(Stream::Webhook, POST, mails::message(view, (tenant, session), (to, body))?)
+            }
+        },
+        EffectBody::Publish { .. } => {
+            match hooks::hook(view, &*context.names, (tenant, session), effect, SystemClock.now())? {
+                Hook::Send(input) => Prepared::Send(Stream::Webhook, HOOK, input),
+                Hook::Drop => Prepared::Done,
+                Hook::Fail(why) => Prepared::Fail(why),
+            }
+        }
+        EffectBody::Notice { .. } | EffectBody::Confirm { .. } | EffectBody::Settle { .. } => Prepared::Keep,
+    })
+}
+
+/// An effect that will never go out must not stand before the others.
+async fn give_up(shard: &Shard, due: &Named, (code, message): (&str, String)) -> Result<(), Failure> {
+    let (number, round, code) = (due.number, Some(due.round), code.to_owned());
+    let fail = FailEffect { number, code, message, round };
+    submit(shard, due.key.tenant_of(), due.session, Body::FailEffect(fail)).await
+}
+
+/// The name of an attempt, and what an answer to it must bring back.
+pub(super) fn token(attempt: Attempt) -> String {
+    format!("{}.{}", attempt.round, attempt.number)
+}
+
+/// Reads it.
+pub(super) fn attempt(token: &str) -> Option<Attempt> {
+    let (round, number) = token.split_once('.')?;
+    Some(Attempt { round: round.parse().ok()?, number: number.parse().ok()? })
+}
+
+fn envelope(
+    tenant: TenantId,
+    session: SessionId,
+    effect: &Effect,
+    kind: &str,
+    input: serde_json::Value,
+) -> Envelope {
+    let (key, token) = (format!("{session}-{}", effect.number), token(effect.attempt()));
+    let job = DeliveryJob {
+        name: format!("{key}.{token}"),
+        tenant: tenant.0,
+        session: session.to_string(),
+        item: effect.number,
+        token,
+        kind: kind.to_owned(),
+        input,
+        result_schema: serde_json::Value::Null,
+        // By the machine's clock and not the server's, which may stand still.
+        deadline_ms: SystemClock.now().after_ms(ATTEMPT_MS).0,
+        idempotency_key: key,
+        traceparent: effect.trace.clone(),
+    };
+    let body = serde_json::to_vec(&job).expect("an errand is plain JSON");
+    Envelope { tenant: tenant.0, id: job.name, body }
+}
+
+pub(super) async fn submit(
+    shard: &Shard,
+    tenant: TenantId,
+    session: SessionId,
+    body: Body,
+) -> Result<(), Failure> {
+    let command = Command::of_server(tenant, scope_of_effects(session), body);
+    match shard.submit(command).await {
+        // It has gone meanwhile.
+        Ok(_) | Err(Failure::Rejected(_)) => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests;

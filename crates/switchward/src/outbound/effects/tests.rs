@@ -1,0 +1,213 @@
+//! What becomes of effects that cannot go out.
+
+use std::sync::Arc;
+
+use switchward_bus::{Memory, Settings};
+use switchward_engine::{
+    Answer, Deploy, EnsureTenancy, KeyRing, Kind, MailCap, RetryEffect, RingKey, Scope, Start,
+};
+use switchward_machine::{Digest, Time};
+use switchward_shard::{ClusterOptions, ManualClock};
+use switchward_store::DataDir;
+
+use super::*;
+
+const TENANT: TenantId = TenantId(1);
+const PROCESS: &str = r#"{
+    "name": "gate", "initial": "ask",
+    "states": {
+        "ask": { "question": "What now?", "answers": { "help": { "next": "ask", "action": "notify_human" } } }
+    }
+}"#;
+
+async fn cluster(folder: &std::path::Path, clock: &ManualClock) -> Cluster {
+    cluster_of(1, folder, clock).await
+}
+
+async fn cluster_of(shards: u32, folder: &std::path::Path, clock: &ManualClock) -> Cluster {
+    let options = ClusterOptions {
+        data: DataDir::open(folder).unwrap(),
+        shards,
+        cache_bytes: 4 * 1024 * 1024,
+        clock: Arc::new(clock.clone()),
+        ring: KeyRing::of(vec![RingKey::of([1; 32])]),
+        on_fatal: Box::new(|why| panic!("{why}")),
+    };
+    Cluster::open(options).await.unwrap()
+}
+
+/// The relay of a server that sends mail and has nothing in flight.
+fn sending(cluster: &Cluster) -> Context {
+    let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
+    let names = Arc::new(Known::new(cluster.clone()));
+    Context { bus, mail: true, names, caps: Caps::new(cluster.clone()) }
+}
+
+const SESSION: SessionId = SessionId([3; 16]);
+
+/// A session that notifies somebody by mail.
+async fn mailing(cluster: &Cluster) {
+    let machine = deployed(cluster).await;
+    mails(cluster, SESSION, machine).await;
+}
+
+/// Puts the definition into the catalogue.
+async fn deployed(cluster: &Cluster) -> Digest {
+    let submit = async |scope, body| cluster.execute(Command::of_server(TENANT, scope, body)).await.unwrap();
+    submit(
+        Scope::Catalogue,
+        Body::EnsureTenancy(EnsureTenancy { any_approver_address: false, link_auth: None, key: None }),
+    )
+    .await;
+    let compiled = switchward_formats::compile_file("gate.json", PROCESS.as_bytes(), None);
+    let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
+    let machine = Arc::new(definition.machine);
+    let digest = machine.digest();
+    let deploy = Deploy {
+        name: "gate".to_owned(),
+        format: "checkpoint".to_owned(),
+        source: digest,
+        files: Vec::new(),
+        machine,
+        activate: true,
+        etag: String::new(),
+    };
+    submit(Scope::Catalogue, Body::Deploy(deploy)).await;
+    digest
+}
+
+/// Begins a session that notifies somebody by mail.
+async fn mails(cluster: &Cluster, session: SessionId, machine: Digest) {
+    let submit = async |body| {
+        cluster.execute(Command::of_server(TENANT, Scope::Session(session), body)).await.unwrap()
+    };
+    let start =
+        Start { audience: vec!["kim@acme.example".to_owned()], ..Start::of("gate", 1, machine, "agent") };
+    submit(Body::Start(start)).await;
+    let answer = Answer { answer: "help".to_owned(), state: None, note: String::new() };
+    submit(Body::Answer(answer)).await;
+}
+
+async fn mail(shard: &Shard) -> Effect {
+    mail_of(shard, SESSION).await
+}
+
+async fn mail_of(shard: &Shard, session: SessionId) -> Effect {
+    let view = shard.read().await.unwrap();
+    let prefix = Key::prefix_of_session(TENANT, session, Kind::Outbox);
+    let mut found = None;
+    view.scan(&prefix, None, &mut |_, row| {
+        if let Row::Outbox(effect) = &**row {
+            found = Some(effect.clone());
+        }
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    found.expect("a mail")
+}
+
+#[tokio::test]
+async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_then() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(Time(1_782_000_000_000)));
+    let cluster = cluster(folder.path(), &clock).await;
+    mailing(&cluster).await;
+    let shard = cluster.shard_of(SESSION.bucket());
+    let context = Context { mail: false, ..sending(&cluster) };
+    let mut out = Out::default();
+    clock.advance(UNSENT_MAIL_MS - 1);
+    round((shard, 16), &context, &mut out).await.map(drop).unwrap();
+    assert_eq!(mail(shard).await.dead(), None, "a server that sends mail may come");
+    clock.advance(1);
+    round((shard, 16), &context, &mut out).await.map(drop).unwrap();
+    let dead = mail(shard).await;
+    assert_eq!(dead.dead().map(|dead| dead.code.as_str()), Some(NO_MAIL));
+    // Sent again, it has its time again, and a server that sends mail takes it.
+    let retry = Body::RetryEffect(RetryEffect { number: dead.number });
+    cluster.execute(Command::of_server(TENANT, Scope::Session(SESSION), retry)).await.unwrap();
+    round((shard, 16), &context, &mut out).await.map(drop).unwrap();
+    assert_eq!(mail(shard).await.dead(), None);
+    clock.advance(UNSENT_MAIL_MS);
+    let context = Context { mail: true, ..context };
+    round((shard, 16), &context, &mut out).await.map(drop).unwrap();
+    assert_eq!((mail(shard).await.dead(), out.sent.len()), (None, 1));
+    cluster.shutdown().await.unwrap();
+}
+
+/// Lets this many mails of a shard go out and be delivered, but for the last one, which stays out.
+async fn all_go_out(cluster: &Cluster, (shard, count): (&Shard, usize), context: &Context, out: &mut Out) {
+    let mut gone = 0;
+    while gone < count {
+        round((shard, 1_024), context, out).await.map(drop).unwrap();
+        let sent: Vec<Key> = out.sent.keys().cloned().collect();
+        assert!(!sent.is_empty(), "{gone} of {count} have gone out");
+        gone += sent.len();
+        for key in &sent[..sent.len() - usize::from(gone == count)] {
+            let session = key.session_of().unwrap();
+            let ack = Body::AckEffect(AckEffect { number: mail_of(shard, session).await.number });
+            cluster.execute(Command::of_server(TENANT, Scope::Session(session), ack)).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an_address() {
+    let most = MailCap::Address.most();
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(Time(1_782_000_000_000)));
+    let cluster = cluster(folder.path(), &clock).await;
+    let machine = deployed(&cluster).await;
+    let sessions: Vec<SessionId> =
+        (0..most + 2).map(|n: u32| SessionId(std::array::from_fn(|at| n.to_be_bytes()[at % 4]))).collect();
+    let (first, last) = sessions.split_at(usize::try_from(most).unwrap());
+    join_all(first.iter().map(|&session| mails(&cluster, session, machine))).await;
+    let shard = cluster.shard_of(SESSION.bucket());
+    let context = sending(&cluster);
+    let mut out = Out::default();
+    all_go_out(&cluster, (shard, first.len()), &context, &mut out).await;
+    mails(&cluster, last[0], machine).await;
+    round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
+    let waits = mail_of(shard, last[0]).await;
+    assert_eq!(waits.last().map(|last| last.code.as_str()), Some("mail_address_limit"), "{waits:?}");
+    assert_eq!(out.sent.len(), 1);
+    // The next leader has nothing in flight, and counts those that have gone out.
+    let (mut out, context) = (Out::default(), sending(&cluster));
+    mails(&cluster, last[1], machine).await;
+    round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
+    assert_eq!(out.sent.len(), 1, "one place is left of those that have gone out");
+    let waiting = [last[0], last[1]].map(|session| Key::prefix_of_session(TENANT, session, Kind::Outbox));
+    let are_out = |out: &Out| {
+        waiting.iter().all(|prefix| out.sent.keys().any(|key| key.as_bytes().starts_with(prefix)))
+    };
+    assert!(!are_out(&out));
+    clock.advance(3_600_000);
+    round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
+    out.sent.retain(|key, _| waiting.iter().any(|prefix| key.as_bytes().starts_with(prefix)));
+    round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
+    assert!(are_out(&out), "another hour has begun");
+    cluster.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn mails_of_all_shards_count_for_one_cap() {
+    let most = usize::try_from(MailCap::Address.most()).unwrap();
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(Time(1_782_000_000_000)));
+    let cluster = cluster_of(2, folder.path(), &clock).await;
+    let machine = deployed(&cluster).await;
+    let in_shard = |shard: &Shard, count: usize| -> Vec<SessionId> {
+        let all = (0..u16::MAX).map(|n| SessionId(std::array::from_fn(|at| n.to_be_bytes()[at % 2])));
+        all.filter(|it| cluster.shard_of(it.bucket()).number() == shard.number()).take(count).collect()
+    };
+    let [one, other] = cluster.shards() else { panic!("there are two shards") };
+    let (first, second) = (in_shard(one, most - 1), in_shard(other, 2));
+    join_all(first.iter().chain(&second).map(|&session| mails(&cluster, session, machine))).await;
+    let context = sending(&cluster);
+    let (mut of_one, mut of_other) = (Out::default(), Out::default());
+    all_go_out(&cluster, (one, first.len()), &context, &mut of_one).await;
+    for (shard, out) in [(one, &mut of_one), (other, &mut of_other)] {
+        round((shard, 1_024), &context, out).await.map(drop).unwrap();
+    }
+    assert_eq!(of_other.sent.len(), 1, "with those of the other shard, one is left");
+    let waits = join_all(second.iter().map(|&session| mail_of(other, session))).await;
+    let codes: Vec<&str> = waits.iter().filter_map(|mail| Some(mail.last()?.code.as_str())).collect();
+    assert_eq!(codes, ["mail_address_limit"]);
+    cluster.shutdown().await.unwrap();
+}

@@ -1,0 +1,188 @@
+//! The health of endpoints. It is recorded in the catalogue, so that one which fails for days is disabled after the same
+//! time, whichever server has tried and however often servers were restarted.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use switchward_delivery::worker::{DeliveryJob, Outcome};
+use switchward_engine::limits::{DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX};
+use switchward_engine::{Body, ChangeEndpoint, Command, Endpoint, Key, Row, Scope, View as _};
+use switchward_machine::TenantId;
+use switchward_shard::Cluster;
+use switchward_webhook::retry::{EndpointHealth, Verdict};
+
+use super::hooks::GONE;
+
+/// Records an endpoint's health after an attempt, and disables one that is gone or has failed for long.
+pub(super) async fn watch(cluster: &Cluster, job: &DeliveryJob, outcome: &Outcome) {
+    let Some(id) = job.input.get("endpoint").and_then(Value::as_str) else { return };
+    let tenant = TenantId(job.tenant);
+    // Rows that cannot be read end the server elsewhere.
+    let Some(endpoint) = endpoint(cluster, tenant, id) else { return };
+    let (verdict, failure) = match outcome {
+        Outcome::Done(_) => (Verdict::Delivered, None),
+        Outcome::Failed { reason, message, .. } => {
+            let verdict = if reason == GONE { Verdict::Gone } else { Verdict::Failed };
+            (verdict, Some((cut(reason, DEAD_CODE_BYTES_MAX), cut(message, ENDPOINT_FAILURE_BYTES_MAX))))
+        }
+    };
+    let (health, now) = (endpoint.health.unwrap_or_default(), cluster.now());
+    let failed = failure.as_ref().map(|(code, message)| (code.as_str(), message.as_str()));
+    if health.after(failed, now).is_some() {
+        change(cluster, tenant, ChangeEndpoint::Note { id: id.to_owned(), failure }).await;
+    }
+    let time = |time: switchward_machine::Time| Duration::from_millis(time.0);
+    let before = EndpointHealth { failing_since: health.failing_since.map(time), disabled: None };
+    if endpoint.disabled.is_none()
+        && let Some(why) = before.after(verdict, time(now)).disabled
+    {
+        let reason = why.word().to_owned();
+        change(cluster, tenant, ChangeEndpoint::Disable { id: id.to_owned(), reason }).await;
+        tracing::warn!(tenant = tenant.0, endpoint = id, why = why.word(), "an endpoint is disabled");
+    }
+}
+
+/// The endpoint as the catalogue's record has it here.
+fn endpoint(cluster: &Cluster, tenant: TenantId, id: &str) -> Option<Endpoint> {
+    let row = cluster.catalogue().read_stale().row(&Key::tenancy_record(tenant)).ok()??;
+    if let Row::Tenancy(tenancy) = &*row { tenancy.endpoint(id).cloned() } else { None }
+}
+
+/// What cannot be written now is written after a later attempt.
+async fn change(cluster: &Cluster, tenant: TenantId, change: ChangeEndpoint) {
+    let command = Command::of_server(tenant, Scope::Catalogue, Body::Endpoint(change));
+    if let Err(error) = cluster.execute(command).await {
+        tracing::warn!(tenant = tenant.0, %error, "failed to note how an endpoint does");
+    }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    text[..text.floor_char_boundary(most)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use switchward_engine::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
+    use switchward_engine::{KeyRing, RingKey, SecretOf};
+    use switchward_machine::Time;
+    use switchward_shard::{ClusterOptions, ManualClock};
+    use switchward_store::{DataDir, StoreError};
+    use switchward_webhook::limits::FAILING_MAX;
+
+    use super::*;
+
+    const BEGUN: Time = Time(1_782_000_000_000);
+
+    async fn open(data: &Path, clock: &ManualClock) -> Cluster {
+        // Tasks of the cluster before it may end a little later.
+        let data = loop {
+            match DataDir::open(data) {
+                Ok(data) => break data,
+                Err(StoreError::InUse { .. }) => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let options = ClusterOptions {
+            data,
+            shards: 1,
+            cache_bytes: 4 * 1024 * 1024,
+            clock: Arc::new(clock.clone()),
+            ring: KeyRing::of(vec![RingKey::of([1; 32])]),
+            on_fatal: Box::new(|why| panic!("{why}")),
+        };
+        Cluster::open(options).await.unwrap()
+    }
+
+    async fn put(cluster: &Cluster) {
+        let put = ChangeEndpoint::Put {
+            id: "ops".to_owned(),
+            url: "https://ops.example/in".to_owned(),
+            filters: Vec::new(),
+            secret: cluster
+                .ring()
+                .seal([0; 24], (TenantId(1), SecretOf::Endpoint("ops")), b"whsec_x")
+                .unwrap(),
+            key: None,
+            etag: String::new(),
+        };
+        cluster
+            .execute(Command::of_server(TenantId(1), Scope::Catalogue, Body::Endpoint(put)))
+            .await
+            .unwrap();
+    }
+
+    fn job() -> DeliveryJob {
+        serde_json::from_value(json!({
+            "name": "ses_1-1.0.0", "tenant": 1, "session": "ses_1", "item": 1, "token": "0.0", "kind": "hook",
+            "input": { "endpoint": "ops" }, "result_schema": null, "deadline_ms": 0,
+            "idempotency_key": "ses_1-1", "traceparent": null
+        }))
+        .unwrap()
+    }
+
+    async fn attempt(cluster: &Cluster, failure: Option<&str>) -> Endpoint {
+        let outcome = match failure {
+            None => Outcome::Done(Value::Null),
+            Some(reason) => Outcome::Failed {
+                reason: reason.to_owned(),
+                message: "it answered 500".to_owned(),
+                retry_after_ms: None,
+            },
+        };
+        watch(cluster, &job(), &outcome).await;
+        endpoint(cluster, TenantId(1), "ops").unwrap()
+    }
+
+    #[tokio::test]
+    async fn one_that_fails_is_disabled_after_the_same_time_though_the_server_was_started_again() {
+        let (data, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(BEGUN));
+        let long = u64::try_from(FAILING_MAX.as_millis()).unwrap();
+        let cluster = open(data.path(), &clock).await;
+        put(&cluster).await;
+        attempt(&cluster, Some("receiver_refused")).await;
+        clock.advance(long - 1);
+        let failing = attempt(&cluster, Some("receiver_refused")).await;
+        assert_eq!((failing.disabled, failing.health.unwrap().failing_since), (None, Some(BEGUN)));
+        cluster.shutdown().await.unwrap();
+        drop(cluster);
+        let cluster = open(data.path(), &clock).await;
+        clock.advance(1);
+        let over = attempt(&cluster, Some("timeout")).await;
+        assert_eq!(over.disabled.as_deref(), Some("failing"));
+        // Put again it has all of the time before it.
+        put(&cluster).await;
+        let again = attempt(&cluster, Some("timeout")).await;
+        assert_eq!((again.disabled, again.health.unwrap().failing_since), (None, Some(cluster.now())));
+        cluster.shutdown().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn not_every_attempt_is_written_down_and_the_end_of_failing_always_is() {
+        let (data, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(BEGUN));
+        let cluster = open(data.path(), &clock).await;
+        put(&cluster).await;
+        let health = attempt(&cluster, None).await.health.unwrap();
+        assert_eq!((health.succeeded, health.failing_since), (Some(BEGUN), None));
+        clock.advance(ENDPOINT_NOTED_MS - 1);
+        assert_eq!(attempt(&cluster, Some("timeout")).await.health.unwrap(), health, "too soon");
+        clock.advance(1);
+        let failing = attempt(&cluster, Some("timeout")).await.health.unwrap();
+        assert_eq!(failing.failing_since, Some(cluster.now()));
+        assert_eq!(failing.failed.as_ref().map(|failed| failed.code.as_str()), Some("timeout"));
+        clock.advance(ENDPOINT_NOTED_AGAIN_MS - 1);
+        assert_eq!(attempt(&cluster, Some("refused")).await.health.unwrap(), failing, "it goes on as it was");
+        clock.advance(1);
+        let later = attempt(&cluster, Some("refused")).await.health.unwrap();
+        assert_eq!(later.failing_since, failing.failing_since);
+        assert_eq!(later.failed.as_ref().map(|failed| failed.code.as_str()), Some("refused"));
+        let well = attempt(&cluster, None).await.health.unwrap();
+        assert_eq!((well.failing_since, well.succeeded), (None, Some(cluster.now())));
+        let gone = attempt(&cluster, Some(GONE)).await;
+        assert_eq!(gone.disabled.as_deref(), Some("gone"));
+        cluster.shutdown().await.unwrap();
+    }
+}

@@ -1,0 +1,236 @@
+//! Messages to endpoints: what each says, signed with the secrets of the moment it is sent.
+//!
+//! Chosen: it is signed here, for every attempt, and only the signature goes over the bus. Rejected: to sign in the delivery
+//! worker, which would need the secrets over the bus, or would have to read the tenancy itself. An attempt is
+//! begun within the time that one may take, so that the timestamp is well within what receivers allow.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use switchward_engine::{Effect, EffectBody, Endpoint, Key, KeyRing, Row, TENANT_ITSELF, View, ViewError};
+use switchward_gateway::names;
+use switchward_machine::{OpenId, SessionId, TenantId, Time};
+use switchward_shard::StateView;
+use switchward_webhook::limits::SECRETS_ACTIVE_MAX;
+use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, standard};
+
+use super::rules::Names;
+
+/// The code of a dead letter to an endpoint.
+pub(super) const FAILED: &str = "webhook_failed";
+/// The reason of an endpoint that says it is gone.
+pub(super) const GONE: &str = "receiver_gone";
+/// The reason of an endpoint that answers with any other failure.
+pub(super) const REFUSED: &str = "receiver_refused";
+
+/// What becomes of a message to an endpoint.
+pub(super) enum Hook {
+    /// It is sent; this is the input of its job.
+    Send(Value),
+    /// Its endpoint does not exist any more.
+    Drop,
+    /// It cannot be sent, for this reason.
+    Fail(String),
+}
+
+/// What becomes of this message now.
+///
+/// # Errors
+/// A row cannot be read.
+pub(super) fn hook(
+    view: &StateView,
+    names: &impl Names,
+    (tenant, session): (TenantId, SessionId),
+    effect: &Effect,
+    now: Time,
+) -> Result<Hook, ViewError> {
+    let EffectBody::Publish { endpoint: id, sequence, .. } = &effect.body else { return Ok(Hook::Drop) };
+    let own = session == TENANT_ITSELF;
+    let row = view.row(&if own { Key::tenancy_record(tenant) } else { Key::tenancy(tenant) })?;
+    let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(Hook::Drop) };
+    let Some(endpoint) = tenancy.endpoint(id) else { return Ok(Hook::Drop) };
+    if let Some(reason) = &endpoint.disabled {
+        return Ok(Hook::Fail(format!("the endpoint is disabled: {reason}")));
+    }
+    let made = data(view, names, (tenant, session), effect)?;
+    let signed = made.and_then(|(kind, at, data)| {
+        let body =
+            Body::new(kind, at, data).and_then(|body| body.to_json()).map_err(|error| error.to_string())?;
+        signed((view.ring(), tenant, endpoint), &message_id((tenant, session), *sequence), now, body)
+    });
+    Ok(match signed {
+        Ok(input) => Hook::Send(input),
+        Err(why) => Hook::Fail(why),
+    })
+}
+
+/// The id of a message: that of its event. It is the same for every attempt, and for an event that is republished.
+pub(super) fn message_id((tenant, session): (TenantId, SessionId), sequence: u64) -> String {
+    if session == TENANT_ITSELF {
+        return format!("ten_{}-{sequence}", tenant.0);
+    }
+    format!("{session}-{sequence}")
+}
+
+/// What a message of this id and body is as a request to an endpoint, signed now.
+///
+/// # Errors
+/// The endpoint has no usable secret.
+pub(super) fn signed(
+    (ring, tenant, endpoint): (&KeyRing, TenantId, &Endpoint),
+    id: &str,
+    now: Time,
+    body: String,
+) -> Result<Value, String> {
+    let secrets = endpoint.good_secrets(ring, tenant, now);
+    let secrets: Vec<SigningSecret> =
+        secrets.iter().filter_map(|text| text.parse().ok()).take(SECRETS_ACTIVE_MAX).collect();
+    let headers = standard::sign(&secrets, id, Duration::from_millis(now.0), body.as_bytes());
+    let headers = headers.map_err(|error| error.to_string())?;
+    let ours = [
+        ("content-type", "application/json".to_owned()),
+        ("user-agent", concat!("switchward/", env!("CARGO_PKG_VERSION")).to_owned()),
+    ];
+    let headers: BTreeMap<&str, String> = headers.into_iter().chain(ours).collect();
+    let (url, endpoint) = (&endpoint.url, &endpoint.id);
+    Ok(json!({ "method": "POST", "url": url, "headers": headers, "body": body, "endpoint": endpoint }))
+}
+
+type Made = Result<(EventType, Duration, Data), String>;
+
+/// What a message says: names, and where to ask for more.
+fn data(
+    view: &StateView,
+    names: &impl Names,
+    (tenant, id): (TenantId, SessionId),
+    effect: &Effect,
+) -> Result<Made, ViewError> {
+    let EffectBody::Publish { endpoint, kind, sequence, at, about } = &effect.body else {
+        return Ok(Err("it is no message to an endpoint".to_owned()));
+    };
+    let Some(kind) = EventType::from_name(kind) else {
+        return Ok(Err(format!("there is no event type {kind:?} here")));
+    };
+    let at_time = Duration::from_millis(at.0);
+    if id == TENANT_ITSELF {
+        let tenant = names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string());
+        return Ok(
+            of_tenant(kind, tenant, about.as_deref().unwrap_or_default()).map(|data| (kind, at_time, data))
+        );
+    }
+    let row = view.row(&Key::session(tenant, id))?;
+    let Some(Row::Session(session)) = row.as_deref() else {
+        return Ok(Err("there is no such session".to_owned()));
+    };
+    let tenant = names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string());
+    let number = || about.as_ref().and_then(|number| number.parse().ok());
+    let gate = || number().map(|gate| names::gate_name(&tenant, id, OpenId(gate)));
+    let mut data = Data {
+        session: Some(names::session_name(&tenant, id)),
+        sequence: Some(*sequence),
+        definition: Some(session.definition.clone()).filter(|name| !name.is_empty()),
+        ..Data::default()
+    };
+    match kind.group() {
+        Group::Session => data.state.clone_from(about),
+        Group::Approval => data.approval = gate(),
+        Group::Task => data.task = gate(),
+        Group::Policy => data.capability.clone_from(about),
+        Group::Budget => data.budget.clone_from(about),
+        Group::Delivery => data.delivery = number().map(|number| names::effect_name(&tenant, id, number)),
+        Group::Definition | Group::Endpoint | Group::Ping => {
+            data.endpoint = Some(names::endpoint_name(&tenant, endpoint));
+        }
+    }
+    data.tenant.clone_from(&tenant);
+    if kind.group() != Group::Budget && session.version > 0 {
+        data.version = Some(session.version);
+    }
+    Ok(Ok((kind, at_time, data)))
+}
+
+/// What a message says that is about the tenant itself.
+fn of_tenant(kind: EventType, tenant: String, about: &str) -> Result<Data, String> {
+    let odd = || format!("{kind} is about nothing that is known here: {about:?}");
+    match kind.group() {
+        Group::Definition => {
+            let (name, version) = about.rsplit_once('@').ok_or_else(odd)?;
+            let version = Some(version.parse().map_err(|_| odd())?);
+            Ok(Data { tenant, definition: Some(name.to_owned()), version, ..Data::default() })
+        }
+        Group::Endpoint => {
+            let (id, reason) = about.split_once(' ').ok_or_else(odd)?;
+            let endpoint = Some(names::endpoint_name(&tenant, id));
+            Ok(Data { endpoint, reason: Some(reason.to_owned()), tenant, ..Data::default() })
+        }
+        Group::Session
+        | Group::Approval
+        | Group::Task
+        | Group::Policy
+        | Group::Budget
+        | Group::Delivery
+        | Group::Ping => Err(odd()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchward_engine::{PUBLISHED, RingKey, SecretOf, SourceSecret};
+    use switchward_webhook::{Headers, SourceKind, Unproven, verify};
+
+    const OPS: (TenantId, SecretOf<'_>) = (TenantId(1), SecretOf::Endpoint("ops"));
+
+    fn text(byte: u8) -> String {
+        SigningSecret::of(&[byte; 32]).unwrap().text()
+    }
+
+    fn secret(ring: &KeyRing, byte: u8, until: Option<Time>) -> SourceSecret {
+        SourceSecret { sealed: ring.seal([byte; 24], OPS, text(byte).as_bytes()).unwrap(), until }
+    }
+
+    fn endpoint(secrets: Vec<SourceSecret>) -> Endpoint {
+        let (id, url) = ("ops".to_owned(), "https://ops.example/in".to_owned());
+        Endpoint { id, url, secrets, filters: Vec::new(), disabled: None, created: Time(1), health: None }
+    }
+
+    #[test]
+    fn every_type_that_is_published_has_a_form() {
+        for name in PUBLISHED {
+            let kind = EventType::from_name(name).unwrap_or_else(|| panic!("{name} has no form"));
+            assert_ne!(kind.group(), Group::Ping);
+        }
+    }
+
+    /// Both secrets of a rotation prove a message as long as the older one is good, and the timestamp is the attempt's.
+    #[test]
+    fn a_message_is_signed_with_the_secrets_of_the_moment() {
+        let ring = KeyRing::of(vec![RingKey::of([1; 32])]);
+        let endpoint = endpoint(vec![secret(&ring, 2, None), secret(&ring, 1, Some(Time(60_000)))]);
+        let of = (&ring, OPS.0, &endpoint);
+        for (now, old) in [(Time(59_000), true), (Time(60_000), false)] {
+            let input = signed(of, "ses_1-7", now, "{}".to_owned()).unwrap();
+            let list: Vec<(&str, &[u8])> = input["headers"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str().unwrap().as_bytes()))
+                .collect();
+            let proves = |byte| {
+                let text = text(byte);
+                let (kind, secrets) = (SourceKind::StandardWebhooks, [text.as_str()]);
+                let at = Duration::from_millis(now.0);
+                let headers = Headers::new(&list);
+                verify(kind, &secrets, headers, b"{}", at, Unproven::Refused)
+                    .is_ok_and(|verified| verified.id.as_deref() == Some("ses_1-7"))
+            };
+            assert_eq!((proves(2), proves(1)), (true, old), "{now:?}");
+            assert!(!input.to_string().contains("whsec_"), "a secret goes over the bus");
+        }
+        let none = Endpoint { secrets: Vec::new(), ..endpoint.clone() };
+        assert!(signed((&ring, OPS.0, &none), "ses_1-7", Time(1), "{}".to_owned()).is_err());
+        // Another tenant cannot open these secrets.
+        assert!(signed((&ring, TenantId(2), &endpoint), "ses_1-7", Time(1), "{}".to_owned()).is_err());
+    }
+}

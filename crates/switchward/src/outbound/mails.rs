@@ -1,0 +1,214 @@
+//! What mails say: all that is known of a gate, and where a reply to it goes.
+
+mod code;
+
+use serde_json::{Value, json};
+use switchward_delivery::limits::MAIL_SUBJECT_CHARS_MAX;
+use switchward_delivery::mail::{Choice, Fact, Head, OutboundMail, Purpose as Of};
+use switchward_engine::{
+    Effect, EffectBody, GateView, Key, MailHead, MailKey, Open, Purpose, ReplyTokens, Row, View, ViewError,
+    Way, gate_view,
+};
+use switchward_expr::{APPROVALS, REJECTIONS};
+use switchward_gateway::presented;
+use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId, Time};
+use switchward_shard::StateView;
+
+/// The outbound mail of an effect. `None` if it asks about a gate that is closed.
+pub(super) fn outbound(
+    view: &StateView,
+    tenant: TenantId,
+    session: SessionId,
+    effect: &Effect,
+    now: Time,
+) -> Result<Option<Value>, ViewError> {
+    let EffectBody::Message { to, subject, body, content, gate, purpose, head, .. } = &effect.body else {
+        return Ok(None);
+    };
+    let about = gate.map(|gate| gate_view(view, tenant, session, gate)).transpose()?.flatten();
+    let asks = of(*purpose) == Of::Ask;
+    if *purpose == Purpose::Code {
+        return code::outbound(view, (tenant, session), effect, now);
+    }
+    if asks && !matches!(about, Some(GateView::Open(..))) {
+        return Ok(None);
+    }
+    let key = key_of(view, tenant)?;
+    let number = effect.number;
+    let again = if effect.round() > 0 { format!("-{}", effect.round()) } else { String::new() };
+    let own = if head.is_some() { number.to_string() } else { "say".into() };
+    let thread = gate.map_or_else(|| format!("{session}-{own}"), |gate| format!("{session}-{}", gate.0));
+    let mut outbound = OutboundMail {
+        to: to.clone(),
+        subject: one_line(&match (purpose, subject) {
+            (Purpose::Remind, Some(subject)) => format!("Reminder: {subject}"),
+            (_, subject) => subject.clone().unwrap_or_default(),
+        }),
+        purpose: of(*purpose),
+        body: body.clone(),
+        html: *content == Content::Html,
+        id: format!("{number}{again}"),
+        thread,
+        reply_token: None,
+        page_token: None,
+        bounce_token: None,
+        facts: Vec::new(),
+        choice: None,
+        head: head.clone().map(|MailHead { from, to, cc }| Head { from, to, cc }),
+    };
+    let token = |way, about, round| {
+        key.as_ref().map(|key| key.token(way, (tenant, session), (about, round), to).to_string())
+    };
+    let gate = gate.unwrap_or(OpenId(0));
+    // What its reply and its bounce are about; `None` if they lead to nothing.
+    let answered = match &about {
+        Some(now @ GateView::Open(open, machine, _)) => {
+            let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(to)).unwrap_or_default();
+            outbound.page_token = token(Way::Page, gate, round);
+            if asks {
+                (outbound.subject, outbound.body) =
+                    (presented::prose(&outbound.subject), presented::prose(&outbound.body));
+                outbound.facts = facts(view, (tenant, session), now)?;
+                outbound.choice = machine.gate(open.gate.spec).and_then(|spec| choice(spec, open));
+            }
+            Some((gate, round))
+        }
+        // A reply to the mail about the outcome is answered with who decided.
+        Some(GateView::Closed(closed, _)) => {
+            closed.open.gate.asked.as_ref().and_then(|asked| Some((gate, asked.round_of(to)?)))
+        }
+        None => Some((OpenId(0), 0)),
+    };
+    let of_way = |way| answered.and_then(|(about, round)| token(way, about, round));
+    (outbound.reply_token, outbound.bounce_token) = (of_way(Way::Reply), of_way(Way::Bounce));
+    put_tokens(&mut outbound, view, (tenant, session))?;
+    serde_json::to_value(outbound).map(Some).map_err(|error| ViewError(error.to_string()))
+}
+
+/// Puts the session's reply tokens into what a definition wrote. What the agent writes is sent as it is written: it may
+/// read no token.
+fn put_tokens(
+    outbound: &mut OutboundMail,
+    view: &StateView,
+    (tenant, session): (TenantId, SessionId),
+) -> Result<(), ViewError> {
+    if outbound.head.is_some() {
+        return Ok(());
+    }
+    let Some(tokens) = ReplyTokens::of_session(view, tenant, session)? else { return Ok(()) };
+    for text in [&mut outbound.subject, &mut outbound.body] {
+        if let Some(put) = tokens.put_into(text) {
+            *text = put;
+        }
+    }
+    Ok(())
+}
+
+fn of(purpose: Purpose) -> Of {
+    match purpose {
+        Purpose::Say | Purpose::Code => Of::Say,
+        Purpose::Ask | Purpose::Remind => Of::Ask,
+        Purpose::Inform => Of::Inform,
+    }
+}
+
+/// A subject as a header takes it, whatever data stands in it.
+fn one_line(subject: &str) -> String {
+    let spaced: String = subject.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAIL_SUBJECT_CHARS_MAX - 1) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+fn key_of(view: &StateView, tenant: TenantId) -> Result<Option<MailKey>, ViewError> {
+    let row = view.row(&Key::tenancy(tenant))?;
+    let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(None) };
+    Ok(tenancy.mail_keys(view.ring(), tenant).into_iter().next())
+}
+
+/// What the engine knows of what is asked; the words of others stand elsewhere.
+fn facts(
+    view: &StateView,
+    (tenant, id): (TenantId, SessionId),
+    gate: &GateView,
+) -> Result<Vec<Fact>, ViewError> {
+    let row = view.row(&Key::session(tenant, id))?;
+    let Some(Row::Session(session)) = row.as_deref() else { return Ok(Vec::new()) };
+    let facts = presented::facts(session, id, gate, true).into_iter();
+    Ok(facts.map(|fact| Fact { name: fact.name.to_owned(), value: fact.value }).collect())
+}
+
+/// What can be decided at a gate; `None` if it asks for an answer.
+fn choice(spec: &GateSpec, open: &Open) -> Option<Choice> {
+    spec.resolve(Decision::Approve)?;
+    Some(Choice {
+        approve: Decision::Approve.word().to_owned(),
+        refuse: Decision::Refuse.word().to_owned(),
+        also: also(spec),
+        page_only: !open.gate.fits_a_mail(),
+        discusses: spec.resolve(Decision::Discuss).is_some(),
+        rule: presented::rule(open),
+    })
+}
+
+/// The other words that decide, beside those that are asked for.
+fn also(spec: &GateSpec) -> Vec<String> {
+    let words = |decision: Decision, known: &[&str]| {
+        let hints = spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
+        let all = hints.iter().map(String::as_str).chain(known.iter().copied());
+        let mut others: Vec<&str> = Vec::new();
+        for word in all.filter(|word| *word != decision.word()) {
+            if !others.contains(&word) {
+                others.push(word);
+            }
+        }
+        others.join(" / ")
+    };
+    vec![words(Decision::Approve, APPROVALS), words(Decision::Refuse, REJECTIONS)]
+}
+
+/// A message of a definition to a URL, with the session's reply tokens in it.
+pub(super) fn message(
+    view: &StateView,
+    (tenant, session): (TenantId, SessionId),
+    (url, body): (&str, &str),
+) -> Result<Value, ViewError> {
+    let tokens = ReplyTokens::of_session(view, tenant, session)?;
+    let put = |text: &str| tokens.as_ref().and_then(|tokens| tokens.put_into(text));
+    Ok(post(put(url).as_deref().unwrap_or(url), put(body).as_deref().unwrap_or(body)))
+}
+
+/// A JSON body if it is valid JSON, otherwise text.
+fn post(url: &str, body: &str) -> Value {
+    let (kind, body) = match serde_json::from_str::<Value>(body) {
+        Ok(json) => ("application/json", json),
+        Err(_) => ("text/plain; charset=utf-8", body.into()),
+    };
+    json!({ "method": "POST", "url": url, "headers": { "content-type": kind }, "body": body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_one_line_whatever_data_stands_in_it() {
+        assert_eq!(one_line("Ship \tit\r\nBcc: all@a.example\u{7}now"), "Ship it Bcc: all@a.example now");
+        let long = one_line(&"é".repeat(MAIL_SUBJECT_CHARS_MAX + 1));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (MAIL_SUBJECT_CHARS_MAX, true));
+    }
+
+    #[test]
+    fn a_message_to_a_url_is_json_where_it_is_some() {
+        let sent = post("https://a.example", "{\"paid\":1}");
+        assert_eq!(sent["body"], json!({ "paid": 1 }));
+        assert_eq!(sent["headers"]["content-type"], "application/json");
+        let sent = post("https://a.example", "paid, thanks");
+        assert_eq!(
+            (&sent["body"], &sent["headers"]["content-type"]),
+            (&json!("paid, thanks"), &json!("text/plain; charset=utf-8"))
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! Single messages to endpoints, sent at once and outside of any session.
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize as _;
+use serde_json::Value;
+use switchward_delivery::http::{Client, Request};
+use switchward_engine::Endpoint;
+use switchward_gateway::names;
+use switchward_gateway::services::{Pinged, Pings};
+use switchward_machine::{OpenId, SessionId, TenantId};
+use switchward_shard::{Clock as _, Cluster, SystemClock};
+use switchward_webhook::retry::{Attempt, Verdict};
+use switchward_webhook::{Body, Data, EventType, Group};
+
+use super::hooks;
+
+/// How long the answer to a single message may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The session that examples are about; there is none of that name.
+const EXAMPLE: SessionId = SessionId([0; 16]);
+
+/// See the module.
+pub(super) struct Pinger(pub(super) Client, pub(super) Cluster);
+
+#[tonic::async_trait]
+impl Pings for Pinger {
+    async fn ping(&self, tenant: (TenantId, &str), endpoint: &Endpoint, kind: EventType) -> Pinged {
+        let (number, name) = tenant;
+        let (now, message_id) = (SystemClock.now(), format!("png_{:032x}", rand::random::<u128>()));
+        let began = Instant::now();
+        let made = Body::new(kind, Duration::from_millis(now.0), example(name, endpoint, kind));
+        let body = match made.and_then(|body| body.to_json()) {
+            Ok(body) => body,
+            Err(error) => return failed(Pinged::default(), hooks::FAILED, error.to_string()),
+        };
+        let pinged = Pinged { message_id, body, ..Pinged::default() };
+        let signed =
+            hooks::signed((&self.1.ring(), number, endpoint), &pinged.message_id, now, pinged.body.clone());
+        let request = match signed.and_then(request) {
+            Ok(request) => request,
+            Err(why) => return failed(pinged, hooks::FAILED, why),
+        };
+        let answer = self.0.send_as_is(number.0, &request).await;
+        let pinged = Pinged { took: began.elapsed(), ..pinged };
+        match answer {
+            Ok(answer) => {
+                let status = Some(answer.status);
+                let message = format!("the endpoint answered {}", answer.status);
+                match Attempt::Answered(answer.status).verdict() {
+                    Verdict::Delivered => Pinged { status, ..pinged },
+                    Verdict::Gone => failed(Pinged { status, ..pinged }, hooks::GONE, message),
+                    Verdict::Failed => failed(Pinged { status, ..pinged }, hooks::REFUSED, message),
+                }
+            }
+            Err(why) => failed(pinged, why.reason.code(), why.message),
+        }
+    }
+}
+
+fn failed(pinged: Pinged, code: &str, message: String) -> Pinged {
+    Pinged { code: code.to_owned(), message, ..pinged }
+}
+
+#[derive(serde::Deserialize)]
+struct Signed {
+    url: String,
+    headers: std::collections::BTreeMap<String, String>,
+    body: String,
+}
+
+fn request(input: Value) -> Result<Request, String> {
+    let Signed { url, headers, body } = Signed::deserialize(input).map_err(|error| error.to_string())?;
+    let (method, headers) = ("POST".to_owned(), headers.into_iter().collect());
+    Ok(Request { method, url, headers, body: Some(Value::String(body)), deadline: PATIENCE })
+}
+
+/// The example data of a message of this type: names that do not exist.
+fn example(tenant: &str, endpoint: &Endpoint, kind: EventType) -> Data {
+    let session = || Some(names::session_name(tenant, EXAMPLE));
+    let gate = || Some(names::gate_name(tenant, EXAMPLE, OpenId(1)));
+    let of_session = Data {
+        tenant: tenant.to_owned(),
+        session: session(),
+        sequence: Some(1),
+        definition: Some("example".to_owned()),
+        version: Some(1),
+        ..Data::default()
+    };
+    let of_tenant = Data { tenant: tenant.to_owned(), ..Data::default() };
+    let endpoint = || Some(names::endpoint_name(tenant, &endpoint.id));
+    match kind.group() {
+        Group::Session => Data { state: Some("example".to_owned()), ..of_session },
+        Group::Approval => Data { approval: gate(), ..of_session },
+        Group::Task => Data { task: gate(), ..of_session },
+        Group::Policy => Data { capability: Some("bash".to_owned()), ..of_session },
+        Group::Budget => Data { budget: Some("usd".to_owned()), version: None, ..of_session },
+        Group::Delivery => Data { delivery: Some(names::effect_name(tenant, EXAMPLE, 1)), ..of_session },
+        Group::Definition => Data { definition: of_session.definition, version: Some(1), ..of_tenant },
+        Group::Endpoint => Data { endpoint: endpoint(), reason: Some("gone".to_owned()), ..of_tenant },
+        Group::Ping => Data { endpoint: endpoint(), ..of_tenant },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchward_machine::Time;
+
+    #[test]
+    fn there_is_an_example_of_every_type() {
+        let (id, url) = ("ops".to_owned(), "https://ops.example/in".to_owned());
+        let (secrets, filters, disabled) = (Vec::new(), Vec::new(), None);
+        let endpoint = Endpoint { id, url, secrets, filters, disabled, created: Time(1), health: None };
+        for kind in EventType::ALL {
+            let body = Body::new(*kind, Duration::ZERO, example("acme", &endpoint, *kind));
+            assert!(body.is_ok_and(|body| body.to_json().is_ok()), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! A leader task: leases the work that the server does by itself and puts it on the bus. The record is the work in the
+//! session; what the bus loses is leased and published again when its lease has lapsed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::Value;
+use switchward_bus::{Bus, BusError, Envelope, Stream};
+use switchward_delivery::limits::JOBS_MAX;
+use switchward_delivery::worker::DeliveryJob;
+use switchward_engine::{
+    Body, Command, FailWork, LeaseWork, ReleaseWork, Reply, ReplyTokens, Scope, ViewError, WorkView,
+    work_view,
+};
+use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
+use switchward_shard::{Clock as _, Failure, Shard, StateView, SystemClock};
+use tokio::sync::watch;
+
+use super::ready::{Turn, ready};
+
+/// How long a delivery job may take from its lease on, milliseconds; then it goes out again.
+const LEASE_MS: u64 = 90_000;
+/// Model calls of all shards in flight at one time: what a delivery worker can do within a lease.
+const QUESTIONS_OUT_MAX: usize = 48;
+/// What is left of a lease at its job's deadline, so that the outcome comes while the lease holds, milliseconds.
+const SPARE_MS: u64 = 20_000;
+/// Work that is leased and put on the bus together.
+const TOGETHER: usize = 32;
+/// How long to wait if nothing is reported, and at least after the bus refused something.
+const TICK: Duration = Duration::from_secs(1);
+/// The worker name in the history.
+const WORKER: &str = "delivery";
+
+/// Work that is out.
+pub(super) struct Sent {
+    /// Its lease.
+    fence: u64,
+    pub(super) stream: Stream,
+    /// Its destination, as far as its input shows it.
+    pub(super) destination: String,
+}
+
+pub(super) type Name = (TenantId, SessionId, OpenId);
+
+/// What is in flight, and where the next round begins.
+pub(super) struct Out {
+    pub(super) sent: BTreeMap<Name, Sent>,
+    pub(super) turn: Turn,
+    /// How many shards share the capacity.
+    pub(super) shards: usize,
+}
+
+/// Relays the delivery jobs of one shard of `shards` until it is stopped.
+pub(super) async fn work(
+    shard: Shard,
+    bus: Arc<dyn Bus>,
+    (kinds, shards): (Vec<WorkKind>, usize),
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut news = shard.watch_work();
+    let mut out = Out { sent: BTreeMap::new(), turn: None, shards };
+    loop {
+        let pause = match round(&shard, bus.as_ref(), &kinds, &mut out).await {
+            Ok(pause) => pause,
+            Err(Failure::Electing | Failure::Overloaded | Failure::DiskLow { .. } | Failure::Rejected(_)) => {
+                Some(TICK)
+            }
+            Err(Failure::Draining | Failure::Stopped) => return,
+        };
+        // Whichever comes first: a change that comes while nobody waits is kept.
+        tokio::select! {
+            open = news.changed(), if pause.is_none() => if !open { return },
+            () = tokio::time::sleep(pause.unwrap_or(TICK)) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+/// Publishes what is ready, as far as there is capacity. Returns how long to wait if the bus refused something.
+async fn round(
+    shard: &Shard,
+    bus: &dyn Bus,
+    kinds: &[WorkKind],
+    out: &mut Out,
+) -> Result<Option<Duration>, Failure> {
+    forget_done(shard, out).await?;
+    let ready = ready(&shard.read().await?, kinds, out).map_err(|error| {
+        tracing::error!(%error, "failed to read the work that is ready");
+        Failure::Stopped
+    })?;
+    for (stream, ready) in ready {
+        // A lease and its end are two entries of the log: a bus that is down must not cost them at every try.
+        if let Err(error) = bus.ready(stream).await {
+            return Ok(Some(refused(&error).max(TICK)));
+        }
+        for some in ready.chunks(TOGETHER) {
+            if let Some(wait) = send(shard, bus, stream, some, out).await? {
+                return Ok(Some(wait));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Leases work and publishes it, without waiting for one before the next. Returns how long to wait if the bus refused
+/// something.
+async fn send(
+    shard: &Shard,
+    bus: &dyn Bus,
+    stream: Stream,
+    ready: &[(Name, String)],
+    out: &mut Out,
+) -> Result<Option<Duration>, Failure> {
+    let leased = join_all(ready.iter().map(|((tenant, session, work), _)| async {
+        match submit(shard, *tenant, *session, lease(*work)).await {
+            Ok(Reply::Leased { fence, .. }) => Ok(Some(fence)),
+            // A worker was faster, or the work is void.
+            Ok(_) | Err(Failure::Rejected(_)) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }));
+    let leased = leased.await;
+    let view = shard.read().await?;
+    let (mut packed, mut failed) = (Vec::new(), None);
+    for ((name, destination), fence) in ready.iter().zip(leased) {
+        // What is leased goes out, whatever became of the others.
+        let fence = fence.unwrap_or_else(|failure| {
+            failed = Some(failure);
+            None
+        });
+        let (Some(fence), (tenant, session, work)) = (fence, *name) else { continue };
+        let Ok(Some(work)) = view.consistent(|rows| work_view(rows, tenant, session, work)) else { continue };
+        let Ok(input) = input(&view, (tenant, session), &work) else { continue };
+        packed.push((name, destination, fence, envelope(tenant, session, &work, (fence, input))));
+    }
+    let published = join_all(packed.into_iter().map(|(name, destination, fence, envelope)| async move {
+        (name, destination, fence, bus.publish(stream, envelope).await)
+    }));
+    let mut wait = None;
+    for (name @ (tenant, session, work), destination, fence, published) in published.await {
+        match published {
+            Ok(()) => drop(out.sent.insert(*name, Sent { fence, stream, destination: destination.clone() })),
+            Err(BusError::Size { .. }) => {
+                // It will never fit, and must not stand before the others. An earlier attempt at it may have gone out.
+                let (message, unknown) = ("it is too large to go out".to_owned(), true);
+                let fail = FailWork { item: *work, fence, message, cost: Micros(0), tokens: 0, unknown };
+                submit(shard, *tenant, *session, Body::FailWork(fail)).await.map(drop)?;
+            }
+            Err(error) => {
+                let release = Body::ReleaseWork(ReleaseWork { item: *work, fence });
+                submit(shard, *tenant, *session, release).await.map(drop)?;
+                wait = Some(refused(&error).max(TICK));
+            }
+        }
+    }
+    failed.map_or(Ok(wait), Err)
+}
+
+/// The stream of this kind of work, and how much of all shards of a server is in flight on it.
+pub(super) fn stream_of(kind: WorkKind) -> (Stream, usize) {
+    match kind {
+        WorkKind::Http => (Stream::Http, JOBS_MAX),
+        WorkKind::Agent
+        | WorkKind::Extract
+        | WorkKind::Judge
+        | WorkKind::Classify
+        | WorkKind::Delegate
+        | WorkKind::Intent => (Stream::Model, QUESTIONS_OUT_MAX),
+    }
+}
+
+/// How long to wait before the bus is asked again.
+fn refused(error: &BusError) -> Duration {
+    match error {
+        // The bus itself reports that it cannot be reached.
+        BusError::Unreachable { retry_after, .. } => *retry_after,
+        BusError::Full { .. } | BusError::Closed | BusError::Size { .. } => {
+            tracing::warn!(%error, "an errand was not taken by the bus; it waits");
+            TICK
+        }
+    }
+}
+
+fn lease(item: OpenId) -> Body {
+    Body::LeaseWork(LeaseWork { item, worker: WORKER.into(), lease_ms: LEASE_MS })
+}
+
+/// Forgets what is done, given back or lost.
+async fn forget_done(shard: &Shard, out: &mut Out) -> Result<(), Failure> {
+    let view = shard.read().await?;
+    out.sent.retain(|(tenant, session, work), sent| {
+        let found = view.consistent(|rows| work_view(rows, *tenant, *session, *work)).ok().flatten();
+        found.is_some_and(|found| found.owed.fence == sent.fence && found.owed.lease.is_some())
+    });
+    Ok(())
+}
+
+async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body) -> Result<Reply, Failure> {
+    let command = Command::of_server(tenant, Scope::Session(session), body);
+    shard.submit(command).await
+}
+
+/// The input of a delivery job. Reply tokens are put into what is sent outside; a model, which could not return them, sees
+/// the placeholders that are stored instead.
+fn input(view: &StateView, of: (TenantId, SessionId), work: &WorkView) -> Result<Value, ViewError> {
+    let mut input = work.owed.input.0.clone();
+    if let (WorkKind::Judge, Some(input)) = (work.kind, input.as_object_mut()) {
+        // A judge judges what is so now.
+        input.insert("data".into(), Value::Object(work.data.clone()));
+        input.extend(work.said.clone().map(|said| ("said".to_owned(), said.into())));
+    }
+    if work.kind == WorkKind::Http
+        && let Some(tokens) = ReplyTokens::of_session(view, of.0, of.1)?
+    {
+        tokens.put_into_json(&mut input);
+    }
+    Ok(input)
+}
+
+fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, (fence, input): (u64, Value)) -> Envelope {
+    let job = DeliveryJob {
+        name: format!("{session}-{}.{fence}", view.id.0),
+        tenant: tenant.0,
+        session: session.to_string(),
+        item: view.id.0,
+        token: fence.to_string(),
+        kind: view.kind.word().to_owned(),
+        input,
+        result_schema: view.schema.clone(),
+        // By the machine's clock and not the server's, which may stand still.
+        deadline_ms: SystemClock.now().after_ms(LEASE_MS - SPARE_MS).0,
+        idempotency_key: view.name_outside(session),
+        traceparent: view.item.trace.clone(),
+    };
+    let body = serde_json::to_vec(&job).expect("an errand is plain JSON");
+    Envelope { tenant: tenant.0, id: job.name, body }
+}

@@ -1,0 +1,136 @@
+//! The transport of timers: a batch of due timers goes out as one envelope, and its consumer fires it in the shard that
+//! handed it out. The record is the shard's index: what the bus loses, its leader fires itself.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchward_bus::{Bus, BusError, Delivery, Envelope, Stream};
+use switchward_shard::{Cluster, Failure, Fired, NotAccepted, TimerBatch, TimerTransport};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+/// Batches that one taker fires at one time.
+const BATCHES_MAX: usize = 16;
+/// How long a take waits for something to come.
+const TAKE_WAIT: Duration = Duration::from_secs(30);
+/// How long to wait after the bus could not be reached.
+const RETRY: Duration = Duration::from_secs(1);
+/// How often a batch that came to a server that does not lead its shard is left to others; then its leader fires it.
+const LEFT_MAX: u32 = 8;
+/// Envelopes hold timers of several tenants.
+const NOBODY: u32 = 0;
+
+/// Puts batches on the bus.
+pub(super) struct ToBus(pub(super) Arc<dyn Bus>);
+
+impl TimerTransport for ToBus {
+    fn hand_out(
+        &self,
+        batch: TimerBatch,
+    ) -> Pin<Box<dyn Future<Output = Result<(), NotAccepted>> + Send + '_>> {
+        Box::pin(async move {
+            let envelope = Envelope { tenant: NOBODY, id: batch.name(), body: batch.encode() };
+            self.0.publish(Stream::Timer, envelope).await.map_err(|error| NotAccepted(error.to_string()))
+        })
+    }
+}
+
+/// Fires what comes, until it is stopped or the bus is closed. What it holds then is fired by its leaders.
+pub(super) async fn take(
+    cluster: Cluster,
+    bus: Arc<dyn Bus>,
+    consumer: String,
+    mut stop: watch::Receiver<bool>,
+) {
+    let permits = Arc::new(Semaphore::new(BATCHES_MAX));
+    let mut firing = JoinSet::new();
+    loop {
+        // Only this loop takes permits, so those that are free now stay free.
+        drop(permits.acquire().await);
+        let free = permits.available_permits();
+        // A take that is dropped loses nothing that its leader does not fire itself.
+        let taken = tokio::select! {
+            taken = bus.take(Stream::Timer, &consumer, free, TAKE_WAIT) => taken,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let deliveries = match taken {
+            Ok(deliveries) => deliveries,
+            Err(BusError::Closed) => break,
+            Err(error @ (BusError::Size { .. } | BusError::Full { .. } | BusError::Unreachable { .. })) => {
+                tracing::debug!(%error, "no timers could be taken; their leaders fire them");
+                tokio::select! {
+                    () = tokio::time::sleep(RETRY) => continue,
+                    _ = stop.wait_for(|stop| *stop) => break,
+                }
+            }
+        };
+        for delivery in deliveries {
+            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
+            let (cluster, bus, consumer) = (cluster.clone(), Arc::clone(&bus), consumer.clone());
+            firing.spawn(async move {
+                let _permit = permit;
+                see_through(&cluster, bus.as_ref(), &consumer, &delivery).await;
+            });
+        }
+        while firing.try_join_next().is_some() {}
+    }
+    while firing.join_next().await.is_some() {}
+}
+
+/// Fires one batch, and ends its delivery whatever came of it: what was not fired is fired by its leader.
+async fn see_through(cluster: &Cluster, bus: &dyn Bus, consumer: &str, delivery: &Delivery) {
+    let (id, receipt) = (&delivery.envelope.id, std::slice::from_ref(&delivery.receipt));
+    let fired = match TimerBatch::decode(&delivery.envelope.body) {
+        Some(batch) => cluster.fire(&batch).await,
+        None => {
+            tracing::error!(%id, "what came as timers is none, and is dropped");
+            Ok(Fired::Stale)
+        }
+    };
+    let ended = match fired {
+        Ok(Fired::Timers(count)) => {
+            tracing::trace!(%id, count, "timers were fired");
+            bus.ack(Stream::Timer, receipt).await
+        }
+        Ok(Fired::Stale) => {
+            tracing::debug!(%id, "timers came that nobody waits for");
+            bus.ack(Stream::Timer, receipt).await
+        }
+        Err(Failure::Electing) if delivery.count < LEFT_MAX => {
+            bus.release(Stream::Timer, consumer, receipt).await
+        }
+        Err(failure) => {
+            tracing::debug!(%id, %failure, "timers could not be fired");
+            bus.ack(Stream::Timer, receipt).await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::warn!(%id, %error, "a batch of timers could not be acknowledged, and comes again for nothing");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchward_bus::{Memory, Settings};
+    use switchward_engine::Key;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_batch_is_one_envelope_and_a_full_or_closed_bus_refuses_it() {
+        let settings = Settings { envelopes_max: 1, ..Settings::default() };
+        let bus: Arc<dyn Bus> = Arc::new(Memory::new(settings));
+        let transport = ToBus(Arc::clone(&bus));
+        let sent = TimerBatch { shard: 1, term: 2, number: 3, timers: vec![Key::clock()] };
+        transport.hand_out(sent.clone()).await.expect("there is room");
+        assert!(transport.hand_out(sent.clone()).await.is_err(), "it is full");
+        let taken = bus.take(Stream::Timer, "one", 9, Duration::ZERO).await.expect("it is open");
+        let [delivery] = &taken[..] else { panic!("{taken:?}") };
+        assert_eq!(delivery.envelope.id, sent.name());
+        assert_eq!(TimerBatch::decode(&delivery.envelope.body), Some(sent.clone()));
+        bus.close().await;
+        assert!(transport.hand_out(sent).await.is_err(), "it is closed");
+    }
+}
