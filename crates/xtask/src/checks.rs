@@ -15,6 +15,7 @@ mod purity;
 mod sentences;
 mod supply;
 mod unwraps;
+mod words;
 
 use std::time::Duration;
 
@@ -39,6 +40,7 @@ const CHECKS: &[Check] = &[
     sentences::check,
     supply::check,
     unwraps::check,
+    words::check,
 ];
 
 /// Every finding of every check, in order of path and line.
@@ -50,7 +52,7 @@ pub(crate) fn run(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The line that stands under the findings.
+/// The line that is printed below the findings.
 pub(crate) fn summary(tree: &Tree, findings: &[Finding], took: Duration) -> String {
     let result = match findings.len() {
         0 => "no findings".to_owned(),
