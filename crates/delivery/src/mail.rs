@@ -53,7 +53,7 @@ impl Sender {
     /// Checks that mails can be composed with it.
     ///
     /// # Errors
-    /// `from` is no address, or the pattern leaves no space for a token.
+    /// Fails if `from` is not an address, or if the pattern is too long for a token.
     pub fn check(&self) -> Result<(), String> {
         let from: Result<lettre::message::Mailbox, _> = self.from.parse();
         from.map_err(|error| format!("from: {:?} is no address: {error}", self.from))?;

@@ -239,7 +239,7 @@ mod tests {
     }
 
     fn now(wait: impl Future<Output = Result<CpuPermit, Refusal>>) -> CpuPermit {
-        wait.now_or_never().expect("there is a place").unwrap_or_else(|_| panic!("not too many wait"))
+        wait.now_or_never().expect("a permit is free").unwrap_or_else(|_| panic!("not too many wait"))
     }
 
     #[tokio::test]
@@ -247,7 +247,7 @@ mod tests {
         let shares = CpuShares::of(1);
         let wait = |tenant| {
             let mut wait = Box::pin(shares.enter(tenant, 1));
-            assert!((&mut wait).now_or_never().is_none(), "there is no place");
+            assert!((&mut wait).now_or_never().is_none(), "no permit is free");
             wait
         };
         let held = now(shares.enter(OTHER, 1));

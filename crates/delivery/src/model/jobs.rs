@@ -21,7 +21,7 @@ pub enum Kind {
     Extract,
     /// `{rubric, model?, data, said?}` to `{"verdict": true or false}`.
     Judge,
-    /// `{text, ports: [name], model?}` to `{"port": one of them}`. `approved` is no choice, even if it is listed.
+    /// `{text, ports: [name], model?}` to `{"port": one of them}`. The model cannot choose `approved`, even if it is listed.
     Classify,
     /// `{text, instructions?, workflows: [{name, description}]}` to `{"workflows": [names of those that are meant]}`.
     Intent,

@@ -6,7 +6,7 @@ use crate::limits::SCHEMA_DEPTH_MAX;
 
 /// Returns true if a value meets a schema. Supports `type`, `enum`, `properties`, `required`, `items`, the format `date`,
 /// and `additionalProperties: false`; other keywords are left to the receiver of the result. No value meets a schema that
-/// is no object, or is nested deeper than [`SCHEMA_DEPTH_MAX`]; every value meets null.
+/// is not an object, or is nested deeper than [`SCHEMA_DEPTH_MAX`]. Every value meets the schema `null`.
 pub(super) fn holds(schema: &Value, value: &Value) -> bool {
     schema.is_null() || holds_at(schema, value, 0)
 }

@@ -28,8 +28,8 @@ impl Quota {
     }
 }
 
-/// The quotas of a tenant. As they are set in a tenant's row, `None` is the server's default, and 0 is no limit. The
-/// limits that apply are what [`Quotas::over`] returns: there `None` is no limit, and 0 does not occur.
+/// The quotas of a tenant. In a tenant's row, `None` means the server's default, and 0 means no limit. In the limits that
+/// apply, which [`Quotas::over`] returns, `None` means no limit, and 0 does not occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Quotas {
     /// See [`Quota::RequestsPerSecond`].

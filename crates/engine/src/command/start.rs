@@ -10,7 +10,7 @@ use crate::state::{Assisted, Pinned, PinnedPolicy};
 pub struct Start {
     /// The definition's name; empty if the first message decides which of `workflows` are meant.
     pub definition: String,
-    /// Its version; 0 if there is no definition.
+    /// The definition's version; 0 if `definition` is empty.
     pub version: u32,
     /// The machine that it compiled to, or the assistant's; must be installed in the shard.
     pub machine: Digest,
