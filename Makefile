@@ -1,6 +1,6 @@
-# What a person types. Longer than a few lines lives in tests/scripts.
+# Commands for developers. Scripts of more than a few lines are in tests/scripts.
 
-# RELEASE=1 builds the demo optimised: a few minutes longer the first time.
+# RELEASE=1 builds the demo optimised: the first build takes a few minutes longer.
 PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
@@ -10,75 +10,75 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-demo: ## build the server and watch an agent being walked through a deploy gate
+demo: ## build the server and watch an agent pass a deploy gate
 	@sh tests/scripts/need.sh rust cc
-	@echo "building switchward: some minutes the first time, seconds after that"
+	@echo "building switchward: the first build takes some minutes, later ones take seconds"
 	cargo build --locked --profile $(PROFILE) --bin switchward
 	@$(BUILT)/switchward demo
 
-test: ## format, lints, repository checks and every test; gets what is missing
+test: ## check format and lints, run the repository checks and every test; installs missing tools
 	@sh tests/scripts/test.sh
 
-crash: ## 200 kills and 20 power cuts under load, and limits kept through them: many minutes
+crash: ## run 200 kills and 20 power cuts under load, and check the limits (many minutes)
 	@sh tests/scripts/crash.sh
 
-disk: ## a disk is filled to its last byte under load, ten times: nothing acknowledged is lost, decisions go on, writes come back
+disk: ## fill a disk to its last byte under load, ten times; check that no acknowledged write is lost
 	@sh tests/scripts/need.sh rust cc
 	CRASH_FULL=$(or $(CRASH_FULL),10) cargo nextest run --locked -p switchward --test crash --no-capture full_disk
 
-fuzz: ## libFuzzer on each way in for ten minutes (FUZZ_SECONDS, FUZZ_TARGETS); needs a nightly compiler
+fuzz: ## run libFuzzer on each target for ten minutes (FUZZ_SECONDS, FUZZ_TARGETS); needs a nightly compiler
 	@sh tests/scripts/fuzz.sh
 
-fuzz-calls: ## 72,000 random calls by keys of all roles, a reply token and nobody, optimised: no fault, none slower than a second: many minutes
+fuzz-calls: ## make 72,000 random calls with keys of all roles, a reply token and no key (many minutes)
 	@sh tests/scripts/need.sh rust cc
 	FUZZ_CALLS=$(or $(FUZZ_CALLS),72000) FUZZ_ANSWER_MS=1000 cargo test --locked --release -p switchward-gateway --test api random_calls -- --nocapture
 
-faults: ## ten minutes of kills of the server and its Redis under effects that fail three times in ten: none may be lost
+faults: ## kill the server and its Redis for ten minutes while effects fail; check that no effect is lost
 	@sh tests/scripts/faults.sh
 
-mutants: ## change the engine in small ways and see that the scenarios alone notice: many minutes
+mutants: ## change the engine in small ways and check that the scenarios notice (many minutes)
 	@sh tests/scripts/mutants.sh
 
-lesser: ## 10,000 random runs by an agent's and by a worker's key, optimised: no control that holds them gets weaker: many minutes
+lesser: ## make 10,000 random runs with keys of agents and workers; check that they cannot weaken a control (many minutes)
 	@sh tests/scripts/need.sh rust cc
 	LESSER_RUNS=$(or $(LESSER_RUNS),10000) LESSER_EACH=100 cargo test --locked --release -p switchward-gateway --test api lesser -- --nocapture
 
-random: ## five million steps of random conversation workflows, optimised; the test has a hundred thousand: many minutes
+random: ## run five million steps of random conversation workflows; make test runs 100,000 (many minutes)
 	@sh tests/scripts/need.sh rust cc
 	RANDOM_STEPS=$(or $(RANDOM_STEPS),5000000) cargo test --locked --release -p switchward-scenario --test random -- --nocapture
 
-slow: ## every test on a slow machine: three times beside four busy loops, once with every sync 20 ms slower: many minutes
+slow: ## run every test beside four busy loops (three times), and with each sync 20 ms slower (many minutes)
 	@sh tests/scripts/slow.sh
 
-fix: ## format, and let clippy mend what it can
+fix: ## format the code, and let clippy fix what it can
 	cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 	cargo fmt --all
 
-advisories: ## get RustSec's advisories, or those of ADVISORY_DB, look at every library, and record it
+advisories: ## check every library against RustSec's advisories (or ADVISORY_DB), and record the result
 	@sh tests/scripts/need.sh rust git python
 	@sh tests/scripts/supply.sh advisories
 
-bench: ## measure the release server beside a bare echo and a bare disk sync
+bench: ## compare the release server with a bare echo server and a bare disk sync
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench
 
-parking: ## park 200,000 sessions: what each costs in memory and on disk, and how soon all are there after a kill
+parking: ## park 200,000 sessions; measure their memory and disk space, and the restart after a kill
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --parking 200000
 
-timers: ## 1,000,000 pending timers: what each costs, how late and fast others are, and that no jump of a clock fires one early: many minutes
+timers: ## create 1,000,000 timers; measure their cost and delay, and check that none fires early (many minutes)
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --timers $(or $(TIMERS),1000000)
 
-expiry: ## 200,000 ended sessions expire: what 64 callers notice of it, and what the disk gets back: many minutes
+expiry: ## let 200,000 ended sessions expire; measure the effect on 64 callers and the freed disk space (many minutes)
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --expiry $(or $(EXPIRY),200000)
 
-neighbours: ## one tenant floods the server in six ways: what another one notices of it, and that silent connections keep nobody out
+neighbours: ## flood the server from one tenant in six ways; measure the effect on another tenant
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --neighbours
 
-bench-delivery: ## effects through Redis to a sink beside bare commands of Redis, and a decision's way to its arrival
+bench-delivery: ## measure effects through Redis to a receiver, and compare them with bare Redis commands
 	@sh tests/scripts/need.sh rust cc redis
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --delivery

@@ -7,7 +7,7 @@ Who sends and receives:
     a person --SMTP--> Postfix, OpenDKIM signs --LMTP--> Dovecot: r@reply.acme.example --IMAP--> switchward
                                                or --LMTP--> switchward itself
 
-Started and ended here; root starts Postfix and Dovecot, which give up what they do not need.
+They are started and ended here. Root starts Postfix and Dovecot, which then drop their privileges.
 """
 
 import base64
@@ -32,7 +32,7 @@ PEOPLE = ["lead@corp.example", "dana@corp.example", "away@corp.example", "r@repl
 
 
 def until(what, condition, patience=PATIENCE):
-    """Waits until the condition gives something, and gives it."""
+    """Waits until the condition returns something true, and returns it."""
     deadline = time.monotonic() + patience
     while True:
         found = condition()
@@ -44,7 +44,7 @@ def until(what, condition, patience=PATIENCE):
 
 
 def free_port():
-    """A port below those that Linux gives by itself, which nobody has now: no connection takes it meanwhile."""
+    """A free port below the ephemeral ports of Linux, so that no outgoing connection takes it."""
     while True:
         port = random.randrange(10_000, 32_000)
         if not answers(port):
@@ -62,7 +62,7 @@ class Servers:
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        # Servers that have given up their rights must get through.
+        # Servers without privileges must be able to enter.
         self.folder.chmod(0o755)
         self.running = {}
         names = "dns dkim imaps lmtp auth smtp signing switchward_lmtp by_lmtp redis".split()
@@ -147,7 +147,7 @@ class Servers:
 
     def start_dns(self):
         def text(name, value):
-            # A string of a record has 255 bytes at most, and a record several strings.
+            # A string of a record has at most 255 bytes; a record can have several strings.
             parts = " ".join(f'"{value[at:at + 200]}"' for at in range(0, len(value), 200))
             return f"  local-data: '{name} 60 IN TXT {parts}'\n"
 
@@ -180,7 +180,7 @@ class Servers:
             "opendkim.conf",
             f"Syslog no\nMode s\nSocket inet:{port}@127.0.0.1\nDomain corp.example\nSelector mail\n"
             f"KeyFile {self.folder}/corp.pem\nCanonicalization relaxed/simple\nInternalHosts 127.0.0.1\n"
-            # What it signs by itself leaves Message-ID out, and such a reply could be brought again under another one.
+            # By default it does not sign Message-ID, and such a reply could be sent again under another one.
             "SignHeaders *,+Message-ID\nOversignHeaders From\nRequireSafeKeys no\nBackground no\n",
         )
         self.run("opendkim", ["opendkim", "-f", "-x", config], lambda: answers(port))
@@ -311,7 +311,7 @@ header_checks = regexp:{at}/fields
             + f"reply.acme.example lmtp:inet:127.0.0.1:{port['lmtp']}\n",
         )
         self.write("postfix/fields", "")
-        # An old gateway that takes out what says that a machine wrote.
+        # An old gateway that removes the fields which mark automatic mail.
         self.write("postfix/old", "/^(Auto-Submitted|X-Auto-Response-Suppress|Precedence):/ IGNORE\n")
         milter = f"smtpd_milters=inet:127.0.0.1:{port['dkim']}"
         self.write(
@@ -351,7 +351,7 @@ postlog unix-dgram n - n - 1 postlogd
         self.run("postfix", ["postfix", "-c", at, "start-fg"], lambda: all(map(answers, (port["smtp"], port["signing"]))))
 
     def header_checks(self, rule):
-        """What Postfix does with fields of mail that comes in, from now on: each mail is looked at by a process of its own."""
+        """Sets what Postfix does with header fields of later mail; a new process handles each mail."""
         self.write("postfix/fields", f"{rule}\n" if rule else "")
 
     def start_redis(self):
@@ -362,7 +362,7 @@ postlog unix-dgram n - n - 1 postlogd
     # What people do with them.
 
     def send(self, message, sender, by="signing"):
-        """A person's mail goes out: signed on its way, or not, or handed to the server itself."""
+        """Sends a person's mail: signed on the way, unsigned, or directly to the server."""
         recipients = [message["To"]]
         with smtplib.SMTP("127.0.0.1", self.port[by], timeout=PATIENCE) as smtp:
             smtp.send_message(message, sender, recipients)
@@ -371,7 +371,7 @@ postlog unix-dgram n - n - 1 postlogd
         return Mailbox(self, person)
 
     def why_not_ours(self, raw):
-        """Why OpenDKIM does not take a mail for signed by us; `None` if it does."""
+        """Why OpenDKIM does not accept our signature of a mail; empty if it does."""
         key = f"sw1._domainkey.acme.example v=DKIM1; k=rsa; p={self.public['acme']}\n"
         config = f"Mode v\nSyslog no\nTestPublicKeys {self.write('keys.txt', key)}\n"
         mail = self.folder / "signed.eml"
@@ -383,7 +383,7 @@ postlog unix-dgram n - n - 1 postlogd
 
 
 class Mailbox:
-    """A person's mailbox, as her program sees it."""
+    """A person's mailbox, as their mail program sees it."""
 
     def __init__(self, servers, person):
         trusted = ssl.create_default_context(cafile=servers.folder / "tls.crt")
@@ -397,7 +397,7 @@ class Mailbox:
         self.imap.shutdown()
 
     def all(self, folder="INBOX"):
-        """The bytes of all messages of a folder; none where there is no such folder."""
+        """The bytes of all messages of a folder; none if the folder does not exist."""
         if self.imap.select(folder, readonly=True)[0] != "OK":
             return []
         _, found = self.imap.search(None, "ALL")

@@ -1,6 +1,6 @@
-"""An approval by mail, over real servers: what a person writes comes back as what it is, and nothing else decides.
+"""Approvals by mail over real servers: a person's reply decides, and nothing else does.
 
-The built program stands in SWITCHWARD_BIN.
+SWITCHWARD_BIN is the path of the built program.
 """
 
 import email
@@ -79,7 +79,7 @@ done_folder = "Done"
 quarantine_folder = "Quarantine"
 """,
         )
-        # The system's roots are this one certificate, so that TLS is what it is everywhere.
+        # The system trusts only this certificate, so that TLS is checked as usual.
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(at), "SSL_CERT_FILE": str(at / "tls.crt")}
         self.environment |= {"SWITCHWARD_ADDRESS": self.address, "SWITCHWARD_API_KEY": KEY}
         self.run("secrets", "create", at / "switchward-keys")
@@ -117,7 +117,7 @@ quarantine_folder = "Quarantine"
         return [event for page in listed for event in page["events"] if event["type"] == kind]
 
     def counted(self, name):
-        """A number of the page of metrics; 0 where it is not there."""
+        """The value of a metric; 0 if it is missing."""
         text = urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/metrics", timeout=30).read().decode()
         found = re.search(rf"^{re.escape(name)} (\d+)$", text, re.M)
         return int(found.group(1)) if found else 0
@@ -142,7 +142,7 @@ def text_of(mail):
 
 
 def reply(mail, sender, text):
-    """What a person's program makes of an answer."""
+    """The reply that a person's mail program sends."""
     answer = email.message.EmailMessage(policy=email.policy.SMTP)
     answer["From"], answer["To"] = f"A Person <{sender}>", mail["Reply-To"]
     answer["Subject"] = f"Re: {mail['Subject']}"
@@ -177,11 +177,11 @@ class ByMail(unittest.TestCase):
             return [mail for mail in map(read, mailbox.all(folder)) if of in mail.as_string()]
 
     def known(self, person):
-        """What the mails of a person are called so far: their ids say nothing of sessions."""
+        """The message ids of a person's mails so far; they do not tell the session."""
         return {mail["Message-ID"] for mail in self.mails(person, "")}
 
     def request(self, person, known):
-        """The mail that asks this person, beside those that were there."""
+        """The mail that asks this person; known mails are left out."""
         asks = lambda mail: mail["Reply-To"] and mail["Message-ID"] not in known
         waiting = lambda: [mail for mail in self.mails(person, "") if asks(mail)]
         return until(f"a mail asks {person}", waiting)[-1]
@@ -192,13 +192,13 @@ class ByMail(unittest.TestCase):
         return self.request(approver, known)
 
     def answers(self, mail, person):
-        """What else came to a person in the thread of a mail."""
+        """The texts of the other mails to a person in the thread of a mail."""
         thread = mail["References"].split()[0]
         others = [it for it in self.mails(person, thread.strip("<>")) if it["Message-ID"] != mail["Message-ID"]]
         return [text_of(it) for it in others]
 
     def ask(self, key, approver):
-        """An agent's call at a deploy gate, about which this person is asked: the call, and the mail."""
+        """Makes an agent's call that this person must approve; returns the call and the mail."""
         server, known = self.server, self.known(approver)
         server.run("deploy", DEPLOY_GATE)
         server.run("start", "deploy-gate", "--key", key, "--tell", approver)
@@ -235,7 +235,7 @@ class ByMail(unittest.TestCase):
         self.assertIn("Your decision is recorded: approve.", told[0])
         thread = mail["References"].split()[0]
         moved = lambda: len(self.mails("r@reply.acme.example", thread, "Done")) == 2
-        until("what was dealt with is moved", moved)
+        until("processed replies are moved", moved)
 
     def test_a_reply_that_nobody_signed_gets_the_page(self):
         server, dana = self.server, "dana@corp.example"
@@ -278,16 +278,16 @@ class ByMail(unittest.TestCase):
         self.assertEqual(server.counted("switchward_mail_imap_connected"), 0)
         servers.start_dovecot()
         servers.send(reply(mail, "lead@corp.example", "what is the risk?"), "lead@corp.example")
-        until("it is read", lambda: server.events("again", "reply.recorded"), patience=60)
+        until("the reply is read", lambda: server.events("again", "reply.recorded"), patience=60)
         self.assertEqual(server.counted("switchward_mail_imap_connected"), 1)
         thread, box = mail["References"].split()[0], "r@reply.acme.example"
-        until("it is moved", lambda: self.mails(box, thread, "Done"))
+        until("the reply is moved", lambda: self.mails(box, thread, "Done"))
         with servers.mailbox(box) as mailbox:
             raw = [raw for raw in mailbox.all("Done") if thread.encode() in raw]
             mailbox.put(raw[0])
             mailbox.put(b"no message at all\r\n")
-        until("the same comes again", lambda: len(self.mails(box, thread, "Done")) == 2)
-        until("what nobody understands is kept apart", lambda: self.mails(box, "no message", "Quarantine"))
+        until("the same reply is read again", lambda: len(self.mails(box, thread, "Done")) == 2)
+        until("the broken message is moved to the quarantine", lambda: self.mails(box, "no message", "Quarantine"))
         self.assertEqual(len(server.events("again", "reply.recorded")), 1)
         self.assertEqual(self.mails(box, ""), [], "nothing is left in the inbox")
 
@@ -324,7 +324,7 @@ class ByMail(unittest.TestCase):
             self.assertEqual([check["check"] for check in told["checks"] if check["verdict"] == "fail"], [what], told)
 
     def forged(self, config, code=0):
-        """What a doctor finds that sends itself a forged field: its verdict, what it says, and what to do."""
+        """The result of `doctor --send` about the forged field: its verdict, message and advice."""
         told = self.server.run("doctor", "--config", config, "--send", code=code)[0]
         (found,) = (check for check in told["checks"] if check["check"] == "forged")
         return found["verdict"], found["message"], found.get("advice", "")
@@ -335,9 +335,9 @@ class ByMail(unittest.TestCase):
         config = self.servers.write("trusting.toml", trusting)
         verdict, said, advice = self.forged(config)
         self.assertEqual(verdict, "warn", said)
-        self.assertIn("below its own Received it is not believed", said)
-        self.assertIn("take the host out of mail.in.trusted_hosts", advice)
-        # Nothing stands above it any more that says where it came from.
+        self.assertIn("below its Received field they are not trusted", said)
+        self.assertIn("remove the host from mail.in.trusted_hosts", advice)
+        # No Received field above it shows any more where it came from.
         self.servers.header_checks("/^Received:/ IGNORE")
         self.addCleanup(self.servers.header_checks, "")
         verdict, said, advice = self.forged(config, code=5)
@@ -346,12 +346,12 @@ class ByMail(unittest.TestCase):
         self.servers.header_checks("/^Authentication-Results: *m[a-z]*\\.[a-z]*\\.example/ IGNORE")
         verdict, said, _ = self.forged(config)
         self.assertEqual(verdict, "ok", said)
-        self.assertIn("takes out", said)
-        # By LMTP there is one that can listen.
+        self.assertIn("removes", said)
+        # Only one process can listen for LMTP, and the server does.
         by_lmtp = re.sub(r"(?s)\[mail\.in\.imap\].*", "", trusting)
         verdict, said, _ = self.forged(self.servers.write("lmtp.toml", by_lmtp))
         self.assertEqual(verdict, "warn", said)
-        self.assertIn("is taken", said)
+        self.assertIn("is in use", said)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
-"""What the tests in Python share: stubs of proto/, generated here as any user would generate them, and a server of the
-built program.
-"""
+"""Shared code of the Python tests: stubs of proto/, generated as any user would generate them, and a server."""
 
 import json
 import os
@@ -24,7 +22,7 @@ def generate():
     well_known = pathlib.Path(protoc.__file__).parent / "_proto"
     folders = [f"-I{proto}", f"-I{well_known}", f"--python_out={GENERATED}", f"--grpc_python_out={GENERATED}"]
     if protoc.main(["protoc", *folders, *files]) != 0:
-        raise RuntimeError("the stubs could not be generated")
+        raise RuntimeError("failed to generate the stubs")
     sys.path.insert(0, str(GENERATED))
 
 
@@ -32,7 +30,7 @@ generate()
 
 
 class Server:
-    """A development server in a folder of its own, with a channel that retries as proto/ says."""
+    """A development server in its own folder, with a channel that retries as proto/service_config.json says."""
 
     def __init__(self, folder, *arguments):
         environment = dict(os.environ, SWITCHWARD_CONTEXTS=os.path.join(folder, "contexts"))

@@ -1,6 +1,6 @@
-"""A client in Python, made from proto/ alone: it walks an agent through the deploy gate.
+"""A Python client that uses only proto/: an agent passes the deploy gate.
 
-What a program of your own needs is the channel of Server, a key in the metadata of each call, and the stubs.
+Your own program needs the channel of Server, a key in the metadata of each call, and the stubs.
 """
 
 import json
@@ -21,7 +21,7 @@ from switchward.v1 import tenant_pb2, tenant_pb2_grpc
 
 
 class Keyed(grpc.StreamStreamClientInterceptor):
-    """Sends a key with the calls of a library that takes no metadata."""
+    """Adds a key to the calls of a library that accepts no metadata."""
 
     def __init__(self, metadata):
         self.metadata = metadata
@@ -77,7 +77,7 @@ class DeployGate(unittest.TestCase):
         return list(self.sessions.ListSessionEvents(request, metadata=agent or self.agent).events)
 
     def unknown(self, method, request, metadata):
-        """A call that is refused because there is no such thing: what is said of it."""
+        """Makes a call that is refused with NOT_FOUND; returns the message."""
         with self.assertRaises(grpc.RpcError) as refused:
             method(request, metadata=metadata)
         self.assertEqual(refused.exception.code(), grpc.StatusCode.NOT_FOUND)

@@ -1,4 +1,4 @@
-"""The worker of README.md, run as it stands there: it drives refunds, and is killed where that hurts most."""
+"""The worker of docs/workers.md, unchanged: it works on refunds and is killed at the worst moments."""
 
 import concurrent.futures
 import os
@@ -16,39 +16,37 @@ from switchward.v1 import definition_pb2, definition_pb2_grpc
 from switchward.v1 import session_pb2, session_pb2_grpc
 from switchward.v1 import worker_pb2, worker_pb2_grpc
 
-# Seconds in which everything that must come has come.
+# How long anything may take, seconds.
 PATIENCE = 60
-# The lease that the README's worker asks for, in seconds. A clock that went further would end the next lease as well.
+# The lease that the page's worker asks for, in seconds. A clock that went further would end the next lease as well.
 LEASE = 30
 COMPLETE = "/switchward.v1.WorkerService/CompleteWork"
 POLL = "/switchward.v1.WorkerService/PollWork"
 
 
 def program():
-    """The one program of the README's section on workers."""
-    readme = (ROOT / "README.md").read_text()
-    section = readme.split("\n## A worker\n")[1].split("\n## ")[0]
-    (text,) = re.findall(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    """The program that docs/workers.md shows."""
+    page = (ROOT / "docs" / "workers.md").read_text()
+    (text,) = re.findall(r"^```python worker\.py\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     return text
 
 
 class Worker:
-    """The README's worker as a process of its own, which finds its server at this address."""
+    """The page's worker as a process, with the address of its server."""
 
     def __init__(self, address, key):
         more = {"SWITCHWARD_ADDRESS": address, "SWITCHWARD_API_KEY": key, "PYTHONPATH": str(GENERATED)}
         self.process = subprocess.Popen([sys.executable, "-c", program()], env={**os.environ, **more}, cwd=ROOT)
 
     def kill(self):
-        """SIGKILL: the worker says nothing to anybody any more."""
+        """Ends the worker with SIGKILL, so that it sends nothing more."""
         self.process.kill()
         self.process.wait(timeout=PATIENCE)
 
 
 class Between(grpc.GenericRpcHandler):
-    """Stands between a worker and the server. It notes what goes by, answers calls with what they are to fail with, and
-    can keep a CompleteWork from the server, or the server's answer from the worker; a call that is kept lasts until its
-    worker is gone."""
+    """A proxy between a worker and the server. It records the calls, fails those that are to fail, and can hold back a
+    CompleteWork from the server, or the server's answer from the worker. Such a call lasts until its worker is gone."""
 
     def __init__(self, channel):
         self.channel = channel
@@ -159,14 +157,14 @@ class AWorker(unittest.TestCase):
             if times == 0:
                 watched.cancel()
                 return self.session(key)
-        raise AssertionError(f"{key} has ended without its work")
+        raise AssertionError(f"{key} ended before its work was done")
 
     def advance(self, seconds):
         request = clock_pb2.AdvanceClockRequest(duration={"seconds": seconds})
         self.clock.AdvanceClock(request, metadata=self.person)
 
     def killed_worker(self, key, keeps):
-        """A session whose work a worker has taken and done, and was killed before it had heard what came of it."""
+        """Starts a session whose worker has done the work, and was killed before it received the result of the call."""
         self.between.keeps = keeps
         worker = self.start_worker(self.between.address)
         self.start(key)
@@ -216,7 +214,7 @@ class AWorker(unittest.TestCase):
         self.assertTrue(self.between.failed.wait(PATIENCE))
         self.start("refund-2")
         self.say("refund-2", "Order B-2, 3 dollars")
-        self.assertEqual(list(self.wait_until_done("refund-2").at), ["settle"], "it takes other work")
+        self.assertEqual(list(self.wait_until_done("refund-2").at), ["settle"], "the worker takes other work")
         self.assertEqual(list(self.session("refund-1").at), ["read"])
         self.advance(LEASE)
         self.assertEqual(list(self.wait_until_done("refund-1").at), ["review"])
@@ -234,7 +232,7 @@ class AWorker(unittest.TestCase):
         self.killed_worker("refund-1", keeps="request")
         self.assertEqual(list(self.session("refund-1").at), ["read"])
         poll = worker_pb2.PollWorkRequest()
-        self.assertEqual(len(self.work.PollWork(poll, metadata=self.person).items), 0, "nobody else gets it yet")
+        self.assertEqual(len(self.work.PollWork(poll, metadata=self.person).items), 0, "no other worker gets it yet")
 
         self.start_worker(self.between.address)
         self.advance(LEASE)
@@ -248,7 +246,7 @@ class AWorker(unittest.TestCase):
         self.assertEqual(first.idempotency_key, second.idempotency_key)
         self.assertNotEqual(first.lease_token, second.lease_token)
 
-        # What the dead one had to say comes late, and changes nothing.
+        # The late result of the killed worker changes nothing.
         late = worker_pb2.CompleteWorkRequest.FromString(self.between.results[0])
         with self.assertRaises(grpc.RpcError) as refused:
             self.work.CompleteWork(late, metadata=self.person)
@@ -264,11 +262,11 @@ class AWorker(unittest.TestCase):
         self.advance(LEASE)
         self.start("refund-2")
         self.say("refund-2", "Order B-2, 3 dollars")
-        self.assertEqual(list(self.wait_until_done("refund-2").at), ["settle"], "another one works")
+        self.assertEqual(list(self.wait_until_done("refund-2").at), ["settle"], "another worker continues")
         self.assertEqual(self.types("refund-1"), ["opened", "leased", "done"])
         self.assertEqual([item.session for item in self.between.items].count(session.name), 1)
 
-        # Who repeats the call hears what the dead one did not.
+        # Repeating the call returns the answer that the killed worker did not receive.
         again = worker_pb2.CompleteWorkRequest.FromString(self.between.results[0])
         reply = self.work.CompleteWork(again, metadata=bearer(self.server.worker))
         self.assertTrue(reply.accepted)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# make crash: every kill and every power cut, one test after the other, told as they go.
+# make crash: runs every kill and every power cut, one test after the other, and prints them as they run.
 set -eu
 cd "$(dirname "$0")/../.."
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# make faults: effects while the server and its Redis are killed, emptied, stopped and cut off, told as it goes.
+# make faults: sends effects while the server and its Redis are killed, emptied, stopped and disconnected; prints progress.
 set -eu
 cd "$(dirname "$0")/../.."
 

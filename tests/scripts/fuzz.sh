@@ -1,6 +1,6 @@
 #!/bin/sh
-# make fuzz: libFuzzer on each target of tests/fuzz, for ten minutes each, from the corpus there. Ends with the first
-# fault, and says which bytes show it.
+# make fuzz: runs libFuzzer on each target of tests/fuzz for ten minutes, beginning with the corpus there. Ends with the
+# first fault, and prints the bytes that cause it.
 #
 #   FUZZ_SECONDS    for how long each target runs; 600 unless set
 #   FUZZ_TARGETS    which run; all unless set
@@ -29,7 +29,7 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
 fi
 trap tell EXIT
 
-# fuzz COMMAND TARGET ARGUMENT...: cargo-fuzz in our places.
+# fuzz COMMAND TARGET ARGUMENT...: runs cargo-fuzz with the folders of this repository.
 fuzz() {
     command=$1
     name=$2
@@ -37,7 +37,7 @@ fuzz() {
     cargo "+$toolchain" fuzz "$command" -O --fuzz-dir tests/fuzz --target-dir "$target/fuzz" "$name" "$@"
 }
 
-# What libFuzzer finds beside the corpus stays under target, and is begun with the next time.
+# What libFuzzer finds beside the corpus stays under target; the next run begins with it.
 play() {
     grown=$target/fuzz/corpus/$1
     mkdir -p "$grown" "$target/fuzz/faults/$1"
@@ -46,7 +46,7 @@ play() {
 }
 
 for each in $targets; do
-    run "build $each (cold: minutes, every library is built for libFuzzer)" fuzz build "$each"
+    run "build $each (minutes without a cache, because every library is built for libFuzzer)" fuzz build "$each"
 done
 for each in $targets; do
     run "fuzz $each for $seconds s" play "$each"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs approvals by mail over real servers: Postfix, Dovecot, OpenDKIM, unbound and Redis, each on high ports of this
-# machine and in a folder that is gone then. The built server stands in SWITCHWARD_BIN.
+# Runs approvals by mail over real servers: Postfix, Dovecot, OpenDKIM, unbound and Redis, on high ports of this machine
+# and in a temporary folder. SWITCHWARD_BIN is the path of the built server.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -10,7 +10,7 @@ target=${CARGO_TARGET_DIR:-target}
 cargo build --locked --workspace --bins --tests
 SWITCHWARD_BIN=$(cd "$target/debug" && pwd)/switchward
 export PATH SWITCHWARD_BIN
-# Postfix and Dovecot are started by root, and give up their rights themselves.
+# Postfix and Dovecot must be started by root; they drop their privileges themselves.
 as=
 if [ "$(id -u)" != 0 ]; then as="sudo -n --preserve-env=PATH,SWITCHWARD_BIN"; fi
 exec $as python3 -B tests/mail/test_mail.py

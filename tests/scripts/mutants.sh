@@ -1,8 +1,8 @@
 #!/bin/sh
-# make mutants: changes the engine's acts and guards in one small way after another and plays the scenarios alone on
-# each. A change that no scenario notices is a rule that no scenario holds; at least 90 in 100 must be noticed.
+# make mutants: makes one small change after another to the engine's acts and guards, and runs only the scenarios on
+# each. A change that no scenario notices is a rule without a scenario; at least 90 of 100 changes must be noticed.
 #
-# MUTANTS_SHARD=0/6 tries every sixth only.
+# MUTANTS_SHARD=0/6 tries only every sixth change.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -15,7 +15,7 @@ PATH=$tools/bin:$PATH
 export PATH
 
 if ! cargo mutants --version >/dev/null 2>&1; then
-    echo "cargo-mutants $version is built once, into $tools"
+    echo "cargo-mutants is missing: building version $version under $tools"
     cargo install --locked --root "$tools" --version "$version" cargo-mutants
 fi
 
@@ -33,7 +33,7 @@ if [ -n "${MUTANTS_SHARD:-}" ]; then
     set -- "$@" --sharding round-robin --shard "$MUTANTS_SHARD"
 fi
 
-echo "the scenarios hold on the engine as it is:"
+echo "running the scenarios on the unchanged engine:"
 cargo test --locked -q -p switchward-scenario --test corpus
 
 # A copy of the tree is changed, not the tree. What is missed ends cargo mutants with 2.
@@ -52,7 +52,7 @@ count() { wc -l <"$out/mutants.out/$1.txt"; }
 caught=$(($(count caught) + $(count timeout)))
 viable=$((caught + $(count missed)))
 if [ "$viable" = 0 ]; then
-    echo "nothing was changed" >&2
+    echo "no change was tested" >&2
     exit 1
 fi
 tenths=$((caught * 1000 / viable))
@@ -60,5 +60,5 @@ echo
 echo "missed:"
 sed 's/^/  /' "$out/mutants.out/missed.txt"
 echo "$((viable + $(count unviable))) changes, $viable of them compile, $caught noticed by the scenarios:" \
-    "$((tenths / 10)).$((tenths % 10)) in 100, and $least are wanted"
+    "$((tenths / 10)).$((tenths % 10)) of 100, at least $least are required"
 [ "$tenths" -ge $((least * 10)) ]

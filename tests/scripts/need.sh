@@ -1,12 +1,12 @@
 #!/bin/sh
-# Looks for what a step needs: need.sh rust cc cxx git python redis node mail
+# Checks the tools that a step needs: need.sh rust cc cxx git curl python redis node mail
 #
-# System packages that are missing are named, and installed where this user may; elsewhere they are named and the
-# step ends here. Rust itself is never installed: its version is the reader's choice.
+# Prints the names of missing system packages, and installs them if this user may; otherwise the step ends. Rust is
+# never installed: its version is your choice.
 set -eu
 
 packages=
-# Servers stand where a user's shell does not look.
+# Servers are in folders that are not in a user's PATH.
 PATH=$PATH:/usr/sbin:/sbin
 
 # missing PROGRAM PACKAGE...: notes the packages when the program is not there.
@@ -39,7 +39,7 @@ install_packages() {
     as=
     if [ "$(id -u)" != 0 ]; then as="sudo -n"; fi
     if ! command -v apt-get >/dev/null 2>&1 || ! $as true 2>/dev/null; then
-        echo "they cannot be installed from here: install them, then try again" >&2
+        echo "this user cannot install them: install them, then try again" >&2
         exit 1
     fi
     $as apt-get update -q
@@ -59,6 +59,7 @@ for need in "$@"; do
         cc) missing cc gcc libc6-dev ;;
         cxx) missing c++ g++ ;;
         git) missing git git ;;
+        curl) missing curl curl ;;
         redis) missing redis-server redis-server ;;
         mail)
             missing postfix postfix
@@ -82,7 +83,7 @@ for need in "$@"; do
             fi
             ;;
         *)
-            echo "need.sh: nothing is known of '$need'" >&2
+            echo "need.sh: unknown requirement '$need'" >&2
             exit 2
             ;;
     esac

@@ -7,9 +7,9 @@ cd "$(dirname "$0")/../.."
 target=${CARGO_TARGET_DIR:-target}
 python=$target/python/bin/python
 
-# unittest is content with no tests at all; here that is an error.
+# unittest passes if there are no tests at all; here that is an error.
 if [ -z "$(find tests/python -name 'test_*.py')" ]; then
-    echo "tests/python holds no test_*.py" >&2
+    echo "tests/python contains no test_*.py" >&2
     exit 1
 fi
 [ -x "$python" ] || python3 -m venv "$target/python"

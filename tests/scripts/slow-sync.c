@@ -1,10 +1,10 @@
 /*
- * A library to preload: every sync of a file takes SLOW_SYNC_MS milliseconds longer, 20 where nothing is said.
+ * A library to preload: every sync of a file takes SLOW_SYNC_MS milliseconds longer, 20 if it is not set.
  *
  *     cc -shared -fPIC -O2 -o slow-sync.so slow-sync.c -ldl
  *     LD_PRELOAD=$PWD/slow-sync.so some-program
  *
- * It sees calls of the C library, which Rust's standard library makes; system calls that are made directly pass by it.
+ * It affects calls of the C library, which Rust's standard library makes, and no direct system calls.
  * The call itself comes after the wait, so its result and errno are the caller's.
  */
 #define _GNU_SOURCE

@@ -1,9 +1,9 @@
 #!/bin/sh
-# make slow: every test as on a slow machine, once all are built. First beside busy loops that take most of its cores,
-# then with every sync of a file 20 ms slower. Ends with the first pass that fails, and says which.
+# make slow: builds all tests and runs them as on a slow machine. First beside busy loops that use most of its cores,
+# then with every sync of a file 20 ms slower. Ends with the first pass that fails, and prints its name.
 #
-# SLOW_BUSY=3 and SLOW_SYNC=1 say how many passes of each there are, SLOW_LOOPS=4 how many loops, SLOW_SYNC_MS=20 how
-# much slower a sync is. Arguments go to `cargo nextest run`, and those tests alone run: slow.sh -p switchward-store
+# SLOW_BUSY=3 and SLOW_SYNC=1 set the number of passes of each, SLOW_LOOPS=4 the number of loops, SLOW_SYNC_MS=20 the
+# delay of a sync. Arguments go to `cargo nextest run`, and only those tests run: slow.sh -p switchward-store
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -51,7 +51,7 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# others LABEL [COMMAND...]: the tests of `make test` that are not Rust, each as COMMAND runs it.
+# others LABEL [COMMAND...]: runs the tests of `make test` that are not Rust, each through COMMAND.
 others() {
     [ -n "$whole" ] || return 0
     label=$1
@@ -61,17 +61,17 @@ others() {
     run "approvals by mail over real servers $label" "$@" sh tests/scripts/mail.sh
 }
 
-# preloaded COMMAND...: runs it and all that it starts with slower syncs.
+# preloaded COMMAND...: runs a command and everything that it starts with slower syncs.
 preloaded() {
     LD_PRELOAD=$library SLOW_SYNC_MS=$SLOW_SYNC_MS "$@"
 }
 
-run "what this needs" sh tests/scripts/need.sh rust cc git python redis node mail
+run "required tools" sh tests/scripts/need.sh rust cc git python redis node mail
 if ! cargo nextest --version >/dev/null 2>&1; then
     echo "cargo-nextest is missing: cargo install cargo-nextest" >&2
     exit 1
 fi
-run "the tests are built" cargo nextest run --locked "$@" --no-run
+run "build the tests" cargo nextest run --locked "$@" --no-run
 
 pass=1
 [ "$busy" = 0 ] || spin
@@ -87,7 +87,7 @@ pass=1
 if [ "$slow" != 0 ]; then
     mkdir -p "$target/slow"
     library=$(cd "$target/slow" && pwd)/slow-sync.so
-    run "the slow sync is built" \
+    run "build the slow sync" \
         cc -shared -fPIC -O2 -Wall -Wextra -Werror -o "$library" tests/scripts/slow-sync.c -ldl
 fi
 while [ "$pass" -le "$slow" ]; do

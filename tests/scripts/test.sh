@@ -1,6 +1,6 @@
 #!/bin/sh
-# make test: format, lints, repository checks, every test. Ends with the first step that fails, and says which.
-# Nothing is left out without a line that says so. Cold on two cores most of the time goes into building libraries.
+# make test: format, lints, repository checks, every test. Ends with the first step that fails, and prints its name.
+# A line names each step that is skipped. On two cores without a cache, most of the time is spent on building libraries.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -11,20 +11,20 @@ trap tell EXIT
 export CRASH_KILLS="${CRASH_KILLS:-40}" CRASH_CUTS="${CRASH_CUTS:-4}" CRASH_RUNS="${CRASH_RUNS:-2}"
 export CRASH_FIRST_STARTS="${CRASH_FIRST_STARTS:-4}" CRASH_FULL="${CRASH_FULL:-2}"
 
-run "what this needs" sh tests/scripts/need.sh lints cc git python redis node mail
+run "required tools" sh tests/scripts/need.sh lints cc git curl python redis node mail
 run "format" cargo fmt --all --check
-run "lints (cold: minutes, every library is checked once)" \
+run "lints (minutes without a cache, because every library is checked)" \
     cargo clippy --locked --workspace --all-targets -- -D warnings
 run "repository checks" cargo xtask check
 run "licences, bans and sources of libraries" sh tests/scripts/supply.sh
 run "lints of the API" sh tests/scripts/lint-proto.sh
 if cargo nextest --version >/dev/null 2>&1; then
     # One more than there are cores: many tests wait for servers, timers and disks.
-    run "tests (cold: the longest step, every library is built)" \
+    run "tests (the longest step without a cache, because every library is built)" \
         cargo nextest run --locked --workspace --no-fail-fast --test-threads "$(($(nproc) + 1))"
 else
     echo "cargo-nextest is not installed: the same tests run with cargo test, one binary after the other"
-    run "tests (cold: the longest step, every library is built)" \
+    run "tests (the longest step without a cache, because every library is built)" \
         cargo test --locked --workspace --lib --bins --tests --no-fail-fast
 fi
 run "examples in the docs" cargo test --locked --workspace --doc

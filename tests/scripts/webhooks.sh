@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the reference libraries of Standard Webhooks in Python and Node against ours, each with packages of its own under
-# target/. They speak to our example program, which they find in WEBHOOK_LINES.
+# Tests our webhooks against the reference libraries of Standard Webhooks in Python and Node. Their packages are under
+# target/. WEBHOOK_LINES is the path of our example program, which they call.
 set -eu
 cd "$(dirname "$0")/../.."
 

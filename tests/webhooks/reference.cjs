@@ -1,5 +1,5 @@
-// The reference library of Standard Webhooks in JavaScript and ours, against each other: the same as reference.py has
-// for Python. WEBHOOK_LINES is our example program, which signs and verifies a JSON object a line.
+// The reference library of Standard Webhooks in JavaScript and ours, against each other, as reference.py does for Python.
+// WEBHOOK_LINES is the path of our example program, which reads one JSON object per line and signs or verifies it.
 
 "use strict";
 
@@ -69,7 +69,7 @@ function verifyAsk(secrets, headers, body, now) {
   return { do: "verify", kind: "standard-webhooks", secrets, headers: Object.entries(headers), now, body: encoded(body) };
 }
 
-/** A text with one character changed, dropped, put in. */
+/** A text with one character changed, removed or inserted. */
 function changedTexts(text) {
   const at = randomInt(text.length);
   const other = choice([...ALPHABET].filter((letter) => letter !== text[at]));
@@ -77,7 +77,7 @@ function changedTexts(text) {
   return [before + other + after, before + after, before + other + text[at] + after];
 }
 
-/** A body with one bit flipped, one byte dropped, one put in. */
+/** A body with one bit flipped, one byte removed or inserted. */
 function changedBodies(body) {
   const at = randomInt(body.length);
   const flipped = Buffer.from(body);
@@ -86,7 +86,7 @@ function changedBodies(body) {
   return [flipped, Buffer.concat([before, after.subarray(1)]), Buffer.concat([before, Buffer.from("x"), after])];
 }
 
-/** What may happen to a message on its way, as asks that must be refused. */
+/** Changes to a message on the way, as requests that must be refused. */
 function mutants(message, strange) {
   const headers = signedByTheirs(message);
   const asks = [];

@@ -1,7 +1,7 @@
 """The reference library of Standard Webhooks in Python and ours, against each other.
 
-Each verifies what the other signs, and ours refuses every message that was changed on its way. WEBHOOK_LINES is our
-example program `webhook-lines`, which signs and verifies a JSON object a line.
+Each verifies what the other signs, and ours refuses every message that was changed on the way. WEBHOOK_LINES is the
+path of our example program `webhook-lines`, which reads one JSON object per line and signs or verifies it.
 """
 
 import base64
@@ -88,7 +88,7 @@ def verify_ask(secrets, headers, body, now):
 
 
 def changed_texts(dice, text):
-    """A text with one character changed, dropped, put in, and two exchanged."""
+    """A text with one character changed, removed or inserted, or two exchanged."""
     at = dice.randrange(len(text))
     other = dice.choice([letter for letter in ALPHABET if letter != text[at]])
     changed = [text[:at] + other + text[at + 1 :], text[:at] + text[at + 1 :], text[:at] + other + text[at:]]
@@ -100,7 +100,7 @@ def changed_texts(dice, text):
 
 
 def changed_bodies(dice, body):
-    """A body with one bit flipped, a byte dropped, one put in, two exchanged, none left, and one said in other words."""
+    """A body with a bit flipped, a byte removed or inserted, two exchanged, nothing left, or other spaces in it."""
     at = dice.randrange(len(body))
     flipped = bytes([body[at] ^ (1 << dice.randrange(8))])
     changed = [body[:at] + flipped + body[at + 1 :], body[:at] + body[at + 1 :], body[:at] + b"x" + body[at:]]
@@ -114,7 +114,7 @@ def changed_bodies(dice, body):
 
 
 def mutants(dice, message, headers, strange):
-    """Everything that may happen to a message on its way, as asks that must be refused, each with its name."""
+    """All changes to a message on the way, as requests that must be refused, each with its name."""
     pairs = list(headers.items())
     for name, text in pairs:
         rest = [pair for pair in pairs if pair[0] != name]
@@ -140,7 +140,7 @@ def mutants(dice, message, headers, strange):
         yield f"signed {shift} s later", [message.secret], moved, message.body, message.now
     for beyond in [1, dice.randint(2, 10**6)]:
         for late in [message.now + TOLERANCE_SECONDS + beyond, message.now - TOLERANCE_SECONDS - beyond]:
-            yield f"looked at at {late}", [message.secret], pairs, message.body, late
+            yield f"verified at {late}", [message.secret], pairs, message.body, late
 
 
 class Reference(unittest.TestCase):

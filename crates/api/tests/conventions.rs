@@ -23,7 +23,7 @@ fn check(rule: &str, holds: impl Fn(&MethodDescriptor) -> bool) {
         .filter(|method| !holds(method))
         .map(|method| method.full_name().to_owned())
         .collect();
-    assert!(broken.is_empty(), "{rule}: not so in {broken:?}");
+    assert!(broken.is_empty(), "{rule}: broken by {broken:?}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn the_wire_form_is_the_one_that_was_published() {
     let gone: Vec<_> = old.difference(&new).collect();
     let added: Vec<_> = new.difference(&old).collect();
     panic!(
-        "gone, which breaks clients: {gone:#?}\nadded: {added:#?}\nwhere this is meant, copy {} to tests/golden",
+        "removed, which breaks clients: {gone:#?}\nadded: {added:#?}\nif this is intended, copy {} to tests/golden",
         file.display()
     );
 }

@@ -73,12 +73,12 @@ pub(crate) async fn run(binary: &Path, folder: &Path) -> anyhow::Result<()> {
     let (ratio, longer) = (through / bare, way / needed);
     println!("bare XADD, XREADGROUP and XACK   {bare:>10.0} a second");
     println!(
-        "effects to a sink                {through:>10.0} a second, {ratio:.3} of that, aim {RATIO_AIM}"
+        "effects to a receiver            {through:>10.0} a second, {ratio:.3} of that, target {RATIO_AIM}"
     );
     println!("two syncs and a round trip       {needed:>10.3} ms, {sync_ms:.3} and {trip_ms:.3} each");
-    println!("decision to arrival, p50         {way:>10.3} ms, {longer:.2} times that, aim {WAY_AIM}");
-    ensure!(ratio >= RATIO_AIM, "effects are too few");
-    ensure!(longer <= WAY_AIM, "an effect is too long on its way");
+    println!("decision to arrival, p50         {way:>10.3} ms, {longer:.2} times that, target {WAY_AIM}");
+    ensure!(ratio >= RATIO_AIM, "too few effects are delivered per second");
+    ensure!(longer <= WAY_AIM, "effects take too long from decision to arrival");
     Ok(())
 }
 
@@ -118,7 +118,7 @@ impl Redis {
     async fn ready(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).await.is_err() {
-            ensure!(begun.elapsed() < PATIENCE, "redis-server does not get ready");
+            ensure!(begun.elapsed() < PATIENCE, "redis-server does not become ready");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Ok(())
@@ -145,7 +145,7 @@ impl Redis {
                     let read = ["XREADGROUP", "GROUP", "g", &name, "COUNT", "1", "STREAMS", "bare", ">"];
                     let taken = wire.ask(&read).await?;
                     // Stream, its name, entries, the entry: the first text after the name is its id.
-                    let id = taken.get(1).context("an entry was not there")?;
+                    let id = taken.get(1).context("an entry is missing")?;
                     wire.ask(&["XACK", "bare", "g", id]).await?;
                     done.fetch_add(1, Ordering::Relaxed);
                 }
@@ -194,7 +194,7 @@ impl Wire {
         let (mut open, mut found) = (1_usize, Vec::new());
         while open > 0 {
             let mut line = String::new();
-            ensure!(self.0.read_line(&mut line).await? > 0, "Redis is gone");
+            ensure!(self.0.read_line(&mut line).await? > 0, "Redis closed the connection");
             let (sort, rest) = line.trim_end().split_at(1);
             open -= 1;
             match sort {
@@ -206,7 +206,7 @@ impl Wire {
                     body.truncate(length);
                     found.push(String::from_utf8(body)?);
                 }
-                "-" => anyhow::bail!("Redis does not do {words:?}: {rest}"),
+                "-" => anyhow::bail!("Redis refused {words:?}: {rest}"),
                 _ => found.push(rest.to_owned()),
             }
         }

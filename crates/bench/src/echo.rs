@@ -40,7 +40,7 @@ fn session(name: &str) -> v1::Session {
 type Answered<T> = Result<Response<T>, Status>;
 
 fn unmeasured<T>() -> Answered<T> {
-    Err(Status::unimplemented("the echo answers what is measured, and nothing else"))
+    Err(Status::unimplemented("the echo answers only the measured calls"))
 }
 
 #[tonic::async_trait]

@@ -73,17 +73,20 @@ pub(crate) async fn run(binary: &Path, folder: &Path, sessions: u64) -> anyhow::
     let (lowest, then) = lowest(&data).await?;
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     println!(
-        "disk: {:.0} MiB empty, {:.0} MiB with them, {:.0} MiB when the last of them was gone and what the callers left \
-         was there; {:.0} MiB {:.0} s after that, too, was gone ({others} sessions)",
+        "disk: {:.0} MiB empty, {:.0} MiB with them, {:.0} MiB when they were gone and only the callers' sessions \
+         were left; {:.0} MiB {:.0} s after those were gone, too ({others} sessions)",
         mib(empty),
         mib(full),
         mib(beside),
         mib(lowest),
         then.as_secs_f64()
     );
-    anyhow::ensure!(ratio <= P99_RATIO_MAX, "the p99 may be {P99_RATIO_MAX} times what it is without");
+    anyhow::ensure!(
+        ratio <= P99_RATIO_MAX,
+        "the p99 may be at most {P99_RATIO_MAX} times the p99 without expiry"
+    );
     if sessions >= JUDGED_FROM {
-        anyhow::ensure!(lowest < beside / 2, "less than half of the disk came back");
+        anyhow::ensure!(lowest < beside / 2, "less than half of the disk space was freed");
     }
     Ok(())
 }
@@ -162,7 +165,7 @@ async fn expire(server: &Server, sessions: u64) -> anyhow::Result<Windows> {
     let (begun, over) = begun.zip(over).context("nothing expired")?;
     let took = (*over - *begun).as_secs_f64();
     println!(
-        "{sessions} sessions expired in {took:.1} s, {:.0} a second; the first {:.1} s after there was a rule",
+        "{sessions} sessions expired in {took:.1} s, {:.0} a second; the first {:.1} s after the rule was set",
         sessions as f64 / took,
         (*begun - put).as_secs_f64()
     );
@@ -180,7 +183,7 @@ async fn beside(server: &Server, course: &Course) -> anyhow::Result<Windows> {
         let whole = began && course.over.get().is_none();
         let only = course.over.get().is_some() && windows.latency.is_empty();
         if only {
-            println!("(the sessions were gone before one window was over: more of them tell more)");
+            println!("(all sessions were removed before one window ended: use more sessions)");
         }
         if whole || only {
             windows.add(&load)?;

@@ -86,10 +86,10 @@ impl Bound {
         let reaches = |bound: f64| if self.more { median >= bound } else { median <= bound };
         let word = match (reaches(*floor), aim.is_some_and(reaches)) {
             (false, _) => "BELOW THE FLOOR",
-            (true, true) => "the aim is reached",
-            (true, false) => "the floor is kept",
+            (true, true) => "the target is reached",
+            (true, false) => "the floor is reached",
         };
-        let aim = aim.map(|aim| format!(", aim {aim:.2}")).unwrap_or_default();
+        let aim = aim.map(|aim| format!(", target {aim:.2}")).unwrap_or_default();
         (format!("{point}: {median:.3} (floor {floor:.2}{aim}): {word}"), reaches(*floor))
     }
 }
@@ -132,7 +132,7 @@ mod tests {
         talk.conversation.iter_mut().for_each(|figures| figures.server_cpu_us_a_step = 1.6);
         assert!(judge(&[talk.clone()]).is_err());
         talk.conversation = None;
-        assert!(judge(&[talk]).is_err(), "what was to be measured and was not is no success");
+        assert!(judge(&[talk]).is_err(), "a missing measurement must not count as a success");
     }
 
     #[test]

@@ -60,7 +60,7 @@ const LATENCY_MAX_US: u64 = 60_000_000;
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) fn bearer(key: &str) -> anyhow::Result<MetadataValue<Ascii>> {
-    format!("Bearer {key}").parse().context("the key is no header")
+    format!("Bearer {key}").parse().context("the key is not a valid header")
 }
 
 pub(crate) async fn channel(server: &Server) -> anyhow::Result<Channel> {
@@ -129,7 +129,7 @@ impl Caller {
         };
         let started = self.client.clone().start_session(self.request(start)).await?.into_inner();
         step(begin);
-        let name = started.session.context("a start was answered without a session")?.name;
+        let name = started.session.context("the reply to a start has no session")?.name;
         let begin = Instant::now();
         let said = v1::PostMessageRequest {
             name: name.clone(),
@@ -161,9 +161,9 @@ impl Caller {
             };
             let ended = self.client.end_turn(self.request(end)).await?.into_inner();
             step(begin);
-            let at = ended.session.context("a turn came without a session")?.at;
+            let at = ended.session.context("the reply to a turn has no session")?.at;
             let wanted = if turn == 3 { "confirm" } else { "bye" };
-            anyhow::ensure!(at == [wanted], "a conversation went on to {at:?}");
+            anyhow::ensure!(at == [wanted], "a conversation moved to {at:?}");
         }
         Ok(())
     }
@@ -180,7 +180,7 @@ impl Caller {
         };
         let started = self.client.clone().start_session(self.request(start)).await?.into_inner();
         step(begin);
-        let name = started.session.context("a start was answered without a session")?.name;
+        let name = started.session.context("the reply to a start has no session")?.name;
         for (at, state) in STATES.into_iter().enumerate() {
             let begin = Instant::now();
             let answer = v1::AnswerCheckpointRequest {
@@ -329,7 +329,7 @@ pub(crate) async fn end(
             ..v1::AnswerCheckpointRequest::default()
         });
         let reply = caller.client.answer_checkpoint(request).await?.into_inner();
-        let session = reply.session.context("an answer came without a session")?;
+        let session = reply.session.context("the reply to an answer has no session")?;
         anyhow::ensure!(session.end_time.is_some(), "a session did not end with its answer");
         Ok(())
     })
@@ -350,8 +350,8 @@ pub(crate) async fn probe(server: &Server, parked_in_all: u64, count: u64) -> an
             };
             let request = caller.request(answer);
             let reply = caller.client.answer_checkpoint(request).await?.into_inner();
-            let at = reply.session.context("an answer came without a session")?.at;
-            anyhow::ensure!(at == [STATES[1]], "a session went on to {at:?}");
+            let at = reply.session.context("the reply to an answer has no session")?.at;
+            anyhow::ensure!(at == [STATES[1]], "a session moved to {at:?}");
             anyhow::Ok(())
         }));
     }

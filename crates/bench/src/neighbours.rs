@@ -147,7 +147,7 @@ async fn watch(server: &Server, until: Instant) -> anyhow::Result<(Duration, u64
             let asked = Instant::now();
             let page = server.page(path).await?;
             longest = longest.max(asked.elapsed());
-            ensure!(page.starts_with("HTTP/1.1 200"), "{path} answers {page:?}");
+            ensure!(page.starts_with("HTTP/1.1 200"), "{path} answered {page:?}");
         }
         memory = memory.max(server.used()?.1);
         tokio::time::sleep(HEALTH_EVERY).await;
@@ -201,7 +201,7 @@ impl Flooding {
         let out = self.0.stdout.take().context("the flood has no output")?;
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
-        serde_json::from_str(&line).with_context(|| format!("the flood said {line:?}"))
+        serde_json::from_str(&line).with_context(|| format!("the flood wrote {line:?}"))
     }
 }
 

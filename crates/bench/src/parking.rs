@@ -50,13 +50,13 @@ impl Look {
             }
             before = now;
         }
-        anyhow::bail!("the server did not come to rest in {} s", (REST * RESTS_MAX).as_secs())
+        anyhow::bail!("the server did not become idle within {} s", (REST * RESTS_MAX).as_secs())
     }
 }
 
 /// Measures, prints, and fails if a session costs too much or the restart takes too long.
 pub(crate) async fn run(binary: &Path, folder: &Path, sessions: u64) -> anyhow::Result<()> {
-    anyhow::ensure!(sessions > FIRST, "{FIRST} sessions are the first look; park more");
+    anyhow::ensure!(sessions > FIRST, "the first measurement is at {FIRST} sessions; park more");
     let data = folder.join("data");
     let server = Server::switchward(binary, folder, None)?;
     deploy(&server).await?;
@@ -71,7 +71,7 @@ pub(crate) async fn run(binary: &Path, folder: &Path, sessions: u64) -> anyhow::
     print(sessions, &second, begun);
     drop(server);
     let begun = Instant::now();
-    let server = Server::switchward(binary, folder, None).context("it did not start again")?;
+    let server = Server::switchward(binary, folder, None).context("the server did not start again")?;
     let ready = begun.elapsed();
     probe(&server, sessions, ANSWERED).await?;
     let answered = begun.elapsed();
@@ -86,9 +86,12 @@ pub(crate) async fn run(binary: &Path, folder: &Path, sessions: u64) -> anyhow::
     let memory = (second.memory as f64 - first.memory as f64) / more;
     let disk = (second.disk as f64 - first.disk as f64) / more;
     println!("one more parked session: {memory:.0} bytes of memory, {disk:.0} bytes of disk");
-    anyhow::ensure!(memory < MEMORY_BYTES_MAX, "a session may cost {MEMORY_BYTES_MAX} bytes of memory");
-    anyhow::ensure!(disk < DISK_BYTES_MAX, "a session may cost {DISK_BYTES_MAX} bytes of disk");
-    anyhow::ensure!(answered < RESTART_MAX, "the restart may take {} s", RESTART_MAX.as_secs());
+    anyhow::ensure!(
+        memory < MEMORY_BYTES_MAX,
+        "a session may use at most {MEMORY_BYTES_MAX} bytes of memory"
+    );
+    anyhow::ensure!(disk < DISK_BYTES_MAX, "a session may use at most {DISK_BYTES_MAX} bytes of disk");
+    anyhow::ensure!(answered < RESTART_MAX, "the restart may take at most {} s", RESTART_MAX.as_secs());
     Ok(())
 }
 

@@ -69,7 +69,7 @@ impl Server {
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
         let ready: Ready =
-            serde_json::from_str(&line).with_context(|| format!("the process said {line:?}"))?;
+            serde_json::from_str(&line).with_context(|| format!("the process wrote {line:?}"))?;
         let Ready { address, metrics, agent_key, person_key } = ready;
         Ok(Self { child, address, metrics, agent_key, person_key })
     }
@@ -83,7 +83,7 @@ impl Server {
     /// Requests a path of the metrics listener; returns head and body.
     pub(crate) async fn page(&self, path: &str) -> anyhow::Result<String> {
         let host = self.metrics.strip_prefix("http://").and_then(|at| at.strip_suffix("/metrics"));
-        let host = host.context("the server does not say where its metrics are")?;
+        let host = host.context("the server does not name the address of its metrics")?;
         let mut stream = TcpStream::connect(host).await?;
         let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
@@ -137,7 +137,7 @@ const PAGE_BYTES: u64 = 4096;
 /// Seconds of CPU that a process has used, and its resident memory in bytes.
 pub(crate) fn used(pid: u32) -> anyhow::Result<(f64, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let (_, after) = stat.rsplit_once(')').context("the process's figures have another shape")?;
+    let (_, after) = stat.rsplit_once(')').context("the process's figures have an unexpected form")?;
     let fields: Vec<&str> = after.split_whitespace().collect();
     let field = |at: usize| fields.get(at).copied().context("the process's figures are too few");
     let ticks = field(11)?.parse::<f64>()? + field(12)?.parse::<f64>()?;

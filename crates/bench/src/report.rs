@@ -43,7 +43,7 @@ pub(crate) fn print(rounds: &[Round]) {
             round.ours.server_cpu_us_a_step
         );
     }
-    println!("\n* fewer than {QUIET_SYNCS:.0} syncs a second: too busy a machine to judge latency by");
+    println!("\n* fewer than {QUIET_SYNCS:.0} syncs a second: the machine is too busy to judge latency");
     println!(
         "\n{:>7} {:>5} | {:>22} | {:>28}",
         "callers", "conns", "steps by echo", "p50 by one sync and one echo"

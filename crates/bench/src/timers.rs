@@ -62,7 +62,7 @@ fn nap(name: &str, ms: u64) -> String {
 
 /// Measures, prints, and fails if timers are too late or too slow.
 pub(crate) async fn run(binary: &Path, folder: &Path, pending: u64) -> anyhow::Result<()> {
-    anyhow::ensure!(pending > FIRST, "{FIRST} timers are the first look; wait for more");
+    anyhow::ensure!(pending > FIRST, "the first measurement is at {FIRST} timers; use more timers");
     let server = Server::switchward(binary, folder, None)
         .with_context(|| format!("failed to start {}; build it with --release", binary.display()))?;
     let client = Client::connect(&server).await?;
@@ -71,10 +71,13 @@ pub(crate) async fn run(binary: &Path, folder: &Path, pending: u64) -> anyhow::R
     let rate = pend(&server, &client, &folder.join("data"), pending).await?;
     let late = even(&client).await?;
     let drained = at_once(&server, &client, rate).await?;
-    anyhow::ensure!(late <= LATE_MS_MAX, "timers that fall due evenly may be {LATE_MS_MAX} ms late at p99");
+    anyhow::ensure!(
+        late <= LATE_MS_MAX,
+        "evenly distributed timers may be at most {LATE_MS_MAX} ms late at p99"
+    );
     anyhow::ensure!(
         drained >= DRAINED_A_SECOND_MIN,
-        "of timers that are due at once, {DRAINED_A_SECOND_MIN} a second must be done"
+        "timers that are due at once must fire at {DRAINED_A_SECOND_MIN} a second or more"
     );
     jumps::run(server, binary, folder, pending).await
 }
@@ -99,8 +102,8 @@ async fn pend(server: &Server, client: &Client, data: &Path, pending: u64) -> an
     if pending < JUDGED_FROM {
         return Ok(rate);
     }
-    anyhow::ensure!(memory < MEMORY_BYTES_MAX, "a timer may cost {MEMORY_BYTES_MAX} bytes of memory");
-    anyhow::ensure!(disk < DISK_BYTES_MAX, "a timer may cost {DISK_BYTES_MAX} bytes of disk");
+    anyhow::ensure!(memory < MEMORY_BYTES_MAX, "a timer may use at most {MEMORY_BYTES_MAX} bytes of memory");
+    anyhow::ensure!(disk < DISK_BYTES_MAX, "a timer may use at most {DISK_BYTES_MAX} bytes of disk");
     Ok(rate)
 }
 
@@ -215,7 +218,7 @@ async fn fired(server: &Server) -> anyhow::Result<u64> {
 
 /// Since 1970.
 fn since(at: Option<Timestamp>) -> anyhow::Result<Duration> {
-    let at = at.context("a session has no such time")?;
+    let at = at.context("a session does not have this time")?;
     Ok(Duration::new(u64::try_from(at.seconds)?, u32::try_from(at.nanos)?))
 }
 
@@ -269,7 +272,7 @@ impl Client {
         };
         let reply =
             self.sessions(number).start_session(Self::request(&self.agent, start)).await?.into_inner();
-        since(reply.session.context("a start was answered without a session")?.create_time)
+        since(reply.session.context("the reply to a start has no session")?.create_time)
     }
 
     /// Starts sessions by number, with many callers; calls `on_start` before each.

@@ -66,7 +66,7 @@ pub async fn run(factory: &dyn Factory) -> Vec<Failure> {
         let message = match timeout(CASE_MAX, play(case, factory)).await {
             Ok(Ok(())) => continue,
             Ok(Err(message)) => message,
-            Err(_) => format!("it did not end within {} s", CASE_MAX.as_secs()),
+            Err(_) => format!("the case did not end within {} s", CASE_MAX.as_secs()),
         };
         failures.push(Failure { case, message });
     }
@@ -89,7 +89,7 @@ async fn play(case: &str, factory: &dyn Factory) -> CaseResult {
         "carried" => carried(factory).await,
         "empty wait" => empty_wait(factory).await,
         "close" => close(factory).await,
-        other => Err(format!("there is no case {other}")),
+        other => Err(format!("unknown case {other}")),
     }
 }
 
@@ -128,10 +128,10 @@ async fn redelivery(factory: &dyn Factory) -> CaseResult {
     let second = take(&*bus, "lives", 1, SOON).await?;
     same("after the idle time", ids(&second), vec!["a"])?;
     same("count of the second delivery", second[0].count, 2)?;
-    same("whether it came too early", begun.elapsed() < IDLE * 9 / 10, false)?;
+    same("whether the delivery came too early", begun.elapsed() < IDLE * 9 / 10, false)?;
     bus.release(Stream::Http, "lives", &receipts(&second)).await.map_err(describe)?;
     publish(&*bus, "b").await?;
-    same("what is overdue comes first", ids(&take(&*bus, "lives", 2, SOON).await?), vec!["a", "b"])
+    same("the overdue delivery, first", ids(&take(&*bus, "lives", 2, SOON).await?), vec!["a", "b"])
 }
 
 /// A heartbeat of its holder keeps a delivery from going to another consumer; one of any other consumer does not.
@@ -140,15 +140,19 @@ async fn keep(factory: &dyn Factory) -> CaseResult {
     publish(&*bus, "a").await?;
     let held = take(&*bus, "one", 1, SOON).await?;
     for _ in 0..4 {
-        same("while it is kept", ids(&take(&*bus, "other", 1, IDLE / 2).await?), vec![])?;
+        same("while the delivery is kept", ids(&take(&*bus, "other", 1, IDLE / 2).await?), vec![])?;
         bus.keep(Stream::Http, "one", &receipts(&held)).await.map_err(describe)?;
     }
-    same("after the last sign of life", ids(&take(&*bus, "other", 1, SOON).await?), vec!["a"])?;
-    same("just after it was taken", ids(&take(&*bus, "third", 1, IDLE / 2).await?), vec![])?;
+    same("after the last keep", ids(&take(&*bus, "other", 1, SOON).await?), vec!["a"])?;
+    same("right after it was taken", ids(&take(&*bus, "third", 1, IDLE / 2).await?), vec![])?;
     let begun = Instant::now();
     bus.keep(Stream::Http, "one", &receipts(&held)).await.map_err(describe)?;
-    same("kept by who lost it", ids(&take(&*bus, "third", 1, SOON).await?), vec!["a"])?;
-    same("whether that held it back", begun.elapsed() >= IDLE, false)
+    same(
+        "kept by a consumer that no longer holds it",
+        ids(&take(&*bus, "third", 1, SOON).await?),
+        vec!["a"],
+    )?;
+    same("whether that delayed the delivery", begun.elapsed() >= IDLE, false)
 }
 
 /// A released delivery comes again at once.
@@ -157,7 +161,11 @@ async fn release(factory: &dyn Factory) -> CaseResult {
     publish(&*bus, "a").await?;
     let held = take(&*bus, "one", 1, SOON).await?;
     bus.release(Stream::Http, "other", &receipts(&held)).await.map_err(describe)?;
-    same("given back by who does not hold it", ids(&take(&*bus, "other", 1, NONE).await?), vec![])?;
+    same(
+        "given back by a consumer that does not hold it",
+        ids(&take(&*bus, "other", 1, NONE).await?),
+        vec![],
+    )?;
     bus.release(Stream::Http, "one", &receipts(&held)).await.map_err(describe)?;
     let again = take(&*bus, "other", 1, NONE).await?;
     same("given back", ids(&again), vec!["a"])?;
@@ -173,7 +181,7 @@ async fn acknowledged(factory: &dyn Factory) -> CaseResult {
     same("taken", ids(&got), vec!["a", "b"])?;
     bus.ack(Stream::Http, &receipts(&got[..1])).await.map_err(describe)?;
     let again = take(&*bus, "two", 2, SOON).await?;
-    same("what was not acknowledged", ids(&again), vec!["b"])?;
+    same("the delivery that was not acknowledged", ids(&again), vec!["b"])?;
     bus.ack(Stream::Http, &receipts(&got)).await.map_err(describe)?;
     bus.ack(Stream::Http, &[Receipt::new("0-0".to_owned())]).await.map_err(describe)?;
     same("acknowledged by its first holder", ids(&take(&*bus, "two", 2, IDLE * 3).await?), vec![])
@@ -190,8 +198,8 @@ async fn shared(factory: &dyn Factory) -> CaseResult {
     let mut all = ids(&one);
     all.extend(ids(&two));
     all.sort_unstable();
-    same("both together", all, vec!["a", "b", "c", "d"])?;
-    same("the first consumer's", one.len(), 2)
+    same("the deliveries of both consumers", all, vec!["a", "b", "c", "d"])?;
+    same("the deliveries of the first consumer", one.len(), 2)
 }
 
 /// A publishing wakes a taker that waits.
@@ -207,7 +215,7 @@ async fn woken(factory: &dyn Factory) -> CaseResult {
     let (taken, published) = tokio::join!(taking, publishing);
     published?;
     same("taken", ids(&taken?), vec!["a"])?;
-    same("whether it waited to the end", begun.elapsed() >= SOON, false)
+    same("whether the take waited to the end", begun.elapsed() >= SOON, false)
 }
 
 /// A stream does not see what another holds.
@@ -239,7 +247,7 @@ async fn sizes(factory: &dyn Factory) -> CaseResult {
         let got = bus.take(Stream::Http, &"c".repeat(bytes), 1, NONE).await.map(|_| ());
         same("a consumer's name", got, size("consumer", bytes, CONSUMER_BYTES_MAX))?;
     }
-    same("what was taken on", take(&*bus, "one", 9, SOON).await?.len(), 2)
+    same("the accepted envelopes", take(&*bus, "one", 9, SOON).await?.len(), 2)
 }
 
 /// A full stream says when to try again, accepts nothing, and has capacity again only after acknowledgements.
@@ -260,7 +268,7 @@ async fn full(factory: &dyn Factory) -> CaseResult {
     bus.publish(Stream::Http, envelope("c", &half)).await.map_err(describe)?;
     refused_as_full(bus.publish(Stream::Http, envelope("d", &half)).await)?;
     bus.publish(Stream::Model, envelope("e", &half)).await.map_err(describe)?;
-    same("what is left", ids(&take(&*bus, "one", 8, SOON).await?), vec!["c"])
+    same("the remaining envelopes", ids(&take(&*bus, "one", 8, SOON).await?), vec!["c"])
 }
 
 fn refused_as_full(got: Result<(), BusError>) -> CaseResult {
@@ -290,9 +298,9 @@ async fn empty_wait(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     let begun = Instant::now();
     same("after the wait", ids(&take(&*bus, "one", 1, IDLE).await?), vec![])?;
-    same("whether it waited", begun.elapsed() >= IDLE * 9 / 10, true)?;
+    same("whether the take waited", begun.elapsed() >= IDLE * 9 / 10, true)?;
     publish(&*bus, "a").await?;
-    same("none wanted", ids(&take(&*bus, "one", 0, SOON).await?), vec![])
+    same("a take of none", ids(&take(&*bus, "one", 0, SOON).await?), vec![])
 }
 
 /// A closed bus refuses everything, and lets nobody wait.
@@ -305,8 +313,8 @@ async fn close(factory: &dyn Factory) -> CaseResult {
         bus.close().await;
     };
     let (taken, ()) = tokio::join!(taking, closing);
-    same("a taker that waits", taken, Err(BusError::Closed))?;
-    same("whether it waited to the end", begun.elapsed() >= SOON, false)?;
+    same("a waiting take", taken, Err(BusError::Closed))?;
+    same("whether the take waited to the end", begun.elapsed() >= SOON, false)?;
     let receipt = [Receipt::new("1".to_owned())];
     same("publish", bus.publish(Stream::Model, envelope("a", b"")).await, Err(BusError::Closed))?;
     same("take", bus.take(Stream::Http, "one", 1, SOON).await, Err(BusError::Closed))?;

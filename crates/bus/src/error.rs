@@ -16,7 +16,7 @@ pub enum BusError {
         retry_after: Duration,
     },
     /// A part is longer than allowed, or empty although it must not be.
-    #[error("{what} has {bytes} bytes, from 1 to {bytes_max} are allowed")]
+    #[error("{what} has {bytes} bytes, 1 to {bytes_max} are allowed")]
     Size {
         /// The part: `body`, `id` or `consumer`. A body may be empty.
         what: &'static str,

@@ -189,9 +189,9 @@ impl Redis {
         }
         if !foreign.is_empty() {
             let (first, number) = (foreign[0].as_str(), foreign.len());
-            tracing::warn!(%stream, first, number, "entries of a stream are none of this bus, they are dropped");
+            tracing::warn!(%stream, first, number, "dropped entries of a stream that this bus did not write");
             if let Err(error) = self.ack(stream, &foreign).await {
-                tracing::warn!(%stream, %error, "failed to drop them, they come again");
+                tracing::warn!(%stream, %error, "failed to drop entries that this bus did not write; they come again");
             }
         }
         deliveries

@@ -56,7 +56,7 @@ impl Sender {
     /// Fails if `from` is not an address, or if the pattern is too long for a token.
     pub fn check(&self) -> Result<(), String> {
         let from: Result<lettre::message::Mailbox, _> = self.from.parse();
-        from.map_err(|error| format!("from: {:?} is no address: {error}", self.from))?;
+        from.map_err(|error| format!("from: {:?} is not an address: {error}", self.from))?;
         for author in self.authors.iter().filter(|author| *author != ANYBODY) {
             let sample: Result<lettre::Address, _> = author.replacen(ANYBODY, "a", 1).parse();
             if sample.is_err() || (author.contains(ANYBODY) && !author.starts_with("*@")) {
@@ -66,15 +66,15 @@ impl Sender {
         let Some(reply) = &self.reply else { return Ok(()) };
         let (local, host) = reply.rsplit_once('@').ok_or_else(|| format!("reply: {reply:?} has no @"))?;
         if local.matches(TOKEN).count() != 1 || host.is_empty() || host.contains(TOKEN) {
-            return Err(format!("reply: {reply:?} must have {TOKEN} once, before the @"));
+            return Err(format!("reply: {reply:?} must contain {TOKEN} once, before the @"));
         }
         let bytes = local.len() - TOKEN.len() + TOKEN_BYTES;
         if bytes > LOCAL_BYTES_MAX {
             let most = LOCAL_BYTES_MAX - TOKEN_BYTES;
-            return Err(format!("reply: beside {TOKEN} there is room for {most} bytes before the @"));
+            return Err(format!("reply: at most {most} bytes are allowed beside {TOKEN} before the @"));
         }
         let sample: Result<lettre::Address, _> = reply.replace(TOKEN, "a").parse();
-        sample.map(drop).map_err(|error| format!("reply: {reply:?} is no address: {error}"))
+        sample.map(drop).map_err(|error| format!("reply: {reply:?} is not an address: {error}"))
     }
 
     /// Returns true if mails may have this address in `From` beside the own one. Case does not matter.

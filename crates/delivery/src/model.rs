@@ -113,7 +113,7 @@ impl Model {
         let job = Job::read(kind, input)?;
         let deadline = deadline.min(self.config.deadline).min(Duration::from_millis(DEADLINE_MS_MAX));
         let begun = Instant::now();
-        let late = || Failed::new(Reason::Timeout, "the question did not get its turn within its deadline");
+        let late = || Failed::new(Reason::Timeout, "too many other questions were open until its deadline");
         let turn = timeout(deadline, self.turns.acquire()).await.map_err(|_| late())?;
         let _turn = turn.map_err(|_| late())?;
         let answer = self.ask(tenant, &job, deadline.saturating_sub(begun.elapsed())).await?;
@@ -121,7 +121,7 @@ impl Model {
         if schema::holds(result_schema, &result) {
             Ok(result)
         } else {
-            Err(Failed::new(Reason::ModelAnswerInvalid, "the answer does not meet the schema of the result"))
+            Err(Failed::new(Reason::ModelAnswerInvalid, "the answer does not match the result schema"))
         }
     }
 
@@ -199,5 +199,5 @@ fn error_type(body: &Value) -> Option<&str> {
 }
 
 fn not_as_asked() -> Failed {
-    Failed::new(Reason::ModelAnswerInvalid, "the model's answer is not of the shape that was asked for")
+    Failed::new(Reason::ModelAnswerInvalid, "the model's answer does not have the requested form")
 }

@@ -138,10 +138,10 @@ impl Provider {
             return Err(wrong("issuer", "the address has a query or a fragment".to_owned()));
         }
         if client_id.is_empty() {
-            return Err(wrong("client_id", "is empty".to_owned()));
+            return Err(wrong("client_id", "must not be empty".to_owned()));
         }
         if client_secret.reveal().is_empty() {
-            return Err(wrong("client_secret", "is empty".to_owned()));
+            return Err(wrong("client_secret", "must not be empty".to_owned()));
         }
         let redirect = RedirectUrl::new(redirect).map_err(|error| wrong("redirect", error.to_string()))?;
         Ok(Self {
@@ -219,7 +219,7 @@ impl Provider {
     ) -> Result<CoreIdToken, Problem> {
         let client = self.located(metadata);
         let request = client.exchange_code(AuthorizationCode::new(code.to_owned())).map_err(|error| {
-            tracing::error!(%error, "the OpenID provider says of no place where codes are taken");
+            tracing::error!(%error, "the OpenID provider names no token endpoint");
             Problem::Unavailable
         })?;
         let asking = self.asking();
@@ -231,11 +231,11 @@ impl Provider {
                 Problem::CodeRefused
             }
             RequestTokenError::ServerResponse(response) => {
-                tracing::error!(error = ?response.error(), "the OpenID provider does not exchange a code");
+                tracing::error!(error = ?response.error(), "the OpenID provider refused to exchange a code");
                 Problem::Unavailable
             }
             RequestTokenError::Request(failed) => {
-                tracing::warn!(reason = failed.reason.code(), error = %failed, "an OpenID provider failed");
+                tracing::warn!(reason = failed.reason.code(), error = %failed, "failed to reach an OpenID provider");
                 Problem::Unavailable
             }
             RequestTokenError::Parse(..) | RequestTokenError::Other(_) => Problem::TokenInvalid,
@@ -283,7 +283,7 @@ impl Provider {
 /// Maps the reason for which an ID token was refused.
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "the library may add to its list; all of it proves nothing"
+    reason = "the library may add variants; any of them means that the token is not valid"
 )]
 fn unproved(error: &ClaimsVerificationError) -> Problem {
     match error {

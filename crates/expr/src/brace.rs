@@ -25,7 +25,7 @@ enum Part {
 
 /// The rendered text exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("gives a text of more than {limit} bytes")]
+#[error("produces a text of more than {limit} bytes")]
 pub struct TooLong {
     /// The limit, bytes.
     pub limit: usize,

@@ -91,10 +91,10 @@ pub enum CompareError {
     #[error("a pattern must be a text")]
     NotText,
     /// It is not a regular expression.
-    #[error("is no regular expression")]
+    #[error("is not a regular expression")]
     BadPattern,
     /// It is longer than [`REGEX_BYTES_MAX`], or compiled larger than [`REGEX_COMPILED_BYTES_MAX`].
-    #[error("is too large a regular expression")]
+    #[error("is too large for a regular expression")]
     PatternTooLarge,
 }
 

@@ -83,10 +83,10 @@ pub enum RenderError {
     #[error("takes too many steps")]
     Fuel,
     /// Blocks, recursion or values nest too deep.
-    #[error("nests too deep")]
+    #[error("is nested too deep")]
     Depth,
     /// The result is longer than [`JinjaLimits::bytes`].
-    #[error("gives too long a text")]
+    #[error("produces too long a text")]
     TooLong,
     /// The text is not a valid body, or does what its values do not allow.
     #[error(transparent)]

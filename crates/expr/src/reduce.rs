@@ -114,13 +114,13 @@ impl DataType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Clash {
     /// The value, or an item to append, is not of the declared type.
-    #[error("is no {}", .0.word())]
+    #[error("is not of the type {}", .0.word())]
     Type(DataType),
     /// The reducer cannot add such a value: `increment` takes numbers, `merge_dict` dictionaries.
     #[error("cannot be recorded with {}", .0.word())]
     New(Reducer),
     /// The reducer cannot add to the old value.
-    #[error("cannot be added with {} to what is there", .0.word())]
+    #[error("cannot be added with {} to the current value", .0.word())]
     Old(Reducer),
     /// A list of more than [`LIST_ITEMS_MAX`] items, or a number out of range.
     #[error("makes the value too large")]

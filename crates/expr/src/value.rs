@@ -87,7 +87,7 @@ impl Amount {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "the nearest float is what is asked for")]
+    #[expect(clippy::cast_precision_loss, reason = "the nearest float is intended")]
     pub(crate) fn float(self) -> f64 {
         match self {
             Self::Whole(whole) => whole as f64,

@@ -3,7 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test that cannot go on has failed, and golden files are files"
+    reason = "a test fails if it cannot continue, and it reads golden files"
 )]
 
 use minicbor::{CborLen, Decode, Encode};
@@ -48,7 +48,7 @@ fn each_type_keeps_its_form() {
     assert_eq!(
         hex,
         known.trim(),
-        "the form has changed: machines hold it, and sessions are pinned to their digests"
+        "the form has changed, but machines contain it and sessions are pinned to their digests"
     );
     assert_eq!(minicbor::decode::<Forms>(&bytes).unwrap(), forms());
     assert_eq!(minicbor::len(forms()), bytes.len());

@@ -8,7 +8,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test that cannot go on has failed, and fixtures are files"
+    reason = "a test fails if it cannot continue, and it reads fixtures"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,13 +60,13 @@ fn jinja2s_own_tests_give_its_text_or_a_listed_difference() {
         .map(|(name, reason)| (name.to_owned(), reason.to_owned()))
         .collect();
     let unexplained = |reason: &String| reason.is_empty() || reason.starts_with('?');
-    assert!(!listed.values().any(unexplained), "a difference is listed without its reason");
+    assert!(!listed.values().any(unexplained), "a listed difference has no reason");
     let (mut equal, mut wrong) = (BTreeSet::new(), Vec::new());
     for call in &calls {
         let name = call["name"].as_str().unwrap();
         match (differs(call), listed.contains_key(name)) {
             (None, false) => equal.extend(identity(call)),
-            (None, true) => wrong.push(format!("{name} is listed and gives Jinja2's text")),
+            (None, true) => wrong.push(format!("{name} is listed as different, but renders Jinja2's text")),
             (Some(why), false) => {
                 wrong.push(format!("{name}: {why}"));
                 listed.insert(name.to_owned(), format!("? {why}").replace(['\n', '\t'], " "));
@@ -75,12 +75,12 @@ fn jinja2s_own_tests_give_its_text_or_a_listed_difference() {
         }
     }
     let unknown = listed.keys().filter(|name| !calls.iter().any(|call| call["name"] == name.as_str()));
-    wrong.extend(unknown.map(|name| format!("{name} is listed and no call")));
+    wrong.extend(unknown.map(|name| format!("{name} is listed, but is not a call")));
     if std::env::var_os("BLESS").is_some() {
         let rows: String = listed.iter().map(|(name, why)| format!("{name}\t{why}\n")).collect();
         std::fs::write(&path, format!("name\treason\n{rows}")).unwrap();
     }
     let equal = equal.len();
     assert!(wrong.is_empty(), "{equal} are equal, {} are not:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(equal >= EQUAL_MIN, "only {equal} distinct calls give Jinja2's text");
+    assert!(equal >= EQUAL_MIN, "only {equal} distinct calls render Jinja2's text");
 }

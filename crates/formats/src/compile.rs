@@ -64,7 +64,10 @@ pub fn compile(files: &[SourceFile<'_>], format: Option<Format>) -> Compiled {
     };
     let findings = report.finish();
     let definition = definition.filter(|_| !has_errors(&findings));
-    debug_assert!(definition.is_some() || has_errors(&findings), "no machine, and no error says why");
+    debug_assert!(
+        definition.is_some() || has_errors(&findings),
+        "there is no machine, so there must be an error"
+    );
     Compiled { format, findings, definition }
 }
 
@@ -106,7 +109,7 @@ fn document(
 }
 
 fn unsupported(format: Format, span: Span, report: &mut Report) {
-    let message = format!("format {} is recognised, and not supported by this build", format.name());
+    let message = format!("format {} is recognised, but this build does not support it", format.name());
     report.add(
         Finding::new(FORMAT_UNSUPPORTED, span, message)
             .allowed([Format::Checkpoint, Format::Conversation, Format::Policy].map(Format::name)),

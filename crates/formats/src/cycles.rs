@@ -110,12 +110,12 @@ fn closed<'a>(
 fn closing_calls(chain: &[&str], definitions: &[Calls<'_>]) -> Vec<(usize, Finding)> {
     let [.., from, to] = chain else { return Vec::new() };
     let names: Vec<String> = chain.iter().take(CYCLE_NAMES_MAX).map(|name| quoted(name)).collect();
-    let message = format!("this call closes a circle: {}", names.join(" calls "));
+    let message = format!("this call closes a cycle: {}", names.join(" calls "));
     let here = definitions.iter().enumerate().filter(|(_, one)| one.name == *from);
     let finding = |(at, one): (usize, &Calls<'_>)| {
         let call = one.calls.iter().find(|call| call.name == **to)?;
         let mut report = Report::new(one.file);
-        let hint = "a run of any of them would never end: let one of them go on without this child";
+        let hint = "a run of any of them would never end: remove one of these calls";
         report.add(Finding::new(CALL_CYCLE, call.span, message.as_str()).hint(hint));
         Some((at, report.finish().pop()?))
     };

@@ -33,7 +33,7 @@ pub(crate) fn single<'a>(files: &'a [SourceFile<'a>], report: &mut Report) -> Op
     if let [file] = files {
         return Some(file);
     }
-    let message = format!("{} files were given, and this format is one file", files.len());
+    let message = format!("{} files were given, but this format is one file", files.len());
     report.add(Finding::new(FILE_COUNT, Span::START, message));
     None
 }
@@ -49,9 +49,9 @@ pub(crate) fn of_document(root: &Node, report: &mut Report) -> Option<Format> {
         }
         several => {
             let names: Vec<&str> = several.iter().map(|format| format.name()).collect();
-            let message = format!("the file fits {}", names.join(" and "));
+            let message = format!("the file matches {}", names.join(" and "));
             let finding = Finding::new(FORMAT_AMBIGUOUS, root.span, message).allowed(names);
-            report.add(finding.hint("name the format that is meant"));
+            report.add(finding.hint("name the format"));
         }
     }
     None
@@ -102,10 +102,10 @@ fn none_fits(root: &Node, report: &mut Report) -> Finding {
     let looked_for: Vec<String> =
         Format::ALL.into_iter().map(|format| format!("{}: {}", format.name(), format.marker())).collect();
     let (span, nearest) = mistyped(root, report).unwrap_or((root.span, None));
-    Finding::new(FORMAT_UNKNOWN, span, format!("this fits none of the formats: it is {found}"))
+    Finding::new(FORMAT_UNKNOWN, span, format!("this matches none of the formats: it is {found}"))
         .allowed(looked_for.iter().map(String::as_str))
         .nearest(nearest)
-        .hint("name the format that is meant to be told what is missing")
+        .hint("name the format to see what is missing")
 }
 
 const SHOWN_KEYS: usize = 8;

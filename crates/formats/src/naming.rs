@@ -42,7 +42,8 @@ fn fits(c: char) -> bool {
 pub(crate) fn check_size(machine: &Machine, what: &str, root: &Node, report: &mut Report) {
     let bytes = machine.encode().len();
     if bytes > MACHINE_BYTES_MAX {
-        let message = format!("{what} compiles to {bytes} bytes, and at most {MACHINE_BYTES_MAX} are stored");
+        let message =
+            format!("{what} compiles to {bytes} bytes, and at most {MACHINE_BYTES_MAX} are allowed");
         report.add(Finding::new(MACHINE_TOO_LARGE, root.span, message));
     }
 }

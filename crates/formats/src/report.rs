@@ -73,7 +73,7 @@ impl Report {
         self.trim();
         if let Some(last) = self.kept.last().filter(|_| self.dropped > 0) {
             let span = Span { line: last.line, column: last.column, width: last.width };
-            let message = format!("{} more findings are not told", self.dropped);
+            let message = format!("{} more findings are not shown", self.dropped);
             let mut more = Finding::new(MORE_FINDINGS, span, message);
             more.file.clone_from(&self.file);
             if self.dropped_errors > 0 {
@@ -116,8 +116,12 @@ mod tests {
         let findings = report.finish();
         assert_eq!(findings.len(), FINDINGS_MAX + 1);
         assert_eq!((findings[0].line, findings[FINDINGS_MAX - 1].line), (1, 200));
-        assert_eq!(findings[FINDINGS_MAX].message, "4801 more findings are not told");
-        assert_eq!(findings[FINDINGS_MAX].severity, Severity::Error, "one of the rest is an error");
+        assert_eq!(findings[FINDINGS_MAX].message, "4801 more findings are not shown");
+        assert_eq!(
+            findings[FINDINGS_MAX].severity,
+            Severity::Error,
+            "one of the findings that are not shown is an error"
+        );
     }
 
     #[test]

@@ -84,13 +84,13 @@ mod tests {
         assert_eq!(
             nearest("state-x", ["state-a", "state-b"], &mut 9).as_deref(),
             Some("state-a"),
-            "the first"
+            "the first of equal distance"
         );
-        assert_eq!(near("ox"), None, "of two letters, one is half");
+        assert_eq!(near("ox"), None, "one letter of two is too much of the word");
         assert_eq!(
             nearest("orde", ["code", "order"], &mut 9).as_deref(),
             Some("order"),
-            "of two that are as near, the one that begins so"
+            "of two at the same distance, the one with the same beginning"
         );
     }
 
@@ -106,8 +106,8 @@ mod tests {
         assert_eq!(near("template").as_deref(), Some("body_template"));
         assert_eq!(near("hours").as_deref(), Some("timeout_hours"));
         assert_eq!(nearest("approver-list", ["approver", "list-x"], &mut 9).as_deref(), Some("approver"));
-        assert_eq!(near("our"), None, "in the middle of a part");
-        assert_eq!(near("total"), None, "two letters are no part");
+        assert_eq!(near("our"), None, "it is in the middle of a part");
+        assert_eq!(near("total"), None, "two letters are not a part");
         assert_eq!(near("ünï"), None);
     }
 

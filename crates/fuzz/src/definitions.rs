@@ -12,13 +12,13 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
     for path in DEFINITIONS {
         let compiled = compile_file(path, bytes, None);
         check(&compiled, bytes);
-        assert_eq!(compiled, compile_file(path, bytes, None), "the same bytes compile to something else");
+        assert_eq!(compiled, compile_file(path, bytes, None), "the same bytes compile to different results");
         accepted |= compiled.definition.is_some();
     }
     match switchward_scenario::parse(SCENARIO, bytes) {
         Ok(_) => accepted = true,
         Err(findings) => {
-            assert!(has_errors(&findings), "a scenario is refused, and no error says why");
+            assert!(has_errors(&findings), "a scenario is refused without an error");
             check_positions(&findings, bytes);
         }
     }
@@ -31,8 +31,8 @@ fn check(compiled: &Compiled, bytes: &[u8]) {
     if let Some(definition) = &compiled.definition {
         let machine = &definition.machine;
         let encoded = machine.encode();
-        let decoded = Machine::decode(&encoded).expect("what was compiled can be read");
-        assert_eq!(decoded, *machine, "a machine is read as another one");
+        let decoded = Machine::decode(&encoded).expect("a compiled machine can be decoded");
+        assert_eq!(decoded, *machine, "a machine differs after encoding and decoding");
         assert_eq!(decoded.encode(), encoded, "a machine has two encodings");
     }
 }

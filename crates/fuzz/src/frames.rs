@@ -30,9 +30,9 @@ fn same<T: PartialEq>(
 ) -> bool {
     let Some(value) = read else { return false };
     let written = encode(&value);
-    let again = decode(&written).expect("what was read can be written and read");
-    assert!(again == value, "it is read as something else");
-    assert!(encode(&again) == written, "it is written in two ways");
+    let again = decode(&written).expect("an encoded message can be decoded again");
+    assert!(again == value, "the message differs after writing and reading");
+    assert!(encode(&again) == written, "the message has two encodings");
     true
 }
 
@@ -40,16 +40,16 @@ fn same<T: PartialEq>(
 fn entry(bytes: &[u8]) -> bool {
     let bytes = Bytes::copy_from_slice(bytes);
     let Ok(entry) = decode_entry(1, &bytes) else { return false };
-    let written = encode_entry(&entry).expect("what was read can be written");
-    let again = decode_entry(1, &written).expect("what was written can be read");
-    assert!(again == entry, "an entry is read as another one");
+    let written = encode_entry(&entry).expect("a decoded entry can be encoded");
+    let again = decode_entry(1, &written).expect("an encoded entry can be decoded");
+    assert!(again == entry, "an entry differs after writing and reading");
     true
 }
 
 /// The frame of a gRPC call, with each message of the API that it may be.
 fn call(bytes: &[u8]) -> bool {
     let Ok(framed) = unframe(&Bytes::copy_from_slice(bytes)) else { return false };
-    assert!(framed.compressed || frame(&framed.bytes) == bytes, "a frame is written in another way");
+    assert!(framed.compressed || frame(&framed.bytes) == bytes, "a frame has two encodings");
     let services = switchward_api::descriptor_pool().services();
     let inputs = services.flat_map(|service| service.methods().map(|it| it.input()).collect::<Vec<_>>());
     let mut accepted = false;
@@ -57,7 +57,7 @@ fn call(bytes: &[u8]) -> bool {
         let Ok(message) = DynamicMessage::decode(input.clone(), framed.bytes.clone()) else { continue };
         accepted = true;
         let again = DynamicMessage::decode(input, message.encode_to_vec().as_slice());
-        assert!(again.is_ok(), "a message cannot be sent on");
+        assert!(again.is_ok(), "an encoded message cannot be decoded again");
         // JSON cannot express every message: for example a time outside the calendar.
         let _ = serde_json::to_vec(&message);
     }

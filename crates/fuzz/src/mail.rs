@@ -58,8 +58,12 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
     let mut accepted = false;
     for settings in &harness.settings {
         let sorted = sort(bytes, &harness.envelope, settings);
-        assert_eq!(sorted, sort(bytes, &harness.envelope, settings), "the same message is sorted otherwise");
-        assert_ne!(sorted, Sorted::Unusable { reason: Unusable::Breaks }, "what reads the message breaks");
+        assert_eq!(
+            sorted,
+            sort(bytes, &harness.envelope, settings),
+            "the same message is sorted in two ways"
+        );
+        assert_ne!(sorted, Sorted::Unusable { reason: Unusable::Breaks }, "reading the message fails");
         if let Sorted::Reply(reply) = sorted {
             check_reply(bytes, &reply, settings, harness);
             accepted = true;
@@ -87,8 +91,11 @@ fn check_reply(bytes: &[u8], reply: &Reply, settings: &Settings, harness: &Harne
     for token in &reply.tokens {
         let asked = authenticate(bytes, &token.text, &harness.envelope, settings, &harness.dns);
         let proof = harness.runtime.block_on(asked);
-        assert_ne!(proof.detail, ["breaks_reader"], "what proves the message breaks");
-        assert!(!proof.is_signed() || reply.from.text.contains('@'), "nobody is proved to have written it");
+        assert_ne!(proof.detail, ["breaks_reader"], "authenticating the message fails");
+        assert!(
+            !proof.is_signed() || reply.from.text.contains('@'),
+            "an unauthenticated message has an author"
+        );
     }
 }
 
@@ -113,6 +120,6 @@ fn talk(bytes: &[u8]) -> bool {
     let stream = tokio::io::join(bytes, &mut said);
     HARNESS.runtime.block_on(converse(stream, OURS, &Looks));
     assert!(said.starts_with(b"220 "), "a conversation begins without a greeting");
-    assert!(said.ends_with(b"\r\n"), "a reply is cut off");
-    String::from_utf8_lossy(&said).contains("250 2.0.0 kept")
+    assert!(said.ends_with(b"\r\n"), "a reply is incomplete");
+    String::from_utf8_lossy(&said).contains("250 2.0.0 accepted")
 }

@@ -19,7 +19,7 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
             true
         }
         Err(refusal) => {
-            assert!(!refusal.message().is_empty(), "a body is refused without a word");
+            assert!(!refusal.message().is_empty(), "a body is refused without a message");
             false
         }
     }
@@ -28,9 +28,9 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
 /// Checks that the binary and the JSON form of a message are the same.
 fn check(message: &DynamicMessage) {
     let sent = DynamicMessage::decode(message.descriptor(), message.encode_to_vec().as_slice())
-        .expect("what was read can be sent");
-    assert!(sent == *message, "a message is sent as another one");
-    let shown = serde_json::to_vec(message).expect("what was read from JSON can be shown as JSON");
+        .expect("an encoded message can be decoded");
+    assert!(sent == *message, "a message differs after encoding and decoding");
+    let shown = serde_json::to_vec(message).expect("a message from JSON can be written as JSON");
     let path = path_of(message);
     let again = transcode::read(&path, &shown).expect("the method exists");
     let again = again.unwrap_or_else(|refusal| panic!("{refusal:?}: {}", String::from_utf8_lossy(&shown)));
@@ -43,6 +43,6 @@ fn path_of(message: &DynamicMessage) -> String {
     let methods =
         switchward_api::descriptor_pool().services().flat_map(|it| it.methods().collect::<Vec<_>>());
     let mut taking = methods.filter(|method| method.input() == message.descriptor());
-    let method = taking.next().expect("a method takes it");
+    let method = taking.next().expect("a method accepts the body");
     format!("/{}/{}", method.parent_service().full_name(), method.name())
 }

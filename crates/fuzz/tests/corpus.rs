@@ -1,7 +1,7 @@
 //! The corpus of `tests/fuzz`, run without libFuzzer: nothing in it makes a target panic, and each target reads further
 //! than its first refusal.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test fails if it cannot continue")]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -250,7 +250,7 @@ pub(crate) fn request_id(
     if let Some(own) = OWN_IDS.iter().find(|own| id.starts_with(**own)) {
         return Err(Refusal::field(
             "request_id",
-            format!("must not begin with {own:?}, as the server's own do"),
+            format!("must not begin with {own:?}, which is reserved for the server"),
         ));
     }
     let body = Digest::of_parts(&[method.as_bytes(), &message.encode_to_vec()]);
@@ -291,7 +291,7 @@ impl Call<'_> {
                 let flow = work(&Call { api: &api, caller, trace: None }, &mut share)?;
                 Ok::<_, Refusal>((share, work, flow))
             });
-            let failed = |_| Refusal::new(Reason::InternalError, "the list could not be looked for");
+            let failed = |_| Refusal::new(Reason::InternalError, "failed to read the list");
             let flow;
             (share, work, flow) = slice.await.map_err(failed)??;
             if let ControlFlow::Break(found) = flow {
@@ -367,7 +367,7 @@ impl Call<'_> {
             Some(body) if body == request.body => Ok(true),
             Some(_) => {
                 let message =
-                    format!("request id {:?} came before with another body; use a new one", request.id);
+                    format!("request id {:?} was used before with another body; use a new one", request.id);
                 Err(Refusal::new(Reason::RequestIdReused, message).meta("request_id", &request.id))
             }
         }
@@ -419,12 +419,12 @@ pub(crate) fn refusal(failure: Failure) -> Refusal {
             Refusal::new(Reason::ShardElecting, failure.to_string()).retry_after(ELECTING_RETRY)
         }
         Failure::Overloaded => Refusal::new(Reason::QuotaExceeded, failure.to_string())
-            .quota("shard queue", "commands that wait at one time")
+            .quota("shard queue", "commands waiting at the same time")
             .retry_after(OVERLOAD_RETRY),
         Failure::DiskLow { free_bytes, needed_bytes } => Refusal::new(Reason::DiskLow, failure.to_string())
             .meta("free_bytes", free_bytes)
             .meta("needed_bytes", needed_bytes)
-            .quota("disk of the server", "free bytes below which what would grow is refused")
+            .quota("disk of the server", "free bytes below which requests that need more disk are refused")
             .retry_after(DISK_RETRY),
         Failure::Draining | Failure::Stopped => {
             Refusal::new(Reason::Draining, failure.to_string()).retry_after(ELECTING_RETRY)
@@ -440,8 +440,8 @@ pub(crate) fn named(refusal: Refusal, kind: &str, name: &str) -> Refusal {
 
 /// A reply of another kind than the command has: a defect of the server.
 pub(crate) fn odd(reply: &Reply) -> Refusal {
-    tracing::error!(?reply, "a command was answered with another kind of reply");
-    Refusal::new(Reason::InternalError, "the server answered itself wrongly")
+    tracing::error!(?reply, "a command got a reply of the wrong kind");
+    Refusal::new(Reason::InternalError, "a command got a reply of the wrong kind")
 }
 
 #[cfg(test)]

@@ -79,10 +79,7 @@ pub(crate) fn invalid() -> Refusal {
 
 /// The same for what should be a reply token.
 pub(crate) fn invalid_token() -> Refusal {
-    Refusal::new(
-        Reason::CredentialInvalid,
-        "send the valid reply token that the state was left with, swr_...",
-    )
+    Refusal::new(Reason::CredentialInvalid, "send a valid reply token, swr_...")
 }
 
 /// What a request is made with, of whatever kind.
@@ -139,7 +136,7 @@ impl Caller {
         let words: Vec<&str> = roles.iter().map(|role| role.word()).collect();
         let role = self.actor.role.word();
         let message =
-            format!("a key of the role {role} may not make this call; it takes one of {}", words.join(", "));
+            format!("a key with the role {role} may not make this call; allowed roles: {}", words.join(", "));
         Err(Refusal::new(Reason::RoleNotAllowed, message).meta("role", role).meta("allowed", words.join(",")))
     }
 }

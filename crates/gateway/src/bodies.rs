@@ -116,7 +116,7 @@ impl Held {
             None => Ok(()),
             Some((whose, _, most)) => {
                 let message = format!(
-                    "requests of {whose} that are being read and answered take more than {most} bytes; send it again later"
+                    "the open requests of {whose} take more than {most} bytes; send the request again later"
                 );
                 let again = Duration::from_millis(BODIES_AGAIN_MS);
                 Err(Refusal::new(Reason::QuotaExceeded, message.clone())
@@ -163,24 +163,24 @@ mod tests {
             bodies.begin(tenant, &extensions)
         };
         let refused = |mut held: Held, whose: &str| {
-            let refusal = held.grow(1).expect_err("there is no room");
+            let refusal = held.grow(1).expect_err("the budget is used up");
             assert_eq!(refusal.reason(), Reason::QuotaExceeded);
             assert!(refusal.message().contains(whose), "{refusal:?}");
         };
         let connection = Arc::<Connection>::default();
         let mut on_it = held(Some(one), Some(&connection));
-        on_it.grow(limits.connection).expect("there is room");
+        on_it.grow(limits.connection).expect("the budget is free");
         let small = || held(Some(one), None).grow(BODY_FREE_BYTES);
         refused(held(Some(one), Some(&connection)), "this connection");
         let mut rest = held(Some(one), None);
-        rest.grow(limits.tenant - limits.connection + 2 * BODY_FREE_BYTES).expect("there is room");
+        rest.grow(limits.tenant - limits.connection + 2 * BODY_FREE_BYTES).expect("the budget is free");
         let mut large = held(Some(one), None);
         assert!(large.grow(BODY_FREE_BYTES + 1).is_err_and(|no| no.message().contains("this tenant")));
         drop(large);
-        small().expect("what is small has room, such as a decision");
+        small().expect("small requests, such as decisions, are accepted");
         // Unknown senders have a separate budget.
         let mut unknown = held(None, None);
-        unknown.grow(limits.unproven).expect("there is room");
+        unknown.grow(limits.unproven).expect("the budget is free");
         refused(held(None, None), "without a credential");
         // Another tenant has its own, until the server's is used up.
         let mut others: Vec<Held> = Vec::new();
@@ -194,7 +194,7 @@ mod tests {
         }
         refused(held(Some(other), None), "this");
         drop((on_it, rest, unknown, others));
-        held(Some(one), Some(&connection)).grow(limits.connection).expect("all of it is back");
+        held(Some(one), Some(&connection)).grow(limits.connection).expect("the whole budget is free again");
         let left =
             (bodies.budgets.server.load(Ordering::Relaxed), bodies.budgets.unproven.load(Ordering::Relaxed));
         assert_eq!((left, bodies.budgets.tenants.lock().len()), ((0, 0), 0));

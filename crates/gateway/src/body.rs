@@ -63,7 +63,7 @@ async fn read_frames(
 async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Refusal> {
     while let Some(frame) = body.frame().await {
         let frame =
-            frame.map_err(|_| Refusal::field("", "the request's body broke off or is badly encoded"))?;
+            frame.map_err(|_| Refusal::field("", "the request's body ended early or is badly encoded"))?;
         if let Ok(data) = frame.into_data() {
             return Ok(Some(data));
         }
@@ -152,7 +152,7 @@ mod tests {
         let begun = Instant::now();
         let first = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"a")) });
         let body = Body::from_stream(first.chain(stream::pending()));
-        let refusal = read_small(body, 0).await.expect_err("its end does not come");
+        let refusal = read_small(body, 0).await.expect_err("the body never ends");
         assert_eq!(refusal.reason(), Reason::DeadlineExceeded);
         assert_eq!(status(&refusal), StatusCode::REQUEST_TIMEOUT);
         let took = begun.elapsed().as_millis();

@@ -294,7 +294,7 @@ fn one_less<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) {
 
 fn too_many(most: usize) -> Refusal {
     let message = format!(
-        "the tenant has {most} connections on which something is asked, as many as it may; use one of them for many calls"
+        "the tenant has {most} connections with open calls, which is the limit; send several calls over one connection"
     );
     Refusal::new(Reason::QuotaExceeded, message.clone()).quota("connections", message)
 }
@@ -326,13 +326,14 @@ mod tests {
     #[tokio::test]
     async fn the_one_that_is_silent_longest_is_closed_and_one_with_a_credential_is_not() {
         let connections = limited(3, 10);
-        let [first, second, third] = [1, 2, 3].map(|peer| from(&connections, peer).expect("there is room"));
-        first.connection.has_key(TenantId(1)).expect("it may have one");
+        let [first, second, third] =
+            [1, 2, 3].map(|peer| from(&connections, peer).expect("the limit is not reached"));
+        first.connection.has_key(TenantId(1)).expect("the tenant is below its limit");
         // A connection that was active recently is not silent.
         second.connection.last_ms.store(60_000, Ordering::Relaxed);
-        let fourth = from(&connections, 4).expect("one makes room");
+        let fourth = from(&connections, 4).expect("a silent one is closed");
         third.connection.is_overdue().await;
-        let fifth = from(&connections, 5).expect("one makes room");
+        let fifth = from(&connections, 5).expect("a silent one is closed");
         tokio::select! {
             () = second.connection.is_overdue() => {}
             () = fourth.connection.is_overdue() => {}
@@ -341,12 +342,12 @@ mod tests {
         // Those with a credential are closed last, and never while they have an open request.
         let held = [&first, &second, &third, &fourth, &fifth].map(|permit| {
             let tenant = TenantId(u32::try_from(permit.id).expect("there are few"));
-            permit.connection.has_key(tenant).expect("it may have one");
+            permit.connection.has_key(tenant).expect("the tenant is below its limit");
             permit.connection.begin()
         });
-        assert!(from(&connections, 6).is_none(), "something is asked on all that are left");
+        assert!(from(&connections, 6).is_none(), "all other connections have open requests");
         drop(held);
-        assert!(from(&connections, 6).is_some(), "nothing is asked on any");
+        assert!(from(&connections, 6).is_some(), "no connection has an open request");
         drop((first, second, third, fourth, fifth));
         assert_eq!(connections.len(), 0);
     }
@@ -361,14 +362,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_is_closed_when_its_first_request_or_the_next_one_does_not_come() {
         let connections = limited(9, 9);
-        let [silent, idle, busy] = [1, 2, 3].map(|peer| from(&connections, peer).expect("there is room"));
+        let [silent, idle, busy] =
+            [1, 2, 3].map(|peer| from(&connections, peer).expect("the limit is not reached"));
         drop(idle.connection.begin());
         let open = busy.connection.begin();
         assert_eq!(closed(&silent).await, FIRST_REQUEST_MS_MAX / 1_000);
         let idle_s = IDLE_MS_MAX / 1_000;
         assert_eq!(closed(&idle).await, idle_s - FIRST_REQUEST_MS_MAX / 1_000);
         let long = Duration::from_millis(10 * IDLE_MS_MAX);
-        assert!(tokio::time::timeout(long, closed(&busy)).await.is_err(), "something is asked over it");
+        assert!(
+            tokio::time::timeout(long, closed(&busy)).await.is_err(),
+            "the connection has an open request"
+        );
         drop(open);
         assert_eq!(closed(&busy).await, idle_s);
     }
@@ -376,21 +381,22 @@ mod tests {
     #[tokio::test]
     async fn a_tenant_has_a_part_of_them_from_wherever_they_come_but_for_a_proxy() {
         let (connections, tenant) = (limited(10, 10), TenantId(1));
-        let [first, second, third] = [1, 2, 3].map(|peer| from(&connections, peer).expect("there is room"));
+        let [first, second, third] =
+            [1, 2, 3].map(|peer| from(&connections, peer).expect("the limit is not reached"));
         let asked = [&first, &second].map(|permit| {
-            permit.connection.has_key(tenant).expect("it may have two");
+            permit.connection.has_key(tenant).expect("the tenant may have two");
             permit.connection.begin()
         });
-        let refusal = third.connection.has_key(tenant).expect_err("something is asked on both");
+        let refusal = third.connection.has_key(tenant).expect_err("both connections have open requests");
         assert_eq!(refusal.reason(), Reason::QuotaExceeded);
-        third.connection.has_key(TenantId(2)).expect("another tenant may");
-        let proxied = from(&connections, 9).expect("there is room");
-        proxied.connection.has_key(tenant).expect("it counts for nobody");
+        third.connection.has_key(TenantId(2)).expect("another tenant is below its limit");
+        let proxied = from(&connections, 9).expect("the limit is not reached");
+        proxied.connection.has_key(tenant).expect("it counts for no tenant");
         // The same key on the same connection counts once.
-        first.connection.has_key(tenant).expect("it has it");
+        first.connection.has_key(tenant).expect("the connection has the key already");
         drop(asked);
-        let fourth = from(&connections, 4).expect("there is room");
-        fourth.connection.has_key(tenant).expect("one over which nothing is asked makes room");
+        let fourth = from(&connections, 4).expect("the limit is not reached");
+        fourth.connection.has_key(tenant).expect("a connection without open requests is closed");
         first.connection.is_overdue().await;
         drop((first, second, third, fourth, proxied));
         assert!(connections.table.lock().of_tenant.is_empty());
@@ -401,7 +407,8 @@ mod tests {
         let connections = limited(10, 2);
         let held: Vec<ConnectionPermit> = (0..2).filter_map(|_| from(&connections, 1)).collect();
         let asked: Vec<Open> = held.iter().map(|permit| permit.connection.begin()).collect();
-        held.iter().for_each(|permit| permit.connection.has_key(TenantId(1)).expect("it may have two"));
+        held.iter()
+            .for_each(|permit| permit.connection.has_key(TenantId(1)).expect("the tenant may have two"));
         assert!(from(&connections, 1).is_none() && from(&connections, 2).is_some());
         let of_proxy: Vec<ConnectionPermit> = (0..8).filter_map(|_| from(&connections, 9)).collect();
         assert_eq!(of_proxy.len(), 8);

@@ -95,8 +95,9 @@ impl CpuShares {
                 state.waiting -= before - account.waiting.len();
             }
             if account.waiting.len() >= CPU_WAITING_MAX {
-                let message =
-                    format!("{CPU_WAITING_MAX} calls of this tenant wait for a core; ask again later");
+                let message = format!(
+                    "{CPU_WAITING_MAX} calls of this tenant are waiting for a CPU core; send it again later"
+                );
                 return Err(Refusal::new(Reason::QuotaExceeded, message.clone()).quota("waiting", message));
             }
         }
@@ -239,7 +240,7 @@ mod tests {
     }
 
     fn now(wait: impl Future<Output = Result<CpuPermit, Refusal>>) -> CpuPermit {
-        wait.now_or_never().expect("a permit is free").unwrap_or_else(|_| panic!("not too many wait"))
+        wait.now_or_never().expect("a permit is free").unwrap_or_else(|_| panic!("the queue is not full"))
     }
 
     #[tokio::test]
@@ -280,10 +281,10 @@ mod tests {
         for _ in 0..40 {
             ended(held, Duration::from_millis(5));
             let found = waiting.iter_mut().enumerate().find_map(|(at, (tenant, wait))| {
-                let permit = wait.now_or_never()?.unwrap_or_else(|_| panic!("not too many wait"));
+                let permit = wait.now_or_never()?.unwrap_or_else(|_| panic!("the queue is not full"));
                 Some((at, *tenant, permit))
             });
-            let (at, tenant, permit) = found.expect("somebody gets it");
+            let (at, tenant, permit) = found.expect("a waiting call gets the permit");
             drop(waiting.swap_remove(at));
             served[usize::from(tenant == OTHER)] += 1;
             held = permit;
@@ -305,10 +306,10 @@ mod tests {
         shares.called(ONE);
         uses_most(&shares, ONE);
         let mut rests = Box::pin(shares.wait(ONE, 1));
-        assert!((&mut rests).now_or_never().is_none(), "the place is free, and it rests");
+        assert!((&mut rests).now_or_never().is_none(), "a permit is free, but the tenant rests");
         drop(now(shares.enter(OTHER, 1)));
         let rested = tokio::time::timeout(10 * switchward_shard::limits::REST_MAX, rests).await;
-        drop(rested.expect("it wakes after its rest"));
+        drop(rested.expect("the call runs after the rest"));
     }
 
     #[tokio::test]
@@ -332,7 +333,7 @@ mod tests {
             assert!((&mut wait).now_or_never().is_none());
             waits.push(wait);
         }
-        let refused = shares.enter(ONE, 1).now_or_never().expect("it is refused").err();
+        let refused = shares.enter(ONE, 1).now_or_never().expect("the call is refused").err();
         assert_eq!(refused.map(|refusal| refusal.reason()), Some(Reason::QuotaExceeded));
         drop(held);
         drop(now(waits.remove(0)));

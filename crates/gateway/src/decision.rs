@@ -164,7 +164,7 @@ async fn form(api: &Api, tenant: TenantId, request: Request) -> Result<Said, Res
     let (parts, body) = request.into_parts();
     let mut held = api.bodies.begin(Some(tenant), &parts.extensions);
     let bytes = crate::body::read(body, PAGE_BODY_BYTES_MAX, 0, &mut held).await.map_err(|refusal| {
-        respond(crate::body::status(&refusal), page::nothing("The form did not arrive whole.", None))
+        respond(crate::body::status(&refusal), page::nothing("The form did not arrive completely.", None))
     })?;
     let request = Request::from_parts(parts, bytes.into());
     let read: Result<Form<Said>, _> = Form::from_request(request, &()).await;
@@ -192,10 +192,10 @@ async fn look(api: &Api, token: &str, headers: &HeaderMap) -> Result<Asked, No> 
 }
 
 /// The message for a form that is not the page's.
-const CHANGED: &str = "The form is not the one of this page, or was changed on its way.";
+const CHANGED: &str = "The form does not belong to this page, or it was changed. Please open the page again.";
 
 /// The message for a form that was sent before with other fields.
-const SENT: &str = "This form was sent before, and what it said then counts.";
+const SENT: &str = "This form was sent before. What was sent first counts.";
 
 /// Returns the command that a form asks for, or what is wrong with the form.
 fn body(asked: &Asked, said: &Said, by: LinkAuth) -> Result<Body, &'static str> {
@@ -248,11 +248,11 @@ async fn after(visitor: &Visitor<'_>, asked: &Asked, refusal: &Refusal) -> Respo
 fn refused(no: &No) -> Response {
     match no {
         No::Unknown => {
-            let why = "It may have been cut off by a mail program, or belong to another server.";
-            respond(StatusCode::NOT_FOUND, page::nothing("This link leads to no request.", Some(why)))
+            let why = "A mail program may have cut it off, or it belongs to another server.";
+            respond(StatusCode::NOT_FOUND, page::nothing("There is no request for this link.", Some(why)))
         }
         No::Later => {
-            let why = "Nothing is decided. Please try again in a moment.";
+            let why = "No decision was recorded. Please try again in a moment.";
             respond(
                 StatusCode::SERVICE_UNAVAILABLE,
                 page::nothing("The request cannot be shown now.", Some(why)),

@@ -102,13 +102,16 @@ where
     };
     match deadline {
         None => work.await,
-        Some(left) if left.is_zero() => {
-            Err(Refusal::new(Reason::DeadlineExceeded, "the call came with no time left; nothing was done"))
-        }
+        Some(left) if left.is_zero() => Err(Refusal::new(
+            Reason::DeadlineExceeded,
+            "the deadline had passed before the call began; nothing was done",
+        )),
         // A stream is let go on: the time-out is over once its headers are sent.
         Some(left) => tokio::time::timeout(left, work).await.unwrap_or_else(|_| {
-            let message =
-                format!("the deadline of {} ms has passed; the call may have been done", left.as_millis());
+            let message = format!(
+                "the deadline of {} ms has passed; the call may still have taken effect",
+                left.as_millis()
+            );
             Err(Refusal::new(Reason::DeadlineExceeded, message))
         }),
     }
@@ -133,7 +136,7 @@ async fn whole(request: Request<Body>, hold: &mut Hold) -> Result<(Request<Body>
     let message = unframe(&bytes)?;
     let encoding = parts.headers.get(GRPC_ENCODING).map(http::HeaderValue::as_bytes);
     if message.compressed && matches!(encoding, None | Some(b"identity")) {
-        return Err(Refusal::field(GRPC_ENCODING, "the message is compressed and nothing says how"));
+        return Err(Refusal::field(GRPC_ENCODING, "must name the compression of a compressed message"));
     }
     let length = bytes.len();
     Ok((Request::from_parts(parts, Body::from(bytes)), length))
@@ -142,7 +145,8 @@ async fn whole(request: Request<Body>, hold: &mut Hold) -> Result<(Request<Body>
 /// How long the call may take: `grpc-timeout`, up to eight digits and a unit.
 pub(crate) fn deadline(headers: &HeaderMap) -> Result<Option<Duration>, Refusal> {
     let Some(value) = headers.get(GRPC_TIMEOUT) else { return Ok(None) };
-    let bad = || Refusal::field(GRPC_TIMEOUT, "must be one to eight digits and one of H, M, S, m, u, n");
+    let bad =
+        || Refusal::field(GRPC_TIMEOUT, "must be one to eight digits followed by one of H, M, S, m, u, n");
     let text = value.to_str().map_err(|_| bad())?;
     let digits = text.len().saturating_sub(1);
     if !(1..=TIMEOUT_DIGITS_MAX).contains(&digits)

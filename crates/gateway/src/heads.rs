@@ -293,7 +293,10 @@ mod tests {
 
     fn faults(text: &str) -> bool {
         let found: Vec<_> = (1..=text.len()).map(|piece| fault(text, piece)).collect();
-        assert!(found.iter().all(|one| *one == found[0]), "{text:?} depends on how it is cut: {found:?}");
+        assert!(
+            found.iter().all(|one| *one == found[0]),
+            "the result for {text:?} depends on the size of the pieces: {found:?}"
+        );
         found[0].is_some()
     }
 

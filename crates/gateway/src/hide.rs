@@ -291,10 +291,13 @@ mod tests {
     fn the_tokens_of_a_text_are_replaced_by_a_mark() {
         let mark = TOKEN.replacen(PREFIX, MARK, 1);
         let text = format!("To {TOKEN}, and ({mark}) Ä swr_…");
-        assert_eq!(without(&text).expect("it had some"), "To swr_…, and (swr_…) Ä swr_…");
+        assert_eq!(without(&text).expect("the text has tokens"), "To swr_…, and (swr_…) Ä swr_…");
         assert_eq!(without("a cover"), None);
         let gate = "tenants/acme/gates/gat_5pft5bfan0474z2stdnrm40swr_12";
-        assert_eq!(without(&format!("{gate}: x{TOKEN}")).expect("it had one"), format!("{gate}: xswr_…"));
+        assert_eq!(
+            without(&format!("{gate}: x{TOKEN}")).expect("the text has a token"),
+            format!("{gate}: xswr_…")
+        );
     }
 
     #[test]

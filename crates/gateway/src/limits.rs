@@ -154,3 +154,6 @@ pub const EXPORT_MS_MAX: u64 = 20;
 pub(crate) const EXPORT_PAGE_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of what a change of a tenant was about in one record of an export; of more, there are more records.
 pub(crate) const EXPORT_PART_BYTES_MAX: usize = 512 * 1024;
+
+#[cfg(test)]
+mod tests;

@@ -186,7 +186,7 @@ impl MailIngress {
         };
         let outcome = self.keep(outcome, envelope, raw).await;
         let (what, why) = outcome.words();
-        tracing::info!(outcome = what, why, "a message came in by mail");
+        tracing::info!(outcome = what, why, "inbound mail");
         self.ledger.note(Seen { at: self.api.cluster.now(), from, subject, outcome: outcome.clone() });
         outcome
     }
@@ -195,7 +195,7 @@ impl MailIngress {
     pub fn unread(&self, why: &'static str) {
         self.keep_unread(why);
         let outcome = Outcome::Quarantined(why);
-        tracing::info!(outcome = "quarantined", why, "a message came in by mail");
+        tracing::info!(outcome = "quarantined", why, "inbound mail");
         let (from, subject) = (String::new(), String::new());
         self.ledger.note(Seen { at: self.api.cluster.now(), from, subject, outcome });
     }
@@ -297,7 +297,7 @@ fn subject(text: &str) -> String {
 fn evidence(proof: &Authentication, suspicious: bool) -> String {
     let how = match proof.how {
         Proof::Computed => "computed",
-        Proof::TrustedHost => "told by a trusted host",
+        Proof::TrustedHost => "reported by a trusted host",
     };
     let aligned = match (proof.is_signed(), proof.aligned) {
         (true, _) => "signed to this address",

@@ -68,13 +68,16 @@ fn check(message: &MessageDescriptor, path: &str) -> Result<(), Refusal> {
         names.join(", ")
     };
     let field = message.get_field_by_name(first).ok_or_else(|| {
-        Refusal::field("read_mask", format!("does not know {path}; {} has {}", message.name(), fields()))
+        Refusal::field(
+            "read_mask",
+            format!("has the unknown path {path}; the fields of {} are {}", message.name(), fields()),
+        )
     })?;
     let Some(rest) = rest else { return Ok(()) };
     match inner(&field) {
         Some(message) => check(&message, rest),
         None => {
-            Err(Refusal::field("read_mask", format!("ends at {first}, which has no fields to choose from")))
+            Err(Refusal::field("read_mask", format!("must end at {first}, which has no fields of its own")))
         }
     }
 }

@@ -21,7 +21,7 @@ fn ids<'a>(
         return Err(Refusal::field(field, "is required"));
     }
     if name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
-        return Err(Refusal::field(field, format!("is no name of a {kind}")));
+        return Err(Refusal::field(field, format!("is not a valid {kind} name")));
     }
     let parts: Vec<&str> = name.split('/').collect();
     let wanted = parts.len() == 2 + 2 * collections.len() && parts[0] == "tenants";
@@ -48,7 +48,7 @@ fn ids<'a>(
 
 fn shape(kind: &str, field: &str, collections: &[&str]) -> Refusal {
     let path: Vec<String> = collections.iter().map(|of| format!("{of}/{{id}}")).collect();
-    Refusal::field(field, format!("is no name of a {kind}; write tenants/-/{}", path.join("/")))
+    Refusal::field(field, format!("is not a valid {kind} name; write tenants/-/{}", path.join("/")))
 }
 
 /// The parent of a list: the credential's tenant, whatever way it is written.
@@ -58,7 +58,7 @@ pub(crate) fn parent(caller: &Caller, field: &str, name: &str) -> Result<(), Ref
         return Ok(());
     }
     if tenant.contains('/') || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
-        return Err(Refusal::field(field, "is no name of a tenant; write tenants/-"));
+        return Err(Refusal::field(field, "is not a valid tenant name; write tenants/-"));
     }
     Err(Refusal::not_found("tenant", name))
 }

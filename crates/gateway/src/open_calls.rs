@@ -31,7 +31,7 @@ impl OpenCalls {
         let open = calls.entry(tenant).or_default();
         if *open >= CALLS_OF_TENANT_MAX && !matches!(class, Class::Ends | Class::Controls(_)) {
             let message = format!(
-                "the tenant has {CALLS_OF_TENANT_MAX} calls open, streams among them; end some, or send it again later"
+                "the tenant has {CALLS_OF_TENANT_MAX} open calls, including streams; end some, or send it again later"
             );
             return Err(Refusal::new(Reason::QuotaExceeded, message.clone()).quota("open_calls", message));
         }
@@ -62,19 +62,19 @@ mod tests {
     fn a_tenant_has_a_limit_and_people_still_stop_sessions() {
         let (calls, one, other) = (OpenCalls::default(), TenantId(1), TenantId(2));
         let mut open: Vec<OpenCall> = (0..CALLS_OF_TENANT_MAX)
-            .map(|_| calls.begin(one, Class::Begins).expect("there is room"))
+            .map(|_| calls.begin(one, Class::Begins).expect("the tenant is below its limit"))
             .collect();
         for class in [Class::Begins, Class::Tokens, Class::Free] {
-            let refusal = calls.begin(one, class).expect_err("there is no room");
+            let refusal = calls.begin(one, class).expect_err("the limit is reached");
             assert_eq!(refusal.reason(), Reason::QuotaExceeded);
         }
         let control = Class::of("/switchward.v1.GateService/DecideGate", Some(Role::Approver), false);
         for class in [Class::Ends, control] {
-            open.push(calls.begin(one, class).expect("there is always room"));
+            open.push(calls.begin(one, class).expect("this class has no limit"));
         }
-        open.push(calls.begin(other, Class::Begins).expect("it has its own"));
+        open.push(calls.begin(other, Class::Begins).expect("another tenant has its own limit"));
         drop(open);
         assert!(calls.0.lock().is_empty());
-        calls.begin(one, Class::Begins).expect("all of it is back");
+        calls.begin(one, Class::Begins).expect("all calls have ended");
     }
 }

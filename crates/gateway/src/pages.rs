@@ -79,7 +79,7 @@ impl Page {
         }
         let parts: Vec<&[u8]> = list.iter().map(|part| part.as_bytes()).collect();
         let list = Digest::of_parts(&parts);
-        let bad = || Refusal::field("page_token", "is no token of this list");
+        let bad = || Refusal::field("page_token", "is not a page token of this list");
         let after = match token {
             "" => None,
             token => {
@@ -289,7 +289,7 @@ impl Compared {
 pub(crate) type Term = (String, Compared, String);
 
 fn bad_filter() -> Refusal {
-    Refusal::field("filter", "is made of terms like status=\"waiting\", joined by AND")
+    Refusal::field("filter", "must be terms like status=\"waiting\", joined by AND")
 }
 
 /// A filter whose terms may compare otherwise than by `=`, such as `create_time>"2026-01-01T00:00:00Z"`.
@@ -329,7 +329,7 @@ pub(crate) fn filter(text: &str) -> Result<Vec<(String, String)>, Refusal> {
     let equal = |(name, compared, value): Term| match compared {
         Compared::Equal => Ok((name, value)),
         Compared::Less | Compared::LessOrEqual | Compared::Greater | Compared::GreaterOrEqual => {
-            Err(Refusal::field("filter", format!("compares {name} by = only")))
+            Err(Refusal::field("filter", format!("may compare {name} only by =")))
         }
     };
     terms(text)?.into_iter().map(equal).collect()
@@ -345,10 +345,10 @@ pub(crate) fn order(text: &str, known: &str) -> Result<(), Refusal> {
     if said.is_empty() || spelled_out.unwrap_or(&said) == known {
         return Ok(());
     }
-    Err(Refusal::field("order_by", format!("is no order of this list, which knows {known}")))
+    Err(Refusal::field("order_by", format!("is not supported; this list has the order {known}")))
 }
 
 /// The refusal of a filter's word that the list does not know.
 pub(crate) fn unknown_term(name: &str, known: &str) -> Refusal {
-    Refusal::field("filter", format!("does not know {name}; it knows {known}"))
+    Refusal::field("filter", format!("does not support {name}; it supports {known}"))
 }

@@ -27,7 +27,7 @@ pub fn facts(session: &Session, id: SessionId, gate: &GateView, in_mail: bool) -
     if let Some(call) = &open.gate.call {
         fact("Call", &call.capability, true);
         let all = arguments(call);
-        fact("With", &if in_mail && !open.gate.fits_a_mail() { beginning(&all) } else { all }, true);
+        fact("Arguments", &if in_mail && !open.gate.fits_a_mail() { beginning(&all) } else { all }, true);
     }
     // A review is of an answer, which says little without its question.
     if let (Some(exit), Some(node)) =
@@ -49,7 +49,7 @@ pub fn facts(session: &Session, id: SessionId, gate: &GateView, in_mail: bool) -
         fact(
             "Round",
             &format!(
-                "{round}: not enough was decided in time, so all of these are asked: {}",
+                "{round}: the round before ended without a decision; asked now: {}",
                 asked.to.join(", ")
             ),
             false,
@@ -59,7 +59,7 @@ pub fn facts(session: &Session, id: SessionId, gate: &GateView, in_mail: bool) -
         fact("Approvals", &voting.count(), false);
     }
     if !gate.unreached().is_empty() {
-        fact("No mail reaches", &gate.unreached().join(", "), false);
+        fact("Undeliverable", &gate.unreached().join(", "), false);
     }
     if let Some(until) = until(gate) {
         fact("Until", &until, false);
@@ -77,9 +77,9 @@ fn until(gate: &GateView) -> Option<String> {
     Some(if asked.round < rounds.max {
         let others: Vec<&str> = rounds.to.iter().filter_map(named).collect();
         let others = if others.is_empty() { "all of them".to_owned() } else { others.join(", ") };
-        format!("{due}, then asked as well: {others}")
+        format!("{due}, then these are also asked: {others}")
     } else {
-        format!("{due}, then it lapses undecided")
+        format!("{due}, then it expires without a decision")
     })
 }
 
@@ -114,7 +114,7 @@ fn arguments(call: &AskedCall) -> String {
 
 fn beginning(text: &str) -> String {
     let shown = &text[..text.floor_char_boundary(MAIL_ARGS_BYTES_MAX)];
-    format!("{shown}\n… and so on: {} bytes in all, which the decision page shows", text.len())
+    format!("{shown}\n… cut off here; the decision page shows all {} bytes", text.len())
 }
 
 /// Escapes invisible and direction-changing characters in JSON. The value stays the same, and two values that differ also
@@ -136,20 +136,24 @@ pub fn exact(json: &str) -> String {
 /// What it takes to decide an open gate that can be approved, in a sentence or two.
 #[must_use]
 pub fn rule(open: &Open) -> String {
-    let own = if open.gate.kind.needs_another() { " Who asked cannot decide." } else { "" };
+    let own = if open.gate.kind.needs_another() { " The requester cannot decide." } else { "" };
     let (many, anybody) = open.gate.asked.as_ref().map_or((0, true), |asked| (asked.to.len(), asked.open));
     let voting = open.gate.asked.as_ref().and_then(|asked| asked.voting.as_ref());
     let rule = match voting.map(|voting| (voting.quorum, voting.need)) {
-        None if anybody => "The first decision of anybody who may decide counts.".to_owned(),
+        None if anybody => "The first decision by anybody who may decide counts.".to_owned(),
         None if many == 1 => "Your decision counts.".to_owned(),
-        None => format!("The first decision of the {many} asked counts."),
+        None => format!("The first decision by one of the {many} people asked counts."),
         Some((Quorum::AtLeast(_), need)) if anybody => {
-            format!("It takes the approval of {need} people who may decide, each once (told of it: {many}).")
+            format!(
+                "Anybody who may decide can approve, each once. Approvals needed: {need} (notified: {many})."
+            )
         }
         Some((Quorum::All, need)) if anybody && many > 0 => {
-            format!("All who are told of it must approve, each once: {need}.")
+            format!("Everybody who is notified must approve, each once: {need}.")
         }
-        Some((_, need)) if anybody => format!("It takes {need} of those who may decide, each once."),
+        Some((_, need)) if anybody => {
+            format!("Anybody who may decide can approve, each once. Approvals needed: {need}.")
+        }
         Some((_, need)) => format!("{need} of the {many} asked must approve, each once."),
     };
     let ends = if voting.is_some() { " A rejection by anybody who may decide ends it." } else { "" };

@@ -249,7 +249,7 @@ mod tests {
     const TENANT: TenantId = TenantId(1);
 
     fn wait(refused: Result<(), Refusal>) -> u64 {
-        let delay = refused.expect_err("there is no room").retry_delay().expect("it says when");
+        let delay = refused.expect_err("the quota is used up").retry_delay().expect("a retry delay");
         u64::try_from(delay.as_millis()).expect("a short time")
     }
 
@@ -309,9 +309,9 @@ mod tests {
         while take(decide, Role::Approver).is_ok() {}
         for (path, _) in CONTROLS {
             for _ in 0..3 * REQUESTS_BURST_SECONDS {
-                take(path, Role::Admin).expect("each has room of its own");
+                take(path, Role::Admin).expect("each call has its own quota");
             }
-            assert!(take(path, Role::Admin).is_err(), "and no more");
+            assert!(take(path, Role::Admin).is_err(), "the quota is used up");
         }
     }
 

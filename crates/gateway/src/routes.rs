@@ -176,7 +176,7 @@ impl Health {
         let (ready, disk_low) = (Arc::clone(&self.ready), Arc::clone(&self.disk_low));
         let readyz = move || async move {
             if ready.load(Ordering::Acquire) && disk_low.load(Ordering::Acquire) {
-                (StatusCode::OK, "ready; the disk runs low: what would grow is refused\n")
+                (StatusCode::OK, "ready; the disk runs low: requests that need more of it are refused\n")
             } else if ready.load(Ordering::Acquire) {
                 (StatusCode::OK, "ready\n")
             } else {

@@ -50,7 +50,7 @@ impl<'p> Waiting<'p> {
             return Ok(waiting);
         }
         let message = format!(
-            "{SCANS_WAITING_MAX} lists of this tenant wait for {SCANS_MAX} that are being looked for; ask again later"
+            "{SCANS_MAX} lists of this tenant are being read and {SCANS_WAITING_MAX} are waiting; send it again later"
         );
         Err(Refusal::new(Reason::QuotaExceeded, message.clone()).quota("lists", message))
     }
@@ -113,7 +113,7 @@ impl Share {
     /// DEADLINE_EXCEEDED if nobody waits for it any more.
     pub(crate) fn pace(&mut self) -> Result<Pace, Refusal> {
         if self.gone.load(Ordering::Relaxed) {
-            return Err(Refusal::new(Reason::DeadlineExceeded, "the caller has gone"));
+            return Err(Refusal::new(Reason::DeadlineExceeded, "the caller has disconnected"));
         }
         let used = self.since.elapsed();
         if used >= self.left {
@@ -136,7 +136,7 @@ mod tests {
         let scans = Arc::new(Scans::default());
         let mut held = Vec::new();
         for _ in 0..SCANS_MAX {
-            held.push(scans.begin(TenantId(1)).await.expect("there is room"));
+            held.push(scans.begin(TenantId(1)).await.expect("a slot is free"));
         }
         let waiting: Vec<_> = (0..SCANS_WAITING_MAX)
             .map(|_| {
@@ -147,34 +147,34 @@ mod tests {
         while scans.0.lock()[&TenantId(1)].waiting.load(Ordering::Relaxed) < SCANS_WAITING_MAX {
             tokio::task::yield_now().await;
         }
-        let refused = scans.begin(TenantId(1)).await.err().expect("too many wait");
+        let refused = scans.begin(TenantId(1)).await.err().expect("too many calls wait");
         assert_eq!(refused.reason(), Reason::QuotaExceeded);
-        scans.begin(TenantId(2)).await.expect("others have their own");
+        scans.begin(TenantId(2)).await.expect("other tenants have their own slots");
         held.clear();
         for one in waiting {
-            one.await.expect("it ends").expect("there is room now");
+            one.await.expect("the task ends").expect("a slot is free now");
         }
     }
 
     #[tokio::test]
     async fn it_stops_when_nobody_waits_and_when_its_time_is_over() {
-        let scan = Scans::default().begin(TenantId(1)).await.expect("there is room");
+        let scan = Scans::default().begin(TenantId(1)).await.expect("a slot is free");
         let (mut share, mut short) = (scan.share(2), scan.share(usize::MAX));
         short.left = Duration::ZERO;
-        assert_eq!(short.pace().expect("somebody waits"), Pace::Ends);
+        assert_eq!(short.pace().expect("the caller waits"), Pace::Ends);
         let slice = Duration::from_millis(SCAN_SLICE_MS);
         let mut slices = 0;
         loop {
             share.begin();
             share.since -= slice;
-            match share.pace().expect("somebody waits") {
+            match share.pace().expect("the caller waits") {
                 Pace::Rests => slices += 1,
                 Pace::Ends => break,
-                Pace::On => panic!("a slice is over"),
+                Pace::On => panic!("the slice is used up"),
             }
         }
         assert!((1..SCAN_MS_MAX / SCAN_SLICE_MS).contains(&slices), "{slices} slices");
         drop(scan);
-        assert!(share.pace().is_err(), "nobody waits");
+        assert!(share.pace().is_err(), "the caller is gone");
     }
 }

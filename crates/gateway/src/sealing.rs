@@ -19,8 +19,8 @@ pub fn text(ring: &KeyRing, of: (TenantId, SecretOf<'_>), text: &str) -> Option<
 
 /// The refusal of a secret that cannot be sealed, because there is no key ring.
 pub(crate) fn no_ring() -> Refusal {
-    let message = "this server has no key ring, so it keeps no secret; its operator makes one with `switchward secrets \
-                   create FILE`, and says keys_file";
+    let message = "this server has no key ring and stores no secrets; its operator creates one with `switchward \
+                   secrets create FILE` and sets keys_file";
     Refusal::new(Reason::KeyRingMissing, message)
 }
 

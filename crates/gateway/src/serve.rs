@@ -77,7 +77,7 @@ async fn accept_until(
             let overdue = Arc::clone(&permit.connection);
             tokio::select! {
                 () = connection(stream, tls, app, stopped) => {}
-                () = overdue.is_overdue() => tracing::debug!("a connection is closed that asks nothing"),
+                () = overdue.is_overdue() => tracing::debug!("closed a connection without requests"),
             }
             drop(permit);
         });
@@ -89,7 +89,7 @@ async fn accept(listener: &TcpListener, limiter: &Connections) -> Option<(TcpStr
         Ok((stream, peer)) => match limiter.admit(peer.ip()) {
             Some(permit) => Some((stream, permit)),
             None => {
-                tracing::debug!(%peer, "a connection is refused: there are too many, and all have credentials");
+                tracing::debug!(%peer, "refused a connection: there are too many, and all have credentials");
                 None
             }
         },
@@ -104,7 +104,7 @@ async fn accept(listener: &TcpListener, limiter: &Connections) -> Option<(TcpStr
 async fn drain(mut connections: JoinSet<()>) {
     let all_done = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(Duration::from_millis(DRAIN_MS_MAX), all_done).await.is_err() {
-        tracing::warn!(open = connections.len(), "connections did not finish in time and are cut off");
+        tracing::warn!(open = connections.len(), "closed connections that did not finish in time");
     }
 }
 

@@ -108,21 +108,21 @@ impl Kind {
         }
         let path = request.uri().path();
         let Some(method) = method_at(path) else {
-            let message = format!("there is nothing at {path:?}");
+            let message = format!("there is no method at {path:?}");
             return Refused::new(StatusCode::NOT_FOUND, Reason::Unimplemented, message).into();
         };
         if request.method() != Method::POST {
             let refused =
-                Refused::new(StatusCode::METHOD_NOT_ALLOWED, Reason::Unimplemented, "only POST is possible");
+                Refused::new(StatusCode::METHOD_NOT_ALLOWED, Reason::Unimplemented, "only POST is supported");
             return refused.with(header::ALLOW, "POST").into();
         }
         if essence != JSON {
-            let message = format!("content type {essence:?} is not understood; send {JSON}");
+            let message = format!("content type {essence:?} is not supported; send {JSON}");
             let refused = Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Reason::FieldInvalid, message);
             return refused.with(header::HeaderName::from_static("accept-post"), JSON).into();
         }
         if method.is_server_streaming() {
-            let message = format!("{} streams: call it by gRPC or gRPC-Web", method.name());
+            let message = format!("{} is a stream: call it over gRPC or gRPC-Web", method.name());
             return Refused::new(StatusCode::NOT_IMPLEMENTED, Reason::Unimplemented, message).into();
         }
         Self::Json(method)

@@ -15,7 +15,7 @@ pub(crate) fn of(node: &Node, exit: &Exit) -> Label {
     };
     let guard = if exit.guard.is_open() { String::new() } else { describe(&exit.guard) };
     let whole = match (on.is_empty(), guard.is_empty()) {
-        (false, false) => format!("{on}, where {guard}"),
+        (false, false) => format!("{on}, if {guard}"),
         (true, true) => exit.label.clone(),
         (_, _) => format!("{on}{guard}"),
     };

@@ -66,7 +66,7 @@ pub enum TooLarge {
     #[error("the graph has {0} edges, and at most {EDGES_MAX} are drawn")]
     Edges(usize),
     /// Edges that pass too many layers.
-    #[error("the edges pass other states more often than the {SLOTS_MAX} times that are drawn")]
+    #[error("the edges pass other states more than {SLOTS_MAX} times, which is the most that is drawn")]
     Slots,
 }
 

@@ -77,7 +77,7 @@ fn key(graph: &Graph) -> Vec<(&'static str, &'static str)> {
         (
             graph.vertices.iter().any(|vertex| !vertex.reached),
             "l pale",
-            "pale: no way leads here from the start",
+            "pale: cannot be reached from the start",
         ),
     ];
     rows.into_iter().filter(|row| row.0).map(|(_, class, meaning)| (class, meaning)).collect()

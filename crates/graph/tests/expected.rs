@@ -1,6 +1,6 @@
 //! The whole pictures of a small definition of each format. `BLESS=1` rewrites them.
 
-#![expect(clippy::disallowed_methods, reason = "what is expected stands in files")]
+#![expect(clippy::disallowed_methods, reason = "the expected pictures are files")]
 
 use std::path::Path;
 use switchward_formats::compile_file;
@@ -30,7 +30,7 @@ fn a_checkpoint_process() {
     let graph = Graph::of(&machine("checkpoint.json"));
     check(&mermaid(&graph), "checkpoint.mmd");
     check(&dot(&graph), "checkpoint.dot");
-    check(&svg(&graph).expect("it is small"), "checkpoint.svg");
+    check(&svg(&graph).expect("the graph is small enough"), "checkpoint.svg");
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_conversation() {
     let graph = Graph::of(&machine("conversation.yaml"));
     check(&mermaid(&graph), "conversation.mmd");
     check(&dot(&graph), "conversation.dot");
-    check(&svg(&graph).expect("it is small"), "conversation.svg");
+    check(&svg(&graph).expect("the graph is small enough"), "conversation.svg");
 }
 
 #[test]

@@ -169,8 +169,10 @@ impl Machine {
                 machine.check_indices()?;
                 Ok(machine)
             }
-            Some((form, _)) => Err(BadMachine(format!("form {form} is not known here, only {FORM}"))),
-            None => Err(BadMachine("no bytes".into())),
+            Some((form, _)) => {
+                Err(BadMachine(format!("form {form} is unknown; this build reads form {FORM}")))
+            }
+            None => Err(BadMachine("it is empty".into())),
         }
     }
 
@@ -212,7 +214,7 @@ impl Machine {
     }
 
     fn check_indices(&self) -> Result<(), BadMachine> {
-        let dangling = |what: &str| BadMachine(format!("{what} points nowhere"));
+        let dangling = |what: &str| BadMachine(format!("{what} has an index out of range"));
         self.node(self.start).ok_or_else(|| dangling("start"))?;
         for node in &self.nodes {
             if node.acts.is_empty() {
@@ -220,7 +222,7 @@ impl Machine {
             }
             for act in &node.acts {
                 if act.then.iter().any(|(_, next)| usize::from(next.0) >= node.acts.len()) {
-                    return Err(dangling("an act's port"));
+                    return Err(dangling("a port of an act"));
                 }
                 if let ActKind::Spawn(spawn) = &act.kind {
                     let Kids::Call(callee) = spawn.kids;

@@ -3,7 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test that cannot go on has failed, and golden files are files"
+    reason = "a test fails if it cannot continue, and it reads golden files"
 )]
 
 use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
@@ -269,7 +269,11 @@ fn a_machine_keeps_its_form() {
         std::fs::write(path, format!("{hex}\n")).unwrap();
     }
     let known = std::fs::read_to_string(path).unwrap();
-    assert_eq!(hex, known.trim(), "the form of machines has changed: sessions are pinned to digests of it");
+    assert_eq!(
+        hex,
+        known.trim(),
+        "the form of machines has changed, but sessions are pinned to digests of it"
+    );
     assert_eq!(Machine::decode(&bytes), Ok(machine()));
 }
 
@@ -281,7 +285,7 @@ fn earlier(name: &str) -> Machine {
     let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
     let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
     let machine = Machine::decode(&bytes).unwrap();
-    assert_eq!(machine.encode(), bytes, "the digest of a machine that needs nothing new stays as it is");
+    assert_eq!(machine.encode(), bytes, "the digest of a machine without new parts must not change");
     assert_eq!(machine.callees, [], "{name}");
     machine
 }
@@ -305,12 +309,12 @@ fn machines_of_earlier_builds_can_be_read() {
 fn bytes_that_are_no_machine_are_refused() {
     let bytes = machine().encode();
     assert!(Machine::decode(&[]).is_err());
-    assert!(Machine::decode(&[2, 0]).is_err(), "another form");
+    assert!(Machine::decode(&[2, 0]).is_err(), "a machine of another form");
     assert!(Machine::decode(&bytes[..bytes.len() - 1]).is_err(), "cut short");
     let dangling = Machine { start: NodeIx(9), ..machine() };
-    assert!(Machine::decode(&dangling.encode()).is_err(), "a start that points nowhere");
+    assert!(Machine::decode(&dangling.encode()).is_err(), "a start index out of range");
     let calling = Machine { nodes: vec![call(CalleeIx(1))], policy: Policy::default(), ..machine() };
-    assert!(Machine::decode(&calling.encode()).is_err(), "a call that points nowhere");
+    assert!(Machine::decode(&calling.encode()).is_err(), "a call index out of range");
     let calling = Machine { nodes: vec![call(CalleeIx(0))], policy: Policy::default(), ..machine() };
-    assert!(Machine::decode(&calling.encode()).is_ok(), "a call that points somewhere");
+    assert!(Machine::decode(&calling.encode()).is_ok(), "a call index in range");
 }

@@ -143,7 +143,7 @@ async fn reading<C: Collect>(account: &Account, collector: &C, health: &Health) 
         let error = match link::open(account).await {
             Ok(session) => {
                 health.connected.store(true, Ordering::Relaxed);
-                tracing::info!(host = %account.host, user = %account.user, "mail comes in by IMAP");
+                tracing::info!(host = %account.host, user = %account.user, "reading mail over IMAP");
                 let (attempts, failures) = (&mut attempts, &mut failures);
                 round::Rounds { account, collector, attempts, failures }.go(session).await
             }
@@ -153,7 +153,7 @@ async fn reading<C: Collect>(account: &Account, collector: &C, health: &Health) 
         health.failures.fetch_add(1, Ordering::Relaxed);
         failures = failures.saturating_add(1);
         let wait = account.pace.wait(failures);
-        tracing::warn!(%error, again_in_ms = wait.as_millis(), "mail cannot be read by IMAP");
+        tracing::warn!(%error, again_in_ms = wait.as_millis(), "failed to read mail over IMAP");
         tokio::time::sleep(wait).await;
     }
 }

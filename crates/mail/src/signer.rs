@@ -57,7 +57,7 @@ impl Signer {
     /// A message, if it is no such key, or an RSA key of less than 2048 bits, which ring does not sign with.
     pub fn read(domain: &str, selector: &str, key: &str) -> Result<Self, String> {
         let bad = |error: String| {
-            format!("the DKIM key is no RSA key as PEM and no Ed25519 seed in base64: {error}")
+            format!("the DKIM key is neither an RSA key in PEM nor an Ed25519 seed in base64: {error}")
         };
         let text = key.trim();
         if text.starts_with("-----BEGIN") {
@@ -133,7 +133,7 @@ mod tests {
     fn an_invalid_key_is_reported_with_what_would_be_valid() {
         let read = |text: &str| Signer::read("a.example", "s1", text).map(drop);
         let problem = read("-----BEGIN PRIVATE KEY-----\nnone\n-----END PRIVATE KEY-----").unwrap_err();
-        assert!(problem.contains("no RSA key as PEM"), "{problem}");
+        assert!(problem.contains("neither an RSA key"), "{problem}");
         assert!(read("none of both").is_err() && read("").is_err() && read("AAAA").is_err());
     }
 }

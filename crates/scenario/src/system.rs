@@ -51,7 +51,7 @@ pub fn ring() -> &'static KeyRing {
 
 /// The system broke one of its own invariants; no scenario can cause that, so it is a defect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the system is broken: {0}")]
+#[error("the system broke an invariant: {0}")]
 pub struct Broken(pub String);
 
 impl From<ViewError> for Broken {

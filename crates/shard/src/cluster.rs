@@ -79,7 +79,7 @@ impl Cluster {
         let wanted = options.shards.clamp(1, SHARDS_MAX);
         let count = options.data.shards(wanted).map_err(io::Error::other)?;
         if !(1..=SHARDS_MAX).contains(&count) {
-            let message = format!("the data folder says that it has {count} shards, not 1 to {SHARDS_MAX}");
+            let message = format!("the data folder has {count} shards, 1 to {SHARDS_MAX} are allowed");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let halt = once(options.on_fatal);
@@ -143,7 +143,7 @@ impl Cluster {
         if groups.len() < 2 {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "a cluster has a catalogue and a shard at least",
+                "a cluster needs a catalogue and at least one shard",
             ));
         }
         let cluster = Self::over(groups, clock, once(on_fatal), log);
@@ -275,7 +275,7 @@ impl Cluster {
         let key = Key::machine(command.tenant, machine);
         let found = self.catalogue().read().await?.row(&key).map_err(|error| self.unreadable(&error))?;
         let Some(Row::Machine(machine)) = found.as_deref() else {
-            return Err(Rejection::new(Reason::NotFound, "there is no such version").into());
+            return Err(Rejection::new(Reason::NotFound, "the version does not exist").into());
         };
         let install = Command {
             scope: Scope::Shard,
@@ -355,13 +355,13 @@ impl Cluster {
                     let (cost, at) = (Micros(0), self.now());
                     let body = Settle { call: Some(call), rules, cost, at, release: true };
                     if let Err(error) = self.0.submit(inner(process, Body::Settle(body))).await {
-                        tracing::debug!(%error, "a place in a ledger was not given back and lapses");
+                        tracing::debug!(%error, "failed to release a reservation in a ledger; it expires by itself");
                     }
                 }
             }
             let reply = reply?;
             let Reply::Limits(check) = reply else {
-                return Err(self.unreadable(&ViewError(format!("a ledger answered {reply:?}"))));
+                return Err(self.unreadable(&ViewError(format!("unexpected answer of a ledger: {reply:?}"))));
             };
             parts.push(check);
             if full {

@@ -59,7 +59,7 @@ pub(crate) fn decode_log_id(index: u64, bytes: &[u8]) -> io::Result<LogId> {
     let header = bytes.get(..HEADER_BYTES).filter(|header| header[0] == ENTRY_FORM);
     let header = header.ok_or_else(|| bad(format!("entry {index} is not of form {ENTRY_FORM}")))?;
     let term =
-        header[1..9].try_into().map(u64::from_be_bytes).map_err(|_| bad("an entry is cut short".into()))?;
+        header[1..9].try_into().map(u64::from_be_bytes).map_err(|_| bad("an entry is truncated".into()))?;
     Ok(LogId { leader_id: CommittedLeaderId::new(term), index })
 }
 

@@ -239,7 +239,6 @@ fn give_back(jobs: &Exit, commands: &mut Vec<Command>, waiting: &mut Vec<Waiting
 }
 
 fn too_long(bytes: usize) -> Rejection {
-    let message =
-        format!("what comes of it has {bytes} bytes, over the {DECISION_BYTES_MAX} of one log entry");
+    let message = format!("the result has {bytes} bytes, one log entry holds at most {DECISION_BYTES_MAX}");
     Rejection::new(Reason::QuotaExceeded, message)
 }

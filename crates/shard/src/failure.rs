@@ -11,14 +11,15 @@ pub enum Failure {
     Rejected(Rejection),
     /// The shard has no leader here at present. It is unknown whether the command was executed; the same request id
     /// finds out.
-    #[error("the shard has no leader just now; try again")]
+    #[error("the shard has no leader now; try again")]
     Electing,
     /// The shard's queue is full; nothing was changed.
-    #[error("the shard has more to do than it can take; try again a little later")]
+    #[error("the shard is overloaded; try again later")]
     Overloaded,
     /// The disk has too little space for this command; nothing was changed.
     #[error(
-        "the server's disk has {free_bytes} bytes free, too few for this: {needed_bytes} are wanted; it goes on by itself when there is room"
+        "the server's disk has {free_bytes} bytes free, {needed_bytes} are needed; the server continues by itself when \
+         there is enough space"
     )]
     DiskLow {
         /// Free bytes of the disk.

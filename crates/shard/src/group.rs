@@ -88,7 +88,7 @@ fn check_whole(group: GroupId, rows: Option<LogId>, purged: Option<LogId>) -> io
     let describe = |id: Option<LogId>| id.map_or("no entry".to_owned(), |id| format!("entry {}", id.index));
     let (rows, purged) = (describe(rows), describe(purged));
     let message = format!(
-        "the state of group {} is damaged: it goes up to {rows}, and the log has only what follows {purged}",
+        "the state of group {} is damaged: it ends at {rows}, and the log begins only after {purged}",
         group.0
     );
     Err(io::Error::new(io::ErrorKind::InvalidData, message))

@@ -87,7 +87,7 @@ fn due(shard: &Shard, prefix: &[u8], max: usize, refused: &Refused) -> Vec<Due> 
         None => ControlFlow::Break(()),
     });
     if let Err(error) = read {
-        tracing::warn!(%error, "failed to read what is due");
+        tracing::warn!(%error, "failed to read the due rows");
     }
     picked.found
 }
@@ -237,9 +237,9 @@ mod tests {
     fn rows_that_are_refused_stop_no_others() {
         let (mut refused, at) = (Refused::default(), Instant::now());
         let rounds: Vec<usize> = (0..4).map(|_| carried(&mut refused, at).len()).collect();
-        assert_eq!(rounds, [0, 0, 1, 1], "the third round has room for what can be done");
+        assert_eq!(rounds, [0, 0, 1, 1], "the third round reaches the row that can be done");
         let resting = (0..=REFUSED).filter(|number| refused.rests(&key(*number), at)).count();
-        assert_eq!(resting as u64, REFUSED, "and what was refused is left alone");
+        assert_eq!(resting as u64, REFUSED, "refused rows rest");
     }
 
     #[test]

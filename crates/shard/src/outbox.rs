@@ -96,8 +96,8 @@ impl Outbox {
             return None;
         }
         let message = format!(
-            "{own} effects of this tenant wait to go out in this shard; its share is {share}, the rest is kept for commands \
-             that end work and for other tenants"
+            "{own} effects of this tenant wait in this shard; its share is {share}, the rest is reserved for other \
+             tenants and for commands that end work"
         );
         let no = Rejection::new(Reason::QuotaExceeded, message).fact("limit", share);
         Some(no.retry_after_ms(Some(OUTBOX_RETRY_MS)))
@@ -125,7 +125,7 @@ mod tests {
     /// An index entry of a tenant's effect.
     fn entry(tenant: u32) -> Key {
         let bytes = [IndexKey::deliveries().as_slice(), &tenant.to_be_bytes(), &[0]].concat();
-        Key::from_bytes(&bytes).expect("it begins as a key")
+        Key::from_bytes(&bytes).expect("the bytes are a key")
     }
 
     fn refused(outbox: &Outbox, tenant: u32, body: Body) -> Option<Rejection> {
@@ -142,7 +142,7 @@ mod tests {
             assert_eq!(refused(&outbox, 1, END), None);
             outbox.changed(&entry(1), true);
         }
-        let no = refused(&outbox, 1, BEGIN).expect("it is full");
+        let no = refused(&outbox, 1, BEGIN).expect("the outbox is full");
         assert_eq!((no.reason, no.retry_after_ms), (Reason::QuotaExceeded, Some(OUTBOX_RETRY_MS)));
         outbox.changed(&Key::clock(), false);
         assert_eq!(outbox.waiting(), 12, "other rows are not counted");
@@ -159,8 +159,8 @@ mod tests {
             outbox.changed(&entry(2), true);
         }
         (0..20).for_each(|_| outbox.changed(&entry(1), false));
-        assert_eq!((outbox.waiting(), refused(&outbox, 2, BEGIN)), (6, None), "there is room again");
+        assert_eq!((outbox.waiting(), refused(&outbox, 2, BEGIN)), (6, None), "the outbox has space again");
         outbox.changed(&entry(1), false);
-        assert_eq!(outbox.waiting(), 6, "what was not counted is not taken off");
+        assert_eq!(outbox.waiting(), 6, "effects that were not counted are not subtracted");
     }
 }

@@ -290,7 +290,10 @@ mod tests {
             }
         }
         let [other, noisy] = served;
-        assert!(other > 5 * noisy && noisy > 20, "{noisy} of the one whose commands take long, {other}");
+        assert!(
+            other > 5 * noisy && noisy > 20,
+            "{noisy} of the tenant with slow commands, {other} of the other"
+        );
     }
 
     #[test]
@@ -305,7 +308,11 @@ mod tests {
             put(&queue, OTHERS[0], answer("")).unwrap();
         }
         let order = take(&exit, usize::MAX);
-        assert_eq!(order.iter().position(|tenant| *tenant == NOISY), Some(DEBT_MAX), "eight turns later");
+        assert_eq!(
+            order.iter().position(|tenant| *tenant == NOISY),
+            Some(DEBT_MAX),
+            "the noisy tenant waits eight turns"
+        );
     }
 
     #[test]
@@ -376,7 +383,7 @@ mod tests {
         exit.give_back(taken.drain(1..));
         exit.take(10, &mut taken).now_or_never().expect("something waits");
         let notes = taken.iter().map(|job| {
-            let Body::Answer(answer) = &job.command.body else { panic!("only answers were put in") };
+            let Body::Answer(answer) = &job.command.body else { panic!("the queue holds only answers") };
             answer.note.as_str()
         });
         assert_eq!(notes.collect::<Vec<_>>(), ["1", "2", "3", "4"]);
@@ -393,7 +400,7 @@ mod tests {
         put(&queue, OTHERS[0], answer("")).unwrap();
         assert_eq!(exit.allowance(), Allowance { time: BATCH_SHARED_TIME, bytes: BATCH_SHARED_BYTES });
         let later = Instant::now() + SHARED_FOR;
-        assert!(!exit.0.lines.lock().shared(later), "a second later it is the one's again");
+        assert!(!exit.0.lines.lock().shared(later), "a second later it is not shared any more");
     }
 
     #[test]
@@ -410,7 +417,7 @@ mod tests {
         assert_eq!(
             first(&[BATCH_SHARED_BYTES * 2, 1]),
             1,
-            "nobody waits for a long one that is not begun yet"
+            "a short command does not wait for a long one that has not begun"
         );
         assert_eq!(first(&[1, BATCH_SHARED_BYTES, 1]), 1);
         assert_eq!(first(&[BATCH_SHARED_BYTES / 2; 3]), 2);
@@ -429,7 +436,7 @@ mod tests {
         assert_eq!(put(&queue, NOISY, answer("")), Err(Refused::Full));
         put(&queue, OTHERS[0], answer("")).unwrap();
         let newest = waiting.pop().unwrap().try_recv();
-        assert_eq!(newest, Ok(Err(Failure::Overloaded)), "the newest of the longest line is told");
+        assert_eq!(newest, Ok(Err(Failure::Overloaded)), "the newest of the longest line is refused");
         assert!(waiting.pop().unwrap().try_recv().is_err(), "the others wait");
         assert_eq!(take(&exit, 2 * QUEUE_COMMANDS_MAX).len(), QUEUE_COMMANDS_MAX);
     }
@@ -458,7 +465,7 @@ mod tests {
         let (entrance, exit) = queue();
         put(&entrance, NOISY, answer("")).unwrap();
         drop(entrance);
-        assert_eq!(take(&exit, 10).len(), 1, "what got in is served");
+        assert_eq!(take(&exit, 10).len(), 1, "queued commands are still served");
         assert_eq!(take(&exit, 10).len(), 0);
 
         let (entrance, exit) = queue();

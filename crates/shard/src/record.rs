@@ -250,7 +250,9 @@ mod tests {
     #[test]
     fn a_ledger_weighs_what_its_lists_weigh() {
         let (_, stored) = lines(ROWS).find(|(name, _)| *name == "ledger").unwrap();
-        let Row::Ledger(mut ledger) = Row::decode(&stored).unwrap() else { panic!("it is no ledger") };
+        let Row::Ledger(mut ledger) = Row::decode(&stored).unwrap() else {
+            panic!("the row is not a ledger")
+        };
         ledger.calls = vec![Time(u64::MAX); 1_000];
         ledger.reservations = vec![ledger.reservations[0].clone(); 1_000];
         let row = Row::Ledger(ledger);

@@ -66,7 +66,7 @@ impl Refused {
             why = rejection.message,
             again_seconds = wait.as_secs(),
             rows = self.rows.len(),
-            "what is due cannot be done and is left alone for a while"
+            "a due row was refused; it is tried again later"
         );
         wait
     }
@@ -91,7 +91,7 @@ mod tests {
         assert!(refused.rests(&key(1), begin + REFUSED_WAIT_MAX / 2) && !refused.rests(&key(2), begin));
         assert!(!refused.rests(&key(1), begin + REFUSED_WAIT_MAX));
         refused.done(&key(1));
-        assert_eq!(refused.refused(&key(1), begin), REFUSED_WAIT, "what went well begins again");
+        assert_eq!(refused.refused(&key(1), begin), REFUSED_WAIT, "a success resets the wait");
     }
 
     #[test]
@@ -104,6 +104,6 @@ mod tests {
         assert_eq!(refused.rows.len(), REFUSED_MAX);
         assert!(!refused.rests(&key(0), begin) && refused.rests(&key(max), begin));
         refused.refused(&key(7), begin + 3 * REFUSED_WAIT_MAX);
-        assert_eq!(refused.rows.len(), 1, "what never came again is forgotten");
+        assert_eq!(refused.rows.len(), 1, "old rows are forgotten");
     }
 }

@@ -90,7 +90,7 @@ struct Removals {
 }
 
 fn unreadable(error: ViewError) -> Failure {
-    tracing::error!(%error, "failed to read what is to be removed");
+    tracing::error!(%error, "failed to read the rows to remove");
     Failure::Stopped
 }
 

@@ -26,14 +26,14 @@ pub(crate) async fn work(cluster: Weak<Inner>) {
             Ok(Some(true)) => {}
             Ok(None) => {
                 if let Err(error) = reclaim(&cluster).await {
-                    tracing::warn!(%error, "failed to give back the disk of what was removed; it is tried again");
+                    tracing::warn!(%error, "failed to free the disk space of removed rows; trying again later");
                 }
             }
             Ok(Some(false)) => {
-                tracing::warn!("what was erased is not yet out of all files; it is tried again")
+                tracing::warn!("erased data is still in some files; trying again later")
             }
             Err(error) => {
-                tracing::warn!(%error, "failed to get what was erased out of the files; it is tried again")
+                tracing::warn!(%error, "failed to remove erased data from the files; trying again later")
             }
         }
     }
@@ -105,7 +105,7 @@ async fn reclaim(cluster: &Inner) -> io::Result<()> {
     if sum < RECLAIM_ROWS_MIN || sum < rows / RECLAIM_PART || !cluster.log().disk().admits_growth() {
         return Ok(());
     }
-    tracing::debug!(removed = sum, rows, "the disk of removed rows is given back");
+    tracing::debug!(removed = sum, rows, "freeing the disk space of removed rows");
     let all = groups.clone();
     let merged = tokio::task::spawn_blocking(move || {
         all.iter().try_for_each(|group| group.shared.checkpoint())?;

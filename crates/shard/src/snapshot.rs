@@ -40,7 +40,7 @@ impl SnapshotSource {
 /// The file names no position.
 pub fn received(file: SnapshotFile) -> io::Result<Snapshot> {
     let applied: Option<Applied> = file.applied().map(|bytes| decode_json(bytes)).transpose()?;
-    let nowhere = || StoreError::Damaged { what: "snapshot", detail: "it names no position".into() };
+    let nowhere = || StoreError::Damaged { what: "snapshot", detail: "it has no log position".into() };
     let applied = applied.ok_or_else(|| broken(nowhere()))?;
     Ok(Snapshot { meta: meta(applied), snapshot: SnapshotSource::File(file) })
 }

@@ -66,7 +66,7 @@ impl StateMachine {
         let erases = erases(&decision);
         if erases {
             if let Err(error) = self.shared.state.mark() {
-                tracing::warn!(%error, "a restart would forget that bytes of what was erased are in the files");
+                tracing::warn!(%error, "failed to record that the files still hold erased data; a restart forgets it");
             }
             let later = |known: u64| Some(decision.at.0.max(known.saturating_add(1)));
             let _known = self.shared.erased.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);

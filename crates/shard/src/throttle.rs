@@ -156,7 +156,7 @@ mod tests {
         }
         assert!(rests.is_sorted() && rests[0] == MS * REST_MORE / REST_PARTS, "{rests:?}");
         assert_eq!(rests.last(), Some(&(MS * REST_PARTS_MAX / REST_PARTS)));
-        assert_eq!(rest(&mut throttle, HEAVY, Duration::from_secs(9), now), REST_MAX, "a rest has a bound");
+        assert_eq!(rest(&mut throttle, HEAVY, Duration::from_secs(9), now), REST_MAX, "a rest has a maximum");
         assert_eq!(rest(&mut throttle, OTHER, MS, now), Duration::ZERO, "others do not rest");
         for _ in 0..REST_PARTS_MAX {
             throttle.others_waited(false);
@@ -179,7 +179,7 @@ mod tests {
         let (mut throttle, now) = (Throttle::default(), Instant::now());
         throttle.asked(HEAVY, now);
         throttle.asked(HEAVY, now);
-        assert!(!throttle.shared(now), "one alone has asked");
+        assert!(!throttle.shared(now), "only one tenant has asked");
         throttle.asked(OTHER, now);
         throttle.asked(OTHER, now);
         assert!(throttle.shared(now) && !throttle.shared(now + SHARED_FOR));
@@ -197,7 +197,7 @@ mod tests {
             !rest(&mut throttle, HEAVY, 1_000 * MS, now).is_zero()
         };
         assert_eq!([50, 100, REST_MORE].map(rests), [true; 3]);
-        assert!(!rests(REST_MORE * 2 - 1), "between two that wait, all of the rest is over");
+        assert!(!rests(REST_MORE * 2 - 1), "the rest is over before the next wait");
     }
 
     #[test]

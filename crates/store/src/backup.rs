@@ -236,14 +236,17 @@ impl Backup {
             return Err(damaged(format!("it has the form {}, this program reads {FORM}", manifest.form)));
         }
         if let Some(odd) = manifest.files.iter().find(|file| !is_ours(&file.name)) {
-            return Err(damaged(format!("{:?} is no file of a backup", odd.name)));
+            return Err(damaged(format!("{:?} is not a file of a backup", odd.name)));
         }
         let groups: Vec<Option<u64>> = (0..=u64::from(manifest.shards)).map(Some).collect();
         let mut found: Vec<Option<u64>> =
             manifest.files.iter().map(|file| file.group).filter(Option::is_some).collect();
         found.sort_unstable();
         if found != groups {
-            return Err(damaged(format!("it does not have the rows of {} shards", manifest.shards)));
+            return Err(damaged(format!(
+                "it does not contain the rows of exactly {} shards",
+                manifest.shards
+            )));
         }
         Ok(Self { folder: folder.to_path_buf(), manifest })
     }
@@ -279,12 +282,12 @@ impl Backup {
             return Err(damaged(&format!("it has {bytes} bytes, not {}", file.bytes)));
         }
         if hex(&hash.finalize()) != file.sha256 {
-            return Err(damaged("its bytes are not those that were written"));
+            return Err(damaged("its SHA-256 does not match the manifest"));
         }
         let Some(group) = file.group else { return Ok(()) };
         let snapshot = self.snapshot(file)?;
         if snapshot.group() != GroupId(group) || Some(snapshot.rows()) != file.rows {
-            return Err(damaged("it holds other rows than the manifest says"));
+            return Err(damaged("its group or its number of rows does not match the manifest"));
         }
         snapshot.visit_rows(|key, stored| {
             let encoded = crate::forms::ROW.open(stored)?;

@@ -214,7 +214,7 @@ fn close_to_others(path: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     let closed = fs::set_permissions(path, Permissions::from_mode(mode & 0o700));
-    closed.map_err(failed("close to others", path))
+    closed.map_err(failed("restrict the mode of", path))
 }
 
 /// Refuses a data folder that others may enter, whatever the modes of its files.
@@ -224,7 +224,7 @@ fn check_closed(path: &Path) -> Result<(), StoreError> {
 }
 
 fn mode(path: &Path) -> Result<u32, StoreError> {
-    let of = fs::metadata(path).map_err(failed("look at", path))?;
+    let of = fs::metadata(path).map_err(failed("read the mode of", path))?;
     Ok(of.permissions().mode())
 }
 

@@ -226,19 +226,22 @@ impl Disk {
         let min_free_bytes = self.options.min_free_bytes;
         match level {
             DiskLevel::Enough => {
-                tracing::info!(free_bytes, "the disk has room again: everything is admitted");
+                tracing::info!(free_bytes, "the disk has enough free space again: all writes are accepted");
             }
             DiskLevel::Low => tracing::warn!(
                 free_bytes,
                 min_free_bytes,
-                "the disk runs low: what would grow is refused; reads, decisions and acknowledgements go on"
+                "the disk runs low: writes that add data are refused; reads, decisions and acknowledgements continue"
             ),
             DiskLevel::Reserve => tracing::error!(
                 free_bytes,
                 "the disk is full: decisions and acknowledgements are written to the reserve"
             ),
             DiskLevel::Full => {
-                tracing::error!(free_bytes, "the disk is full and the reserve used: every write is refused");
+                tracing::error!(
+                    free_bytes,
+                    "the disk is full and the reserve is used up: every write is refused"
+                );
             }
         }
     }
@@ -306,7 +309,7 @@ impl Disk {
         let removed = fs::remove_file(self.reserve_file());
         match removed {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                tracing::error!(%error, "the reserve cannot be given up");
+                tracing::error!(%error, "failed to free the disk reserve");
                 false
             }
             Ok(()) | Err(_) => true,
@@ -317,7 +320,7 @@ impl Disk {
         match allocate(&self.reserve_file(), self.options.reserve_bytes) {
             Ok(()) => true,
             Err(error) => {
-                tracing::debug!(%error, "the reserve cannot be allocated");
+                tracing::debug!(%error, "failed to allocate the disk reserve");
                 self.give_up_reserve();
                 false
             }
@@ -410,7 +413,7 @@ mod tests {
         drop(disk);
         let other = DiskOptions { min_free_bytes: u64::MAX / 2, reserve_bytes: 1 << 19 };
         let disk = Disk::watched(folder.path(), other).unwrap();
-        assert_eq!((disk.level(), blocks()), (DiskLevel::Reserve, None), "there is no room for this one");
+        assert_eq!((disk.level(), blocks()), (DiskLevel::Reserve, None), "the disk is full");
         assert!(!disk.admits_growth() && disk.admits_ends());
     }
 }

@@ -22,15 +22,15 @@ pub enum StoreError {
         expected: u32,
     },
     /// The folder holds something, and it is not ours.
-    #[error("the folder {} is not empty and has no FORMAT file, so it is no data folder", path.display())]
+    #[error("the folder {} is not empty and has no FORMAT file, so it is not a data folder", path.display())]
     Foreign {
         /// The folder.
         path: PathBuf,
     },
     /// Others than its owner may enter the data folder.
     #[error(
-        "others than its owner may enter the data folder {} (mode {mode:03o}); close it with chmod 700, and replace its \
-         secrets if others may have read them",
+        "other users may enter the data folder {} (mode {mode:03o}); run chmod 700 on it, and replace its secrets if \
+         others may have read them",
         path.display()
     )]
     Exposed {
@@ -40,7 +40,7 @@ pub enum StoreError {
         mode: u32,
     },
     /// A folder is to be created, and something is there.
-    #[error("{} is there already and not empty", path.display())]
+    #[error("{} already exists and is not empty", path.display())]
     Taken {
         /// The folder.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// A restore into the data folder was not completed.
-    #[error("the restore of the data folder {} was cut off: restore it again", path.display())]
+    #[error("the restore of the data folder {} was interrupted: restore it again", path.display())]
     RestoreUnfinished {
         /// The data folder.
         path: PathBuf,
@@ -119,7 +119,7 @@ pub enum StoreError {
         max: usize,
     },
     /// A group's state has one owner.
-    #[error("the state of group {} is open already", .0.0)]
+    #[error("the state of group {} is already open", .0.0)]
     AlreadyOpen(GroupId),
     /// A snapshot of another group.
     #[error("the snapshot is of group {}, not of group {}", found.0, expected.0)]

@@ -46,7 +46,7 @@ pub(crate) fn repair(folder: &Path) -> Result<(), StoreError> {
             return Err(StoreError::damaged("journal", detail));
         }
         file.set_len(start).and_then(|()| file.sync_all()).map_err(failed("cut", &path))?;
-        tracing::warn!(path = %path.display(), start, "cut what was not synced off the journal");
+        tracing::warn!(path = %path.display(), start, "removed an unsynced batch from the end of the journal");
         return Ok(());
     }
     Ok(())

@@ -62,7 +62,7 @@ impl Removed {
             Arc::new(Self { names, databases, known: Mutex::default(), failures: AtomicU32::new(0) });
         let watched = Arc::downgrade(&removed);
         let thread = thread::Builder::new().name("table-remover".to_owned()).spawn(move || watch(&watched));
-        thread.map_err(failed("remove tables of", &removed.names))?;
+        thread.map_err(failed("start the thread that frees tables in", &removed.names))?;
         Ok(removed)
     }
 
@@ -77,7 +77,7 @@ impl Removed {
         if let Err(error) = &freed
             && self.failures.fetch_add(1, Relaxed) + 1 == REMOVED_FAILURES_MAX
         {
-            tracing::warn!(%error, "tables that were removed cannot be freed and still take space");
+            tracing::warn!(%error, "failed to free removed tables; they still use space");
         }
         freed.is_ok()
     }
@@ -115,7 +115,7 @@ impl Drop for Removed {
         for of in self.known.get_mut().values_mut() {
             let tables = std::mem::take(&mut of.tables);
             if let Err(error) = of.free_all(tables, &self.names) {
-                tracing::debug!(%error, "tables that were removed are freed at the next start");
+                tracing::debug!(%error, "failed to free removed tables; the next start frees them");
             }
         }
     }
@@ -223,15 +223,15 @@ mod tests {
             dir.free_removed();
             inodes(&names) == tables(&dir.state())
         });
-        assert!(same, "those that were removed are free, and the others have one");
-        assert!(seen.len() > 12, "and there were more");
+        assert!(same, "removed tables were not freed, or a table has no second name");
+        assert!(seen.len() > 12, "the test removed too few tables");
         drop((rows, database, dir));
         // The thread may be in the middle of a check.
         let none = (0..100_000).any(|_| {
             thread::yield_now();
             inodes(&names).is_empty()
         });
-        assert!(none, "at the end no table has one");
+        assert!(none, "a table still has a second name");
     }
 
     #[test]

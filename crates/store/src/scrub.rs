@@ -70,7 +70,7 @@ pub(crate) fn step(step: Step, database: &Database, keyspaces: &[Keyspace]) -> R
     for keyspace in keyspaces {
         match step {
             Step::Flush => {
-                keyspace.rotate_memtable_and_wait().map_err(StoreError::database("make tables"))?
+                keyspace.rotate_memtable_and_wait().map_err(StoreError::database("flush tables"))?
             }
             Step::Merge => keyspace.major_compact().map_err(StoreError::database("merge tables"))?,
         }

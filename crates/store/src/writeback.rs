@@ -163,26 +163,26 @@ mod tests {
             growing.look(std::slice::from_ref(&database), now + Duration::from_millis(at));
         };
         look(&mut growing, 0);
-        assert_eq!(begun(&growing), [there], "what was there before is left as it is");
+        assert_eq!(begun(&growing), [there], "existing content is left alone");
 
         let mut file = File::create(tables.join("2")).unwrap();
         file.write_all(&megabyte[..megabyte.len() / 2]).unwrap();
         look(&mut growing, 1);
-        assert_eq!(begun(&growing), [0, there], "half a megabyte is waited for");
+        assert_eq!(begun(&growing), [0, there], "less than a megabyte is not written back");
         for count in 1..4 {
             file.write_all(&megabyte).unwrap();
             look(&mut growing, 1 + count);
             let size = written(&file.metadata().unwrap());
-            assert_eq!(begun(&growing), [there, size], "{count}: all that is new is asked for");
+            assert_eq!(begun(&growing), [there, size], "{count}: all new content is written back");
         }
         let journal = File::create(database.join("0.jnl")).unwrap();
         journal.set_len(64 << 20).unwrap();
         look(&mut growing, 5);
-        assert!(begun(&growing).contains(&0), "nothing of its length was written");
+        assert!(begun(&growing).contains(&0), "a hole needs no writeback");
 
         let quiet = u64::try_from(WRITEBACK_QUIET.as_millis()).unwrap();
         look(&mut growing, 10 + quiet);
-        assert_eq!(growing.files.len(), 0, "none grows any more");
+        assert_eq!(growing.files.len(), 0, "files that no longer grow are forgotten");
     }
 
     #[test]

@@ -1,17 +1,20 @@
-//! What can be typed. The doc comments here are what `--help` prints.
+//! The command line. `--help`, the man pages and docs/cli.md print the doc comments of this module.
 
 mod assistant;
 mod backup;
 mod calls;
 mod client;
+mod clock;
 mod context;
 mod conversation;
 mod directory;
+mod docs;
 mod effect;
 mod export;
 pub(crate) mod files;
 mod gates;
 mod graph;
+pub(crate) mod groups;
 mod mail;
 mod policy;
 mod retention;
@@ -22,7 +25,7 @@ mod values;
 mod webhooks;
 mod work;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -30,15 +33,16 @@ pub(crate) use assistant::{AssistantCommand, DeleteAssistant, GetAssistant, PutA
 pub(crate) use backup::{BackupArgs, BackupCommand, RunServer};
 pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
-    Activate, AdvanceClock, Answer, Cancel, ClientCommand, ClockCommand, Connection, CreateKey, Deploy,
-    Explain, Get, KeyRole, Keys, KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise,
-    Retire, RevokeKey, Watch,
+    Activate, Answer, Cancel, ClientCommand, Connection, CreateKey, Deploy, Explain, Get, KeyRole, Keys,
+    KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise, Retire, RevokeKey, Watch,
 };
+pub(crate) use clock::{AdvanceClock, ClockCommand};
 pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext};
 pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
 };
 pub(crate) use directory::{DirectoryCommand, PutDirectory};
+pub(crate) use docs::{DocsArgs, ManArgs};
 pub(crate) use effect::{DismissEffect, EffectCommand, NamedEffect};
 pub(crate) use export::Export;
 pub(crate) use gates::{Decide, Verdict};
@@ -60,35 +64,42 @@ pub(crate) use webhooks::{
 };
 pub(crate) use work::{CompleteWork, ExtendLease, FailWork, KindOfWork, PollWork, ReleaseWork, WorkCommand};
 
-/// Processes that people and AI agents carry out together.
+/// Run processes that people and AI agents carry out together.
 ///
-/// `switchward demo` shows it, `switchward dev` starts a server on this machine, and the other commands then talk to
-/// it. They end with 0 done, 1 an error, 2 called wrongly, 3 not found, 4 in conflict with what is, 5 findings,
-/// 6 denied, 7 still waiting for somebody, 69 no server.
+/// `switchward demo` plays a demo. `switchward dev` starts a server on this machine, which the other commands then
+/// call.
 #[derive(Debug, Parser)]
 #[command(name = "switchward", version, max_term_width = 100)]
 pub(crate) struct Args {
-    /// How results are printed.
+    /// Output format.
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// How results are printed.
+impl Args {
+    /// Parses the command line; ends the process after a usage error, and after `--help` and `--version`.
+    pub(crate) fn of_process() -> Self {
+        let matches = groups::grouped(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people: tables and sentences, in colour on a terminal.
+    /// Tables and sentences for people, in colour on a terminal.
     Text,
-    /// For programs: one JSON object a line, as the server answers over HTTP.
+    /// One JSON object per line for programs, as the server's HTTP API returns it.
     Json,
-    /// As json, and lists with one entry a line.
+    /// Like json, with one line for each entry of a list.
     Jsonl,
 }
 
 impl Output {
-    /// Whether a program reads it.
+    /// Returns true if the output is for programs.
     pub(crate) fn json(self) -> bool {
         match self {
             Self::Text => false,
@@ -101,33 +112,37 @@ impl Output {
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one of them in a process")]
 pub(crate) enum Command {
-    /// Say everything that is wrong with definitions; needs no server.
+    /// Check definitions for errors; needs no server.
     Check(CheckArgs),
     /// Draw a definition as a graph; needs no server.
     Graph(GraphArgs),
-    /// Play scenarios against a virtual clock; needs no server.
+    /// Play scenario files on a virtual clock; needs no server.
     Simulate(SimulateArgs),
-    /// Play every scenario below a folder; needs no server.
+    /// Play all scenarios below a folder; needs no server.
     Test(TestArgs),
-    /// Start a server for development on this machine.
+    /// Start a development server on this machine.
     Dev(DevArgs),
     /// Start a server.
     Server(RunServer),
-    /// Copy everything that a server holds while it runs, or look through such a copy.
+    /// Back up a server while it runs, or verify a backup.
     Backup(BackupArgs),
-    /// Make and change the key ring that a server's secrets are encrypted under.
+    /// Manage the key ring that encrypts a server's secrets.
     Secrets(SecretsArgs),
-    /// Print the forms of what the server sends, as JSON Schema; needs no server.
+    /// Print the JSON Schemas of webhook bodies; needs no server.
     Schema(SchemaArgs),
-    /// Say what of a server's configuration works; changes nothing.
+    /// Check a server's configuration (read-only).
     Doctor(DoctorArgs),
-    /// Watch an agent being walked through a deploy gate.
+    /// Play a demo: an agent at a deploy gate.
     Demo(DemoArgs),
-    /// Show and choose the server that commands are sent to, and the key; needs no server.
+    /// Manage contexts: a server's address and an API key.
     Context(ContextArgs),
-    /// Print a script with which a shell completes commands.
+    /// List and print the documentation pages.
+    Docs(DocsArgs),
+    /// Print or write the man pages.
+    Man(ManArgs),
+    /// Print a completion script for a shell.
     Completion(CompletionArgs),
-    /// What talks to a server.
+    /// The commands that call a server.
     #[command(flatten)]
     Client(ClientCommand),
 }
@@ -140,24 +155,25 @@ Examples:
   switchward check processes/ --strict
   generate | switchward check - --format checkpoint -o json
 
-Ends with 5 where there are errors. With -o json, one object a line for each file:
+Exits with 5 if there are errors. With -o json, prints one object per file:
   {\"file\",\"format\",\"ok\",\"findings\":[{\"code\",\"severity\",\"line\",\"column\",\"message\",\"allowed\",\"nearest\",\"hint\"}]}")]
 pub(crate) struct CheckArgs {
-    /// Files, folders, or `-` for the standard input. In a folder, every *.json, *.yaml and *.yml that is a definition.
+    /// Files, folders, or `-` for the standard input. In folders, every *.json, *.yaml and *.yml file that is a
+    /// definition is checked.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// End with 5 on warnings, too.
+    /// Exit with 5 also if there are only warnings.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// The format, where it shall not be told from the file.
+    /// The format of the files [default: detected from the content].
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub(crate) format: Option<String>,
-    /// Print findings alone, and nothing if there are none.
+    /// Print only findings.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
-/// The formats by their names, so that a wrong one is refused with the right ones.
+/// The names of the formats; a usage error lists them.
 fn formats() -> clap::builder::PossibleValuesParser {
     switchward_formats::Format::ALL.map(switchward_formats::Format::name).into()
 }
@@ -169,12 +185,12 @@ Examples:
   switchward simulate release.yaml
   switchward simulate scenarios/*.yaml -o json
 
-Ends with 5 where an expectation does not hold, with 2 where a file is no scenario.")]
+Exits with 5 if an expectation does not hold, and with 2 if a file is not a scenario.")]
 pub(crate) struct SimulateArgs {
-    /// Scenario files; what they name is looked up beside them.
+    /// Scenario files. The paths that they contain are relative to their folders.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Print what does not hold alone, and nothing if everything does.
+    /// Print only expectations that do not hold.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -186,12 +202,12 @@ Examples:
   switchward test processes/
   switchward test processes/ --junit report.xml
 
-Ends with 5 where an expectation does not hold, with 2 where a scenario cannot be read.")]
+Exits with 5 if an expectation does not hold, and with 2 if a scenario cannot be read.")]
 pub(crate) struct TestArgs {
-    /// Folders, or scenario files. In a folder, every *.json, *.yaml and *.yml that names a `definition`.
+    /// Folders or scenario files. In folders, every *.json, *.yaml and *.yml file with the key `definition` is played.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Write a JUnit report here.
+    /// Write a JUnit report to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 }
@@ -205,44 +221,42 @@ Examples:
   switchward dev --port 0 --clock manual -o json
   switchward dev --default deny
 
-Prints the address and a key each for the agent, the person and a worker, and writes a context for each of them:
-dev-agent, dev-person and dev-worker. Each is a file of its own, and an agent is given no other than dev-agent.
-With -o json, one line when it is ready.")]
+Prints the address and three API keys: for the agent, the person and a worker. Writes a context for each key: \
+dev-agent, dev-person and dev-worker. Each context is a separate file; give an agent only dev-agent. With -o json, \
+prints one line when the server is ready.")]
 pub(crate) struct DevArgs {
-    /// Where to keep everything; without it, everything is gone when the server stops.
+    /// The data folder [default: a temporary folder, deleted when the server stops].
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The port to listen on; 0 for any that is free.
+    /// The port to listen on; 0 for any free port.
     #[arg(long, value_name = "PORT", default_value_t = 7400)]
     pub(crate) port: u16,
-    /// A host, besides this machine, by whose name the pages /mail and /webhooks may be asked for, such as that of a
-    /// tunnel; may be said again.
+    /// A host name besides localhost that may serve the pages /mail and /webhooks, such as a tunnel's; can be repeated.
     #[arg(long = "allow-host", value_name = "HOST")]
     pub(crate) allowed_hosts: Vec<String>,
-    /// The clock; a manual one stands still until `switchward clock advance` moves it.
+    /// The server's clock. A manual clock stands still until `switchward clock advance` moves it.
     #[arg(long, value_enum, default_value_t = ClockKind::System)]
     pub(crate) clock: ClockKind,
-    /// A file with milliseconds by which the machine's clock is taken to be off, read whenever it is looked at; for tests
-    /// of clocks that jump.
+    /// A file with an offset of the machine's clock in milliseconds, read each time; for tests of clocks that jump.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) clock_off: Option<PathBuf>,
-    /// Shards of a new data folder; without it, chosen by the number of cores.
+    /// The number of shards of a new data folder [default: by the number of cores].
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) shards: Option<u32>,
-    /// What holds for a tool call that no rule of a policy names; without it, it is allowed.
+    /// The effect for tool calls that no policy rule matches [default: allow].
     #[arg(long = "default", value_name = "EFFECT", value_enum)]
     pub(crate) default_effect: Option<Unnamed>,
 }
 
-/// What holds for a tool call that no rule of a policy names.
+/// The effect for tool calls that no policy rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unnamed {
-    /// It is allowed.
+    /// Allow the call.
     Allow,
-    /// A person is asked.
+    /// Ask a person.
     Ask,
-    /// It is denied.
+    /// Deny the call.
     Deny,
 }
 
@@ -256,40 +270,40 @@ impl From<Unnamed> for switchward_engine::DefaultEffect {
     }
 }
 
-/// Where a development server's time comes from.
+/// The clock of a development server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ClockKind {
-    /// The machine's own.
+    /// The machine's clock.
     System,
-    /// Moved by hand.
+    /// A clock that only `switchward clock advance` moves.
     Manual,
 }
 
-/// What a server is started with, and looked at by `doctor`.
+/// The configuration of a server, which `server` and `doctor` take.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// The configuration, TOML.
+    /// The configuration file (TOML).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where to listen, like 0.0.0.0:7400.
+    /// The address to listen on, such as 0.0.0.0:7400.
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Where to keep everything.
+    /// The data folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The certificate chain, PEM.
+    /// The certificate chain (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The certificate's private key, PEM.
+    /// The private key of the certificate (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Allow listening on more than loopback without TLS, where something in front speaks it.
+    /// Allow addresses other than loopback without TLS, for servers behind a TLS proxy.
     #[arg(long)]
     pub(crate) insecure_listen: bool,
-    /// Shards of a new data folder.
+    /// The number of shards of a new data folder.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) shards: Option<u32>,
-    /// What to log: a level like `info`, or a filter like `info,switchward_shard=debug`.
+    /// The log level, such as `info`, or a filter, such as `info,switchward_shard=debug`.
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<String>,
 }
@@ -302,19 +316,19 @@ Examples:
   switchward doctor --config /etc/switchward/switchward.toml -o json
   switchward doctor --config /etc/switchward/switchward.toml --send
 
-Takes what `server` takes, and looks from this machine at the disk, the port, the certificate, the
-clock, Redis, the mail server, the mailbox and the DNS. One line each: ok, warn or fail, with what
-to do. Ends with 5 where something fails. With -o json, one object:
+Takes the same options as `server`. Checks the data folder, memory, port, certificate, secret files, clock, Redis, \
+mail server, mailbox and DNS from this machine, and prints one line for each: ok, warn or fail, with advice. Exits \
+with 5 if a check fails. With -o json, prints one object:
   {\"ok\",\"checks\":[{\"check\",\"verdict\",\"message\",\"advice\"}]}
 
-With --send, a mail goes to a reply address of ours with an Authentication-Results field that no
-mail server wrote, and is waited for in the mailbox, or by LMTP where no server runs: does the mail
-server in front take such a field out?")]
+With --send, sends a mail with a forged Authentication-Results field to the server's own reply address, and waits \
+for it in the mailbox, or by LMTP if no server runs. The check `forged` reports whether the mail server in front \
+removes such fields.")]
 pub(crate) struct DoctorArgs {
-    /// Send one mail to ourselves as well, to find out whether a forged header field comes through.
+    /// Also send a test mail to the server's own reply address, with a forged header field.
     #[arg(long)]
     pub(crate) send: bool,
-    /// The server's.
+    /// The configuration.
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }
@@ -322,14 +336,14 @@ pub(crate) struct DoctorArgs {
 /// Arguments of `demo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Starts this program as a server of its own and plays an agent and a person against its public API. Needs no network,
-writes to a temporary folder only, and takes a few seconds. With -o json, what was done and what came of it as one
-object, with -o jsonl one step a line.")]
+Starts this program as a separate server, and plays an agent and a person who call its public API. Needs no network, \
+writes only to a temporary folder, and takes a few seconds. With -o json, prints all steps as one object; with -o \
+jsonl, one step per line.")]
 pub(crate) struct DemoArgs {
-    /// Keep the server's data here; a new or empty folder.
+    /// Keep the server's data in this folder, which must be new or empty.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Write what was told as JSON, to be compared with what was recorded.
+    /// Write the steps as JSON, for a comparison with the recorded history.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) steps_json: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! A client of the public API: one connection, one credential, and the retries that `proto/service_config.json` ships.
+//! A client of the public API: one connection, one credential, and the retries of `proto/service_config.json`.
 
 mod mail;
 mod retry;
@@ -38,9 +38,9 @@ use crate::tls;
 pub(crate) use mail::{Brought, bring_mail};
 use retry::Retries;
 
-/// How long a connection may take to come about.
+/// The time limit of connecting.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How often a quiet connection is pinged, so that a watch notices a server that is gone.
+/// The interval of pings on an idle connection, so that a watch notices a lost server.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
 type Wire = InterceptedService<Channel, Credential>;
@@ -85,14 +85,14 @@ pub(crate) struct Client {
     retries: Retries,
 }
 
-/// Where a server is, and with which key it is called.
+/// The address of a server and the API key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     /// `http://127.0.0.1:7400`.
     pub(crate) address: String,
     /// The API key.
     pub(crate) key: String,
-    /// The certificate authority of the server, PEM; `None` for those that this machine trusts.
+    /// The certificate authority of the server (PEM); `None` for the authorities that this machine trusts.
     pub(crate) ca: Option<PathBuf>,
 }
 
@@ -101,15 +101,15 @@ pub(crate) struct Target {
 struct Named {
     name: String,
     context: Context,
-    /// Whether the command line names it: it then counts whatever the environment says.
+    /// Whether the command line names it; it then takes precedence over the environment.
     typed: bool,
 }
 
 impl Target {
-    /// Returns what the command line, the environment and the context in use say together.
+    /// Combines the command line, the environment and the context in use.
     ///
     /// # Errors
-    /// No server is known, or no key for it.
+    /// There is no address or no key.
     pub(crate) fn of(connection: &Connection) -> Result<Self, Exit> {
         let said = |value: &Option<String>| value.clone().filter(|value| !value.trim().is_empty());
         let (address, api_key) = (said(&connection.address), said(&connection.api_key));
@@ -123,7 +123,7 @@ impl Target {
         Self::chosen((address, api_key, ca), named)
     }
 
-    /// Chooses between what was given (address, key and authority) and a context.
+    /// Combines the given address, key and authority with a context.
     fn chosen(
         (address, api_key, ca): (Option<String>, Option<String>, Option<PathBuf>),
         named: Option<Named>,
@@ -133,16 +133,18 @@ impl Target {
             address.as_ref().is_none_or(|said| said == named.context.address.trim_end_matches('/'))
         };
         if let Some(other) = named.as_ref().filter(|named| named.typed && !is_of(named)) {
-            let message =
-                format!("the context {} is of {}, not of another server", other.name, other.context.address);
-            return Err(Exit::usage(message).next("leave out --address, SWITCHWARD_ADDRESS or --context"));
+            let message = format!(
+                "the context {} is for {}, not for another server",
+                other.name, other.context.address
+            );
+            return Err(Exit::usage(message).next("omit --address, SWITCHWARD_ADDRESS or --context"));
         }
         // A context's key is for the context's server, and is sent to no other.
         let named = named.filter(is_of);
         let Some(address) = address.or(named.as_ref().map(|named| named.context.address.clone())) else {
-            return Err(Exit::unreachable("no server is known")
-                .next("switchward dev           starts one on this machine")
-                .next("--address URL, or SWITCHWARD_ADDRESS, says where another one is"));
+            return Err(Exit::unreachable("no server address is set")
+                .next("switchward dev           starts a server on this machine")
+                .next("set --address URL or SWITCHWARD_ADDRESS for another server"));
         };
         let key = match (&named, api_key) {
             (Some(named), _) if named.typed => Some(named.context.api_key.clone()),
@@ -150,8 +152,8 @@ impl Target {
             (named, None) => named.as_ref().map(|named| named.context.api_key.clone()),
         };
         let Some(key) = key else {
-            let message = format!("there is no API key for {address}");
-            return Err(Exit::usage(message).next("set SWITCHWARD_API_KEY, or say --api-key KEY"));
+            let message = format!("no API key is set for {address}");
+            return Err(Exit::usage(message).next("set SWITCHWARD_API_KEY or --api-key KEY"));
         };
         Ok(Self { address, key, ca: ca.or(named.and_then(|named| named.context.ca)) })
     }
@@ -175,11 +177,11 @@ impl Client {
     /// Connects.
     ///
     /// # Errors
-    /// The address or the key is malformed, or nobody answers there.
+    /// The address or the key is malformed, or the server cannot be reached.
     pub(crate) async fn connect(target: &Target, timeout: Duration) -> Result<Self, Exit> {
         let credential = MetadataValue::try_from(format!("Bearer {}", target.key));
-        let credential =
-            credential.map_err(|_| Exit::usage("the API key holds characters that no key has"))?;
+        let credential = credential
+            .map_err(|_| Exit::usage("the API key has characters that are not allowed in a key"))?;
         let endpoint = endpoint(&target.address, target.ca.as_deref())?;
         let channel = endpoint.connect().await.map_err(|error| silent(&target.address, &error))?;
         let wire = InterceptedService::new(channel, Credential(credential));
@@ -204,23 +206,23 @@ impl Client {
         Ok(Self { services, timeout, retries: Retries::shipped() })
     }
 
-    /// The same client, whose calls may take this much longer: the server is asked to wait.
+    /// The same client with a longer time limit, for calls that wait on the server.
     pub(crate) fn waiting(&self, longer: Duration) -> Self {
         Self { timeout: self.timeout.saturating_add(longer), ..self.clone() }
     }
 
-    /// The services, for calls that are not to be repeated, such as streams.
+    /// The services, for calls that are not retried, such as streams.
     pub(crate) fn services(&self) -> Services {
         self.services.clone()
     }
 
-    /// How streams are restarted.
+    /// The policy for restarting streams.
     pub(crate) fn retries(&self) -> &Retries {
         &self.retries
     }
 
-    /// Makes a unary call, and repeats it while the server cannot answer: every request that changes something carries
-    /// a request id here, so that a repetition is the same one.
+    /// Makes a unary call, and retries it while the server is unavailable. This is safe because every request that
+    /// changes something carries a request id.
     ///
     /// # Errors
     /// The last error of the server or of the connection.
@@ -251,7 +253,7 @@ impl Client {
 fn endpoint(address: &str, ca: Option<&Path>) -> Result<Endpoint, Exit> {
     let shape = || {
         Exit::usage(format!(
-            "{address:?} is no address of a server; write http://HOST:PORT or https://HOST:PORT"
+            "{address:?} is not a server address; write http://HOST:PORT or https://HOST:PORT"
         ))
     };
     let secure = address.starts_with("https://");
@@ -275,32 +277,33 @@ fn endpoint(address: &str, ca: Option<&Path>) -> Result<Endpoint, Exit> {
     Ok(endpoint.tls_config(config).map_err(anyhow::Error::from)?)
 }
 
-/// The certificates of a file.
+/// Reads the certificates of a file.
 fn authority(file: &Path) -> Result<Certificate, Exit> {
     let pem = files::read(file)?;
     let mut certificates = CertificateDer::pem_slice_iter(&pem);
     if certificates.next().is_none_or(|first| first.is_err()) {
-        return Err(Exit::usage(format!("{} holds no certificate in PEM", file.display())));
+        return Err(Exit::usage(format!("{} contains no certificate (PEM)", file.display())));
     }
     Ok(Certificate::from_pem(pem))
 }
 
-/// Nobody answers at an address; the innermost cause says why.
+/// The error of a server that does not respond, with the innermost cause.
 fn silent(address: &str, error: &tonic::transport::Error) -> Exit {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    let exit = Exit::unreachable(format!("no server answers at {address}: {cause}"));
+    let exit = Exit::unreachable(format!("no response from the server at {address}: {cause}"));
     if address.starts_with("https://") {
-        return exit
-            .next("--ca FILE or SWITCHWARD_CA names the authority of its certificate, if this machine trusts it not");
+        return exit.next(
+            "set --ca FILE or SWITCHWARD_CA if this machine does not trust the authority of the certificate",
+        );
     }
-    exit.next("switchward dev           starts one on this machine")
-        .next("--address URL, or SWITCHWARD_ADDRESS, says where another one is")
+    exit.next("switchward dev           starts a server on this machine")
+        .next("set --address URL or SWITCHWARD_ADDRESS for another server")
 }
 
-/// A request id that nobody has used.
+/// A random request id.
 pub(crate) fn drawn_request_id() -> String {
     format!("cli-{:032x}", rand::random::<u128>())
 }

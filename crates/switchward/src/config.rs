@@ -1,5 +1,8 @@
 //! Configuration of `server`: a file, over it `SWITCHWARD_*` from the environment, over that the flags.
 
+#[cfg(test)]
+mod reference_tests;
+
 use anyhow::Context as _;
 use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::value::{Dict, Map};
@@ -238,7 +241,11 @@ impl Provider for Flag {
 pub(crate) fn read(file: Option<&PathBuf>, flags: &[(&str, serde_json::Value)]) -> anyhow::Result<Config> {
     let mut figment = Figment::new();
     if let Some(file) = file {
-        anyhow::ensure!(file.is_file(), "there is no configuration file {}", file.display());
+        anyhow::ensure!(
+            file.is_file(),
+            "the configuration file {} does not exist or is not a file",
+            file.display()
+        );
         figment = figment.merge(Toml::file_exact(file));
     }
     let environment = Env::prefixed(PREFIX).map(|name| name.as_str().replace("__", ".").into());
@@ -246,7 +253,7 @@ pub(crate) fn read(file: Option<&PathBuf>, flags: &[(&str, serde_json::Value)]) 
     for (name, value) in flags {
         figment = figment.merge(Flag(Serialized::default(name, value.clone())));
     }
-    let config: Config = figment.extract().context("the configuration is not usable")?;
+    let config: Config = figment.extract().context("the configuration is invalid")?;
     check(&config)?;
     Ok(config)
 }
@@ -270,7 +277,7 @@ pub(crate) fn delivery_of_dev() -> anyhow::Result<DeliveryConfig> {
     let environment = Env::prefixed(PREFIX).map(|name| name.as_str().replace("__", ".").into());
     let figment =
         Figment::from(Serialized::defaults(Dev { delivery: default })).merge(environment.only(&keys));
-    Ok(figment.extract::<Dev>().context("the environment is not usable")?.delivery)
+    Ok(figment.extract::<Dev>().context("the environment is invalid")?.delivery)
 }
 
 /// The disk and CORS settings of a development server, from the environment.
@@ -291,7 +298,7 @@ pub(crate) fn disk_and_cors_of_dev() -> anyhow::Result<(DiskConfig, Cors)> {
         .collect();
     let environment = Env::prefixed(PREFIX).map(|name| name.as_str().replace("__", ".").into());
     let figment = Figment::from(Serialized::defaults(default)).merge(environment.only(&keys));
-    let Dev { disk, cors } = figment.extract().context("the environment is not usable")?;
+    let Dev { disk, cors } = figment.extract().context("the environment is invalid")?;
     Ok((disk, cors))
 }
 
@@ -321,7 +328,7 @@ fn unread_beside(keys: &[&str], names: impl Iterator<Item = String>) -> Vec<Stri
     // What all of them begin with would make all of them alike.
     let mut meant = |name: &String| report.nearest(&rest(name)?, known.iter().copied());
     let described = |name: String| match meant(&name) {
-        Some(meant) => format!("{name} (is it {PREFIX}{meant}?)"),
+        Some(meant) => format!("{name} (did you mean {PREFIX}{meant}?)"),
         None => name,
     };
     unread.into_iter().map(described).collect()
@@ -337,8 +344,8 @@ impl Config {
 fn check(config: &Config) -> anyhow::Result<()> {
     if config.tls.is_none() && !config.listen.ip().is_loopback() && !config.insecure_listen {
         anyhow::bail!(
-            "listen: {} can be reached from outside and has no TLS; set tls.cert_file and tls.key_file, or say \
-             --insecure-listen where something in front of it speaks TLS",
+            "listen: {} can be reached from outside and has no TLS; set tls.cert_file and tls.key_file, or pass \
+             --insecure-listen if a proxy in front of the server handles TLS",
             config.listen
         );
     }
@@ -384,7 +391,7 @@ mod tests {
         for wrong in
             ["*", "https://*.acme.example", "acme.example", "https://acme.example/", "https://", "null"]
         {
-            assert!(config(wrong).unwrap_err().to_string().contains("is no origin"), "{wrong}");
+            assert!(config(wrong).unwrap_err().to_string().contains("is not an origin"), "{wrong}");
         }
     }
 
@@ -439,9 +446,9 @@ mod tests {
         let wrong = ["SWITCHWARD_TENANTS", "SWITCHWARD_LISTN", "SWITCHWARD_TLS_CERT_FILE"];
         let names = names.into_iter().chain(wrong).map(str::to_owned);
         let expected = [
-            "SWITCHWARD_LISTN (is it SWITCHWARD_LISTEN?)",
+            "SWITCHWARD_LISTN (did you mean SWITCHWARD_LISTEN?)",
             "SWITCHWARD_TENANTS",
-            "SWITCHWARD_TLS_CERT_FILE (is it SWITCHWARD_TLS__CERT_FILE?)",
+            "SWITCHWARD_TLS_CERT_FILE (did you mean SWITCHWARD_TLS__CERT_FILE?)",
         ];
         assert_eq!(unread(names), expected);
     }

@@ -52,8 +52,8 @@ impl ConnectionsConfig {
         let all = self.max.min(fitting(files));
         if all < self.max {
             tracing::warn!(
-                "the process may open {files} files, so it takes {all} connections and not connections.max = {}; raise \
-                 LimitNOFILE or ulimit -n",
+                "the process may open only {files} files, so the server accepts {all} connections instead of \
+                 connections.max = {}; raise LimitNOFILE or ulimit -n",
                 self.max
             );
         }
@@ -112,7 +112,7 @@ mod tests {
                 ConnectionsConfig { max_of_tenant: 0, ..ConnectionsConfig::default() },
             ),
         ] {
-            let error = config.check().expect_err("it lets nobody in").to_string();
+            let error = config.check().expect_err("a limit of 0 is refused").to_string();
             assert!(error.starts_with(name), "{error}");
         }
     }

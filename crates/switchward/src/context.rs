@@ -1,5 +1,5 @@
-//! Contexts: servers, each with the key that it is called with. Every context is a file of its own, so that a program
-//! that is given one context holds its key and no other.
+//! Contexts: an address and an API key each. Every context is a separate file, so that a program that gets one context
+//! has no other key.
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -13,12 +13,12 @@ use crate::private;
 
 /// The longest name of a context, characters.
 const NAME_MAX: usize = 63;
-/// How the files of contexts end.
+/// The extension of the files.
 const ENDING: &str = "json";
 /// The file that names the context in use.
 const CURRENT: &str = "current";
 
-/// A server, and the key that it is called with.
+/// The address of a server and an API key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Context {
@@ -26,10 +26,10 @@ pub(crate) struct Context {
     pub(crate) address: String,
     /// The API key.
     pub(crate) api_key: String,
-    /// A word for what the key is for, shown in lists; the server alone decides what a key may do.
+    /// The role of the key, for display; the server decides what the key may do.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) role: String,
-    /// The certificate authority of the server, PEM; `None` for those that this machine trusts.
+    /// The certificate authority of the server (PEM); `None` for the authorities that this machine trusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ca: Option<PathBuf>,
 }
@@ -41,10 +41,10 @@ pub(crate) struct Contexts {
 }
 
 impl Contexts {
-    /// Those in `SWITCHWARD_CONTEXTS`, or else in `switchward/contexts` of the user's configuration.
+    /// The contexts in `SWITCHWARD_CONTEXTS`, or else in `switchward/contexts` of the user's configuration.
     ///
     /// # Errors
-    /// The user has no home.
+    /// The user has no home folder.
     pub(crate) fn of_user() -> anyhow::Result<Self> {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(folder) = set("SWITCHWARD_CONTEXTS") {
@@ -65,20 +65,20 @@ impl Contexts {
         self.folder.join(format!("{name}.{ENDING}"))
     }
 
-    /// Writes a context, readable by its owner alone.
+    /// Writes a context, readable only by its owner.
     ///
     /// # Errors
-    /// The name cannot be one, or the file cannot be written.
+    /// The name is not allowed, or the file cannot be written.
     pub(crate) fn save(&self, name: &str, context: &Context) -> anyhow::Result<()> {
         anyhow::ensure!(
             is_name(name),
-            "{name:?} cannot name a context; use 1 to {NAME_MAX} of a-z, 0-9, - and _"
+            "{name:?} is not a name for a context; use 1 to {NAME_MAX} characters of a-z, 0-9, - and _"
         );
         self.make_folder()?;
         Ok(write_secret(&self.file(name), &serde_json::to_vec_pretty(context)?)?)
     }
 
-    /// The files of all contexts, in no order; those that can be listed.
+    /// The files of all contexts, in any order.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         self.names().unwrap_or_default().iter().map(|name| self.file(name)).collect()
     }
@@ -86,7 +86,7 @@ impl Contexts {
     /// Returns a context, or `None` if there is none of this name.
     ///
     /// # Errors
-    /// The file cannot be read, everybody can read it, or it holds no context.
+    /// The file cannot be read, everybody can read it, or it is not a context.
     pub(crate) fn load(&self, name: &str) -> anyhow::Result<Option<Context>> {
         if !is_name(name) {
             return Ok(None);
@@ -95,14 +95,14 @@ impl Contexts {
         private::refuse_open_file(&file)?;
         match fs::read(&file) {
             Ok(bytes) => serde_json::from_slice(&bytes)
-                .with_context(|| format!("{} holds no context", file.display()))
+                .with_context(|| format!("{} is not a context", file.display()))
                 .map(Some),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).with_context(|| format!("failed to read {}", file.display())),
         }
     }
 
-    /// Deletes a context; it is not in use any more then. Returns false if there was none.
+    /// Deletes a context, and ends its use. Returns false if there was none.
     ///
     /// # Errors
     /// The file cannot be deleted.
@@ -150,7 +150,7 @@ impl Contexts {
         }
     }
 
-    /// Uses a context from now on.
+    /// Makes a context the one in use.
     ///
     /// # Errors
     /// The file that names it cannot be written.
@@ -159,10 +159,10 @@ impl Contexts {
         Ok(write_secret(&self.folder.join(CURRENT), format!("{name}\n").as_bytes())?)
     }
 
-    /// Returns a lock that no other process has, and that ends with the process; `None` if another one has it.
+    /// Takes a lock that ends with the process; returns `None` if another process has it.
     ///
     /// # Errors
-    /// The file cannot be made or locked.
+    /// The file cannot be created or locked.
     pub(crate) fn lock(&self, name: &str) -> anyhow::Result<Option<File>> {
         self.make_folder()?;
         let path = self.folder.join(format!("{name}.lock"));
@@ -183,7 +183,7 @@ impl Contexts {
     }
 }
 
-/// Returns true if a context can have this name, which is a part of its file's name.
+/// Returns true if a context can have this name, which becomes part of a file's name.
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     (1..=NAME_MAX).contains(&name.len()) && name.chars().all(plain)

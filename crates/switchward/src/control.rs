@@ -91,7 +91,7 @@ impl Control {
         match bind(data.path()) {
             Ok(listener) => Some(Self::accept(listener, data.clone(), cluster.clone())),
             Err(error) => {
-                tracing::warn!(%error, "there is no control socket: backups need a stopped server");
+                tracing::warn!(%error, "failed to open the control socket: stop the server to back it up");
                 None
             }
         }
@@ -184,7 +184,7 @@ async fn answer(
     let request = tokio::task::spawn_blocking(move || read(from)).await??;
     let mut sink = frames::Sink::new(stream, stop);
     let Ok(_turn) = busy.try_lock() else {
-        return sink.fail("another request is under way").map_err(Into::into);
+        return sink.fail("another request is in progress").map_err(Into::into);
     };
     let done = match request {
         Request::Backup => back_up(data, cluster, &mut sink).await,

@@ -25,7 +25,7 @@ impl Cors {
             let value = rest.filter(|rest| host(rest)).and_then(|_| text.parse().ok());
             value.with_context(|| {
                 format!(
-                    "cors.allowed_origins: {text:?} is no origin; write https://HOST or https://HOST:PORT"
+                    "cors.allowed_origins: {text:?} is not an origin; write https://HOST or https://HOST:PORT"
                 )
             })
         };

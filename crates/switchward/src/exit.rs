@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and what it prints on the standard error if it did not do what was asked.
+//! The end of a command: its exit code, and the error that it prints on the standard error.
 
 mod refused;
 
@@ -15,23 +15,36 @@ use refused::Refused;
 
 /// An error that has no better code.
 const FAILED: u8 = 1;
-/// Called wrongly.
+/// A usage error.
 pub(crate) const USAGE: u8 = 2;
 /// Not found.
 const NOT_FOUND: u8 = 3;
-/// In conflict with what is, or a precondition does not hold.
+/// A conflict with the current state, or a precondition that does not hold.
 const CONFLICT: u8 = 4;
-/// Something was found: errors of a definition, an expectation that does not hold.
+/// Findings: errors of a definition, an expectation that does not hold.
 pub(crate) const FINDINGS: u8 = 5;
 /// Denied.
 pub(crate) const DENIED: u8 = 6;
-/// Still waiting for somebody.
+/// Waiting for a person.
 pub(crate) const WAITING: u8 = 7;
 /// The server cannot be reached, or cannot answer now.
 const UNAVAILABLE: u8 = 69;
 
-/// The end of a command that did not simply do what was asked.
-#[must_use = "an end does nothing until it is reported"]
+/// The exit codes and their meanings, as the help shows them.
+pub(crate) const CODES: [(u8, &str); 9] = [
+    (0, "success"),
+    (FAILED, "any other error"),
+    (USAGE, "usage error"),
+    (NOT_FOUND, "not found"),
+    (CONFLICT, "conflict with the current state"),
+    (FINDINGS, "findings: a definition has errors, or an expectation does not hold"),
+    (DENIED, "denied"),
+    (WAITING, "waiting for a person"),
+    (UNAVAILABLE, "the server cannot be reached, or cannot answer now"),
+];
+
+/// The end of a command that did not succeed, or that has a special exit code.
+#[must_use = "an exit does nothing until it is reported"]
 #[derive(Debug)]
 pub(crate) struct Exit(Box<Content>);
 
@@ -39,7 +52,7 @@ pub(crate) struct Exit(Box<Content>);
 struct Content {
     code: u8,
     cause: Cause,
-    /// What to do, or to type, next.
+    /// What to do next.
     next: Vec<String>,
     output: Output,
 }
@@ -48,9 +61,9 @@ struct Content {
 enum Cause {
     /// Everything has been printed.
     Reported,
-    /// This command's own words.
+    /// An error of this program.
     Ours(String),
-    /// The server's words.
+    /// A refusal by the server.
     Server(Refused),
 }
 
@@ -60,7 +73,7 @@ impl Exit {
         Self::new(code, Cause::Reported)
     }
 
-    /// Ends because something of this machine's failed. A reader that went away is no failure.
+    /// Ends because an operation on this machine failed. A closed pipe is not a failure.
     pub(crate) fn failed(error: anyhow::Error) -> Self {
         let gone = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
         if error.chain().filter_map(|cause| cause.downcast_ref()).any(gone) {
@@ -69,37 +82,37 @@ impl Exit {
         Self::new(FAILED, Cause::Ours(format!("{error:#}")))
     }
 
-    /// Ends because it was called wrongly.
+    /// Ends with a usage error.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(USAGE, Cause::Ours(message.into()))
     }
 
-    /// Ends because what it is about does not exist.
+    /// Ends because the resource does not exist.
     pub(crate) fn missing(message: impl Into<String>) -> Self {
         Self::new(NOT_FOUND, Cause::Ours(message.into()))
     }
 
-    /// Ends because of a conflict; something else has to be done first.
+    /// Ends because of a conflict with the current state.
     pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(CONFLICT, Cause::Ours(message.into()))
     }
 
-    /// Ends because what was looked through is not whole.
+    /// Ends because what was checked is damaged.
     pub(crate) fn damaged(message: impl Into<String>) -> Self {
         Self::new(FINDINGS, Cause::Ours(message.into()))
     }
 
-    /// Ends because nobody answers.
+    /// Ends because the server cannot be reached or cannot answer.
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
         Self::new(UNAVAILABLE, Cause::Ours(message.into()))
     }
 
-    /// Ends because a message went into quarantine: it was not understood, or nothing waits for it.
+    /// Ends because a message was quarantined.
     pub(crate) fn quarantined() -> Self {
         Self::reported(CONFLICT)
     }
 
-    /// Ends because the server refused by plain HTTP, in these words.
+    /// Ends because the server refused a plain HTTP request with this message.
     pub(crate) fn answered(status: StatusCode, message: &str) -> Self {
         let code = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => DENIED,
@@ -109,12 +122,15 @@ impl Exit {
             status if status.is_client_error() => USAGE,
             _ => FAILED,
         };
-        let message =
-            if message.is_empty() { format!("the server answers {status}") } else { message.to_owned() };
+        let message = if message.is_empty() {
+            format!("the server responded with {status}")
+        } else {
+            message.to_owned()
+        };
         Self::new(code, Cause::Ours(message))
     }
 
-    /// Ends because the server refused.
+    /// Ends because the server refused a call.
     pub(crate) fn refused(status: &Status) -> Self {
         let refused = Refused::of(status);
         let (code, next) = (refused.exit_code(), refused.next());
@@ -126,13 +142,13 @@ impl Exit {
         Self(Box::new(Content { code, cause, next: Vec::new(), output: Output::Text }))
     }
 
-    /// With what to do, or to type, next.
+    /// Adds a line about what to do next.
     pub(crate) fn next(mut self, line: impl Into<String>) -> Self {
         self.0.next.push(line.into());
         self
     }
 
-    /// With the one of what is allowed that is nearest to what was typed.
+    /// Adds the allowed value that is nearest to the given one.
     pub(crate) fn typed(mut self, word: &str) -> Self {
         if let Cause::Server(refused) = &mut self.0.cause {
             refused.find_nearest(word);
@@ -140,7 +156,7 @@ impl Exit {
         self
     }
 
-    /// With a field of the request called by the flag that it was typed as.
+    /// Replaces the name of a request's field by the name of its option.
     pub(crate) fn calling(mut self, field: &str, flag: &str) -> Self {
         if let Cause::Server(refused) = &mut self.0.cause {
             refused.call(field, flag);
@@ -148,13 +164,13 @@ impl Exit {
         self
     }
 
-    /// Reports in the format that was asked for.
+    /// Sets the output format of the report.
     pub(crate) fn in_format(mut self, output: Output) -> Self {
         self.0.output = output;
         self
     }
 
-    /// The message, without advice.
+    /// The message, without hints.
     pub(crate) fn message(&self) -> &str {
         match &self.0.cause {
             Cause::Reported => "",
@@ -171,7 +187,7 @@ impl Exit {
         }
     }
 
-    /// What the server would have accepted, if that is a closed list.
+    /// The values that the server accepts, if that is a closed list.
     pub(crate) fn allowed(&self) -> Vec<String> {
         match &self.0.cause {
             Cause::Server(refused) => refused.allowed(),

@@ -25,23 +25,26 @@ fn whole(development: bool) -> Markup {
             body { main {
                 p.kicker { @if development { "A development server" } @else { "A server" } }
                 h1 { "Switchward" }
-                p { "Processes that people and AI agents carry out together: each step is allowed, asked about or denied, and people decide what was asked." }
+                p { "Processes that people and AI agents carry out together. Each tool call is allowed, denied or put to a person, who decides." }
                 @if development { (of_development()) }
                 h2 { "API" }
                 table { (api()) }
                 h2 { "Health" }
                 table {
-                    (row("/healthz", true, "200 as long as the process lives"))
-                    (row("/readyz", true, "200 while calls can be routed, 503 otherwise; says if the disk runs low"))
-                    (row("grpc.health.v1.Health", false, "the same by gRPC: liveness, readiness, writes, and each service"))
+                    (row("/healthz", true, "200 while the process runs"))
+                    (row("/readyz", true, "200 while the server accepts calls, 503 otherwise; reports if the disk runs low"))
+                    (row("grpc.health.v1.Health", false, "the same over gRPC: liveness, readiness, writes, and each service"))
                 }
                 h2 { "People" }
                 table {
-                    (row("/a/…", false, "decision pages, as mails link to them; there is no list of them"))
+                    (row("/a/…", false, "decision pages; mails link to them, and there is no list of them"))
                 }
                 h2 { "Documentation" }
-                p { "Every command explains itself: " code { "switchward --help" } ", " code { "switchward help COMMAND" } ". README.md shows them at work, proto/README.md is the API's, deploy/README.md tells how a server is run." }
-                p.hint { "Metrics are on a port of their own, which the server says when it starts." }
+                p {
+                    "Every command has a help text: " code { "switchward --help" } ", " code { "switchward help COMMAND" }
+                    ". README.md shows examples, proto/README.md describes the API, deploy/README.md how to run a server."
+                }
+                p.hint { "Metrics are on a separate port, which the server prints when it starts." }
             } }
         }
     }
@@ -51,19 +54,19 @@ fn api() -> Markup {
     let services = switchward_api::descriptor_pool().services();
     let names: Vec<String> = services.map(|service| service.name().to_owned()).collect();
     html! {
-        (row("gRPC, gRPC-Web", false, "on this port, with reflection; calls take an API key as authorization: Bearer swk_…"))
-        (row("JSON", false, "POST /switchward.v1.SessionService/GetSession, and so every other method that is no stream"))
-        (row("POST /v1/…", false, "webhooks of others, events by reply token, mail that a mail server hands over"))
+        (row("gRPC, gRPC-Web", false, "on this port, with reflection; send the API key as authorization: Bearer swk_…"))
+        (row("JSON", false, "POST /switchward.v1.SessionService/GetSession, and the same for every method that is not a stream"))
+        (row("POST /v1/…", false, "webhooks from other services, events sent with a reply token, mail from a mail server"))
         tr { th scope="row" { "Services" } td { (names.join(", ")) } }
     }
 }
 
 fn of_development() -> Markup {
     html! {
-        h2 { "What it would have sent" }
+        h2 { "Outgoing messages" }
         table {
-            (row("/mail", true, "every mail, each with a box to answer it"))
-            (row("/webhooks", true, "an endpoint that shows what it was sent"))
+            (row("/mail", true, "the mail that this server would have sent, and a form to answer each"))
+            (row("/webhooks", true, "an endpoint that shows the webhooks it receives"))
         }
     }
 }

@@ -74,15 +74,15 @@ async fn list(State(inspector): State<Inspector>) -> Response {
     let kept = inspector.kept.lock();
     let body = html! {
         h1 { "Webhooks" }
-        p.hint { "What an endpoint of this development server is told, with its signature checked as any receiver would." }
+        p.hint { "The webhooks that an endpoint of this development server receives. Their signatures are checked as a receiver would check them." }
         @if kept.secret.is_none() {
             form method="post" action="/webhooks/listen" {
                 input type="hidden" name="token" value=(inspector.form.text());
-                p { "Nobody listens yet. The inspector becomes an endpoint of the tenant " code { (inspector.tenant) } " and is told of everything that happens from then on." }
+                p { "The inspector is not listening yet. If you start it, it becomes an endpoint of the tenant " code { (inspector.tenant) } " and receives every event from then on." }
                 button type="submit" { "Listen" }
             }
         } @else if kept.came.is_empty() {
-            p { "The inspector listens. Nothing has happened since." }
+            p { "The inspector is listening. It has received no events yet." }
         }
         @for (at, message) in kept.came.iter().rev() { (shown(*at, message)) }
     };
@@ -92,9 +92,9 @@ async fn list(State(inspector): State<Inspector>) -> Response {
 fn shown(at: Time, message: &Received) -> Markup {
     html! {
         section.reply {
-            h2 { (message.kind()) @if message.kind().is_empty() { "something else" } }
+            h2 { (message.kind()) @if message.kind().is_empty() { "no event type" } }
             table.heads {
-                tr { th scope="row" { "Came" } td.time { (time_text(at)) } }
+                tr { th scope="row" { "Received" } td.time { (time_text(at)) } }
                 tr { th scope="row" { "Id" } td { code { (message.id) } } }
                 tr { th scope="row" { "Signature" } td { @match &message.refused { None => "good", Some(why) => (why) } } }
             }
@@ -113,8 +113,8 @@ async fn listen(State(inspector): State<Inspector>, Form(typed): Form<Typed>) ->
             Redirect::to("/webhooks").into_response()
         }
         Err(error) => {
-            tracing::warn!(error = format!("{error:#}"), "the inspector cannot listen");
-            let body = html! { h1 { "The inspector cannot listen" } p { (format!("{error:#}")) } };
+            tracing::warn!(error = format!("{error:#}"), "failed to start the inspector");
+            let body = html! { h1 { "Failed to start the inspector" } p { (format!("{error:#}")) } };
             (StatusCode::INTERNAL_SERVER_ERROR, guarded(whole("Webhooks", &body))).into_response()
         }
     }
@@ -124,11 +124,12 @@ async fn listen(State(inspector): State<Inspector>, Form(typed): Form<Typed>) ->
 async fn register(inspector: &Inspector) -> anyhow::Result<String> {
     let view = inspector.cluster.catalogue().read().await?;
     let row = view.row(&Key::tenant(&inspector.tenant))?;
-    let Some(Row::Tenant(tenant)) = row.as_deref() else { anyhow::bail!("there is no such tenant") };
-    let secret = SigningSecret::of(&rand::random::<[u8; 32]>()).expect("it has bytes enough").text();
+    let Some(Row::Tenant(tenant)) = row.as_deref() else { anyhow::bail!("the tenant does not exist") };
+    let secret =
+        SigningSecret::of(&rand::random::<[u8; 32]>()).expect("32 bytes are enough for a secret").text();
     let ring = &inspector.cluster.ring();
     let sealed = sealing::text(ring, (tenant.id, SecretOf::Endpoint(NAME)), &secret);
-    let sealed = sealed.context("there is no key ring")?;
+    let sealed = sealed.context("the server has no key ring")?;
     let put = ChangeEndpoint::Put {
         id: NAME.to_owned(),
         url: format!("{}/webhooks/in/{}", inspector.at, inspector.hook.text()),

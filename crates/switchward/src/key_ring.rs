@@ -100,7 +100,7 @@ impl KeyRingLocation {
         match self.file() {
             Some(file) if !file.exists() => {
                 let key = create(file)?;
-                tracing::info!(file = %file.display(), key = %key.id(), "a key ring was made");
+                tracing::info!(file = %file.display(), key = %key.id(), "created a key ring");
                 Ok(vec![key])
             }
             Some(_) | None => self.read(),
@@ -146,12 +146,12 @@ fn keys(text: &str) -> anyhow::Result<Vec<RingKey>> {
         let key: RingKey = line.parse().with_context(|| format!("line {}", at + 1))?;
         anyhow::ensure!(
             keys.iter().all(|known| known.id() != key.id()),
-            "the key {} stands in it twice",
+            "the key {} is in the file twice",
             key.id()
         );
         keys.push(key);
     }
-    anyhow::ensure!(!keys.is_empty(), "there is no key in it");
+    anyhow::ensure!(!keys.is_empty(), "the file contains no key");
     Ok(keys)
 }
 
@@ -162,8 +162,8 @@ fn keys(text: &str) -> anyhow::Result<Vec<RingKey>> {
 pub(crate) fn create(file: &Path) -> anyhow::Result<RingKey> {
     match std::fs::symlink_metadata(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error).with_context(|| format!("failed to look at {}", file.display())),
-        Ok(_) => anyhow::bail!("{} is there already", file.display()),
+        Err(error) => return Err(error).with_context(|| format!("failed to examine {}", file.display())),
+        Ok(_) => anyhow::bail!("{} already exists", file.display()),
     }
     let key = drawn();
     write(file, std::slice::from_ref(&key))?;
@@ -202,25 +202,27 @@ pub(crate) fn explained(error: std::io::Error, location: &KeyRingLocation) -> an
 pub(crate) fn lacking(location: &KeyRingLocation) -> String {
     let looked = match location {
         KeyRingLocation::File(file) => {
-            format!("{} is not the key ring that this was sealed with", file.display())
+            format!("{} is not the key ring that the secrets are encrypted with", file.display())
         }
-        KeyRingLocation::Environment => format!("{VARIABLE} is not the key ring that this was sealed with"),
+        KeyRingLocation::Environment => {
+            format!("{VARIABLE} is not the key ring that the secrets are encrypted with")
+        }
         KeyRingLocation::Beside(file) if file.exists() => {
-            format!("{} is not the key ring that this was sealed with", file.display())
+            format!("{} is not the key ring that the secrets are encrypted with", file.display())
         }
         KeyRingLocation::Beside(file) => {
-            format!("there is no key ring, neither named nor at {}", file.display())
+            format!("no key ring is configured, and {} does not exist", file.display())
         }
     };
-    format!("{looked}; say keys_file, or {FILE_VARIABLE}")
+    format!("{looked}; set keys_file or {FILE_VARIABLE}")
 }
 
 /// Logs that a server has no key ring.
 pub(crate) fn warn_without_keys(location: &KeyRingLocation) {
     let file = location.file().map(|file| shell(&file.to_string_lossy())).unwrap_or_default();
     tracing::warn!(
-        "there is no key ring: secrets of webhooks are refused, and mails have no reply address and no page; \
-         `switchward secrets create {file}` makes one for the next start"
+        "there is no key ring: webhook secrets are refused, and mails have no reply address and no decision page; \
+         create one with `switchward secrets create {file}` and restart the server"
     );
 }
 
@@ -234,7 +236,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ring.keys");
         let (first, second) = (create(&file).unwrap(), drawn());
-        assert!(create(&file).unwrap_err().to_string().ends_with("is there already"));
+        assert!(create(&file).unwrap_err().to_string().ends_with("already exists"));
         write(&file, &[second.clone(), first.clone()]).unwrap();
         let ids: Vec<_> = read(&file).unwrap().iter().map(RingKey::id).collect();
         assert_eq!(ids, [second.id(), first.id()]);
@@ -247,8 +249,8 @@ mod tests {
     fn invalid_rings_are_reported_by_line_without_their_keys() {
         let good = drawn().reveal().to_string();
         for (text, expected) in [
-            ("", "there is no key in it"),
-            ("# nothing\n", "there is no key in it"),
+            ("", "the file contains no key"),
+            ("# nothing\n", "the file contains no key"),
             (&*format!("# a\n\n{good}x"), "line 3"),
             (&*format!("{good}\n{good}"), "twice"),
         ] {

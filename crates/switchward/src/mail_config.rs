@@ -131,7 +131,7 @@ impl MailConfig {
         let wanted = self.link_auth == Some(LinkAuthSetting::Oidc);
         anyhow::ensure!(
             !wanted || self.oidc.is_some(),
-            "mail.link_auth: \"oidc\" wants an OpenID provider; name one under [mail.oidc]"
+            "mail.link_auth: \"oidc\" needs an OpenID provider; configure one under [mail.oidc]"
         );
         self.oidc.as_ref().map_or(Ok(()), |oidc| oidc.check(self.pages.as_deref()))
     }
@@ -176,7 +176,7 @@ impl MailConfig {
     /// The DNS cannot be used, or a listener could be reached from outside.
     pub(crate) fn incoming(&self) -> anyhow::Result<Option<Incoming>> {
         if self.reply.is_none() && self.incoming != MailInConfig::default() {
-            anyhow::bail!("mail.in: without mail.reply there are no addresses that replies could go to");
+            anyhow::bail!("mail.in: mail.reply, the address that replies go to, must be set as well");
         }
         self.reply.as_ref().map(|reply| self.incoming.open(reply)).transpose()
     }
@@ -191,7 +191,7 @@ impl SmtpSettings {
         let login = match (&self.user, &self.password_file) {
             (None, None) => None,
             (Some(user), Some(file)) => Some((user.clone(), secret("mail.smtp.password_file", file)?)),
-            _ => anyhow::bail!("mail.smtp: user and password_file belong together"),
+            _ => anyhow::bail!("mail.smtp: set both user and password_file, or neither"),
         };
         let (tls, port) = match self.tls {
             SmtpTlsSetting::StartTls => (SmtpTls::StartTls, 587),

@@ -49,7 +49,7 @@ impl MailListeners {
         let mut running = JoinSet::new();
         if let Some(listener) = self.lmtp {
             if let Ok(at) = listener.local_addr() {
-                tracing::info!(%at, "mail comes in by LMTP");
+                tracing::info!(%at, "listening for mail over LMTP");
             }
             let ingress = Arc::new(Lmtp(self.ingress.clone()));
             running.spawn(lmtp::serve(listener, self.host, ingress, stopped.clone()));
@@ -73,7 +73,7 @@ impl Open {
         self.stop.send_replace(true);
         while let Some(ended) = self.running.join_next().await {
             if let Err(error) = ended {
-                tracing::warn!(%error, "a mail listener did not stop in order");
+                tracing::warn!(%error, "a mail listener panicked");
             }
         }
     }
@@ -102,7 +102,7 @@ async fn read(account: Account, ingress: Arc<Imap>, health: Arc<imap::Health>, s
     loop {
         let reading = imap::read(account.clone(), ingress.clone(), health.clone(), stop.clone());
         let Err(error) = tokio::spawn(reading).await else { return };
-        tracing::error!(%error, "the reading of mail broke, and begins again");
+        tracing::error!(%error, "the mail reader panicked and is restarted");
         tokio::time::sleep(account.pace.again_min).await;
     }
 }
@@ -120,7 +120,7 @@ impl Collect for Imap {
             Ok(Outcome::Quarantined(_)) => Filed::Quarantine,
             Ok(Outcome::Later) => Filed::Later,
             Err(error) => {
-                tracing::error!(%error, "a message could not be taken and goes into quarantine");
+                tracing::error!(%error, "failed to process a message; it goes into quarantine");
                 self.unread("broken");
                 Filed::Quarantine
             }

@@ -185,7 +185,7 @@ impl Post for Mailbox {
         let (id, form) = (Token::draw().text().to_owned(), Token::draw());
         let kept = Kept { id, number, form, at, mail: Arc::new(mail.clone()), replies: Vec::new() };
         if let Err(error) = self.write(&kept) {
-            tracing::warn!(%error, "a mail will not be in the mailbox after a restart");
+            tracing::warn!(%error, "failed to write a mail to disk; it is not in the mailbox after a restart");
         }
         state.kept.push_back(kept);
         if state.kept.len() > KEPT_MAX {

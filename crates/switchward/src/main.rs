@@ -33,7 +33,6 @@ mod sign_in;
 mod telemetry;
 mod tls;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 use args::{Args, Command};
@@ -45,7 +44,7 @@ use exit::Exit;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::of_process();
     match run(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(exit) => exit.report(),
@@ -65,6 +64,8 @@ fn run(args: Args) -> Result<(), Exit> {
         Command::Backup(backup) => commands::backup::run(backup, output),
         Command::Secrets(secrets) => commands::secrets::run(secrets, output),
         Command::Context(context) => commands::context::run(context.what, output),
+        Command::Docs(docs) => commands::docs::run(&docs, output),
+        Command::Man(man) => commands::man::run(&man, output),
         Command::Completion(completion) => commands::completion::run(&completion),
         Command::Schema(schema) => commands::schema::run(&schema),
         Command::Demo(demo) => commands::demo::run(&demo, output),

@@ -27,40 +27,36 @@ pub(crate) fn page(
 type ShardCounter = (&'static str, &'static str, fn(&ShardMetrics) -> &AtomicU64);
 
 const SHARD_COUNTERS: [ShardCounter; 10] = [
-    ("switchward_shard_entries_total", "log entries that the shard decided", |of| &of.entries),
-    ("switchward_shard_commands_total", "commands that came to a decision", |of| &of.commands),
-    ("switchward_shard_rejections_total", "commands that the engine refused", |of| &of.rejections),
-    ("switchward_shard_overloads_total", "commands that found the queue full", |of| &of.overloads),
-    ("switchward_shard_disk_refusals_total", "commands that the disk had no room for", |of| {
+    ("switchward_shard_entries_total", "log entries written by the shard", |of| &of.entries),
+    ("switchward_shard_commands_total", "commands that the engine accepted", |of| &of.commands),
+    ("switchward_shard_rejections_total", "commands that the engine rejected", |of| &of.rejections),
+    ("switchward_shard_overloads_total", "commands refused because the queue was full", |of| &of.overloads),
+    ("switchward_shard_disk_refusals_total", "commands refused because the disk was low", |of| {
         &of.disk_refusals
     }),
-    ("switchward_shard_events_total", "events that were applied", |of| &of.events),
-    ("switchward_shard_bytes_total", "bytes of the decisions that were applied", |of| &of.bytes),
-    (
-        "switchward_sessions_expired_total",
-        "sessions of which all, or the history, was kept long enough",
-        |of| &of.expired,
-    ),
-    ("switchward_sessions_removed_total", "sessions whose removal has come to its end", |of| &of.removed),
-    ("switchward_rows_removed_total", "rows that removals have taken", |of| &of.removed_rows),
+    ("switchward_shard_events_total", "events applied", |of| &of.events),
+    ("switchward_shard_bytes_total", "bytes of applied decisions", |of| &of.bytes),
+    ("switchward_sessions_expired_total", "sessions that expired, or whose history expired", |of| {
+        &of.expired
+    }),
+    ("switchward_sessions_removed_total", "sessions that were removed completely", |of| &of.removed),
+    ("switchward_rows_removed_total", "rows deleted by removals", |of| &of.removed_rows),
 ];
 
 type ShardGauge = (&'static str, &'static str, fn(&Group) -> i64);
 
 const SHARD_GAUGES: [ShardGauge; 5] = [
-    ("switchward_shard_dirty_bytes", "bytes of changed rows that are not yet in the state store", |of| {
+    ("switchward_shard_dirty_bytes", "bytes of changed rows not yet in the state store", |of| {
         signed(of.dirty_bytes())
     }),
-    ("switchward_shard_clean_bytes", "bytes of rows in memory that are in the state store too", |of| {
+    ("switchward_shard_clean_bytes", "bytes of rows in memory that are also in the state store", |of| {
         signed(of.clean_bytes())
     }),
-    ("switchward_shard_log_bytes", "bytes of the shard's log that are not yet purged", |of| {
-        signed(of.log_bytes())
-    }),
-    ("switchward_sessions_removing", "sessions whose removal is under way", |of| {
+    ("switchward_shard_log_bytes", "bytes of the shard's log not yet purged", |of| signed(of.log_bytes())),
+    ("switchward_sessions_removing", "sessions whose removal is in progress", |of| {
         signed(of.metrics().removing.load(Ordering::Relaxed))
     }),
-    ("switchward_tenants_deleting", "tenants that are being deleted and have rows here", |of| {
+    ("switchward_tenants_deleting", "tenants being deleted that still have rows in the shard", |of| {
         signed(of.metrics().tenants_deleting.load(Ordering::Relaxed))
     }),
 ];
@@ -68,15 +64,9 @@ const SHARD_GAUGES: [ShardGauge; 5] = [
 type TimerGauge = (&'static str, &'static str, fn(&TimerCounts) -> i64);
 
 const TIMER_GAUGES: [TimerGauge; 3] = [
-    ("switchward_timers_waiting", "timers that are kept in memory until they are due", |of| {
-        signed(of.waiting)
-    }),
-    ("switchward_timers_in_flight", "timers that were handed out and are not done", |of| {
-        signed(of.in_flight)
-    }),
-    ("switchward_timers_resting", "timers that could not be fired and are left alone for a while", |of| {
-        signed(of.resting)
-    }),
+    ("switchward_timers_waiting", "timers in memory that are not yet due", |of| signed(of.waiting)),
+    ("switchward_timers_in_flight", "timers handed out and not yet done", |of| signed(of.in_flight)),
+    ("switchward_timers_resting", "timers that failed to fire and wait for a retry", |of| signed(of.resting)),
 ];
 
 fn signed(bytes: impl TryInto<i64>) -> i64 {
@@ -128,7 +118,7 @@ fn text(
         }
         registry.register(Box::new(family))?;
     }
-    let fired = Opts::new("switchward_timers_fired_total", "timers that were fired");
+    let fired = Opts::new("switchward_timers_fired_total", "timers fired");
     let family = IntCounterVec::new(fired, &["shard"])?;
     for (number, shard) in cluster.all().enumerate() {
         family.with_label_values(&[number.to_string()]).inc_by(shard.timer_counts().fired);
@@ -162,12 +152,12 @@ fn text(
 /// How much space the disk has.
 fn disk(registry: &Registry, cluster: &Cluster) -> prometheus::Result<()> {
     let disk = cluster.disk();
-    let level =
-        "0 enough, 1 low: what grows is refused, 2 full: the reserve is used, 3 every write is refused";
+    let level = "0 enough, 1 low: writes that add data are refused, 2 full: the reserve is used, \
+                 3 every write is refused";
     for (name, help, value) in [
         (
             "switchward_disk_free_bytes",
-            "free bytes of the disk of the data folder",
+            "free bytes on the disk of the data folder",
             signed(disk.free_bytes()),
         ),
         ("switchward_disk_level", level, disk.level() as i64),
@@ -181,7 +171,7 @@ fn disk(registry: &Registry, cluster: &Cluster) -> prometheus::Result<()> {
 
 /// Mail that the sweep has deleted from the quarantine.
 fn quarantine(registry: &Registry, api: &Api) -> prometheus::Result<()> {
-    let what = "mails in quarantine that were deleted with their session or tenant, or when they had been kept long enough";
+    let what = "mails deleted from the quarantine, with their session or tenant or because they expired";
     let counter = IntCounter::new("switchward_quarantine_deleted_total", what)?;
     counter.inc_by(api.quarantine_deleted());
     registry.register(Box::new(counter))
@@ -189,8 +179,7 @@ fn quarantine(registry: &Registry, api: &Api) -> prometheus::Result<()> {
 
 /// What quotas of tenants have refused.
 fn quotas(registry: &Registry, api: &Api) -> prometheus::Result<()> {
-    let what =
-        Opts::new("switchward_quota_refusals_total", "calls for which a quota of their tenant had no room");
+    let what = Opts::new("switchward_quota_refusals_total", "calls refused by a quota of their tenant");
     let family = IntCounterVec::new(what, &["quota"])?;
     for (quota, count) in api.quota_refusals() {
         family.with_label_values(&[quota.word()]).inc_by(count);
@@ -200,7 +189,7 @@ fn quotas(registry: &Registry, api: &Api) -> prometheus::Result<()> {
 
 /// What became of mail that came in.
 fn mail(registry: &Registry, ingress: &MailIngress) -> prometheus::Result<()> {
-    let what = Opts::new("switchward_mail_in_total", "messages that came in by mail");
+    let what = Opts::new("switchward_mail_in_total", "inbound mails");
     let family = IntCounterVec::new(what, &["outcome", "why"])?;
     for ((outcome, why), count) in ingress.counts() {
         family.with_label_values(&[outcome, why]).inc_by(count);
@@ -210,10 +199,13 @@ fn mail(registry: &Registry, ingress: &MailIngress) -> prometheus::Result<()> {
 
 /// How the reading of a mailbox goes.
 fn reading(registry: &Registry, health: &Health) -> prometheus::Result<()> {
-    let gauge = IntGauge::new("switchward_mail_imap_connected", "whether the mailbox is being read by IMAP")?;
+    let gauge = IntGauge::new(
+        "switchward_mail_imap_connected",
+        "1 if the mailbox is being read over IMAP, 0 otherwise",
+    )?;
     gauge.set(i64::from(health.connected()));
     registry.register(Box::new(gauge))?;
-    let failures = "conversations over IMAP that failed or did not come about";
+    let failures = "IMAP connections that failed";
     let counter = IntCounter::new("switchward_mail_imap_failures_total", failures)?;
     counter.inc_by(health.failures());
     registry.register(Box::new(counter))
@@ -225,9 +217,17 @@ fn memory(registry: &Registry) -> prometheus::Result<()> {
         return Ok(());
     }
     for (name, help, bytes) in [
-        ("switchward_memory_allocated_bytes", "bytes of memory that are in use", stats::allocated::read()),
-        ("switchward_memory_active_bytes", "bytes of pages of which a part is in use", stats::active::read()),
-        ("switchward_memory_resident_bytes", "bytes that the allocator holds", stats::resident::read()),
+        ("switchward_memory_allocated_bytes", "bytes of memory in use", stats::allocated::read()),
+        (
+            "switchward_memory_active_bytes",
+            "bytes of memory pages that are at least partly in use",
+            stats::active::read(),
+        ),
+        (
+            "switchward_memory_resident_bytes",
+            "bytes of memory that the allocator holds",
+            stats::resident::read(),
+        ),
     ] {
         let gauge = IntGauge::new(name, help)?;
         gauge.set(bytes.map_or(0, signed));

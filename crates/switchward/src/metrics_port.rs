@@ -26,7 +26,8 @@ impl MetricsPort {
     ) -> anyhow::Result<Self> {
         let Some(listener) = listener else { return Ok(Self(None)) };
         // A listener belongs to the runtime that it was made in.
-        let listener = listener.into_std().context("metrics.listen: failed to take the listener along")?;
+        let listener =
+            listener.into_std().context("metrics.listen: failed to move the listener to its thread")?;
         let thread = std::thread::Builder::new().name("metrics".to_owned());
         let thread = thread.spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

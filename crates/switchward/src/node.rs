@@ -269,7 +269,7 @@ impl Node {
         if let Some(delivery) = self.delivery {
             delivery.end().await;
         }
-        self.cluster.shutdown().await.context("failed to write down the state")
+        self.cluster.shutdown().await.context("failed to write the state to disk")
     }
 
     /// Makes sure that a tenant and a key of it exist. What exists already is left as it is.
@@ -291,7 +291,9 @@ impl Node {
         }
         let row =
             self.cluster.catalogue().read().await?.row(&Key::tenant(tenant)).context("failed to read")?;
-        let Some(Row::Tenant(row)) = row.as_deref() else { anyhow::bail!("tenant {tenant} was not made") };
+        let Some(Row::Tenant(row)) = row.as_deref() else {
+            anyhow::bail!("the tenant {tenant} was not created")
+        };
         ensure_tenancy(&self.cluster, row.id).await?;
         if self.has(&Key::api_key(&key.id)).await? {
             return Ok(());
@@ -312,7 +314,9 @@ impl Node {
     pub(crate) async fn ensure_audience(&self, tenant: &str, address: &str) -> anyhow::Result<()> {
         let view = self.cluster.catalogue().read().await?;
         let row = view.row(&Key::tenant(tenant)).context("failed to read")?;
-        let Some(Row::Tenant(row)) = row.as_deref() else { anyhow::bail!("there is no tenant {tenant}") };
+        let Some(Row::Tenant(row)) = row.as_deref() else {
+            anyhow::bail!("the tenant {tenant} does not exist")
+        };
         let known = view.row(&Key::tenancy_record(row.id)).context("failed to read")?;
         if let Some(Row::Tenancy(known)) = known.as_deref()
             && known.directory != Directory::default()
@@ -334,7 +338,7 @@ impl Node {
         if let Some(delivery) = self.delivery {
             delivery.end().await;
         }
-        self.cluster.shutdown().await.context("failed to write down the state")
+        self.cluster.shutdown().await.context("failed to write the state to disk")
     }
 
     async fn has(&self, key: &Key) -> anyhow::Result<bool> {
@@ -369,10 +373,10 @@ async fn watch_disk(health: Health, cluster: Cluster) {
 fn restored(restored: Restored) {
     let Restored { taken, held, removed } = restored;
     let taken = switchward_engine::time_text(taken);
-    tracing::info!(taken, removed_again = removed, "the backup is restored");
+    tracing::info!(taken, removed_again = removed, "restored the backup");
     tracing::warn!(
         tenants = held,
-        "effects are held: an operator of each tenant lets them go with `switchward effect release`"
+        "effects are held: an operator of each tenant releases them with `switchward effect release`"
     );
 }
 
@@ -398,7 +402,7 @@ async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<(
         Ok(_) => Ok(()),
         // A later start makes up for it.
         Err(failure @ Failure::DiskLow { .. }) => {
-            tracing::warn!(%failure, "it was not looked whether every shard knows of the tenant");
+            tracing::warn!(%failure, "skipped the check that every shard knows the tenant; the next start repeats it");
             Ok(())
         }
         Err(failure) => Err(failure.into()),

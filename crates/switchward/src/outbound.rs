@@ -109,10 +109,10 @@ impl Role {
         self.cluster.set_timer_transport(None);
         self.stop.send_replace(true);
         if let Err(error) = self.timers.await {
-            tracing::warn!(%error, "the task that takes timers did not end in order");
+            tracing::warn!(%error, "the task that takes timers panicked");
         }
         if let Err(error) = self.worker.await {
-            tracing::warn!(%error, "a desk did not end in order");
+            tracing::warn!(%error, "a delivery worker panicked");
         }
         self.bus.close().await;
     }

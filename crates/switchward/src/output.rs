@@ -1,6 +1,6 @@
-//! What is printed: results on the standard output, for people or for programs, and advice on the standard error.
+//! Output: results on the standard output, for people or for programs, and hints on the standard error.
 //!
-//! Colours are dropped if nobody sees them; `NO_COLOR` is heeded.
+//! Colours are removed if the output is not a terminal or if `NO_COLOR` is set.
 
 mod table;
 
@@ -19,23 +19,23 @@ use crate::exit::Exit;
 pub(crate) use switchward_gateway::presented::clean;
 pub(crate) use table::Table;
 
-/// What went wrong.
+/// An error.
 pub(crate) const PROBLEM: Style = AnsiColor::Red.on_default().bold();
-/// What went well.
+/// A success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// What waits, or should be looked at.
+/// Something that waits or needs attention.
 pub(crate) const CARE: Style = AnsiColor::Yellow.on_default();
-/// What helps to read the rest.
+/// Labels.
 pub(crate) const HELP: Style = AnsiColor::Cyan.on_default();
-/// What matters most.
+/// Emphasis.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// What matters least.
+/// Details.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
 /// Writes to the standard output, without colours if it is no terminal.
 ///
 /// # Errors
-/// It cannot be written to; if its reader went away, the command ends quietly.
+/// The output cannot be written; after a closed pipe, the command ends quietly.
 pub(crate) fn print(text: &str) -> Result<(), Exit> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -54,7 +54,7 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Exit> {
     Ok(())
 }
 
-/// How the answers of one command are printed.
+/// Prints the responses of one command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Printer {
     output: Output,
@@ -66,12 +66,12 @@ impl Printer {
         Self { output, quiet }
     }
 
-    /// Whether a program reads it.
+    /// Returns true if the output is for programs.
     pub(crate) fn is_json(self) -> bool {
         self.output.json()
     }
 
-    /// Prints a message of the API: its JSON for a program, the given text for a person.
+    /// Prints a message of the API: as JSON for programs, as the given text for people.
     pub(crate) fn message<M: Message>(
         self,
         name: &str,
@@ -81,7 +81,7 @@ impl Printer {
         if self.output.json() { print(&format!("{}\n", json(name, message)?)) } else { print(&text()) }
     }
 
-    /// Prints a list: one message, one message for each entry, or a text.
+    /// Prints a list: as one message, as one message for each entry, or as a text.
     pub(crate) fn list<M: Message, E: Message>(
         self,
         whole: (&str, &M),
@@ -98,27 +98,27 @@ impl Printer {
         }
     }
 
-    /// Prints a warning for a person on the standard error.
+    /// Prints a warning for people on the standard error.
     pub(crate) fn warn(self, line: &str) {
         if !self.output.json() {
-            // As with advice.
+            // A lost warning is not an error.
             let _lost = writeln!(anstream::stderr().lock(), "{CARE}warning{CARE:#}  {}", clean(line));
         }
     }
 
-    /// Prints what to type next for a person on the standard error.
+    /// Prints a hint for people on the standard error.
     pub(crate) fn advice(self, line: &str) {
         if !self.quiet && !self.output.json() {
-            // Advice that nobody can read is no loss.
+            // A lost hint is not an error.
             let _lost = writeln!(anstream::stderr().lock(), "{HELP}next{HELP:#}  {}", clean(line));
         }
     }
 }
 
-/// A message of the API as JSON over HTTP answers it. `name` is the message's name inside the package.
+/// A message of the API as JSON, as the server's HTTP API returns it. `name` is the message's name inside the package.
 ///
 /// # Errors
-/// The message is none of this API, or cannot be said in JSON; both are this program's own fault.
+/// The API has no such message, or it has no JSON form; both are bugs of this program.
 pub(crate) fn json<M: Message>(name: &str, message: &M) -> Result<String, Exit> {
     let descriptor = descriptor_pool().get_message_by_name(&format!("{PACKAGE}.{name}"));
     let descriptor = descriptor.ok_or_else(|| anyhow::anyhow!("the API has no message {name}"))?;
@@ -127,7 +127,7 @@ pub(crate) fn json<M: Message>(name: &str, message: &M) -> Result<String, Exit> 
     Ok(serde_json::to_string(&message).map_err(anyhow::Error::from)?)
 }
 
-/// Labels and what they stand for, one a line; what is empty is left out.
+/// Labels and values, one per line; empty values are omitted.
 pub(crate) fn card(rows: &[(&str, String)]) -> String {
     let filled = || rows.iter().filter(|(_, value)| !value.is_empty());
     let width = filled().map(|(label, _)| label.len()).max().unwrap_or(0);
@@ -140,7 +140,7 @@ pub(crate) fn card(rows: &[(&str, String)]) -> String {
     text
 }
 
-/// Findings of one file, each with its line.
+/// The findings of a file, each with its line.
 pub(crate) fn findings(findings: &[Finding], source: &[u8]) -> String {
     use switchward_formats::Style as Part;
     let mut text = String::new();
@@ -163,7 +163,7 @@ pub(crate) fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
     text.write_fmt(more).expect("writing into a string cannot fail");
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell.
 pub(crate) fn shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@=,+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -173,7 +173,7 @@ pub(crate) fn shell(word: &str) -> String {
     }
 }
 
-/// A time in words of a clock: `1h 1m 1s`; what is shorter than a second is one.
+/// A duration such as `1h 1m 1s`, rounded up to seconds.
 pub(crate) fn period(length: Duration) -> String {
     let mut seconds = length.as_secs() + u64::from(length.subsec_nanos() > 0);
     let mut parts = Vec::new();

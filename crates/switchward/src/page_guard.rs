@@ -24,12 +24,12 @@ pub(crate) fn before(pages: Router, allowed_hosts: &[String]) -> Router {
 async fn admit(State(hosts): State<Arc<Vec<String>>>, request: Request, next: Next) -> Response {
     let refused = |status, message: &'static str| (status, message).into_response();
     let Some(host) = host(&request).filter(|host| is_known(host, &hosts)) else {
-        let message = "this server has no such name; `switchward dev --allow-host HOST` gives it one\n";
+        let message = "unknown host name of this server; allow it with `switchward dev --allow-host HOST`\n";
         return refused(StatusCode::MISDIRECTED_REQUEST, message);
     };
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     if !reads && !is_own(request.headers(), &host) {
-        return refused(StatusCode::FORBIDDEN, "this form is taken from its own page only\n");
+        return refused(StatusCode::FORBIDDEN, "this form can be sent only from its own page\n");
     }
     next.run(request).await
 }

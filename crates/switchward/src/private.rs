@@ -108,6 +108,9 @@ mod tests {
             let error = refused.unwrap_err().to_string();
             assert!(error.contains("a.key") && error.contains(&format!("mode {mode:03o}")), "{error}");
         }
-        assert!(judge(&file, Some(Open { mode: 0o644, fixed: true })).is_ok(), "nobody here can close it");
+        assert!(
+            judge(&file, Some(Open { mode: 0o644, fixed: true })).is_ok(),
+            "its mode cannot be changed here"
+        );
     }
 }

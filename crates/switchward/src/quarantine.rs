@@ -180,7 +180,7 @@ fn read(path: &Path) -> anyhow::Result<Option<Entry>> {
     let mut line = Vec::new();
     std::io::Read::take(BufReader::new(file), u64::try_from(HEAD_BYTES_MAX)?).read_until(b'\n', &mut line)?;
     let head: QuarantineHead = serde_json::from_slice(&line)?;
-    anyhow::ensure!(head.form == FORM, "form {} is not known here, only {FORM}", head.form);
+    anyhow::ensure!(head.form == FORM, "the file has form {}, this program reads form {FORM}", head.form);
     let content = whole.saturating_sub(u64::try_from(line.len())?);
     Ok(Some((head.mail(id.to_owned())?, content)))
 }

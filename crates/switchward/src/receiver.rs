@@ -51,11 +51,7 @@ pub(crate) fn near(to: &str) -> Result<(), String> {
         TargetHost::Name(name) => name == "localhost" || name.ends_with(".localhost"),
         TargetHost::Address(address) => address.is_loopback(),
     };
-    if here {
-        Ok(())
-    } else {
-        Err(format!("names another machine: {to}; hand it on to 127.0.0.1 or localhost"))
-    }
+    if here { Ok(()) } else { Err(format!("{to} is on another machine; use 127.0.0.1 or localhost")) }
 }
 
 /// A message that came.
@@ -123,7 +119,7 @@ impl Receiver {
             .with_state(state);
         let served = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, app).await {
-                tracing::error!(%error, "the receiver has ended");
+                tracing::error!(%error, "the receiver has stopped");
             }
         });
         Ok(Self { url, secret, news: received, served })
@@ -139,7 +135,7 @@ impl Receiver {
     /// # Errors
     /// Nobody listens any more.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Received> {
-        self.news.recv().await.context("the receiver has ended")
+        self.news.recv().await.context("the receiver has stopped")
     }
 }
 

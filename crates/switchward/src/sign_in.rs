@@ -35,7 +35,8 @@ pub(crate) async fn warn_of_missing_provider(cluster: &Cluster) -> anyhow::Resul
         let name = &tenant.name;
         tracing::warn!(
             "the tenant {name} has link_auth = oidc, but this server has no OpenID provider: nobody can decide on its \
-             decision pages; name one under [mail.oidc], or choose another way by `switchward tenant set --link-auth HOW`"
+             decision pages; configure one under [mail.oidc], or change it with \
+             `switchward tenant set --link-auth HOW`"
         );
     }
     Ok(())

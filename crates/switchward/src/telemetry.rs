@@ -38,7 +38,7 @@ const TRACED: &str = "off,switchward=info,switchward_gateway=info,switchward_sha
 fn filter(level: &str) -> anyhow::Result<EnvFilter> {
     let libraries = if level == "off" { "off" } else { LIBRARIES };
     let filter = EnvFilter::try_new(format!("{libraries},{level}"));
-    filter.with_context(|| format!("log.level: {level:?} is no level"))
+    filter.with_context(|| format!("log.level: {level:?} is neither a level nor a filter"))
 }
 
 /// Starts logging at `level`, which is a level or a filter, and tracing if the environment names an endpoint.

@@ -63,11 +63,11 @@ impl Certificates {
         match fresh {
             Ok(fresh) => {
                 *self.current.write() = Arc::new(fresh);
-                tracing::info!(file = %self.files.cert_file.display(), "the certificate was read again");
+                tracing::info!(file = %self.files.cert_file.display(), "reloaded the certificate");
             }
             Err(error) => {
                 let error = format!("{error:#}");
-                tracing::error!(error, "the new certificate is not usable; the one before stays in use");
+                tracing::error!(error, "failed to load the new certificate; the previous one stays in use");
             }
         }
     }
@@ -108,7 +108,7 @@ pub(crate) async fn follow(certificates: Option<Arc<Certificates>>, mut hangups:
                 certificates.reload();
                 known = now;
             }
-            None if hangup_came => tracing::info!("SIGHUP: there is no certificate to read again"),
+            None if hangup_came => tracing::info!("SIGHUP: there is no certificate to reload"),
             Some(_) | None => {}
         }
     }
@@ -142,9 +142,13 @@ pub(crate) fn chain(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>>
 /// A file cannot be read, or the key is another certificate's.
 pub(crate) fn read(files: &Tls) -> anyhow::Result<CertifiedKey> {
     let chain = chain(&files.cert_file)?;
-    anyhow::ensure!(!chain.is_empty(), "tls.cert_file: {} holds no certificate", files.cert_file.display());
+    anyhow::ensure!(
+        !chain.is_empty(),
+        "tls.cert_file: {} contains no certificate",
+        files.cert_file.display()
+    );
     let key = PrivateKeyDer::from_pem_file(&files.key_file)
         .with_context(|| format!("tls.key_file: failed to read {}", files.key_file.display()))?;
     CertifiedKey::from_der(chain, key, &ring::default_provider())
-        .context("tls: the certificate and the key do not fit")
+        .context("tls: the key does not belong to the certificate")
 }

@@ -117,10 +117,10 @@ fn it_is_printed_plainly_without_a_terminal_and_touches_no_context() {
     let text = String::from_utf8(ended.stdout).expect("UTF-8");
     assert!(!text.contains('\u{1b}'), "{text}");
     for part in [
-        "1032 bytes, kept as they are",
-        "denied: RATE_LIMITED, room again in 1h",
-        "a person is asked, and the agent must wait",
-        "allowed; the approval is used up",
+        "1032 bytes, stored unchanged",
+        "denied: RATE_LIMITED, retry in 1h",
+        "a person is asked; the agent waits",
+        "allowed; the approval is used",
         "refused: ANSWER_NOT_ALLOWED; allowed: yes, no",
         "SIGKILL",
         "session.completed",

@@ -4,7 +4,7 @@
 //! `{"do":"verify","kind":..,"secrets":[..],"headers":[[name,value],..],"now":SECONDS,"body":BASE64}` with
 //! `{"id":..}` or `{"refused":WORD}`.
 
-#![expect(clippy::disallowed_methods, reason = "a program that is spoken to over its standard streams")]
+#![expect(clippy::disallowed_methods, reason = "a program that talks over its standard streams")]
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -32,7 +32,7 @@ fn answer(line: &str) -> Result<Value, Box<dyn std::error::Error>> {
             json!({ "headers": headers })
         }
         Ask::Verify { kind, secrets, headers, now, body } => {
-            let kind = SourceKind::from_word(&kind).ok_or("no such kind")?;
+            let kind = SourceKind::from_word(&kind).ok_or("unknown kind")?;
             let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
             let pairs: Vec<(&str, &[u8])> =
                 headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();

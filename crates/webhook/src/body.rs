@@ -78,7 +78,7 @@ pub enum BodyError {
     #[error("the event has more than {LINKS_MAX} links")]
     Links,
     /// The time is after the year 9999.
-    #[error("the moment is beyond what can be written")]
+    #[error("the time is after the year 9999")]
     Moment,
     /// The body would have more than [`OUT_BODY_BYTES_MAX`] bytes.
     #[error("the body is larger than {OUT_BODY_BYTES_MAX} bytes")]

@@ -178,7 +178,7 @@ pub enum Filter {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// An entry is neither a type's name nor `<group>.*` nor `*`; the entry itself.
-    #[error("there is no event type {0:?}")]
+    #[error("unknown event type {0:?}")]
     Unknown(String),
     /// The list has more than [`FILTERS_MAX`] entries.
     #[error("at most {FILTERS_MAX} event types can be listed")]

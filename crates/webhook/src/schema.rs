@@ -63,7 +63,7 @@ pub fn of(kind: EventType) -> Value {
         "required": ["type", "timestamp", "data"],
         "properties": {
             "type": { "const": kind.name() },
-            "timestamp": { "type": "string", "format": "date-time", "description": "When it happened." },
+            "timestamp": { "type": "string", "format": "date-time", "description": "When the event happened." },
             "data": { "type": "object", "required": fields.must, "properties": properties },
         },
     })
@@ -74,7 +74,7 @@ fn property(name: &str) -> Value {
         "sequence" => json!({
             "type": "integer",
             "minimum": 1,
-            "description": "Grows within a session: what has the larger number came later.",
+            "description": "Grows within a session: an event with a larger number happened later.",
         }),
         "version" => json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
         _ => json!({ "type": "string", "minLength": 1 }),
@@ -86,6 +86,6 @@ fn links() -> Value {
         "type": "object",
         "maxProperties": LINKS_MAX,
         "additionalProperties": { "type": "string", "format": "uri" },
-        "description": "Where to ask for more.",
+        "description": "Addresses of further information.",
     })
 }

@@ -20,10 +20,10 @@ pub const SIGNATURE: &str = "webhook-signature";
 pub enum Unsigned {
     /// The id is empty, too long, or has something other than visible ASCII, or a full stop, which would make the signed
     /// content ambiguous.
-    #[error("the message's id is malformed")]
+    #[error("the id of the message is malformed")]
     IdMalformed,
     /// There is no secret, or there are more than [`SECRETS_ACTIVE_MAX`].
-    #[error("a message is signed with 1 to {SECRETS_ACTIVE_MAX} secrets")]
+    #[error("a message needs 1 to {SECRETS_ACTIVE_MAX} secrets to be signed with")]
     Secrets,
 }
 

@@ -98,7 +98,7 @@ pub(crate) async fn run(kind: Kind, address: &str, key: &str) -> anyhow::Result<
 }
 
 fn host(address: &str) -> anyhow::Result<Arc<str>> {
-    Ok(address.strip_prefix("http://").context("the address is not one of plain HTTP")?.into())
+    Ok(address.strip_prefix("http://").context("the address is not a plain HTTP address")?.into())
 }
 
 /// Seconds of CPU that the main thread has used, which is the only one that works.

@@ -24,7 +24,7 @@ const BETWEEN: Duration = Duration::from_millis(200);
 
 /// Measures, prints, and fails if the caller waits too long.
 pub(crate) async fn run(server: &Server, key: &str) -> anyhow::Result<()> {
-    let host = server.address.strip_prefix("http://").context("the address is not one of plain HTTP")?;
+    let host = server.address.strip_prefix("http://").context("the address is not a plain HTTP address")?;
     let mut half = format!(
         "POST /switchward.v1.SessionService/StartSession HTTP/1.1\r\nhost: {host}\r\n\
          content-type: application/json\r\ncontent-length: 4000000\r\n\r\n"
@@ -47,7 +47,7 @@ pub(crate) async fn run(server: &Server, key: &str) -> anyhow::Result<()> {
         half.len(),
         longest.as_millis()
     );
-    ensure!(longest <= ANSWER_MAX, "the caller may wait for {} ms", ANSWER_MAX.as_millis());
+    ensure!(longest <= ANSWER_MAX, "the caller may wait at most {} ms", ANSWER_MAX.as_millis());
     Ok(())
 }
 

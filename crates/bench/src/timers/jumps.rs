@@ -37,7 +37,7 @@ pub(super) async fn run(server: Server, binary: &Path, folder: &Path, pending: u
     drop(server);
     let clock = Clock(folder.join("clock-off"));
     clock.jump(0)?;
-    let server = Server::with_clock(binary, folder, &clock.0).context("it did not start again")?;
+    let server = Server::with_clock(binary, folder, &clock.0).context("the server did not start again")?;
     let client = Client::connect(&server).await?;
     client.deploy(DEFINITION, WAIT_MS).await?;
     clock.jump(BEHIND)?;
@@ -87,7 +87,7 @@ async fn look(server: &Server, sent: &[Instant], wait: Duration) -> anyhow::Resu
     let due = sent.partition_point(|sent| *sent + wait <= now);
     anyhow::ensure!(
         done <= u64::try_from(due)?,
-        "{done} timers were fired when {due} could be due: one was early"
+        "{done} timers were fired, but only {due} could be due: one was early"
     );
     Ok(done)
 }

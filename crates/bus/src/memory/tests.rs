@@ -189,11 +189,11 @@ async fn several_waiting_takers_share_what_comes_at_once() {
     tokio::task::yield_now().await;
     for id in ["a", "b", "c", "d"] {
         let envelope = Envelope { tenant: 1, id: id.to_owned(), body: Vec::new() };
-        bus.publish(Stream::Model, envelope).await.expect("there is room");
+        bus.publish(Stream::Model, envelope).await.expect("the stream has capacity");
     }
     let mut ids = Vec::new();
     for taker in takers {
-        let taken = taker.await.expect("it does not panic").expect("the bus is open");
+        let taken = taker.await.expect("the taker does not panic").expect("the bus is open");
         ids.extend(taken.into_iter().map(|delivery| delivery.envelope.id));
     }
     ids.sort();

@@ -57,14 +57,14 @@ impl RedisConfig {
         }
         // What follows this character disables checks of the certificate.
         if self.url.contains('#') {
-            return Err(OpenError::Address("it has a part after a #".to_owned()));
+            return Err(OpenError::Address("it must not contain a #".to_owned()));
         }
         // The message of the error may repeat the address, and with it a password.
         let no_address =
-            |_| OpenError::Address("it is no redis://, rediss:// or redis+unix:// address".to_owned());
+            |_| OpenError::Address("it is not a redis://, rediss:// or redis+unix:// address".to_owned());
         let info: ConnectionInfo = self.url.as_str().into_connection_info().map_err(no_address)?;
         if info.redis_settings().password().is_some() {
-            let message = "it holds a password, which must be given apart from it";
+            let message = "it contains a password, which must be set separately";
             return Err(OpenError::Address(message.to_owned()));
         }
         let address = describe(info.addr());

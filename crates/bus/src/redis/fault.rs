@@ -31,29 +31,31 @@ impl Fault {
     pub(super) fn read(error: &RedisError) -> Self {
         let of = |message, what| Self { message, what };
         if error.kind() == ErrorKind::AuthenticationFailed {
-            return of("it does not take the password", What::Password);
+            return of("it does not accept the password", What::Password);
         }
         match error.code() {
-            Some("NOAUTH") => of("it wants a password (NOAUTH)", What::Password),
-            Some("WRONGPASS") => of("it does not take the password (WRONGPASS)", What::Password),
-            Some("NOPERM") => of("its user may not do what a bus needs (NOPERM)", What::Server),
-            Some("READONLY") => of("it is a replica and takes no writes (READONLY)", What::Unfit),
+            Some("NOAUTH") => of("it requires a password (NOAUTH)", What::Password),
+            Some("WRONGPASS") => of("it does not accept the password (WRONGPASS)", What::Password),
+            Some("NOPERM") => of("its user lacks permissions that the bus needs (NOPERM)", What::Server),
+            Some("READONLY") => of("it is a replica and accepts no writes (READONLY)", What::Unfit),
             Some("OOM") => of("its memory is full (OOM)", What::Server),
-            Some("LOADING") => of("it still loads what it had on disk (LOADING)", What::Server),
-            Some("MISCONF") => of("it cannot write to its disk and takes no writes (MISCONF)", What::Server),
-            Some("NOSCRIPT") => of("it forgets a script that it was just given (NOSCRIPT)", What::Server),
-            Some("BUSY") => of("it is held up by a script of somebody else (BUSY)", What::Server),
-            Some("WRONGTYPE") => of("something else has the name of a stream (WRONGTYPE)", What::Server),
-            Some("NOREPLICAS") => of("it has too few replicas to take writes (NOREPLICAS)", What::Server),
+            Some("LOADING") => of("it is still loading its data from disk (LOADING)", What::Server),
+            Some("MISCONF") => {
+                of("it cannot write to its disk and accepts no writes (MISCONF)", What::Server)
+            }
+            Some("NOSCRIPT") => of("it does not keep the scripts that it is given (NOSCRIPT)", What::Server),
+            Some("BUSY") => of("it is blocked by a script of another client (BUSY)", What::Server),
+            Some("WRONGTYPE") => of("the key of a stream holds another type (WRONGTYPE)", What::Server),
+            Some("NOREPLICAS") => of("it has too few replicas to accept writes (NOREPLICAS)", What::Server),
             Some("MASTERDOWN") => of("it is a replica that lost its master (MASTERDOWN)", What::Unfit),
             Some("MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN" | "TRYAGAIN") => {
-                of("it is a part of a Redis Cluster, which cannot be used", What::Server)
+                of("it is part of a Redis Cluster, which is not supported", What::Server)
             }
             Some("NOGROUP" | "UNBLOCKED") => of("the consumer group is gone (NOGROUP)", What::Group),
             Some(_) if error.detail().is_some_and(|it| it.contains("max number of clients")) => {
-                of("it has as many clients as it may have", What::Lost)
+                of("it has reached its maximum number of clients", What::Lost)
             }
-            Some(_) => of("it refuses a command, as versions before 7.0 do", What::Server),
+            Some(_) => of("it refuses a command; version 7.0 or newer is required", What::Server),
             None => Self::of_connection(error),
         }
     }
@@ -63,13 +65,13 @@ impl Fault {
         if error.is_timeout() {
             Self::SILENT
         } else if error.is_connection_refusal() {
-            of("nobody listens there")
+            of("the connection was refused")
         } else if error.is_connection_dropped() {
             of("the connection ended")
         } else if error.is_io_error() {
-            of("no connection can be made")
+            of("the connection failed")
         } else {
-            of("it does not speak as Redis does")
+            of("it does not speak the Redis protocol")
         }
     }
 }

@@ -118,13 +118,13 @@ impl Link {
             let mut state = self.state.lock();
             state.shared.take_if(|(number, _)| *number == shared.number);
         }
-        tracing::debug!(address = self.address, %error, "Redis did not do it");
+        tracing::debug!(address = self.address, %error, "a command to Redis failed");
         self.refused(fault)
     }
 
     /// Maps a failure on a connection for blocking reads to the caller's error.
     pub(super) fn failed_waiting(&self, error: &RedisError) -> BusError {
-        tracing::debug!(address = self.address, %error, "Redis did not let us wait");
+        tracing::debug!(address = self.address, %error, "a blocking read from Redis failed");
         self.refused(Fault::read(error))
     }
 
@@ -194,7 +194,7 @@ impl Link {
         if std::mem::take(&mut state.away) {
             state.reported.clear();
             drop(state);
-            tracing::info!(address = self.address, "Redis is reached again");
+            tracing::info!(address = self.address, "Redis is available again");
         }
     }
 
@@ -211,12 +211,12 @@ impl Link {
         drop(state);
         match fault.what {
             What::Password => {
-                tracing::error!(address = self.address, "Redis is of no use: {}", fault.message)
+                tracing::error!(address = self.address, "Redis cannot be used: {}", fault.message)
             }
             What::Lost | What::Unfit | What::Server | What::Group => {
                 tracing::warn!(
                     address = self.address,
-                    "Redis is of no use now, what goes out waits: {}",
+                    "Redis is unavailable; deliveries are queued: {}",
                     fault.message
                 );
             }

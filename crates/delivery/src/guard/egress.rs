@@ -107,7 +107,7 @@ pub trait Policies: Send + Sync + 'static {
 
 /// What a tenant may reach cannot be determined now. The implementation logs the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it cannot be told now what this tenant may ask")]
+#[error("the rules of this tenant's requests cannot be read now")]
 pub struct RulesUnknown;
 
 /// Rules that are always known.
@@ -122,8 +122,8 @@ mod tests {
     use super::*;
 
     fn allows(rule: &str, host: &str) -> bool {
-        let rule = HostRule::read(rule).expect("it is a rule");
-        rule.holds(&Host::parse(host).expect("it is a host"))
+        let rule = HostRule::read(rule).expect("the rule is valid");
+        rule.holds(&Host::parse(host).expect("the host is valid"))
     }
 
     #[test]

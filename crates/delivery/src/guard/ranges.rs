@@ -99,8 +99,7 @@ pub fn check_address(address: IpAddr, egress: &Egress) -> Result<(), Refused> {
         Some(_) if egress.allow_loopback && address.is_loopback() => Ok(()),
         Some("private" | "unique local") if egress.allow_private => Ok(()),
         Some(_) => {
-            let message =
-                "the address is not, or its name does not lead only to, an address of the public network";
+            let message = "the address is not in the public network";
             Err(Refused::new(Reason::AddressRefused, message))
         }
     }

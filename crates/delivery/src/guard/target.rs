@@ -39,7 +39,7 @@ impl Target {
         let url = read_url(text)?;
         check_scheme(&url, egress)?;
         if !url.username().is_empty() || url.password().is_some() || authority(text).contains('@') {
-            return Err(Refused::new(Reason::UrlInvalid, "the address holds a user or a password"));
+            return Err(Refused::new(Reason::UrlInvalid, "the address contains a user name or a password"));
         }
         let host = host_of(&url)?;
         let port = url
@@ -85,11 +85,11 @@ impl Target {
 /// Refuses what parsers disagree about before the parser sees it.
 fn read_url(text: &str) -> Result<Url, Refused> {
     if text.len() > URL_BYTES_MAX {
-        let message = format!("the address has {} bytes, {URL_BYTES_MAX} are allowed", text.len());
+        let message = format!("the address has {} bytes, at most {URL_BYTES_MAX} are allowed", text.len());
         return Err(Refused::new(Reason::UrlInvalid, message));
     }
     if text.chars().any(|char| char.is_control() || char.is_whitespace() || char == '\\') {
-        let message = "the address holds a space, a control character or a backslash";
+        let message = "the address contains a space, a control character or a backslash";
         return Err(Refused::new(Reason::UrlInvalid, message));
     }
     let mut url = Url::parse(text)
@@ -103,7 +103,7 @@ fn check_scheme(url: &Url, egress: &Egress) -> Result<(), Refused> {
         "https" => Ok(()),
         "http" if egress.allow_http => Ok(()),
         "http" => Err(Refused::new(Reason::SchemeRefused, "only https is allowed here")),
-        _ => Err(Refused::new(Reason::SchemeRefused, "only http and https can be asked")),
+        _ => Err(Refused::new(Reason::SchemeRefused, "only http and https are allowed")),
     }
 }
 
@@ -112,9 +112,9 @@ fn host_of(url: &Url) -> Result<Host<String>, Refused> {
     let refused = |message: &str| Err(Refused::new(Reason::UrlInvalid, message));
     match host {
         Some(Host::Domain(name)) if name.trim_matches('.').is_empty() => refused("the address has no host"),
-        Some(Host::Domain(name)) if name.len() > HOST_BYTES_MAX => refused("the host's name is too long"),
+        Some(Host::Domain(name)) if name.len() > HOST_BYTES_MAX => refused("the host name is too long"),
         Some(Host::Domain(name)) if !name.bytes().all(is_host_byte) => {
-            refused("the host's name holds a sign that no name has")
+            refused("the host name contains an invalid character")
         }
         Some(host) => Ok(host),
         None => refused("the address has no host"),

@@ -67,7 +67,7 @@ impl Client {
         let (_, unreadable) = roots.add_parsable_certificates(found.certs);
         if unreadable > 0 || !found.errors.is_empty() {
             let errors = found.errors.len();
-            tracing::warn!(unreadable, errors, "some certificates of the system cannot be read");
+            tracing::warn!(unreadable, errors, "failed to read some certificates of the system");
         }
         for root in config.roots {
             roots.add(root)?;
@@ -118,7 +118,7 @@ impl Client {
         match timeout(deadline, self.exchange(under, request, as_is)).await {
             Ok(result) => result,
             Err(_) => {
-                let message = format!("there was no whole answer within {} ms", deadline.as_millis());
+                let message = format!("there was no complete answer within {} ms", deadline.as_millis());
                 Err(Failed::new(Reason::Timeout, message))
             }
         }
@@ -162,7 +162,7 @@ impl Client {
             .user_agent(concat!("switchward/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| {
-                tracing::error!(error = %chain(&error), "a transport could not be made");
+                tracing::error!(error = %chain(&error), "failed to set up an HTTP client");
                 Failed::new(Reason::ConnectFailed, "failed to set up the connection")
             })
     }
@@ -187,7 +187,8 @@ fn body_of(body: Option<&Value>, headers: &mut HeaderMap, as_is: bool) -> Result
             .map_err(|_| Failed::new(Reason::RequestInvalid, "the body cannot be written as JSON"))?,
     };
     if bytes.len() > REQUEST_BODY_BYTES_MAX {
-        let message = format!("the body has {} bytes, {REQUEST_BODY_BYTES_MAX} are allowed", bytes.len());
+        let message =
+            format!("the body has {} bytes, at most {REQUEST_BODY_BYTES_MAX} are allowed", bytes.len());
         return Err(Failed::new(Reason::RequestTooLarge, message));
     }
     Ok(Some(bytes))
@@ -208,10 +209,7 @@ pub(super) fn failed(error: reqwest::Error) -> Failed {
     if error.is_connect() {
         return Failed::new(Reason::ConnectFailed, "failed to connect");
     }
-    Failed::new(
-        Reason::AnswerBroken,
-        "the connection ended, or broke the rules of HTTP, before the answer was whole",
-    )
+    Failed::new(Reason::AnswerBroken, "the connection ended or violated HTTP before the answer was complete")
 }
 
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {

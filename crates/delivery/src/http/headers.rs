@@ -26,7 +26,7 @@ const OWN: &[&str] = &[
 
 /// Reads a method; `CONNECT` and `TRACE` are for proxies and are refused.
 pub(super) fn read_method(text: &str) -> Result<Method, Failed> {
-    let refused = || Failed::new(Reason::RequestInvalid, "the method cannot be sent");
+    let refused = || Failed::new(Reason::RequestInvalid, "the method is invalid");
     if text.len() > METHOD_BYTES_MAX {
         return Err(refused());
     }
@@ -37,26 +37,28 @@ pub(super) fn read_method(text: &str) -> Result<Method, Failed> {
 /// Reads headers in order.
 pub(super) fn read_headers(headers: &[(String, String)]) -> Result<HeaderMap, Failed> {
     if headers.len() > REQUEST_HEADERS_MAX {
-        let message = format!("the request has {} headers, {REQUEST_HEADERS_MAX} are allowed", headers.len());
+        let message =
+            format!("the request has {} headers, at most {REQUEST_HEADERS_MAX} are allowed", headers.len());
         return Err(Failed::new(Reason::RequestTooLarge, message));
     }
     let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > REQUEST_HEADERS_BYTES_MAX {
-        let message = format!("the headers have {bytes} bytes, {REQUEST_HEADERS_BYTES_MAX} are allowed");
+        let message =
+            format!("the headers have {bytes} bytes, at most {REQUEST_HEADERS_BYTES_MAX} are allowed");
         return Err(Failed::new(Reason::RequestTooLarge, message));
     }
     let mut map = HeaderMap::new();
     for (index, (name, value)) in headers.iter().enumerate() {
         let refused =
             |what: &str| Failed::new(Reason::RequestInvalid, format!("header {}: {what}", index + 1));
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("the name cannot be sent"))?;
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("the name is invalid"))?;
         if OWN.contains(&name.as_str()) {
-            return Err(refused(&format!("{name} is not set by senders")));
+            return Err(refused(&format!("{name} is set by the server")));
         }
         if value.chars().any(|char| char.is_control() && char != '\t') {
-            return Err(refused("the value holds a control character"));
+            return Err(refused("the value contains a control character"));
         }
-        let value = HeaderValue::from_str(value).map_err(|_| refused("the value cannot be sent"))?;
+        let value = HeaderValue::from_str(value).map_err(|_| refused("the value is invalid"))?;
         map.append(name, value);
     }
     Ok(map)
@@ -74,7 +76,7 @@ mod tests {
     fn ordinary_headers_pass_in_order() {
         let headers = [("X-A", "1"), ("x-a", "2"), ("Authorization", "Bearer ä\tb")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let map = read_headers(&headers).expect("they pass");
+        let map = read_headers(&headers).expect("the headers are valid");
         assert_eq!(map.get_all("x-a").iter().collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(map.len(), 3);
     }

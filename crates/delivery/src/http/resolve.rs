@@ -61,8 +61,8 @@ pub(super) async fn pin(
             vec![address]
         }
         TargetHost::Name(name) => named(&name, egress, resolver).await.map_err(|why| {
-            tracing::debug!(%name, why, "a name leads nowhere that may be asked");
-            Failed::new(Reason::NameUnusable, format!("{name} leads to no address that may be asked"))
+            tracing::debug!(%name, why, "a host name is unusable");
+            Failed::new(Reason::NameUnusable, format!("{name} has no address, or one that is not allowed"))
         })?,
     };
     Ok(addresses.into_iter().map(|address| SocketAddr::new(address, target.port())).collect())
@@ -76,7 +76,7 @@ pub(super) async fn pin(
 async fn named(name: &str, egress: &Egress, resolver: &dyn Resolve) -> Result<Vec<IpAddr>, String> {
     let addresses = resolver.resolve(name).await.map_err(|error| error.to_string())?;
     if !(1..=ADDRESSES_MAX).contains(&addresses.len()) {
-        return Err(format!("it has {} addresses of at most {ADDRESSES_MAX}", addresses.len()));
+        return Err(format!("it has {} addresses, 1 to {ADDRESSES_MAX} are allowed", addresses.len()));
     }
     addresses.iter().try_for_each(|address| check_address(*address, egress)).map_err(|bad| bad.message)?;
     Ok(addresses)
@@ -112,7 +112,7 @@ mod tests {
     async fn pinned(rows: Vec<Vec<&'static str>>) -> (Result<Vec<String>, Reason>, usize) {
         let resolver = Turning(rows, AtomicUsize::new(0));
         let egress = Egress::default();
-        let target = Target::read("https://rebind.example/", &egress).expect("it may be asked");
+        let target = Target::read("https://rebind.example/", &egress).expect("the address is allowed");
         let pinned = pin(&target, &egress, &resolver).await;
         let pinned = pinned.map(|found| found.iter().map(ToString::to_string).collect());
         (pinned.map_err(|error| error.reason), resolver.1.into_inner())

@@ -59,10 +59,12 @@ impl Composed {
 /// something is too long.
 pub fn compose(outbound: &OutboundMail, sender: &Sender) -> Result<Composed, Failed> {
     check(outbound)?;
-    let from: Mailbox = sender.from.parse().map_err(|_| invalid("the sender is no address"))?;
+    let from: Mailbox = sender.from.parse().map_err(|_| invalid("the sender is not an address"))?;
     let to = address(&outbound.to)?;
     if sender.is_reply_address(to.as_ref()) {
-        return Err(invalid(format!("{to} is where replies go: a mail from here is no reply")));
+        return Err(invalid(format!(
+            "{to} is a reply address of this server: the server does not send mail to itself"
+        )));
     }
     let host = sender.host();
     // Replies contain these ids and are forwarded, so the ids grant no access and reveal nothing.
@@ -126,7 +128,7 @@ fn addressed(
             let is_own = from.to_string().eq_ignore_ascii_case(own.email.as_ref());
             if !is_own && !sender.writes_for(from.as_ref()) {
                 return Err(invalid(format!(
-                    "no mail is sent in the name of {from}: mail.authors does not list it"
+                    "{from} is not allowed as the author: mail.authors does not list it"
                 )));
             }
             let builder = builder.from(Mailbox::new(None, from.clone()));
@@ -150,7 +152,7 @@ fn addressed(
 /// Builds the message with its parts as one body. The library keeps the headers of a multipart message in two lists, and
 /// the signer reads only one of them: it would treat `Content-Type` as missing, and no reader could verify the signature.
 fn whole(builder: MessageBuilder, parts: &MultiPart) -> Result<Message, Failed> {
-    let kind: ContentType = parts.headers().get().ok_or_else(|| invalid("a mail without a kind"))?;
+    let kind: ContentType = parts.headers().get().ok_or_else(|| invalid("the mail has no content type"))?;
     let all = parts.formatted();
     let begins = all.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(all.len(), |at| at + 4);
     // Every part was encoded in ASCII by itself.
@@ -170,23 +172,23 @@ fn check(outbound: &OutboundMail) -> Result<(), Failed> {
     let tokens = tokens.chain([&outbound.id, &outbound.thread]);
     let head = outbound.head.iter().flat_map(|head| head.from.iter().chain(&head.to).chain(&head.cc));
     if head.count() > MAIL_HEAD_MAX {
-        return Err(invalid(format!("a mail names at most {MAIL_HEAD_MAX} at its head")));
+        return Err(invalid(format!("a mail has at most {MAIL_HEAD_MAX} addresses in From, To and Cc")));
     }
     if lines(&outbound.to) || lines(&outbound.subject) || !tokens.into_iter().all(|token| plain(token)) {
-        return Err(invalid("a header would have several lines, or signs that it may not have"));
+        return Err(invalid("an address, the subject or an id contains an invalid character"));
     }
     let facts: usize = outbound.facts.iter().map(|fact| fact.name.len() + fact.value.len()).sum();
     if outbound.subject.chars().count() > MAIL_SUBJECT_CHARS_MAX
         || outbound.body.len().saturating_add(facts) > MAIL_BODY_BYTES_MAX
     {
         let most = format!("{MAIL_SUBJECT_CHARS_MAX} characters of subject and {MAIL_BODY_BYTES_MAX} bytes");
-        return Err(invalid(format!("a mail has at most {most} of body")));
+        return Err(invalid(format!("a mail has at most {most} of text")));
     }
     Ok(())
 }
 
 pub(super) fn address(text: &str) -> Result<Address, Failed> {
-    let bad = || invalid(format!("{:?} is no address for mail", text.chars().take(80).collect::<String>()));
+    let bad = || invalid(format!("{:?} is not a mail address", text.chars().take(80).collect::<String>()));
     if text.len() > MAIL_ADDRESS_BYTES_MAX {
         return Err(bad());
     }
@@ -237,7 +239,7 @@ fn text(outbound: &OutboundMail, page: Option<&str>) -> String {
 
 /// The heading of content that does not come from the engine.
 pub(super) fn wrote(outbound: &OutboundMail) -> &'static str {
-    if outbound.choice.is_some() { "The request, in the words of the process" } else { "What is asked" }
+    if outbound.choice.is_some() { "The request, as the process wrote it" } else { "The question" }
 }
 
 /// Explains how to decide, or to answer.
@@ -257,7 +259,7 @@ fn how(outbound: &OutboundMail, page: Option<&str>) -> Vec<String> {
             lines.extend(also(choice));
             lines.push(anything_else(choice.discusses).to_owned());
         }
-        (None, Some(_)) => lines.push("To answer, reply to this mail; your own words are taken.".to_owned()),
+        (None, Some(_)) => lines.push("To answer, reply to this mail; your text is the answer.".to_owned()),
         (_, None) => {}
     }
     lines.extend(page.map(|page| format!("Decision page: {page}")));
@@ -267,13 +269,13 @@ fn how(outbound: &OutboundMail, page: Option<&str>) -> Vec<String> {
 
 /// The explanation if a reply cannot approve.
 pub(super) const TOO_LONG: &str =
-    "What is asked is too long for a mail: look at all of it on the decision page, and approve it there.";
+    "The request is too long for a mail: read all of it on the decision page, and approve it there.";
 
 /// Names the other words that decide.
 pub(super) fn also(choice: &Choice) -> Option<String> {
     match choice.also.as_slice() {
         [approve, refuse] if !approve.is_empty() && !refuse.is_empty() => Some(format!(
-            "These decide as well, alone on the first line: {approve}; and against it: {refuse}."
+            "These words, alone on the first line, decide as well. To approve: {approve}. To reject: {refuse}."
         )),
         _ => None,
     }
@@ -281,9 +283,9 @@ pub(super) fn also(choice: &Choice) -> Option<String> {
 
 pub(super) fn anything_else(discusses: bool) -> &'static str {
     if discusses {
-        "Anything else is passed on as a question and nothing is approved."
+        "Any other text is passed on as a question and approves nothing."
     } else {
-        "Anything else is noted and nothing is decided."
+        "Any other text is recorded as a comment and decides nothing."
     }
 }
 

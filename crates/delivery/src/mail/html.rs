@@ -70,7 +70,7 @@ fn asked(outbound: &OutboundMail, page: Option<&str>) -> String {
         ));
     }
     if !outbound.facts.is_empty() {
-        out.push_str("<h2>What is known</h2>\n<table role=\"presentation\">\n");
+        out.push_str("<h2>Details</h2>\n<table role=\"presentation\">\n");
         for fact in &outbound.facts {
             let (name, value) = (escaped(&fact.name), escaped(&fact.value));
             out.push_str(&format!("<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>\n"));
@@ -91,7 +91,7 @@ fn asked(outbound: &OutboundMail, page: Option<&str>) -> String {
             anything_else(choice.discusses)
         )),
         (None, Some(_)) => {
-            out.push_str("<h2>To answer</h2>\n<p>Reply to this mail; your own words are taken.</p>\n");
+            out.push_str("<h2>To answer</h2>\n<p>Reply to this mail; your text is the answer.</p>\n");
         }
         (_, None) => {}
     }

@@ -88,13 +88,13 @@ pub(super) async fn discover(
 
 #[expect(
     clippy::wildcard_enum_match_arm,
-    reason = "the library may add to its list; the rest says all itself"
+    reason = "the library may add variants; their own text is complete"
 )]
 fn unusable(error: &DiscoveryError<Failed>) -> Unusable {
     Unusable(match error {
         DiscoveryError::Request(failed) => failed.to_string(),
         DiscoveryError::Response(status, ..) => format!("the answer was {status}"),
-        DiscoveryError::Parse(cause) => format!("what it publishes cannot be read: {cause}"),
+        DiscoveryError::Parse(cause) => format!("its metadata cannot be read: {cause}"),
         other => other.to_string(),
     })
 }
@@ -103,9 +103,9 @@ fn unusable(error: &DiscoveryError<Failed>) -> Unusable {
 fn usable(asking: &Asking<'_>, metadata: &CoreProviderMetadata) -> Result<(), &'static str> {
     // The browser must not be sent to an address that this server may not request itself.
     let page = metadata.authorization_endpoint().as_str();
-    Target::read(page, asking.egress).map_err(|_| "nobody can be sent to the page that it names")?;
+    Target::read(page, asking.egress).map_err(|_| "its authorization endpoint is not allowed")?;
     if metadata.token_endpoint().is_none() {
-        return Err("it names no place where codes are taken");
+        return Err("it names no token endpoint");
     }
     if metadata.jwks().keys().len() > OPENID_KEYS_MAX {
         return Err("it has too many keys");

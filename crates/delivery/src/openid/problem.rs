@@ -53,10 +53,10 @@ impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Unavailable => "the OpenID provider cannot be used now",
-            Self::CodeRefused => "the OpenID provider does not take the code that came back",
-            Self::TokenInvalid => "the OpenID provider gave no ID token that can be read",
-            Self::IssuerWrong => "the ID token is another provider's",
-            Self::AudienceWrong => "the ID token is not for this server alone",
+            Self::CodeRefused => "the OpenID provider did not accept the code",
+            Self::TokenInvalid => "the OpenID provider returned no readable ID token",
+            Self::IssuerWrong => "the ID token is from another provider",
+            Self::AudienceWrong => "the ID token is not for this server only",
             Self::NonceWrong => "the ID token belongs to another sign-in",
             Self::TokenExpired => "the ID token has expired",
             Self::KeyUnknown => "the ID token is signed with a key that the OpenID provider does not publish",

@@ -40,10 +40,10 @@ pub struct DeliveryJob {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
     /// It cannot be read.
-    #[error("failed to read the errand: {0}")]
+    #[error("failed to read the delivery job: {0}")]
     Unreadable(String),
     /// The envelope names another tenant.
-    #[error("the envelope and the errand name different tenants")]
+    #[error("the envelope and the delivery job name different tenants")]
     OtherTenant,
 }
 

@@ -41,7 +41,7 @@ impl DeliveryWorker {
     pub(super) async fn perform(&self, job: &DeliveryJob) -> Outcome {
         let left = job.deadline_ms.saturating_sub(now_ms()).min(DEADLINE_MS_MAX);
         if left == 0 {
-            return Failed::new(Reason::NotBegun, "the deadline had passed before it was begun").into();
+            return Failed::new(Reason::NotBegun, "the deadline passed before the job began").into();
         }
         let left = Duration::from_millis(left);
         let result = if job.kind == POST {
@@ -55,7 +55,7 @@ impl DeliveryWorker {
         } else if let Some(kind) = Kind::read(&job.kind) {
             self.question(job, kind, left).await
         } else {
-            Err(Failed::new(Reason::JobInvalid, "the kind of errand is not known here"))
+            Err(Failed::new(Reason::JobInvalid, "unknown kind of delivery job"))
         };
         result.and_then(bounded).map_or_else(Outcome::from, Outcome::Done)
     }
@@ -107,11 +107,10 @@ impl DeliveryWorker {
 
     async fn write(&self, job: &DeliveryJob, deadline: Duration) -> Result<Value, Failed> {
         let Some(channel) = &self.mail else {
-            return Err(Failed::new(Reason::NotConfigured, "no mail server is set up here"));
+            return Err(Failed::new(Reason::NotConfigured, "this server has no mail server configured"));
         };
-        let outbound = OutboundMail::deserialize(&job.input).map_err(|error| {
-            Failed::new(Reason::JobInvalid, format!("the letter cannot be read: {error}"))
-        })?;
+        let outbound = OutboundMail::deserialize(&job.input)
+            .map_err(|error| Failed::new(Reason::JobInvalid, format!("the mail cannot be read: {error}")))?;
         let mail = compose(&outbound, &channel.sender)?;
         let late = || Failed::new(Reason::Timeout, "the mail server took too long");
         let sent = tokio::time::timeout(deadline, channel.post.send(job.tenant, &mail));
@@ -120,7 +119,7 @@ impl DeliveryWorker {
 
     async fn question(&self, job: &DeliveryJob, kind: Kind, deadline: Duration) -> Result<Value, Failed> {
         let Some(model) = &self.model else {
-            return Err(Failed::new(Reason::NotConfigured, "no model is set up here"));
+            return Err(Failed::new(Reason::NotConfigured, "this server has no model configured"));
         };
         model.perform(job.tenant, kind, &job.input, &job.result_schema, deadline).await
     }
@@ -132,7 +131,7 @@ fn bounded(result: Value) -> Result<Value, Failed> {
     if bytes <= RESULT_BYTES_MAX {
         return Ok(result);
     }
-    let message = format!("the result has {bytes} bytes as JSON, {RESULT_BYTES_MAX} are allowed");
+    let message = format!("the result has {bytes} bytes as JSON, at most {RESULT_BYTES_MAX} are allowed");
     Err(Failed::new(Reason::AnswerTooLarge, message))
 }
 

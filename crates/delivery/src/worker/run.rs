@@ -63,25 +63,25 @@ impl DeliveryWorker {
         let job = match DeliveryJob::read(envelope) {
             Ok(job) => job,
             Err(error) => {
-                tracing::error!(%stream, tenant = envelope.tenant, id = %envelope.id, %error, "an errand is dropped");
+                tracing::error!(%stream, tenant = envelope.tenant, id = %envelope.id, %error, "dropped a delivery job");
                 return self.end(stream, &delivery.receipt).await;
             }
         };
         if !self.answers.wanted(&job).await {
-            tracing::debug!(?job, count = delivery.count, "an errand is wanted no more");
+            tracing::debug!(?job, count = delivery.count, "a delivery job is no longer needed");
             return self.end(stream, &delivery.receipt).await;
         }
         // A job is published again if it is unknown whether the bus took it, so two deliveries may come at once.
         let Some(_held) = InHand::of(self, &job.name) else {
-            tracing::debug!(?job, count = delivery.count, "an errand is being done already");
+            tracing::debug!(?job, count = delivery.count, "a delivery job is already in progress");
             return self.end(stream, &delivery.receipt).await;
         };
         let outcome = self.perform(&job).await;
-        tracing::debug!(?job, count = delivery.count, "an errand was done");
+        tracing::debug!(?job, count = delivery.count, "finished a delivery job");
         match self.answers.answer(&job, outcome).await {
             Ok(()) | Err(AnswerError::Gone) => self.end(stream, &delivery.receipt).await,
             Err(AnswerError::Later) => {
-                tracing::debug!(?job, "an outcome could not be handed on, the errand stays");
+                tracing::debug!(?job, "failed to report the outcome of a delivery job; it stays on the bus");
             }
         }
     }
@@ -163,12 +163,12 @@ async fn take(
     match error {
         BusError::Closed => Err(None),
         BusError::Size { .. } => {
-            tracing::error!(%stream, %error, "a desk cannot work");
+            tracing::error!(%stream, %error, "a delivery worker stops: it cannot take from the bus");
             Err(None)
         }
         // The bus itself logs that it cannot be reached, once for all its consumers.
         BusError::Unreachable { retry_after, .. } | BusError::Full { retry_after, .. } => {
-            tracing::debug!(%stream, %error, "nothing could be taken");
+            tracing::debug!(%stream, %error, "failed to take delivery jobs");
             Err(Some(retry_after.max(Duration::from_millis(WORKER_RETRY_MS))))
         }
     }
@@ -182,12 +182,12 @@ async fn stopped(mut stop: watch::Receiver<bool>) {
 
 fn log_failure(stream: Stream, what: &'static str, result: Result<(), BusError>) {
     if let Err(error) = result {
-        tracing::warn!(%stream, %error, "failed to {what} a delivery, it may come again");
+        tracing::warn!(%stream, %error, "failed to {what} a delivery job; it may come again");
     }
 }
 
 fn log_panic(stream: Stream, ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(%stream, %error, "an errand ended its task");
+        tracing::error!(%stream, %error, "the task of a delivery job panicked");
     }
 }

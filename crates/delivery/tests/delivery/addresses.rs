@@ -79,11 +79,13 @@ async fn asked(client: Client, urls: &[(u32, &str)]) -> Vec<String> {
             idempotency_key: format!("ses_1:{item}:http"),
             traceparent: None,
         };
-        let body = serde_json::to_vec(&job).expect("it can be written");
+        let body = serde_json::to_vec(&job).expect("the job can be written");
         let envelope = Envelope { tenant: *tenant, id: job.name, body };
-        bus.publish(Stream::Http, envelope).await.expect("there is room");
-        let (item, outcome) =
-            timeout(SOON, results.recv()).await.expect("it comes soon").expect("a desk works");
+        bus.publish(Stream::Http, envelope).await.expect("the bus has capacity");
+        let (item, outcome) = timeout(SOON, results.recv())
+            .await
+            .expect("the outcome comes soon")
+            .expect("the worker is running");
         let word = match outcome {
             Outcome::Done(result) => result["status"].to_string(),
             Outcome::Failed { reason, .. } => reason,
@@ -91,7 +93,7 @@ async fn asked(client: Client, urls: &[(u32, &str)]) -> Vec<String> {
         outcomes.insert(item, word);
     }
     stop.send_replace(true);
-    worker.await.expect("it does not panic");
+    worker.await.expect("the worker does not panic");
     outcomes.into_values().collect()
 }
 
@@ -101,7 +103,7 @@ fn ruled(names: Names) -> Client {
     let of = move |tenant: u32| Arc::clone(&all[usize::try_from(tenant).expect("a small number")]);
     let mut config = http::Config::new(Arc::new(of));
     config.resolver = Arc::new(names);
-    Client::new(config).expect("it can be set up")
+    Client::new(config).expect("the client can be set up")
 }
 
 /// Rows that are allowed get as far as the name; those that spell an address would be asked for real, and are left out.
@@ -173,7 +175,7 @@ async fn a_tenant_whose_rules_are_unknown_asks_nothing() {
         }
     }
     let server = Server::always(answer("200 x", b"")).await;
-    let unknown = Client::new(http::Config::new(Arc::new(Unknown))).expect("it can be set up");
+    let unknown = Client::new(http::Config::new(Arc::new(Unknown))).expect("the client can be set up");
     assert_eq!(asked(unknown, &[(0, &server.url("/"))]).await, ["rules_unknown"]);
     assert!(server.seen().is_empty());
     let known = client_with(super::server::open(&[server.port]), Names::default());

@@ -14,10 +14,10 @@ pub(crate) fn rules(name: &str) -> Egress {
         "dev" => Egress { allow_http: true, allow_loopback: true, ..strict },
         "listed" => {
             let hosts = ["example.org", "*.example.net", "8.8.8.8", "10.0.0.1"];
-            let hosts = hosts.map(|text| HostRule::read(text).expect("it is a rule"));
+            let hosts = hosts.map(|text| HostRule::read(text).expect("the rule is valid"));
             Egress { allowed_hosts: Some(hosts.into()), ..strict }
         }
-        other => panic!("there are no rules called {other}"),
+        other => panic!("unknown rules {other}"),
     }
 }
 
@@ -26,7 +26,7 @@ fn every_row_of_the_table_is_judged_as_it_says() {
     let (mut refused, mut allowed, mut wrong) = (0, 0, Vec::new());
     for row in TABLE.lines().skip(1) {
         let cells: Vec<&str> = row.split('\t').collect();
-        let [name, expected, url, what] = cells[..] else { panic!("four cells: {row}") };
+        let [name, expected, url, what] = cells[..] else { panic!("a row has four cells: {row}") };
         let got = match Target::read(url, &rules(name)) {
             Ok(_) => "allowed",
             Err(error) => error.reason.code(),
@@ -102,7 +102,7 @@ fn a_target_says_where_it_is() {
         Ok((TargetHost::Name("xn--bcher-kva.example".to_owned()), 443))
     );
     assert_eq!(read("http://127.1:8080/"), Ok((TargetHost::Address([127, 0, 0, 1].into()), 8080)));
-    let target = Target::read("https://example.org/a#b", &egress).expect("it may be asked");
+    let target = Target::read("https://example.org/a#b", &egress).expect("the address is allowed");
     assert_eq!(target.url().as_str(), "https://example.org/a");
 }
 

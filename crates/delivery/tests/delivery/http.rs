@@ -36,7 +36,7 @@ async fn a_request_arrives_as_it_was_meant() {
         body: Some(json!({ "c": "d" })),
         ..get(&server.url("/p?q=r#s"))
     };
-    let response = client(&[server.port]).send(1, &request).await.expect("it is answered");
+    let response = client(&[server.port]).send(1, &request).await.expect("the request is answered");
     assert_eq!(response, Response { status: 201, body: json!({ "a": [1] }), retry_after: None });
     let seen = &server.seen()[0];
     assert!(seen.head.starts_with("put /p?q=r http/1.1\r\n"), "{}", seen.head);
@@ -59,19 +59,20 @@ async fn a_text_of_another_type_is_sent_as_it_is() {
             body: Some(json!("a \"b\"")),
             ..get(&server.url("/"))
         };
-        client(&[server.port]).send(1, &request).await.expect("it is answered");
-        assert_eq!(server.seen().last().expect("it came").body, sent.as_bytes());
+        client(&[server.port]).send(1, &request).await.expect("the request is answered");
+        assert_eq!(server.seen().last().expect("a request came").body, sent.as_bytes());
     }
 }
 
 #[tokio::test]
 async fn every_status_is_an_answer() {
     for status in [200, 204, 304, 400, 404, 418, 500, 599] {
-        let response = got(server::answer(&format!("{status} x"), b"")).await.expect("it is answered");
+        let response =
+            got(server::answer(&format!("{status} x"), b"")).await.expect("the request is answered");
         assert_eq!((response.status, response.body), (status, Value::Null));
     }
     let head = "503 x\r\nretry-after: 7\r\ncontent-type: text/plain";
-    let response = got(server::answer(head, b"later")).await.expect("it is answered");
+    let response = got(server::answer(head, b"later")).await.expect("the request is answered");
     let expected = Response { status: 503, body: json!("later"), retry_after: Some(Duration::from_secs(7)) };
     assert_eq!(response, expected);
 }
@@ -85,7 +86,7 @@ async fn a_redirect_is_an_answer_and_is_not_followed() {
         let server =
             Server::always(server::answer(&format!("{status} x\r\nlocation: {location}"), b"")).await;
         let ports = [server.port, inner.port];
-        let response = client(&ports).send(1, &get(&server.url("/"))).await.expect("it is answered");
+        let response = client(&ports).send(1, &get(&server.url("/"))).await.expect("the request is answered");
         assert_eq!(response.status, status);
         assert_eq!(server.seen().len(), 1);
     }
@@ -109,7 +110,7 @@ async fn a_server_that_says_nothing_is_cut_at_the_deadline() {
 #[tokio::test]
 async fn a_body_is_read_to_its_limit_and_no_further() {
     let whole = vec![b'x'; ANSWER_BODY_BYTES_MAX];
-    let response = got(server::answer("200 x", &whole)).await.expect("it fits");
+    let response = got(server::answer("200 x", &whole)).await.expect("the answer fits");
     assert_eq!(response.body.as_str().map(str::len), Some(ANSWER_BODY_BYTES_MAX));
     let more = vec![b'x'; ANSWER_BODY_BYTES_MAX + 1];
     assert_eq!(got(server::answer("200 x", &more)).await, Err(Reason::AnswerTooLarge));
@@ -159,7 +160,7 @@ async fn what_is_compressed_is_not_read() {
 #[tokio::test]
 async fn where_nobody_listens_there_is_no_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-    let port = listener.local_addr().expect("it is bound").port();
+    let port = listener.local_addr().expect("the listener is bound").port();
     drop(listener);
     let result = client(&[port]).send(1, &get(&format!("http://127.0.0.1:{port}/"))).await;
     assert_eq!(result.map_err(|error| error.reason), Err(Reason::ConnectFailed));
@@ -208,11 +209,13 @@ async fn a_name_that_changes_its_mind_is_asked_once_and_kept_to() {
 async fn a_name_that_leads_inside_is_refused_before_anything_is_sent() {
     let server = Server::always(server::json(200, &json!("secret"))).await;
     let url = format!("http://inner.example:{}/", server.port);
-    let lost = client(&[server.port]).send(1, &get(&url)).await.expect_err("there is no such name");
+    let lost = client(&[server.port]).send(1, &get(&url)).await.expect_err("the name does not exist");
     for row in [&["127.0.0.1"][..], &["10.0.0.1"], &["1.1.1.1", "127.0.0.1"], &["::ffff:127.0.0.1"]] {
         let egress = Egress { allow_loopback: false, ..open(&[server.port]) };
-        let error =
-            client_with(egress, Names::of(&[row])).send(1, &get(&url)).await.expect_err("it is refused");
+        let error = client_with(egress, Names::of(&[row]))
+            .send(1, &get(&url))
+            .await
+            .expect_err("the request is refused");
         // Nobody learns whether there is such a name inside.
         assert_eq!((error.reason, error.message), (Reason::NameUnusable, lost.message.clone()));
     }
@@ -225,7 +228,7 @@ async fn each_tenant_has_its_own_rules() {
     let server = Server::always(server::json(200, &json!("ok"))).await;
     let (dev, strict) = (Arc::new(open(&[server.port])), Arc::new(Egress::default()));
     let rules = move |tenant: u32| Arc::clone(if tenant == 1 { &dev } else { &strict });
-    let client = Client::new(Config::new(Arc::new(rules))).expect("it can be set up");
+    let client = Client::new(Config::new(Arc::new(rules))).expect("the client can be set up");
     let request = get(&server.url("/"));
     assert!(client.send(1, &request).await.is_ok());
     let refused = client.send(2, &request).await.map_err(|error| error.reason);
@@ -241,7 +244,7 @@ async fn the_systems_names_are_looked_up() {
     let send = async |egress: Egress| {
         let egress = Arc::new(egress);
         let config = Config::new(Arc::new(move |_tenant: u32| Arc::clone(&egress)));
-        let client = Client::new(config).expect("it can be set up");
+        let client = Client::new(config).expect("the client can be set up");
         client.send(1, &get(&url)).await.map_err(|error| error.reason)
     };
     assert!(send(open(&[server.port])).await.is_ok());
@@ -254,7 +257,7 @@ async fn the_systems_names_are_looked_up() {
 async fn proxies_of_the_environment_are_not_used() {
     let proxy = Server::always(server::json(200, &json!("proxied"))).await;
     let proxy_url = format!("http://127.0.0.1:{}", proxy.port);
-    let program = std::env::current_exe().expect("it runs");
+    let program = std::env::current_exe().expect("the test program has a path");
     let child = tokio::task::spawn_blocking(move || {
         let mut child = Command::new(program);
         child.args(["--exact", "http::a_request_arrives_as_it_was_meant"]).env_remove("NO_PROXY");
@@ -263,7 +266,7 @@ async fn proxies_of_the_environment_are_not_used() {
         }
         child.env_remove("no_proxy").output()
     });
-    let output = child.await.expect("it ends").expect("it starts");
+    let output = child.await.expect("the program ends").expect("the program starts");
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}");
     assert!(proxy.seen().is_empty());
@@ -276,13 +279,13 @@ async fn tls_server() -> (u16, rustls::pki_types::CertificateDer<'static>) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .expect("the provider has them")
+        .expect("the provider has the protocol versions")
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key)
-        .expect("they fit");
+        .expect("the key belongs to the certificate");
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-    let port = listener.local_addr().expect("it is bound").port();
+    let port = listener.local_addr().expect("the listener is bound").port();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(mut stream) = acceptor.accept(stream).await else { continue };
@@ -300,7 +303,7 @@ async fn tls_server() -> (u16, rustls::pki_types::CertificateDer<'static>) {
 async fn the_other_side_proves_its_name_although_the_address_is_pinned() {
     let (port, root) = tls_server().await;
     let greeter = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-    let greeter_port = greeter.local_addr().expect("it is bound").port();
+    let greeter_port = greeter.local_addr().expect("the listener is bound").port();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = greeter.accept().await {
             let greeting = Act::Send(b"220 mail.example\r\n".to_vec());
@@ -313,7 +316,7 @@ async fn the_other_side_proves_its_name_although_the_address_is_pinned() {
         let mut config = Config::new(Arc::new(move |_tenant: u32| Arc::clone(&egress)));
         config.resolver = Arc::new(Names::of(&[&["127.0.0.1"]]));
         config.roots = if trusted { vec![root.clone()] } else { Vec::new() };
-        let client = Client::new(config).expect("it can be set up");
+        let client = Client::new(config).expect("the client can be set up");
         let response = client.send(1, &get(&format!("https://{name}:{port}/"))).await;
         response.map(|response| response.body).map_err(|error| error.reason)
     };

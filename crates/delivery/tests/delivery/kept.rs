@@ -19,7 +19,7 @@ impl Keeping {
     /// One that ends each connection after `each` requests.
     async fn start(each: usize) -> Self {
         let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port is free");
-        let port = listener.local_addr().expect("it is bound").port();
+        let port = listener.local_addr().expect("the listener is bound").port();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let all = Arc::clone(&seen);
         tokio::spawn(async move {
@@ -28,7 +28,7 @@ impl Keeping {
                 number += 1;
                 let all = Arc::clone(&all);
                 tokio::spawn(async move {
-                    let here = stream.local_addr().expect("it is connected");
+                    let here = stream.local_addr().expect("a client connects");
                     for _ in 0..each {
                         if read_request(&mut stream).await.is_none() {
                             return;
@@ -58,9 +58,9 @@ async fn a_connection_is_kept_for_its_tenant_alone() {
     let server = Keeping::start(usize::MAX).await;
     let (client, request) = (client(&[server.port]), get(&server.url("127.0.0.1")));
     for tenant in [1, 1, 2, 1] {
-        client.send(tenant, &request).await.expect("it is answered");
+        client.send(tenant, &request).await.expect("the request is answered");
     }
-    client.send_under(&open(&[server.port]), &request).await.expect("it is answered");
+    client.send_under(&open(&[server.port]), &request).await.expect("the request is answered");
     assert_eq!(server.connections(), [1, 1, 2, 1, 3]);
 }
 
@@ -70,7 +70,7 @@ async fn a_connection_is_not_used_where_its_name_leads_elsewhere_by_now() {
     let names = Names::of(&[&["127.0.0.1"], &["127.0.0.2"], &["127.0.0.1"]]);
     let client = client_with(open(&[server.port]), names);
     for _ in 0..3 {
-        client.send(1, &get(&server.url("moving.example"))).await.expect("it is answered");
+        client.send(1, &get(&server.url("moving.example"))).await.expect("the request is answered");
     }
     let seen = server.seen.lock().expect("nobody panicked").clone();
     let seen: Vec<String> = seen.iter().map(|(number, here)| format!("{number} {}", here.ip())).collect();
@@ -82,7 +82,7 @@ async fn a_connection_that_has_ended_is_made_again() {
     let server = Keeping::start(2).await;
     let (client, request) = (client(&[server.port]), get(&server.url("127.0.0.1")));
     for _ in 0..5 {
-        client.send(1, &request).await.expect("it is answered");
+        client.send(1, &request).await.expect("the request is answered");
         tokio::task::yield_now().await;
     }
     assert_eq!(server.connections(), [1, 1, 2, 2, 3]);

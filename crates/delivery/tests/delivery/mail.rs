@@ -57,8 +57,8 @@ fn raw(mail: &Composed) -> String {
 
 #[test]
 fn outbound_mails_keep_their_form() {
-    assert_eq!(serde_json::to_string(&outbound()).expect("it can be written"), GOLDEN.trim_end());
-    assert_eq!(serde_json::from_str::<OutboundMail>(GOLDEN).expect("it can be read"), outbound());
+    assert_eq!(serde_json::to_string(&outbound()).expect("the mail can be written"), GOLDEN.trim_end());
+    assert_eq!(serde_json::from_str::<OutboundMail>(GOLDEN).expect("the mail can be read"), outbound());
     let least =
         json!({ "to": "a@b.example", "subject": "", "purpose": "say", "body": "", "id": "1", "thread": "t" });
     assert!(serde_json::from_value::<OutboundMail>(least).is_ok());
@@ -66,7 +66,7 @@ fn outbound_mails_keep_their_form() {
 
 #[test]
 fn a_mail_that_asks_says_how_to_decide_and_threads_with_its_kin() {
-    let mail = compose(&outbound(), &sender()).expect("it can be written");
+    let mail = compose(&outbound(), &sender()).expect("the mail can be written");
     assert_eq!(mail.reply_to.as_deref(), Some("r+abc234@reply.acme.example"));
     assert_eq!(mail.bounce_to.as_deref(), Some("r+ghi567@reply.acme.example"));
     let text = raw(&mail);
@@ -90,13 +90,13 @@ fn a_mail_that_asks_says_how_to_decide_and_threads_with_its_kin() {
     }
     let notice =
         OutboundMail { purpose: Purpose::Inform, subject: "Re: x".into(), id: "8".into(), ..outbound() };
-    let outcome = compose(&notice, &sender()).expect("it can be written");
+    let outcome = compose(&notice, &sender()).expect("the mail can be written");
     assert!(raw(&outcome).contains(&thread));
     assert_ne!(outcome.message_id, mail.message_id);
     // Numbers are a session's own: mails of two sessions are never taken for one, also where nobody can reply.
     let closed = |thread: &str| {
         let outbound = OutboundMail { reply_token: None, thread: thread.into(), ..notice.clone() };
-        compose(&outbound, &sender()).expect("it can be written").message_id
+        compose(&outbound, &sender()).expect("the mail can be written").message_id
     };
     assert_ne!(closed("ses_a-6"), closed("ses_b-6"));
     assert!(!outcome.text.contains("APPROVE"), "{}", outcome.text);
@@ -109,7 +109,7 @@ fn every_word_that_decides_is_named_and_what_is_too_long_is_left_to_the_page() {
     let with = |how: &dyn Fn(&mut Choice)| {
         let mut outbound = outbound();
         how(outbound.choice.as_mut().expect("a choice"));
-        let mail = compose(&outbound, &sender()).expect("it can be written");
+        let mail = compose(&outbound, &sender()).expect("the mail can be written");
         let (_, html) = raw(&mail)
             .replace("=\r\n", "")
             .split_once("text/html")
@@ -119,7 +119,7 @@ fn every_word_that_decides_is_named_and_what_is_too_long_is_left_to_the_page() {
     };
     let (text, html) = with(&|choice| choice.also = vec!["ok, yes".into(), "no, deny".into()]);
     for part in [&text, &html] {
-        assert!(part.contains("These decide as well"), "{part}");
+        assert!(part.contains("decide as well"), "{part}");
         assert!(part.contains("ok, yes") && part.contains("no, deny"), "{part}");
     }
     let (text, html) = with(&|choice| choice.page_only = true);
@@ -134,13 +134,13 @@ fn what_others_say_stays_text() {
     let body = "<script>alert(1)</script> approve & go".to_owned();
     let fact = Fact { name: "With".into(), value: "<img src=x onerror=y>".into() };
     let mail = compose(&OutboundMail { body, facts: vec![fact], ..outbound() }, &sender())
-        .expect("it can be written");
+        .expect("the mail can be written");
     let text = raw(&mail).replace("=\r\n", "").replace("=3D", "=");
     assert!(!text.contains("<script>alert") || mail.text.contains("<script>alert"), "{text}");
     let (_, html) = text.split_once("text/html").expect("a part of HTML");
     assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
     assert!(
-        html.contains("&lt;script&gt;") && html.contains("The request, in the words of the process"),
+        html.contains("&lt;script&gt;") && html.contains("The request, as the process wrote it"),
         "{html}"
     );
 }
@@ -169,7 +169,7 @@ fn no_header_is_slipped_in() {
     }
     let odd =
         OutboundMail { subject: "Grüße \"you\" <a@b.example>, x: y".into(), choice: None, ..outbound() };
-    let text = raw(&compose(&odd, &sender()).expect("it can be written"));
+    let text = raw(&compose(&odd, &sender()).expect("the mail can be written"));
     assert_eq!(text.lines().filter(|line| line.to_lowercase().starts_with("bcc")).count(), 0);
     assert_eq!(text.lines().filter(|line| line.starts_with("Subject:")).count(), 1);
 }
@@ -181,7 +181,7 @@ fn a_mail_is_sent_in_no_name_that_is_not_listed() {
         let outbound = OutboundMail { head, choice: None, purpose: Purpose::Say, ..outbound() };
         compose(&outbound, &sender()).map_err(|failed| failed.reason)
     };
-    let shop = raw(&of("Sales@Shop.example").expect("it can be written"));
+    let shop = raw(&of("Sales@Shop.example").expect("the mail can be written"));
     assert!(shop.contains("From: Sales@Shop.example\r\n"), "{shop}");
     for other in ["kim@acme.example", "bot@evil.acme.example", "a@b.shop.example"] {
         assert_eq!(of(other), Err(Reason::MailInvalid), "{other}");
@@ -216,7 +216,7 @@ fn a_mail_of_somebody_else_says_who_wrote_it_and_keeps_copies_to_itself() {
     };
     let bot = Some("bot@acme.example");
     let copy = of("eve@b.example", bot, &["ann@b.example", "ben@b.example"], &["cy@b.example"]);
-    let copy = copy.expect("it can be written");
+    let copy = copy.expect("the mail can be written");
     assert_eq!((copy.from.as_str(), copy.to.as_str()), ("approvals@acme.example", "eve@b.example"));
     assert_eq!(copy.reply_to, None);
     let text = raw(&copy);
@@ -229,13 +229,14 @@ fn a_mail_of_somebody_else_says_who_wrote_it_and_keeps_copies_to_itself() {
         assert!(text.contains(header), "{header} is missing in {text}");
     }
     assert!(!text.contains("eve@b.example") && !text.contains("\nReply-To"), "{text}");
-    let hidden = raw(&of("eve@b.example", None, &[], &[]).expect("it can be written"));
+    let hidden = raw(&of("eve@b.example", None, &[], &[]).expect("the mail can be written"));
     assert!(hidden.contains("To: undisclosed-recipients:;\r\n") && !hidden.contains("eve@"), "{hidden}");
     assert!(
         hidden.contains("approvals@acme.example>") && hidden.contains("\nReply-To: r+abc234@"),
         "{hidden}"
     );
-    let own = raw(&of("a@b.example", Some("Approvals@acme.example"), &[], &[]).expect("it can be written"));
+    let own =
+        raw(&of("a@b.example", Some("Approvals@acme.example"), &[], &[]).expect("the mail can be written"));
     assert!(own.contains("From: Approvals@acme.example\r\n"), "{own}");
     for bad in ["x@a.example\r\nBcc: y@b.example", "x@a.example, y@b.example", "nobody"] {
         for outcome in [of("a@b.example", Some(bad), &[], &[]), of("a@b.example", bot, &[bad], &[])] {
@@ -321,12 +322,12 @@ fn smtp(port: u16) -> Smtp {
     let host = "127.0.0.1".to_owned();
     let config =
         SmtpConfig { host, port, tls: SmtpTls::Plain, login: None, hello: Some("switchward".into()) };
-    Smtp::new(&config).expect("no TLS is wanted")
+    Smtp::new(&config).expect("the connection has no TLS")
 }
 
 #[tokio::test]
 async fn what_a_mail_server_answers_says_whether_to_come_again() {
-    let mail = compose(&outbound(), &sender()).expect("it can be written");
+    let mail = compose(&outbound(), &sender()).expect("the mail can be written");
     for (at, answer, wanted) in [
         ("none", "", None),
         (".", "451 later", Some(Reason::MailDeferred)),

@@ -220,7 +220,7 @@ fn parts(provider: Provider, sent: &Value) -> (String, String) {
         Provider::Anthropic => (&sent["system"], &sent["messages"][0]["content"]),
         Provider::OpenAi => (&sent["messages"][0]["content"], &sent["messages"][1]["content"]),
     };
-    let text = |value: &Value| value.as_str().expect("it is a text").to_owned();
+    let text = |value: &Value| value.as_str().expect("the value is a text").to_owned();
     (text(system), text(user))
 }
 
@@ -244,7 +244,7 @@ async fn an_endpoint_with_trouble_says_so_by_its_reason() {
     for provider in BOTH {
         for (status, reason) in rows {
             let failed = asked(provider, answered(status, &error), Kind::Judge, &judge()).await;
-            let failed = failed.expect_err("it is no answer");
+            let failed = failed.expect_err("the answer is refused");
             assert_eq!((failed.reason, failed.retry_after), (reason, None), "{status}");
             assert!(failed.message.contains(&format!("{status} (overloaded_error)")), "{}", failed.message);
             assert!(
@@ -254,7 +254,8 @@ async fn an_endpoint_with_trouble_says_so_by_its_reason() {
             );
         }
         let limited = answer("429 x\r\nretry-after: 17", b"");
-        let failed = asked(provider, limited, Kind::Judge, &judge()).await.expect_err("it is no answer");
+        let failed =
+            asked(provider, limited, Kind::Judge, &judge()).await.expect_err("the answer is refused");
         assert_eq!(
             (failed.reason, failed.retry_after),
             (Reason::ModelLimited, Some(Duration::from_secs(17)))
@@ -384,7 +385,7 @@ async fn the_schema_of_the_result_is_held_too() {
 async fn anthropic_is_asked_as_it_wants() {
     let server = Server::always(says(Provider::Anthropic, &json!({ "verdict": true }))).await;
     let asked = model(Provider::Anthropic, &server).perform(1, Kind::Judge, &judge(), &json!({}), SOON).await;
-    asked.expect("it answers");
+    asked.expect("the model answers");
     let seen = &server.seen()[0];
     assert!(seen.head.starts_with("post /v1/messages http/1.1\r\n"), "{}", seen.head);
     assert_eq!(seen.header("x-api-key"), Some("swordfish"));
@@ -412,8 +413,11 @@ async fn openai_is_asked_as_it_wants() {
     let said = json!({ "name": null, "age": null, "born": null, "tags": null, "alive": null });
     let server = Server::always(says(Provider::OpenAi, &said)).await;
     let model = model(Provider::OpenAi, &server);
-    model.perform(1, Kind::Extract, &extract(), &json!({}), SOON).await.expect("it answers");
-    model.perform(1, Kind::Classify, &classify(), &json!({}), SOON).await.expect_err("that was for another");
+    model.perform(1, Kind::Extract, &extract(), &json!({}), SOON).await.expect("the model answers");
+    model
+        .perform(1, Kind::Classify, &classify(), &json!({}), SOON)
+        .await
+        .expect_err("the scripted answer is for another question");
     let seen = &server.seen()[0];
     assert!(seen.head.starts_with("post /v1/chat/completions http/1.1\r\n"), "{}", seen.head);
     assert_eq!(seen.header("authorization"), Some("bearer swordfish"));
@@ -443,8 +447,8 @@ async fn a_models_name_is_looked_up_where_there_is_a_map() {
         let mut input = judge();
         input["model"] = name;
         let model = Model::new(client(&[server.port]), config);
-        model.perform(1, Kind::Judge, &input, &json!({}), SOON).await.expect("it answers");
-        assert_eq!(server.seen().last().expect("it came").json()["model"], json!(sent));
+        model.perform(1, Kind::Judge, &input, &json!({}), SOON).await.expect("the model answers");
+        assert_eq!(server.seen().last().expect("a request came").json()["model"], json!(sent));
     }
 }
 

@@ -17,7 +17,7 @@ fn provider(server: &Server, issuer: String) -> Provider {
         redirect: "https://approve.example/a/oidc/callback".to_owned(),
         egress: open(&[server.port]),
     };
-    Provider::new(client(&[]), config).expect("it can be used")
+    Provider::new(client(&[]), config).expect("the provider can be used")
 }
 
 fn sign_in(now_ms: u64) -> SignIn<'static> {
@@ -44,7 +44,7 @@ fn keys(count: usize) -> Value {
 /// A provider that answers the first request and the second like this, for its own address.
 async fn publishing(first: impl Fn(&str) -> Act + Send + Sync + 'static, second: Act) -> (Server, Provider) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-    let base = format!("http://{}", listener.local_addr().expect("it is bound"));
+    let base = format!("http://{}", listener.local_addr().expect("the listener is bound"));
     let announced = base.clone();
     let server =
         Server::at(listener, move |number| if number % 2 == 0 { first(&announced) } else { second.clone() });
@@ -56,7 +56,7 @@ async fn publishing(first: impl Fn(&str) -> Act + Send + Sync + 'static, second:
 async fn a_provider_says_where_people_sign_in() {
     let (server, provider) =
         publishing(|base| answered(200, &document(base)), answered(200, &keys(OPENID_KEYS_MAX))).await;
-    let found = provider.published().await.expect("it is usable");
+    let found = provider.published().await.expect("the provider can be used");
     assert_eq!((found.page, found.keys), (server.url("/authorize"), OPENID_KEYS_MAX));
     let page = provider.page(&sign_in(NOW)).await.expect("a page");
     assert!(page.starts_with(&server.url("/authorize?")), "{page}");
@@ -79,17 +79,17 @@ async fn what_a_provider_may_not_publish_is_not_used() {
     let fine = || answered(200, &keys(1));
     let faults: [(&str, Change, Act, usize); 11] = [
         ("unexpected issuer", |it| it["issuer"] = json!("https://evil.example"), fine(), 1),
-        ("an address of the public network", |it| it["jwks_uri"] = elsewhere(it), fine(), 1),
+        ("not in the public network", |it| it["jwks_uri"] = elsewhere(it), fine(), 1),
         ("port 81", |it| it["jwks_uri"] = json!("http://127.0.0.1:81/keys"), fine(), 1),
         ("failed to prepare request", |it| it["jwks_uri"] = json!("file:///etc/passwd"), fine(), 1),
-        ("page that it names", |it| it["authorization_endpoint"] = json!("javascript:alert(1)"), fine(), 2),
-        ("page that it names", |it| it["authorization_endpoint"] = json!("http://10.0.0.1/"), fine(), 2),
         (
-            "no place where codes",
-            |it| drop(it.as_object_mut().map(|it| it.remove("token_endpoint"))),
+            "authorization endpoint",
+            |it| it["authorization_endpoint"] = json!("javascript:alert(1)"),
             fine(),
             2,
         ),
+        ("authorization endpoint", |it| it["authorization_endpoint"] = json!("http://10.0.0.1/"), fine(), 2),
+        ("no token endpoint", |it| drop(it.as_object_mut().map(|it| it.remove("token_endpoint"))), fine(), 2),
         ("cannot be read", |it| it["authorization_endpoint"] = json!(7), fine(), 1),
         ("cannot be read", |_| {}, answered(200, &json!({ "keys": 7 })), 2),
         ("too many keys", |_| {}, answered(200, &keys(OPENID_KEYS_MAX + 1)), 2),
@@ -117,7 +117,7 @@ async fn an_answer_that_is_too_large_or_broken_is_not_used() {
         ("the answer was 404", answered(404, &json!({}))),
         ("the answer was 503", answered(503, &json!({}))),
         ("cannot be read", answer("200 x\r\ncontent-type: text/html", b"<html>")),
-        ("before the answer was whole", Act::Reset),
+        ("before the answer was complete", Act::Reset),
     ] {
         let (_server, provider) = publishing(move |_| act.clone(), Act::Reset).await;
         let unusable = provider.published().await.expect_err(word).to_string();

@@ -91,7 +91,7 @@ impl Server {
     }
 
     pub(crate) fn at(listener: TcpListener, script: impl Fn(usize) -> Act + Send + Sync + 'static) -> Self {
-        let port = listener.local_addr().expect("it is bound").port();
+        let port = listener.local_addr().expect("the listener is bound").port();
         let (seen, sent) = (Arc::new(Mutex::default()), Arc::new(AtomicUsize::new(0)));
         let (peak, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (all, count, most) = (Arc::clone(&seen), Arc::clone(&sent), Arc::clone(&peak));
@@ -215,7 +215,7 @@ pub(crate) fn client_with(egress: Egress, names: Names) -> Client {
     let egress = Arc::new(egress);
     let mut config = Config::new(Arc::new(move |_tenant: u32| Arc::clone(&egress)));
     config.resolver = Arc::new(names);
-    Client::new(config).expect("it can be set up")
+    Client::new(config).expect("the client can be set up")
 }
 
 /// A name server: each lookup is answered with the next row, the last row stays.
@@ -238,7 +238,7 @@ impl Resolve for Names {
         let mut asked = self.asked.lock().expect("nobody panicked");
         let row = self.rows.get(asked.len()).or(self.rows.last()).cloned();
         asked.push(name.to_owned());
-        row.ok_or_else(|| io::Error::other("there is no such name"))
+        row.ok_or_else(|| io::Error::other("the name does not exist"))
     }
 }
 

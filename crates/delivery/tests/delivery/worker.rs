@@ -42,18 +42,18 @@ fn golden() -> DeliveryJob {
 
 #[test]
 fn a_job_is_written_and_read_as_ever() {
-    assert_eq!(serde_json::to_string(&golden()).expect("it can be written"), GOLDEN.trim_end());
+    assert_eq!(serde_json::to_string(&golden()).expect("the job can be written"), GOLDEN.trim_end());
     let envelope =
         |tenant, body: &str| Envelope { tenant, id: "a".to_owned(), body: body.as_bytes().to_vec() };
     assert_eq!(DeliveryJob::read(&envelope(7, GOLDEN)), Ok(golden()));
     let newer = GOLDEN.replacen('{', "{\"more\":1,", 1);
     assert_eq!(DeliveryJob::read(&envelope(7, &newer)), Ok(golden()));
     let traced = DeliveryJob { traceparent: Some(TRACE.to_owned()), ..golden() };
-    let text = serde_json::to_string(&traced).expect("it can be written");
+    let text = serde_json::to_string(&traced).expect("the job can be written");
     assert!(text.ends_with(&format!(",\"traceparent\":\"{TRACE}\"}}")), "{text}");
     assert_eq!(DeliveryJob::read(&envelope(7, &text)), Ok(traced));
     assert_eq!(DeliveryJob::read(&envelope(8, GOLDEN)), Err(JobError::OtherTenant));
-    let broken = DeliveryJob::read(&envelope(7, "{\"name\":")).expect_err("it is cut");
+    let broken = DeliveryJob::read(&envelope(7, "{\"name\":")).expect_err("the text is truncated");
     assert!(matches!(broken, JobError::Unreadable(_)), "{broken}");
     assert!(!format!("{:?}", golden()).contains("t0k3n"));
 }
@@ -109,7 +109,10 @@ impl Working {
     }
 
     async fn ended(&mut self) {
-        timeout(SOON, &mut self.task).await.expect("it ends soon").expect("it does not panic");
+        timeout(SOON, &mut self.task)
+            .await
+            .expect("the worker ends soon")
+            .expect("the worker does not panic");
     }
 }
 
@@ -137,22 +140,25 @@ impl Harness {
     }
 
     async fn publish(&self, stream: Stream, job: &DeliveryJob) {
-        let body = serde_json::to_vec(job).expect("it can be written");
+        let body = serde_json::to_vec(job).expect("the job can be written");
         self.publish_body(stream, job.tenant, body).await;
     }
 
     async fn publish_body(&self, stream: Stream, tenant: u32, body: Vec<u8>) {
         let envelope = Envelope { tenant, id: "a".to_owned(), body };
-        self.bus.publish(stream, envelope).await.expect("there is room");
+        self.bus.publish(stream, envelope).await.expect("the bus has capacity");
     }
 
     async fn outcome(&mut self) -> (DeliveryJob, Outcome) {
-        timeout(SOON, self.outcomes.recv()).await.expect("it comes soon").expect("somebody may tell")
+        timeout(SOON, self.outcomes.recv())
+            .await
+            .expect("the outcome comes soon")
+            .expect("the worker is running")
     }
 
     /// Whether the bus holds nothing of this stream, and gives nothing out for some idle times.
     async fn is_done(&self, stream: Stream) -> bool {
-        let rest = self.bus.take(stream, "inspector", 1, IDLE * 3).await.expect("it is open");
+        let rest = self.bus.take(stream, "inspector", 1, IDLE * 3).await.expect("the bus is open");
         rest.is_empty()
     }
 }
@@ -207,7 +213,7 @@ async fn a_job_that_is_wanted_no_more_is_not_done() {
     harness.publish(Stream::Http, &job).await;
     let worker = harness.worker("one");
     assert_eq!(harness.outcome().await.0, job);
-    assert!(harness.is_done(Stream::Http).await, "neither comes again");
+    assert!(harness.is_done(Stream::Http).await, "the jobs come again");
     assert_eq!(server.seen().len(), 1);
     worker.stop().await;
 }
@@ -224,7 +230,7 @@ async fn a_job_that_is_being_done_is_not_begun_again() {
     }
     let worker = harness.worker("one");
     assert_eq!(harness.outcome().await.0, job);
-    assert!(harness.is_done(Stream::Http).await, "none of them comes again");
+    assert!(harness.is_done(Stream::Http).await, "the jobs come again");
     assert_eq!(server.seen().len(), 1);
     worker.stop().await;
 }
@@ -256,7 +262,7 @@ async fn a_job_without_a_result_says_why() {
         let (found, outcome) = harness.outcome().await;
         assert_eq!((found, reason_of(&outcome)), (job, Some(reason)));
         if let Outcome::Failed { message, .. } = outcome {
-            assert_eq!(message.contains("before it was begun"), reason == "not_begun", "{message}");
+            assert_eq!(message.contains("before the job began"), reason == "not_begun", "{message}");
         }
     }
     assert_eq!(server.seen().len(), 1, "only the first was sent");
@@ -324,8 +330,8 @@ async fn a_question_goes_to_the_model() {
         harness.publish(Stream::Model, &job).await;
     }
     until(|| server.seen().len() == 3).await;
-    let rest = harness.bus.take(Stream::Model, "other", 8, Duration::ZERO).await.expect("it is open");
-    assert_eq!(rest.len(), 2, "what cannot be asked is not taken");
+    let rest = harness.bus.take(Stream::Model, "other", 8, Duration::ZERO).await.expect("the bus is open");
+    assert_eq!(rest.len(), 2, "a worker at its capacity takes no questions");
 }
 
 #[tokio::test]
@@ -357,7 +363,7 @@ async fn until(holds: impl Fn() -> bool) {
             ticks.tick().await;
         }
     };
-    timeout(SOON, waiting).await.expect("it comes soon");
+    timeout(SOON, waiting).await.expect("the outcome comes soon");
 }
 
 #[tokio::test]
@@ -370,10 +376,10 @@ async fn what_was_begun_is_bounded_and_the_rest_waits_on_the_bus() {
     }
     let _worker = harness.worker_with(None, Config { http_jobs: 2, ..Config::new("one".to_owned()) });
     until(|| server.seen().len() == 2).await;
-    let rest = harness.bus.take(Stream::Http, "other", 8, Duration::ZERO).await.expect("it is open");
-    assert_eq!(rest.len(), 6, "what cannot be begun is not taken");
+    let rest = harness.bus.take(Stream::Http, "other", 8, Duration::ZERO).await.expect("the bus is open");
+    assert_eq!(rest.len(), 6, "a worker at its capacity takes no jobs");
     let receipts: Vec<Receipt> = rest.into_iter().map(|delivery| delivery.receipt).collect();
-    harness.bus.release(Stream::Http, "other", &receipts).await.expect("it is open");
+    harness.bus.release(Stream::Http, "other", &receipts).await.expect("the bus is open");
     for _ in 0..8 {
         harness.outcome().await;
     }
@@ -440,7 +446,7 @@ async fn an_outcome_that_nobody_wants_ends_and_one_that_must_wait_comes_again() 
 async fn what_cannot_be_read_is_dropped_and_the_worker_goes_on() {
     let server = Server::always(answered(200, &json!(1))).await;
     let mut harness = Harness::with_idle(IDLE, &server);
-    let whole = serde_json::to_vec(&ask(&server.url("/"))).expect("it can be written");
+    let whole = serde_json::to_vec(&ask(&server.url("/"))).expect("the job can be written");
     for body in [&b""[..], b"\xff", b"{}", b"null", &whole[..whole.len() - 1]] {
         harness.publish_body(Stream::Http, 7, body.to_vec()).await;
     }
@@ -469,7 +475,7 @@ async fn a_worker_that_is_stopped_finishes_or_gives_back() {
     let done = Outcome::Done(json!({ "status": 200, "body": null }));
     assert_eq!(harness.outcomes.try_recv().map(|(_, outcome)| outcome), Ok(done));
     assert!(harness.outcomes.try_recv().is_err());
-    let rest = harness.bus.take(Stream::Http, "other", 8, Duration::ZERO).await.expect("it is open");
+    let rest = harness.bus.take(Stream::Http, "other", 8, Duration::ZERO).await.expect("the bus is open");
     assert_eq!(rest.iter().map(|delivery| delivery.count).collect::<Vec<_>>(), [2]);
 }
 

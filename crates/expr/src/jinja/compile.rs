@@ -49,11 +49,14 @@ fn check_tags(source: &str) -> Result<(), JinjaError> {
         if in_tag > JINJA_TAG_TOKENS_MAX {
             return Err(JinjaError {
                 line,
-                message: format!("a tag of more than {JINJA_TAG_TOKENS_MAX} parts"),
+                message: format!("a tag has more than {JINJA_TAG_TOKENS_MAX} parts"),
             });
         }
         if elifs > JINJA_ELIFS_MAX {
-            return Err(JinjaError { line, message: format!("more than {JINJA_ELIFS_MAX} elif branches") });
+            return Err(JinjaError {
+                line,
+                message: format!("there are more than {JINJA_ELIFS_MAX} elif branches"),
+            });
         }
     }
     Ok(())

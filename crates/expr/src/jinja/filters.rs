@@ -321,7 +321,7 @@ fn escape(value: &Value) -> Value {
 
 /// Numbers are multiplied, texts and lists repeated.
 fn product(meter: &Meter, left: &Value, right: &Value) -> Result<Value, Error> {
-    let failed = || Error::new(ErrorKind::InvalidOperation, "cannot multiply these");
+    let failed = || Error::new(ErrorKind::InvalidOperation, "cannot multiply these values");
     let (many, times) = if is_many(left) { (left, right) } else { (right, left) };
     if is_many(many) {
         let times = i64::try_from(times.clone()).map_err(|_| failed())?;
@@ -362,7 +362,7 @@ fn range(meter: &Meter, from: i64, to: Option<i64>, step: Option<i64>) -> Result
     let (from, to) = to.map_or((0, from), |to| (from, to));
     let step = step.unwrap_or(1);
     if step == 0 {
-        return Err(Error::new(ErrorKind::InvalidOperation, "a range needs a step"));
+        return Err(Error::new(ErrorKind::InvalidOperation, "the step of a range must not be 0"));
     }
     let mut items = Vec::new();
     let mut next = from;

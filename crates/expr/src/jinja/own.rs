@@ -20,8 +20,9 @@ pub(super) fn truncate(text: &str, args: Rest<ValueOrKwargs>) -> Result<String, 
         return Ok(text.to_owned());
     }
     let available = length.checked_sub(end.chars().count());
-    let available =
-        available.ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "the end is longer than all"))?;
+    let available = available.ok_or_else(|| {
+        Error::new(ErrorKind::InvalidOperation, "the end is longer than the whole text may be")
+    })?;
     let kept: String = text.chars().take(available).collect();
     let kept =
         if killwords { kept.as_str() } else { kept.rsplit_once(' ').map_or(&*kept, |(words, _)| words) };

@@ -14,7 +14,7 @@ const ANSWER: Shape = Shape {
     what: "an answer",
     keys: &["next", "action"],
     ignored: &[],
-    hints: &[("next", "write `null` where the answer ends the session")],
+    hints: &[("next", "write `null` if the answer ends the session")],
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Answer<'_> {
 
     fn warn_ignored(&self, action: Option<Action>, next: &Node, report: &mut Report) {
         let does = if action == Some(Action::Block) { "blocks" } else { "completes" };
-        let message = format!("{} {does} the session, so that its `next` is ignored", self.description());
+        let message = format!("{} {does} the session, so its `next` is ignored", self.description());
         report.add(Finding::new(NEXT_IGNORED, next.span, message).hint("write `null`"));
     }
 

@@ -31,7 +31,7 @@ pub(super) fn warn(lists: &[(&str, &[Listed])], report: &mut Report) {
                 report.add(Finding::new(RULE_IDLE, it.span, message));
             } else if let Some((before, earlier)) = covering(&lists[..at], &it.rule.pattern) {
                 let message = format!(
-                    "{capability} in `{name}` never decides: `{before}` is looked at first and has {}",
+                    "{capability} in `{name}` never decides: `{before}` is checked first and has {}",
                     quoted(earlier.as_str())
                 );
                 report.add(Finding::new(RULE_IDLE, it.span, message));

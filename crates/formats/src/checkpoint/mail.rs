@@ -68,7 +68,7 @@ fn addresses(node: &Node, what: &str, report: &mut Report) -> Vec<AddressPattern
         let text = shape::text(item, &format!("an address in {what}"), usize::MAX, report)?;
         let address = AddressPattern::new(text);
         if address.is_none() {
-            let message = format!("{} in {what} is no address", quoted(text));
+            let message = format!("{} in {what} is not an address", quoted(text));
             report.add(
                 Finding::new(ADDRESS, item.span, message)
                     .hint("write name@domain, or *@domain for all of a domain"),

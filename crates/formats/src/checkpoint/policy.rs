@@ -21,7 +21,7 @@ const DENY_RULE: Shape = Shape {
     ignored: &[],
     hints: &[("rate_limit", NO_LIMITS), ("budget_limit", NO_LIMITS)],
 };
-const NO_LIMITS: &str = "what is denied is never called; a limit belongs to a rule of `allow` or `ask`";
+const NO_LIMITS: &str = "a denied capability is never called; put the limit into a rule of `allow` or `ask`";
 const RATE_LIMIT: Shape =
     Shape { what: "`rate_limit`", keys: &["max_calls", "window_seconds"], ignored: &[], hints: &[] };
 const BUDGET_LIMIT: Shape =
@@ -91,8 +91,8 @@ pub(crate) fn notice_open(layer: &Layer, span: Span, hint: &str, report: &mut Re
         && layer.otherwise == Otherwise::TenantDefault
         && !rules.any(|rule| rule.pattern.as_str() == "*")
     {
-        let message =
-            "what no rule of this policy names is allowed, unless the tenant or the server says otherwise";
+        let message = "a call that no rule of this policy names is allowed, unless the tenant or the server has \
+                       another default";
         report.add(Finding::new(POLICY_OPEN, span, message).hint(hint));
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn process_step() -> Pattern {
 
 /// Parses a built-in pattern.
 pub(crate) fn pattern(text: &str) -> Pattern {
-    Pattern::new(text).expect("a pattern that is written here is one")
+    Pattern::new(text).expect("a built-in pattern is valid")
 }
 
 /// The layer of the endpoint's tools: closed, with the whole whitelist if there is no list.
@@ -62,7 +62,7 @@ fn listed(node: &Node, report: &mut Report) -> BTreeSet<&'static str> {
         let last = name.rsplit([':', '.']).next().unwrap_or(name);
         let nearest = report.nearest(last, WHITELIST);
         let message =
-            format!("{} in `allowed_tools` is none of the endpoint's tools and is dropped", quoted(name));
+            format!("{} in `allowed_tools` is not one of the endpoint's tools and is ignored", quoted(name));
         report.add(Finding::new(TOOL_DROPPED, item.span, message).allowed(WHITELIST).nearest(nearest));
     }
     known

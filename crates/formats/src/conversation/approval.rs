@@ -105,7 +105,7 @@ pub(super) fn gate<'a>(
     let to = fields.optional("approval_contacts");
     let to = to.map(|node| messages::approvers(node, cx)).unwrap_or_default();
     if !required {
-        cx.idle(node, "approval_contacts", "nobody is asked without `require_human_approval: true`");
+        cx.idle(node, "approval_contacts", "it is used only with `require_human_approval: true`");
         return None;
     }
     fields.required("approval_contacts", cx.report);

@@ -59,7 +59,8 @@ impl Body {
 
     /// Adds an act that begins where `from` ends; returns its end.
     fn push(&mut self, kind: ActKind, from: Option<End>) -> End {
-        let here = ActIx(u16::try_from(self.acts.len()).expect("a document has fewer values than that"));
+        let here =
+            ActIx(u16::try_from(self.acts.len()).expect("a document has fewer values than a u16 can count"));
         self.acts.push(Act { kind, then: Vec::new() });
         if let Some(from) = from {
             self.wire(from, here);

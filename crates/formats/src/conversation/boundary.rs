@@ -61,7 +61,7 @@ pub(super) fn read<'a>(
     let asked = attempts(fields.optional("retry"), &RETRY, cx);
     let retries = word == Some("retry_then_port");
     if !retries {
-        cx.idle(state, "retry_policy", "it belongs to `on_error: retry_then_port`");
+        cx.idle(state, "retry_policy", "it is used only with `on_error: retry_then_port`");
     }
     let on_error = match word {
         Some("port" | "retry_then_port") => OnError::Port,

@@ -19,7 +19,7 @@ pub(super) fn warn_ports(state: &State<'_>, edges: &[Edge<'_>], report: &mut Rep
     match (&state.ways, &state.kind) {
         (Ways::Ports(_), Kind::Timer(_)) if connected && timer_port(edges) != "received" => {
             let message = format!(
-                "nothing stands at the port `received` of {}; it ends with `timeout`",
+                "the port `received` of {} has no transition, so it ends with `timeout`",
                 quoted(state.name)
             );
             report.add(Finding::new(TIMER_PORT, state.span, message));
@@ -32,7 +32,8 @@ pub(super) fn warn_ports(state: &State<'_>, edges: &[Edge<'_>], report: &mut Rep
             open.extend(ports.iter().map(String::as_str).filter(|port| !stands(port) && !waits(port)));
         }
         (Ways::Guards, _) if !edges.is_empty() && !connected => {
-            let message = format!("the state {} is left through its error port only", quoted(state.name));
+            let message =
+                format!("the only transition of the state {} leaves its error port", quoted(state.name));
             report.add(Finding::new(ONLY_ERROR, state.span, message));
         }
         (Ways::Timed, _) if !edges.is_empty() && !stands(TIMEOUT) => open.push(TIMEOUT),
@@ -42,9 +43,9 @@ pub(super) fn warn_ports(state: &State<'_>, edges: &[Edge<'_>], report: &mut Rep
         open.push(ERROR);
     }
     for port in open {
-        let message = format!("no transition stands at the port {} of {}", quoted(port), quoted(state.name));
+        let message = format!("no transition leaves the port {} of {}", quoted(port), quoted(state.name));
         let finding = Finding::new(PORT_UNCONNECTED, state.span, message);
-        report.add(finding.hint("a run that leaves there fails"));
+        report.add(finding.hint("a run that leaves through it fails"));
     }
 }
 
@@ -52,8 +53,10 @@ pub(super) fn warn_ports(state: &State<'_>, edges: &[Edge<'_>], report: &mut Rep
 pub(super) fn warn_tools(layer: &Layer, edges: &[Edge<'_>], report: &mut Report) {
     for (span, tool) in edges.iter().flat_map(|edge| &edge.tools) {
         if !tools::is_open(layer, tool) {
-            let message =
-                format!("the tool {} is neither global nor the state's, and is denied here", quoted(tool));
+            let message = format!(
+                "the tool {} is denied here: it is neither a global tool nor one of the state",
+                quoted(tool)
+            );
             report.add(Finding::new(TOOL_CLOSED, *span, message));
         }
     }
@@ -89,10 +92,16 @@ pub(super) fn warn_paths(machine: &Machine, unreachable: &[NodeIx], names: &[Spa
             .filter_map(|at| machine.node(*at).map(|vertex| quoted(&vertex.name)))
             .take(NAMES_SHOWN_MAX)
             .collect();
-        let message =
-            format!("these states need nobody and lead to each other for ever: {}", names_shown.join(", "));
+        let message = format!(
+            "these states wait for nobody and lead to each other in an endless loop: {}",
+            names_shown.join(", ")
+        );
         let finding = Finding::new(DRAIN_LOOP, span, message);
-        report.add(finding.hint("let one of their ways lead out, or guard every transition of one of them"));
+        report.add(
+            finding.hint(
+                "add a transition that leaves the loop, or guard every transition of one of the states",
+            ),
+        );
     }
 }
 

@@ -194,8 +194,9 @@ impl<'a> One<'_, 'a, '_> {
         if self.cx.copies <= REQUIRED_COPIES_MAX {
             return self.required.to_vec();
         }
-        let message =
-            format!("the guards take over more than {REQUIRED_COPIES_MAX} required fields of their states");
+        let message = format!(
+            "the guards refer to more than {REQUIRED_COPIES_MAX} required fields of their states in all"
+        );
         self.cx.report.add(Finding::new(TOO_MANY_ENTRIES, at, message));
         Vec::new()
     }
@@ -224,8 +225,7 @@ impl<'a> One<'_, 'a, '_> {
 
     fn composite(&mut self, node: &'a Node, config: &Fields<'a>, depth: usize) -> Option<Guard> {
         if depth >= GUARD_DEPTH_MAX {
-            let message =
-                format!("composite guards stand inside each other more than {GUARD_DEPTH_MAX} times");
+            let message = format!("composite guards are nested more than {GUARD_DEPTH_MAX} deep");
             self.cx.report.add(Finding::new(TOO_NESTED, node.span, message));
             return None;
         }

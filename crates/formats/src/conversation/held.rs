@@ -43,7 +43,7 @@ pub(super) fn warn(states: &[State<'_>], edges: &[Vec<Edge<'_>>], report: &mut R
             quoted(state)
         );
         let finding = Finding::new(CHANGED_SINCE_SHOWN, span, message);
-        report.add(finding.hint(format!("read what was approved: approval.{state}.shown.{used}")));
+        report.add(finding.hint(format!("use the approved value: approval.{state}.shown.{used}")));
     }
 }
 

@@ -125,10 +125,10 @@ impl Keys {
             };
             let finding = if it.word && near.is_none() {
                 let message =
-                    format!("{} in braces is no reference, and is written as it stands", quoted(&it.name));
+                    format!("{} in braces is not a reference and is output unchanged", quoted(&it.name));
                 Finding::new(TEXT_BRACES, it.span, message)
             } else {
-                let message = format!("nothing is called {} here", quoted(&it.name));
+                let message = format!("there is no {} here", quoted(&it.name));
                 Finding::new(NAME_UNKNOWN, it.span, message).allowed(it.known.iter().map(String::as_str))
             };
             report.add(finding.nearest(near).hint(it.form.example()));
@@ -149,19 +149,20 @@ impl Keys {
                 continue;
             };
             let (who, near) = if set.is_some() {
-                ("only states that no path leads to set it", None)
+                ("only unreachable states set it", None)
             } else {
                 let others = self.read.keys().map(String::as_str).filter(|other| other != key);
                 let near = report.nearest(key, self.all()).or_else(|| report.nearest(key, others));
                 ("nothing in the workflow sets it", near)
             };
-            let message = format!("the key {} is read, and {who}", quoted(key));
+            let message = format!("the key {} is read, but {who}", quoted(key));
             let mut finding = Finding::new(KEY_UNSET, span, message).nearest(near);
             if ["gathered", "gathered_data"].contains(&key.as_str()) {
-                finding = finding.hint("write the key alone, without what the data are called in templates");
+                finding = finding.hint("write only the key, without `gathered` or `gathered_data` before it");
             } else {
-                finding = finding
-                    .hint("name it in `required_fields` or in `state_schema` where the assistant or the start sets it");
+                finding = finding.hint(
+                    "name it in `required_fields` or in `state_schema` if the assistant or the start sets it",
+                );
             }
             report.add(finding);
         }
@@ -173,8 +174,8 @@ impl Keys {
         for (key, span) in self.awaited.iter().filter(|(key, _)| !self.declared.contains(key)) {
             let near = report.nearest(key, self.declared.iter().map(String::as_str));
             let Some(near) = near.filter(|_| !self.read.contains_key(key)) else { continue };
-            let message = format!("a guard waits for the key {}, which nothing else names", quoted(key));
-            let hint = "name it in `required_fields` too if it is meant";
+            let message = format!("a guard waits for the key {}, which is named nowhere else", quoted(key));
+            let hint = "if this key is right, name it in `required_fields` too";
             report.add(Finding::new(KEY_UNSET, *span, message).nearest(Some(near)).hint(hint));
         }
     }
@@ -195,7 +196,7 @@ impl Keys {
                 (field, *span, report.nearest(field, fields.iter().copied()))
             };
             let Some(near) = near else { continue };
-            let message = format!("nothing is called {} below the key {}", quoted(name), quoted(key));
+            let message = format!("there is no {} below the key {}", quoted(name), quoted(key));
             report.add(Finding::new(KEY_UNSET, span, message).nearest(Some(near)));
         }
     }

@@ -50,7 +50,7 @@ pub(super) fn output<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'
     };
     let to = match channel? {
         Channel::Chat => {
-            cx.idle(state, "recipients", "the conversation has none");
+            cx.idle(state, "recipients", "a message in the conversation has no recipients");
             cx.idle(state, "subject_template", "a message in the conversation has no subject");
             Vec::new()
         }
@@ -94,7 +94,7 @@ fn chat_recipients<'a>(config: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a
     let Some(node) = fields.optional("recipients") else { return };
     let to = recipients(node, Addresses::MailOrTask, cx);
     if to.iter().any(|it| *it != Recipient::Contact) {
-        cx.idle(config, "recipients", "a chat message goes into the conversation");
+        cx.idle(config, "recipients", "a chat message goes to the conversation");
     }
 }
 
@@ -112,8 +112,10 @@ pub(super) fn approvers<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Vec<Reci
         let Some(recipient) = recipient(item, Addresses::Mail, cx) else { continue };
         if !recipient.is_fixed() {
             let text = item.as_text().unwrap_or_default();
-            let message =
-                format!("{} is not fixed here: data or the start of a session says who it is", quoted(text));
+            let message = format!(
+                "{} is not a fixed person: the data or the start of a session defines who it is",
+                quoted(text)
+            );
             let hint = "they are asked only if the tenant's directory holds them; name an address here, or people in the directory";
             cx.report.add(Finding::new(APPROVER_CHOSEN, item.span, message).hint(hint));
         }
@@ -147,7 +149,7 @@ fn recipient<'a>(node: &'a Node, kind: Addresses, cx: &mut Reader<'a, '_>) -> Op
     let words: &[&str] = if with_task { &[CONTACT, PARTICIPANTS] } else { &[CONTACT] };
     let nearest = cx.report.nearest(text, words.iter().copied());
     let wanted = if is_url { "a URL" } else { "an address" };
-    let finding = Finding::new(RECIPIENT, node.span, format!("{} is no recipient", quoted(text)));
+    let finding = Finding::new(RECIPIENT, node.span, format!("{} is not a recipient", quoted(text)));
     let finding = finding.allowed(words.iter().copied()).nearest(nearest);
     cx.report.add(finding.hint(format!("write {wanted}, or a reference like {{gathered_data.key}}")));
     None

@@ -87,7 +87,7 @@ fn hold(spec: GateSpec, gates: &mut Vec<GateSpec>, exits: &mut [Exit]) {
 /// Adds a gate to those of the machine.
 fn opened(spec: GateSpec, gates: &mut Vec<GateSpec>) -> GateIx {
     gates.push(spec);
-    GateIx(u16::try_from(gates.len() - 1).expect("a workflow has at most two gates a state"))
+    GateIx(u16::try_from(gates.len() - 1).expect("a workflow has at most two gates per state"))
 }
 
 /// The port that a timer ends with: `received` if it has a transition, else `timeout`.
@@ -228,7 +228,7 @@ fn spawn(call: Call, callees: &mut Vec<Callee>) -> Spawn {
         callees.push(callee);
         callees.len() - 1
     });
-    let at = u16::try_from(at).expect("a workflow has fewer states than that");
+    let at = u16::try_from(at).expect("a workflow has fewer states than a u16 can count");
     Spawn { kids: Kids::Call(CalleeIx(at)), input: call.input, result: Gives::Return(call.output) }
 }
 

@@ -48,7 +48,8 @@ pub(super) fn read<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Vec<Step> {
     for item in items {
         let Some(step) = operation(item, cx) else { continue };
         if branched {
-            let message = "this and what follows does not run where the conditional branch before it matches";
+            let message =
+                "this and the operations after it do not run if the conditional branch before it matches";
             cx.report.add(Finding::new(AFTER_BRANCH, step.span, message));
         }
         branched = matches!(step.what, What::Branch(..));
@@ -85,7 +86,7 @@ fn operation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Step> {
 fn written<'a>(node: &'a Node, what: &str, cx: &mut Reader<'a, '_>) -> Option<&'a str> {
     let key = read::key(node, what, cx)?;
     if cx.keys.is_item(key) || (cx.keys.depth() > 0 && key == INDEX) {
-        let message = format!("{what} writes to {}, which is the loop's own", quoted(key));
+        let message = format!("{what} writes to {}, which only the loop sets", quoted(key));
         cx.report.add(Finding::new(LOOP_NAME, node.span, message));
         return None;
     }
@@ -111,7 +112,7 @@ fn transform<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Op> {
         (Some(node), ..) => written(node, "`into`", cx),
         (None, Some(node), Some(_)) if node.as_text().is_some_and(|path| path.contains('.')) => {
             let path = quoted(node.as_text().unwrap_or_default());
-            let message = format!("{path} is inside a value, and cannot be written back to");
+            let message = format!("{path} is inside a value, so the result cannot be written back to it");
             cx.report.add(Finding::new(DATA_KEY, node.span, message).hint("name a key in `into`"));
             None
         }
@@ -129,16 +130,16 @@ fn transform<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Op> {
         None => Some(0),
     };
     if word.is_some_and(|word| !["split", "join"].contains(&word)) {
-        cx.idle(config, "separator", "it belongs to `split` and `join`");
+        cx.idle(config, "separator", "it is used only by `split` and `join`");
     }
     if word.is_some_and(|word| word != "round") {
-        cx.idle(config, "digits", "it belongs to `round`");
+        cx.idle(config, "digits", "it is used only by `round`");
     }
     let digits = u8::try_from(digits?).unwrap_or(u8::MAX);
     let how = expr::transform(word?, separator?, digits)?;
     let (from, into) = (from?, into?);
     let span = fields.optional("into").or(key).map_or(config.span, |node| node.span);
-    schema::warn_written(into, "what this transform gives", Some(expr::given(&how)), span, cx);
+    schema::warn_written(into, "the result of this transform", Some(expr::given(&how)), span, cx);
     Some(Op::Convert(Convert { from, into: into.to_owned(), how }))
 }
 
@@ -200,7 +201,7 @@ fn each<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<What> {
     };
     let operations = fields.required("operations", cx.report)?;
     if cx.keys.depth() >= LOOP_DEPTH_MAX {
-        let message = format!("loops stand inside each other more than {LOOP_DEPTH_MAX} times");
+        let message = format!("loops are nested more than {LOOP_DEPTH_MAX} deep");
         cx.report.add(Finding::new(TOO_NESTED, config.span, message));
         return None;
     }

@@ -38,7 +38,7 @@ pub(super) fn unique<'a>(
     cx: &mut Reader<'a, '_>,
 ) {
     if names.contains(&name) {
-        let message = format!("{what} called {} stands here already", quoted(name));
+        let message = format!("{what} called {} exists here already", quoted(name));
         cx.report.add(Finding::new(DUPLICATE_NAME, node.span, message));
     }
     names.push(name);
@@ -83,7 +83,7 @@ pub(super) fn wait<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a,
     let mut ways = Ways::ports(&["received", "timeout"]);
     let mut sort = None;
     if word == Some("timer") {
-        cx.idle(state, "classify", "a timer brings nothing that could be classified");
+        cx.idle(state, "classify", "a timer has no reply to classify");
     }
     if let Some(node) = fields.optional("classify")
         && let Some(found) = classify(node, cx)
@@ -118,7 +118,7 @@ fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Sort> {
         if ["timeout", "error"].contains(&name) {
             let message = format!("a classification port cannot be called {}", quoted(name));
             let finding = Finding::new(PORT_RESERVED, item.span, message);
-            cx.report.add(finding.hint("the state has a port of this name beside them"));
+            cx.report.add(finding.hint("the state already has a port with this name"));
         }
         unique(item, name, "a port", &mut names, cx);
     }
@@ -156,12 +156,12 @@ pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>)
 fn participants<'a>(template: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Vec<Recipient> {
     let from = match (fields.optional("participants"), fields.optional("participants_from")) {
         (Some(_), Some(from)) => {
-            let message = "participants are listed, and taken from the data; one of them is meant";
+            let message = "participants are both listed and taken from the data; use one of the two";
             cx.report.add(Finding::new(TWO_SOURCES, from.span, message));
             return Vec::new();
         }
         (Some(list), None) if list.as_list().is_some_and(<[_]>::is_empty) => {
-            let message = "nobody takes part in this task, which is complete at once";
+            let message = "this task has no participants and is complete at once";
             cx.report.add(Finding::new(NO_PARTICIPANTS, list.span, message));
             return Vec::new();
         }
@@ -214,10 +214,10 @@ pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut R
         && let Some(name) = shape::name(node, "`workflow`", NAME_BYTES_MAX, cx.report)
     {
         if !naming::is_definition_name(name) {
-            let message = format!("{} can be no workflow's name", quoted(name));
+            let message = format!("{} cannot be the name of a workflow", quoted(name));
             cx.report.add(Finding::new(NAME, node.span, message));
         } else if own == Some(name) {
-            let message = "the workflow would be its own child, without an end";
+            let message = "the workflow would call itself without end";
             cx.report.add(Finding::new(OWN_CHILD, node.span, message));
         } else {
             workflow = Some(name.to_owned());

@@ -168,7 +168,8 @@ fn url<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<&'a str> {
     let url = shape::name(node, "`url`", LINE_BYTES_MAX, cx.report)?;
     texts::braces(node, url, cx);
     if expr::references(url).next().is_none() && !super::messages::is_url(url) {
-        let finding = Finding::new(codes::RECIPIENT, node.span, format!("`url` is no URL: {}", quoted(url)));
+        let finding =
+            Finding::new(codes::RECIPIENT, node.span, format!("`url` is not a URL: {}", quoted(url)));
         cx.report.add(finding.hint("begin it with https:// or http://"));
     }
     Some(url)

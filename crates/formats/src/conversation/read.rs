@@ -93,7 +93,7 @@ pub(super) fn braces<'a>(
 pub(super) fn pattern<'a>(node: &'a Node, what: &str, cx: &mut Reader<'a, '_>) -> Option<&'a str> {
     let pattern = shape::text(node, what, REGEX_BYTES_MAX, cx.report)?;
     if let Err(fault) = expr::check_pattern(pattern) {
-        let message = format!("{what} cannot be matched with: it {fault}");
+        let message = format!("{what} is not a valid pattern: it {fault}");
         cx.report.add(Finding::new(REGEX, node.span, message));
         return None;
     }

@@ -40,14 +40,14 @@ impl<'a> Reader<'a, '_> {
 
     /// Reports something that the format has and this build does not run.
     pub(super) fn not_run(&mut self, span: Span, what: &str) {
-        let message = format!("{what} is recognised, and not run by this build");
+        let message = format!("{what} is recognised, but this build does not run it");
         self.report.add(Finding::new(NOT_RUN, span, message));
     }
 
     /// Reports a key that has no effect here, if it is present.
     pub(super) fn idle(&mut self, map: &Node, key: &str, why: &str) {
         if let Some((key, _)) = map.entry(key).filter(|(_, value)| !value.is_null()) {
-            let message = format!("{} means nothing here: {why}", quoted(&key.text));
+            let message = format!("{} has no effect here: {why}", quoted(&key.text));
             self.report.add(Finding::new(KEY_IDLE, key.span, message));
         }
     }
@@ -58,7 +58,7 @@ impl<'a> Reader<'a, '_> {
         if !items.is_empty() {
             return Some(items);
         }
-        self.report.add(Finding::new(EMPTY_LIST, node.span, format!("{what} must hold something")));
+        self.report.add(Finding::new(EMPTY_LIST, node.span, format!("{what} must not be empty")));
         None
     }
 }

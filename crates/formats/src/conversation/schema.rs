@@ -62,7 +62,8 @@ pub(super) fn warn_written(key: &str, what: &str, of: Option<DataType>, span: Sp
     let Some(field) = cx.fields.iter().find(|field| field.key == key) else { return };
     let Some(clash) = never(field.reducer, field.holds, of) else { return };
     let message = format!("{what} can never be written to {}: it {clash}", quoted(key));
-    cx.report.add(Finding::new(REDUCER_WRITES, span, message).hint("what writes it fails wherever it runs"));
+    cx.report
+        .add(Finding::new(REDUCER_WRITES, span, message).hint("an operation that writes it always fails"));
 }
 
 /// The type that a literal has when its references are filled in; `None` for null.

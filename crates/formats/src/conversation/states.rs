@@ -147,7 +147,7 @@ pub(super) fn read<'a>(items: &'a [Node], workflow: Option<&str>, cx: &mut Reade
         let state = state(item, workflow, cx);
         let first = cx.names.find(state.name);
         if !state.name.is_empty() && first.is_some_and(|first| first.0 != at) {
-            let message = format!("a state called {} stands here already", quoted(state.name));
+            let message = format!("a state called {} exists here already", quoted(state.name));
             cx.report.add(Finding::new(DUPLICATE_NAME, state.span, message));
         }
         states.push(state);
@@ -284,7 +284,7 @@ fn stray_operations(word: &str, node: &Node, cx: &mut Reader<'_, '_>) {
     let message = format!("a state of the type {} runs no operations", quoted(word));
     let finding = Finding::new(UNKNOWN_KEY, key.span, message);
     cx.report.add(if ["conversation", "action"].contains(&word) {
-        finding.hint("with `execution_mode: deterministic` it does")
+        finding.hint("add `execution_mode: deterministic` to run them")
     } else {
         finding.hint("put them into a logic state")
     });

@@ -75,8 +75,7 @@ pub(super) fn warn_resent(
     let mut fails = false;
     for step in steps.iter().rev() {
         if fails_after && matches!(step.what, What::Run(Op::Send(_))) {
-            let message =
-                "this message is sent again where a later operation of the state fails and is retried";
+            let message = "this message is sent again if a later operation of the state fails and is retried";
             report.add(Finding::new(SEND_RETRIED, step.span, message).hint("send it in a state of its own"));
         }
         if let What::Loop { steps, .. } = &step.what {

@@ -23,8 +23,8 @@ impl Form {
     /// An example of how a value of the data is read.
     pub(super) fn example(self) -> &'static str {
         match self {
-            Self::Jinja => "a value of the data is read as `{{ gathered_data.KEY }}`",
-            Self::Braces => "a value of the data is read as `{gathered_data.KEY}`",
+            Self::Jinja => "write a value of the data as `{{ gathered_data.KEY }}`",
+            Self::Braces => "write a value of the data as `{gathered_data.KEY}`",
         }
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn template<'a>(node: &'a Node, what: &str, source: &str, cx: &mut Re
         Ok(mentions) => mentions,
         Err(fault) => {
             let span = line(node, source, fault.line, cx);
-            let message = format!("{what} cannot be read as a template: {}", expr::as_clause(&fault.message));
+            let message = format!("{what} is not a valid template: {}", expr::as_clause(&fault.message));
             cx.report.add(Finding::new(TEMPLATE, span, message));
             return false;
         }
@@ -43,7 +43,7 @@ pub(super) fn template<'a>(node: &'a Node, what: &str, source: &str, cx: &mut Re
     let sound = mentions.iter().all(|mention| !matches!(mention, Mention::Unknown { .. }));
     note(node, mentions, Form::Jinja, cx);
     if sound && let Err(fault) = expr::check_template(source) {
-        let message = format!("{what} cannot be read as a template: {fault}");
+        let message = format!("{what} is not a valid template: {fault}");
         cx.report.add(Finding::new(TEMPLATE, node.span, message));
         return false;
     }
@@ -117,7 +117,7 @@ fn not_offered(kind: NameKind, name: &str, known: &[String], span: Span, cx: &mu
 
 /// Warns of a text that looks like a reference and is output unchanged.
 fn literal(text: &str, form: Form, span: Span, cx: &mut Reader<'_, '_>) {
-    let message = format!("{} is no reference here, and is written as it stands", quoted(text));
+    let message = format!("{} is not a reference here and is output unchanged", quoted(text));
     let inner = text.trim_start_matches('{').trim_end_matches('}');
     let meant = expr::rooted(inner).map(|_| match form {
         Form::Jinja => format!("{{{{ {inner} }}}}"),

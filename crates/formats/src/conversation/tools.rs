@@ -59,5 +59,5 @@ pub(super) fn is_open(layer: &Layer, tool: &str) -> bool {
 }
 
 fn pattern(text: &str) -> Pattern {
-    Pattern::new(text).expect("a pattern that is written here is one")
+    Pattern::new(text).expect("a built-in pattern is valid")
 }

@@ -85,7 +85,7 @@ fn edge<'a>(
             && let Some((key, _)) = item.entry("guards")
         {
             let message =
-                format!("guards at the port {} are ignored: the state itself leaves there", quoted(name));
+                format!("guards at the port {} are ignored: the state chooses its port itself", quoted(name));
             cx.report.add(Finding::new(GUARDS_IGNORED, key.span, message));
         }
         let label = format!("port {name}");
@@ -102,8 +102,8 @@ fn edge<'a>(
     if guards.count == 0 || (sound && guards.vacuous && guards.guard.is_open()) {
         let span = item.get("guards").map_or(item.span, |node| node.span);
         let message =
-            format!("this transition from {} asks for nothing, and always fires", quoted(state.name));
-        cx.report.add(Finding::new(NO_GUARDS, span, message).hint("write `always` where that is meant"));
+            format!("this transition from {} has no condition and always fires", quoted(state.name));
+        cx.report.add(Finding::new(NO_GUARDS, span, message).hint("write `always` if this is intended"));
     }
     Some(Edge { to, port: None, guard: guards.guard, label: guards.label, tools: guards.tools })
 }
@@ -125,9 +125,9 @@ fn known_port<'a>(node: &'a Node, name: &str, state: &State<'a>, cx: &mut Reader
     let mut finding = Finding::new(NOT_LISTED, node.span, message).allowed(ports.iter().copied());
     finding = finding.nearest(nearest);
     if name == ERROR {
-        finding = finding.hint("a state has it with `on_error: port` or `on_error: retry_then_port`");
+        finding = finding.hint("add `on_error: port` or `on_error: retry_then_port` to the state");
     } else if ports.is_empty() {
-        finding = finding.hint("its transitions have guards");
+        finding = finding.hint("its transitions have guards instead of ports");
     }
     cx.report.add(finding);
     false

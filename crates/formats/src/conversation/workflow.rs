@@ -21,7 +21,7 @@ const WORKFLOW: Shape = Shape {
     what: "the workflow",
     keys: &["name", "description", "initial", "global_tools", "state_schema", "states", "transitions"],
     ignored: &[],
-    hints: &[("transitions", "write `[]` where no state leads to another")],
+    hints: &[("transitions", "write `[]` if no state leads to another")],
 };
 
 /// The status of a run that neither is queued nor has ended.
@@ -98,9 +98,8 @@ fn layers(
     let own = states.iter().filter_map(|state| state.tools.as_ref()).map(Vec::len).sum::<usize>();
     let rules = global.map_or(0, <[_]>::len).saturating_mul(states.len()).saturating_add(own);
     if rules > TOOL_RULES_MAX {
-        let message = format!(
-            "the tools come to {rules} rules of all states, and at most {TOOL_RULES_MAX} are allowed"
-        );
+        let message =
+            format!("the tools make {rules} rules over all states, and at most {TOOL_RULES_MAX} are allowed");
         let span = root.get("global_tools").map_or(root.span, |node| node.span);
         cx.report.add(Finding::new(TOO_MANY_ENTRIES, span, message));
         return Vec::new();

@@ -39,12 +39,14 @@ impl Aliases {
             Some(None) => return Err(self.exhaust()),
             None => {
                 return Err(Some(format!(
-                    "this alias stands for a key, for what holds it, or for an anchor after the first {ANCHORS_MAX}"
+                    "this alias refers to a key, to a value around it, or to an anchor after the first {ANCHORS_MAX}"
                 )));
             }
         };
         if depth + extent.height > DEPTH_MAX {
-            return Err(Some(format!("with this alias lists and maps stand more than {DEPTH_MAX} deep")));
+            return Err(Some(format!(
+                "with this alias, lists and maps are nested more than {DEPTH_MAX} deep"
+            )));
         }
         let (nodes, bytes) = (self.nodes + extent.nodes, self.bytes + extent.bytes);
         if self.exhausted || nodes > ALIAS_NODES_MAX || bytes > ALIAS_BYTES_MAX {

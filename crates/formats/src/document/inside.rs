@@ -209,7 +209,11 @@ mod tests {
         let node = root.get("k").unwrap();
         let spans = Source::new(source.as_bytes()).inside(node, &[(8, 5), (0, 3), (4, 3), (3, 1)]);
         let columns: Vec<(u32, u32)> = spans.iter().map(|span| (span.column, span.width)).collect();
-        assert_eq!(columns, [(12, 5), (4, 3), (8, 3), (4, 13)], "white space has the place of the whole");
+        assert_eq!(
+            columns,
+            [(12, 5), (4, 3), (8, 3), (4, 13)],
+            "white space gets the span of the whole text"
+        );
     }
 
     #[test]

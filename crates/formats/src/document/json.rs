@@ -51,13 +51,13 @@ fn refusal(error: &ParseError, line_index: &LineIndex<'_>) -> Finding {
     let span = line_index.span(error.range().start, error.range().end);
     let kind = error.kind();
     if let ParseErrorKind::MultipleRootJsonValues = kind {
-        return Finding::new(SEVERAL_DOCUMENTS, span, "something follows after the end of the JSON value");
+        return Finding::new(SEVERAL_DOCUMENTS, span, "there is more text after the end of the JSON value");
     }
     if let ParseErrorKind::NestingDepthExceeded = kind {
         return too_deep(span);
     }
     if let ParseErrorKind::String(ParseStringErrorKind::InvalidUnicodeEscapeSequence(_)) = kind {
-        let message = "the escape stands for half of a surrogate pair, which is no character";
+        let message = "the escape is half of a surrogate pair, which is not a character";
         return Finding::new(JSON_SYNTAX, span, message);
     }
     let message = kind.to_string();
@@ -68,7 +68,7 @@ fn refusal(error: &ParseError, line_index: &LineIndex<'_>) -> Finding {
 }
 
 fn too_deep(span: Span) -> Finding {
-    let message = format!("lists and maps stand more than {DEPTH_MAX} deep inside each other here");
+    let message = format!("lists and maps are nested more than {DEPTH_MAX} deep here");
     Finding::new(TOO_DEEP, span, message)
 }
 
@@ -88,7 +88,7 @@ fn check_characters(text: &str, line_index: &LineIndex<'_>, report: &mut Report)
                     u32::from(c)
                 )
             } else {
-                format!("the character U+{:04X} may not stand between JSON values", u32::from(c))
+                format!("the character U+{:04X} is not allowed between JSON values", u32::from(c))
             };
             report.add(Finding::new(CONTROL_CHARACTER, line_index.span(at, at + c.len_utf8()), message));
         }
@@ -185,5 +185,5 @@ impl Build<'_, '_> {
 
 /// The finding, with the same words for both syntaxes.
 pub(super) fn duplicate(key: &str, span: Span) -> Finding {
-    Finding::new(DUPLICATE_KEY, span, format!("the key {} stands twice in this map", quoted(key)))
+    Finding::new(DUPLICATE_KEY, span, format!("the key {} appears twice in this map", quoted(key)))
 }

@@ -55,6 +55,6 @@ fn core_name(tag: &Tag) -> &str {
 
 pub(super) fn bad_tag(tag: &Tag, span: Span) -> Finding {
     let written = if tag.is_yaml_core_schema() { format!("!!{}", tag.suffix) } else { tag.to_string() };
-    let message = format!("the tag {} is not read here, or does not fit its value", quoted(&written));
-    Finding::new(YAML_TAG, span, message).hint("leave it out; quotes make a text of anything")
+    let message = format!("the tag {} is not supported here, or does not fit its value", quoted(&written));
+    Finding::new(YAML_TAG, span, message).hint("remove it; to make a text, use quotes")
 }

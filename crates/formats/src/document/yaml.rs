@@ -24,7 +24,8 @@ const INDICATORS: &[u8] = b",:[]{}?-&*!";
 pub(super) fn read(text: &str, line_index: &LineIndex<'_>, report: &mut Report) -> Option<Node> {
     check_characters(text, line_index, report);
     if text.bytes().filter(|byte| INDICATORS.contains(byte)).count() > YAML_INDICATORS_MAX {
-        let message = format!("the file holds more than {YAML_INDICATORS_MAX} signs that part values");
+        let message =
+            format!("the file holds more than {YAML_INDICATORS_MAX} characters that separate values");
         report.add(Finding::new(TOO_MANY_NODES, Span::START, message));
         return None;
     }
@@ -57,7 +58,7 @@ fn check_characters(text: &str, line_index: &LineIndex<'_>, report: &mut Report)
     let refused =
         |c: char| (c.is_control() && !"\t\n\r\u{85}".contains(c)) || matches!(c, '\u{fffe}' | '\u{ffff}');
     for (at, c) in text.char_indices().filter(|(_, c)| refused(*c)).take(FINDINGS_MAX) {
-        let message = format!("the character U+{:04X} may not stand in YAML", u32::from(c));
+        let message = format!("the character U+{:04X} is not allowed in YAML", u32::from(c));
         report.add(Finding::new(CONTROL_CHARACTER, line_index.span(at, at + c.len_utf8()), message));
     }
 }
@@ -141,7 +142,7 @@ impl Build<'_, '_> {
     ) -> Result<(), Stop> {
         let span = Span { width: 1, ..self.span(marks) };
         if self.open.len() == DEPTH_MAX {
-            let message = format!("lists and maps stand more than {DEPTH_MAX} deep inside each other here");
+            let message = format!("lists and maps are nested more than {DEPTH_MAX} deep here");
             return self.stop(Finding::new(TOO_DEEP, span, message));
         }
         self.count(1, span)?;
@@ -191,7 +192,7 @@ impl Build<'_, '_> {
         let Some(Open { body: Body::Map { known, next, .. }, .. }) = self.open.last_mut() else { return };
         if style == ScalarStyle::Plain && text == "<<" {
             *next = Next::Refused;
-            let finding = Finding::new(UNKNOWN_KEY, span, "merge keys (`<<`) are not read");
+            let finding = Finding::new(UNKNOWN_KEY, span, "merge keys (`<<`) are not supported");
             self.report.add(finding.hint("write the merged entries out"));
         } else if known.insert(text.to_owned()) {
             *next = Next::ValueOf(Key { text: text.to_owned(), span });

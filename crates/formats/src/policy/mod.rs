@@ -40,7 +40,7 @@ const DOCUMENT: Shape = Shape {
 const FALLBACKS: [(&str, Fallback); 3] =
     [("allow", Fallback::Allow), ("ask", Fallback::Ask), ("deny", Fallback::Deny)];
 
-const OPEN_HINT: &str = "write `default_effect: deny`, or `ask` or `allow` where that is meant";
+const OPEN_HINT: &str = "write `default_effect: deny`, or `ask` or `allow` if that is intended";
 
 /// Compiles a policy document to a machine that holds layers and caps, and that no session runs.
 pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machine)> {

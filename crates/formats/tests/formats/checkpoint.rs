@@ -104,7 +104,7 @@ fn the_opening_holds_prompt_role_and_warnings() {
     let opening = compiled.definition.expect("only a warning").machine.opening;
     assert_eq!(
         opening.warnings,
-        ["`tasks` in `allowed_tools` is none of the endpoint's tools and is dropped"]
+        ["`tasks` in `allowed_tools` is not one of the endpoint's tools and is ignored"]
     );
     assert_eq!((opening.text, opening.role), (None, None));
 }
@@ -204,7 +204,7 @@ fn email_config_makes_a_layer_and_a_budget() {
             && !mail.speaks("mcp:resend:send", switchward_machine::NodeIx(0))
     );
     assert_eq!((mail.allow.len(), mail.otherwise), (1, Otherwise::Deny));
-    let Some(ArgRule::Mail { from, to }) = &mail.allow[0].args else { panic!("it looks at addresses") };
+    let Some(ArgRule::Mail { from, to }) = &mail.allow[0].args else { panic!("the rule checks addresses") };
     assert_eq!(from.as_deref(), Some(&[][..]));
     assert_eq!(to.as_ref().map(|to| to[0].as_str()), Some("*@example.org"));
     let [budget] = machine.budgets.as_slice() else { panic!("one budget") };
@@ -235,7 +235,7 @@ fn warnings_of_the_graph_wait_until_the_states_are_right() {
     assert_eq!(
         findings.iter().map(|it| it.code).collect::<Vec<_>>(),
         ["SW1204"],
-        "and not that b is unreachable"
+        "there is no finding that b is unreachable"
     );
     let yaml = "name: p\ninitial: a\nstates:\n  a: {question: Q, answers: {<<: {x: {next: b}}}}\n  b: {question: Q}\n";
     let findings = compile_text("p.yaml", yaml).findings;

@@ -136,7 +136,7 @@ fn a_workflow_with_a_list_of_tools_is_closed_state_by_state() {
     }
     let silent = workflow(&["{name: a, type: conversation}"], &[]);
     let open = &silent.policy.layers[0];
-    assert_eq!((open.otherwise, open.allow.len()), (Otherwise::TenantDefault, 0), "what the tenant says");
+    assert_eq!((open.otherwise, open.allow.len()), (Otherwise::TenantDefault, 0), "the tenant's default");
     let listed =
         workflow(&["{name: a, type: conversation}", "{name: b, type: conversation, tools: []}"], &[]);
     let otherwise: Vec<Otherwise> = listed.policy.layers.iter().map(|layer| layer.otherwise).collect();
@@ -162,7 +162,7 @@ fn warnings_are_what_every_start_records() {
         "name: p\nstates: [{name: a, type: conversation, instructions: \"{gathered.x}\"}]\ntransitions: []\n";
     let compiled = compile_text("p.yaml", yaml);
     let texts: Vec<String> = compiled.findings.iter().map(|it| it.message.clone()).collect();
-    assert_eq!(texts, ["the key `x` is read, and nothing in the workflow sets it"]);
+    assert_eq!(texts, ["the key `x` is read, but nothing in the workflow sets it"]);
     assert_eq!(compiled.definition.expect("only a warning").machine.opening.warnings, texts);
 }
 

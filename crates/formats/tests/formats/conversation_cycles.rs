@@ -123,7 +123,7 @@ fn closed(definitions: &[(&str, &[&str])]) -> Vec<(usize, String)> {
     found
         .map(|(at, it)| {
             assert_eq!(it.code, codes::CALL_CYCLE.id);
-            (at, it.message.replace("this call closes a circle: ", "").replace('`', ""))
+            (at, it.message.replace("this call closes a cycle: ", "").replace('`', ""))
         })
         .collect()
 }
@@ -170,5 +170,5 @@ fn a_long_chain_of_calls_is_followed_to_its_end() {
         names.iter().zip(&lists).map(|(name, calls)| Calls { file: "p.yaml", name, calls }).collect();
     let found = cycles(&calls);
     assert_eq!(found.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [4_999]);
-    assert!(found[0].1.message.starts_with("this call closes a circle: `w0` calls `w1` calls "));
+    assert!(found[0].1.message.starts_with("this call closes a cycle: `w0` calls `w1` calls "));
 }

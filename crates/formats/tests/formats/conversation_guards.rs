@@ -41,7 +41,7 @@ fn each_guard_is_what_its_type_says() {
     ];
     let exits = &machine.nodes[0].exits;
     assert_eq!(exits.iter().map(|exit| exit.guard.clone()).collect::<Vec<_>>(), expected);
-    assert!(exits.iter().all(|exit| exit.on == Trigger::Auto { event: true }), "each asks for something");
+    assert!(exits.iter().all(|exit| exit.on == Trigger::Auto { event: true }), "each exit has a condition");
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn a_branch_leaves_by_its_targets() {
             (&port("Talk to them"), &to(0)),
         ]
     );
-    assert_eq!(node.acts.last().map(|act| act.then.len()), Some(0), "nothing follows a branch that matched");
+    assert_eq!(node.acts.last().map(|act| act.then.len()), Some(0), "a matched branch has no next act");
     assert_eq!(node.acts[0].then, [(Port::Done, ActIx(1))]);
 }
 

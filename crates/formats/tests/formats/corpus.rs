@@ -75,7 +75,7 @@ fn every_case_is_reported_as_expected() {
         let found: Vec<String> = compiled.findings.iter().map(line).collect();
         let wanted: Vec<&str> = expected.lines().filter(|line| !line.starts_with("format ")).collect();
         if found != wanted || found.is_empty() {
-            wrong.push(format!("{}: wanted {wanted:?}, told {found:?}", name(path)));
+            wrong.push(format!("{}: expected {wanted:?}, found {found:?}", name(path)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -88,7 +88,7 @@ fn what_is_wrong_between_files_is_reported_as_expected() {
     assert!(!sets.is_empty());
     for set in sets {
         let mut files = files_in(&set);
-        let expected = files.remove(&set.join("all.expected")).expect("the folder says what is wrong in it");
+        let expected = files.remove(&set.join("all.expected")).expect("the folder has this file");
         let compiled = files.iter().map(|(path, bytes)| {
             let compiled = compile(path, bytes, "");
             assert_eq!(compiled.findings, [], "{}", path.display());

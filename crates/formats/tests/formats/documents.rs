@@ -9,7 +9,7 @@ fn read_as(syntax: Syntax, bytes: &[u8]) -> (Option<Node>, Vec<String>) {
     let mut report = Report::new("x");
     let node = read(bytes, syntax, &mut report);
     let findings = report.finish();
-    assert!(node.is_some() || has_errors(&findings), "nothing was read, and nothing says why");
+    assert!(node.is_some() || has_errors(&findings), "nothing was read, but there is no error");
     (node, summaries(&findings))
 }
 
@@ -17,14 +17,14 @@ fn read_as(syntax: Syntax, bytes: &[u8]) -> (Option<Node>, Vec<String>) {
 fn json(text: &str) -> Node {
     let (node, summaries) = read_as(Syntax::Json, text.as_bytes());
     assert_eq!(summaries, Vec::<String>::new(), "{text}");
-    node.expect("nothing was told")
+    node.expect("there is no error")
 }
 
 #[track_caller]
 fn yaml(text: &str) -> Node {
     let (node, summaries) = read_as(Syntax::Yaml, text.as_bytes());
     assert_eq!(summaries, Vec::<String>::new(), "{text}");
-    node.expect("nothing was told")
+    node.expect("there is no error")
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn spans_count_lines_of_every_kind_and_characters_not_bytes() {
             let text = "\u{feff}{~  \"é→\": \"ö\",  \"key\": [~    7 ]~}~".replace('~', line_end);
             let (node, summaries) = read_as(syntax, text.as_bytes());
             assert_eq!(summaries, Vec::<String>::new());
-            let node = node.expect("nothing was told");
+            let node = node.expect("there is no error");
             let (key, list) = node.entry("key").unwrap();
             assert_eq!((key.span.line, key.span.column), (2, 15), "{syntax:?} {line_end:?}");
             assert_eq!(list.as_list().unwrap()[0].span, Span { line: 3, column: 5, width: 1 });

@@ -9,6 +9,7 @@ mod conversation_guards;
 mod conversation_operations;
 mod conversation_states;
 mod corpus;
+mod documented;
 mod documents;
 mod golden;
 mod hostile;

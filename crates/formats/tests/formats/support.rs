@@ -67,7 +67,7 @@ impl Rng {
     /// A number below `count`, which is above 0.
     pub(crate) fn below(&mut self, count: usize) -> usize {
         let count = u64::try_from(count).expect("a count fits");
-        usize::try_from((self.next() >> 16) % count).expect("it is below a usize")
+        usize::try_from((self.next() >> 16) % count).expect("the value fits a usize")
     }
 
     pub(crate) fn one_in(&mut self, count: usize) -> bool {

@@ -194,7 +194,7 @@ fn in_templates(file: usize, text: &str) -> BTreeSet<Site> {
 /// caller that starts a session knows its spelling.
 fn is_given_from_outside(site: &Site, source: &Source) -> bool {
     let words = source.text.split(|c| !is_part(c)).filter(|word| *word == site.name);
-    let warned = format!("the key `{}` is read, and nothing in the workflow sets it", site.name);
+    let warned = format!("the key `{}` is read, but nothing in the workflow sets it", site.name);
     words.count() == 1 && source.findings.iter().any(|finding| finding.message == warned)
 }
 

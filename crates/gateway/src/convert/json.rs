@@ -51,7 +51,9 @@ fn number(number: f64) -> Result<serde_json::Value, String> {
         #[expect(clippy::cast_possible_truncation, reason = "it is whole and below 2^53")]
         return Ok((number as i64).into());
     }
-    serde_json::Number::from_f64(number).map(Into::into).ok_or_else(|| "holds a number that is none".into())
+    serde_json::Number::from_f64(number)
+        .map(Into::into)
+        .ok_or_else(|| "holds a number that is not finite".into())
 }
 
 /// An object as a struct. Numbers become doubles.

@@ -37,7 +37,7 @@ pub(crate) fn rfc3339(time: Time) -> String {
 /// FIELD_INVALID for what is none.
 pub(crate) fn read_rfc3339(field: &str, text: &str) -> Result<Time, Refusal> {
     let read = text.parse::<jiff::Timestamp>().ok().and_then(|at| u64::try_from(at.as_millisecond()).ok());
-    let bad = || Refusal::field(field, format!("{text:?} is no time like 2026-01-31T12:00:00Z"));
+    let bad = || Refusal::field(field, format!("{text:?} is not a time like 2026-01-31T12:00:00Z"));
     read.map(Time).filter(|time| *time <= TIME_MAX).ok_or_else(bad)
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn time(field: &str, timestamp: prost_types::Timestamp) -> Result<Tim
         let ms = seconds.checked_mul(1000)?.checked_add(nanos / 1_000_000)?;
         Some(Time(ms)).filter(|time| *time <= TIME_MAX)
     };
-    read().ok_or_else(|| Refusal::field(field, "is no time from 1970 to 9999"))
+    read().ok_or_else(|| Refusal::field(field, "must be a time from 1970 to 9999"))
 }
 
 /// Returns a duration in milliseconds; `None` if it is negative or not valid.

@@ -9,7 +9,7 @@ use super::find::Asked;
 use super::{Said, Visitor, after, page, respond};
 
 /// The message if a page needs no code.
-const NEEDLESS: &str = "This page asks for no code.";
+const NEEDLESS: &str = "This page does not need a code.";
 
 /// Mails a code.
 pub(super) async fn send(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> Response {
@@ -32,10 +32,10 @@ pub(super) async fn enter(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> 
     let problem = match visitor.execute(asked, said.request(asked), body).await {
         Ok(Reply::PageCode { accepted: true, .. }) => return remembered(visitor, asked, LinkAuth::Code),
         Ok(Reply::PageCode { left: 0, .. }) => {
-            "That is not the code, and it is void now. Ask for another one.".into()
+            "That is not the code, and the code is no longer valid. Ask for another one.".into()
         }
         Ok(Reply::PageCode { left: 1, .. }) => "That is not the code. You can try once more.".into(),
-        Ok(Reply::PageCode { left, .. }) => format!("That is not the code. You can try {left} times more."),
+        Ok(Reply::PageCode { left, .. }) => format!("That is not the code. You can try {left} more times."),
         Ok(_) => "Something went wrong.".to_owned(),
         Err(refusal) => return after(visitor, asked, &refusal).await,
     };

@@ -66,7 +66,7 @@ fn subject(open: &Open) -> String {
     match (&open.gate.asked, &open.gate.call) {
         (Some(asked), _) if !asked.subject.is_empty() => worded(&asked.subject),
         (_, Some(call)) => format!("May {} be called?", clean(&call.capability)),
-        (_, None) => "A decision is waiting".to_owned(),
+        (_, None) => "A decision is needed".to_owned(),
     }
 }
 
@@ -83,7 +83,7 @@ fn kind(gate: &GateView) -> &'static str {
 fn state(asked: &Asked) -> Markup {
     match &asked.gate {
         GateView::Open(..) if asked.old => html! {
-            div.state.closed { p { "■ You were asked again since. Please use the link in the newest mail." } }
+            div.state.closed { p { "■ There is a newer mail about this. Please use the link in the newest mail." } }
         },
         GateView::Open(..) if asked.own => html! {
             div.state.closed {
@@ -97,14 +97,14 @@ fn state(asked: &Asked) -> Markup {
         },
         GateView::Open(..) if asked.visit.by.is_none() => html! {
             div.state.open {
-                p { "● Waiting for a decision of " strong { (asked.caller.actor.subject) } ". This page does not know you yet." }
+                p { "● Waiting for a decision by " strong { (asked.caller.actor.subject) } ". This page does not know you yet." }
             }
         },
         GateView::Open(..) if let Some(vote) = &asked.vote => html! {
             div.state.open {
                 p {
                     "✓ You, " strong { (asked.caller.actor.subject) } ", approved at " (at(vote.at))
-                    (quoted(&vote.comment)) ". Others are waited for."
+                    (quoted(&vote.comment)) ". More approvals are needed."
                 }
             }
         },
@@ -136,8 +136,8 @@ fn outcome(closed: &Closed, session: &Session) -> String {
         }
         Resolution::Voided => format!("Closed at {when}: the process has moved on."),
         Resolution::Lapsed => match closed.open.gate.approved_by().join(", ") {
-            none if none.is_empty() => format!("Closed at {when}: nobody had decided in time."),
-            some => format!("Closed at {when}: too few had approved in time ({some})."),
+            none if none.is_empty() => format!("Closed at {when}: nobody decided in time."),
+            some => format!("Closed at {when}: not enough people approved in time (approved by {some})."),
         },
     }
 }
@@ -154,7 +154,7 @@ fn words(open: &Open) -> Markup {
     };
     html! {
         section {
-            h2 { "In the words of the process" }
+            h2 { "The request, as the process wrote it" }
             blockquote { (worded(&asked.body)) }
         }
     }
@@ -170,7 +170,7 @@ fn facts(asked: &Asked) -> Markup {
     let facts = presented::facts(&asked.session, asked.token.session, &asked.gate, false);
     html! {
         section {
-            h2 { "What the engine knows" }
+            h2 { "Details" }
             table {
                 @for fact in facts {
                     tr {
@@ -190,7 +190,7 @@ fn said(asked: &Asked) -> Markup {
     html! {
         @if !asked.said.is_empty() {
             section {
-                h2 { "Said so far" }
+                h2 { "Comments so far" }
                 @for one in &asked.said {
                     p.hint { (one.by) " at " (at(one.at)) }
                     blockquote { (prose(&one.comment)) }
@@ -211,7 +211,7 @@ fn form(asked: &Asked, open: &Open, spec: &GateSpec) -> Markup {
         });
     let mut rule =
         if spec.resolve(Decision::Approve).is_some() { presented::rule(open) } else { String::new() };
-    rule.push_str(" What you say is recorded with your address and cannot be taken back.");
+    rule.push_str(" Your decision and your comment are recorded with your address and cannot be withdrawn.");
     html! {
         form method="post" action={ "/a/" (asked.token) } {
             input type="hidden" name="shown" value=(shown);
@@ -229,10 +229,10 @@ fn form(asked: &Asked, open: &Open, spec: &GateSpec) -> Markup {
                     }
                     label.choice {
                         input type="radio" name="decision" value="discuss";
-                        "Neither: ask or say something"
+                        "Neither: ask a question or comment"
                     }
                 }
-                label for="comment" { "Comment" span.hint { " (needed for a question, else optional)" } }
+                label for="comment" { "Comment" span.hint { " (required for a question, otherwise optional)" } }
                 textarea id="comment" name="comment" rows="4" {}
                 button type="submit" { "Record the decision" }
                 p.hint { (rule.trim_start()) }
@@ -257,11 +257,11 @@ fn sign_in(asked: &Asked) -> Markup {
             div.step {
                 p { "To decide here, sign in as " strong { (asked.caller.actor.subject) } "." }
                 a.button href={ "/a/" (asked.token) "/sign-in" } rel="nofollow noreferrer" { "Sign in" }
-                p.hint { "You come back to this page. Nothing is decided by it." }
+                p.hint { "You come back to this page. Signing in decides nothing." }
             }
         } @else {
             div.step {
-                p { "This page wants a sign-in, and this server has no OpenID provider." }
+                p { "This page requires a sign-in, but this server has no OpenID provider." }
             }
         }
     }
@@ -278,15 +278,15 @@ fn codes(asked: &Asked) -> Markup {
                 input type="hidden" name="decision" value="enter_code";
                 label for="code" { "The code that was sent to " (person) }
                 input #code.code name="code" inputmode="numeric" autocomplete="one-time-code" maxlength="16" required;
-                p.hint { (PAGE_CODE_DIGITS) " digits, valid for " (PAGE_CODE_MS / 60_000) " minutes. Nothing is decided by it." }
-                button type="submit" { "Go on" }
+                p.hint { (PAGE_CODE_DIGITS) " digits, valid for " (PAGE_CODE_MS / 60_000) " minutes. Entering it decides nothing." }
+                button type="submit" { "Continue" }
             }
         }
         form method="post" action=(action) {
             input type="hidden" name="form" value=(form_id());
             input type="hidden" name="decision" value="send_code";
             @if !asked.visit.coded {
-                p { "To decide here, show that you are " strong { (person) } ": a code is mailed to that address." }
+                p { "To decide here, confirm that you are " strong { (person) } ": a code is mailed to that address." }
             }
             button.other[asked.visit.coded] type="submit" { (send) }
         }

@@ -154,16 +154,16 @@ fn wanted(asked: &Asked) -> Result<(), Box<Response>> {
     let (status, problem) = match recognised(asked) {
         // The requester's own browser.
         Err(problem) if asked.visit.requester.is_some() => (StatusCode::FORBIDDEN, problem),
-        Ok(_) | Err(_) => (StatusCode::BAD_REQUEST, "This page asks for no sign-in.".to_owned()),
+        Ok(_) | Err(_) => (StatusCode::BAD_REQUEST, "This page does not need a sign-in.".to_owned()),
     };
     Err(Box::new(respond(status, page::asked(asked, Some(&problem)))))
 }
 
 /// The response to a sign-in that this browser did not begin, or began too long ago. Its parameters are not used.
 fn unknown() -> Response {
-    let why = "It was begun in another browser, or more than 10 minutes ago. Please open the link in your mail again. \
-               (state_unknown)";
-    respond(StatusCode::BAD_REQUEST, page::nothing("This sign-in is not known here.", Some(why)))
+    let why = "It was started in another browser, or more than 10 minutes ago. Please open the link in your mail \
+               again. (state_unknown)";
+    respond(StatusCode::BAD_REQUEST, page::nothing("This sign-in is not known.", Some(why)))
 }
 
 /// The server has no provider, but the tenant requires one.
@@ -196,7 +196,7 @@ fn said_of(code: &str, asked: &Asked) -> String {
     match code {
         "address_other" => format!("You signed in as somebody else. This page is for {person}."),
         "address_missing" | "address_unverified" => {
-            format!("The provider does not say that your mail address is {person}.")
+            format!("The provider does not confirm that your mail address is {person}.")
         }
         _ => "You were not signed in. Please try again.".to_owned(),
     }

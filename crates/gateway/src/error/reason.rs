@@ -154,6 +154,50 @@ mod tests {
         }
     }
 
+    /// The page that explains every code.
+    const PAGE: &str = include_str!("../../../../docs/errors.md");
+
+    /// The cells of the page's row of a code, which is the first cell, alone or with others.
+    fn row(code: &str) -> Option<Vec<&'static str>> {
+        let quoted = format!("`{code}`");
+        let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+        rows.map(|row| row.split(" | ").collect::<Vec<_>>()).find(|cells| cells[0].contains(&quoted))
+    }
+
+    #[test]
+    fn the_page_of_errors_explains_every_reason() {
+        for reason in Reason::ALL {
+            let row = row(reason.word()).unwrap_or_else(|| panic!("{} is not in the page", reason.word()));
+            let [_, code, cause, remedy] = row[..] else { panic!("{row:?}") };
+            assert_eq!(code, code_word(reason.code()), "{row:?}");
+            assert!(cause.ends_with('.') && remedy.ends_with('.'), "{row:?}");
+        }
+        for reason in switchward_engine::Reason::ALL {
+            assert!(PAGE.contains(&format!("`{}`", reason.code())), "{} is not in the page", reason.code());
+        }
+    }
+
+    #[test]
+    fn the_page_of_errors_explains_results_of_replies_and_failed_deliveries() {
+        let sources = [
+            include_str!("../../../engine/src/event/flow/replies.rs"),
+            include_str!("../../../mail/src/incoming.rs"),
+            include_str!("../../../mail/src/incoming/machine.rs"),
+            include_str!("../../../delivery/src/reason.rs"),
+        ];
+        let mut codes = 0;
+        for line in sources.iter().flat_map(|source| source.lines()) {
+            // The arms of functions that name variants: `Self::Noted => "noted",`.
+            let arm = line.trim().strip_prefix("Self::").and_then(|arm| arm.split_once(" => \""));
+            let Some(code) = arm.and_then(|(_, code)| code.strip_suffix("\",")) else { continue };
+            if !code.is_empty() {
+                codes += 1;
+                assert!(row(code).is_some(), "{code} is not in the page");
+            }
+        }
+        assert!(codes > 60, "{codes}");
+    }
+
     /// `FailedPrecondition` as `FAILED_PRECONDITION`.
     fn code_word(code: Code) -> String {
         let mut word = String::new();

@@ -284,8 +284,8 @@ mod tests {
             let failure = Status::from(refusal).get_error_details().quota_failure().unwrap().clone();
             (failure.violations[0].subject.clone(), failure.violations[0].description.clone())
         };
-        let full = || Refusal::new(Reason::RateLimited, "no room").meta("capability", "bash");
-        assert_eq!(quota(full()), ("bash".to_owned(), "no room".to_owned()));
+        let full = || Refusal::new(Reason::RateLimited, "no capacity").meta("capability", "bash");
+        assert_eq!(quota(full()), ("bash".to_owned(), "no capacity".to_owned()));
         assert_eq!(
             quota(full().quota("tenants/t", "at most 5")),
             ("tenants/t".to_owned(), "at most 5".to_owned())

@@ -117,7 +117,7 @@ async fn bring(State(handler): State<Handler>, request: Request<Body>) -> Respon
 }
 
 fn later() -> Response<Body> {
-    let refusal = Refusal::new(Reason::Draining, "the message cannot be taken now; bring it again");
+    let refusal = Refusal::new(Reason::Draining, "the message cannot be accepted now; send it again");
     let mut response = transcode::refused(StatusCode::SERVICE_UNAVAILABLE, refusal);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(MAIL_AGAIN_S));
     response
@@ -125,7 +125,7 @@ fn later() -> Response<Body> {
 
 async fn brought(handler: &Handler, request: Request<Body>) -> Result<Outcome, Refused> {
     if request.method() != Method::POST {
-        let refusal = Refusal::new(Reason::Unimplemented, "only POST is possible");
+        let refusal = Refusal::new(Reason::Unimplemented, "only POST is supported");
         return Err((StatusCode::METHOD_NOT_ALLOWED, refusal));
     }
     check_headers(request.headers())
@@ -136,7 +136,7 @@ async fn brought(handler: &Handler, request: Request<Body>) -> Result<Outcome, R
     let caller = caller.allow(roles::OPERATE).map_err(|refusal| (StatusCode::FORBIDDEN, refusal))?;
     let kind = essence(request.headers());
     if kind != KIND {
-        let refusal = Refusal::field("content-type", format!("{kind:?} is not understood; send {KIND}"));
+        let refusal = Refusal::field("content-type", format!("{kind:?} is not supported; send {KIND}"));
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, refusal));
     }
     let envelope = envelope(&request).map_err(|refusal| (StatusCode::BAD_REQUEST, refusal))?;
@@ -160,7 +160,7 @@ async fn brought(handler: &Handler, request: Request<Body>) -> Result<Outcome, R
 /// Reads the message's envelope from the query.
 fn envelope(request: &Request<Body>) -> Result<Envelope, Refusal> {
     let pairs: Query<Vec<(String, String)>> = Query::try_from_uri(request.uri())
-        .map_err(|_| Refusal::field("query", "is not of the form name=value&name=value"))?;
+        .map_err(|_| Refusal::field("query", "must have the form name=value&name=value"))?;
     let mut envelope = Envelope::default();
     let (mut address, mut helo) = (None::<IpAddr>, String::new());
     for (name, value) in pairs.0 {
@@ -169,11 +169,11 @@ fn envelope(request: &Request<Body>) -> Result<Envelope, Refusal> {
             "recipient" => envelope.recipients.push(value),
             "peer" => {
                 let read = value.parse();
-                address = Some(read.map_err(|_| Refusal::field("peer", "is no address of a host"))?);
+                address = Some(read.map_err(|_| Refusal::field("peer", "must be an IP address"))?);
             }
             "helo" => helo = value,
             other => {
-                let known = "is unknown; there are sender, recipient, peer and helo";
+                let known = "is unknown; use sender, recipient, peer and helo";
                 return Err(Refusal::field(other, known));
             }
         }
@@ -190,13 +190,13 @@ mod tests {
     fn a_tenant_that_brings_many_messages_leaves_permits_for_others() {
         let (permits, one) = (Permits::default(), TenantId(1));
         let of_one: Vec<_> =
-            (0..MAIL_POSTS_OF_TENANT_MAX).map(|_| permits.take(one).expect("a place")).collect();
-        assert!(permits.take(one).is_none(), "its places are taken");
+            (0..MAIL_POSTS_OF_TENANT_MAX).map(|_| permits.take(one).expect("a permit is free")).collect();
+        assert!(permits.take(one).is_none(), "the tenant has all its permits");
         let more = (MAIL_POSTS_OF_TENANT_MAX..MAIL_POSTS_MAX).zip((2..5).cycle());
         let more = more.map(|(_, tenant)| permits.take(TenantId(tenant)));
-        let others: Vec<_> = more.map(|permit| permit.expect("a place")).collect();
-        assert!(permits.take(TenantId(9)).is_none(), "all places are taken");
+        let others: Vec<_> = more.map(|permit| permit.expect("a permit is free")).collect();
+        assert!(permits.take(TenantId(9)).is_none(), "no permit is left");
         drop((of_one, others));
-        assert!(permits.take(one).is_some() && permits.0.lock().is_empty(), "they are given back");
+        assert!(permits.take(one).is_some() && permits.0.lock().is_empty(), "the permits are free again");
     }
 }

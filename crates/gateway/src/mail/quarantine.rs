@@ -106,7 +106,10 @@ impl MailIngress {
         match kept.map_err(|error| error.to_string()).flatten() {
             Ok(()) => outcome,
             Err(error) => {
-                tracing::error!(error, "failed to keep a mail that was not taken; it is to be brought again");
+                tracing::error!(
+                    error,
+                    "failed to put a mail into quarantine; its transport must deliver it again"
+                );
                 Outcome::Later
             }
         }
@@ -132,7 +135,7 @@ impl MailIngress {
         // Not awaited: the transport still holds the message itself.
         tokio::task::spawn_blocking(move || {
             if let Err(error) = quarantine.keep(mail, &[]) {
-                tracing::error!(error, "failed to keep that a mail was not taken");
+                tracing::error!(error, "failed to record in quarantine that a mail was not accepted");
             }
         });
     }

@@ -21,13 +21,13 @@ use crate::limits::MAIL_KEPT_MS_MAX;
 pub async fn sweep(api: &Api) -> u64 {
     let Some(quarantine) = api.quarantine.get().map(Arc::clone) else { return 0 };
     if let Err(failure) = current(&api.cluster).await {
-        tracing::warn!(%failure, "the quarantine is not swept now: the rows cannot be read");
+        tracing::warn!(%failure, "skipped the sweep of the quarantine: the state cannot be read");
         return 0;
     }
     let api = api.clone();
     let swept = tokio::task::spawn_blocking(move || sweep_quarantine(&api, &*quarantine)).await;
     swept.unwrap_or_else(|error| {
-        tracing::error!(%error, "the sweep of the quarantine broke off");
+        tracing::error!(%error, "the sweep of the quarantine failed");
         0
     })
 }
@@ -57,7 +57,7 @@ fn sweep_quarantine(api: &Api, quarantine: &dyn QuarantineStore) -> u64 {
                 api.swept.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => {
-                tracing::error!(mail = mail.id, error, "failed to look after a mail in quarantine");
+                tracing::error!(mail = mail.id, error, "failed to sweep a mail in quarantine");
             }
         }
     }

@@ -133,7 +133,7 @@ async fn check_not_last(call: &Call<'_>, id: &str) -> Result<(), Refusal> {
     let mut admins = keys(call).await?;
     admins.retain(|key| key.role == Role::Admin && key.works(now));
     if admins.len() == 1 && admins[0].id == id {
-        let message = "this is the tenant's last admin key; make another one first";
+        let message = "this is the tenant's last admin key; create another one first";
         return Err(Refusal::new(Reason::StateMismatch, message));
     }
     Ok(())
@@ -148,7 +148,7 @@ fn role(role: v1::KeyRole) -> Result<Role, Refusal> {
         v1::KeyRole::Admin => Ok(Role::Admin),
         v1::KeyRole::Worker => Ok(Role::Worker),
         v1::KeyRole::Integration => Ok(Role::Integration),
-        v1::KeyRole::Unspecified => Err(Refusal::field("role", "is required, like KEY_ROLE_AGENT")),
+        v1::KeyRole::Unspecified => Err(Refusal::field("role", "is required, for example KEY_ROLE_AGENT")),
     }
 }
 

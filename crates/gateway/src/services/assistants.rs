@@ -93,7 +93,7 @@ async fn workflows(call: &Call<'_>, requested: &[String]) -> Result<Vec<String>,
     for (at, name) in requested.iter().enumerate() {
         let name = names::definition(&call.caller, &field(at), name)?;
         if workflows.iter().any(|before| before == name) {
-            return Err(Refusal::field(field(at), format!("{name:?} stands in the list twice")));
+            return Err(Refusal::field(field(at), format!("{name:?} is in the list twice")));
         }
         workflows.push(name.to_owned());
     }
@@ -102,7 +102,7 @@ async fn workflows(call: &Call<'_>, requested: &[String]) -> Result<Vec<String>,
         let row = catalogue.row(&Key::definition(call.caller.tenant, name)).map_err(unreadable)?;
         let Some(Row::Definition(row)) = row.as_deref() else { continue };
         if row.format != Format::Conversation.name() {
-            return Err(Refusal::field(field(at), format!("{name} is no conversation")));
+            return Err(Refusal::field(field(at), format!("{name} is not a conversation")));
         }
     }
     Ok(workflows)

@@ -48,7 +48,8 @@ impl ClockService for Api {
         match known.get(&key) {
             Some((before, time)) if *before == body => Ok(advanced(*time)),
             Some(_) => {
-                let message = format!("request id {:?} came before with another body; use a new one", key.1);
+                let message =
+                    format!("request id {:?} was used before with another body; use a new one", key.1);
                 Err(Refusal::new(Reason::RequestIdReused, message).meta("request_id", key.1).into())
             }
             None => {
@@ -80,7 +81,7 @@ fn advanced(time: Time) -> Response<v1::AdvanceClockResponse> {
 async fn forward(api: &Api, clock: &ManualClock, step: u64) -> Result<Time, Refusal> {
     let target = clock.now().after_ms(step);
     if target > TIME_MAX {
-        return Err(Refusal::field("duration", "would take the clock beyond the year 9999"));
+        return Err(Refusal::field("duration", "would move the clock beyond the year 9999"));
     }
     let mut fired = BTreeSet::new();
     while fired.len() < TIMERS_MAX {
@@ -125,6 +126,6 @@ fn first(api: &Api, by: Time, fired: &BTreeSet<(Time, Key)>) -> Result<Option<Du
 fn unmoved() -> Refusal {
     Refusal::new(
         Reason::Unimplemented,
-        "this server's clock is the system's; only `dev --clock manual` has one to move",
+        "this server uses the system's clock; only `dev --clock manual` has a clock that can be moved",
     )
 }

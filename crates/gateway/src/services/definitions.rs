@@ -124,7 +124,9 @@ impl DefinitionService for Api {
         let next = match page.after.as_deref().map(<[u8; 4]>::try_from) {
             None => row.latest,
             Some(Ok(last)) => u32::from_be_bytes(last).saturating_sub(1).min(row.latest),
-            Some(Err(_)) => return Err(Refusal::field("page_token", "is no token of this list").into()),
+            Some(Err(_)) => {
+                return Err(Refusal::field("page_token", "is not a page token of this list").into());
+            }
         };
         let mut versions = Vec::new();
         for number in (1..=next).rev().take(page.size) {
@@ -212,7 +214,7 @@ fn compiled(files: &[v1::DefinitionFile], format: v1::Format) -> Result<Compiled
             ));
         }
         if files[..at].iter().any(|before| before.path == file.path) {
-            return Err(Refusal::field(format!("files[{at}].path"), "stands in the bundle twice"));
+            return Err(Refusal::field(format!("files[{at}].path"), "is in the bundle twice"));
         }
     }
     let sources: Vec<SourceFile<'_>> =

@@ -58,10 +58,10 @@ async fn export(
     let (at, position) = match &page.after {
         None => (begin(call, given).await?, Position::default()),
         Some(after) => {
-            let bad = || Refusal::field("page_token", "is no token of this list");
+            let bad = || Refusal::field("page_token", "is not a page token of this list");
             let (at, position) = Position::read(after).ok_or_else(bad)?;
             if given.is_some_and(|given| given != at) {
-                return Err(Refusal::field("export_time", "is another time than that of the page token"));
+                return Err(Refusal::field("export_time", "must be the time of the page token"));
             }
             (at, position)
         }
@@ -81,7 +81,7 @@ async fn begin(call: &Call<'_>, given: Option<Time>) -> Result<Time, Refusal> {
     let now = cluster.now();
     let at = given.unwrap_or(now);
     if at > now {
-        return Err(Refusal::field("export_time", "must not lie in the future"));
+        return Err(Refusal::field("export_time", "must not be in the future"));
     }
     // A manual clock may stand still forever.
     while call.api.clock.is_none() && cluster.now() <= at {

@@ -82,13 +82,13 @@ enum Said {
 fn said(message: &v1::DecideGateRequest) -> Result<Said, Refusal> {
     let decision = known("decision", message.decision)?;
     if message.answer.is_some() && decision != v1::GateDecision::Answer {
-        return Err(Refusal::field("answer", "goes with GATE_DECISION_ANSWER alone"));
+        return Err(Refusal::field("answer", "may be set only with GATE_DECISION_ANSWER"));
     }
     match decision {
         v1::GateDecision::Approve => Ok(Said::Decided(Decision::Approve)),
         v1::GateDecision::Reject => Ok(Said::Decided(Decision::Refuse)),
         v1::GateDecision::Discuss if message.comment.trim().is_empty() => {
-            Err(Refusal::field("comment", "must say something where nothing is decided"))
+            Err(Refusal::field("comment", "is required with GATE_DECISION_DISCUSS"))
         }
         v1::GateDecision::Discuss => Ok(Said::Discussed),
         v1::GateDecision::Answer => {

@@ -157,11 +157,11 @@ async fn in_quarantine<T: Send + 'static>(
     task: impl FnOnce(&dyn QuarantineStore) -> Result<T, String> + Send + 'static,
 ) -> Result<T, Refusal> {
     let broken = |error: String| {
-        tracing::error!(error, "failed to look after the quarantine");
-        Refusal::new(Reason::InternalError, "the server failed to look after its quarantine")
+        tracing::error!(error, "failed to read or change the quarantine");
+        Refusal::new(Reason::InternalError, "the server failed to read or change its quarantine")
     };
     let Some(quarantine) = call.api.quarantine.get().map(Arc::clone) else {
-        return Err(broken("nothing is kept here".to_owned()));
+        return Err(broken("this server has no quarantine".to_owned()));
     };
     let done = tokio::task::spawn_blocking(move || task(&*quarantine)).await;
     done.map_err(|error| error.to_string()).flatten().map_err(broken)

@@ -62,7 +62,7 @@ impl PolicyService for Api {
         let cost = convert::reported("cost_usd", message.cost_usd.as_deref())?.unwrap_or_default();
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         if message.call_id.is_empty() && message.capability.is_empty() {
-            return Err(Refusal::field("call_id", "is required, or else capability").into());
+            return Err(Refusal::field("call_id", "is required if capability is empty").into());
         }
         let success = match known("outcome", message.outcome)? {
             v1::ToolOutcome::Unspecified | v1::ToolOutcome::Success => true,
@@ -222,7 +222,7 @@ fn call_request(
 
 fn call_reused(call_id: &str) -> Refusal {
     let message =
-        format!("call id {call_id:?} came before with another request; use a new one for a new call");
+        format!("call id {call_id:?} was used before with another request; use a new one for a new call");
     Refusal::new(Reason::RequestIdReused, message).meta("call_id", call_id)
 }
 
@@ -231,7 +231,7 @@ fn authorize(message: &v1::AuthorizeToolCallRequest) -> Result<Authorize, Refusa
     if let Some(digest) = message.args_digest.as_deref().filter(|digest| !digest.is_empty())
         && digest != args.digest().to_string()
     {
-        let problem = format!("is not the digest of args, which is {}", args.digest());
+        let problem = format!("does not match args, whose digest is {}", args.digest());
         return Err(Refusal::field("args_digest", problem));
     }
     let estimate = convert::reported("est_cost_usd", message.est_cost_usd.as_deref())?;
@@ -286,7 +286,7 @@ async fn explained(
     let authorize = Authorize { capability, args, estimate, call_id, limits: None, mail: None };
     let status = call.session(id, &message.session).await?.session.status;
     if status.ended() {
-        let why = format!("the session is at its end: {}", status.word());
+        let why = format!("the session has ended: {}", status.word());
         return Err(Refusal::new(Reason::SessionTerminal, why).meta("status", status.word()));
     }
     let view = call.shard(id).read().await.map_err(refusal)?;
@@ -409,7 +409,7 @@ async fn decisions(
     let end = match page.after.as_deref().map(<[u8; 8]>::try_from) {
         None => session.session.sequence,
         Some(Ok(first)) => u64::from_be_bytes(first),
-        Some(Err(_)) => return Err(Refusal::field("page_token", "is no token of this list")),
+        Some(Err(_)) => return Err(Refusal::field("page_token", "is not a page token of this list")),
     };
     let is_wanted = move |record: &v1::DecisionRecord| {
         wanted.0.is_none_or(|decision| decision == record.decision())

@@ -73,7 +73,7 @@ pub(super) async fn set(
     let paths = message.update_mask.map(|mask| mask.paths).unwrap_or_default();
     let known = |path: &String| path == WEIGHT || Quota::ALL.iter().any(|quota| quota.word() == path);
     if let Some(path) = paths.iter().find(|path| !known(path)) {
-        return Err(Refusal::field("update_mask", format!("does not know {path}")));
+        return Err(Refusal::field("update_mask", format!("has the unknown path {path}")));
     }
     let mut quotas = tenant.settings.quotas;
     let wanted = |name: &str| paths.is_empty() || paths.iter().any(|path| path == name);

@@ -90,7 +90,7 @@ async fn retention_of(call: &Call<'_>) -> Result<Retention, Refusal> {
 fn read(caller: &Caller, at: usize, rule: v1::RetentionRule) -> Result<RetentionRule, Refusal> {
     let field = |field: &str| format!("retention.rules.{at}.{field}");
     let time = |name: &str, time: Option<prost_types::Duration>| {
-        let bad = || Refusal::field(field(name), "is no length of time");
+        let bad = || Refusal::field(field(name), "must be a duration that is not negative");
         time.map(|time| ms_of(time).ok_or_else(bad)).transpose()
     };
     let definition = match rule.definition.as_str() {
@@ -99,7 +99,7 @@ fn read(caller: &Caller, at: usize, rule: v1::RetentionRule) -> Result<Retention
     };
     let quarantine_ms = time("quarantine", rule.quarantine)?;
     if quarantine_ms.is_some_and(|kept| kept > MAIL_KEPT_MS_MAX) {
-        return Err(Refusal::field(field("quarantine"), "is longer than 30 days"));
+        return Err(Refusal::field(field("quarantine"), "must be at most 30 days"));
     }
     Ok(RetentionRule {
         definition: definition.to_owned(),

@@ -264,7 +264,7 @@ fn wanted(text: &str) -> Result<Wanted, Refusal> {
     let mut wanted = Wanted::default();
     for (name, compared, value) in terms(text)? {
         if compared != Compared::Equal && name != "create_time" {
-            return Err(Refusal::field("filter", format!("compares {name} by = only")));
+            return Err(Refusal::field("filter", format!("may compare {name} only by =")));
         }
         match name.as_str() {
             "create_time" => wanted.created.push((compared, read_rfc3339("filter", &value)?)),
@@ -339,7 +339,7 @@ async fn events(
     let from = match &page.after {
         Some(after) => <[u8; 8]>::try_from(after.as_slice())
             .map(|bytes| u64::from_be_bytes(bytes).saturating_add(1))
-            .map_err(|_| Refusal::field("page_token", "is no token of this list"))?,
+            .map_err(|_| Refusal::field("page_token", "is not a page token of this list"))?,
         None => message.from_sequence,
     };
     let view = call.shard(id).read().await.map_err(refusal)?;

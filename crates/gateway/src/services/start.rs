@@ -27,7 +27,7 @@ pub(super) async fn start(
     if let Some(key) = &key {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if !(4..=63).contains(&key.len()) || !key.chars().all(fits) {
-            return Err(Refusal::field("session_id", "must be 4 to 63 of a-z, 0-9 and -"));
+            return Err(Refusal::field("session_id", "must be 4 to 63 characters of a-z, 0-9 and -"));
         }
     }
     let tenant = call.caller.tenant;
@@ -76,10 +76,10 @@ fn of_agents(caller: &Caller, message: &v1::StartSessionRequest) -> Result<(), R
 
 fn not_for_agents(field: &str) -> Refusal {
     let belongs = match field {
-        "version" => "a session starts with the active version; an author says which one that is".to_owned(),
-        field => format!("the directory says who decides; an operator may set {field} for one start"),
+        "version" => "a session starts with the active version, which an author chooses".to_owned(),
+        field => format!("the directory defines who decides; an operator may set {field} for one session"),
     };
-    let message = format!("an agent's key may not name `{field}`: {belongs}");
+    let message = format!("an agent's key may not set `{field}`: {belongs}");
     let role = Role::Agent.word();
     Refusal::new(Reason::RoleNotAllowed, message).meta("field", field).meta("role", role)
 }
@@ -148,14 +148,14 @@ async fn resolved(
 pub(super) fn reminders(field: &str, asked: v1::Reminders) -> Result<Reminders, Refusal> {
     let bad = |problem| Refusal::field(format!("{field}.every"), problem);
     let every = asked.every.ok_or_else(|| bad("is required"))?;
-    let every_ms = convert::ms_of(every).ok_or_else(|| bad("is no length"))?;
+    let every_ms = convert::ms_of(every).ok_or_else(|| bad("must be a duration that is not negative"))?;
     Ok(Reminders { every_ms, max: asked.max })
 }
 
 /// Converts the number of approvals needed.
 pub(super) fn quorum(field: &str, asked: v1::Quorum) -> Result<Quorum, Refusal> {
     use v1::quorum::Rule;
-    let truth = |rule| Refusal::field(format!("{field}.{rule}"), "is true where it is given");
+    let truth = |rule| Refusal::field(format!("{field}.{rule}"), "must be true if it is set");
     match asked.rule {
         None | Some(Rule::Any(true)) => Ok(Quorum::AtLeast(1)),
         Some(Rule::Any(false)) => Err(truth("any")),
@@ -192,7 +192,10 @@ async fn plain(call: &Call<'_>, message: &v1::StartSessionRequest) -> Result<Abo
 async fn assisted(call: &Call<'_>, asked: &str, message: &v1::StartSessionRequest) -> Result<About, Refusal> {
     let name = names::assistant(&call.caller, "assistant", asked)?;
     if !message.workflows.is_empty() {
-        return Err(Refusal::field("workflows", "must not be listed: they are those of the assistant"));
+        return Err(Refusal::field(
+            "workflows",
+            "must be empty: the session has the workflows of the assistant",
+        ));
     }
     let row = assistants::assistant(call, name, asked).await?;
     let assistant = Some(Assisted { name: row.name, instructions: row.instructions });
@@ -204,10 +207,10 @@ async fn assisted(call: &Call<'_>, asked: &str, message: &v1::StartSessionReques
     };
     let Some(definition) = first else {
         if message.version.is_some() {
-            return Err(Refusal::field("version", "needs a definition that it is of"));
+            return Err(Refusal::field("version", "may be set only together with a definition"));
         }
         if !message.queue.is_empty() {
-            return Err(Refusal::field("queue", "needs a definition that it follows"));
+            return Err(Refusal::field("queue", "may be set only together with a definition"));
         }
         let (definition, version, machine) = (String::new(), 0, row.machine);
         return Ok(About { definition, version, machine, workflows, assistant });
@@ -215,7 +218,10 @@ async fn assisted(call: &Call<'_>, asked: &str, message: &v1::StartSessionReques
     let names = || workflows.iter().map(|known| known.definition.clone()).collect::<Vec<_>>();
     let at = workflows.iter().position(|known| known.definition == definition);
     let at = at.ok_or_else(|| {
-        Refusal::field("definition", format!("is none of the assistant's workflows: {}", names().join(", ")))
+        Refusal::field(
+            "definition",
+            format!("is not one of the assistant's workflows: {}", names().join(", ")),
+        )
     })?;
     let (version, machine) = version(call, &definition, message.version, &message.definition).await?;
     // The version that was asked for is also the one to come back to.
@@ -263,7 +269,7 @@ async fn version(
         Refusal::new(Reason::StateMismatch, message)
     })?;
     if definition.retired(number).is_some() {
-        let message = format!("version {number} of {name} is retired: no session starts with it any more");
+        let message = format!("version {number} of {name} is retired: new sessions cannot use it");
         return Err(Refusal::new(Reason::VersionRetired, message).meta("version", number.to_string()));
     }
     let version = call.catalogued(Key::version(tenant, name, number), |row| {

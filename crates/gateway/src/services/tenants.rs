@@ -44,7 +44,7 @@ impl TenantService for Api {
         let (api, caller) = (self.clone(), call.caller.clone());
         let made =
             tokio::spawn(async move { create(&Call { api: &api, caller, trace: None }, message).await });
-        let made = made.await.map_err(|_| Refusal::new(Reason::InternalError, "making the tenant broke off"));
+        let made = made.await.map_err(|_| Refusal::new(Reason::InternalError, "failed to create the tenant"));
         Ok(Response::new(made??))
     }
 
@@ -117,7 +117,7 @@ impl TenantService for Api {
         let all = paths.is_empty();
         let switch = |path: &&String| SWITCHES.contains(&path.as_str());
         if let Some(path) = paths.iter().find(|path| !switch(path)) {
-            return Err(Refusal::field("update_mask", format!("does not know {path}")).into());
+            return Err(Refusal::field("update_mask", format!("has the unknown path {path}")).into());
         }
         let named = |path: &str| all || paths.iter().any(|known| known == path);
         if named("default_effect") {
@@ -150,7 +150,7 @@ impl TenantService for Api {
         let request = request_id(&message.request_id, "DeleteTenant", &message)?;
         let found = known_tenant(&call, &message.tenant_id).await?;
         if found.as_ref().is_some_and(|tenant| tenant.id == FIRST) {
-            let message = "the server's first tenant cannot be deleted: its admins look after the others";
+            let message = "the server's first tenant cannot be deleted: its admins manage the others";
             return Err(Refusal::new(Reason::StateMismatch, message).into());
         }
         // A repeated request finds its reply after the tenant is gone, too.
@@ -187,7 +187,8 @@ fn first(caller: &Caller) -> Result<(), Refusal> {
     if caller.tenant == FIRST {
         return Ok(());
     }
-    let message = "only an admin key of the server's first tenant may make, list and delete tenants and see and set their quotas";
+    let message = "only an admin key of the server's first tenant may create, list and delete tenants and read and set \
+                   their quotas";
     Err(Refusal::new(Reason::RoleNotAllowed, message))
 }
 
@@ -207,7 +208,7 @@ pub(super) async fn create(
     let name = message.tenant_id;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !(1..=NAME_CHARS_MAX).contains(&name.len()) || !name.chars().all(fits) {
-        let problem = format!("must be 1 to {NAME_CHARS_MAX} of a-z, 0-9 and -");
+        let problem = format!("must be 1 to {NAME_CHARS_MAX} characters of a-z, 0-9 and -");
         return Err(Refusal::field("tenant_id", problem));
     }
     let any_approver_address = requested.any_approver_address;
@@ -294,7 +295,7 @@ fn link_auth(requested: i32, api: &Api) -> Result<Option<LinkAuth>, Refusal> {
         v1::LinkAuth::Code => Ok(Some(LinkAuth::Code)),
         v1::LinkAuth::Oidc if api.sign_in.is_some() => Ok(Some(LinkAuth::Oidc)),
         v1::LinkAuth::Oidc => {
-            let message = "this server has no OpenID provider; its configuration names one under mail.oidc";
+            let message = "this server has no OpenID provider; configure one under [mail.oidc]";
             Err(Refusal::new(Reason::SignInNotConfigured, message))
         }
     }

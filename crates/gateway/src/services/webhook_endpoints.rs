@@ -136,7 +136,7 @@ impl WebhookEndpointService for Api {
         };
         let row = endpoint(&call, id, &message.name).await?;
         let Some(pings) = self.pings.get() else {
-            return Err(Refusal::new(Reason::StateMismatch, "this server sends nothing by itself").into());
+            return Err(Refusal::new(Reason::StateMismatch, "this server sends no webhooks").into());
         };
         let pinged = pings.ping((call.caller.tenant, &call.caller.tenant_name), &row, kind).await;
         let duration = prost_types::Duration::try_from(pinged.took).ok();
@@ -175,7 +175,8 @@ fn unknown_type(name: &str) -> Refusal {
 
 /// A new secret for the endpoint of this name, as it is shown once and as it is stored.
 fn drawn(call: &Call<'_>, id: &str) -> Result<(String, Sealed), Refusal> {
-    let secret = SigningSecret::of(&rand::random::<[u8; DRAWN_BYTES]>()).expect("it has bytes enough").text();
+    let secret =
+        SigningSecret::of(&rand::random::<[u8; DRAWN_BYTES]>()).expect("the secret has enough bytes").text();
     let of = (call.caller.tenant, SecretOf::Endpoint(id));
     let sealed = sealing::text(&call.api.cluster.ring(), of, &secret).ok_or_else(sealing::no_ring)?;
     Ok((secret, sealed))
@@ -238,14 +239,14 @@ fn of_endpoint(caller: &Caller, row: &Endpoint) -> v1::WebhookEndpoint {
 fn check_url(url: &str) -> Result<(), Refusal> {
     let bad = |problem| Err(Refusal::field("endpoint.url", problem));
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
-        return bad("must begin with https://, or http:// where the server allows that");
+        return bad("must begin with https://, or http:// if the server allows it");
     };
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if host.is_empty() || url.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return bad("must be an address with a host and without spaces");
     }
     if host.contains('@') {
-        return bad("must hold no user and no password: the signature of a message says whose it is");
+        return bad("must not contain a user or a password: messages are authenticated by their signature");
     }
     Ok(())
 }

@@ -41,7 +41,9 @@ impl WebhookSourceService for Api {
         let name = names::webhook_source(&call.caller, "source.name", &requested.name)?.to_owned();
         let kind = kind_of(known("source.kind", requested.kind)?)?;
         if kind == SourceKind::None && !call.api.development {
-            return Err(Refusal::field("source.kind", "only a development server takes the kind none").into());
+            return Err(
+                Refusal::field("source.kind", "only a development server accepts the kind none").into()
+            );
         }
         let correlation = correlation(kind, &requested)?;
         let text = secret_of(kind, message.secret)?;
@@ -179,13 +181,14 @@ fn sealed(call: &Call<'_>, name: &str, text: &str) -> Result<SourceSecret, Refus
 
 /// The secret that was given, or a new one.
 fn secret_of(kind: SourceKind, given: String) -> Result<Option<String>, Refusal> {
-    let draw =
-        || SigningSecret::of(&rand::random::<[u8; DRAWN_BYTES]>()).expect("it has bytes enough").text();
+    let draw = || {
+        SigningSecret::of(&rand::random::<[u8; DRAWN_BYTES]>()).expect("the secret has enough bytes").text()
+    };
     let text = match kind {
         SourceKind::None if given.is_empty() => return Ok(None),
-        SourceKind::None => return Err(Refusal::field("secret", "the kind none has no secret")),
+        SourceKind::None => return Err(Refusal::field("secret", "must be empty for the kind none")),
         SourceKind::Stripe | SourceKind::Slack if given.is_empty() => {
-            return Err(Refusal::field("secret", "is required: the other system draws it"));
+            return Err(Refusal::field("secret", "is required: the other system generates it"));
         }
         SourceKind::StandardWebhooks | SourceKind::Github | SourceKind::Bearer if given.is_empty() => draw(),
         SourceKind::StandardWebhooks
@@ -196,29 +199,30 @@ fn secret_of(kind: SourceKind, given: String) -> Result<Option<String>, Refusal>
     };
     if !kind.takes(&text) {
         let form = if kind == SourceKind::StandardWebhooks {
-            format!("is whsec_ and {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes in base64")
+            format!("must be whsec_ and {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes in base64")
         } else {
             format!(
-                "is {SECRET_TEXT_CHARS_MIN} to {SECRET_TEXT_CHARS_MAX} characters of printable ASCII, without spaces around them"
+                "must be {SECRET_TEXT_CHARS_MIN} to {SECRET_TEXT_CHARS_MAX} characters of printable ASCII without \
+                 spaces around them"
             )
         };
-        return Err(Refusal::field("secret", format!("of the kind {} {form}", kind.word())));
+        return Err(Refusal::field("secret", format!("for the kind {} it {form}", kind.word())));
     }
     Ok(Some(text))
 }
 
 fn correlation(kind: SourceKind, requested: &v1::WebhookSource) -> Result<Correlation, Refusal> {
     let text_source = |name: &str, fixed: &str, pointer: &str| match (fixed, pointer) {
-        ("", "") => Err(Refusal::field(format!("source.{name}"), format!("give it or {name}_pointer"))),
+        ("", "") => Err(Refusal::field(format!("source.{name}"), format!("set it or {name}_pointer"))),
         (fixed, "") => Ok(TextSource::Fixed(fixed.to_owned())),
         ("", pointer) if pointer.starts_with('/') => Ok(TextSource::Pointer(pointer.to_owned())),
         ("", _) => {
-            Err(Refusal::field(format!("source.{name}_pointer"), "begins with a slash, like /order/id"))
+            Err(Refusal::field(format!("source.{name}_pointer"), "must begin with a slash, like /order/id"))
         }
-        _ => Err(Refusal::field(format!("source.{name}"), format!("give it or {name}_pointer, not both"))),
+        _ => Err(Refusal::field(format!("source.{name}"), format!("set it or {name}_pointer, not both"))),
     };
     if !(requested.data_pointer.is_empty() || requested.data_pointer.starts_with('/')) {
-        return Err(Refusal::field("source.data_pointer", "begins with a slash, like /order"));
+        return Err(Refusal::field("source.data_pointer", "must begin with a slash, like /order"));
     }
     Ok(Correlation {
         session: text_source("session", &requested.session, &requested.session_pointer)?,
@@ -232,11 +236,13 @@ fn correlation(kind: SourceKind, requested: &v1::WebhookSource) -> Result<Correl
 fn known_ms(kind: SourceKind, time: Option<prost_types::Duration>) -> Result<Option<u64>, Refusal> {
     let Some(time) = time else { return Ok(None) };
     if kind.covers() != Covers::Body {
-        let problem =
-            format!("is not for the kind {}: copies of its messages are known otherwise", kind.word());
+        let problem = format!(
+            "may not be set for the kind {}: it detects copies of messages in another way",
+            kind.word()
+        );
         return Err(Refusal::field("source.known_time", problem));
     }
-    ms_of(time).map(Some).ok_or_else(|| Refusal::field("source.known_time", "is not negative"))
+    ms_of(time).map(Some).ok_or_else(|| Refusal::field("source.known_time", "must not be negative"))
 }
 
 fn kind_of(kind: v1::WebhookSourceKind) -> Result<SourceKind, Refusal> {
@@ -248,7 +254,7 @@ fn kind_of(kind: v1::WebhookSourceKind) -> Result<SourceKind, Refusal> {
         v1::WebhookSourceKind::Bearer => Ok(SourceKind::Bearer),
         v1::WebhookSourceKind::None => Ok(SourceKind::None),
         v1::WebhookSourceKind::Unspecified => {
-            Err(Refusal::field("source.kind", "is required, like WEBHOOK_SOURCE_KIND_GITHUB"))
+            Err(Refusal::field("source.kind", "is required, for example WEBHOOK_SOURCE_KIND_GITHUB"))
         }
     }
 }

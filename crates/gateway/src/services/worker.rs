@@ -170,7 +170,7 @@ async fn held(call: &Call<'_>, name: &str, given: &str) -> Result<Held, Refusal>
         None => {
             // Work of another tenant is answered like work that never existed, whatever the token.
             call.session(session, name).await.map_err(|refusal| named(refusal, "work", name))?;
-            Err(Refusal::field("lease_token", "is no token of this work"))
+            Err(Refusal::field("lease_token", "is not a lease token of this work"))
         }
     }
 }
@@ -225,7 +225,7 @@ fn wanted(call: &Call<'_>, parent: &str, wanted: Option<v1::WorkWanted>) -> Resu
             v1::WorkKind::Delegate => WorkKind::Delegate,
             v1::WorkKind::Intent => WorkKind::Intent,
             v1::WorkKind::Unspecified => {
-                return Err(Refusal::field("wanted.kinds", "must name kinds, like WORK_KIND_EXTRACT"));
+                return Err(Refusal::field("wanted.kinds", "must be kinds such as WORK_KIND_EXTRACT"));
             }
         });
     }

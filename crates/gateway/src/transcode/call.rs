@@ -76,7 +76,7 @@ where
         accepted(&head.headers)?;
     }
     let collected =
-        body.collect().await.map_err(|error| internal(&format!("the reply broke off: {error}")))?;
+        body.collect().await.map_err(|error| internal(&format!("the reply ended early: {error}")))?;
     let trailers = collected.trailers().cloned().unwrap_or_default();
     if !head.headers.contains_key(GRPC_STATUS) {
         accepted(&trailers)?;
@@ -92,7 +92,7 @@ fn grpc_head(mut parts: Parts) -> Result<Parts, Refusal> {
     if encoding.is_some_and(|encoding| encoding != "identity") {
         return Err(Refusal::new(
             Reason::Unimplemented,
-            "a compressed body is not understood: send it as it is",
+            "a compressed body is not supported: send it uncompressed",
         ));
     }
     if parts.headers.get(CONNECT_VERSION).is_some_and(|version| version != "1") {

@@ -133,7 +133,7 @@ fn inexact_numbers(value: &Value, path: &str, problems: &mut Problems) {
             if size.is_some_and(|size| size > EXACT_INTEGER_MAX) {
                 problems.add(
                     path.to_owned(),
-                    "the integer is beyond 2^53 and would lose digits: send it as text",
+                    "the integer is beyond 2^53 and would lose precision: send it as text",
                 );
             }
         }

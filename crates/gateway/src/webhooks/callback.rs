@@ -57,7 +57,7 @@ pub(super) async fn by_state(
         check_head(&request)?;
         let token = brought(request.headers(), request.uri()).ok_or_else(auth::invalid_token)?;
         let (call, token) = opened(&api, &token, request.headers()).await?;
-        let Path((session, state)) = path.map_err(|_| Refusal::field("", "the path is no text"))?;
+        let Path((session, state)) = path.map_err(|_| Refusal::field("", "the path is not valid text"))?;
         reply_tokens::session(&call.caller, &token, &session)?;
         let id = token.session;
         let outcome = received(&call, token, Some(state), request).await?;

@@ -57,7 +57,7 @@ mod tests {
         for _ in 0..SOURCE_MESSAGES_MAX {
             assert!(rates.take(one(), Time(60_001)).is_ok());
         }
-        let refused = rates.take(one(), Time(90_000)).expect_err("it is full");
+        let refused = rates.take(one(), Time(90_000)).expect_err("the limit is reached");
         assert_eq!(refused.retry_delay(), Some(Duration::from_secs(30)));
         assert!(rates.take((TenantId(2), "shop".to_owned()), Time(90_000)).is_ok());
         assert!(rates.take(one(), Time(120_000)).is_ok());

@@ -18,7 +18,7 @@ use crate::{beside, body};
 /// JSON or is encoded.
 pub(super) fn check_head<B>(request: &Request<B>) -> Result<(), Refused> {
     if request.method() != Method::POST {
-        return Err(Refusal::new(Reason::Unimplemented, "only POST is possible").into());
+        return Err(Refusal::new(Reason::Unimplemented, "only POST is supported").into());
     }
     let headers = request.headers();
     check_headers(headers)
@@ -28,12 +28,12 @@ pub(super) fn check_head<B>(request: &Request<B>) -> Result<(), Refused> {
     };
     let kind = essence(headers);
     if kind != JSON && !(kind.starts_with("application/") && kind.ends_with("+json")) {
-        return Err(unsupported("content-type", format!("{kind:?} is not understood; send {JSON}")));
+        return Err(unsupported("content-type", format!("{kind:?} is not supported; send {JSON}")));
     }
     // The signature covers the body as it comes, so it is not decompressed here.
     let encoded = headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
     if encoded {
-        return Err(unsupported("content-encoding", "send the body as it is, without an encoding".into()));
+        return Err(unsupported("content-encoding", "send the body uncompressed".into()));
     }
     Ok(())
 }
@@ -54,9 +54,7 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     beside::run(body.len(), || {
         check_nodes(body).map_err(|many| Refused::with(StatusCode::PAYLOAD_TOO_LARGE, many))?;
         let read = serde_json::from_slice(body);
-        read.map_err(|error| {
-            Refusal::field("", format!("the body is not what is taken here: {error}")).into()
-        })
+        read.map_err(|error| Refusal::field("", format!("the body is not valid: {error}")).into())
     })
 }
 

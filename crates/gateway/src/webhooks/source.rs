@@ -71,8 +71,8 @@ async fn take(
         Some(Value::Object(data)) => data.clone(),
         Some(_) | None => {
             let problem = match source.correlation.data.as_str() {
-                "" => "the body is no JSON object".to_owned(),
-                pointer => format!("there is no object at {pointer:?} of the body"),
+                "" => "the body is not a JSON object".to_owned(),
+                pointer => format!("the body has no object at {pointer:?}"),
             };
             return Err(Refusal::field("data", problem).into());
         }
@@ -130,7 +130,7 @@ fn prove(
 
 /// One answer for no such tenant, no such source, and a message that nothing proves.
 fn unproven() -> Refused {
-    let message = "the message is not proven to come from a source of webhooks";
+    let message = "the message cannot be authenticated as one of a webhook source";
     Refusal::new(crate::error::Reason::CredentialInvalid, message).into()
 }
 
@@ -142,7 +142,7 @@ fn text(said: &Value, source: &TextSource, field: &str) -> Result<String, Refuse
             Some(Value::String(text)) => Ok(text.clone()),
             Some(Value::Number(number)) if !number.is_f64() => Ok(number.to_string()),
             Some(_) | None => {
-                Err(Refusal::field(field, format!("there is no text at {pointer:?} of the body")).into())
+                Err(Refusal::field(field, format!("the body has no text at {pointer:?}")).into())
             }
         },
     }

@@ -183,7 +183,7 @@ async fn request_to(harness: &Harness, session: &v1::Session, person: &str) -> v
     let filter = format!("session=\"{}\"", session.name);
     let list = v1::ListEffectsRequest { filter, ..Default::default() };
     let listed: v1::ListEffectsResponse = harness.ask("agent", "ListEffects", &list).await;
-    listed.effects.into_iter().find(|effect| effect.to == person).expect("it is on its way")
+    listed.effects.into_iter().find(|effect| effect.to == person).expect("the effect is pending")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -274,7 +274,7 @@ async fn all_must_approve_where_the_start_says_so_and_everybody_sees_how_many_ha
     // The request has a digest, as arguments do.
     assert!(shown.contains(&gate.args_digest), "{shown}");
     let hers = page(&harness, &session, &gate.name, "approver@acme").await;
-    assert!(hers.contains("approved at") && hers.contains("Others are waited for."), "{hers}");
+    assert!(hers.contains("approved at") && hers.contains("More approvals are needed."), "{hers}");
     assert!(!hers.contains("value=\"approve\"") && hers.contains("value=\"reject\""), "{hers}");
     let decided = by_mail(&harness, &session, &gate.name, ("lead@example.com", "yes"), true).await;
     assert_eq!(decided, Outcome::Recorded(Standing::Decided));

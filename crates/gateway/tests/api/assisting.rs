@@ -43,7 +43,7 @@ async fn intent(harness: &Harness, assistant: &str) -> v1::WorkItem {
 
 /// An object as JSON.
 fn as_json(object: &prost_types::Struct) -> Value {
-    let kind = descriptor_pool().get_message_by_name("google.protobuf.Struct").expect("it is known");
+    let kind = descriptor_pool().get_message_by_name("google.protobuf.Struct").expect("the type is known");
     let message = DynamicMessage::decode(kind, &object.encode_to_vec()[..]).expect("an object");
     serde_json::to_value(message).expect("JSON")
 }
@@ -107,15 +107,16 @@ async fn an_assistant_is_changed_by_who_has_seen_it_and_deleted_once() {
         }
         harness.attempt("author", "PutAssistant", &put).await
     };
-    let first = put("", "").await.expect("it is made").assistant.expect("one");
+    let first = put("", "").await.expect("the assistant is created").assistant.expect("one");
     assert_eq!(
         (first.name.as_str(), &first.workflows[..]),
         ("tenants/acme/assistants/desk", &["talk".into()][..])
     );
     harness.node.clock.advance(1_000);
     let same = put("", "").await.expect("the same").assistant.expect("one");
-    assert_eq!(same, first, "what is the same changes nothing");
-    let other = put(&first.etag, "Be brief.").await.expect("it is changed").assistant.expect("one");
+    assert_eq!(same, first, "an identical assistant changes nothing");
+    let other =
+        put(&first.etag, "Be brief.").await.expect("the assistant is changed").assistant.expect("one");
     assert!(other.etag != first.etag && other.update_time != first.update_time, "{other:?}");
     assert_eq!((other.create_time, other.instructions.as_str()), (first.create_time, "Be brief."));
     refused(put(&first.etag, "Be long.").await, "ETAG_MISMATCH");
@@ -166,7 +167,7 @@ async fn a_first_message_is_sorted_by_a_worker_and_its_workflows_begin() {
     let outcome = complete(&harness, &item, &["refund", "everything"]).await;
     assert_eq!((outcome.accepted, outcome.reason.as_str()), (false, "SCHEMA_VIOLATION"));
     assert!(outcome.message.contains("everything"), "{outcome:?}");
-    assert!(harness.look(&begun.name).await.runs.is_empty(), "all of a result is taken, or nothing");
+    assert!(harness.look(&begun.name).await.runs.is_empty(), "a result is accepted completely or not at all");
 
     let item = intent(&harness, &worker).await;
     assert!(complete(&harness, &item, &["parcel", "refund"]).await.accepted);
@@ -179,7 +180,7 @@ async fn a_first_message_is_sorted_by_a_worker_and_its_workflows_begin() {
         (session.definition.as_str(), session.version, &session.at[..]),
         (parcel, 1, &["ask".to_owned()][..])
     );
-    assert_eq!(session.assistant_instructions, "Be brief.", "it holds in every workflow");
+    assert_eq!(session.assistant_instructions, "Be brief.", "the instructions apply in every workflow");
     harness.node.end().await;
 }
 

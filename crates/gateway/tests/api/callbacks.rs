@@ -102,13 +102,13 @@ async fn a_callback_moves_its_session_once() {
     assert_eq!(line.send(keyed).await.json(), json!({ "duplicate": true }));
     // The same message without an id is a different message, and is late.
     refused(&line.send(callback(&session.reply_token, &noted())).await, 409, "STATE_MISMATCH");
-    assert_eq!(harness.node.state().await, state, "what was refused or is a duplicate changes nothing");
+    assert_eq!(harness.node.state().await, state, "a refused or duplicate event changes nothing");
     let kept = callback(&now.reply_token, &json!({ "event_key": "later" })).with("idempotency-key", "msg_2");
     assert_eq!(line.send(kept).await.status, StatusCode::ACCEPTED);
     assert_eq!(
         harness.look(&session.name).await.at,
         ["ship"],
-        "an event that nothing listens to yet is kept"
+        "an event that no state waits for yet is kept"
     );
     harness.node.end().await;
 }

@@ -100,7 +100,7 @@ async fn a_session_shows_the_runs_below_its_own_and_what_they_do() {
     let record =
         v1::RecordDataRequest { name: session.name.clone(), values, ..v1::RecordDataRequest::default() };
     let _: v1::RecordDataResponse = harness.ask("agent", "RecordData", &record).await;
-    assert_eq!(harness.look(&session.name).await.data, None, "it is the child's");
+    assert_eq!(harness.look(&session.name).await.data, None, "the data belong to the child");
     let turn = v1::EndTurnRequest { name: session.name.clone(), ..Default::default() };
     let _: v1::EndTurnResponse = harness.ask("agent", "EndTurn", &turn).await;
     let after = harness.look(&session.name).await;
@@ -114,7 +114,7 @@ async fn a_session_shows_the_runs_below_its_own_and_what_they_do() {
         listed.events.iter().map(|event| (event.r#type.as_str(), event.state.as_str())).collect();
     let entered: Vec<&str> =
         states.iter().filter(|(of, _)| *of == "session.state_entered").map(|(_, state)| *state).collect();
-    assert_eq!(entered, ["call", "ask", "after"], "each by the machine of its own run");
+    assert_eq!(entered, ["call", "ask", "after"], "each state is read from the machine of its own run");
     assert!(states.contains(&("run.started", "")) && states.contains(&("run.ended", "")), "{states:?}");
     let of_child = |event: &&v1::SessionEvent| event.message.contains("run=2");
     assert!(listed.events.iter().filter(of_child).count() >= 4, "{:?}", listed.events);

@@ -28,7 +28,7 @@ async fn spent(harness: &Harness, why: &str) -> String {
     let list = v1::ListApiKeysRequest::default();
     let works: Result<v1::ListApiKeysResponse, _> =
         harness.node.line.ask(&made.secret, "ListApiKeys", &list).await;
-    works.expect("it works until then");
+    works.expect("the key works until then");
     if why == "expired" {
         harness.node.clock.advance(60_000);
     } else {
@@ -91,13 +91,13 @@ async fn whatever_is_wrong_with_a_credential_the_answer_is_one() {
                 } else {
                     reply(way, rpc.method, &answer).map(drop)
                 };
-                let status = outcome.expect_err("it opens nothing");
+                let status = outcome.expect_err("the credential is refused");
                 let refusal = Refusal::of(&status);
                 let first = first.get_or_insert_with(|| refusal.clone());
                 assert_eq!(refusal, *first, "{} with {what} by {way:?}", rpc.method);
             }
         }
-        assert_eq!(harness.node.state().await, before, "{} left something", rpc.method);
+        assert_eq!(harness.node.state().await, before, "{} changed the state", rpc.method);
     }
     assert_eq!(first.expect("an answer").reason, "CREDENTIAL_INVALID");
     harness.node.end().await;
@@ -111,7 +111,7 @@ async fn a_credential_that_is_no_text_is_none() {
     let odd = HeaderValue::from_bytes(b"Bearer \xff\xfe").expect("bytes of a header");
     request.headers_mut().insert("authorization", odd);
     let answer = harness.node.line.exchange(request).await;
-    let status = reply(Way::Grpc, "ListSessions", &answer).expect_err("it opens nothing");
+    let status = reply(Way::Grpc, "ListSessions", &answer).expect_err("the credential is refused");
     assert_eq!(Refusal::of(&status).reason, "CREDENTIAL_INVALID");
     harness.node.end().await;
 }
@@ -151,16 +151,16 @@ async fn no_body_is_waited_for_without_a_credential() {
         ("application/grpc-web+proto", "", "grpc-status: 16"),
         ("application/grpc-web-text", "", "grpc-status: 16"),
     ] {
-        let mut stream = TcpStream::connect(harness.node.line.address).await.expect("it listens");
+        let mut stream = TcpStream::connect(harness.node.line.address).await.expect("the server listens");
         let head = format!(
             "POST /switchward.v1.SessionService/ListSessions HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\n\
              {credential}content-length: 4000000\r\n\r\n"
         );
-        stream.write_all(head.as_bytes()).await.expect("it reads");
+        stream.write_all(head.as_bytes()).await.expect("the server reads");
         let mut answer = Vec::new();
         let mut bytes = [0; 4096];
         while !String::from_utf8_lossy(&answer).contains(wanted) {
-            let count = stream.read(&mut bytes).await.expect("it answers");
+            let count = stream.read(&mut bytes).await.expect("the server answers");
             assert!(count > 0, "{kind}: {:?}", String::from_utf8_lossy(&answer));
             answer.extend_from_slice(&bytes[..count]);
         }
@@ -177,8 +177,8 @@ async fn a_body_of_more_values_than_may_be_is_refused_before_it_is_read() {
     {
         let raw = Raw::post(Way::Json, "StartSession", body).with_key(harness.acme.key("agent"));
         let answer = harness.node.line.send(raw).await;
-        assert_eq!(answer.status, status, "what is quoted is one value");
-        assert!(answer.headers.contains_key("content-length"), "an answer over HTTP/1.1 says how long it is");
+        assert_eq!(answer.status, status, "quoted text counts as one value");
+        assert!(answer.headers.contains_key("content-length"), "an answer over HTTP/1.1 has a length");
     }
     harness.node.end().await;
 }

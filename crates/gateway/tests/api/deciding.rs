@@ -114,7 +114,7 @@ async fn the_second_decider_learns_of_the_first_decision() {
         assert_eq!(metadata, wanted.into_iter().map(|(name, value)| (name.into(), value.into())).collect());
     }
     let again: v1::DecideGateResponse = harness.ask("approver", "DecideGate", &first).await;
-    assert_eq!(again, reply, "who decided may ask again");
+    assert_eq!(again, reply, "the decider may repeat the request");
 
     let session = harness.session().await;
     let gate = harness.authorize(&session.name, "mcp:filesystem:write_file").await.gate;
@@ -235,7 +235,7 @@ async fn agree(harness: &Harness, name: &str, capability: &str, cost: Option<&st
     let before = harness.node.state().await;
     let explained: Result<v1::ExplainDecisionResponse, _> =
         harness.attempt("agent", "ExplainDecision", &explain).await;
-    assert_eq!(harness.node.state().await, before, "explaining {capability} left something");
+    assert_eq!(harness.node.state().await, before, "explaining {capability} changed the state");
     let decided: Result<v1::AuthorizeToolCallResponse, _> =
         harness.attempt("agent", "AuthorizeToolCall", &call).await;
     let (explained, decided) = match (explained, decided) {
@@ -289,7 +289,11 @@ async fn an_explanation_agrees_with_the_decision_and_changes_nothing() {
         harness.ask("approver", "DecideGate", &decide(&open, GateDecision::Approve)).await;
     harness.node.quiet().await;
     assert_eq!(agree(&harness, &name, "mcp:files:write", None).await, allow, "the approval is used");
-    assert_eq!(agree(&harness, &name, "mcp:files:write", None).await, deny, "the approval counted");
+    assert_eq!(
+        agree(&harness, &name, "mcp:files:write", None).await,
+        deny,
+        "the approval used up the budget"
+    );
     harness.node.clock.advance(HOUR_MS);
     assert_eq!(agree(&harness, &name, "bash", None).await, allow, "an hour later");
 
@@ -302,7 +306,11 @@ async fn an_explanation_agrees_with_the_decision_and_changes_nothing() {
     assert_eq!(agree(&harness, &name, "mcp:free:look", None).await, deny, "under review");
     let cancel = v1::CancelSessionRequest { name: name.clone(), ..v1::CancelSessionRequest::default() };
     let _: v1::CancelSessionResponse = harness.ask("operator", "CancelSession", &cancel).await;
-    assert_eq!(agree(&harness, &name, "bash", None).await, ToolDecision::Unspecified, "at its end");
+    assert_eq!(
+        agree(&harness, &name, "bash", None).await,
+        ToolDecision::Unspecified,
+        "after the end of the session"
+    );
     harness.node.end().await;
 }
 

@@ -103,8 +103,8 @@ async fn what_is_shown_is_what_is_decided() {
     let path = path_of(&asked, KIM);
     let page = text(&harness.node.line.send(get(&path)).await);
     assert!(page.contains("mcp:filesystem:write_file") && page.contains(&asked.gate.args_digest), "{page}");
-    assert!(page.contains("What the engine knows") && page.contains(KIM), "{page}");
-    assert!(!page.contains("checked"), "nothing is chosen beforehand: {page}");
+    assert!(page.contains("<h2>Details</h2>") && page.contains(KIM), "{page}");
+    assert!(!page.contains("checked"), "no decision is preselected: {page}");
     assert!(!page.contains("<script"), "{page}");
     let form = page.split_once("name=\"form\" value=\"").expect("a form").1[..32].to_owned();
     let shown = asked.gate.args_digest.as_str();
@@ -159,7 +159,7 @@ async fn a_link_is_good_for_whom_it_was_made() {
             harness.node.line.send(form_of(&path, "decision=approve")).await,
         );
         assert_eq!((seen.status, said.status), (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND), "{token}");
-        assert!(text(&seen).contains("This link leads to no request."), "{token}");
+        assert!(text(&seen).contains("There is no request for this link."), "{token}");
     }
     assert_eq!(harness.node.state().await, before);
     assert_eq!(
@@ -196,7 +196,7 @@ async fn a_question_is_noted_and_the_gate_stays_open() {
     let asks = |person: &str| (person.to_owned(), "which file?".to_owned());
     assert_eq!(said, [asks(DANA), asks(KIM)]);
     let kims = text(&harness.node.line.send(get(&path_of(&asked, KIM))).await);
-    assert!(kims.contains("Said so far") && kims.contains("which file?"), "{kims}");
+    assert!(kims.contains("Comments so far") && kims.contains("which file?"), "{kims}");
     // The same form is not valid for anything else.
     let answer = harness.node.line.send(form_of(&path, &format!("decision=reject{}", hidden(&page)))).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", text(&answer));

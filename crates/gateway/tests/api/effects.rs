@@ -152,7 +152,7 @@ async fn fail(harness: &Harness, name: &str, code: &str, round: Option<u32>) -> 
 async fn retry(harness: &Harness, name: &str) -> v1::Effect {
     let request = v1::RetryEffectRequest { name: name.to_owned(), ..Default::default() };
     let reply: v1::RetryEffectResponse = harness.ask("operator", "RetryEffect", &request).await;
-    reply.effect.expect("it is on its way")
+    reply.effect.expect("the effect is pending")
 }
 
 async fn dead(harness: &Harness) -> Vec<String> {
@@ -168,7 +168,7 @@ async fn what_cannot_be_delivered_is_an_incident_until_it_is_sent_again_or_given
     let session = {
         let get = v1::GetEffectRequest { name: name.clone(), ..Default::default() };
         let found: v1::GetEffectResponse = harness.ask("agent", "GetEffect", &get).await;
-        let found = found.effect.expect("it is on its way");
+        let found = found.effect.expect("the effect is pending");
         assert_eq!((found.status(), found.kind.as_str()), (v1::EffectStatus::Pending, "notice"));
         found.session
     };
@@ -179,24 +179,40 @@ async fn what_cannot_be_delivered_is_an_incident_until_it_is_sent_again_or_given
 
     let effect = fail(&harness, &name, "no_such_host", Some(0)).await.expect("a dead letter");
     assert_eq!((effect.status(), effect.code.as_str()), (v1::EffectStatus::Dead, "no_such_host"));
-    assert_eq!(fail(&harness, &name, "refused", None).await, Some(effect.clone()), "the first reason stands");
+    assert_eq!(
+        fail(&harness, &name, "refused", None).await,
+        Some(effect.clone()),
+        "the first reason is kept"
+    );
     let shown = harness.look(&session).await;
-    assert_eq!((shown.status(), shown.incidents.len()), (v1::SessionStatus::Waiting, 1), "it goes on");
+    assert_eq!(
+        (shown.status(), shown.incidents.len()),
+        (v1::SessionStatus::Waiting, 1),
+        "the session continues"
+    );
     assert_eq!((&shown.incidents[0].effect, &shown.incidents[0].message), (&name, &effect.message));
     assert_eq!(dead(&harness).await, std::slice::from_ref(&name));
 
     let again = retry(&harness, &name).await;
     assert_eq!((again.status(), again.round, again.code.as_str()), (v1::EffectStatus::Pending, 1, ""));
-    assert_eq!(retry(&harness, &name).await, again, "what is on its way is not sent again");
+    assert_eq!(retry(&harness, &name).await, again, "a pending effect is not sent again");
     assert!(harness.look(&session).await.incidents.is_empty() && dead(&harness).await.is_empty());
-    assert_eq!(fail(&harness, &name, "late", Some(0)).await, Some(again), "an older sending says nothing");
+    assert_eq!(
+        fail(&harness, &name, "late", Some(0)).await,
+        Some(again),
+        "the result of an earlier round is ignored"
+    );
 
     fail(&harness, &name, "no_such_host", Some(1)).await;
     let exhausted = events(&harness, &session, "delivery.exhausted").await;
     assert_eq!(exhausted.iter().map(|event| event["code"].as_str()).collect::<Vec<_>>(), ["no_such_host"; 2]);
     let _: v1::DismissEffectResponse = harness.ask("operator", "DismissEffect", &dismissal).await;
     assert!(harness.look(&session).await.incidents.is_empty() && dead(&harness).await.is_empty());
-    assert_eq!(fail(&harness, &name, "late", None).await, None, "it is gone, and that is no error");
+    assert_eq!(
+        fail(&harness, &name, "late", None).await,
+        None,
+        "a dismissed effect is gone, which is not an error"
+    );
     for kind in ["delivery.retried", "delivery.dismissed"] {
         assert_eq!(events(&harness, &session, kind).await.len(), 1, "{kind}");
     }
@@ -257,7 +273,7 @@ async fn what_a_mail_server_repeats_of_an_address_of_ours_is_shown_nowhere() {
     assert_eq!(effect.message, said);
     let get = v1::GetEffectRequest { name: name.clone(), ..Default::default() };
     let found: v1::GetEffectResponse = harness.ask("agent", "GetEffect", &get).await;
-    assert_eq!(found.effect.expect("it is there").message, said);
+    assert_eq!(found.effect.expect("the effect exists").message, said);
     assert_eq!(harness.look(&effect.session).await.incidents[0].message, said);
     let exhausted = events(&harness, &effect.session, "delivery.exhausted").await;
     assert!(!exhausted.is_empty() && !format!("{exhausted:?}").contains(&token.to_string()), "{exhausted:?}");

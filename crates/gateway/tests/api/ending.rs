@@ -140,7 +140,7 @@ async fn a_session_that_has_ended_is_deleted_with_all_its_rows() {
         harness.attempt::<v1::DeleteSessionResponse>("admin", "DeleteSession", &delete(&running.name)).await,
         "STATE_MISMATCH",
     );
-    assert_eq!(refusal.code, Code::FailedPrecondition, "it has not ended");
+    assert_eq!(refusal.code, Code::FailedPrecondition, "the session has not ended");
     let session = eventful(&harness).await;
     let (id, before) = (id_of(&session), ledgers(&harness));
     assert!(rows_of(&harness, id).len() > 10 && !before.is_empty());
@@ -154,12 +154,15 @@ async fn a_session_that_has_ended_is_deleted_with_all_its_rows() {
     harness.node.quiet().await;
     assert_eq!(rows_of(&harness, id), Vec::new());
     assert_eq!(holding(&harness, SECRET), Vec::new());
-    assert_eq!(ledgers(&harness), before, "what was used stays counted");
+    assert_eq!(ledgers(&harness), before, "used quotas stay counted");
     let key = session.session_id.clone();
     let again =
         v1::StartSessionRequest { definition: "release".into(), session_id: key, ..Default::default() };
     let fresh: v1::StartSessionResponse = harness.ask("agent", "StartSession", &again).await;
-    assert!(events(&harness, &fresh.session.expect("a session").name).await.len() < 5, "it begins again");
+    assert!(
+        events(&harness, &fresh.session.expect("a session").name).await.len() < 5,
+        "a new session begins"
+    );
     harness.node.end().await;
 }
 
@@ -178,14 +181,14 @@ async fn of_an_erased_session_remains_who_decided_what() {
     let reply: v1::EraseSessionResponse = harness.ask("admin", "EraseSession", &erase(&session.name)).await;
     assert!(reply.gone_time.is_some());
     harness.node.quiet().await;
-    assert_eq!(holding(&harness, SECRET), Vec::new(), "nothing of it is in any row");
+    assert_eq!(holding(&harness, SECRET), Vec::new(), "the secret is in no row");
     let left = harness.look(&session.name).await;
     assert_eq!(left.status(), v1::SessionStatus::Cancelled);
     assert_eq!((left.session_id.as_str(), left.labels.len(), left.data), ("", 0, None));
-    assert_eq!(left.budget.map(|it| it.used_usd), used.map(|it| it.used_usd), "what was used remains");
+    assert_eq!(left.budget.map(|it| it.used_usd), used.map(|it| it.used_usd), "the used budget is kept");
     let events = events(&harness, &session.name).await;
-    assert_eq!(decided_by(&events), decided, "who decided, and when");
-    assert!(events.iter().any(|event| event.r#type == "session.removed"), "who erased it");
+    assert_eq!(decided_by(&events), decided, "the deciders and times are kept");
+    assert!(events.iter().any(|event| event.r#type == "session.removed"), "the removal is recorded");
     let late = v1::RecordReplyRequest {
         name: session.name.clone(),
         from: "lead@example.com".into(),
@@ -197,7 +200,7 @@ async fn of_an_erased_session_remains_who_decided_what() {
         "SESSION_TERMINAL",
     );
     let again: v1::EraseSessionResponse = harness.ask("admin", "EraseSession", &erase(&session.name)).await;
-    assert_eq!(again.gone_time, reply.gone_time, "an erasure is done once");
+    assert_eq!(again.gone_time, reply.gone_time, "a repeated erasure changes nothing");
     harness.node.end().await;
 }
 
@@ -225,12 +228,12 @@ async fn nothing_of_an_erased_session_is_found_in_the_files() {
     let session = eventful(&harness).await;
     let id = id_of(&session);
     harness.node.cluster.shard_of(id.bucket()).group().checkpoint().expect("the rows are written");
-    assert!(files_with(harness.node.folder(), SECRET).len() > 1, "the log and the rows hold it");
+    assert!(files_with(harness.node.folder(), SECRET).len() > 1, "the log and the rows hold the secret");
     let request = v1::EraseSessionRequest { name: session.name.clone(), ..Default::default() };
     let _: v1::EraseSessionResponse = harness.ask("admin", "EraseSession", &request).await;
     harness.node.quiet().await;
-    assert!(!files_with(harness.node.folder(), SECRET).is_empty(), "the log holds it still");
-    assert!(harness.node.cluster.scrub().await.expect("the disk takes it"));
+    assert!(!files_with(harness.node.folder(), SECRET).is_empty(), "the log still holds the secret");
+    assert!(harness.node.cluster.scrub().await.expect("the log can be rewritten"));
     assert_eq!(files_with(harness.node.folder(), SECRET), Vec::<std::path::PathBuf>::new());
     assert_eq!(harness.look(&session.name).await.status(), v1::SessionStatus::Cancelled);
     harness.session().await;
@@ -266,7 +269,7 @@ async fn what_has_ended_is_kept_as_long_as_the_rules_say() {
     assert_eq!(
         harness.look(&session.name).await.status(),
         v1::SessionStatus::Cancelled,
-        "its history is gone alone"
+        "only the history is removed"
     );
     harness.node.clock.advance(day(20));
     harness.node.until(|| rows_of(&harness, id_of(&session)).is_empty()).await;
@@ -274,8 +277,12 @@ async fn what_has_ended_is_kept_as_long_as_the_rules_say() {
     let kept = rows(&harness).into_iter().filter(|(key, _)| of(key)).collect::<Vec<_>>();
     let [(_, bytes)] = &kept[..] else { panic!("{kept:?}") };
     let Ok(Row::Removed(removed)) = Row::decode(bytes) else { panic!("{bytes:?}") };
-    assert_eq!(removed.decisions.len(), 1, "who decided what is kept: {removed:?}");
-    assert_eq!(harness.look(&longer).await.status(), v1::SessionStatus::Cancelled, "its rule says more");
+    assert_eq!(removed.decisions.len(), 1, "the decisions are kept: {removed:?}");
+    assert_eq!(
+        harness.look(&longer).await.status(),
+        v1::SessionStatus::Cancelled,
+        "its rule keeps it longer"
+    );
     harness.node.clock.advance(day(60));
     let longer_id = longer.rsplit('/').next().and_then(|id| id.parse().ok()).expect("an id");
     harness.node.until(|| rows_of(&harness, longer_id).is_empty()).await;
@@ -284,7 +291,7 @@ async fn what_has_ended_is_kept_as_long_as_the_rules_say() {
     assert_eq!(
         harness.look(&running.name).await.status(),
         v1::SessionStatus::Waiting,
-        "what runs is not touched"
+        "a running session is not removed"
     );
     harness.node.end().await;
 }
@@ -307,17 +314,17 @@ async fn the_record_of_an_erasure_outlives_the_session_and_its_decisions() {
     let _: v1::EraseSessionResponse = harness.ask("admin", "EraseSession", &erase).await;
     harness.node.quiet().await;
     let (id, day) = (id_of(&session), 86_400_000);
-    let erased = remains(&harness, id).expect("that it was erased");
+    let erased = remains(&harness, id).expect("the record of the removal");
     harness.node.clock.advance(2 * day);
     harness.node.until(|| forgotten(&harness, id)).await;
     harness.node.clock.advance(30 * day);
     harness.node.until(|| rows_of(&harness, id).is_empty()).await;
-    let expired = remains(&harness, id).expect("that it was erased");
+    let expired = remains(&harness, id).expect("the record of the removal");
     assert_eq!((expired.how, &expired.by, expired.at), (Removing::Erased, &erased.by, erased.at));
-    assert_eq!(expired.decisions.len(), 1, "who decided what is kept: {expired:?}");
+    assert_eq!(expired.decisions.len(), 1, "the decisions are kept: {expired:?}");
     harness.node.clock.advance(300 * day);
     let decisions = || remains(&harness, id).map(|removed| removed.decisions.len());
     harness.node.until(|| decisions() != Some(1)).await;
-    assert_eq!(decisions(), Some(0), "its decisions are gone alone");
+    assert_eq!(decisions(), Some(0), "only the decisions are removed");
     harness.node.end().await;
 }

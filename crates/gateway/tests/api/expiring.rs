@@ -39,11 +39,11 @@ async fn a_session_expires_whole_only_as_it_was_seen() {
     harness.node.until(|| forgotten(&harness, id)).await;
     harness.node.quiet().await;
     let (now, before) = (Time(u64::MAX), seen(&harness, id));
-    expire(&harness, seen(&harness, running), now).await.expect("nothing happens");
+    expire(&harness, seen(&harness, running), now).await.expect("the expiry changes nothing");
     expire(&harness, Expiring { sequence: before.sequence + 1, ..before.clone() }, now)
         .await
-        .expect("nothing happens");
-    expire(&harness, before.clone(), Time(1)).await.expect("nothing happens");
+        .expect("the expiry changes nothing");
+    expire(&harness, before.clone(), Time(1)).await.expect("the expiry changes nothing");
     let mut other = before.clone();
     other.keys.push(Key::run(TENANT, running, switchward_machine::RunId(0)));
     let refused = expire(&harness, other, now).await;
@@ -52,7 +52,7 @@ async fn a_session_expires_whole_only_as_it_was_seen() {
         (seen(&harness, id).keys, seen(&harness, running).keys.is_empty()),
         (before.keys.clone(), false)
     );
-    expire(&harness, before, now).await.expect("it goes");
+    expire(&harness, before, now).await.expect("the session is removed");
     assert_eq!(rows_of(&harness, id), Vec::<Key>::new());
     harness.node.end().await;
 }

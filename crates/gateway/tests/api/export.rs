@@ -163,15 +163,16 @@ async fn pages_of_any_size_make_up_the_whole() {
     let listed: v1::ListSessionsResponse = harness.ask("admin", "ListSessions", &list).await;
     let names = |of: &[v1::ExportedSession]| of.iter().map(|one| one.name.clone()).collect::<BTreeSet<_>>();
     assert_eq!(names(&all.sessions), listed.sessions.iter().map(|one| one.name.clone()).collect());
-    assert_eq!(all.sessions.len(), listed.sessions.len(), "each stands there once");
+    assert_eq!(all.sessions.len(), listed.sessions.len(), "each session is exported once");
     for session in &all.sessions {
-        let same = listed.sessions.iter().find(|one| one.name == session.name).expect("it is listed");
+        let same =
+            listed.sessions.iter().find(|one| one.name == session.name).expect("the session is listed");
         let shown = (&session.session_id, &session.definition, session.version, &session.role);
         assert_eq!(shown, (&same.session_id, &same.definition, same.version, &same.role));
         assert_eq!((session.create_time, session.end_time), (same.create_time, same.end_time));
         let status = same.end_time.map_or(v1::SessionStatus::Unspecified, |_| same.status());
         assert_eq!(session.status(), status);
-        let by = session.started_by.as_ref().expect("who started it");
+        let by = session.started_by.as_ref().expect("the subject that started it");
         assert_eq!((by.subject.as_str(), by.role()), ("agent@acme", v1::KeyRole::Agent));
         assert_eq!(all.events[&session.name], events(&harness, &session.name).await);
     }
@@ -179,7 +180,7 @@ async fn pages_of_any_size_make_up_the_whole() {
     let mut decided: Vec<_> = all.decisions.iter().collect();
     let of_erased = decided.extract_if(.., |one| one.session == erased.name).collect::<Vec<_>>();
     assert!(of_erased.iter().all(|one| one.decision == "approve" && one.by == "approver@acme"));
-    assert_eq!(of_erased.len(), 1, "who decided what remains of an erased session");
+    assert_eq!(of_erased.len(), 1, "the decision of an erased session is kept");
     let by = decided.iter().all(|one| one.by == "approver@acme" && one.time.is_some());
     assert!(by && decided.iter().all(|one| one.session != deleted.name));
     assert_eq!(
@@ -256,12 +257,12 @@ async fn what_comes_after_the_first_page_is_in_no_page() {
         assert_eq!(all, before.1, "in pages of {size}");
         assert!(!holds(&all, &fresh) && !holds(&all, &other));
     }
-    assert_eq!(whole_at(&harness, time).await, wanted, "the same time, asked for later");
+    assert_eq!(whole_at(&harness, time).await, wanted, "a later export of the same time is the same");
     let then = sorted(&wanted);
-    let one = then.sessions.iter().find(|session| session.name == open.name).expect("it had begun");
+    let one = then.sessions.iter().find(|session| session.name == open.name).expect("the session had begun");
     assert_eq!((one.end_time, one.status()), (None, v1::SessionStatus::Unspecified));
     let now = sorted(&whole(&harness, 1_000).await.1);
-    let one = now.sessions.iter().find(|session| session.name == open.name).expect("it is there");
+    let one = now.sessions.iter().find(|session| session.name == open.name).expect("the session is exported");
     assert_eq!(one.status(), v1::SessionStatus::Cancelled);
     assert_eq!(now.sessions.len(), then.sessions.len() + 4);
     // The erased session's first decision is in the export as of then, too.
@@ -318,7 +319,7 @@ async fn nothing_of_what_was_erased_and_no_token_is_in_an_export() {
     let record = v1::RecordDataRequest { name: talk.clone(), values, ..Default::default() };
     let _: v1::RecordDataResponse = harness.ask("operator", "RecordData", &record).await;
     let (_, before) = whole(&harness, 1_000).await;
-    assert!(holds(&before, SECRET), "what is not erased is there");
+    assert!(holds(&before, SECRET), "data that is not erased is exported");
     assert!(!holds(&before, &token) && holds(&before, "paid by swr_…"));
     erase(&harness, &erased.name).await;
     delete(&harness, &deleted.name).await;
@@ -343,8 +344,10 @@ async fn nothing_of_what_was_erased_and_no_token_is_in_an_export() {
     };
     let _: v1::StartSessionResponse = harness.ask("agent", "StartSession", &start).await;
     let all = sorted(&whole(&harness, 1).await.1);
-    let removal = all.removals.iter().find(|one| one.session == deleted.name).expect("it was deleted");
-    let again = all.sessions.iter().find(|one| one.name == deleted.name).expect("it began again");
+    let removal =
+        all.removals.iter().find(|one| one.session == deleted.name).expect("the deletion is exported");
+    let again =
+        all.sessions.iter().find(|one| one.name == deleted.name).expect("the new session is exported");
     assert_eq!(removal.create_time, deleted.create_time);
     assert!(again.create_time != deleted.create_time && again.end_time.is_none());
     harness.node.end().await;
@@ -397,13 +400,13 @@ async fn decisions_outlast_a_history_that_goes_meanwhile_and_stand_there_once() 
     for (before, token) in &resume_points {
         let all = [before.clone(), rest(&harness, 1_000, token.clone()).await].concat();
         let found = decisions(&all);
-        assert_eq!(found.len(), 5, "each once after {} records", before.len());
+        assert_eq!(found.len(), 5, "each decision once after {} records", before.len());
         assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), gates);
     }
     let trimmed = sorted(&whole_at(&harness, time).await);
-    let one = trimmed.sessions.iter().find(|session| session.name == name).expect("it is there");
+    let one = trimmed.sessions.iter().find(|session| session.name == name).expect("the session is exported");
     assert!(one.started_by.is_none() && !trimmed.events.contains_key(&name));
-    assert!(trimmed.removals.is_empty(), "it was trimmed later");
+    assert!(trimmed.removals.is_empty(), "the removal happened later");
 
     harness.node.clock.advance(20 * DAY_MS);
     harness.node.until(|| row(Key::session(TenantId(1), id_of(&name))).is_none()).await;
@@ -411,7 +414,7 @@ async fn decisions_outlast_a_history_that_goes_meanwhile_and_stand_there_once() 
     assert!(expired.sessions.iter().all(|session| session.name != name));
     let of: Vec<_> = expired.decisions.iter().filter(|one| one.session == name).collect();
     assert_eq!(of.iter().map(|one| one.gate.clone()).collect::<BTreeSet<_>>(), gates);
-    let removal = expired.removals.iter().find(|one| one.session == name).expect("it has expired");
+    let removal = expired.removals.iter().find(|one| one.session == name).expect("the removal is exported");
     assert_eq!((removal.how.as_str(), removal.by.as_str()), ("expired", "server"));
     harness.node.end().await;
 }

@@ -20,7 +20,9 @@ fn rows() -> BTreeMap<(String, String), [String; 3]> {
     let mut rows = BTreeMap::new();
     for line in lines {
         let cells: Vec<&str> = line.split('\t').map(str::trim).collect();
-        let [call, field, gain, prevented, test] = cells[..] else { panic!("five cells are wanted: {line}") };
+        let [call, field, gain, prevented, test] = cells[..] else {
+            panic!("five cells are expected: {line}")
+        };
         assert!(cells.iter().all(|cell| !cell.is_empty()), "no cell may be empty: {line}");
         let before = rows.insert((call.into(), field.into()), [gain.into(), prevented.into(), test.into()]);
         assert!(before.is_none(), "{call}.{field} has two rows");
@@ -62,10 +64,10 @@ fn every_field_that_an_agent_may_send_has_its_row() {
     let missing: Vec<_> = sent.iter().filter(|at| !rows.contains_key(at)).collect();
     assert!(
         missing.is_empty(),
-        "say in agent_fields.tsv what an agent could gain by these and what prevents it: {missing:?}"
+        "describe in agent_fields.tsv what an agent could gain by these fields and what prevents it: {missing:?}"
     );
     let gone: Vec<_> = rows.keys().filter(|at| !sent.contains(at)).collect();
-    assert!(gone.is_empty(), "no agent sends these: {gone:?}");
+    assert!(gone.is_empty(), "no call of an agent has these fields: {gone:?}");
     assert!(sent.contains(&("RecordData".into(), "values".into())) && sent.len() > 100, "{}", sent.len());
 }
 

@@ -96,7 +96,11 @@ async fn what_was_approved_is_what_was_shown() {
     for kind in ["data.held", "data.released", "approval.requested", "approval.decided"] {
         assert!(events.contains(kind), "{kind}: {events}");
     }
-    let asked = reply.events.iter().find(|event| event.r#type == "approval.requested").expect("it is told");
+    let asked = reply
+        .events
+        .iter()
+        .find(|event| event.r#type == "approval.requested")
+        .expect("the request is recorded");
     assert!(asked.message.contains(&gate.args_digest), "{asked:?}");
     harness.node.end().await;
 }

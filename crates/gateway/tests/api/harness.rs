@@ -285,7 +285,7 @@ impl Harness {
                 let number = one.name.chars().filter(char::is_ascii_digit).collect::<String>();
                 number.parse::<u64>().unwrap_or(u64::MAX)
             });
-            let name = oldest.expect("one that was made").name;
+            let name = oldest.expect("the oldest session").name;
             let delete = v1::DeleteWebhookEndpointRequest { name, ..Default::default() };
             let _: v1::DeleteWebhookEndpointResponse =
                 self.ask("admin", "DeleteWebhookEndpoint", &delete).await;
@@ -371,7 +371,7 @@ async fn ask<R: Message + Default>(node: &Node, secret: &str, method: &str, requ
 /// Quarantines a mail for a tenant.
 fn keep(node: &Node, id: &str, tenant: TenantId) {
     let (mail, raw) = crate::quarantine_store::mail(id, Some(tenant), node.cluster.now());
-    node.quarantine.keep(mail, raw).expect("there is room");
+    node.quarantine.keep(mail, raw).expect("the quarantine stores the mail");
 }
 
 async fn start(node: &Node, secret: &str, key: &str) -> v1::Session {

@@ -55,7 +55,7 @@ async fn an_attached_policy_holds_for_new_sessions_and_names_itself() {
     assert_eq!(definition.policies, ["tenants/acme/definitions/guard"]);
     let after = harness.talk().await;
     let free = harness.authorize(&before.name, "mcp:fs:wipe").await;
-    assert_eq!(free.decision(), ToolDecision::Allow, "a session keeps what it began with");
+    assert_eq!(free.decision(), ToolDecision::Allow, "a session keeps the policies of its start");
     let denied = harness.authorize(&after.name, "mcp:fs:wipe").await;
     let rule = denied.matched_rule.clone().expect("a rule");
     assert_eq!((denied.reason.as_str(), rule.layer.as_str()), ("POLICY_DENIED", "definition:guard@1"));
@@ -149,7 +149,7 @@ async fn an_approval_stands_for_the_layers_that_asked_and_yields_to_a_later_deny
         .await;
     set(&harness, "wall", None).await;
     let second = harness.authorize(&talk.name, "mcp:fs:read").await;
-    assert_eq!(second.decision(), ToolDecision::Ask, "the tenant's layer was not shown to who approved");
+    assert_eq!(second.decision(), ToolDecision::Ask, "the approver did not see the tenant's layer");
     assert_ne!(second.gate, first.gate);
     approve(&second.gate).await;
     harness

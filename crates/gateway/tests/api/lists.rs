@@ -214,12 +214,12 @@ async fn a_token_is_good_for_its_own_list() {
             let mut message = message.clone();
             set(&mut message, "page_token", Value::String(token.clone()));
             let outcome = call(&harness, rpc, &message).await;
-            assert!(outcome.is_err(), "{} took {token:?} for {own:?}", rpc.method);
+            assert!(outcome.is_err(), "{} accepted {token:?} for {own:?}", rpc.method);
             assert_eq!(refused(outcome, "FIELD_INVALID").fields, ["page_token"], "{}", rpc.method);
         }
         let mut message = message.clone();
         set(&mut message, "page_token", Value::String(own.clone()));
-        call(&harness, rpc, &message).await.expect("its own token is good");
+        call(&harness, rpc, &message).await.expect("the list's own token is accepted");
         if let Some((_, filter)) = FILTERS.iter().find(|(method, _)| *method == rpc.method) {
             set(&mut message, "filter", Value::String((*filter).to_owned()));
             assert_eq!(refused(call(&harness, rpc, &message).await, "FIELD_INVALID").fields, ["page_token"]);
@@ -244,7 +244,7 @@ async fn a_page_has_at_most_1000_entries() {
         for (size, good) in [(0, true), (1, true), (1_000, true), (1_001, false), (u32::MAX, false)] {
             set(&mut message, "page_size", Value::U32(size));
             match call(&harness, &rpc, &message).await {
-                Ok(_) => assert!(good, "{} took {size}", rpc.method),
+                Ok(_) => assert!(good, "{} accepted {size}", rpc.method),
                 refusal => assert_eq!(refused(refusal, "FIELD_INVALID").fields, ["page_size"], "{size}"),
             }
         }
@@ -353,7 +353,7 @@ async fn a_filter_that_is_not_understood_is_refused() {
         ] {
             set(&mut message, "filter", Value::String(filter.to_owned()));
             let outcome = call(&harness, &rpc, &message).await;
-            assert!(outcome.is_err(), "{} took {filter:?}", rpc.method);
+            assert!(outcome.is_err(), "{} accepted {filter:?}", rpc.method);
             assert_eq!(refused(outcome, "FIELD_INVALID").fields, ["filter"], "{} {filter:?}", rpc.method);
         }
     }
@@ -389,7 +389,7 @@ async fn an_expected_sequence_is_the_sessions_or_nothing_is_done() {
         }
         assert_eq!(harness.node.state().await, before, "{}", rpc.method);
         set(&mut message, "expected_sequence", Value::U64(sequence));
-        call(&harness, &rpc, &message).await.expect("its own sequence is good");
+        call(&harness, &rpc, &message).await.expect("the current sequence is accepted");
         assert!(harness.look(&session).await.sequence > sequence, "{}", rpc.method);
     }
     harness.node.end().await;

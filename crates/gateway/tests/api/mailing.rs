@@ -75,13 +75,13 @@ impl Harness {
         let start = v1::StartSessionRequest { definition: "release".into(), ..Default::default() };
         let line = &self.node.line;
         let started = line.ask::<v1::StartSessionResponse>(secret, "StartSession", &start).await;
-        let session = started.expect("it starts").session.expect("a session");
+        let session = started.expect("the session starts").session.expect("a session");
         let plain = crate::harness::tool_call(&session.name, "mcp:filesystem:write_file");
         let given = (!args.is_empty()).then(|| args.to_owned().into());
         let call =
             v1::AuthorizeToolCallRequest { args: given.unwrap_or_else(|| plain.args.clone()), ..plain };
         let reply = line.ask::<v1::AuthorizeToolCallResponse>(secret, "AuthorizeToolCall", &call).await;
-        let reply = reply.expect("it is answered");
+        let reply = reply.expect("the call is answered");
         let name = reply.gate;
         let reply: v1::GetGateResponse =
             self.ask("agent", "GetGate", &v1::GetGateRequest { name, ..Default::default() }).await;
@@ -284,7 +284,7 @@ async fn what_belongs_nowhere_is_put_aside() {
     let (before, message) =
         (harness.look(&asked.session.name).await.sequence, from_kim(&other, "approve", "a"));
     assert_eq!(message.bring(&ingress).await, Outcome::Quarantined("token_invalid"));
-    assert_eq!(harness.look(&asked.session.name).await.sequence, before, "a forged token leaves nothing");
+    assert_eq!(harness.look(&asked.session.name).await.sequence, before, "a forged token changes nothing");
     let never = asked.key.token(Way::Reply, (TenantId(1), SessionId([7; 16])), (asked.number, 0), KIM);
     assert_eq!(
         from_kim(&never, "approve", "b").bring(&ingress).await,

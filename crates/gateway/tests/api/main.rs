@@ -3,7 +3,7 @@
 #![expect(
     clippy::wildcard_enum_match_arm,
     clippy::result_large_err,
-    reason = "a test looks at what it is about"
+    reason = "a test checks only the cases that it is about"
 )]
 
 mod browser;

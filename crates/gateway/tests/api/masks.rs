@@ -44,7 +44,7 @@ async fn a_mask_leaves_the_named_fields_and_nothing_else() {
         let rich = |resource: &Json| resource.as_object().is_some_and(|fields| fields.len() > 1);
         assert!(whole.iter().all(rich), "{}: {whole:?}", rpc.method);
         let known = ["name", "sequence", "etag"].into_iter().find(|name| whole[0].get(name).is_some());
-        let first = known.expect("a field that every one has");
+        let first = known.expect("a field that all have");
         for (paths, all) in
             [(vec![first], false), (vec!["*"], true), (vec![first, "*"], true), (vec![], true)]
         {
@@ -58,7 +58,7 @@ async fn a_mask_leaves_the_named_fields_and_nothing_else() {
         }
         for path in ["nothing", "", "name.x", "Name", "labels.team", "name ", "a.b.c.d.e.f.g.h"] {
             let outcome = call(&harness, &rpc, &masked(&message, &[first, path])).await;
-            assert!(outcome.is_err(), "{} took {path:?}", rpc.method);
+            assert!(outcome.is_err(), "{} accepted {path:?}", rpc.method);
             assert_eq!(refused(outcome, "FIELD_INVALID").fields, ["read_mask"], "{} {path:?}", rpc.method);
         }
         let many = vec![first; switchward_gateway::limits::MASK_PATHS_MAX + 1];
@@ -104,7 +104,7 @@ async fn a_list_says_its_order_and_refuses_any_other() {
         for (order, good) in spelled {
             set(&mut message, "order_by", Value::String(order.to_owned()));
             match call(&harness, &rpc, &message).await {
-                Ok(reply) => assert!(good && reply == usual, "{} took {order:?}", rpc.method),
+                Ok(reply) => assert!(good && reply == usual, "{} accepted {order:?}", rpc.method),
                 refusal => {
                     assert!(!good, "{} refused {order:?}", rpc.method);
                     let refusal = refused(refusal, "FIELD_INVALID");

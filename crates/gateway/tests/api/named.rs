@@ -174,9 +174,9 @@ fn every_text_of_every_request_names_something_or_nothing() {
             let rows_of_it = [own, beside, there, nothing].into_iter().filter(|listed| *listed).count();
             assert!(
                 rows_of_it > 0,
-                "{full} has no row in `rpcs`, `BESIDE` or the lists of what names nothing"
+                "{full} has no row in `rpcs`, `BESIDE` or the lists of fields that name nothing"
             );
-            assert!(rows_of_it == 1, "{full} stands in two lists");
+            assert!(rows_of_it == 1, "{full} is in two lists");
             used.extend([there.then_some(full), nothing.then(|| last.to_owned())].into_iter().flatten());
         }
     }
@@ -218,7 +218,7 @@ async fn names(harness: &Harness, names: Names) -> Vec<(String, String)> {
             let call = tool_call(&harness.globex.session.name, "mcp:web:fetch");
             let secret = harness.globex.key("agent");
             let asked = harness.node.line.ask(secret, "AuthorizeToolCall", &call).await;
-            let theirs: v1::AuthorizeToolCallResponse = asked.expect("it is allowed");
+            let theirs: v1::AuthorizeToolCallResponse = asked.expect("the call is allowed");
             let never: String = theirs.call_id.chars().rev().collect();
             vec![(theirs.call_id, never)]
         }
@@ -272,7 +272,7 @@ async fn answered(
         })
     };
     if outcome.is_err() {
-        assert_eq!(harness.node.state().await, before, "{} of {name} left something", rpc.method);
+        assert_eq!(harness.node.state().await, before, "{} of {name} changed the state", rpc.method);
     }
     let own = message.get_field_by_name("name").and_then(|value| value.as_str().map(str::to_owned));
     let own = own.filter(|own| !own.is_empty()).unwrap_or_else(|| "\0".to_owned());
@@ -284,7 +284,7 @@ async fn answered(
         texts.into_iter().fold(text, |text, (from, to)| text.replace(from, to))
     };
     match outcome {
-        Ok(reply) => Ok(serde_json::from_str(&put(reply.to_string())).expect("it stays JSON")),
+        Ok(reply) => Ok(serde_json::from_str(&put(reply.to_string())).expect("the reply is still JSON")),
         Err(status) => {
             let refusal = Refusal::of(&status).with(&own, "OWN").with(&session, "OWN");
             Err(refusal.with(name, "NAME").with(bare, "NAME"))
@@ -308,7 +308,7 @@ async fn what_is_another_tenants_is_nowhere_in_a_request() {
                 ];
                 assert_eq!(answers[0], answers[1], "{}.{path}: {theirs} and {never}", rpc.method);
                 let accepted = matches!(kind, Names::NewAssistant | Names::Filter) || path == "wanted.queues";
-                assert!(accepted || answers[0].is_err(), "{}.{path}: {theirs} was taken", rpc.method);
+                assert!(accepted || answers[0].is_err(), "{}.{path}: {theirs} was accepted", rpc.method);
                 tried += 1;
             }
         }
@@ -324,7 +324,7 @@ async fn what_is_another_tenants_is_nowhere_in_a_definition() {
     let only = TALK.replace("\"talk\"", "\"only-talk\"");
     let deployed: Result<v1::DeployDefinitionResponse, _> =
         harness.node.line.ask(harness.globex.key("author"), "DeployDefinition", &deployment(&only)).await;
-    deployed.expect("it is deployed");
+    deployed.expect("the definition is deployed");
     let mut answers = Vec::new();
     for (name, child) in [("calls-a", "only-talk"), ("calls-b", "only-never")] {
         let source = serde_json::json!({

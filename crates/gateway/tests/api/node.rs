@@ -177,7 +177,7 @@ impl Node {
                 Scope::Session(SessionId([0; 16])),
                 Body::Cancel(Cancel { comment: String::new() }),
             );
-            shard.submit(nothing).await.expect_err("there is no such session");
+            shard.submit(nothing).await.expect_err("the session does not exist");
         }
     }
 

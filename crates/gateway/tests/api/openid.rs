@@ -83,7 +83,7 @@ fn base64(bytes: impl AsRef<[u8]>) -> String {
 impl Provider {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let port = listener.local_addr().expect("it is bound").port();
+        let port = listener.local_addr().expect("the listener is bound").port();
         let inside = Arc::new(Inside {
             issuer: format!("http://127.0.0.1:{port}/realm"),
             key: Mutex::new((key(), "k1".to_owned())),
@@ -96,7 +96,8 @@ impl Provider {
             .route("/keys", get(keys))
             .route("/token", post(token))
             .with_state(Arc::clone(&inside));
-        let task = tokio::spawn(async move { axum::serve(listener, app).await.expect("it serves") });
+        let task =
+            tokio::spawn(async move { axum::serve(listener, app).await.expect("the provider serves") });
         Self { inside, port, task }
     }
 
@@ -117,7 +118,7 @@ impl Provider {
             egress,
         };
         let nothing = |_: u32| Arc::new(Egress::default());
-        let client = Client::new(HttpConfig::new(Arc::new(nothing))).expect("it can be set up");
+        let client = Client::new(HttpConfig::new(Arc::new(nothing))).expect("the client can be created");
         Arc::new(Through(openid::Provider::new(client, config).expect("a provider")))
     }
 

@@ -108,8 +108,8 @@ async fn an_agents_and_a_workers_key_bring_no_event() {
                 refused(bring(&harness, role, &session, key).await, "ROLE_NOT_ALLOWED");
             }
         }
-        assert_eq!(harness.node.state().await, before, "nothing is kept for later either");
-        let moved = bring(&harness, "integration", &session, "paid").await.expect("it is let in");
+        assert_eq!(harness.node.state().await, before, "a refused event is not kept for later");
+        let moved = bring(&harness, "integration", &session, "paid").await.expect("the event is accepted");
         assert_ne!(moved.at, [state]);
         let wanted = v1::Session {
             name: moved.name.clone(),
@@ -120,7 +120,7 @@ async fn an_agents_and_a_workers_key_bring_no_event() {
             update_time: moved.update_time,
             ..v1::Session::default()
         };
-        assert_eq!(moved, wanted, "it is told where the session stands, and nothing else");
+        assert_eq!(moved, wanted, "the sender learns the state of the session and nothing else");
     }
     harness.node.end().await;
 }
@@ -133,16 +133,12 @@ async fn what_an_agent_relays_confirms_nothing() {
         v1::StartSessionRequest { definition: "asked".into(), message: "yes".into(), ..Default::default() };
     let reply: v1::StartSessionResponse = harness.ask("agent", "StartSession", &request).await;
     let session = reply.session.expect("a session");
-    assert_eq!(turn(&harness, &session).await, ["confirm"], "it opened the conversation itself");
+    assert_eq!(turn(&harness, &session).await, ["confirm"], "the agent started the conversation");
     let _posted = post(&harness, "agent", &session, "Yes, confirmed.").await;
     assert_eq!(turn(&harness, &session).await, ["confirm"]);
     let _posted = post(&harness, "operator", &session, "yes").await;
     let _posted = post(&harness, "agent", &session, "yes").await;
-    assert_eq!(
-        turn(&harness, &session).await,
-        ["confirm"],
-        "what it relays stands in the place of the user's"
-    );
+    assert_eq!(turn(&harness, &session).await, ["confirm"], "the relayed text counts as the user's message");
     let reply = post(&harness, "integration", &session, "yes").await;
     assert!(reply.checkpoint.is_none() && reply.definition.is_empty(), "{reply:?}");
     assert_eq!(turn(&harness, &session).await, ["done"]);
@@ -188,7 +184,7 @@ async fn the_history_says_where_every_event_came_from() {
     assert_eq!(callback(&harness, &session, "shipped").await, StatusCode::ACCEPTED);
     assert_eq!(webhook(&harness, &source, &session, "later").await, StatusCode::ACCEPTED);
     for role in ["integration", "operator", "admin"] {
-        bring(&harness, role, &session, "other").await.expect("it is let in");
+        bring(&harness, role, &session, "other").await.expect("the event is accepted");
     }
     let sources = history(&harness, &session, "event.recorded", "source").await;
     let webhook = format!("webhook:{source}");
@@ -202,7 +198,10 @@ async fn the_history_says_where_every_event_came_from() {
     assert_eq!(sources, wanted);
     let data = harness.look(&session.name).await.data.expect("data").fields;
     let waited = format!("{:?}", data["wait"]);
-    assert!(waited.contains("shipped") && !waited.contains("reply_token"), "as the formats say: {waited}");
+    assert!(
+        waited.contains("shipped") && !waited.contains("reply_token"),
+        "the reply token is not recorded: {waited}"
+    );
     harness.node.end().await;
 }
 
@@ -248,16 +247,16 @@ async fn a_bound_event_comes_from_its_source_alone() {
 
     // An early event, stored for a workflow without bindings, does not count for a workflow with bindings.
     let session = start(&harness, "agent", "later", &["order"]).await;
-    bring(&harness, "integration", &session, "paid").await.expect("it is kept for later");
+    bring(&harness, "integration", &session, "paid").await.expect("the event is kept for later");
     let switch = v1::SwitchWorkflowRequest {
         name: session.name.clone(),
         workflow: "order".into(),
         ..Default::default()
     };
     let _: v1::SwitchWorkflowResponse = harness.ask("agent", "SwitchWorkflow", &switch).await;
-    assert_eq!(harness.look(&session.name).await.at, ["hook"], "it does not end the wait");
-    bring(&harness, "operator", &session, "paid").await.expect("operators answer for their own events");
-    assert_eq!(harness.look(&session.name).await.at, ["pay"], "nor does it lead on by the transition for it");
+    assert_eq!(harness.look(&session.name).await.at, ["hook"], "a kept event does not end the wait");
+    bring(&harness, "operator", &session, "paid").await.expect("the event of an operator is accepted");
+    assert_eq!(harness.look(&session.name).await.at, ["pay"], "a kept event does not fire the transition");
     harness.node.end().await;
 }
 

@@ -66,7 +66,7 @@ async fn a_link_alone_shows_the_request_and_decides_nothing() {
     // Without access to Kim's mail, there are five tries.
     let right = code(&asked, KIM, harness.node.clock.now());
     let wrong = if right == "000000" { "000001" } else { "000000" };
-    for left in ["4 times", "3 times", "2 times", "once more", "void now"] {
+    for left in ["4 more times", "3 more times", "2 more times", "once more", "no longer valid"] {
         let answer = eve.say(&harness, &path, &format!("decision=enter_code&code={wrong}")).await;
         assert_eq!(answer.status, StatusCode::FORBIDDEN);
         assert!(text(&answer).contains(left), "{}", text(&answer));

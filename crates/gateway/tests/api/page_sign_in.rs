@@ -102,7 +102,7 @@ async fn a_person_who_proves_the_address_is_known_and_decides() {
     let answer = signed_in((&harness, &provider), &mut browser, &path, (Signing::Right, capital)).await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", text(&answer));
     assert_eq!(answer.headers["location"], path);
-    assert_eq!(browser.cookies.len(), 1, "what was begun is done: {:?}", browser.cookies);
+    assert_eq!(browser.cookies.len(), 1, "the cookie of the sign-in is removed: {:?}", browser.cookies);
     assert!(browser.look(&harness, &path).await.contains("Record the decision"));
     assert!(browser.look(&harness, &path_of(&asked, DANA)).await.contains("does not know you yet"));
     let decided = browser.say(&harness, &path, "decision=approve").await;

@@ -18,7 +18,7 @@ const OF_THE_HOST: &str = "mx.acme.example";
 /// The mail ingress of a node; it uses no DNS and trusts one host.
 pub(crate) fn ingress(api: &switchward_gateway::Api) -> MailIngress {
     let settings = Settings { trusted_hosts: vec![OF_THE_HOST.into()], ..Settings::of(DOMAIN) };
-    let dns = Dns::of_records(&[], &[]).expect("nobody is asked");
+    let dns = Dns::of_records(&[], &[]).expect("a resolver without records");
     MailIngress::new(api.clone(), settings, dns, Level::Strict)
 }
 

@@ -47,7 +47,11 @@ async fn a_version_has_a_number_and_sometimes_a_word() {
     let again: v1::DeployDefinitionResponse =
         harness.ask("author", "DeployDefinition", &deployment(RELEASE)).await;
     let first = again.version.expect("a version");
-    assert_eq!((again.created, first.number, first.active), (false, 1, true), "the same bytes");
+    assert_eq!(
+        (again.created, first.number, first.active),
+        (false, 1, true),
+        "the same bytes make no new version"
+    );
     harness.node.end().await;
 }
 

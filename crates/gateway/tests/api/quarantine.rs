@@ -42,7 +42,7 @@ async fn listed(harness: &Harness, secret: &str) -> Vec<v1::QuarantinedMail> {
     let request = v1::ListQuarantinedMailRequest::default();
     let reply =
         harness.node.line.ask::<v1::ListQuarantinedMailResponse>(secret, "ListQuarantinedMail", &request);
-    let mut mails = reply.await.expect("it is listed").mails;
+    let mut mails = reply.await.expect("the mail is listed").mails;
     mails.retain(|mail| !mail.name.ends_with("-mail"));
     mails
 }
@@ -84,7 +84,8 @@ async fn a_tenant_is_shown_what_names_it_and_the_first_tenants_admin_what_names_
     assert_eq!(of_operator, [own("auto_reply", false)]);
     let of_admin = reasons(listed(&harness, harness.acme.key("admin")).await);
     assert_eq!(of_admin, [own("auto_reply", false), own("no_tenant", true), own("no_token", true)]);
-    let mail = got(&harness, harness.globex.key("operator"), &name).await.expect("it is theirs");
+    let mail =
+        got(&harness, harness.globex.key("operator"), &name).await.expect("the mail belongs to globex");
     assert_eq!((mail.from.as_str(), mail.subject.as_str()), ("ann@example.com", "Re: release"));
     assert_eq!(mail.text.trim(), "Approve");
     // The reply address is known only to those who got it, so it is masked.
@@ -102,7 +103,7 @@ async fn a_tenant_is_shown_what_names_it_and_the_first_tenants_admin_what_names_
         "DeleteQuarantinedMail",
         &delete,
     );
-    gone.await.expect("it is deleted");
+    gone.await.expect("the mail is deleted");
     assert!(listed(&harness, harness.globex.key("admin")).await.is_empty());
     harness.node.end().await;
 }
@@ -122,7 +123,7 @@ async fn what_cannot_be_kept_is_brought_again_and_once_kept_is_one() {
     let mails = listed(&harness, harness.acme.key("admin")).await;
     let [mail] = &mails[..] else { panic!("{mails:?}") };
     assert!(mail.truncated && mail.size_bytes > u64::try_from(MAIL_KEPT_BYTES_MAX).expect("few"));
-    let mail = got(&harness, harness.acme.key("admin"), &mail.name).await.expect("it is kept");
+    let mail = got(&harness, harness.acme.key("admin"), &mail.name).await.expect("the mail is kept");
     // The mask is shorter than the token.
     let left_out = MAIL_KEPT_BYTES_MAX - mail.content.len();
     assert!(mail.truncated && (1..100).contains(&left_out), "{left_out}");
@@ -149,7 +150,8 @@ impl Harness {
     fn kept(&self) -> Vec<String> {
         let quarantine = &self.node.quarantine;
         let text = |id: &str| {
-            let content = quarantine.content(id).expect("it can be read").expect("it is there");
+            let content =
+                quarantine.content(id).expect("the content can be read").expect("the content exists");
             let content = String::from_utf8(content).expect("a text");
             content.trim_end().rsplit("\r\n").next().expect("a line").to_owned()
         };
@@ -215,7 +217,7 @@ async fn mail_goes_with_the_session_that_it_names_and_with_no_other() {
     harness.bring((2, id_of(&erased)), "to globex of acme").await;
     harness.bring_strange().await;
     let all = harness.kept();
-    assert_eq!((all.len(), sweep(&harness.node.api).await), (7, 0), "nothing has ended: {all:?}");
+    assert_eq!((all.len(), sweep(&harness.node.api).await), (7, 0), "no session has ended: {all:?}");
     harness.erase(&erased).await;
     harness.delete(&deleted).await;
     let left = ["strange", "to globex", "to globex of acme", "to live", "to unknown"];
@@ -232,7 +234,7 @@ async fn mail_goes_with_the_session_that_it_names_and_with_no_other() {
             Outcome::Quarantined("session_ended")
         );
         harness.bring((1, id_of(&deleted)), "to deleted").await;
-        assert_eq!(harness.kept().len(), 7, "what was deleted is kept once more");
+        assert_eq!(harness.kept().len(), 7, "a deleted mail that comes again is kept again");
         assert_eq!((sweep(&harness.node.api).await, harness.kept()), (2, left.map(str::to_owned).to_vec()));
     }
     assert_eq!(harness.node.api.quarantine_deleted(), 6);
@@ -303,11 +305,11 @@ async fn mail_goes_with_a_session_that_expires_and_stays_where_its_history_alone
     harness.node.clock.advance(3 * DAY_MS);
     harness.node.until(|| has(&remains)).await;
     harness.node.quiet().await;
-    assert!(has(&of_session), "its history alone is gone");
+    assert!(has(&of_session), "only the history is removed");
     assert_eq!(sweep(&harness.node.api).await, 0);
     harness.node.clock.advance(18 * DAY_MS);
     harness.node.until(|| !has(&of_session)).await;
-    assert!(has(&remains), "who decided what is kept");
+    assert!(has(&remains), "the decisions are kept");
     assert_eq!((sweep(&harness.node.api).await, harness.kept()), (1, Vec::new()));
     harness.node.end().await;
 }
@@ -323,7 +325,7 @@ async fn mail_is_kept_as_long_as_the_rule_of_its_tenant_says() {
     harness.bring_strange().await;
     harness.node.clock.advance(10 * DAY_MS);
     harness.bring(never(1), "new").await;
-    assert_eq!(sweep(&harness.node.api).await, 0, "ten days are over and no more");
+    assert_eq!(sweep(&harness.node.api).await, 0, "exactly ten days have passed");
     assert_eq!(listed(&harness, &admin).await.len(), 3);
     harness.node.clock.advance(1);
     assert_eq!(listed(&harness, &admin).await.len(), 2, "the rule holds before the mail is deleted");
@@ -365,7 +367,7 @@ async fn mail_goes_with_its_tenant() {
     harness.node.until(|| globex().is_none()).await;
     assert_eq!(harness.bring(never(2), "late").await, Outcome::Quarantined("no_tenant"));
     let shown = listed(&harness, harness.acme.key("admin")).await;
-    assert_eq!(shown.len(), 1, "what names a tenant that is gone is nobody else's: {shown:?}");
+    assert_eq!(shown.len(), 1, "mail of a deleted tenant is not shown to other tenants: {shown:?}");
     assert_eq!((sweep(&harness.node.api).await, harness.kept()), (1, vec!["to acme".to_owned()]));
     harness.node.end().await;
 }

@@ -49,7 +49,7 @@ fn named(refusal: &Refusal, quota: &str, limit: &str) {
 }
 
 fn use_of(uses: &[v1::QuotaUse], quota: &str) -> (u64, v1::QuotaSource, Option<u64>) {
-    let found = uses.iter().find(|one| one.quota == quota).expect("it is shown");
+    let found = uses.iter().find(|one| one.quota == quota).expect("the quota is listed");
     (found.limit, found.set_in(), found.used)
 }
 
@@ -74,11 +74,11 @@ async fn requests_beyond_the_rate_are_refused_until_time_passes() {
     refused(look(&harness, "operator").await, "QUOTA_EXCEEDED");
     harness.session().await;
     harness.node.clock.advance(250);
-    look(&harness, "operator").await.expect("there is room for one");
+    look(&harness, "operator").await.expect("the quota allows one call");
     refused(look(&harness, "agent").await, "QUOTA_EXCEEDED");
     harness.node.clock.advance(60_000);
     for _ in 0..8 {
-        look(&harness, "agent").await.expect("there is room after a rest");
+        look(&harness, "agent").await.expect("the quota allows a call after the wait");
     }
     let uses = look(&harness, "agent").await.map(drop);
     refused(uses, "QUOTA_EXCEEDED");
@@ -161,13 +161,13 @@ async fn work_can_be_finished_while_the_tenant_asks_too_much() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_session_more_than_the_quota_is_refused() {
     let harness = Harness::start().await;
-    let shown = look(&harness, "agent").await.expect("it may").quota_uses;
+    let shown = look(&harness, "agent").await.expect("the call is allowed").quota_uses;
     let (limit, set_in, used) = use_of(&shown, "sessions");
     assert_eq!((limit, set_in), (0, v1::QuotaSource::Default));
-    let held = used.expect("it is counted");
+    let held = used.expect("the use is counted");
     assert!(held > 0);
     set(&harness, "globex", v1::Quotas { sessions: Some(held + 1), ..NONE }).await;
-    let session = start(&harness).await.expect("there is room").session.expect("a session").name;
+    let session = start(&harness).await.expect("the quota allows a start").session.expect("a session").name;
     let refusal = refused(start(&harness).await, "QUOTA_EXCEEDED");
     named(&refusal, "sessions", &(held + 1).to_string());
     harness.session().await;
@@ -175,13 +175,13 @@ async fn one_session_more_than_the_quota_is_refused() {
     let admin = harness.globex.key("admin");
     let cancel = v1::CancelSessionRequest { name: session.clone(), ..Default::default() };
     let _: v1::CancelSessionResponse =
-        harness.node.line.ask(admin, "CancelSession", &cancel).await.expect("it may");
+        harness.node.line.ask(admin, "CancelSession", &cancel).await.expect("the call is allowed");
     refused(start(&harness).await, "QUOTA_EXCEEDED");
     let delete = v1::DeleteSessionRequest { name: session, ..Default::default() };
     let _: v1::DeleteSessionResponse =
-        harness.node.line.ask(admin, "DeleteSession", &delete).await.expect("it may");
+        harness.node.line.ask(admin, "DeleteSession", &delete).await.expect("the call is allowed");
     harness.node.quiet().await;
-    start(&harness).await.expect("there is room");
+    start(&harness).await.expect("the quota allows a start");
     assert_eq!(harness.node.api.quota_refusals().map(|(_, count)| count), [0, 2, 0]);
     harness.node.end().await;
 }
@@ -189,9 +189,9 @@ async fn one_session_more_than_the_quota_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tenant_that_holds_too_many_bytes_can_only_end_sessions() {
     let harness = Harness::start().await;
-    let session = start(&harness).await.expect("there is room").session.expect("a session").name;
-    let uses = look(&harness, "agent").await.expect("it may").quota_uses;
-    let held = use_of(&uses, "bytes").2.expect("they are counted");
+    let session = start(&harness).await.expect("the quota allows a start").session.expect("a session").name;
+    let uses = look(&harness, "agent").await.expect("the call is allowed").quota_uses;
+    let held = use_of(&uses, "bytes").2.expect("the bytes are counted");
     set(&harness, "globex", v1::Quotas { bytes: Some(held), ..NONE }).await;
     named(&refused(start(&harness).await, "QUOTA_EXCEEDED"), "bytes", &held.to_string());
     let (line, agent) = (&harness.node.line, harness.globex.key("agent"));
@@ -210,10 +210,12 @@ async fn a_tenant_that_holds_too_many_bytes_can_only_end_sessions() {
         ..Default::default()
     };
     let _: v1::DecideGateResponse =
-        line.ask(harness.globex.key("approver"), "DecideGate", &decide).await.expect("it may");
+        line.ask(harness.globex.key("approver"), "DecideGate", &decide).await.expect("the call is allowed");
     let cancel = v1::CancelSessionRequest { name: session, ..Default::default() };
-    let _: v1::CancelSessionResponse =
-        line.ask(harness.globex.key("operator"), "CancelSession", &cancel).await.expect("it may");
+    let _: v1::CancelSessionResponse = line
+        .ask(harness.globex.key("operator"), "CancelSession", &cancel)
+        .await
+        .expect("the call is allowed");
     harness.node.end().await;
 }
 
@@ -239,8 +241,9 @@ async fn a_tenant_cannot_raise_its_own_quotas() {
     let outcome: Result<v1::UpdateTenantResponse, _> =
         line.ask(admin, "UpdateTenant", &own(&["quotas"])).await;
     assert_eq!(refused(outcome, "FIELD_INVALID").fields, ["update_mask"]);
-    let _: v1::UpdateTenantResponse = line.ask(admin, "UpdateTenant", &own(&[])).await.expect("it may");
-    let shown = look(&harness, "agent").await.expect("it may");
+    let _: v1::UpdateTenantResponse =
+        line.ask(admin, "UpdateTenant", &own(&[])).await.expect("the call is allowed");
+    let shown = look(&harness, "agent").await.expect("the call is allowed");
     assert_eq!(shown.tenant.expect("a tenant").quotas, Some(five));
     harness.node.end().await;
 }
@@ -269,7 +272,7 @@ async fn quotas_are_set_one_by_one_or_all_at_once_and_taken_back() {
     let reply: v1::SetTenantQuotasResponse = harness.ask("admin", "SetTenantQuotas", &heavy).await;
     let tenant = reply.tenant.expect("a tenant");
     let all = v1::Quotas { bytes: Some(0), sessions: Some(7), weight: Some(3), ..NONE };
-    assert_eq!(tenant.quotas, Some(all), "the others stay as they are");
+    assert_eq!(tenant.quotas, Some(all), "the other quotas do not change");
     let stale = v1::SetTenantQuotasRequest { etag: "0011223344556677".into(), ..one.clone() };
     let outcome: Result<v1::SetTenantQuotasResponse, _> =
         harness.attempt("admin", "SetTenantQuotas", &stale).await;

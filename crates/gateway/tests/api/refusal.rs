@@ -35,7 +35,7 @@ impl Refusal {
                 }
             }
         }
-        assert_eq!(infos.len(), 1, "one ErrorInfo is wanted in {status:?}");
+        assert_eq!(infos.len(), 1, "one ErrorInfo is expected in {status:?}");
         let info = infos.remove(0);
         assert_eq!(info.domain, DOMAIN, "{status:?}");
         let reason = Reason::from_word(&info.reason).unwrap_or_else(|| panic!("{}: no reason", info.reason));
@@ -47,7 +47,7 @@ impl Refusal {
             ("PreconditionFailure", status.code() == Code::FailedPrecondition),
             ("RetryInfo", matches!(reason, Reason::ApprovalPending | Reason::RateLimited)),
         ] {
-            assert!(has(kind) || !wanted, "a {kind} is wanted in {status:?}");
+            assert!(has(kind) || !wanted, "a {kind} is expected in {status:?}");
         }
         Self {
             code: status.code(),

@@ -68,7 +68,7 @@ async fn a_request_id_has_1_to_128_characters() {
             let refusal = refused(call(&harness, &rpc, &message).await, "FIELD_INVALID");
             assert_eq!(refusal.fields, ["request_id"], "{}", rpc.method);
         }
-        assert_eq!(state(&harness).await, before, "{} left something", rpc.method);
+        assert_eq!(state(&harness).await, before, "{} changed the state", rpc.method);
         for char in ["x", "ü", "\u{1f680}"] {
             let mut message = rpc.request(&harness).await;
             set(&mut message, "request_id", Value::String(char.repeat(128)));
@@ -144,10 +144,10 @@ async fn a_start_finds_its_session_wherever_that_has_come_to() {
     let name = started(&harness, &request).await.expect("a start");
     harness.answer(&name, "go").await;
     assert_eq!(started(&harness, &request).await, Ok(name.clone()));
-    assert_eq!(harness.look(&name).await.at, ["check"], "it was not begun again");
+    assert_eq!(harness.look(&name).await.at, ["check"], "the session was not started again");
     harness.deploy(&crate::harness::RELEASE.replace("Is it ready?", "Is it all ready?")).await;
     assert_eq!(started(&harness, &request).await, Ok(name.clone()));
-    assert_eq!(harness.look(&name).await.version, 1, "it keeps its version");
+    assert_eq!(harness.look(&name).await.version, 1, "the session keeps its version");
     harness.node.end().await;
 }
 
@@ -159,7 +159,7 @@ async fn until<R>(ask: impl AsyncFn() -> R, done: impl Fn(&R) -> bool) -> R {
             return answer;
         }
     }
-    panic!("it never happened")
+    panic!("the expected answer never came")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -229,9 +229,9 @@ async fn a_session_keeps_its_newest_replies() {
     for number in 0..=KEPT_MAX {
         assert_eq!(report(number).await, number + 1);
     }
-    assert_eq!(report(KEPT_MAX).await, KEPT_MAX + 1, "the newest is known");
-    assert_eq!(report(1).await, KEPT_MAX + 1, "the oldest that is kept is known");
-    assert_eq!(report(0).await, KEPT_MAX + 2, "the one before it is not");
+    assert_eq!(report(KEPT_MAX).await, KEPT_MAX + 1, "the newest call id is remembered");
+    assert_eq!(report(1).await, KEPT_MAX + 1, "the oldest kept call id is remembered");
+    assert_eq!(report(0).await, KEPT_MAX + 2, "the call id before it is forgotten");
     harness.node.end().await;
 }
 

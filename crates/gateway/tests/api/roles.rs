@@ -95,7 +95,7 @@ pub(crate) fn allowed(method: &MethodDescriptor, role: &str) -> bool {
     let rows: Vec<Vec<&str>> = section.lines().filter_map(cells).collect();
     let column = rows[0].iter().position(|word| *word == role).expect("the role's column");
     let row = rows[2..].iter().rfind(|row| about(row[0], method));
-    let row = row.unwrap_or_else(|| panic!("no row of the table is about {}", method.name()));
+    let row = row.unwrap_or_else(|| panic!("the table has no row for {}", method.name()));
     row[column] == "yes"
 }
 
@@ -122,7 +122,7 @@ async fn every_role_may_what_the_table_says_and_nothing_else() {
             }
             let refusal = refused(outcome, "ROLE_NOT_ALLOWED");
             assert_eq!(refusal.metadata["role"], role, "{}", rpc.method);
-            assert_eq!(harness.node.state().await, before, "{} by {role} left something", rpc.method);
+            assert_eq!(harness.node.state().await, before, "{} by {role} changed the state", rpc.method);
         }
     }
     harness.node.end().await;
@@ -197,7 +197,7 @@ async fn only_an_admin_of_the_first_tenant_learns_of_other_tenants() {
             }
         }
         assert!(seen.iter().all(|refusal| *refusal == seen[0]), "{role}: {seen:?}");
-        assert_eq!(harness.node.state().await, before, "a call by {role} left something");
+        assert_eq!(harness.node.state().await, before, "a call by {role} changed the state");
         tried += seen.len();
     }
     assert_eq!(tried, ROLES.len() * about_tenants().len() * Way::ALL.len());

@@ -94,7 +94,7 @@ pub(crate) fn set(message: &mut DynamicMessage, path: &str, value: Value) {
         None => message.set_field_by_name(path, value),
         Some((first, rest)) => match message.get_field_by_name_mut(first) {
             Some(Value::Message(inner)) => set(inner, rest, value),
-            other => panic!("{path} leads to {other:?}"),
+            other => panic!("{path} is {other:?}"),
         },
     }
 }
@@ -139,7 +139,7 @@ pub(crate) fn all() -> Vec<Rpc> {
         .collect();
     for row in &rows {
         let at = missing.iter().position(|name| name == row.method);
-        missing.remove(at.unwrap_or_else(|| panic!("{} is no method, or stands twice", row.method)));
+        missing.remove(at.unwrap_or_else(|| panic!("{} is not a method, or has two rows", row.method)));
         every_name_is_declared(row);
     }
     assert_eq!(missing, Vec::<String>::new(), "these methods have no row");

@@ -98,7 +98,7 @@ async fn what_is_refused_is_refused_the_same_by_every_way() {
             for way in Way::ALL {
                 let outcome = harness.node.line.call(way, rpc.method, &secret, &bytes).await;
                 let got = outcome.map(|reply| shown(&rpc, &reply)).map_err(|status| Refusal::of(&status));
-                assert!(got.is_err() || what == "nothing said", "{} took {what}", rpc.method);
+                assert!(got.is_err() || what == "nothing said", "{} accepted {what}", rpc.method);
                 let Err(refusal) = &got else { break };
                 compared += usize::from(!refusal.message.is_empty());
                 assert_eq!(

@@ -59,7 +59,8 @@ fn to(name: &str, body: &str) -> Raw {
 /// A message signed according to Standard Webhooks.
 fn signed(harness: &Harness, name: &str, secret: &str, id: &str, body: &str) -> Raw {
     let secret = secret.parse().expect("a signing secret");
-    let headers = standard::sign(&[secret], id, now(harness), body.as_bytes()).expect("it is signed");
+    let headers =
+        standard::sign(&[secret], id, now(harness), body.as_bytes()).expect("the message is signed");
     headers.into_iter().fold(to(name, body), |raw, (header, value)| raw.with(header, value))
 }
 
@@ -137,7 +138,7 @@ async fn what_a_sender_says_when_it_is_set_up_is_no_event() {
     let answer = line.send(sent(&secret)).await;
     assert_eq!((answer.status, answer.json()), (StatusCode::OK, json!({ "challenge": "3eZbrw1aBm" })));
     refused(&line.send(sent("another, of length")).await, 401, "CREDENTIAL_INVALID");
-    assert_eq!(harness.look(&session.name).await.at, ["note it"], "nothing has happened");
+    assert_eq!(harness.look(&session.name).await.at, ["note it"], "the session has not moved");
     harness.node.end().await;
 }
 

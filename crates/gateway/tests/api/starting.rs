@@ -105,14 +105,14 @@ async fn an_agents_key_starts_with_nothing_that_decides_who_approves() {
         assert!(refusal.message.contains(field), "{}", refusal.message);
         // The policy's role is checked in the session's shard, which has stored the definition by then.
         if field != "role" {
-            assert_eq!(harness.node.state().await, before, "{field} left something");
+            assert_eq!(harness.node.state().await, before, "{field} changed the state");
         }
         if request.version != Some(9) {
             harness.begun("operator", &request).await;
         }
     }
     let active = v1::StartSessionRequest { version: Some(2), ..release() };
-    assert_eq!(harness.begun("agent", &active).await.version, 2, "that is the active one anyway");
+    assert_eq!(harness.begun("agent", &active).await.version, 2, "version 2 is the active one");
     harness.node.end().await;
 }
 
@@ -221,7 +221,11 @@ async fn an_approver_whom_data_names_is_asked_only_if_the_directory_holds_them()
         ..Default::default()
     };
     let _: v1::RecordReplyResponse = harness.ask("operator", "RecordReply", &mail).await;
-    assert_eq!(harness.look(&session.name).await.at, ["decide"], "their reply decides nothing");
+    assert_eq!(
+        harness.look(&session.name).await.at,
+        ["decide"],
+        "the reply of somebody outside the directory decides nothing"
+    );
     // The next round would ask the contact, whom the agent has also chosen.
     harness.node.clock.advance(3_600_000);
     let mut open = harness.look(&session.name).await.waiting_on.remove(0);
@@ -252,9 +256,9 @@ async fn no_start_names_a_version_that_is_retired() {
     refused(harness.retire("release/versions/2").await, "STATE_MISMATCH");
     refused(harness.retire("release/versions/3").await, "NOT_FOUND");
     let running = harness.acme.session.clone();
-    let version = harness.retire("release/versions/1").await.expect("it is not the active one");
+    let version = harness.retire("release/versions/1").await.expect("the version is not the active one");
     assert!(version.retire_time.is_some() && version.retired_by == "author@acme", "{version:?}");
-    assert_eq!(harness.retire("release/versions/1").await.expect("the same again"), version);
+    assert_eq!(harness.retire("release/versions/1").await.expect("a repeated retirement"), version);
     let old = v1::StartSessionRequest { version: Some(1), ..start_of("release") };
     let outcome: Result<v1::StartSessionResponse, _> =
         harness.attempt("operator", "StartSession", &old).await;
@@ -273,7 +277,11 @@ async fn no_start_names_a_version_that_is_retired() {
     let activate = v1::ActivateVersionRequest { name: "release/versions/1".into(), ..Default::default() };
     let reply: v1::ActivateVersionResponse = harness.ask("author", "ActivateVersion", &activate).await;
     let definition = reply.definition.expect("a definition");
-    assert_eq!((definition.active_version, definition.retired_versions.len()), (1, 0), "it is used again");
+    assert_eq!(
+        (definition.active_version, definition.retired_versions.len()),
+        (1, 0),
+        "the version is active again"
+    );
     assert_eq!(harness.begun("agent", &start_of("release")).await.version, 1);
     harness.node.end().await;
 }

@@ -47,7 +47,7 @@ async fn item(stream: &mut Stream) -> v1::WorkItem {
 
 /// Returns how the stream ends, which must be soon and with no item before it.
 async fn end(stream: &mut Stream) -> Status {
-    let end = next(stream).await.expect_err("it ends");
+    let end = next(stream).await.expect_err("the stream ends with a status");
     assert!(stream.next().await.is_none(), "nothing comes after the end");
     end
 }
@@ -89,7 +89,7 @@ async fn silence_is_broken_by_a_sign_of_life() {
     let harness = Harness::start().await;
     let mut stream = open(&harness, harness.acme.key("worker"), "chore-that-never-was").await;
     let begun = Instant::now();
-    let sign = tokio::time::timeout(PATIENCE, stream.next()).await.expect("it comes in time");
+    let sign = tokio::time::timeout(PATIENCE, stream.next()).await.expect("the stream answers in time");
     assert_eq!(sign.expect("the stream goes on").expect("no refusal").item, None);
     assert!(begun.elapsed().as_secs() >= 14, "{:?}", begun.elapsed());
     harness.node.end().await;
@@ -132,8 +132,12 @@ async fn a_revoked_key_ends_it_at_once_and_gets_no_more() {
     let end = end(&mut stream).await;
     let poll = v1::PollWorkRequest { wanted: wanted(&queue), ..Default::default() };
     let fresh: Result<v1::PollWorkResponse, _> = harness.node.line.ask(&secret, "PollWork", &poll).await;
-    assert_eq!(Refusal::of(&end), Refusal::of(&fresh.expect_err("a refusal")), "it is one answer for all");
-    assert_eq!(item(&mut other).await.session, session, "another key's goes on");
+    assert_eq!(
+        Refusal::of(&end),
+        Refusal::of(&fresh.expect_err("a refusal")),
+        "the stream and the poll are refused in the same way"
+    );
+    assert_eq!(item(&mut other).await.session, session, "the stream of another key continues");
     harness.node.end().await;
 }
 
@@ -147,7 +151,7 @@ async fn an_expired_key_gets_nothing_more() {
     harness.node.clock.advance(MINUTE_MS);
     let session = more(&harness, &queue).await;
     assert_eq!(Refusal::of(&end(&mut stream).await).reason, "CREDENTIAL_INVALID");
-    assert!(ready(&harness, &queue).await.contains(&session), "it is another worker's");
+    assert!(ready(&harness, &queue).await.contains(&session), "another worker gets the work");
     harness.node.end().await;
 }
 
@@ -168,7 +172,7 @@ async fn meanwhile(
         assert!(ready(harness, "chore-that-never-was").await.is_empty());
     }
     act().await;
-    let reply = tokio::time::timeout(SOON, waiting).await.expect("it ends soon").expect("no panic")?;
+    let reply = tokio::time::timeout(SOON, waiting).await.expect("the call ends soon").expect("no panic")?;
     Ok(v1::PollWorkResponse::decode(reply).expect("a reply"))
 }
 
@@ -176,7 +180,7 @@ async fn meanwhile(
 async fn a_key_that_is_revoked_while_it_waits_gets_no_work() {
     let harness = Harness::start().await;
     let (_, queue) = harness.owing().await;
-    assert_eq!(ready(&harness, &queue).await.len(), 1, "from now on there is none");
+    assert_eq!(ready(&harness, &queue).await.len(), 1, "all ready work is leased now");
     let (name, secret) = key(&harness, false).await;
     // Nothing is ready, so it is the key that ends the wait.
     let outcome = meanwhile(&harness, &secret, &queue, async || revoke(&harness, &name).await).await;
@@ -193,14 +197,14 @@ async fn a_key_that_is_revoked_while_it_waits_gets_no_work() {
 async fn a_key_that_expires_while_it_waits_gets_no_work() {
     let harness = Harness::start().await;
     let (_, queue) = harness.owing().await;
-    assert_eq!(ready(&harness, &queue).await.len(), 1, "from now on there is none");
+    assert_eq!(ready(&harness, &queue).await.len(), 1, "all ready work is leased now");
     let (_, secret) = key(&harness, true).await;
     let outcome = meanwhile(&harness, &secret, &queue, async || {
         harness.node.clock.advance(MINUTE_MS);
         more(&harness, &queue).await;
     });
     refused(outcome.await, "CREDENTIAL_INVALID");
-    assert!(!ready(&harness, &queue).await.is_empty(), "it is there for another");
+    assert!(!ready(&harness, &queue).await.is_empty(), "the work is there for another worker");
     harness.node.end().await;
 }
 
@@ -308,6 +312,6 @@ async fn what_is_refused_is_refused_the_same_by_every_way() {
             assert_eq!(refusal, *first.get_or_insert_with(|| refusal.clone()), "{reason} {field} by {way:?}");
         }
     }
-    assert_eq!(ready(&harness, &queue).await.len(), 1, "nothing was taken");
+    assert_eq!(ready(&harness, &queue).await.len(), 1, "no work was leased");
     harness.node.end().await;
 }

@@ -91,12 +91,12 @@ async fn refused_name(harness: &Harness, rpc: &Rpc, field: &str, name: &str) -> 
     let before = harness.node.state().await;
     let outcome = if rpc.streams() {
         let (messages, end) = line.watch(Way::Grpc, rpc.method, secret, &message.encode_to_vec()).await;
-        assert!(messages.is_empty(), "{} of {name} told something", rpc.method);
+        assert!(messages.is_empty(), "{} of {name} sent messages", rpc.method);
         end
     } else {
         line.call(Way::Grpc, rpc.method, secret, &message.encode_to_vec()).await.map(drop)
     };
-    assert_eq!(harness.node.state().await, before, "{} of {name} left something", rpc.method);
+    assert_eq!(harness.node.state().await, before, "{} of {name} changed the state", rpc.method);
     assert!(outcome.is_err(), "{} of {name} was accepted", rpc.method);
     refused(outcome, "NOT_FOUND").with(name, "NAME")
 }
@@ -145,7 +145,7 @@ async fn a_key_that_another_tenant_uses_is_free() {
             }
         }
     }
-    assert_eq!(names.len(), 1, "acme's starts, globex's is taken");
+    assert_eq!(names.len(), 1, "only the name of acme's session is returned");
     assert!(names[0].starts_with("tenants/acme/sessions/"), "{names:?}");
     harness.node.end().await;
 }

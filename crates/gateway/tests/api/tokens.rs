@@ -37,7 +37,7 @@ async fn parcel(harness: &Harness) -> v1::Session {
     let request = v1::StartSessionRequest { definition: "parcel".into(), ..Default::default() };
     let reply: v1::StartSessionResponse = harness.ask("agent", "StartSession", &request).await;
     let session = reply.session.expect("a session");
-    assert_eq!(session.reply_token, "", "it is not the agent's");
+    assert_eq!(session.reply_token, "", "the agent does not get the token");
     harness.seen(&session.name).await
 }
 
@@ -57,7 +57,7 @@ async fn a_token_lets_an_event_in_while_its_state_lasts() {
     let session = parcel(&harness).await;
     let first = session.reply_token.clone();
     let once = v1::RecordEventRequest { request_id: "noted-1".into(), ..event("noted") };
-    let session_now = send(&harness, &first, &once).await.expect("it is let in");
+    let session_now = send(&harness, &first, &once).await.expect("the event is accepted");
     assert_eq!(
         (session_now.at.as_slice(), session_now.name.as_str()),
         (&["ship".to_owned()][..], session.name.as_str())
@@ -70,8 +70,8 @@ async fn a_token_lets_an_event_in_while_its_state_lasts() {
         update_time: session_now.update_time,
         ..v1::Session::default()
     };
-    assert_eq!(shown, known, "the holder of a token is told where the session stands, and nothing else");
-    let again = send(&harness, &first, &once).await.expect("a repetition is answered like the first");
+    assert_eq!(shown, known, "the holder of a token learns the state of the session and nothing else");
+    let again = send(&harness, &first, &once).await.expect("a repetition gets the first answer");
     assert_eq!(again.sequence, session_now.sequence);
     let outcome = send(&harness, &first, &event("noted")).await;
     refused(outcome, "STATE_MISMATCH");
@@ -79,7 +79,7 @@ async fn a_token_lets_an_event_in_while_its_state_lasts() {
     assert_ne!(first, second);
     let named =
         v1::RecordEventRequest { name: session.name.clone(), state: "ship".into(), ..event("shipped") };
-    assert_eq!(send(&harness, &second, &named).await.expect("it is let in").at, ["shipped"]);
+    assert_eq!(send(&harness, &second, &named).await.expect("the event is accepted").at, ["shipped"]);
     assert_eq!(harness.seen(&session.name).await.reply_token, "");
     harness.node.end().await;
 }
@@ -98,7 +98,7 @@ async fn a_token_opens_nothing_else() {
         } else {
             reply(Way::Grpc, rpc.method, &answer).map(drop)
         };
-        let refusal = Refusal::of(&outcome.expect_err("it opens nothing"));
+        let refusal = Refusal::of(&outcome.expect_err("the token is refused"));
         assert_eq!(refusal, *first.get_or_insert_with(|| refusal.clone()), "{}", rpc.method);
     }
     assert_eq!(first.expect("an answer").reason, "CREDENTIAL_INVALID");
@@ -113,7 +113,8 @@ async fn a_token_is_for_its_session_alone() {
     let mut refusals = Vec::new();
     for name in [other.name.as_str(), unknown] {
         let named = v1::RecordEventRequest { name: name.into(), ..event("noted") };
-        let status = send(&harness, &one.reply_token, &named).await.expect_err("it is another session");
+        let status =
+            send(&harness, &one.reply_token, &named).await.expect_err("the token belongs to another session");
         refusals.push(format!("{:?}", Refusal::of(&status)).replace(name, "NAME"));
     }
     assert!(refusals[0] == refusals[1] && refusals[0].contains("NOT_FOUND"), "{refusals:?}");
@@ -157,7 +158,7 @@ async fn a_token_is_for_its_session_alone() {
         assert_eq!(Refusal::of(&status).reason, "CREDENTIAL_INVALID", "{forged}");
     }
     assert_eq!(harness.node.state().await, before);
-    assert_eq!(send(&harness, token, &event("noted")).await.expect("it is let in").at, ["ship"]);
+    assert_eq!(send(&harness, token, &event("noted")).await.expect("the event is accepted").at, ["ship"]);
     harness.node.end().await;
 }
 
@@ -277,7 +278,7 @@ async fn only_operators_and_admins_read_reply_tokens() {
         }
     };
     look(&mut seen).await;
-    let _moved = send(&harness, &token, &event("go")).await.expect("it is let in");
+    let _moved = send(&harness, &token, &event("go")).await.expect("the event is accepted");
     look(&mut seen).await;
     let turn = v1::EndTurnRequest { name: session.name.clone(), ..Default::default() };
     let _: v1::EndTurnResponse = harness.ask("agent", "EndTurn", &turn).await;
@@ -295,7 +296,7 @@ async fn only_operators_and_admins_read_reply_tokens() {
         let _: v1::DecideGateResponse = harness.ask("approver", "DecideGate", &decide).await;
     }
     look(&mut seen).await;
-    assert!(seen > 60, "{seen} replies had something in the place of a token");
+    assert!(seen > 60, "{seen} replies had a placeholder for a token");
     let wanted = Some(v1::WorkWanted { queues: vec!["leak".into()], ..Default::default() });
     let poll = v1::PollWorkRequest { wanted, ..Default::default() };
     let polled: v1::PollWorkResponse = harness.ask("worker", "PollWork", &poll).await;

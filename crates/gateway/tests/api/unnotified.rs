@@ -77,7 +77,7 @@ async fn a_gate_that_notifies_nobody_shows_that_everywhere() {
     assert_eq!(
         (asked.unnotified, open.unnotified, gate.unnotified),
         (false, false, false),
-        "somebody is told"
+        "somebody is notified"
     );
     assert_eq!(
         (open.notified.as_slice(), gate.notified.as_slice()),
@@ -85,7 +85,11 @@ async fn a_gate_that_notifies_nobody_shows_that_everywhere() {
     );
     let session = start(&harness, &["group:none"]).await.session.expect("a session");
     let (asked, open, gate) = ask(&harness, &session.name).await;
-    assert_eq!((asked.unnotified, open.unnotified, gate.unnotified), (true, true, true), "nobody is");
+    assert_eq!(
+        (asked.unnotified, open.unnotified, gate.unnotified),
+        (true, true, true),
+        "nobody is notified"
+    );
     harness.node.end().await;
 }
 
@@ -116,11 +120,11 @@ async fn when_the_directory_is_mended_the_missed_recipients_are_notified() {
     let retry = v1::RetryEffectRequest { name: notice.name.clone(), ..Default::default() };
     let before = harness.look(&session.name).await.sequence;
     let reply: v1::RetryEffectResponse = harness.ask("operator", "RetryEffect", &retry).await;
-    assert_eq!(reply.effect, Some(notice), "it still leads to nobody");
+    assert_eq!(reply.effect, Some(notice), "the name still has no address");
     assert_eq!(harness.look(&session.name).await.sequence, before);
     put(&harness, &[("group:release", &["kim@acme.example", "dana@acme.example"])], &[]).await;
     let reply: v1::RetryEffectResponse = harness.ask("operator", "RetryEffect", &retry).await;
-    assert_eq!(reply.effect, None, "the notice has nothing left to say");
+    assert_eq!(reply.effect, None, "the notice is no longer needed");
     let request = v1::GetGateRequest { name: gate.name.clone(), ..Default::default() };
     let now: v1::GetGateResponse = harness.ask("agent", "GetGate", &request).await;
     let now = now.gate.expect("a gate");

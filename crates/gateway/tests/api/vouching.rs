@@ -62,9 +62,9 @@ async fn a_reply_that_is_passed_on_is_the_decision_of_the_operator() {
     for role in ["agent", "worker", "approver", "integration"] {
         refused(reply(&harness, role, &session, "approve").await, "ROLE_NOT_ALLOWED");
     }
-    assert_eq!(harness.node.state().await, before, "what is refused is not recorded");
+    assert_eq!(harness.node.state().await, before, "a refused reply is not recorded");
 
-    let decided = reply(&harness, "operator", &session, "approve\nfor Sam").await.expect("it decides");
+    let decided = reply(&harness, "operator", &session, "approve\nfor Sam").await.expect("the reply decides");
     assert_eq!(
         (decided.standing.as_str(), decided.session.expect("one").at),
         ("decided", vec!["pay".to_owned()])
@@ -77,10 +77,11 @@ async fn a_reply_that_is_passed_on_is_the_decision_of_the_operator() {
     assert_eq!(said, ["operator@acme", "for Sam", "vouched", "operator@acme"]);
     let history = history(&harness, &session).await;
     // The comment has two lines.
-    let (_, came) = history.split_once("reply.recorded").expect("it is recorded");
+    let (_, came) = history.split_once("reply.recorded").expect("the reply is recorded");
     assert!(came.contains("from=lead@example.com") && came.contains("vouched_by=operator@acme"), "{came}");
     assert!(came.contains("authenticated=false"), "{came}");
-    let decision = history.lines().find(|line| line.starts_with("approval.decided")).expect("it is decided");
+    let decision =
+        history.lines().find(|line| line.starts_with("approval.decided")).expect("the decision is recorded");
     assert!(decision.contains("via=vouched vouched_by=operator@acme"), "{decision}");
     let seen = page(&harness, &session, &gate.name, LEAD).await;
     assert!(seen.contains("a reply vouched by operator@acme decided at"), "{seen}");
@@ -109,7 +110,7 @@ async fn replies_that_one_person_passes_on_count_once() {
     let harness = Harness::start().await;
     harness.deploy(PAYMENT).await;
     let (session, gate) = payment(&harness, "admin", Some(Rule::AtLeast(2))).await;
-    let counted = reply(&harness, "operator", &session, "approve").await.expect("it counts");
+    let counted = reply(&harness, "operator", &session, "approve").await.expect("the reply counts");
     assert_eq!(counted.standing, "counted");
     refused(reply(&harness, "operator", &session, "approve").await, "ALREADY_RESOLVED");
     let outcome: Result<v1::DecideGateResponse, _> =
@@ -140,7 +141,7 @@ async fn a_call_is_granted_by_a_reply_that_is_passed_on() {
     let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &put).await;
     let session = harness.session().await;
     harness.authorize(&session.name, "mcp:filesystem:write_file").await;
-    let decided = reply(&harness, "operator", &session, "approve").await.expect("it decides");
+    let decided = reply(&harness, "operator", &session, "approve").await.expect("the reply decides");
     assert_eq!(decided.standing, "decided");
     let allowed = harness.authorize(&session.name, "mcp:filesystem:write_file").await;
     assert_eq!(allowed.decision(), v1::ToolDecision::Allow);

@@ -115,7 +115,7 @@ async fn events_are_sent_in_order_and_the_end_ends_the_stream() {
         for wanted in &events {
             assert_eq!(event(watch).await, *wanted);
         }
-        assert!(next(watch).await.is_none(), "it ends with OK after the event that ended the session");
+        assert!(next(watch).await.is_none(), "the stream ends with OK after the last event of the session");
     }
     harness.node.end().await;
 }
@@ -145,9 +145,17 @@ async fn a_revoked_key_ends_it_at_once() {
     let get = v1::GetSessionRequest { name: name.clone(), ..Default::default() };
     let fresh: Result<v1::GetSessionResponse, _> =
         harness.node.line.ask(&made.secret, "GetSession", &get).await;
-    assert_eq!(Refusal::of(&end), Refusal::of(&fresh.expect_err("a refusal")), "it is one answer for all");
+    assert_eq!(
+        Refusal::of(&end),
+        Refusal::of(&fresh.expect_err("a refusal")),
+        "the stream and the call are refused in the same way"
+    );
     harness.answer(&name, "go").await;
-    assert_eq!(event(&mut watches[1]).await.r#type, "session.answered", "another key's goes on");
+    assert_eq!(
+        event(&mut watches[1]).await.r#type,
+        "session.answered",
+        "the stream of another key continues"
+    );
     harness.node.end().await;
 }
 

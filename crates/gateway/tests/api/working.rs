@@ -99,7 +99,7 @@ async fn work_is_taken_kept_and_done_once() {
     let item = one(&harness, &queue).await;
     assert_eq!((item.session.as_str(), item.state.as_str(), item.attempt), (session.name.as_str(), "do", 1));
     assert_eq!(item.kind(), v1::WorkKind::Agent);
-    assert!(poll(&harness, &queue, 10, 0).await.is_empty(), "it is somebody's");
+    assert!(poll(&harness, &queue, 10, 0).await.is_empty(), "the work is leased");
 
     let keep = v1::ExtendLeaseRequest {
         name: item.name.clone(),
@@ -118,10 +118,10 @@ async fn work_is_taken_kept_and_done_once() {
     let after = harness.look(&session.name).await;
     assert_eq!((after.at[0].as_str(), after.sequence), ("done", reply.sequence));
     let again: v1::CompleteWorkResponse = harness.ask("worker", "CompleteWork", &complete).await;
-    assert_eq!(again, reply, "the same token and body find the first reply");
+    assert_eq!(again, reply, "the same token and body get the first reply");
     let other = v1::CompleteWorkRequest { result: result("sum", "4"), ..done(&item) };
     let other: v1::CompleteWorkResponse = harness.ask("worker", "CompleteWork", &other).await;
-    assert_eq!(other, reply, "the lease was finished once, whatever comes after");
+    assert_eq!(other, reply, "a lease can be finished only once");
     let fail = v1::FailWorkRequest {
         name: item.name.clone(),
         lease_token: item.lease_token.clone(),
@@ -157,7 +157,7 @@ async fn work_of_a_worker_that_is_lost_goes_to_another_and_is_no_attempt() {
     };
     let outcome = harness.attempt::<v1::ExtendLeaseResponse>("worker", "ExtendLease", &keep).await;
     refused(outcome.map(drop), "LEASE_LOST");
-    assert_eq!(harness.look(&session.name).await.at[0], "do", "nothing was taken of it");
+    assert_eq!(harness.look(&session.name).await.at[0], "do", "no part of the result was accepted");
     let reply: v1::CompleteWorkResponse = harness.ask("worker", "CompleteWork", &done(&second)).await;
     assert!(reply.accepted);
     assert_eq!(harness.look(&session.name).await.at[0], "done");
@@ -185,15 +185,18 @@ async fn an_attempt_keeps_the_key_of_one_that_may_have_been_done() {
     let second = after_failing(&harness, &queue, &first, true).await;
     let third = after_failing(&harness, &queue, &second, true).await;
     assert_eq!((second.attempt, third.attempt), (2, 3));
-    assert!(second.name != first.name && third.name != second.name, "each attempt is an item of its own");
+    assert!(second.name != first.name && third.name != second.name, "each attempt is a work item of its own");
     assert_eq!(
         [&second.idempotency_key, &third.idempotency_key],
         [&first.idempotency_key; 2],
-        "a receiver that has done it must be able to tell"
+        "a receiver must recognise work that it has done"
     );
     // Now it is known that the work was not done.
     let fourth = after_failing(&harness, &queue, &third, false).await;
-    assert_ne!(fourth.idempotency_key, first.idempotency_key, "a receiver may keep its refusal of the first");
+    assert_ne!(
+        fourth.idempotency_key, first.idempotency_key,
+        "a receiver may remember that it refused the first attempt"
+    );
     // An invalid result is an answer, too.
     let bad = v1::CompleteWorkRequest { result: result("amount", "much"), ..done(&fourth) };
     let reply: v1::CompleteWorkResponse = harness.ask("worker", "CompleteWork", &bad).await;
@@ -265,7 +268,7 @@ async fn a_poll_waits_for_work_and_ends_without_any_in_its_time() {
         harness.ask::<v1::StartSessionResponse>("agent", "StartSession", &request).await
     };
     let (items, started) = tokio::join!(tokio::time::timeout(PATIENCE, poll(&harness, &queue, 5, 60)), start);
-    let items = items.expect("it does not wait for long");
+    let items = items.expect("the poll does not wait long");
     assert_eq!(items.len(), 1);
     assert_eq!(items[0].session, started.session.expect("a session").name);
     assert!(poll(&harness, &queue, 5, 1).await.is_empty());
@@ -313,7 +316,7 @@ async fn a_stream_sends_no_more_than_the_worker_has_capacity_for() {
     };
     let first = next().await;
     let early = tokio::time::timeout(Duration::from_millis(300), next()).await;
-    assert!(early.is_err(), "the worker has no room for {early:?}");
+    assert!(early.is_err(), "the worker has no capacity for {early:?}");
     let _: v1::CompleteWorkResponse = harness.ask("worker", "CompleteWork", &done(&first)).await;
     let second = next().await;
     assert_ne!(first.name, second.name);

@@ -137,17 +137,17 @@ async fn silent_connections_are_closed_for_new_ones() {
         let server = Server::limited(limits).await;
         let mut silent = Vec::new();
         for _ in 0..40 {
-            silent.push(TcpStream::connect(server.address).await.expect("it listens"));
+            silent.push(TcpStream::connect(server.address).await.expect("the server listens"));
         }
         let answer = send(server.address, get("/healthz")).await;
         assert!(answer.status.is_success(), "{answer:?}");
         // The first of them was closed.
         let mut rest = Vec::new();
-        silent[0].read_to_end(&mut rest).await.expect("it ends in order");
+        silent[0].read_to_end(&mut rest).await.expect("the connection is closed cleanly");
         assert!(rest.is_empty());
-        server.stop.send(()).expect("it runs");
+        server.stop.send(()).expect("the server runs");
         drop(silent);
-        server.done.await.expect("it ends");
+        server.done.await.expect("the server ends");
     }
 }
 
@@ -165,7 +165,7 @@ async fn ambiguous_heads_are_answered_with_400() {
         format!("POST /healthz HTTP/1.1\r\nhost: a\r\n{chunked}{length}\r\n0\r\n\r\n"),
     ] {
         let mut stream = TcpStream::connect(server.address).await.expect("a connection");
-        stream.write_all(head.as_bytes()).await.expect("it is sent");
+        stream.write_all(head.as_bytes()).await.expect("the request is sent");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{head:?}: {answer:?}");

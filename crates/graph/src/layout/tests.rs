@@ -134,7 +134,7 @@ fn crossings_that_need_not_be_are_not() {
         [arc(0, 1), arc(0, 2), arc(0, 3), arc(1, 6), arc(2, 5), arc(3, 4), arc(4, 7), arc(5, 7), arc(6, 7)];
     let ranked = ranks::rank(8, 0, &arcs);
     let mut layers = layers::Layers::of(&[BOX; 8], &arcs, &ranked).unwrap();
-    assert_eq!(crossings(&layers), 3, "as it is written");
+    assert_eq!(crossings(&layers), 3, "before the order is improved");
     order::arrange(&mut layers, 0);
     assert_eq!(crossings(&layers), 0);
 }

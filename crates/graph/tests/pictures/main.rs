@@ -36,7 +36,7 @@ fn draws(machine: &Machine) -> Result<(), TestCaseError> {
     let graph = Graph::of(machine);
     prop_assert_eq!(graph.edges.len(), edges_of(machine));
     let nodes = machine.nodes.len();
-    let drawn = svg(&graph).expect("it is small");
+    let drawn = svg(&graph).expect("the graph is small enough");
     let pictures = [readers::dot(&dot(&graph)), readers::mermaid(&mermaid(&graph)), readers::svg(&drawn)];
     for picture in pictures {
         let picture = picture.map_err(TestCaseError::fail)?;
@@ -72,10 +72,10 @@ fn names_that_mean_something_elsewhere_are_names() {
 #[test]
 fn the_readers_are_strict() {
     assert!(readers::dot("digraph \"a\" {\n  n0 [label=\"a\"b\"];\n}\n").is_err());
-    assert!(readers::dot("digraph \"a\" {\n  n0 -> n1 [label=\"a\"];\n}\n").is_err(), "n1 is no vertex");
+    assert!(readers::dot("digraph \"a\" {\n  n0 -> n1 [label=\"a\"];\n}\n").is_err(), "n1 is not a vertex");
     assert!(readers::mermaid("flowchart TD\n  n0[\"a\"b\"]\n").is_err());
     assert!(readers::mermaid("flowchart TD\n  n0[\"a <b>\"]\n").is_err());
-    assert!(readers::mermaid("flowchart TD\n  n0[\"a\"]\n  n0 --> n1\n").is_err(), "n1 is no vertex");
+    assert!(readers::mermaid("flowchart TD\n  n0[\"a\"]\n  n0 --> n1\n").is_err(), "n1 is not a vertex");
     assert!(readers::svg("<svg><title>a</svg>").is_err());
     assert!(readers::svg("<svg><title>a & b</title></svg>").is_err());
 }

@@ -24,7 +24,7 @@ impl<'a> Front<'a> {
     }
 
     fn must(&mut self, token: &str) -> Read<()> {
-        if self.eat(token) { Ok(()) } else { Err(format!("{token:?} is wanted at {:?}", self.0)) }
+        if self.eat(token) { Ok(()) } else { Err(format!("{token:?} is expected at {:?}", self.0)) }
     }
 
     fn take(&mut self, is: impl Fn(char) -> bool) -> &'a str {
@@ -41,7 +41,7 @@ impl<'a> Front<'a> {
     }
 
     fn end(&self) -> Read<()> {
-        if self.0.is_empty() { Ok(()) } else { Err(format!("nothing is wanted at {:?}", self.0)) }
+        if self.0.is_empty() { Ok(()) } else { Err(format!("the end is expected at {:?}", self.0)) }
     }
 }
 
@@ -56,7 +56,7 @@ fn vertex(picture: &mut Picture, id: usize, label: String) -> Read<()> {
 
 fn edge(picture: &mut Picture, from: usize, to: usize) -> Read<()> {
     if from.max(to) >= picture.vertices.len() {
-        return Err(format!("n{from} or n{to} was never met"));
+        return Err(format!("n{from} or n{to} is not defined"));
     }
     picture.edges += 1;
     Ok(())
@@ -90,7 +90,7 @@ pub(crate) fn dot(text: &str) -> Read<Picture> {
             vertex(&mut picture, from, label)?;
         }
     }
-    if lines.next().is_some() { Err("something stands after the end".into()) } else { Ok(picture) }
+    if lines.next().is_some() { Err("there is text after the end".into()) } else { Ok(picture) }
 }
 
 /// `[name=value, ...];`: the first line of the label.
@@ -141,7 +141,7 @@ const JOINER: char = '\u{2060}';
 pub(crate) fn mermaid(text: &str) -> Read<Picture> {
     let mut lines = text.lines();
     if lines.next() != Some("flowchart TD") {
-        return Err("no flowchart".into());
+        return Err("the first line is not a flowchart".into());
     }
     let mut picture = Picture::default();
     let mut classes = BTreeSet::new();
@@ -163,14 +163,14 @@ fn members(line: &mut Front<'_>, picture: &Picture, classes: &BTreeSet<&str>) ->
     loop {
         let id = line.id()?;
         if id >= picture.vertices.len() {
-            return Err(format!("n{id} was never met"));
+            return Err(format!("n{id} is not defined"));
         }
         if !line.eat(",") {
             break;
         }
     }
     line.must(" ")?;
-    if classes.contains(line.0) { Ok(()) } else { Err(format!("{:?} is no class", line.0)) }
+    if classes.contains(line.0) { Ok(()) } else { Err(format!("{:?} is not a class", line.0)) }
 }
 
 fn statement(line: &mut Front<'_>, picture: &mut Picture) -> Read<()> {
@@ -219,7 +219,7 @@ fn mermaid_string(line: &mut Front<'_>) -> Read<String> {
         let number = line.take(|c| c.is_ascii_digit());
         line.must(";")?;
         let meant = number.parse().ok().and_then(char::from_u32);
-        out.push(meant.ok_or_else(|| format!("#{number}; is no character"))?);
+        out.push(meant.ok_or_else(|| format!("#{number}; is not a character"))?);
     }
     if out.is_empty() || out.contains("$$") {
         return Err(format!("a label is empty, or a formula: {out:?}"));
@@ -247,7 +247,7 @@ pub(crate) fn svg(text: &str) -> Read<Picture> {
             rest.must(">")?;
             match open.pop() {
                 Some((known, _)) if known == name => continue,
-                other => return Err(format!("{other:?} is not ended by {name}")),
+                other => return Err(format!("{name} does not close {other:?}")),
             }
         }
         let name = rest.take(|c| c.is_ascii_alphabetic());
@@ -273,7 +273,7 @@ fn element<'a>(rest: &mut Front<'a>) -> Read<&'a str> {
         rest.must("\"")?;
         entities(value)?;
         if name.starts_with("on") || name == "href" || name == "src" {
-            return Err(format!("a picture may have no {name}"));
+            return Err(format!("a picture must not have {name}"));
         }
         if name == "class" {
             class = value;

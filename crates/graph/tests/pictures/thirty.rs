@@ -54,7 +54,7 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
 }
 
 fn number(text: &str, name: &str) -> f64 {
-    let value = between(text, &format!(" {name}=\""), "\"").expect("it is there");
+    let value = between(text, &format!(" {name}=\""), "\"").expect("the attribute exists");
     value.parse().expect("it is a number")
 }
 
@@ -70,7 +70,7 @@ fn boxed(group: &str) -> (String, Rectangle) {
 /// The group of an edge; `None` for a line of the key, which has no title.
 fn line(group: &str) -> Option<Line> {
     let title = between(group, "<title>", "</title>")?;
-    let (from, rest) = title.split_once(" → ").expect("an edge says where it leads");
+    let (from, rest) = title.split_once(" → ").expect("an edge has a title");
     let to = rest.split(": ").next().unwrap_or_default();
     let points = along(between(group, "class=\"s\" d=\"", "\"").expect("an edge is a line"));
     let label = |text: &str| {
@@ -102,7 +102,7 @@ fn along(path: &str) -> Vec<(f64, f64)> {
             ("H", [x]) => [at, at, (*x, at.1), (*x, at.1)],
             ("L", [x, y]) => [at, at, (*x, *y), (*x, *y)],
             ("C", [a, b, c, d, x, y]) => [at, (*a, *b), (*c, *d), (*x, *y)],
-            other => panic!("{other:?} is no part of a line: {path}"),
+            other => panic!("{other:?} is not a part of a line: {path}"),
         };
         for step in 1..=PARTS {
             let t = f64::from(step) / f64::from(PARTS);
@@ -120,7 +120,7 @@ fn drawn(picture: &str) -> Drawn {
     let view = between(picture, "viewBox=\"", "\"").expect("a picture has a size");
     let view: Vec<f64> = view.split(' ').filter_map(|it| it.parse().ok()).collect();
     let moved = between(picture, "translate(", ")").expect("the drawing is below a title");
-    let (left, top) = moved.split_once(' ').expect("it is moved both ways");
+    let (left, top) = moved.split_once(' ').expect("the translation has two numbers");
     let (left, top): (f64, f64) = (left.parse().expect("a number"), top.parse().expect("a number"));
     let groups = || picture.split("<g class=\"").skip(1);
     let boxes = groups().filter(|it| it.starts_with("v ") || it.starts_with("v\"")).map(boxed).collect();
@@ -131,13 +131,13 @@ fn drawn(picture: &str) -> Drawn {
 
 #[test]
 fn no_boxes_overlap_and_everything_is_inside_of_the_page() {
-    let drawn = drawn(&svg(&graph()).expect("it is small"));
+    let drawn = drawn(&svg(&graph()).expect("the graph is small enough"));
     assert!(drawn.frame.2 - drawn.frame.0 <= WIDTH_MAX && drawn.frame.3 - drawn.frame.1 <= HEIGHT_MAX);
     let inside = |it: Rectangle| {
         it.0 >= drawn.frame.0 && it.1 >= drawn.frame.1 && it.2 <= drawn.frame.2 && it.3 <= drawn.frame.3
     };
     let labels: Vec<Rectangle> = drawn.lines.iter().flat_map(|line| line.labels.iter().copied()).collect();
-    assert!(labels.len() >= 45, "the ways say when they are taken: {}", labels.len());
+    assert!(labels.len() >= 45, "the edges have labels: {}", labels.len());
     let all: Vec<Rectangle> = drawn.boxes.iter().map(|(_, it)| *it).chain(labels).collect();
     for (at, one) in all.iter().enumerate() {
         assert!(inside(*one), "{one:?} leaves {:?}", drawn.frame);
@@ -148,7 +148,7 @@ fn no_boxes_overlap_and_everything_is_inside_of_the_page() {
 
 #[test]
 fn lines_begin_and_end_at_the_boxes_that_they_join_and_cross_no_other() {
-    let drawn = drawn(&svg(&graph()).expect("it is small"));
+    let drawn = drawn(&svg(&graph()).expect("the graph is small enough"));
     let boxes: BTreeMap<&str, Vec<Rectangle>> =
         drawn.boxes.iter().fold(BTreeMap::new(), |mut all, (name, it)| {
             all.entry(name.as_str()).or_insert_with(Vec::new).push(*it);
@@ -161,8 +161,8 @@ fn lines_begin_and_end_at_the_boxes_that_they_join_and_cross_no_other() {
             let on = |it: &Rectangle| x >= it.0 && x <= it.2 && (y == it.1 || y == it.3);
             boxes.get(name).is_some_and(|boxes| boxes.iter().any(on))
         };
-        assert!(touches(&line.from, line.points.first()), "{label} begins elsewhere");
-        assert!(touches(&line.to, line.points.last()), "{label} ends elsewhere");
+        assert!(touches(&line.from, line.points.first()), "{label} does not begin at its vertex");
+        assert!(touches(&line.to, line.points.last()), "{label} does not end at its vertex");
         for (x, y) in &line.points {
             let hit = drawn.boxes.iter().find(|(_, it)| overlap(*it, (*x, *y, *x, *y)));
             assert!(hit.is_none(), "{label} crosses {hit:?}");
@@ -173,13 +173,13 @@ fn lines_begin_and_end_at_the_boxes_that_they_join_and_cross_no_other() {
 #[test]
 fn every_form_shows_every_state_by_its_name_and_every_way() {
     let graph = graph();
-    let drawn = drawn(&svg(&graph).expect("it is small"));
+    let drawn = drawn(&svg(&graph).expect("the graph is small enough"));
     let states = || SOURCE.lines().filter_map(|line| between(line, "  - {name: ", ","));
     assert_eq!(states().count(), STATES);
     let pictures = [
         readers::dot(&dot(&graph)),
         readers::mermaid(&mermaid(&graph)),
-        readers::svg(&svg(&graph).expect("it is small")),
+        readers::svg(&svg(&graph).expect("the graph is small enough")),
     ];
     for picture in pictures {
         let picture = picture.expect("it can be read");

@@ -99,7 +99,7 @@ async fn greeted(stream: Box<dyn Wire>) -> Result<Client, ImapError> {
     let greeting = client.read_response().await.map_err(async_imap::error::Error::from);
     match greeting.and_then(|greeting| greeting.ok_or(async_imap::error::Error::ConnectionLost)) {
         Ok(_) => Ok(client),
-        Err(error) => Err(ImapError::Broken("be greeted", error)),
+        Err(error) => Err(ImapError::Broken("send a greeting", error)),
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Found {
 pub async fn probe(account: &Account) -> Result<Found, ImapError> {
     let mut session = link::open(account).await?;
     let limit = IMAP_COMMAND_TIME_MAX;
-    let able = within(limit, "say what it can do", session.capabilities()).await?;
+    let able = within(limit, "report its capabilities", session.capabilities()).await?;
     let opened = tokio::time::timeout(limit, session.examine(&account.folder)).await;
     let opened = opened.map_err(|_| ImapError::TooSlow("open the folder"))?;
     let opened = opened.map_err(|error| ImapError::Folder(account.folder.clone(), error))?;

@@ -108,12 +108,12 @@ impl<C: Collect> Rounds<'_, C> {
     }
 
     async fn talk(&mut self, mut session: Session) -> Result<Infallible, ImapError> {
-        let able = within(IMAP_COMMAND_TIME_MAX, "say what it can do", session.capabilities()).await?;
+        let able = within(IMAP_COMMAND_TIME_MAX, "report its capabilities", session.capabilities()).await?;
         let (idle, moving) = (able.has_str("IDLE"), able.has_str("MOVE"));
         let able = Able { idle, moving, uid_expunge: able.has_str("UIDPLUS") };
         for name in [&self.account.done_folder, &self.account.quarantine_folder].into_iter().flatten() {
             if !exists(&mut session, name).await? {
-                within(IMAP_COMMAND_TIME_MAX, "make a folder", session.create(name)).await?;
+                within(IMAP_COMMAND_TIME_MAX, "create a folder", session.create(name)).await?;
             }
         }
         let (mut later, mut notified) = (0, 0);
@@ -280,7 +280,7 @@ impl<C: Collect> Rounds<'_, C> {
                 if able.uid_expunge {
                     let expunged =
                         async { session.uid_expunge(&uid_text).await?.try_collect::<Vec<_>>().await };
-                    within(limit, "take a message out", expunged).await?;
+                    within(limit, "expunge a message", expunged).await?;
                 }
             }
         }

@@ -87,7 +87,7 @@ mod tests {
         // Other domains are not affected.
         assert!(budget.begin("b.example").is_some());
         drop(turns);
-        budget.begin("a.example").expect("it is idle again").failed();
+        budget.begin("a.example").expect("a turn is free again").failed();
         assert!(budget.begin("a.example").is_none());
         assert!(budget.begin("b.example").is_some());
     }

@@ -15,16 +15,16 @@ pub(super) async fn wait<T>(read: impl Future<Output = T>) -> Option<T> {
 }
 
 fn log_panic() {
-    tracing::error!("a message broke what reads it, and is put aside");
+    tracing::error!("a message made its parser panic and is put aside");
 }
 
 #[cfg(test)]
 mod tests {
     #[tokio::test]
     async fn what_breaks_gives_nothing() {
-        assert_eq!(super::run(|| "".chars().next().expect("a sign")), None);
+        assert_eq!(super::run(|| "".chars().next().expect("a character")), None);
         assert_eq!(super::run(|| 1), Some(1));
-        assert_eq!(super::wait(async { "".chars().next().expect("a sign") }).await, None);
+        assert_eq!(super::wait(async { "".chars().next().expect("a character") }).await, None);
         assert_eq!(super::wait(async { 1 }).await, Some(1));
     }
 }

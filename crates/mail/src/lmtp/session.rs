@@ -61,7 +61,7 @@ struct Session<'r, S, R> {
     messages: usize,
 }
 
-const LATE: &str = "the other side is silent";
+const LATE: &str = "the client sends nothing";
 
 impl<S: AsyncRead + AsyncWrite + Send, R: Receive> Session<'_, S, R> {
     async fn run(&mut self) -> io::Result<Ended> {
@@ -69,7 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Send, R: Receive> Session<'_, S, R> {
         loop {
             let next = timeout(LMTP_COMMAND_TIME_MAX, lines::read(&mut self.from, LMTP_LINE_BYTES_MAX));
             let Ok(line) = next.await else {
-                self.say("421 4.4.2 too long silent").await?;
+                self.say("421 4.4.2 timeout").await?;
                 return Ok(Ended::Silent);
             };
             let Some(line) = line? else { return Ok(Ended::Broken) };
@@ -80,7 +80,7 @@ impl<S: AsyncRead + AsyncWrite + Send, R: Receive> Session<'_, S, R> {
             }
             self.answer(command).await?;
             if self.errors > LMTP_ERRORS_MAX || self.messages > LMTP_MESSAGES_MAX {
-                self.say("421 4.7.0 too much for one connection").await?;
+                self.say("421 4.7.0 too many messages or errors").await?;
                 return Ok(Ended::TooMuch);
             }
         }
@@ -105,13 +105,13 @@ impl<S: AsyncRead + AsyncWrite + Send, R: Receive> Session<'_, S, R> {
             Command::Data => self.data().await,
             Command::Rset => {
                 self.envelope = None;
-                self.say("250 2.0.0 forgotten").await
+                self.say("250 2.0.0 reset").await
             }
             Command::Noop => self.say("250 2.0.0 ok").await,
-            Command::Vrfy => self.say("252 2.5.0 send it and see").await,
+            Command::Vrfy => self.say("252 2.5.0 cannot verify, but will accept the message").await,
             Command::Quit => Ok(()),
-            Command::Wrong => self.wrong("501 5.5.4 not understood").await,
-            Command::Unknown => self.wrong("500 5.5.1 no such command").await,
+            Command::Wrong => self.wrong("501 5.5.4 invalid parameters").await,
+            Command::Unknown => self.wrong("500 5.5.1 unknown command").await,
         }
     }
 
@@ -132,7 +132,7 @@ impl<S: AsyncRead + AsyncWrite + Send, R: Receive> Session<'_, S, R> {
             return self.say("452 4.5.3 too many recipients").await;
         }
         if !self.receiver.knows(&recipient) {
-            return self.wrong("550 5.1.1 not here").await;
+            return self.wrong("550 5.1.1 unknown recipient").await;
         }
         envelope.recipients.push(recipient);
         self.say("250 2.1.5 ok").await
@@ -149,8 +149,8 @@ impl<S: AsyncRead + AsyncWrite + Send, R: Receive> Session<'_, S, R> {
         let reply = match timeout(LMTP_MESSAGE_TIME_MAX, self.message()).await.map_err(late)?? {
             None => "552 5.3.4 too large",
             Some(raw) => match self.receiver.receive(envelope, raw).await {
-                Taken::Kept => "250 2.0.0 kept",
-                Taken::Later => "451 4.3.0 not now",
+                Taken::Kept => "250 2.0.0 accepted",
+                Taken::Later => "451 4.3.0 try again later",
                 Taken::Refused => "554 5.6.0 refused",
             },
         };

@@ -200,7 +200,7 @@ async fn no_mail_decides_that_was_signed_for_somebody_else() {
         }
     }
     tally.print();
-    println!("{controls} letters to us, all of which decide, in {} languages", languages.len());
+    println!("{controls} mails to us, all of which decide, in {} languages", languages.len());
     let few: Vec<_> = tally.wrong.iter().step_by(tally.wrong.len() / 12 + 1).collect();
     assert!(tally.wrong.is_empty(), "{} decide, such as {few:#?}", tally.wrong.len());
     assert_eq!(tally.ways.keys().copied().collect::<Vec<_>>(), WAYS);

@@ -511,7 +511,7 @@ async fn nothing_that_the_approver_has_not_written_in_sight_decides() {
             }
         }
     }
-    println!("{count} messages with words of nobody, {} of them decide", wrong.len());
+    println!("{count} messages without words of the sender, {} of them decide", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count >= 10_000, "{count}");
 }

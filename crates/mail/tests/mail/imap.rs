@@ -67,7 +67,7 @@ fn answer(mailbox: &mut Mailbox, tag: &str, words: &[&str]) -> Option<String> {
         }
         ("UID", Some("FETCH")) => fetch(mailbox, uid(), words[3..].join(" ").contains("BODY")).and_then(ok),
         ("UID", Some("STORE")) => {
-            let message = mailbox.inbox.get_mut(&uid()).expect("it is there");
+            let message = mailbox.inbox.get_mut(&uid()).expect("the message is there");
             message.flags.push_str(&words[4..].join(" "));
             ok(String::new())
         }
@@ -80,7 +80,7 @@ fn answer(mailbox: &mut Mailbox, tag: &str, words: &[&str]) -> Option<String> {
             ok(String::new())
         }
         ("UID", Some("EXPUNGE")) => {
-            assert!(mailbox.inbox[&uid()].flags.contains("\\Deleted"), "it was marked");
+            assert!(mailbox.inbox[&uid()].flags.contains("\\Deleted"), "the message was marked");
             mailbox.inbox.remove(&uid());
             ok(String::new())
         }
@@ -90,7 +90,7 @@ fn answer(mailbox: &mut Mailbox, tag: &str, words: &[&str]) -> Option<String> {
 
 /// The answer about a message, or about its size; `None`: hang up.
 fn fetch(mailbox: &mut Mailbox, uid: u32, whole: bool) -> Option<String> {
-    let message = mailbox.inbox.get_mut(&uid).expect("it is there");
+    let message = mailbox.inbox.get_mut(&uid).expect("the message is there");
     let size = message.size.unwrap_or(message.text.len());
     if !whole {
         return Some(format!("* 1 FETCH (UID {uid} RFC822.SIZE {size})\r\n"));
@@ -213,7 +213,7 @@ async fn collect_messages(mailbox: Mailbox, count: usize) -> (Vec<String>, Mailb
     let mut texts = Vec::new();
     while texts.len() < count {
         let text = tokio::time::timeout(Duration::from_secs(20), received.recv()).await;
-        texts.push(text.expect("it is taken").expect("it is read"));
+        texts.push(text.expect("the message is taken").expect("the mailbox is being read"));
     }
     // After one more round only postponed messages are unseen.
     let rounds =
@@ -222,10 +222,10 @@ async fn collect_messages(mailbox: Mailbox, count: usize) -> (Vec<String>, Mailb
     while rounds(&mailbox) < before + 2 {
         tokio::task::yield_now().await;
     }
-    assert!(health.connected(), "it is read");
+    assert!(health.connected(), "the mailbox is being read");
     stop.send_replace(true);
     reading.await.unwrap();
-    assert!(!health.connected(), "it was read");
+    assert!(!health.connected(), "the mailbox is no longer being read");
     let mailbox = mailbox.lock().unwrap().clone();
     (texts, mailbox, health.failures())
 }
@@ -234,7 +234,7 @@ async fn collect_messages(mailbox: Mailbox, count: usize) -> (Vec<String>, Mailb
 async fn each_message_goes_where_it_belongs() {
     let (texts, mailbox, failures) =
         collect_messages(mailbox("MOVE", &["yes", "odd", "later", "no"]), 5).await;
-    assert_eq!(texts, ["yes", "odd", "later", "no", "later"], "what is put off comes again");
+    assert_eq!(texts, ["yes", "odd", "later", "no", "later"], "a deferred message comes again");
     assert_eq!(mailbox.folders["Done"], ["yes", "no"]);
     assert_eq!(mailbox.folders["Odd"], ["odd"]);
     let left: Vec<_> = mailbox.inbox.values().map(|it| (it.text.as_str(), it.flags.as_str())).collect();
@@ -257,7 +257,7 @@ async fn what_comes_while_a_command_is_answered_is_not_waited_for() {
         let reading = tokio::spawn(read(account, taker, Arc::new(Health::default()), stopped));
         for text in texts.iter().chain(&["late"]) {
             let taken = tokio::time::timeout(Duration::from_secs(20), received.recv()).await;
-            assert_eq!(taken.expect("it is taken").as_deref(), Some(*text), "{command}");
+            assert_eq!(taken.expect("the message is taken").as_deref(), Some(*text), "{command}");
         }
         reading.abort();
     }
@@ -285,7 +285,7 @@ async fn a_server_that_cannot_move_is_asked_to_copy() {
     for (able, left) in [("UIDPLUS", 0), ("", 1)] {
         let (_, mailbox, _) = collect_messages(mailbox(able, &["yes"]), 1).await;
         assert_eq!(mailbox.folders["Done"], ["yes"], "{able}");
-        assert_eq!(mailbox.inbox.len(), left, "without UIDPLUS others' messages could be taken out, too");
+        assert_eq!(mailbox.inbox.len(), left, "without UIDPLUS, messages of others could be expunged");
         assert!(mailbox.inbox.values().all(|it| it.flags.contains("Deleted")));
     }
 }
@@ -307,7 +307,11 @@ async fn what_breaks_the_conversation_stops_no_other() {
     let (texts, mailbox, failures) = collect_messages(mailbox, 2).await;
     assert_eq!(texts, ["unread: unreadable", "yes"]);
     assert_eq!(mailbox.folders["Odd"], ["poison"]);
-    assert_eq!(failures, u64::from(IMAP_ATTEMPTS_MAX), "it was tried, and the server asked again each time");
+    assert_eq!(
+        failures,
+        u64::from(IMAP_ATTEMPTS_MAX),
+        "the message was tried, and the server asked again each time"
+    );
 }
 
 #[tokio::test]
@@ -316,7 +320,7 @@ async fn a_folder_that_was_made_again_begins_again() {
     old.inbox.get_mut(&1).unwrap().hangs = IMAP_ATTEMPTS_MAX;
     old.after = Some(Box::new(Mailbox { validity: 2, ..mailbox("MOVE", &["yes"]) }));
     let (texts, mailbox, _) = collect_messages(old, 1).await;
-    assert_eq!(texts, ["yes"], "the number was another message's");
+    assert_eq!(texts, ["yes"], "the number belonged to another message");
     assert_eq!(mailbox.folders["Done"], ["yes"]);
 }
 

@@ -121,7 +121,10 @@ fn the_null_sender_and_the_old_forms_are_bounces() {
     let null = Envelope { sender: Some(String::new()), ..Envelope::default() };
     let mail = Mail::plain("approved\n").genuine();
     let Sorted::Bounce(bounce) = mail.sorted_with(&null) else { panic!("no bounce") };
-    assert!(bounce.permanent && !bounce.delayed, "whatever its form, it did not arrive: {bounce:?}");
+    assert!(
+        bounce.permanent && !bounce.delayed,
+        "every form of bounce means that the mail did not arrive: {bounce:?}"
+    );
     let late = mail.clone().set("Subject", "Warning: could not send message for past 4 hours");
     for late in
         [late, Mail::plain("Your message has\nnot yet been delivered. We will keep trying.\n").genuine()]

@@ -1,6 +1,6 @@
 //! Whole messages: what must never decide, what must, and what others have collected.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod elsewhere;
 mod forged;

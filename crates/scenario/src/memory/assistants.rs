@@ -52,7 +52,9 @@ impl Memory {
         if answer.is_ok() && other.is_ok() && times == Some((true, true)) {
             return Ok(());
         }
-        Err(Broken(format!("an assistant was made again: {answer:?} {other:?} {times:?}")))
+        Err(Broken(format!(
+            "a repeated put of an assistant had the wrong result: {answer:?} {other:?} {times:?}"
+        )))
     }
 
     /// The times at which an assistant was created and last changed.
@@ -64,5 +66,5 @@ impl Memory {
 }
 
 fn wrong(name: &str, answer: &Answer) -> Broken {
-    Broken(format!("an assistant called {name:?} was answered {answer:?}"))
+    Broken(format!("an assistant with the name {name:?} got the answer {answer:?}"))
 }

@@ -35,7 +35,7 @@ impl Memory {
             let again = self.unchanged(command)?;
             if again.as_ref() != Ok(reply) {
                 return Err(Broken(format!(
-                    "a repetition of {command:?} was answered {again:?}, not {reply:?}"
+                    "a repetition of {command:?} got the answer {again:?}, not {reply:?}"
                 )));
             }
         }
@@ -47,7 +47,7 @@ impl Memory {
             let answer = self.unchanged(&stale)?;
             if answer.is_ok() {
                 return Err(Broken(format!(
-                    "{stale:?} was accepted on a sequence that never was: {answer:?}"
+                    "{stale:?} was accepted with a sequence that never existed: {answer:?}"
                 )));
             }
         }
@@ -62,7 +62,7 @@ impl Memory {
             return Ok(());
         }
         if self.remembers(command)? {
-            return Err(Broken(format!("{command:?} is new, and is remembered")));
+            return Err(Broken(format!("{command:?} is new, but is already remembered")));
         }
         let mut other = Command { request: None, ..command.clone() };
         let elsewhere = Some(Digest::of(b"what the gate does not show"));
@@ -86,7 +86,7 @@ impl Memory {
         for wrong in wrongs {
             let answer = self.unchanged(&wrong)?;
             if answer.is_ok() {
-                return Err(Broken(format!("{wrong:?} must be refused, and was answered {answer:?}")));
+                return Err(Broken(format!("{wrong:?} must be refused, but got the answer {answer:?}")));
             }
         }
         Ok(())
@@ -102,7 +102,7 @@ impl Memory {
         if shown.is_some_and(|shown| !shown.is_empty() && first.starts_with(shown)) {
             return Ok(());
         }
-        Err(Broken(format!("{first} was the first answer, and the next was told {again:?}")))
+        Err(Broken(format!("{first} was the first answer, but the next caller got {again:?}")))
     }
 
     fn remembers(&self, command: &Command) -> Result<bool, Broken> {
@@ -115,7 +115,7 @@ impl Memory {
         let before = self.decisions();
         let answer = self.hop(command.clone())?;
         if self.decisions() != before {
-            return Err(Broken(format!("{command:?} changed something and must not: {answer:?}")));
+            return Err(Broken(format!("{command:?} must not change anything, but did: {answer:?}")));
         }
         Ok(answer)
     }
@@ -152,7 +152,7 @@ impl Memory {
         if wanted == found {
             return Ok(());
         }
-        Err(Broken(format!("calls and approvals hold {wanted:?}, and ledgers hold {found:?}")))
+        Err(Broken(format!("calls and approvals reserve {wanted:?}, but ledgers hold {found:?}")))
     }
 }
 
@@ -160,12 +160,12 @@ impl Memory {
 fn audit(shard: &Shard) -> Result<(), Broken> {
     for (key, row) in shard.rows() {
         if let Row::Session(session) = row {
-            let id = key.session_of().ok_or_else(|| Broken("a session's key holds no id".into()))?;
+            let id = key.session_of().ok_or_else(|| Broken("a session's key has no id".into()))?;
             held(shard, key.tenant_of(), id, session)?;
         } else if let Row::Ledger(ledger) = row
             && ledger.reservations.iter().any(|held| !held.confirmed)
         {
-            return Err(Broken(format!("a ledger holds a place that nobody uses: {ledger:?}")));
+            return Err(Broken(format!("a ledger holds a reservation that nobody uses: {ledger:?}")));
         } else if let Row::Outbox(effect) = row
             && let (EffectBody::Notice { gate, .. }, Some(id)) = (&effect.body, key.session_of())
         {
@@ -218,14 +218,14 @@ fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Re
     }
     if session.outbox() != outbox {
         return Err(Broken(format!(
-            "the outbox has {outbox:?}, and the session says {:?}",
+            "the outbox has {outbox:?}, but the session counts {:?}",
             session.outbox()
         )));
     }
     let listed = (session.calls.len(), session.grants.len(), session.opens.len());
     if (calls, grants, opens) != listed || sum.0 != session.meters.reserved_micros {
         return Err(Broken(format!(
-            "{calls} calls, {grants} approvals and {opens} gates hold {sum} USD, and the session says {session:?}"
+            "{calls} calls, {grants} approvals and {opens} gates reserve {sum} USD, but the session has {session:?}"
         )));
     }
     Ok(())
@@ -235,7 +235,7 @@ fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Re
 fn runs(shard: &Shard, tenant: TenantId, id: SessionId, run: RunId) -> Result<(), Broken> {
     match shard.row(&Key::run(tenant, id, run))?.as_deref() {
         Some(Row::Run(row)) if row.ending.is_none() => Ok(()),
-        Some(_) | None => Err(Broken(format!("something is open of {run:?}, which does not run"))),
+        Some(_) | None => Err(Broken(format!("{run:?} has open items, but has ended"))),
     }
 }
 

@@ -37,14 +37,16 @@ impl Memory {
         let (Body::Authorize(call), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
         let Ok(Reply::Authorized(decided)) = answer else { return Ok(()) };
         let Some(ExplainedCall { explained, plan }) = earlier else {
-            return Err(Broken(format!("a call was decided and could not be explained: {decided:?}")));
+            return Err(Broken(format!("a call was decided, but could not be explained: {decided:?}")));
         };
         let agreed =
             as_explained(&explained, decided) && ruled(&explained, decided) && asked(&explained, &plan);
         if agreed && names_what_decides(&explained, &call.capability) {
             return Ok(());
         }
-        Err(Broken(format!("explained as {explained:?}, asked as {plan:?}, and decided as {decided:?}")))
+        Err(Broken(format!(
+            "the explanation {explained:?} and the plan {plan:?} do not agree with the decision {decided:?}"
+        )))
     }
 }
 

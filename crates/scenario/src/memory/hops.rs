@@ -47,7 +47,7 @@ impl Memory {
                 Ok(_) | Err(_) => return Ok(answer),
             }
         }
-        Err(Broken(format!("the limits of a call moved {PLANS_MAX} times: {command:?}")))
+        Err(Broken(format!("the limits of a call changed {PLANS_MAX} times: {command:?}")))
     }
 
     /// With care, a ledger's answer is first given in wrong forms: about other rules or another cost, too old,
@@ -71,7 +71,9 @@ impl Memory {
             let answer = self.decide_at_home(&command)?;
             let stale = answer.as_ref().is_err_and(|refusal| refusal.reason == Reason::LimitsStale);
             if !stale || self.decisions() != before {
-                return Err(Broken(format!("{command:?} must not be believed, and was answered {answer:?}")));
+                return Err(Broken(format!(
+                    "{command:?} must be refused as stale, but got the answer {answer:?}"
+                )));
             }
         }
         Ok(())
@@ -94,7 +96,9 @@ impl Memory {
             || (!given_back && self.decisions() != after)
             || (round == 0 && !given_back && newly_reserved == (before == after))
         {
-            return Err(Broken(format!("a ledger said {first:?}, and asked again {again:?}")));
+            return Err(Broken(format!(
+                "a ledger answered {first:?}, and the same question again {again:?}"
+            )));
         }
         Ok(first)
     }
@@ -147,12 +151,13 @@ impl Memory {
                     let body = Body::Settle(Settle { call: Some(call), rules, cost, at, release: true });
                     let home = self.home(tenant, &scope);
                     let answer = self.decide(home, &inner(tenant, scope, body))?;
-                    answer.map_err(|refused| Broken(format!("a place was not given back: {refused:?}")))?;
+                    answer
+                        .map_err(|refused| Broken(format!("a reservation was not released: {refused:?}")))?;
                 }
             }
             match answer {
                 Ok(Reply::Limits(check)) => parts.push(check),
-                Ok(other) => return Err(Broken(format!("a reservation was answered {other:?}"))),
+                Ok(other) => return Err(Broken(format!("a reservation got the answer {other:?}"))),
                 Err(rejection) => return Ok(Err(rejection)),
             }
             if full {

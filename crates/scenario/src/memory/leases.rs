@@ -18,7 +18,7 @@ impl Memory {
         let answer = self.unchanged(&Command { request: None, body, ..command.clone() })?;
         match answer {
             Err(refusal) if refusal.reason == Reason::FieldInvalid => Ok(()),
-            answer => Err(Broken(format!("a lease of no length was answered {answer:?}"))),
+            answer => Err(Broken(format!("a lease of zero length got the answer {answer:?}"))),
         }
     }
 
@@ -36,7 +36,9 @@ impl Memory {
         let answer = self.clone().decide(at, &lease)?;
         match &answer {
             Ok(Reply::Leased { fence, .. }) if *fence == owed.fence + 1 => Ok(()),
-            Ok(_) | Err(_) => Err(Broken(format!("a lease is over, and another was answered {answer:?}"))),
+            Ok(_) | Err(_) => {
+                Err(Broken(format!("a lease has expired, but another worker got the answer {answer:?}")))
+            }
         }
     }
 
@@ -61,6 +63,6 @@ impl Memory {
         if again == leased_until(*until) && longer == leased_until(whole) && lost {
             return Ok(());
         }
-        Err(Broken(format!("of a lease until {until:?} came {again:?}, {longer:?} and {other:?}")))
+        Err(Broken(format!("heartbeats for a lease until {until:?} got {again:?}, {longer:?} and {other:?}")))
     }
 }

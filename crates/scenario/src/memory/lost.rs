@@ -27,7 +27,7 @@ impl Memory {
         let fits = |check: &LimitCheck| matches!(check.outcome, LimitOutcome::Available { .. });
         let reserved = matches!(&taken, Ok(Some(check)) if fits(check));
         if reserved && counts && before.outcome == after.outcome {
-            return Err(Broken(format!("a place was taken and does not count: {taken:?} {after:?}")));
+            return Err(Broken(format!("a reservation was made, but does not count: {taken:?} {after:?}")));
         }
         Ok(())
     }
@@ -39,7 +39,7 @@ impl Memory {
             return Ok(None);
         }
         if key.is(Kind::Grant) && self.lapsed_at_hand(at, key)? {
-            return Err(Broken(format!("an approval is at hand and has lapsed: {key:?}")));
+            return Err(Broken(format!("an approval is still usable, but has expired: {key:?}")));
         }
         let Some((tenant, asked)) = self.asked.as_ref().filter(|_| key.is(Kind::Ledger)) else {
             return Ok(None);

@@ -132,7 +132,7 @@ impl System for Memory {
 
     fn advance(&mut self, to: Time) -> Result<(), Broken> {
         if to < self.now {
-            return Err(Broken(format!("the clock stands at {:?} and was sent back to {to:?}", self.now)));
+            return Err(Broken(format!("the clock is at {:?} and cannot go back to {to:?}", self.now)));
         }
         self.lose(to)?;
         self.sweep(to)?;

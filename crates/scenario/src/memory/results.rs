@@ -46,7 +46,10 @@ impl Memory {
         if fits == wrong.is_none() || (fits && writes) {
             return Ok(());
         }
-        Err(Broken(format!("{} was answered {wrong:?}, and its schema is {schema}", done.result)))
+        Err(Broken(format!(
+            "the result {} got the answer {wrong:?}, but its schema is {schema}",
+            done.result
+        )))
     }
 }
 

@@ -22,7 +22,7 @@ impl Memory {
             let id = due.key.session_of().ok_or_else(|| Broken("an effect has no session".into()))?;
             let tenant = due.key.tenant_of();
             let command = relayed(tenant, id, &effect);
-            let command = command.ok_or_else(|| Broken("a notice stands in the relay index".into()))?;
+            let command = command.ok_or_else(|| Broken("a notice is in the relay index".into()))?;
             let home = self.home(tenant, &command.scope);
             let before = self.ledgers(home);
             self.done(home, &command)?;
@@ -30,7 +30,7 @@ impl Memory {
             let ack = Body::AckEffect(AckEffect { number: effect.number });
             self.done(at, &inner(tenant, Scope::Session(id), ack))?;
         }
-        Err(Broken(format!("{RELAYS_MAX} effects were carried, and there are more")))
+        Err(Broken(format!("{RELAYS_MAX} effects were relayed, and there are more")))
     }
 
     /// With care: a relayed effect has changed counters, and those keep no call that is outside every window.
@@ -41,14 +41,14 @@ impl Memory {
         let changed: Vec<LedgerRow> =
             self.ledgers(at).into_iter().filter(|ledger| !before.contains(ledger)).collect();
         if changed.is_empty() {
-            return Err(Broken(format!("{carried:?} was carried for nothing")));
+            return Err(Broken(format!("{carried:?} was relayed without an effect on a ledger")));
         }
         let seen =
             |ledger: &LedgerRow| ledger.calls.iter().all(|call| self.now.since_ms(*call) < ledger.window_ms);
         if changed.iter().all(seen) {
             return Ok(());
         }
-        Err(Broken(format!("calls are kept that no window sees: {changed:?}")))
+        Err(Broken(format!("ledgers keep calls that are outside every window: {changed:?}")))
     }
 
     /// The counters of a shard, for comparing before and after.
@@ -73,12 +73,12 @@ impl Memory {
             let before = self.counted(at, &due.key)?;
             self.done(at, &sweep)?;
             if self.counted(at, &due.key)? != before {
-                return Err(Broken(format!("what has lapsed counted until it was swept: {due:?}")));
+                return Err(Broken(format!("an expired row still counted until it was swept: {due:?}")));
             }
             self.carry()?;
             self.sweep_in_vain(at, &sweep)?;
             if self.first(&IndexKey::due(), to)? == Some((at, due.clone())) {
-                return Err(Broken(format!("a sweep at {:?} left what was due: {due:?}", self.now)));
+                return Err(Broken(format!("a sweep at {:?} left a due row: {due:?}", self.now)));
             }
         }
         Err(Broken(format!("{SWEEPS_MAX} rows were swept, and there are more")))
@@ -92,7 +92,10 @@ impl Memory {
         let before = self.decisions();
         self.done(at, sweep)?;
         if self.decisions() != before {
-            return Err(Broken(format!("{sweep:?} at {:?} had nothing to do and did something", self.now)));
+            return Err(Broken(format!(
+                "{sweep:?} at {:?} had nothing to do, but changed something",
+                self.now
+            )));
         }
         Ok(())
     }

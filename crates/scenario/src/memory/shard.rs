@@ -37,7 +37,7 @@ impl Shard {
         let bytes = decision.encode();
         let read = Decision::decode(&bytes).map_err(|error| Broken(error.0))?;
         if read != decision || read.encode() != bytes {
-            return Err(Broken(format!("a decision is not what was written of it: {decision:?}")));
+            return Err(Broken(format!("a decision differs after encoding and decoding: {decision:?}")));
         }
         drains(&read)?;
         let changes = evolve(&read, self)?;
@@ -51,7 +51,9 @@ impl Shard {
     fn agrees(&self, command: &Command, answer: &Answer) -> Result<(), Broken> {
         let Scope::Session(id) = command.scope else { return Ok(()) };
         let claimed = match answer {
-            Err(rejection) => return Err(Broken(format!("a refusal was written down: {rejection:?}"))),
+            Err(rejection) => {
+                return Err(Broken(format!("a refusal was recorded in the log: {rejection:?}")));
+            }
             Ok(
                 Reply::Session { sequence, .. }
                 | Reply::Gate { sequence, .. }
@@ -72,7 +74,9 @@ impl Shard {
         };
         let stands = session_view(self, command.tenant, id)?.map(|view| view.session.sequence);
         if stands != Some(claimed) {
-            return Err(Broken(format!("the reply says sequence {claimed}, the rows say {stands:?}")));
+            return Err(Broken(format!(
+                "the reply has the sequence {claimed}, but the rows have {stands:?}"
+            )));
         }
         Ok(())
     }
@@ -114,7 +118,7 @@ impl Shard {
             fresh.rows.insert(key, Arc::new(row));
         }
         if fresh.rows != self.rows {
-            return Err(Broken("the rows that were read back are not those that were written".into()));
+            return Err(Broken("the rows differ after encoding and decoding".into()));
         }
         *self = fresh;
         Ok(())
@@ -151,7 +155,7 @@ fn drains(decision: &Decision) -> Result<(), Broken> {
         let new = !names[..names.len() - 1].contains(&last);
         let closed = first == last || new || last.starts_with("... and ");
         if ending.reason.as_deref() == Some("drain_limit") && !closed {
-            return Err(Broken(format!("a drain without an end is told as {comment:?}")));
+            return Err(Broken(format!("an endless drain has the comment {comment:?}")));
         }
     }
     Ok(())

@@ -22,7 +22,7 @@ const SCENARIO: Shape = Shape {
     what: "a scenario",
     keys: &["definition", "process", "also", "policies", "tenant", "start", "steps"],
     ignored: &[],
-    hints: &[("expect", "it belongs to `start`, or to one of `steps`")],
+    hints: &[("expect", "put it into `start` or into one of `steps`")],
 };
 const TENANT: Shape = Shape {
     what: "`tenant`",

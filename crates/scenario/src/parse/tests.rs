@@ -95,7 +95,7 @@ fn every_verb_of_every_format_is_read() {
         Verb::Email { from: "a@b.example".into(), text: "yes".into(), authenticated: false }
     );
     let Verb::Usage { cost, .. } = scenario.steps[8].verb else { panic!("the ninth step is a usage") };
-    assert_eq!(cost.0, 1, "a report is rounded up to a micro");
+    assert_eq!(cost.0, 1, "a reported cost is rounded up to a micro");
 }
 
 #[test]

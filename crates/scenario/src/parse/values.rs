@@ -63,8 +63,8 @@ pub(super) fn time(node: &Node, report: &mut Report) -> Option<Time> {
     let ms = text.parse::<Timestamp>().ok().and_then(|at| u64::try_from(at.as_millisecond()).ok());
     let ms = ms.filter(|ms| *ms <= TIME_MS_MAX);
     if ms.is_none() {
-        let message = format!("{} is no time between 1970 and 9999", quoted(text));
-        report.add(Finding::new(TIME, node.span, message).hint("write it as in 2026-01-05T09:00:00Z"));
+        let message = format!("{} is not a time between 1970 and 9999", quoted(text));
+        report.add(Finding::new(TIME, node.span, message).hint("write it like 2026-01-05T09:00:00Z"));
     }
     ms.map(Time)
 }
@@ -74,8 +74,8 @@ pub(super) fn duration(node: &Node, report: &mut Report) -> Option<Until> {
     let text = shape::text(node, "`wait`", SOURCE_BYTES_MAX, report)?;
     let ms = duration_ms(text).filter(|ms| *ms <= TIME_MS_MAX);
     if ms.is_none() {
-        let message = format!("{} is no duration", quoted(text));
-        report.add(Finding::new(TIME, node.span, message).hint("write it as in 90s, 5m, 2h or 3d"));
+        let message = format!("{} is not a duration", quoted(text));
+        report.add(Finding::new(TIME, node.span, message).hint("write it like 90s, 5m, 2h or 3d"));
     }
     ms.map(Until::Later)
 }

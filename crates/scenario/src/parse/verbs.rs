@@ -108,7 +108,7 @@ pub(super) fn step(index: usize, node: &Node, report: &mut Report) -> Option<Ste
         if verbs.len() > 1 || entries.iter().all(|(key, _)| key.text.starts_with("expect")) {
             let names: Vec<String> = verbs.iter().map(|(key, _)| quoted(&key.text)).collect();
             let found = if names.is_empty() { "no verb".to_owned() } else { names.join(" and ") };
-            let message = format!("a step is one verb, and this one has {found}");
+            let message = format!("a step must have one verb, and this one has {found}");
             report.add(Finding::new(VERB_COUNT, node.span, message));
         }
         return None;
@@ -333,7 +333,7 @@ fn raise(value: &Node, key: &Key, report: &mut Report) -> Option<Verb> {
     let fields = Fields::open(value, &RAISE, report)?;
     let (cost, tokens) = (fields.optional("cost_usd"), fields.optional("tokens"));
     if cost.is_none() && tokens.is_none() {
-        let message = "`raise` needs `tokens` or `cost_usd`: what the cap is raised to";
+        let message = "`raise` needs `tokens` or `cost_usd`, the new cap";
         report.add(Finding::new(MISSING_KEY, key.span, message));
         return None;
     }

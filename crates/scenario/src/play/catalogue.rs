@@ -58,7 +58,7 @@ impl Player<'_> {
                 self.tenant = tenant;
                 self.give_tokens()
             }
-            other => Err(Broken(format!("the tenant was not made: {other:?}"))),
+            other => Err(Broken(format!("the tenant was not created: {other:?}"))),
         }
     }
 
@@ -69,7 +69,7 @@ impl Player<'_> {
         let body = Body::EnsureTenancy(ensure);
         match self.system.submit(Command::of_server(self.tenant, Scope::Catalogue, body))? {
             Ok(_) => Ok(()),
-            Err(no) => Err(Broken(format!("the tenant has no tokens: {no:?}"))),
+            Err(no) => Err(Broken(format!("the tenant got no token key: {no:?}"))),
         }
     }
 
@@ -126,7 +126,10 @@ impl Player<'_> {
             Err(refusal) => return Ok(Err(refusal)),
         };
         if self.active(&deploy.name)?.is_none() {
-            let message = format!("a definition keeps its name, and none is called {:?}", deploy.name);
+            let message = format!(
+                "a published file must keep the name of a definition, and none has the name {:?}",
+                deploy.name
+            );
             return Ok(Err(Refusal::new(Reason::StateMismatch, message)));
         }
         Ok(self.deploy(deploy)?.map(|_| ()))
@@ -159,7 +162,7 @@ impl Player<'_> {
                 self.published.extend((before != Some(number)).then_some("definition.activated"));
                 Ok(Ok(name))
             }
-            Ok(other) => Err(Broken(format!("a deployment was answered {other:?}"))),
+            Ok(other) => Err(Broken(format!("a deployment got the answer {other:?}"))),
             Err(rejection) => Ok(Err(rejection.into())),
         }
     }
@@ -314,7 +317,7 @@ impl Player<'_> {
         let key = Key::assistant(self.tenant, ASSISTANT);
         let row = read(self.system, self.tenant, &Scope::Catalogue, |view| view.row(&key))?;
         let Some(Row::Assistant(row)) = row.as_deref() else {
-            return Err(Broken("an assistant was put, and is not there".into()));
+            return Err(Broken("an assistant was put, but does not exist".into()));
         };
         let assistant = Some(Assisted { name: row.name.clone(), instructions: row.instructions.clone() });
         let mut of_it = Vec::new();

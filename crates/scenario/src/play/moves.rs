@@ -189,7 +189,7 @@ impl Player<'_> {
                 self.last = Some(authorized);
                 Ok(Ok(()))
             }
-            Ok(other) => Err(Broken(format!("a call was answered {other:?}"))),
+            Ok(other) => Err(Broken(format!("a call got the answer {other:?}"))),
             Err(refusal) => Ok(Err(refusal)),
         }
     }
@@ -214,7 +214,7 @@ impl Player<'_> {
             Until::At(at) => at,
         };
         if to < now || to.0 > TIME_MS_MAX {
-            let message = "the clock does not run backwards, nor beyond the year 9999";
+            let message = "the clock cannot run backwards or beyond the year 9999";
             return Ok(Err(Refusal::new(Reason::FieldInvalid, message)));
         }
         self.system.advance(to)?;
@@ -232,10 +232,10 @@ impl Player<'_> {
         let status = self.session_view(id)?.map(|view| view.session.status);
         Ok(match status.filter(|status| status.ended()) {
             Some(status) => {
-                let message = format!("the session is at its end: {}", status.word());
+                let message = format!("the session has ended: {}", status.word());
                 Refusal::new(Reason::SessionTerminal, message)
             }
-            None => Refusal::new(Reason::StateMismatch, format!("nothing here takes `{word}`")),
+            None => Refusal::new(Reason::StateMismatch, format!("`{word}` is not possible here")),
         })
     }
 }

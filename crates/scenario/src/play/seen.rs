@@ -54,7 +54,7 @@ impl Seen {
         let listed = seen.opens.len();
         let counted = seen.session.as_ref().map_or(0, |view| view.session.opens.len());
         if listed != counted {
-            return Err(Broken(format!("{listed} gates are listed, and the session has {counted} open")));
+            return Err(Broken(format!("{listed} gates are listed, but the session has {counted} open")));
         }
         seen.events = events_since(player, id)?;
         seen.tokens = read(player.system, player.tenant, &Scope::Session(id), |view| {

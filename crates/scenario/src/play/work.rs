@@ -47,7 +47,7 @@ impl Player<'_> {
         let lease = Body::LeaseWork(LeaseWork { item, worker: WORKER.into(), lease_ms: LEASE_MS });
         match self.about_session(worker(), lease)? {
             Ok(Reply::Leased { fence, .. }) => Ok(Ok((item, fence))),
-            Ok(other) => Err(Broken(format!("a lease was answered {other:?}"))),
+            Ok(other) => Err(Broken(format!("a lease got the answer {other:?}"))),
             Err(refusal) => Ok(Err(refusal)),
         }
     }

@@ -1,6 +1,6 @@
 //! Plays every scenario of the corpus, in every system that there is here.
 #![expect(clippy::disallowed_methods, reason = "these tests read the corpus")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot read the corpus has failed")]
+#![expect(clippy::unwrap_used, reason = "a test fails if it cannot read the corpus")]
 
 mod twins;
 

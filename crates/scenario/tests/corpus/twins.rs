@@ -114,11 +114,7 @@ impl System for Twins {
             self.twin = tenant;
         }
         let (one, two) = (apart(&answer), apart(&other));
-        if one == two {
-            Ok(answer)
-        } else {
-            Err(Broken(format!("one tenant is told {one}, the other {two}")))
-        }
+        if one == two { Ok(answer) } else { Err(Broken(format!("one tenant gets {one}, the other {two}"))) }
     }
 
     fn read(

@@ -113,7 +113,7 @@ impl Harness {
         let Reply::Tenant(tenant) =
             harness.submit(Scope::Catalogue, Role::Admin, Body::CreateTenant(create)).unwrap()
         else {
-            panic!("a tenant is made")
+            panic!("a tenant is created")
         };
         harness.tenant = tenant;
         let machine = harness.deploy(source);

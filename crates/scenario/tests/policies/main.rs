@@ -1,7 +1,7 @@
 //! Randomly drawn policy documents: the same document decides the same for every format, and layers only ever make
 //! one another stricter.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::disallowed_macros, reason = "what was seen, and how often, is worth reading")]
+#![expect(clippy::unwrap_used, reason = "a test fails if it cannot continue")]
+#![expect(clippy::disallowed_macros, reason = "the test prints how often each case happened")]
 
 mod document;
 mod harness;
@@ -95,7 +95,7 @@ fn a_document_says_the_same_to_a_checkpoint_process_and_to_a_conversation() {
         "deny QUOTA_EXCEEDED",
         "ledger true",
     ] {
-        assert!(seen.get(what).copied().unwrap_or_default() >= 20, "{what} came too seldom: {seen:#?}");
+        assert!(seen.get(what).copied().unwrap_or_default() >= 20, "{what} happened too seldom: {seen:#?}");
     }
 }
 

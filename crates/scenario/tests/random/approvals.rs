@@ -24,11 +24,12 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
             gates.insert(*gate, (run.0, Gate::clone(body)));
         } else if let Event::Flow(Flow::GateEscalated { gate, to, .. }) = event {
             let known = gates.get_mut(gate).and_then(|(_, gate)| gate.asked.as_mut());
-            known.ok_or_else(|| format!("{event:?}, and nobody was asked"))?.to.extend(to.iter().cloned());
+            known.ok_or_else(|| format!("{event:?}, but nobody was asked"))?.to.extend(to.iter().cloned());
         } else if let Event::GateClosed { gate, decision, by, .. } = event {
-            let (run, gate) = gates.remove(gate).ok_or_else(|| format!("{event:?}, and it is not open"))?;
+            let (run, gate) =
+                gates.remove(gate).ok_or_else(|| format!("{event:?}, but its gate is not open"))?;
             if !gate.addresses(by) || by == &gate.requester {
-                return Err(format!("{event:?}, and asked were {:?}", gate.asked));
+                return Err(format!("{event:?}, but {:?} were asked", gate.asked));
             }
             let entry = entries.entry(run).or_default();
             match (gate.exit, decision) {
@@ -38,10 +39,11 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
                 (None, Decision::Approve) => entry.port = Some("approved"),
                 (None, Decision::Refuse) => entry.port = Some("rejected"),
                 (None, Decision::Discuss) => entry.port = Some("discussion"),
-                (_, Decision::Answer) => return Err(format!("{event:?} is no decision")),
+                (_, Decision::Answer) => return Err(format!("{event:?} is not a decision")),
             }
         } else if let Event::Flow(Flow::GateLapsed { gate }) = event {
-            let (run, _) = gates.remove(gate).ok_or_else(|| format!("{event:?}, and it is not open"))?;
+            let (run, _) =
+                gates.remove(gate).ok_or_else(|| format!("{event:?}, but its gate is not open"))?;
             entries.entry(run).or_default().port = Some("timeout");
         } else if let Event::Voided { gates: voided, .. } = event {
             gates.retain(|gate, _| !voided.contains(gate));
@@ -51,14 +53,14 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
             let entry = entries.entry(run.0).or_default();
             let found = &machine(*run).node(*node).unwrap().exits[usize::from(exit.0)];
             if found.hold.is_some() && entry.free != Some(*exit) {
-                return Err(format!("{event:?}, and nobody has approved it"));
+                return Err(format!("{event:?}, but nobody has approved it"));
             }
             let decided = ["approved", "rejected", "discussion"];
             if let Trigger::Port(Port::Named(port)) = &found.on
                 && decided.contains(&port.as_str())
                 && entry.port != Some(port.as_str())
             {
-                return Err(format!("{event:?}, and what was decided is {:?}", entry.port));
+                return Err(format!("{event:?}, but the decision is {:?}", entry.port));
             }
         }
     }

@@ -82,7 +82,7 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
         }
         if holds(&taken.guard, known) == Some(false) {
             return Err(format!(
-                "{event:?}, and its guard {:?} does not hold: {:?}",
+                "{event:?}, but its guard {:?} does not hold: {:?}",
                 taken.guard, known.data
             ));
         }
@@ -90,7 +90,7 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
             node.exits[..at].iter().find(|exit| asks(exit) && holds(&exit.guard, known) == Some(true));
         if let Some(before) = before {
             return Err(format!(
-                "{event:?}, and the guard {:?} before it holds: {:?}",
+                "{event:?}, but the guard {:?} before it holds: {:?}",
                 before.guard, known.data
             ));
         }
@@ -100,7 +100,7 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
 }
 
 /// Records an event.
-#[expect(clippy::wildcard_enum_match_arm, reason = "guards look at few things")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "guards read few values")]
 fn note(event: &Event, runs: &mut BTreeMap<u32, Known>) {
     match event {
         Event::Entered { run, .. } => {

@@ -1,7 +1,7 @@
 //! Random workflows under random commands: whatever the author writes and the callers do, a run moves only by its own
 //! exits, and a restart after every step changes nothing.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(clippy::disallowed_macros, reason = "what was seen, and how often, is worth reading")]
+#![expect(clippy::unwrap_used, reason = "a test fails if it cannot continue")]
+#![expect(clippy::disallowed_macros, reason = "the test prints how often each case happened")]
 
 mod approvals;
 mod guards;
@@ -52,7 +52,7 @@ fn a_run_moves_only_by_its_own_exits() {
         harness.count(&mut tally).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{family:#?}"));
     }
     println!("{played} steps of {seed} workflows\n{tally}");
-    assert_eq!(tally.rare(), Vec::<String>::new(), "what came less than 100 times");
+    assert_eq!(tally.rare(), Vec::<String>::new(), "what happened less than 100 times");
 }
 
 /// Alternating logic and output states, each of which leads to the next; the last one leads to `last`, if given.
@@ -119,7 +119,7 @@ fn of_a_cycle_with_very_long_names_the_first_are_reported_and_how_many_more_ther
     let more: usize = more.strip_suffix(" more").unwrap().parse().unwrap();
     let names: Vec<&str> = names.split(" -> ").collect();
     assert!(names.len() > 200 && words.len() < 70_000, "{} {}", names.len(), words.len());
-    assert_eq!(names.len() + more, 401, "the first state stands at both ends");
+    assert_eq!(names.len() + more, 401, "the first state is at both ends");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn answers_that_the_data_cannot_hold_are_an_error_of_the_task() {
     let deep = (0..33).fold(json!(1), |inner, _| json!([inner]));
     assert!(harness.answer(&people[0], deep).unwrap_err().contains("levels"));
     assert!(harness.answer(&people[0], Value::Null).is_err());
-    assert!(harness.answer(&people[1], json!(1)).is_err(), "the oldest part is somebody else's");
+    assert!(harness.answer(&people[1], json!(1)).is_err(), "the oldest part belongs to another participant");
 }
 
 /// A state that waits an hour, and one that then runs these operations; with an exit if it cannot.
@@ -201,7 +201,7 @@ fn what_comes_of_one_step_is_bounded_in_bytes_before_it_takes_memory() {
     let few = after(&each(&mails), 10, 1, 50_000);
     assert_eq!((few.at(), few.session.outbox().count), ("done", 200));
     let many = after(&each(&mails), 200, 1, 50_000);
-    assert_eq!(many.at(), "silent", "and that it was too much could still be told");
+    assert_eq!(many.at(), "silent", "the failure can still be recorded");
     assert!(many.session.outbox().bytes <= 13 * 1024 * 1024, "{:?}", many.session.outbox());
     // Each round of such a loop is recorded with the whole list.
     assert_eq!(after(&each(&idle), 50, 1, 1).at(), "done");
@@ -228,17 +228,17 @@ fn an_approval_whose_mails_reach_nobody_is_escalated_at_once() {
     });
     let mut harness = Harness::open(&[workflow], b"", false, false).unwrap();
     harness.undelivered("a@example.com").unwrap();
-    assert!(harness.undelivered("head@example.com").is_err(), "one may still be reached");
+    assert!(harness.undelivered("head@example.com").is_err(), "one recipient can still be reached");
     harness.undelivered("b@example.com").unwrap();
     let seen = |harness: &Harness| harness.decisions().unwrap().1;
     let view = seen(&harness);
     assert_eq!((view.at(), view.session.outbox().dead, view.incidents.len()), ("decide", 2, 2));
     harness.hours(3).unwrap();
     harness.undelivered("head@example.com").unwrap();
-    assert_eq!(seen(&harness).session.outbox().dead, 3, "the contact was written to");
+    assert_eq!(seen(&harness).session.outbox().dead, 3, "the contact was sent a mail");
     harness.hours(2).unwrap();
     let view = seen(&harness);
-    assert_eq!((view.at(), view.incidents.len()), ("lapsed", 0), "and the round has its whole time");
+    assert_eq!((view.at(), view.incidents.len()), ("lapsed", 0), "the round lasts its whole time");
 }
 
 /// Workflows nested this deep below the first, each of which calls the next; the last one talks.

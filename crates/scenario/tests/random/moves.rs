@@ -134,7 +134,7 @@ impl Harness {
         let deployed = family.iter().rev().map(|source| harness.deploy(source));
         let mut all = deployed.collect::<Result<Vec<Queued>, String>>()?;
         all.reverse();
-        let mut callees = Err("nothing was looked at".to_owned());
+        let mut callees = Err("no definition was compiled".to_owned());
         let tenant = harness.tenant;
         let look = &mut |view: &dyn View| {
             let machines = all.iter().map(|one| one.machine);
@@ -286,7 +286,9 @@ impl Harness {
             }
             let void = self.void_token(&body)?;
             match self.send_as(who, role, Scope::Session(self.session), body)? {
-                Ok(_) if void => return Err("a reply token of a state that was left let an event in".into()),
+                Ok(_) if void => {
+                    return Err("an event was accepted with the reply token of a state that was left".into());
+                }
                 Ok(Reply::Leased { item, fence, .. }) => self.leases.push((item, fence)),
                 Ok(_) => {}
                 Err(no) if MEANT.contains(&no.reason.code()) => {}
@@ -391,7 +393,7 @@ impl Harness {
 
     /// A participant answers the oldest open part of a task.
     pub(crate) fn answer(&mut self, by: &str, answer: Value) -> Result<(), String> {
-        let gate = *self.view()?.session.opens.first().ok_or("nobody is asked")?;
+        let gate = *self.view()?.session.opens.first().ok_or("no open gates")?;
         let body = AnswerGate { gate, answer, comment: String::new(), shown: None, proof: None };
         let sent = self.send_as(by, Role::Approver, Scope::Session(self.session), Body::AnswerGate(body))?;
         sent.map(drop).map_err(|no| no.message)
@@ -452,7 +454,7 @@ impl Harness {
             Ok(())
         };
         self.system.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
-        found.ok_or_else(|| "the session is gone".into())
+        found.ok_or_else(|| "the session does not exist".into())
     }
 
     pub(crate) fn events(&self) -> Result<Vec<Event>, String> {
@@ -498,7 +500,7 @@ impl Harness {
         let view = self.view()?;
         let written = self.workflows.get(&view.session.definition);
         if written.is_some_and(|written| !written.kinds.contains_key(view.at())) {
-            return Err(format!("the run stands at {:?}, which nobody wrote", view.at()));
+            return Err(format!("the run is at {:?}, which is not in the definition", view.at()));
         }
         let events = self.events()?;
         let cast = self.cast(&events);
@@ -507,14 +509,14 @@ impl Harness {
             if let Event::Entered { run, node } = event {
                 let due = at.insert(run.0, Some(*node)).flatten();
                 if due.is_some() {
-                    return Err(format!("{event:?}, and the run had not left {due:?}"));
+                    return Err(format!("{event:?}, but the run had not left {due:?}"));
                 }
             } else if let Event::Left { run, node, exit } = event {
                 let stands = at.insert(run.0, None).flatten();
                 let exits = cast.of(*run).machine.node(*node).map(|node| &node.exits);
                 let exit = exits.and_then(|exits| exits.get(usize::from(exit.0)));
                 if stands != Some(*node) || exit.is_none() {
-                    return Err(format!("{event:?}, and the run stood at {stands:?}"));
+                    return Err(format!("{event:?}, but the run was at {stands:?}"));
                 }
             }
         }
@@ -575,12 +577,12 @@ fn led(events: &[Event], view: &SessionView, cast: &Cast<'_>) -> Result<(), Stri
         } else if let Event::Entered { run, node } = event {
             let led = to.remove(&run.0).unwrap_or(Target::Node(cast.of(*run).machine.start));
             if led != Target::Node(*node) {
-                return Err(format!("{event:?}, and the exit led to {led:?}"));
+                return Err(format!("{event:?}, but the exit leads to {led:?}"));
             }
         } else if let Event::Flow(Flow::Faulted { message, .. }) = event
             && message.is_empty()
         {
-            return Err(format!("{event:?} says nothing"));
+            return Err(format!("{event:?} has no comment"));
         }
     }
     let mut done = BTreeSet::new();
@@ -593,7 +595,7 @@ fn led(events: &[Event], view: &SessionView, cast: &Cast<'_>) -> Result<(), Stri
     }
     let open = !view.items.is_empty() || !view.session.opens.is_empty();
     let open = view.session.status.ended() && open;
-    if open { Err("something is open after the end".into()) } else { Ok(()) }
+    if open { Err("there are open items after the end".into()) } else { Ok(()) }
 }
 
 /// A run ends once and does nothing afterwards, and no child outlives the run that called it.
@@ -603,14 +605,14 @@ fn below(events: &[Event], view: &SessionView) -> Result<(), String> {
     for event in events {
         if let Event::Flow(Flow::ChildCreated { run, parent, .. }) = event {
             if over.contains(&parent.run) || waits_for.insert(parent.run, *run).is_some() {
-                return Err(format!("{event:?}, and its parent has ended or waits for another"));
+                return Err(format!("{event:?}, but its parent has ended or waits for another run"));
             }
         } else if let Event::Entered { run, .. } | Event::Left { run, .. } | Event::RunEnded { run, .. } =
             event
         {
             if over.contains(run) || waits_for.contains_key(run) {
                 return Err(format!(
-                    "{event:?}, and the run had ended, or waits for {:?}",
+                    "{event:?}, but the run had ended or waits for {:?}",
                     waits_for.get(run)
                 ));
             }
@@ -627,7 +629,7 @@ fn below(events: &[Event], view: &SessionView) -> Result<(), String> {
         running.push(*child);
         at = *child;
     }
-    if chain == running { Ok(()) } else { Err(format!("{chain:?} are shown, and {running:?} run")) }
+    if chain == running { Ok(()) } else { Err(format!("{chain:?} are shown, but {running:?} are running")) }
 }
 
 /// The workflow of each run.

@@ -35,7 +35,7 @@ impl Entry {
         let part = self.parts.iter_mut().find(|(known, ..)| *known == gate);
         match part {
             Some((_, person, none @ None)) if person.eq_ignore_ascii_case(by) => *none = Some(answer.clone()),
-            other => return Err(format!("{by} answered {gate:?}, which is {other:?}")),
+            other => return Err(format!("{by} answered {gate:?}, but it is {other:?}")),
         }
         Ok(())
     }
@@ -49,7 +49,11 @@ impl Entry {
         let all = self.parts.iter().map(shown).collect::<Result<Vec<Value>, String>>()?;
         let state = &machine.node(self.node).unwrap().name;
         let kept = &tasks[state.as_str()];
-        if *kept == Value::Array(all) { Ok(()) } else { Err(format!("of {state} is kept {kept}")) }
+        if *kept == Value::Array(all) {
+            Ok(())
+        } else {
+            Err(format!("the answers of {state} are stored as {kept}"))
+        }
     }
 
     fn left(&self, exit: ExitIx, machine: &Machine) -> Result<(), String> {
@@ -61,14 +65,14 @@ impl Entry {
         });
         let guarded = matches!(node.exits[usize::from(exit.0)].on, Trigger::Auto { .. });
         if owes && guarded && self.voided {
-            return Err(format!("{} is left before it is done", node.name));
+            return Err(format!("{} is left before all its parts are done", node.name));
         }
         Ok(())
     }
 }
 
 fn at(entries: &mut BTreeMap<u32, Entry>, run: u32) -> Result<&mut Entry, String> {
-    entries.get_mut(&run).ok_or_else(|| format!("run {run} is nowhere"))
+    entries.get_mut(&run).ok_or_else(|| format!("run {run} is at no state"))
 }
 
 /// Checks a whole history.
@@ -89,12 +93,12 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
             at(&mut entries, run.0)?.parts.push((*gate, person, None));
             parts.insert(*gate, run.0);
         } else if let Event::Flow(Flow::GateAnswered { gate, by, answer: Json(answer), .. }) = event {
-            let run = parts.remove(gate).ok_or_else(|| format!("{event:?}, and it is not open"))?;
+            let run = parts.remove(gate).ok_or_else(|| format!("{event:?}, but its gate is not open"))?;
             at(&mut entries, run)?.answered(*gate, by, answer)?;
         } else if let Event::GateClosed { gate, .. } = event
             && parts.contains_key(gate)
         {
-            return Err(format!("{event:?}, and it takes no decision"));
+            return Err(format!("{event:?}, but its gate takes no decision"));
         } else if let Event::Flow(Flow::Wrote { run, key, value: Json(value), by }) = event
             && key == "tasks"
             && *by == Writer::Person

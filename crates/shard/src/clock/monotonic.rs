@@ -261,8 +261,8 @@ mod tests {
         let (moved, clock) = Moved::new();
         moved.set(BEGIN - HOUR);
         let said = pass(&moved, &clock, CLOCK_BELIEVED + 3 * HOUR);
-        assert!(said.windows(2).all(|two| two[0] < two[1]), "time goes on");
-        assert_eq!(*said.last().unwrap(), CLOCK_BELIEVED + 2 * HOUR, "and both agree in the end");
+        assert!(said.windows(2).all(|two| two[0] < two[1]), "time never stops");
+        assert_eq!(*said.last().unwrap(), CLOCK_BELIEVED + 2 * HOUR, "both clocks agree in the end");
         let half = said[usize::try_from((CLOCK_BELIEVED + HOUR).as_secs() / LOOK.as_secs()).unwrap()];
         assert!(half.abs_diff(CLOCK_BELIEVED + HOUR / 2) <= LOOK, "{half:?}");
     }
@@ -273,7 +273,7 @@ mod tests {
         moved.set(BEGIN + HOUR);
         assert_eq!(since_begin(&clock), Duration::ZERO);
         moved.pass(CLOCK_BELIEVED * 2);
-        assert_eq!(since_begin(&clock), CLOCK_BELIEVED * 2, "nobody looked in between");
+        assert_eq!(since_begin(&clock), CLOCK_BELIEVED * 2, "the clock was not checked in between");
         let said = pass(&moved, &clock, CLOCK_BELIEVED);
         assert_eq!(*said.last().unwrap(), CLOCK_BELIEVED * 3 + HOUR);
         // A clock that jumps again and again is never believed.
@@ -293,7 +293,7 @@ mod tests {
         moved.pass(LOOK);
         assert_eq!(since_begin(&clock), HOUR + LOOK);
         clock.not_before(Time(5));
-        assert_eq!(since_begin(&clock), HOUR + LOOK, "what lies behind moves nothing");
+        assert_eq!(since_begin(&clock), HOUR + LOOK, "an earlier time changes nothing");
     }
 
     #[test]

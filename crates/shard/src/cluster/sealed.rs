@@ -20,7 +20,7 @@ pub struct KeysMissing(pub Vec<RingKeyId>);
 impl fmt::Display for KeysMissing {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ids: Vec<String> = self.0.iter().map(RingKeyId::to_string).collect();
-        write!(out, "secrets are sealed under a key that the key ring has not got: {}", ids.join(", "))
+        write!(out, "secrets are encrypted under keys that the key ring lacks: {}", ids.join(", "))
     }
 }
 

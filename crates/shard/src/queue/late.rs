@@ -33,11 +33,11 @@ mod tests {
         for took in [20, 10, 30] {
             quick.wrote(took * MS);
         }
-        assert!(!quick.is_late(LATE_WRITES * 10 * MS), "a few writes take as long");
+        assert!(!quick.is_late(LATE_WRITES * 10 * MS), "it is not late after the time of a few writes");
         assert!(quick.is_late(LATE + LATE_WRITES * 11 * MS));
         for _ in 0..500 {
             quick.wrote(30 * MS);
         }
-        assert_eq!(quick.0, 30 * MS, "it has become slower");
+        assert_eq!(quick.0, 30 * MS, "the estimate follows a slower disk");
     }
 }

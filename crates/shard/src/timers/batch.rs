@@ -93,7 +93,11 @@ mod tests {
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(path, &text).unwrap();
         }
-        assert_eq!(text, std::fs::read_to_string(path).unwrap(), "servers of two versions share a road");
+        assert_eq!(
+            text,
+            std::fs::read_to_string(path).unwrap(),
+            "servers of two versions must read each other's batches"
+        );
         assert_eq!(TimerBatch::decode(&bytes), Some(batch(2)));
         assert_eq!(batch(1).name(), "timers-2-258-3");
     }

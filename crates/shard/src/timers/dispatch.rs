@@ -166,7 +166,7 @@ impl Dispatcher {
             if by_transport {
                 tracing::warn!(
                     number,
-                    "a batch of timers has not come back by the bus, and is fired by its leader"
+                    "a batch of timers did not come back over the bus; its leader fires it"
                 );
                 self.rest_transport(now);
             }
@@ -210,13 +210,11 @@ impl Dispatcher {
             let reason = match tokio::time::timeout(TRANSPORT_ACCEPT_WAIT, transport.hand_out(batch)).await {
                 Ok(Ok(())) => return Done::Accepted,
                 Ok(Err(refused)) => refused.0,
-                Err(_) => format!("it was not accepted within {} ms", TRANSPORT_ACCEPT_WAIT.as_millis()),
+                Err(_) => {
+                    format!("the bus did not accept it within {} ms", TRANSPORT_ACCEPT_WAIT.as_millis())
+                }
             };
-            tracing::warn!(
-                number,
-                reason,
-                "a batch of timers was refused by the bus, and is fired by its leader"
-            );
+            tracing::warn!(number, reason, "the bus refused a batch of timers; its leader fires it");
             let (number, left) = {
                 let mut head = shard.timers().head.lock();
                 let left = head.recall(number);
@@ -241,7 +239,7 @@ impl Dispatcher {
         let done = match done {
             Ok(done) => done,
             Err(error) => {
-                tracing::error!(%error, "a batch of timers ended its task");
+                tracing::error!(%error, "the task of a batch of timers panicked");
                 Done::Fired(Ok(()))
             }
         };
@@ -283,7 +281,7 @@ fn entries(view: &impl View, asked: &ReadFrom) -> Option<Vec<Key>> {
     match read {
         Ok(()) => Some(found),
         Err(error) => {
-            tracing::error!(%error, "failed to read what is due");
+            tracing::error!(%error, "failed to read the due timers");
             None
         }
     }

@@ -169,7 +169,7 @@ impl FaultyTransport {
             return Ok(());
         };
         if rng.once_in(faults.refused) {
-            return Err(NotAccepted("it is full".into()));
+            return Err(NotAccepted("the transport is full".into()));
         }
         let mut late = self.late.lock();
         for batch in late.drain(..) {

@@ -51,7 +51,7 @@ fn begin(setup: &Setup, source: &str) -> Live {
     let started = live.execute_all(starts, CALLERS, &[]);
     assert!(started.iter().all(Result::is_ok));
     let used = live.server().cluster().shards().iter().filter(|shard| shard.group().digest().is_ok());
-    assert_eq!(used.count(), 4, "the sessions live in all shards");
+    assert_eq!(used.count(), 4, "the sessions use all shards");
     live
 }
 
@@ -147,7 +147,7 @@ fn money_is_spent_to_the_last_cent_and_no_further() {
         assert_eq!(of_each(&second), [30, 30], "50 reports of 4 cents leave 3 dollars");
         all_carried(&live);
         let third = storm(&mut live, rng, "third", "pay", Some(cents(1)));
-        assert_eq!(of_each(&third), [0, 0], "all of it is held");
+        assert_eq!(of_each(&third), [0, 0], "the whole budget is reserved");
         setup.clock.advance(HOUR_MS);
         let fourth = storm(&mut live, rng, "fourth", "pay", Some(cents(10)));
         assert_eq!(

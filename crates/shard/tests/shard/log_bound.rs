@@ -66,7 +66,7 @@ fn written(server: &Server, numbers: Range<usize>) -> u64 {
             server.cluster().execute(long_start(number)).await.unwrap();
             longest = longest.max(group.log_bytes());
         }
-        tokio::time::timeout(PURGE_WAIT, short(group)).await.expect("the log stays long");
+        tokio::time::timeout(PURGE_WAIT, short(group)).await.expect("the log is purged");
         longest
     })
 }

@@ -1,6 +1,6 @@
 //! A shard over real files: openraft's own suite, one server, three voters, replay.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commands;
 #[path = "../../../engine/tests/replay/definitions.rs"]
@@ -18,7 +18,7 @@ mod replay;
 #[path = "../../../engine/tests/replay/rng.rs"]
 mod rng;
 #[path = "../../../engine/tests/replay/rows.rs"]
-#[expect(dead_code, reason = "the engine's own tests compare in more ways")]
+#[expect(dead_code, reason = "the tests of the engine use more of its functions")]
 mod rows;
 mod runs;
 mod scenarios;

@@ -75,7 +75,7 @@ fn a_session_outlives_every_end_of_its_server() {
         for (step, reply) in &replies {
             assert_eq!(execute(&server, step.clone()), *reply, "the same request has the same reply");
         }
-        assert_eq!(decided(&server), 0, "and makes no entry");
+        assert_eq!(decided(&server), 0, "a repeated request makes no entry");
     }
     assert_eq!(status(&server, "one"), (Status::Completed, 12, "traffic-check".into()));
 }
@@ -190,7 +190,7 @@ fn nothing_is_answered_before_a_long_log_is_replayed() {
     let server = Server::open(&setup);
     let after = digests(&server);
     let differing = before.iter().zip(&after).filter(|(before, after)| before != after).count();
-    assert_eq!(differing, 1, "one session has moved, and nothing else");
+    assert_eq!(differing, 1, "only one session has moved");
 }
 
 #[test]

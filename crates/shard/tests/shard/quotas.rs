@@ -41,7 +41,7 @@ fn sessions_of_all_shards_count_against_the_quota() {
         let row = shard.read_stale().row(&Key::usage(tenant(&first))).unwrap();
         matches!(row.as_deref(), Some(Row::Usage(held)) if held.sessions > 0)
     });
-    assert!(homes.count() > 1, "they would tell little in one shard");
+    assert!(homes.count() > 1, "the sessions must use several shards");
     // A request that was executed before gets its first answer, and another tenant has its own quota.
     assert!(execute(&server, ten, start(&gate, &first)).is_ok());
     assert!(execute(&server, ten, start(&gate, "key 1")).is_ok());

@@ -104,7 +104,7 @@ impl View for Everywhere<'_> {
         _: Option<&[u8]>,
         _: &mut dyn FnMut(&Key, &Arc<Row>) -> ControlFlow<()>,
     ) -> Result<(), ViewError> {
-        Err(ViewError("a caller reads one place at a time".into()))
+        Err(ViewError("a caller does not scan several shards".into()))
     }
 
     fn ring(&self) -> &KeyRing {

@@ -76,7 +76,7 @@ impl Voters {
                 Err(failure) => return Err(unreadable(failure)),
             }
         }
-        Err(Broken("a shard was not read".into()))
+        Err(Broken("failed to read a shard".into()))
     }
 
     /// The row that falls due first, up to a time, and its shard.
@@ -147,7 +147,7 @@ impl System for Voters {
                     trace: None,
                     body: Body::Sweep(Sweep { key: due.key }),
                 };
-                let shard = self.cluster().all().nth(at).expect("it was found there");
+                let shard = self.cluster().all().nth(at).expect("the row was found in this shard");
                 match shard.submit(sweep).await {
                     Ok(_) => {}
                     // A row that was not swept is found once more.
@@ -158,7 +158,7 @@ impl System for Voters {
                     carried(shard).await;
                 }
             }
-            Err(Broken(format!("{SWEEPS_MAX} rows were swept, and there are more")))
+            Err(Broken(format!("more than {SWEEPS_MAX} rows were swept")))
         })
     }
 }

@@ -117,7 +117,7 @@ fn leaders_are_killed_under_load_and_nothing_is_lost() {
         stop.store(0, Ordering::Relaxed);
         let walks = runtime.block_on(join_all(working)).into_iter().flat_map(Result::unwrap);
         let walks: Vec<_> = walks.collect();
-        assert!(walks.len() >= KILLS, "there was load: {} sessions", walks.len());
+        assert!(walks.len() >= KILLS, "too little load: {} sessions", walks.len());
         println!("{} sessions under {KILLS} kills", walks.len());
         verify(&trio, &runtime, &walks);
     });
@@ -191,7 +191,7 @@ pub(crate) async fn hand_over(trio: &Trio, group: usize, to: u64) {
     if from != to {
         trio.shard(from, group).group().raft().trigger().transfer_leader(to).await.unwrap();
         let raft = trio.shard(to, group).group().raft();
-        raft.wait(None).current_leader(to, "it leads").await.unwrap();
+        raft.wait(None).current_leader(to, "the server is the leader").await.unwrap();
     }
 }
 
@@ -228,7 +228,7 @@ fn a_leader_without_a_majority_promises_nothing() {
         );
         assert!(taken.is_ok(), "{taken:?}");
         let again = lonely.execute(step("lost", "no")).await;
-        assert_eq!(again, Err(Failure::Electing), "what it wrote down may still come to hold, or not");
+        assert_eq!(again, Err(Failure::Electing), "its own entry may still be committed, or not");
         let read = trio.shard(old, 1).read().await.err();
         trio.network.heal();
         (lost, refused, read)
@@ -236,7 +236,7 @@ fn a_leader_without_a_majority_promises_nothing() {
     let electing = Failure::Electing;
     assert_eq!((lost, refused, read), (Err(electing.clone()), Err(electing.clone()), Some(electing)));
     let again = runtime.block_on(callers.insist(step("lost", "no"))).unwrap_err();
-    assert_eq!(again.reason, Reason::SequenceConflict, "it has moved on without the lost answer");
+    assert_eq!(again.reason, Reason::SequenceConflict, "the session has moved on without the lost answer");
     for replicas in runtime.block_on(trio.settled()) {
         assert!(replicas.iter().all(|digest| *digest == replicas[0]));
     }

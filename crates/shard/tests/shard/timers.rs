@@ -152,8 +152,8 @@ fn on_a_server_whose_clock_jumps_and_whose_bus_fails() {
             }
             let_all_wake(&sleepers, std::slice::from_ref(&clock), cluster).await;
             sleepers.assert_alike(cluster);
-            assert!(transport.given.load(Ordering::SeqCst) > 0, "batches took the road");
-            assert!(transport.fired.load(Ordering::SeqCst) > 0, "and were fired when they came back");
+            assert!(transport.given.load(Ordering::SeqCst) > 0, "no batch went over the transport");
+            assert!(transport.fired.load(Ordering::SeqCst) > 0, "no batch was fired when it came back");
             cluster.set_timer_transport(None);
         });
         server.shut_down();
@@ -207,7 +207,7 @@ fn with_three_voters_whose_leaders_change_and_whose_clocks_jump() {
                 assert!(replicas.iter().all(|digest| *digest == replicas[0]), "{replicas:?}");
             }
             sleepers.assert_alike(trio.cluster(1));
-            assert!(transport.given.load(Ordering::SeqCst) > 0, "batches took the road");
+            assert!(transport.given.load(Ordering::SeqCst) > 0, "no batch went over the transport");
             for node in NODES {
                 trio.cluster(node).set_timer_transport(None);
             }
@@ -262,11 +262,11 @@ fn of_what_is_due_at_once_so_much_is_under_way_and_no_more() {
         let entries = cluster.shards()[0].group().metrics().entries.load(Ordering::Relaxed) - entries;
         // How many go together depends on the speed of the disk: an entry takes what has arrived while the one before
         // was written.
-        assert!(entries <= SESSIONS as u64 / 10, "they go together: {entries} entries");
+        assert!(entries <= SESSIONS as u64 / 10, "too few timers share an entry: {entries} entries");
         assert_eq!(
             transport.fired.load(Ordering::SeqCst),
             SESSIONS,
-            "each was fired by what came back, once"
+            "each timer is fired once, by the batch that came back"
         );
         cluster.set_timer_transport(None);
     });
@@ -285,9 +285,9 @@ fn what_was_waited_for_when_a_server_ended_fires_on_the_next_one() {
         install(cluster, std::slice::from_ref(&nap)).await;
         cluster.execute(start(&nap, "nap")).await.unwrap();
         let batch = TimerBatch { shard: 9, term: 1, number: 1, timers: Vec::new() };
-        assert_eq!(cluster.fire(&batch).await, Ok(Fired::Stale), "there is no such shard");
+        assert_eq!(cluster.fire(&batch).await, Ok(Fired::Stale), "the shard does not exist");
         let batch = TimerBatch { shard: 1, ..batch };
-        assert_eq!(cluster.fire(&batch).await, Ok(Fired::Stale), "and it has handed out nothing");
+        assert_eq!(cluster.fire(&batch).await, Ok(Fired::Stale), "the shard has handed out nothing");
     });
     sleepers.0.insert("nap".into(), 72_000);
     server.shut_down();
@@ -307,7 +307,7 @@ fn what_was_waited_for_when_a_server_ended_fires_on_the_next_one() {
         clock.pass(rest - 1);
         clock.look();
         cluster.execute(start(&nap, "another")).await.unwrap();
-        assert_eq!(Sleepers::over(cluster, "nap"), None, "it has a millisecond to go");
+        assert_eq!(Sleepers::over(cluster, "nap"), None, "the timer is due in a millisecond");
         clock.pass(1);
         clock.look();
         sleepers.woken(cluster, clock.passed()).await;

@@ -74,7 +74,7 @@ fn rows_that_were_torn_behind_a_purge_are_made_again_and_before_it_are_refused()
     server.crash();
 
     punch(folder.path(), b'b');
-    let error = Server::try_open(&setup).err().expect("rows have lost what the log has no more");
+    let error = Server::try_open(&setup).err().expect("lost rows whose entries are purged are reported");
     let message = error.to_string();
     let entries: Vec<&str> =
         message.split("entry ").skip(1).filter_map(|rest| rest.split(", ").next()).collect();

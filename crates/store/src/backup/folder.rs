@@ -44,7 +44,7 @@ impl BackupFolder {
     /// [`StoreError::Damaged`] if the files written differ from the manifest; if it cannot be synced.
     pub fn finish(mut self, manifest: &BackupManifest) -> Result<(), StoreError> {
         if self.written != manifest.files {
-            return Err(StoreError::damaged("backup", "what came is not what was sent"));
+            return Err(StoreError::damaged("backup", "the received files do not match the manifest"));
         }
         sync_dir(&self.temporary.join(QUARANTINE))?;
         write_manifest(&self.temporary, manifest)?;
@@ -77,7 +77,7 @@ impl BackupSink for BackupFolder {
         if !is_ours(name) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("{name:?} is no file of a backup"),
+                format!("{name:?} is not a file of a backup"),
             ));
         }
         let path = self.temporary.join(name);

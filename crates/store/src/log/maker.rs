@@ -56,7 +56,7 @@ impl Maker {
             let folder = folder.clone();
             move || serve(&folder, &received)
         });
-        let thread = Some(thread.map_err(failed("start the maker of segments of", &folder))?);
+        let thread = Some(thread.map_err(failed("start the thread that creates log segments in", &folder))?);
         Ok(Self { folder, orders: Some(orders), thread, ahead: Mutex::default() })
     }
 
@@ -100,7 +100,7 @@ impl Maker {
         if let Some(orders) = &self.orders
             && orders.send(order).is_err()
         {
-            tracing::error!("the thread that makes segments of the log has ended");
+            tracing::error!("the thread that creates log segments has ended");
         }
     }
 }
@@ -111,7 +111,7 @@ impl Drop for Maker {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that makes segments of the log panicked");
+            tracing::error!("the thread that creates log segments panicked");
         }
     }
 }
@@ -150,10 +150,7 @@ fn remove_all(folder: &Path, removing: &mut Vec<Arc<Segment>>) {
         };
         if let Err(error) = removed {
             let error: &dyn std::error::Error = &error;
-            tracing::warn!(
-                error,
-                "a segment of the log could not be removed; it is tried again with the next one"
-            );
+            tracing::warn!(error, "failed to remove a log segment; the next removal tries again");
             return;
         }
         removing.remove(0);

@@ -60,7 +60,7 @@ pub(super) fn replay(folder: &Path) -> Result<Replayed, StoreError> {
 fn files(folder: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     let numbered = |path: PathBuf| match number_of(&path) {
         Some(number) => Ok((number, path)),
-        None => Err(StoreError::damaged("log", format!("{} is none of its segments", path.display()))),
+        None => Err(StoreError::damaged("log", format!("{} is not a segment", path.display()))),
     };
     let mut files = entries(folder)?.into_iter().map(numbered).collect::<Result<Vec<_>, _>>()?;
     files.sort();
@@ -87,7 +87,7 @@ impl Replayed {
         let bytes = fs::read(path).map_err(failed("read", path))?;
         let head = SegmentHead::decode(&bytes).filter(|head| head.number == number);
         let Some(SegmentHead { salt, .. }) = head else {
-            return Err(StoreError::damaged("log", format!("the head of {} is broken", path.display())));
+            return Err(StoreError::damaged("log", format!("the header of {} is broken", path.display())));
         };
         let segment = Segment { number, salt, bytes: bytes.len() as u64, path: path.to_owned(), file };
         let segment = Arc::new(segment);
@@ -110,9 +110,9 @@ impl Replayed {
             return Ok(());
         }
         if !is_newest || Batch::after(&bytes, salt, offset).is_some() {
-            return Err(broken(path, offset, "it is not as it was written, and others follow it"));
+            return Err(broken(path, offset, "it is broken, and other batches follow it"));
         }
-        tracing::warn!(path = %path.display(), offset, "cut what was not synced off the log");
+        tracing::warn!(path = %path.display(), offset, "removed an unsynced batch from the end of the log");
         let cut = segment.file.set_len(offset as u64).and_then(|()| segment.file.sync_all());
         cut.map_err(failed("cut", path))
     }

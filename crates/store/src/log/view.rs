@@ -226,7 +226,7 @@ mod tests {
             view.append(GroupId(0), operation, &[LogRecord { index, bytes }]).unwrap();
         }
         view.evict(1);
-        assert_eq!(view.tail_start(), 2, "over the limit, but only the first is on disk");
+        assert_eq!(view.tail_start(), 2, "only records on disk are evicted");
         view.evict(4);
         assert_eq!(view.tail_start(), 3);
         assert_eq!(view.first_last(), Some((1, 4)));

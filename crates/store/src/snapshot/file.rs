@@ -136,7 +136,7 @@ impl SnapshotRows {
         }
         let whole = digest.rows == self.trailer.rows && digest.finish() == self.trailer.digest;
         if !whole || !matches!(self.source.read(&mut [0]), Ok(0)) {
-            return Err(damaged("its rows are not those that its end names"));
+            return Err(damaged("its rows do not match its trailer"));
         }
         Ok(())
     }

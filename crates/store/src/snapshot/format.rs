@@ -59,7 +59,7 @@ impl Header {
         let mut head = [0; 18];
         fill(from, &mut head)?;
         if head[..4] != MAGIC {
-            return Err(damaged("it does not begin like one"));
+            return Err(damaged("it has another file type"));
         }
         if head[4] != VERSION {
             return Err(StoreError::Version { what: WHAT, found: head[4], expected: VERSION });
@@ -130,7 +130,7 @@ impl Part {
                     digest: digest.try_into().expect("the other 32 bytes"),
                 }))
             }
-            [tag] => Err(damaged(format!("a part has the tag {tag}"))),
+            [tag] => Err(damaged(format!("unknown tag {tag}"))),
         }
     }
 }
@@ -167,7 +167,7 @@ fn check_seal(from: &mut impl Read, body: &[&[u8]]) -> Result<(), StoreError> {
 }
 
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> Result<(), StoreError> {
-    from.read_exact(buffer).map_err(|error| damaged(format!("it cannot be read on: {error}")))
+    from.read_exact(buffer).map_err(|error| damaged(format!("failed to read on: {error}")))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ impl Cut {
         states: &[State<R>],
         at_once: impl FnOnce(&mut dyn FnMut()),
     ) -> Result<Self, StoreError> {
-        let none = || StoreError::damaged("cut", "it is of no state");
+        let none = || StoreError::damaged("cut", "it contains no state");
         let store = Arc::clone(&states.first().ok_or_else(none)?.0.store);
         // Opening the database again waits for all flushes, too.
         let turn = store.reopening.turn();
@@ -59,7 +59,7 @@ impl Cut {
     /// # Errors
     /// If the group is not in the cut, the rows cannot be read, or `to` cannot be written.
     pub fn write(&self, group: GroupId, path: &Path, to: &mut dyn Write) -> Result<u64, StoreError> {
-        let none = || StoreError::damaged("cut", format!("it has no group {}", group.0));
+        let none = || StoreError::damaged("cut", format!("it does not contain the group {}", group.0));
         let (_, disk) = self.groups.iter().find(|(known, _)| *known == group).ok_or_else(none)?;
         let mut writer = SnapshotWriter::new(to, path, &Header { group, applied: None })?;
         for row in self.snapshot.range(disk, stored_range(Bound::Unbounded, Bound::Unbounded)) {

@@ -59,7 +59,7 @@ impl<R: Record> State<R> {
         drop(pass);
         let Some(disk) = old.disk else { return Ok(()) };
         if let Err(error) = self.0.store.remove(disk) {
-            tracing::warn!(%error, "an old state stays on disk until its group is opened again");
+            tracing::warn!(%error, "failed to remove an old state; it stays on disk until its group is reopened");
         }
         Ok(())
     }

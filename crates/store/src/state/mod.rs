@@ -174,7 +174,7 @@ impl<R: Record> State<R> {
     pub fn settle(&self) -> Result<(), StoreError> {
         self.0.buffered.store(0, Relaxed);
         let disk = self.0.tables.read().disk().clone();
-        disk.rotate_memtable().map(drop).map_err(StoreError::database("settle rows"))
+        disk.rotate_memtable().map(drop).map_err(StoreError::database("rotate the memory table"))
     }
 
     /// Removes deleted data from the files of the states of all groups. Returns true if it is gone. The deletions

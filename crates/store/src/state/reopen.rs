@@ -145,7 +145,7 @@ impl<R: Record> State<R> {
         store.reopening.wanted.store(false, Relaxed);
         drop(closed);
         drop(passes);
-        tracing::warn!("the state found no room and was opened again");
+        tracing::warn!("the disk was full; the state store was reopened");
         Ok(true)
     }
 }

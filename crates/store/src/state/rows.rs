@@ -94,7 +94,7 @@ impl<R: Record> Tables<R> {
 
     /// The keyspace on disk.
     pub(super) fn disk(&self) -> &Keyspace {
-        self.disk.as_ref().expect("it is open outside of the lock")
+        self.disk.as_ref().expect("the keyspace is open while the lock is free")
     }
 
     /// The row in memory that hides what is on disk; `Some(None)` if it was removed.

@@ -129,7 +129,7 @@ fn open(dir: &DataDir) -> Result<Database, StoreError> {
 impl StoreInner {
     /// The open database; not to be held for long.
     pub(super) fn database(&self) -> Database {
-        self.database.read().clone().expect("it is open outside of the lock")
+        self.database.read().clone().expect("the database is open while the lock is free")
     }
 
     /// Closes the database and opens it again. The caller must hold everything that could use it meanwhile.
@@ -183,7 +183,7 @@ impl StoreInner {
     }
 
     fn fill(&self, bytes: usize) -> Result<(), StoreError> {
-        self.filler()?.insert("zeros", vec![0; bytes]).map_err(StoreError::database("fill a journal up"))
+        self.filler()?.insert("zeros", vec![0; bytes]).map_err(StoreError::database("fill a journal"))
     }
 
     pub(super) fn mark(&self) -> Result<(), StoreError> {

@@ -72,8 +72,8 @@ fn a_backup_is_what_the_data_folder_was() {
     apply(&states[0], [("later", text("is not in it"))], "another entry");
     assert_eq!(checked(&folder).unwrap(), 1_500);
     let again = restored(&folder, &root.path().join("again"));
-    assert_ne!(again.id(), dir.id(), "it is another folder");
-    assert_eq!(again.shards(9).unwrap(), 2, "of as many shards");
+    assert_ne!(again.id(), dir.id(), "the restored folder has its own id");
+    assert_eq!(again.shards(9).unwrap(), 2, "the number of shards is restored");
     assert_eq!(fs::read(again.path().join("quarantine/0a.mail")).unwrap(), b"a mail");
     assert!(!again.path().join("quarantine/note.txt").exists());
     let copies = states_of(&again);
@@ -176,7 +176,10 @@ fn what_is_unfinished_is_neither_a_backup_nor_a_data_folder() {
     let states = states(&dir, 2);
     apply(&states[1], [("a", text("one"))], "an entry");
     drop(BackupFolder::create(&folder).unwrap());
-    assert!(!folder.exists() && !root.path().join("backup.incomplete").exists(), "it leaves nothing");
+    assert!(
+        !folder.exists() && !root.path().join("backup.incomplete").exists(),
+        "a dropped backup leaves files"
+    );
     back_up(&dir, &states, &folder).unwrap();
     assert!(matches!(back_up(&dir, &states, &folder), Err(StoreError::Taken { .. })));
     let other = root.path().join("other");
@@ -185,8 +188,11 @@ fn what_is_unfinished_is_neither_a_backup_nor_a_data_folder() {
     drop(half);
     assert!(matches!(DataDir::open(&other), Err(StoreError::RestoreUnfinished { .. })));
     let again = restored(&folder, &other);
-    assert_eq!(texts(&self::states(&again, 2)[1]).len(), 1, "it is begun again");
+    assert_eq!(texts(&self::states(&again, 2)[1]).len(), 1, "the restore can be repeated");
     drop(again);
     DataDir::open(&other).unwrap();
-    assert!(matches!(DataDir::begin_restore(&other), Err(StoreError::Taken { .. })), "it is in use");
+    assert!(
+        matches!(DataDir::begin_restore(&other), Err(StoreError::Taken { .. })),
+        "a folder with data is refused"
+    );
 }

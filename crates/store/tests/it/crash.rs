@@ -102,7 +102,7 @@ fn damage_before_the_last_batch_is_reported_with_its_position() {
     let torn = root.path().join("head");
     with_hole(&whole, &torn, 10, 8);
     let error = try_open(&torn).err().expect("the head is broken").to_string();
-    assert!(error.contains("the head of ") && error.contains(".log is broken"), "{error}");
+    assert!(error.contains("the header of ") && error.contains(".log is broken"), "{error}");
 }
 
 /// Each start begins another segment, so a log of three starts has three.
@@ -264,8 +264,8 @@ fn a_file_that_is_no_segment_is_reported() {
     let root = tempfile::tempdir().unwrap();
     drop(open_log(root.path()));
     fs::write(root.path().join("log/0.jnl"), "").unwrap();
-    let error = try_open(root.path()).err().expect("it is none").to_string();
-    assert!(error.contains("log/0.jnl is none of its segments"), "{error}");
+    let error = try_open(root.path()).err().expect("the file is not a segment").to_string();
+    assert!(error.contains("log/0.jnl is not a segment"), "{error}");
 }
 
 /// Wherever the journal is cut, the rows are those of the entry that the applied blob names: never half of a

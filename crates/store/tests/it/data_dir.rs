@@ -31,7 +31,7 @@ fn another_format_is_refused() {
 fn a_foreign_folder_is_left_alone() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("letters.txt"), "dear").unwrap();
-    assert!(DataDir::open(root.path()).unwrap_err().to_string().ends_with("so it is no data folder"));
+    assert!(DataDir::open(root.path()).unwrap_err().to_string().ends_with("so it is not a data folder"));
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "nothing was created in it");
 }
 

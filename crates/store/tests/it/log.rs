@@ -57,7 +57,7 @@ fn truncation_and_purge_have_bounds() {
     append(&log, 3..9);
     durably(|done| log.truncate_after(GROUP, Some(8), done)).unwrap();
     durably(|done| log.purge_to(GROUP, 2, Bytes::new(), done)).unwrap();
-    assert_eq!(log.first_last(GROUP).unwrap(), Some((3, 8)), "nothing was in reach");
+    assert_eq!(log.first_last(GROUP).unwrap(), Some((3, 8)), "nothing was in the range");
     durably(|done| log.truncate_after(GROUP, None, done)).unwrap();
     assert_eq!((log.first_last(GROUP).unwrap(), log.bytes(GROUP)), (None, 0));
     append(&log, 3..5);
@@ -219,7 +219,7 @@ fn a_failed_sync_poisons_the_log() {
                 fatal.fetch_add(1, Relaxed);
             }
         }),
-        sync_fault: Some(Arc::new(|nth| (nth == 2).then(|| io::Error::other("no disk")))),
+        sync_fault: Some(Arc::new(|nth| (nth == 2).then(|| io::Error::other("the disk failed")))),
     };
     let log = SegmentLog::open(&DataDir::open(root.path()).unwrap(), options).unwrap();
     append(&log, 1..2);

@@ -33,7 +33,7 @@ fn a_row_that_was_removed_leaves_the_files() {
     state.begin_flush().unwrap().run().unwrap();
     apply(&state, [(b"a", None)], "entry 3");
     state.begin_flush().unwrap().run().unwrap();
-    assert!(!holding(root.path()).is_empty(), "a removal alone leaves the bytes");
+    assert!(!holding(root.path()).is_empty(), "without a scrub, removed bytes stay in the files");
     assert!(state.scrub().unwrap());
     assert_eq!(holding(root.path()), Vec::<PathBuf>::new());
     let left = [("b".to_owned(), "stays".to_owned())];
@@ -44,7 +44,7 @@ fn a_row_that_was_removed_leaves_the_files() {
     drop(state);
     let state = open_state(root.path());
     assert_eq!(rows(&state), [left[0].clone(), ("c".to_owned(), "later".to_owned())]);
-    assert!(state.scrub().unwrap(), "it can be done again");
+    assert!(state.scrub().unwrap(), "a scrub can be repeated");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn an_entry_that_was_purged_leaves_the_files() {
     let records = vec![record(1, SECRET), record(2, "stays")];
     durably(|done| log.append(GROUP, records, done)).unwrap();
     durably(|done| log.purge_to(GROUP, 1, Bytes::from_static(b"at 1"), done)).unwrap();
-    assert!(!holding(root.path()).is_empty(), "a purge alone leaves the bytes");
+    assert!(!holding(root.path()).is_empty(), "without a scrub, purged bytes stay in the files");
     assert!(log.scrub().unwrap());
     assert_eq!(holding(root.path()), Vec::<PathBuf>::new());
     durably(|done| log.append(GROUP, vec![record(3, "later")], done)).unwrap();

@@ -97,7 +97,7 @@ fn the_newest_snapshot_of_a_group_is_kept() {
     let second = state.export(&snapshots).unwrap();
     assert!(!first.path().exists());
     let pieces: Vec<u8> = first.chunks(9).flat_map(|chunk| chunk.unwrap()).collect();
-    assert_eq!(pieces.len() as u64, first.bytes(), "who reads the old one may go on");
+    assert_eq!(pieces.len() as u64, first.bytes(), "an open snapshot can still be read");
     fs::write(root.path().join("snapshots/unfinished.tmp"), "").unwrap();
     drop((state, snapshots));
 

@@ -33,7 +33,7 @@ fn a_flush_takes_whole_entries_and_their_applied_blob() {
     drop(state);
 
     let state = open_state(root.path());
-    assert_eq!(rows(&state), [("a".into(), "1".into())], "of the second entry, nothing");
+    assert_eq!(rows(&state), [("a".into(), "1".into())], "nothing of the second entry is on disk");
     assert_eq!(state.applied().unwrap(), "first");
 }
 
@@ -238,7 +238,7 @@ fn a_slow_reader_does_not_bring_an_old_row_back() {
         in_decode.recv().unwrap();
         put(&state, "new");
         release.send(()).unwrap();
-        assert_eq!(reader.join().unwrap(), "old", "it had read before the write");
+        assert_eq!(reader.join().unwrap(), "old", "the read began before the write");
     });
     assert_eq!(state.get(b"key").unwrap().unwrap().0.text, "new");
 }

@@ -1,4 +1,4 @@
-//! What is done with assistants.
+//! Arguments of `assistant`.
 
 use clap::{Args, Subcommand};
 
@@ -15,17 +15,17 @@ pub(crate) struct AssistantArgs {
 /// What can be done with assistants.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AssistantCommand {
-    /// Make an assistant, or set everything of one that exists; sessions that run keep what they began with.
+    /// Create or replace an assistant; running sessions keep what they started with.
     #[command(after_help = "\
 Examples:
   switchward assistant put support --workflow refund --workflow shipping
   switchward assistant put support --workflow refund --instructions @support.txt")]
     Put(PutAssistant),
-    /// Show one.
+    /// Show an assistant.
     Get(GetAssistant),
-    /// List them by name.
+    /// List assistants by name.
     List(Page),
-    /// Delete one; this cannot be undone.
+    /// Delete an assistant; this cannot be undone.
     Delete(DeleteAssistant),
 }
 
@@ -34,10 +34,10 @@ Examples:
 pub(crate) struct PutAssistant {
     /// The assistant's name: 1 to 63 of a-z, 0-9 and -.
     pub(crate) assistant: String,
-    /// The definition of a workflow; may be said again.
+    /// The definition of a workflow; can be repeated.
     #[arg(long = "workflow", value_name = "DEFINITION", required = true)]
     pub(crate) workflows: Vec<String>,
-    /// What it is told in every workflow: a text, or @FILE.
+    /// Instructions for every workflow: a text, or @FILE.
     #[arg(long, value_name = "TEXT")]
     pub(crate) instructions: Option<String>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct GetAssistant {
 pub(crate) struct DeleteAssistant {
     /// The assistant's name.
     pub(crate) assistant: String,
-    /// Do not ask whether you mean it.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 }

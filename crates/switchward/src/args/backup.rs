@@ -1,4 +1,4 @@
-//! Backups of a server, and how one is restored.
+//! Arguments of `backup` and `server`.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -17,22 +17,22 @@ Examples:
   switchward backup verify /backups/monday
   switchward server --config /etc/switchward/switchward.toml --restore /backups/monday
 
-Takes a backup of a server that runs, or of a stopped one: all that was acknowledged before is in it, for all tenants, as it
-was at one moment. The server goes on meanwhile. Run it on the server's machine as the server's user: it needs no key, and
-reaches the server by a socket in its data folder. The folder must not be there yet; it has its name when the backup is
-whole. What mail tokens and webhooks are signed with is encrypted in it: it is restored with the server's key ring."
+Backs up a running or a stopped server. The backup is consistent: it contains everything that was acknowledged \
+before one moment, for all tenants. A running server continues meanwhile. Run the command on the server's machine as \
+the server's user: it needs no key, and calls the server through a socket in its data folder. DIR must not exist; it \
+appears when the backup is complete. Secrets in the backup are encrypted; a restore needs the server's key ring."
 )]
 pub(crate) struct BackupArgs {
-    /// What else to do.
+    /// What to do instead.
     #[command(subcommand)]
     pub(crate) what: Option<BackupCommand>,
-    /// The folder to write it to.
+    /// The folder of the backup; it must not exist.
     #[arg(required = true, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
     /// The server's data folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The server's configuration, which says where its data folder is.
+    /// The server's configuration file, which names its data folder.
     #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -40,19 +40,19 @@ pub(crate) struct BackupArgs {
 /// What can be done with a backup.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BackupCommand {
-    /// Read a backup to its end: every byte must be as it was written, and every row one that this program knows.
+    /// Verify that a backup is complete, undamaged and readable by this program.
     #[command(after_help = "\
 Example:
   switchward backup verify /backups/monday
 
-Needs no server. Ends with 5 if something is damaged, and names the files.")]
+Needs no server. Exits with 5 and lists the files if any are damaged.")]
     Verify(VerifyBackup),
 }
 
 /// Arguments of `backup verify`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyBackup {
-    /// The backup.
+    /// The folder of the backup.
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
 }
@@ -65,19 +65,20 @@ Examples:
   switchward server --data-dir /var/lib/switchward --listen 127.0.0.1:7400
   switchward server --config /etc/switchward/switchward.toml --restore /backups/monday
 
-A flag beats SWITCHWARD_* in the environment, which beats the file. SIGTERM finishes what is open and stops. With
--o json, one line on the standard output when it is ready; the log stays on the standard error.
+Options take precedence over SWITCHWARD_* environment variables, which take precedence over the file. SIGTERM \
+finishes open calls and stops the server. With -o json, prints one line on the standard output when the server is \
+ready; the log goes to the standard error.
 
-After --restore nothing goes out, of no tenant, until an operator of it calls `switchward effect release`: a backup does not
-know what was sent after it was taken.")]
+After --restore, no tenant sends anything until one of its operators runs `switchward effect release`, because a \
+backup does not contain what was sent after it was taken.")]
 pub(crate) struct RunServer {
-    /// The server's own.
+    /// The configuration.
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Put this backup into the data folder, which must be new or empty, before serving.
+    /// Restore this backup into the data folder first, which must be new or empty.
     #[arg(long, value_name = "DIR")]
     pub(crate) restore: Option<PathBuf>,
-    /// An export of a tenant: sessions that it says were erased or deleted are so again; may be said for each tenant.
+    /// A tenant's export: sessions that it records as erased or deleted are erased or deleted again; can be repeated.
     #[arg(long, value_name = "FILE", requires = "restore")]
     pub(crate) erasures: Vec<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Tool calls, and what they have cost.
+//! Arguments of `authorize`, `explain` and `report`.
 
 use clap::Args;
 
@@ -7,12 +7,12 @@ use clap::Args;
 pub(crate) struct Call {
     /// The session's id or key.
     pub(crate) session: String,
-    /// What is called: `bash`, `mcp:filesystem:write_file`.
+    /// The capability, such as `bash` or `mcp:filesystem:write_file`.
     pub(crate) capability: String,
-    /// The call's arguments: JSON, mostly an object, or @FILE.
+    /// The arguments of the call: JSON, usually an object, or @FILE.
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// What the call will cost.
+    /// The estimated cost of the call.
     #[arg(long, value_name = "USD")]
     pub(crate) est_cost_usd: Option<String>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Authorize {
     /// The call.
     #[command(flatten)]
     pub(crate) call: Call,
-    /// Your own id of the call, unique in the session.
+    /// Your id for the call, unique in the session.
     #[arg(long, value_name = "ID")]
     pub(crate) call_id: Option<String>,
 }
@@ -33,18 +33,19 @@ pub(crate) struct Authorize {
 pub(crate) struct Report {
     /// The session's id or key.
     pub(crate) session: String,
-    /// What was called: its oldest call that was not reported. Without it and --call-id, the session itself.
+    /// The capability; reports its oldest unreported call. Without CAPABILITY and --call-id, reports usage of the
+    /// session.
     pub(crate) capability: Option<String>,
-    /// The call, as it was authorized.
+    /// The id of the authorized call.
     #[arg(long, value_name = "ID")]
     pub(crate) call_id: Option<String>,
-    /// What it cost.
+    /// The cost.
     #[arg(long, value_name = "USD")]
     pub(crate) cost_usd: Option<String>,
-    /// Tokens that it used.
+    /// The number of tokens used.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) tokens: u64,
-    /// The tool failed; it counts all the same.
+    /// Report that the tool failed; the usage counts nevertheless.
     #[arg(long)]
     pub(crate) failed: bool,
 }

@@ -1,4 +1,4 @@
-//! The commands that talk to a server.
+//! The commands that call a server.
 
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::assistant::AssistantArgs;
 use super::calls::{Authorize, Call, Report};
+use super::clock::Clock;
 use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
 use super::directory::DirectoryArgs;
 use super::effect::EffectArgs;
@@ -20,26 +21,27 @@ use super::values::duration;
 use super::webhooks::{EndpointArgs, Listen, SourceArgs, Trigger};
 use super::work::Work;
 
-/// The commands that talk to a server.
+/// The commands that call a server.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientCommand {
-    /// Store definitions as their next versions, and let new sessions start with them.
+    /// Store definitions as new versions and activate them.
     #[command(after_help = "\
 Examples:
   switchward deploy deploy-gate.json
   switchward deploy *.json --no-activate
 
-The same bytes as a version that exists return that version.")]
+If a version with the same bytes exists, it is returned and no new one is made.")]
     Deploy(On<Deploy>),
-    /// Let new sessions start with a version; an older one too.
+    /// Activate a version for new sessions.
     #[command(after_help = "Example:\n  switchward activate deploy-gate 3")]
     Activate(On<Activate>),
-    /// Retire a version: no session starts with it any more, and sessions that run keep it.
+    /// Retire a version, so that no session starts with it.
     #[command(after_help = "\
 Example:
   switchward retire deploy-gate 2
 
-The active version cannot be retired: activate another one first. `switchward activate` brings a retired one back.")]
+Running sessions keep the version. The active version cannot be retired; activate another one first. `switchward \
+activate` brings a retired version back.")]
     Retire(On<Retire>),
     /// Start a session.
     #[command(after_help = "\
@@ -48,75 +50,78 @@ Examples:
   switchward start deploy-gate --key release-42 --label team=web --input '{\"ticket\":\"T-1\"}'
   switchward start --assistant support --message 'my parcel came broken'
 
-A session that was started with --key is found by that key in every other command.")]
+Every other command accepts the session's key instead of its id.")]
     Start(On<Start>),
-    /// Answer the question that a session is at.
+    /// Answer the question of a session's state.
     #[command(after_help = "Example:\n  switchward answer release-42 yes --note 'checked twice'")]
     Answer(On<Answer>),
-    /// Record what the user says in a conversation.
+    /// Record a message of the user in a conversation.
     #[command(after_help = "Example:\n  switchward message refund-7 'yes, go ahead'")]
     Message(On<Message>),
-    /// End the agent's turn in a conversation: the transitions of its state are tried.
+    /// End the agent's turn and try the state's transitions.
     #[command(after_help = "Example:\n  switchward turn refund-7 'Which order is it?'")]
     Turn(On<Turn>),
     /// Record data of a conversation.
     #[command(after_help = "Example:\n  switchward record refund-7 order=A-17 amount=12.50")]
     Record(On<Record>),
-    /// Say that the agent's work in a state of a conversation is done; it moves nothing.
+    /// Record that the agent's work in a state is done.
+    ///
+    /// The session stays in the state until the agent's turn ends.
     Signal(On<SessionOnly>),
-    /// Record an event from outside in a conversation.
+    /// Record an outside event in a conversation.
     #[command(after_help = "Example:\n  switchward event refund-7 payment_received amount=12.50")]
     Event(On<SessionEvent>),
-    /// Record a reply by mail that you pass on: what an approver or somebody who is waited for wrote.
+    /// Record a reply that somebody sent by mail.
     ///
-    /// Nothing proves who wrote it. At a gate it is your own decision, if you may decide there, and is shown as vouched by
-    /// you.
+    /// The server has no proof of who wrote it. At a gate, the reply counts as your own decision if you may decide the
+    /// gate, and is shown as vouched by you.
     #[command(after_help = "Example:\n  switchward reply refund-7 lead@example.com approve")]
     Reply(On<MailReply>),
-    /// Turn a conversation to another of its workflows.
+    /// Switch a conversation to another of its workflows.
     Switch(On<Switch>),
-    /// Try a state of a conversation once more.
+    /// Retry a state of a conversation.
     Retry(On<SessionOnly>),
-    /// Ask whether the agent may call a tool. Ends with 0 allowed, 6 denied, 7 a person is asked.
+    /// Ask whether the agent may make a tool call.
     #[command(after_help = "\
 Examples:
   switchward authorize release-42 bash
   switchward authorize release-42 mcp:filesystem:write_file --args '{\"path\":\"a.txt\"}' && write-it
 
-An allowed call counts at once. After a person has approved it, repeat exactly the same call.")]
+Exits with 0 if the call is allowed, 6 if it is denied, and 7 if a person must decide. An allowed call counts at \
+once. After a person has approved the call, repeat it with the same arguments.")]
     Authorize(On<Authorize>),
-    /// Report what a tool call, or the session itself, has cost.
+    /// Report what a tool call or a session has cost.
     #[command(after_help = "\
 Examples:
   switchward report release-42 bash --cost-usd 0.02
   switchward report release-42 --call-id call-7 --tokens 1200 --failed
-  switchward report release-42 --cost-usd 0.10        # of no call in particular")]
+  switchward report release-42 --cost-usd 0.10        # not about a tool call")]
     Report(On<Report>),
-    /// Decide what a person was asked.
+    /// Decide a gate: approve, reject, discuss or answer.
     #[command(after_help = "\
 Examples:
   switchward list gates
   switchward decide gat_... approve
   switchward decide gat_... reject --comment 'not on a Friday'
-  switchward decide gat_... discuss --comment 'what is it for?'    # it stays open
-  switchward decide gat_... answer --answer 'Five stars'           # a part of a task")]
+  switchward decide gat_... discuss --comment 'what is it for?'    # the gate stays open
+  switchward decide gat_... answer --answer 'Five stars'           # a task")]
     Decide(On<Decide>),
-    /// Raise what a session may cost.
+    /// Raise the budget cap of a session.
     #[command(after_help = "Example:\n  switchward raise release-42 --cost-usd 12.50")]
     Raise(On<Raise>),
-    /// Let a session stand still until it is resumed.
+    /// Pause a session.
     Pause(On<Move>),
-    /// Let a paused session go on.
+    /// Resume a paused session.
     Resume(On<Move>),
-    /// End a session as cancelled; this cannot be undone.
+    /// Cancel a session; this cannot be undone.
     Cancel(On<Cancel>),
-    /// Delete or erase sessions that have ended.
+    /// Delete or erase ended sessions.
     Session(On<SessionArgs>),
-    /// Say how long what has ended is kept.
+    /// Set how long ended sessions and their records are kept.
     Retention(On<RetentionArgs>),
-    /// Write what happened in a tenant as JSON Lines, as it was at one time, for auditors.
+    /// Export a tenant's records as JSON Lines.
     Export(On<Export>),
-    /// Show one session, gate, definition or version.
+    /// Show a session, gate, definition or version.
     #[command(after_help = "\
 Examples:
   switchward get release-42
@@ -124,96 +129,102 @@ Examples:
   switchward get deploy-gate
   switchward get deploy-gate/versions/3 --source > deploy-gate.json")]
     Get(On<Get>),
-    /// List sessions, gates, definitions and what belongs to them.
+    /// List sessions, gates, effects, definitions and more.
     List(On<List>),
-    /// Follow a session: everything that happened, and what happens next, until it ends.
+    /// Follow a session's history until the session ends.
     #[command(
         after_help = "Examples:\n  switchward watch release-42\n  switchward watch release-42 --from 12 -o jsonl"
     )]
     Watch(On<Watch>),
-    /// Say what would be decided about a tool call, and why; counts nothing.
+    /// Explain what would be decided about a tool call.
     #[command(after_help = "Example:\n  switchward explain release-42 mcp:filesystem:write_file")]
     Explain(On<Explain>),
-    /// Read or move the clock of `switchward dev --clock manual`.
-    #[command(after_help = "Examples:\n  switchward clock\n  switchward clock advance 1h30m")]
+    /// Read or advance the clock of `switchward dev`.
+    #[command(after_help = "\
+Examples:
+  switchward clock
+  switchward clock advance 1h30m
+
+Only a server with `--clock manual` has a clock that can be advanced.")]
     Clock(On<Clock>),
-    /// Make and delete assistants: named lists of workflows, with instructions that hold in all of them.
+    /// Manage assistants: named lists of workflows.
     Assistant(On<AssistantArgs>),
-    /// Say who is who: what names of people, groups and owners stand for when somebody is asked or told.
+    /// Manage the directory of people, groups and owners.
     Directory(On<DirectoryArgs>),
-    /// Attach policies to definitions, or to the whole tenant.
+    /// Attach policies to definitions or to the tenant.
     Policy(On<PolicyArgs>),
-    /// Mail of sessions: bring what came in, send in a session's name, look at what was not taken.
+    /// Ingest and send mail, and inspect the quarantine.
     Mail(On<MailArgs>),
-    /// Look at what a session sends out, send a dead letter again or give it up; `switchward list effects` lists them.
+    /// Inspect, retry and dismiss outgoing effects.
     #[command(after_help = "\
 Examples:
   switchward list effects --filter 'status=\"dead\"'
   switchward effect show eff_...
   switchward effect retry eff_...")]
     Effect(On<EffectArgs>),
-    /// Say where this tenant wants to be told of what happens, by signed webhooks.
+    /// Manage endpoints: URLs that receive events as webhooks.
     Endpoint(On<EndpointArgs>),
-    /// Say from where webhooks come in, and which session's events they become.
+    /// Manage sources: senders of inbound webhooks.
     Source(On<SourceArgs>),
-    /// Be told of what happens by webhooks on this machine, for as long as this runs; for development.
+    /// Receive events on this machine; for development.
     #[command(after_help = "\
 Examples:
   switchward listen
   switchward listen --event 'approval.*' --forward http://127.0.0.1:3000/hooks
 
-The server must be able to reach this machine at 127.0.0.1, as `switchward dev` can.")]
+Creates an endpoint, prints each event that it receives, and deletes the endpoint at the end. The server must reach \
+this machine at 127.0.0.1, as `switchward dev` does.")]
     Listen(On<Listen>),
-    /// Send an example of an event to an endpoint; for development.
+    /// Send an example event to an endpoint; for development.
     #[command(after_help = "Example:\n  switchward trigger session.completed ops")]
     Trigger(On<Trigger>),
-    /// Make and revoke API keys; `switchward list keys` shows them.
+    /// Create and revoke API keys.
     Keys(On<Keys>),
-    /// Make, show and set tenants; on a stopped server, too.
+    /// Manage tenants, their settings and quotas.
     Tenant(On<TenantArgs>),
-    /// Take work that sessions need done from outside, and hand in what came of it.
+    /// Take work items of sessions and hand in results.
     Work(On<Work>),
 }
 
-/// A command together with the server that it talks to.
+/// A command and the server that it calls.
 #[derive(Debug, Args)]
 pub(crate) struct On<T: Args> {
     /// The command's own arguments.
     #[command(flatten)]
     pub(crate) what: T,
-    /// The server.
+    /// The connection to the server.
     #[command(flatten)]
     pub(crate) connection: Connection,
 }
 
-/// The server that a command talks to, and as whom.
+/// The server that a command calls, and the API key.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct Connection {
-    /// The server's address; without it, that of the context.
+    /// The server's address [default: from the context].
     #[arg(long, global = true, value_name = "URL", env = "SWITCHWARD_ADDRESS")]
     pub(crate) address: Option<String>,
-    /// The API key; without it, that of the context. Better given in the environment, where no list of processes shows
-    /// it.
+    /// The API key [default: from the context]. Prefer the environment variable, which does not appear in lists of
+    /// processes.
     #[arg(long, global = true, value_name = "KEY", env = "SWITCHWARD_API_KEY", hide_env_values = true)]
     pub(crate) api_key: Option<String>,
-    /// Use the server and the key of this context, whatever the environment says; without it, SWITCHWARD_CONTEXT, or
-    /// else the one that `switchward context use` chose.
+    /// The context to use instead of the environment's address and key [default: SWITCHWARD_CONTEXT, else the context
+    /// of `switchward context use`].
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// The certificate authority of the server, PEM; without it, those that this machine trusts.
+    /// The certificate authority of the server (PEM) [default: the authorities that this machine trusts].
     #[arg(long, global = true, value_name = "FILE", env = "SWITCHWARD_CA")]
     pub(crate) ca: Option<PathBuf>,
-    /// How long one call may take.
+    /// The time limit of one call.
     #[arg(long, global = true, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) timeout: Duration,
-    /// Makes repeating this command safe: the same id has the same result. Without it, one is drawn.
+    /// An id that makes it safe to repeat the command: the same id has the same result [default: random].
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) request_id: Option<String>,
-    /// Print results alone, no advice.
+    /// Print only results, no hints.
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Never ask anything.
+    /// Never ask for confirmation.
     #[arg(long, global = true)]
     pub(crate) no_input: bool,
 }
@@ -221,10 +232,10 @@ pub(crate) struct Connection {
 /// Arguments of `deploy`.
 #[derive(Debug, Args)]
 pub(crate) struct Deploy {
-    /// One definition each; one that calls another of them may stand before it.
+    /// Definition files, one definition per file, in any order.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Store the version, and let new sessions go on with the one before.
+    /// Store the version without activating it.
     #[arg(long)]
     pub(crate) no_activate: bool,
 }
@@ -234,7 +245,7 @@ pub(crate) struct Deploy {
 pub(crate) struct Activate {
     /// The definition's name.
     pub(crate) definition: String,
-    /// The number of the version, or `latest`.
+    /// The version's number, or `latest`.
     pub(crate) version: String,
 }
 
@@ -243,7 +254,7 @@ pub(crate) struct Activate {
 pub(crate) struct Retire {
     /// The definition's name.
     pub(crate) definition: String,
-    /// The number of the version, or `latest`.
+    /// The version's number, or `latest`.
     pub(crate) version: String,
 }
 
@@ -252,12 +263,12 @@ pub(crate) struct Retire {
 pub(crate) struct Answer {
     /// The session's id or key.
     pub(crate) session: String,
-    /// One of the answers that the question takes.
+    /// One of the allowed answers.
     pub(crate) answer: String,
-    /// The state that is answered; refused where the session is at another one.
+    /// The expected state; the answer is refused if the session is in another one.
     #[arg(long, value_name = "STATE")]
     pub(crate) state: Option<String>,
-    /// Kept in the history beside the answer.
+    /// A note for the history.
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
 }
@@ -272,7 +283,7 @@ pub(crate) struct Raise {
     pub(crate) cap: Cap,
 }
 
-/// A cap: one of the two.
+/// A cap, in USD or in tokens.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Cap {
@@ -289,7 +300,7 @@ pub(crate) struct Cap {
 pub(crate) struct Move {
     /// The session's id or key.
     pub(crate) session: String,
-    /// Why; kept in the history.
+    /// The reason, for the history.
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 }
@@ -297,10 +308,10 @@ pub(crate) struct Move {
 /// Arguments of `cancel`.
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// The session and why.
+    /// The session and the reason.
     #[command(flatten)]
     pub(crate) what: Move,
-    /// Do not ask whether you mean it.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 }
@@ -318,71 +329,71 @@ pub(crate) struct Get {
 /// Arguments of `list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Of what.
+    /// The kind of resource.
     #[command(subcommand)]
     pub(crate) what: ListCommand,
 }
 
-/// What can be listed.
+/// The kinds of resources that can be listed.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ListCommand {
-    /// Sessions, newest first.
+    /// List sessions, newest first.
     #[command(after_help = "\
 Examples:
   switchward list sessions
   switchward list sessions --filter 'status=\"waiting\" AND labels.team=\"web\"'")]
     Sessions(ListFilter),
-    /// What people are asked, oldest first.
+    /// List open gates, oldest first.
     #[command(after_help = "Example:\n  switchward list gates --filter 'kind=\"tool_ask\"'")]
     Gates(ListFilter),
-    /// What was sent and has not arrived; what cannot be delivered comes first.
+    /// List undelivered effects, dead letters first.
     #[command(after_help = "Example:\n  switchward list effects --filter 'status=\"dead\"'")]
     Effects(ListFilter),
-    /// Definitions by name.
+    /// List definitions by name.
     Definitions(Page),
-    /// The versions of a definition, newest first.
+    /// List the versions of a definition, newest first.
     Versions(ListOf),
-    /// Everything that happened in a session, oldest first.
+    /// List the history of a session, oldest first.
     Events(ListOf),
-    /// What was decided about a session's tool calls.
+    /// List the decisions about a session's tool calls.
     #[command(after_help = "Example:\n  switchward list decisions release-42 --filter 'decision=\"deny\"'")]
     Decisions(ListOf),
-    /// API keys, newest first.
+    /// List API keys, newest first.
     Keys(Page),
 }
 
-/// A list that can be narrowed.
+/// A list with a filter.
 #[derive(Debug, Args)]
 pub(crate) struct ListFilter {
-    /// Which: word="value", joined by AND.
+    /// The filter: FIELD="VALUE", several joined by AND.
     #[arg(long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// How many.
+    /// The page.
     #[command(flatten)]
     pub(crate) page: Page,
 }
 
-/// A list of what belongs to something.
+/// A list of the parts of a definition or a session.
 #[derive(Debug, Args)]
 pub(crate) struct ListOf {
     /// The definition's name, or the session's id or key.
     #[arg(value_name = "NAME")]
     pub(crate) of: String,
-    /// Which decisions: word="value", joined by AND.
+    /// The filter for decisions: FIELD="VALUE", several joined by AND.
     #[arg(long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// How many.
+    /// The page.
     #[command(flatten)]
     pub(crate) page: Page,
 }
 
-/// How much of a list.
+/// A page of a list.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Page {
-    /// Most entries, 0 for all of them; without it 100, and all of what a session holds.
+    /// The maximum number of entries, 0 for all [default: 100; all events and decisions].
     #[arg(long, value_name = "NUMBER")]
     pub(crate) limit: Option<usize>,
-    /// Go on where a list ended.
+    /// Continue a list from this token.
     #[arg(long, value_name = "TOKEN")]
     pub(crate) page_token: Option<String>,
 }
@@ -392,7 +403,7 @@ pub(crate) struct Page {
 pub(crate) struct Watch {
     /// The session's id or key.
     pub(crate) session: String,
-    /// The first event to show.
+    /// The sequence number of the first event.
     #[arg(long, value_name = "SEQUENCE", default_value_t = 1)]
     pub(crate) from: u64,
 }
@@ -403,29 +414,6 @@ pub(crate) struct Explain {
     /// The call.
     #[command(flatten)]
     pub(crate) call: Call,
-}
-
-/// Arguments of `clock`.
-#[derive(Debug, Args)]
-pub(crate) struct Clock {
-    /// What to do with it; without it, it is read.
-    #[command(subcommand)]
-    pub(crate) what: Option<ClockCommand>,
-}
-
-/// What can be done with a manual clock.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ClockCommand {
-    /// Move it forward; every timer on the way fires at its own time.
-    Advance(AdvanceClock),
-}
-
-/// Arguments of `clock advance`.
-#[derive(Debug, Args)]
-pub(crate) struct AdvanceClock {
-    /// How far: 90s, 5m, 1h30m, 3d.
-    #[arg(value_parser = duration)]
-    pub(crate) by: Duration,
 }
 
 /// Arguments of `keys`.
@@ -439,41 +427,42 @@ pub(crate) struct Keys {
 /// What can be done with keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Make a key; its secret is shown once.
+    /// Create a key; its secret is shown once.
     #[command(after_help = "Example:\n  switchward keys create approver --subject dana --expires-in 90d")]
     Create(CreateKey),
     /// Revoke a key at once; this cannot be undone.
     Revoke(RevokeKey),
-    /// Make an admin key in the data folder of a stopped server; its secret is shown once.
+    /// Create an admin key in the data folder of a stopped server; its secret is shown once.
     #[command(after_help = "\
 Example:
   switchward keys bootstrap --data-dir /var/lib/switchward --tenant acme
 
-For operators who have lost all admin keys. Run it as the server's user; `switchward tenant create` makes the first tenant.")]
+For operators who have lost all admin keys. Run it as the server's user. For the first tenant of a new server, use \
+`switchward tenant create --data-dir`.")]
     Bootstrap(BootstrapKey),
 }
 
 /// Arguments of `keys create`.
 #[derive(Debug, Args)]
 pub(crate) struct CreateKey {
-    /// What its holder may do.
+    /// The role of the key.
     #[arg(value_enum)]
     pub(crate) role: KeyRole,
-    /// The person or program that will hold it; without it, the key's own id.
-    #[arg(long, value_name = "WHO")]
+    /// The person or program that will use the key [default: the key's id].
+    #[arg(long, value_name = "SUBJECT")]
     pub(crate) subject: Option<String>,
-    /// A name for people.
+    /// A name for display.
     #[arg(long, value_name = "TEXT")]
     pub(crate) display_name: Option<String>,
-    /// When it expires: 12h, 90d; without it, never.
+    /// The lifetime, such as 12h or 90d [default: the key does not expire].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) expires_in: Option<Duration>,
 }
 
-/// What a key's holder may do.
+/// The role of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KeyRole {
-    /// Starts and answers sessions and asks for tool calls.
+    /// Starts and answers sessions, asks for tool calls.
     Agent,
     /// Deploys and activates definitions.
     Author,
@@ -481,11 +470,11 @@ pub(crate) enum KeyRole {
     Approver,
     /// Runs sessions, and decides gates.
     Operator,
-    /// Everything, keys too.
+    /// Everything, including keys.
     Admin,
-    /// Takes work and hands in its results.
+    /// Takes work items and hands in results.
     Worker,
-    /// Brings events and what users say; reads nothing.
+    /// Reports events and user messages; cannot read.
     Integration,
 }
 
@@ -494,7 +483,7 @@ pub(crate) enum KeyRole {
 pub(crate) struct RevokeKey {
     /// The key's id.
     pub(crate) key: String,
-    /// Do not ask whether you mean it.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 }

@@ -1,4 +1,4 @@
-//! Contexts, and what a shell completes.
+//! Arguments of `context` and `completion`.
 
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
@@ -15,20 +15,20 @@ pub(crate) struct ContextArgs {
 /// What can be done with contexts.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextCommand {
-    /// List the contexts, and which one is in use.
+    /// List the contexts and show which one is in use.
     List,
-    /// Use a context wherever no other one is named.
+    /// Use a context by default.
     #[command(after_help = "Example:\n  switchward context use staging")]
     Use(NamedContext),
-    /// Show a context without its key; without a name, the one in use.
+    /// Show a context without its key.
     Show(ShownContext),
-    /// Write a context; the key comes from a file.
+    /// Create or replace a context; the key is read from a file.
     #[command(after_help = "\
 Examples:
   switchward context set staging --address https://switchward.example --api-key-file staging.key
   switchward context set staging --address https://10.0.0.5:7400 --ca ca.pem --api-key-file - < staging.key")]
     Set(SetContext),
-    /// Delete a context; the server and the key stay as they are.
+    /// Delete a context; the server and the key are not changed.
     Delete(NamedContext),
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct NamedContext {
 /// Arguments of `context show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShownContext {
-    /// The context's name.
+    /// The context's name [default: the context in use].
     pub(crate) name: Option<String>,
 }
 
@@ -51,16 +51,16 @@ pub(crate) struct ShownContext {
 pub(crate) struct SetContext {
     /// The context's name: a-z, 0-9, - and _.
     pub(crate) name: String,
-    /// The address of the server, like https://switchward.example.
+    /// The server's address, such as https://switchward.example.
     #[arg(long, value_name = "URL")]
     pub(crate) address: String,
-    /// The file that holds the API key, or `-` for the standard input.
+    /// The file with the API key, or `-` for the standard input.
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: PathBuf,
-    /// A word for what the key is for, shown in lists.
+    /// The role of the key, for display.
     #[arg(long, value_name = "ROLE", default_value = "", hide_default_value = true)]
     pub(crate) role: String,
-    /// The certificate authority of the server, PEM.
+    /// The certificate authority of the server (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
 }

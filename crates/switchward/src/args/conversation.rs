@@ -1,4 +1,4 @@
-//! What an agent does in a conversation.
+//! Arguments of the commands for conversations.
 
 use clap::Args;
 
@@ -9,7 +9,7 @@ use super::values::label;
 pub(crate) struct Message {
     /// The session's id or key.
     pub(crate) session: String,
-    /// What the user says.
+    /// The user's message.
     pub(crate) text: String,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct Message {
 pub(crate) struct Turn {
     /// The session's id or key.
     pub(crate) session: String,
-    /// What the agent says.
+    /// The agent's message.
     pub(crate) text: Option<String>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Turn {
 pub(crate) struct Record {
     /// The session's id or key.
     pub(crate) session: String,
-    /// What is recorded; a value that is no JSON is a text.
+    /// The data; a value that is not JSON is a string.
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) values: Vec<(String, String)>,
 }
@@ -42,14 +42,14 @@ pub(crate) struct Session {
 /// Arguments of `event`.
 #[derive(Debug, Args)]
 pub(crate) struct SessionEvent {
-    /// The session's id or key; `-` where the API key is a reply token, which names it.
+    /// The session's id or key; `-` if the API key is a reply token, which names the session.
     pub(crate) session: String,
-    /// What kind of event it is.
+    /// The event's key.
     pub(crate) key: String,
-    /// What it brings; a value that is no JSON is a text.
+    /// The event's data; a value that is not JSON is a string.
     #[arg(value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) data: Vec<(String, String)>,
-    /// The state that it is for; refused where the session is at another one.
+    /// The expected state; the event is refused if the session is in another one.
     #[arg(long, value_name = "STATE")]
     pub(crate) state: Option<String>,
 }
@@ -59,9 +59,9 @@ pub(crate) struct SessionEvent {
 pub(crate) struct MailReply {
     /// The session's id or key.
     pub(crate) session: String,
-    /// The address of who wrote it.
+    /// The sender's address.
     pub(crate) from: String,
-    /// What, with whatever it quotes.
+    /// The text of the reply, including quoted lines.
     pub(crate) text: String,
 }
 
@@ -70,6 +70,6 @@ pub(crate) struct MailReply {
 pub(crate) struct Switch {
     /// The session's id or key.
     pub(crate) session: String,
-    /// The workflow, one of those that the session was started with.
+    /// The workflow, one of those that the session started with.
     pub(crate) workflow: String,
 }

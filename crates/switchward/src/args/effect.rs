@@ -1,4 +1,4 @@
-//! What is done with what a session sends out.
+//! Arguments of `effect`.
 
 use clap::{Args, Subcommand};
 
@@ -13,29 +13,31 @@ pub(crate) struct EffectArgs {
 /// What can be done with an effect.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EffectCommand {
-    /// Show where it goes, and why it could not be delivered.
+    /// Show an effect: its destination and its last failure.
     Show(NamedEffect),
-    /// Send a dead letter again; its incident is closed. Of a notice that nobody got, tell whom the directory leads to now.
+    /// Send a dead letter again and close its incident.
+    ///
+    /// A `notice` effect stands for a gate about which nobody was notified: a retry notifies the people to whom the
+    /// directory leads now.
     Retry(NamedEffect),
-    /// Give up a dead letter, or an effect that is held after a restore, for good.
+    /// Dismiss a dead letter, or an effect that is held after a restore; this cannot be undone.
     Dismiss(DismissEffect),
-    /// Let the tenant's effects go out again, which a restore from a backup holds.
+    /// Release the tenant's effects, which are held after a restore from a backup.
     #[command(after_help = "\
-Example:
+Examples:
   switchward list effects
   switchward effect dismiss EFFECT
   switchward effect release
 
-A backup knows nothing of what went out after it was taken: mails, webhooks and requests of definitions that stand in the
-outbox may have been sent before. Look through the list, give up what must not be sent a second time, then release the
-rest.")]
+A backup does not contain what was sent after it was taken: mails, webhooks and HTTP requests in the outbox may have \
+been sent already. Check the list, dismiss the effects that must not be sent twice, then release the rest.")]
     Release,
 }
 
 /// One effect.
 #[derive(Debug, Args)]
 pub(crate) struct NamedEffect {
-    /// Its name, as `switchward list effects` has it.
+    /// The effect's name, from `switchward list effects`.
     #[arg(value_name = "EFFECT")]
     pub(crate) name: String,
 }
@@ -43,10 +45,10 @@ pub(crate) struct NamedEffect {
 /// Arguments of `effect dismiss`.
 #[derive(Debug, Args)]
 pub(crate) struct DismissEffect {
-    /// Its name, as `switchward list effects` has it.
+    /// The effect's name, from `switchward list effects`.
     #[arg(value_name = "EFFECT")]
     pub(crate) name: String,
-    /// Do not ask whether you mean it.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 }

@@ -1,4 +1,4 @@
-//! What the paths and values of the command line stand for.
+//! The files and values that arguments name.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -7,19 +7,19 @@ use switchward_formats::limits::SOURCE_BYTES_MAX;
 
 use crate::exit::Exit;
 
-/// The path that stands for the standard input.
+/// The path of the standard input.
 pub(crate) const STDIN: &str = "-";
 
-/// The bytes of a file or, for `-`, of the standard input. One byte more than a source may have is the most that is
-/// read, so that the check can say that it is too large.
+/// Reads a file or, for `-`, the standard input: at most one byte more than a source may have, so that the check can
+/// report that it is too large.
 ///
 /// # Errors
-/// It does not exist, is a folder, or cannot be read.
+/// The file does not exist, is a folder, or cannot be read.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Exit> {
     read_within(path, SOURCE_BYTES_MAX)
 }
 
-/// The same, with this many bytes in the place of a source's.
+/// Reads a file as [`read`] does, with another limit, bytes.
 ///
 /// # Errors
 /// As [`read`].
@@ -37,19 +37,19 @@ pub(crate) fn read_within(path: &Path, limit: usize) -> Result<Vec<u8>, Exit> {
     }
 }
 
-/// Why a path cannot be read.
+/// The error of a path that cannot be read.
 pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Exit {
     let (shown, kind) = (path.display(), error.kind());
     if matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory) {
         Exit::missing(format!("{shown} does not exist"))
     } else if kind == ErrorKind::IsADirectory {
-        Exit::usage(format!("{shown} is a folder, and a file is wanted"))
+        Exit::usage(format!("{shown} is a folder; name a file"))
     } else {
         Exit::failed(anyhow::anyhow!("failed to read {shown}: {error}"))
     }
 }
 
-/// A value that may stand in a file: `@FILE` is what the file holds, everything else is itself.
+/// Reads a value: `@FILE` is the content of the file, every other text is itself.
 ///
 /// # Errors
 /// The file cannot be read.

@@ -1,37 +1,38 @@
-//! What a person says at a gate.
+//! Arguments of `decide`.
 
 use clap::{Args, ValueEnum};
 
 /// Arguments of `decide`.
 #[derive(Debug, Args)]
 pub(crate) struct Decide {
-    /// The gate, as `switchward list gates` names it.
+    /// The gate, from `switchward list gates`.
     pub(crate) gate: String,
-    /// The decision; the words of formats are taken too: `resume` for approve, `refuse` and `decline` for reject.
+    /// The decision. The words of the formats are accepted too: `resume` for approve, `refuse` and `decline` for
+    /// reject.
     #[arg(value_enum)]
     pub(crate) decision: Verdict,
-    /// Kept beside the decision; `discuss` needs it.
+    /// A comment on the decision; required for `discuss`.
     #[arg(long, value_name = "TEXT", required_if_eq("decision", "discuss"))]
     pub(crate) comment: Option<String>,
-    /// What is answered; a value that is no JSON is a text. `answer` needs it.
+    /// The answer to a task; a value that is not JSON is a string. Required for `answer`.
     #[arg(long, value_name = "VALUE", required_if_eq("decision", "answer"))]
     pub(crate) answer: Option<String>,
-    /// Digest of what you were shown; refused where the gate is about something else.
+    /// The digest of the arguments that you saw; the decision is refused if the gate's arguments differ.
     #[arg(long, value_name = "SHA256")]
     pub(crate) args_digest: Option<String>,
 }
 
-/// What a person can decide.
+/// The decisions of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Verdict {
-    /// It may go on.
+    /// Approve the request.
     #[value(alias = "resume")]
     Approve,
-    /// It may not.
+    /// Reject the request.
     #[value(aliases = ["refuse", "decline"])]
     Reject,
-    /// Neither: it is talked about, and stays open.
+    /// Comment without deciding; the gate stays open.
     Discuss,
-    /// Here is what was asked for: of a part of a task.
+    /// Answer a task.
     Answer,
 }

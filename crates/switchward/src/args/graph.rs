@@ -12,32 +12,32 @@ Examples:
   switchward graph deploy-gate.json --as dot | dot -Tpdf > deploy-gate.pdf
   generate | switchward graph - --format checkpoint -o json
 
-Without --as, the ending of --to says what is drawn: .svg, .mmd or .mermaid, .dot or .gv. On the standard output it is
-Mermaid, which many pages and editors show as a picture. Ends with 5 where the definition has errors; they are told on
-the standard error, so that they never end in a picture. With -o json, the graph as one object:
+Without --as, the file extension of --to sets the format: .svg, .mmd or .mermaid, .dot or .gv. The standard output \
+gets Mermaid, which many pages and editors render. Exits with 5 if the definition has errors, which are printed on \
+the standard error. With -o json, prints the graph as one object:
   {\"file\",\"format\",\"ok\",\"findings\",\"graph\":{\"name\",\"vertices\",\"edges\"}}")]
 pub(crate) struct GraphArgs {
-    /// A file, or `-` for the standard input.
+    /// The definition's file, or `-` for the standard input.
     #[arg(value_name = "FILE")]
     pub(crate) path: PathBuf,
-    /// What is drawn.
+    /// The output format.
     #[arg(long = "as", value_enum, value_name = "PICTURE")]
     pub(crate) picture: Option<Picture>,
-    /// Write it here, and not to the standard output.
+    /// Write to this file instead of the standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) to: Option<PathBuf>,
-    /// The format, where it shall not be told from the file.
+    /// The format of the definition [default: detected from the content].
     #[arg(long, value_name = "FORMAT", value_parser = super::formats())]
     pub(crate) format: Option<String>,
 }
 
-/// The kinds of pictures.
+/// The formats of pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Picture {
-    /// A picture for every browser, light or dark as its reader likes it.
+    /// An SVG image for browsers; follows the reader's light or dark mode.
     Svg,
-    /// A flowchart for pages in Markdown.
+    /// A Mermaid flowchart for Markdown pages.
     Mermaid,
-    /// For Graphviz.
+    /// A Graphviz graph.
     Dot,
 }

@@ -1,4 +1,4 @@
-//! What is done with mail.
+//! Arguments of `mail`.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -16,34 +16,35 @@ pub(crate) struct MailArgs {
 /// What can be done with mail.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MailCommand {
-    /// Bring a message that came in, as it came: a reply is recorded, a bounce is told.
+    /// Ingest a received message: replies and bounces are recorded.
     #[command(after_help = "\
 Examples:
   switchward mail ingest reply.eml
   switchward mail ingest - --sender lead@example.com --recipient 'r+...@reply.acme.example' < reply.eml
 
-Ends with 4 where the message went into quarantine, and with 69 where it is to be brought again. The same message twice is
-one reply.")]
+Exits with 4 if the message was quarantined, and with 69 if it must be ingested again later. Ingesting the same \
+message twice records one reply.")]
     Ingest(IngestMail),
-    /// Send a mail in a session's name, as far as its process lets it.
+    /// Send a mail in a session's name, within the limits of its policy.
     #[command(after_help = "\
 Examples:
   switchward mail send order-17 --to ann@example.com --subject 'Your order' --text 'It is on its way.'
   switchward mail send order-17 --from bot@example.com --to ann@example.com --cc lead@example.com \\
     --subject Report --text @report.txt
 
-Ends with 6 where it is denied, and with 7 where a person is asked first: then send the same again once it is approved.")]
+Exits with 6 if the mail is denied, and with 7 if a person must decide; after they approve, send the same mail \
+again.")]
     Send(SendMail),
-    /// Look at mail that came in and was not taken.
+    /// Inspect inbound mail that was not accepted.
     #[command(after_help = "\
 Examples:
   switchward mail quarantine list
   switchward mail quarantine show 3f9c0a17b2d84e65a1c0
   switchward mail quarantine show 3f9c0a17b2d84e65a1c0 --raw > mail.eml && switchward mail ingest mail.eml
 
-Each server keeps what came in by itself: in a cluster, ask each with --address. A tenant's operators see what names the
-tenant; what names none is shown to admins of the server's first tenant. A mail is kept for 30 days, or for a shorter time
-that `switchward retention put` sets, and no longer than the session that it names.")]
+Operators see the mail that names their tenant; admins of the server's first tenant also see mail that names no \
+tenant. A mail is kept for 30 days, or for a shorter time that `switchward retention put` sets, and no longer than \
+the session that it names.")]
     Quarantine(QuarantineArgs),
 }
 
@@ -55,24 +56,24 @@ pub(crate) struct QuarantineArgs {
     pub(crate) what: QuarantineCommand,
 }
 
-/// What can be done with mail that was not taken.
+/// What can be done with quarantined mail.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QuarantineCommand {
-    /// List it, the newest first.
+    /// List quarantined mail, newest first.
     List(Page),
-    /// Show one mail: why it was not taken, its headers and its text. Of HTML the visible words are shown.
+    /// Show a mail: the reason, the headers and the text (of HTML, the visible text).
     Show(ShowMail),
-    /// Delete one mail.
+    /// Delete a mail.
     Delete(DeleteMail),
 }
 
 /// Arguments of `mail quarantine show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowMail {
-    /// Its name, as the list has it.
+    /// The mail's name, from the list.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Write the message as it came, byte for byte, and nothing else.
+    /// Print only the original message, byte for byte.
     #[arg(long)]
     pub(crate) raw: bool,
 }
@@ -80,10 +81,10 @@ pub(crate) struct ShowMail {
 /// Arguments of `mail quarantine delete`.
 #[derive(Debug, Args)]
 pub(crate) struct DeleteMail {
-    /// Its name, as the list has it.
+    /// The mail's name, from the list.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Do not ask whether you mean it.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 }
@@ -93,25 +94,25 @@ pub(crate) struct DeleteMail {
 pub(crate) struct SendMail {
     /// The session's id or key.
     pub(crate) session: String,
-    /// Who sends it, and gets the replies; without it the server's own address, and replies come to the session.
+    /// The sender, who gets the replies [default: the server's address; replies go to the session].
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) from: Option<String>,
-    /// To whom; may be said again.
+    /// A recipient; can be repeated.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) to: Vec<String>,
-    /// Who gets a copy; may be said again.
+    /// A recipient of a copy; can be repeated.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) cc: Vec<String>,
-    /// Who gets a copy that nobody sees; may be said again.
+    /// A recipient of a blind copy; can be repeated.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) bcc: Vec<String>,
-    /// One line.
+    /// The subject, one line.
     #[arg(long, value_name = "TEXT")]
     pub(crate) subject: String,
-    /// What it says, or @FILE.
+    /// The text of the mail, or @FILE.
     #[arg(long, value_name = "TEXT")]
     pub(crate) text: String,
-    /// Your own id of the call, unique in the session.
+    /// Your id for the call, unique in the session.
     #[arg(long, value_name = "ID")]
     pub(crate) call_id: Option<String>,
 }
@@ -119,13 +120,13 @@ pub(crate) struct SendMail {
 /// Arguments of `mail ingest`.
 #[derive(Debug, Args)]
 pub(crate) struct IngestMail {
-    /// The message, or `-` for the standard input.
+    /// The file of the message, or `-` for the standard input.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The address that bounces go to, where the transport knew it; empty for the null sender.
+    /// The envelope sender (return path), if the transport knows it; empty for the null sender.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) sender: Option<String>,
-    /// An address that the message was delivered to; may be said again.
+    /// An envelope recipient; can be repeated.
     #[arg(long = "recipient", value_name = "ADDRESS")]
     pub(crate) recipients: Vec<String>,
 }

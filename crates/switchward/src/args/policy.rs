@@ -1,4 +1,4 @@
-//! What is done with policies.
+//! Arguments of `policy`.
 
 use clap::{ArgGroup, Args, Subcommand};
 
@@ -13,7 +13,7 @@ pub(crate) struct PolicyArgs {
 /// What can be done with policies.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Let a policy hold for a definition's new sessions, or at once for the whole tenant.
+    /// Attach a policy to a definition's new sessions, or to the whole tenant at once.
     #[command(after_help = "\
 Examples:
   switchward deploy guard.yaml
@@ -21,15 +21,15 @@ Examples:
   switchward policy attach guard --tenant
   switchward policy attach guard --tenant --version 3
 
---tenant needs an admin's key, and stays the version that it is until another one is set.")]
+--tenant needs an admin's key. The tenant keeps the version until another one is attached.")]
     Attach(AttachPolicy),
-    /// Let a policy hold no more: for a definition's new sessions, or at once for the whole tenant.
+    /// Detach a policy from a definition's new sessions, or from the whole tenant at once.
     #[command(after_help = "\
 Examples:
   switchward policy detach guard --from deploy-gate
   switchward policy detach guard --tenant")]
     Detach(DetachPolicy),
-    /// List the policies that hold for the whole tenant; `switchward get DEFINITION` shows what is attached to it.
+    /// List the policies of the tenant; `switchward get DEFINITION` shows those of a definition.
     List,
 }
 
@@ -37,16 +37,16 @@ Examples:
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("target").required(true).args(["to", "tenant"])))]
 pub(crate) struct AttachPolicy {
-    /// The policy.
+    /// The policy's name.
     #[arg(value_name = "POLICY")]
     pub(crate) policy: String,
-    /// The definition whose new sessions it is to hold for.
+    /// The definition to whose new sessions the policy applies.
     #[arg(long, value_name = "DEFINITION")]
     pub(crate) to: Option<String>,
-    /// Let it hold for all sessions of the tenant.
+    /// Attach the policy to all sessions of the tenant.
     #[arg(long)]
     pub(crate) tenant: bool,
-    /// Which version of it holds for the tenant; the active one where it is left out.
+    /// The policy's version for the tenant [default: the active version].
     #[arg(long, value_name = "NUMBER", requires = "tenant", conflicts_with = "to")]
     pub(crate) version: Option<u32>,
 }
@@ -55,13 +55,13 @@ pub(crate) struct AttachPolicy {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("target").required(true).args(["from", "tenant"])))]
 pub(crate) struct DetachPolicy {
-    /// The policy.
+    /// The policy's name.
     #[arg(value_name = "POLICY")]
     pub(crate) policy: String,
-    /// The definition that it is attached to.
+    /// The definition to detach the policy from.
     #[arg(long, value_name = "DEFINITION")]
     pub(crate) from: Option<String>,
-    /// Let it hold for the tenant no more.
+    /// Detach the policy from the tenant.
     #[arg(long)]
     pub(crate) tenant: bool,
 }

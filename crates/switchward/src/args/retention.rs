@@ -1,4 +1,4 @@
-//! What is done with data that has ended.
+//! Arguments of `session` and `retention`.
 
 use clap::{Args, Subcommand};
 
@@ -10,23 +10,23 @@ pub(crate) struct SessionArgs {
     pub(crate) what: SessionCommand,
 }
 
-/// What can be done with a session that has ended.
+/// What can be done with an ended session.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
-    /// Delete a session that has ended, with its history and its data. What it used of rates and budgets stays counted.
+    /// Delete an ended session with its history and data; its use of rates and budgets stays counted.
     #[command(after_help = "Example:\n  switchward session delete release-42")]
     Delete(EndSession),
-    /// Erase what a session that has ended holds. What remains is when it ran, what it used, and who decided what.
+    /// Erase the content of an ended session; its times, usage and decisions remain.
     #[command(after_help = "Example:\n  switchward session erase release-42")]
     Erase(EndSession),
 }
 
-/// One session, for good.
+/// An ended session.
 #[derive(Debug, Args)]
 pub(crate) struct EndSession {
-    /// Its id or its key.
+    /// The session's id or key.
     pub(crate) session: String,
-    /// Do not ask whether you mean it.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 }
@@ -39,33 +39,37 @@ pub(crate) struct RetentionArgs {
     pub(crate) what: RetentionCommand,
 }
 
-/// What can be done with the rules of what is kept.
+/// What can be done with the retention rules.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RetentionCommand {
-    /// Set all rules, from a JSON file: {"rules": [{"ended_sessions": "400d"}, {"definition": "survey", "history": "30d"}]}.
+    /// Replace the retention rules with a JSON file.
     #[command(after_help = "\
 Example:
   switchward retention put retention.json --yes
 
-The rules hold at once, also for sessions that have ended before: what is past them is removed for good. The shortest time
-is 60s. A session that still has something to send stays until that has arrived or is a dead letter.
+The file:
+  {\"rules\": [{\"ended_sessions\": \"400d\"}, {\"definition\": \"survey\", \"history\": \"30d\"}]}
 
-Without a definition, a rule holds for all that have none of their own. ended_sessions, history and decisions are times
-after a session's end, like 90s, 36h or 400d; what is left out is kept for good. Who decided what outlives a session that
-has expired until `decisions` is over. quarantine is a time after a mail came that was not taken, in the rule without a
-definition alone: {\"rules\": [{\"quarantine\": \"7d\"}]}. Left out, it is 30d, which is also the longest; the mail of a session
-that is erased or deleted goes with it.")]
+The rules apply at once, also to sessions that have ended before: what they do not keep is removed and cannot be \
+restored. The shortest time is 60s. A session with undelivered effects is kept until they are delivered or dead \
+letters.
+
+A rule without a definition applies to all definitions without a rule of their own. ended_sessions, history and \
+decisions are times after the end of a session, such as 90s, 36h or 400d; what has no time is kept forever. The \
+decisions of an expired session are kept until their own time ends. quarantine is a time after a mail was received \
+that was not accepted; only the rule without a definition can set it: {\"rules\": [{\"quarantine\": \"7d\"}]}. The \
+default and longest value is 30d. The mail of a session that is erased or deleted is removed with the session.")]
     Put(PutRetention),
-    /// Show them.
+    /// Show the rules.
     Get,
 }
 
 /// Arguments of `retention put`.
 #[derive(Debug, Args)]
 pub(crate) struct PutRetention {
-    /// The file; - reads from stdin.
+    /// The file, or `-` for the standard input.
     pub(crate) file: String,
-    /// Do not ask whether you mean it.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 }

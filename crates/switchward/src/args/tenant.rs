@@ -1,4 +1,4 @@
-//! What is done with tenants.
+//! Arguments of `tenant` and `keys bootstrap`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -16,72 +16,74 @@ pub(crate) struct TenantArgs {
 /// What can be done with tenants.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TenantCommand {
-    /// Make a tenant and its first admin key, whose secret is shown once.
+    /// Create a tenant and its first admin key; the key's secret is shown once.
     #[command(after_help = "\
 Examples:
   switchward tenant create acme
   switchward tenant create acme --data-dir /var/lib/switchward
 
-A running server makes a tenant for an admin key of its first tenant. With --data-dir the tenant is made in the data
-folder of a stopped server, without any key: this is how a new server gets its first one. Run it as the server's user.")]
+On a running server, needs an admin key of the server's first tenant. With --data-dir, creates the tenant in the \
+data folder of a stopped server and needs no key; this creates the first tenant of a new server. Run it as the \
+server's user.")]
     Create(CreateTenant),
-    /// Show a tenant and its switches.
+    /// Show a tenant, its settings and quotas.
     Get(GetTenant),
-    /// List the tenants; takes an admin key of the server's first tenant.
+    /// List the tenants; needs an admin key of the server's first tenant.
     List(Page),
-    /// Change the switches of a tenant; a stricter one holds at once, for running sessions too.
+    /// Change settings of a tenant; they apply at once, also to running sessions.
     #[command(after_help = "Example:\n  switchward tenant set --default deny")]
     Set(SetTenant),
-    /// Show or set the quotas of a tenant; takes an admin key of the server's first tenant.
+    /// Show or set the quotas of a tenant; needs an admin key of the server's first tenant.
     #[command(after_help = "\
 Examples:
   switchward tenant quotas acme
   switchward tenant quotas acme --sessions 50000 --bytes 5GiB
   switchward tenant quotas acme --requests-per-second default
 
-Without an option it shows the quotas and what is used of them, as `switchward tenant get` does for the key's own tenant.
-A value is a number, 0 for no limit, or `default` for what the server's configuration says. What a quota has no room for is
-refused with QUOTA_EXCEEDED; nothing is taken away.")]
+Without options, shows the quotas and their use, as `switchward tenant get` does for the key's own tenant. A value \
+is a number, 0 for no limit, or `default` for the value in the server's configuration. Calls that exceed a quota are \
+refused with QUOTA_EXCEEDED; existing data is kept.")]
     Quotas(TenantQuotas),
-    /// Delete a tenant with all that it has; takes an admin key of the server's first tenant.
+    /// Delete a tenant and all its data; needs an admin key of the server's first tenant.
     #[command(after_help = "\
 Example:
   switchward tenant delete acme
 
-Its keys open nothing from then on, nothing of it moves on and nothing goes out. Its rows go in the background; its name is
-free when the last one is gone. To keep its records, run `switchward export` with a key of it before.")]
+The tenant's keys, sessions and deliveries stop at once. Its rows are removed in the background; the name can be \
+used again after the last row is removed. To keep the records, run `switchward export` with a key of the tenant \
+first.")]
     Delete(DeleteTenant),
 }
 
-/// What a tool call gets that no rule of a policy matches.
+/// The effect for tool calls that no policy rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DefaultEffect {
-    /// It is allowed.
+    /// Allow the call.
     Allow,
-    /// A person is asked.
+    /// Ask a person.
     Ask,
-    /// It is denied.
+    /// Deny the call.
     Deny,
 }
 
 /// Arguments of `tenant create`.
 #[derive(Debug, Args)]
 pub(crate) struct CreateTenant {
-    /// Its name: 1 to 63 of a-z, 0-9 and -.
+    /// The tenant's name: 1 to 63 characters of a-z, 0-9 and -.
     pub(crate) tenant: String,
-    /// A name for people.
+    /// A name for display.
     #[arg(long, value_name = "TEXT")]
     pub(crate) display_name: Option<String>,
-    /// What a tool call gets that no rule of a policy matches.
+    /// The effect for tool calls that no policy rule matches.
     #[arg(long = "default", value_name = "EFFECT", value_enum)]
     pub(crate) default_effect: Option<DefaultEffect>,
-    /// Let sessions start with another role than their policy's; they run without the policy.
+    /// Allow sessions with a role other than their policy's; they run without the policy.
     #[arg(long)]
     pub(crate) allow_foreign_role: bool,
-    /// Make it here, in the data folder of a stopped server.
+    /// Create the tenant in this data folder of a stopped server.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Shards of a new data folder, as `server` takes them.
+    /// The number of shards of a new data folder, as for `server`.
     #[arg(long, value_name = "NUMBER", requires = "data_dir", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) shards: Option<u32>,
 }
@@ -89,7 +91,7 @@ pub(crate) struct CreateTenant {
 /// Arguments of `tenant get`.
 #[derive(Debug, Args)]
 pub(crate) struct GetTenant {
-    /// Its name; it can only be the key's own tenant, which it is without a name.
+    /// The tenant's name; only the key's own tenant is allowed [default: the key's tenant].
     #[arg(default_value = "-", hide_default_value = true)]
     pub(crate) tenant: String,
 }
@@ -97,36 +99,36 @@ pub(crate) struct GetTenant {
 /// Arguments of `tenant quotas`.
 #[derive(Debug, Args)]
 pub(crate) struct TenantQuotas {
-    /// Which.
+    /// The tenant's name.
     pub(crate) tenant: String,
-    /// Requests per second of all of its keys together, on one server.
+    /// Requests per second of all keys of the tenant, on one server.
     #[arg(long, value_name = "NUMBER", value_parser = super::values::limit)]
     pub(crate) requests_per_second: Option<Limit>,
-    /// Sessions that are kept, those that have ended among them.
+    /// Stored sessions, including ended ones.
     #[arg(long, value_name = "NUMBER", value_parser = super::values::limit)]
     pub(crate) sessions: Option<Limit>,
-    /// Bytes of the histories of its sessions, like 20GiB.
+    /// Bytes of the sessions' histories, such as 20GiB.
     #[arg(long, value_name = "BYTES", value_parser = super::values::limit_bytes)]
     pub(crate) bytes: Option<Limit>,
-    /// How many times the share of another tenant its share of the server's time is: 1 to 100, or default.
+    /// The tenant's share of the server's time, relative to other tenants: 1 to 100, or default.
     #[arg(long, value_name = "NUMBER", value_parser = super::values::weight)]
     pub(crate) weight: Option<Weight>,
 }
 
-/// A weight that is typed; `None`: the server's default.
+/// A weight; `None` is the server's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Weight(pub(crate) Option<u32>);
 
-/// A limit that is typed; `None`: the server's default.
+/// A limit; `None` is the server's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit(pub(crate) Option<u64>);
 
 /// Arguments of `tenant delete`.
 #[derive(Debug, Args)]
 pub(crate) struct DeleteTenant {
-    /// Which.
+    /// The tenant's name.
     pub(crate) tenant: String,
-    /// Do not ask whether you mean it.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 }
@@ -134,46 +136,45 @@ pub(crate) struct DeleteTenant {
 /// Arguments of `tenant set`.
 #[derive(Debug, Args)]
 pub(crate) struct SetTenant {
-    /// Its name; it can only be the key's own tenant, which it is without a name.
+    /// The tenant's name; only the key's own tenant is allowed [default: the key's tenant].
     #[arg(default_value = "-", hide_default_value = true)]
     pub(crate) tenant: String,
-    /// What to change.
+    /// The settings to change.
     #[command(flatten)]
     pub(crate) switches: Switches,
 }
 
-/// The switches of a tenant; one of them at least.
+/// The settings of a tenant; at least one.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Switches {
-    /// What a tool call gets that no rule of a policy matches.
+    /// The effect for tool calls that no policy rule matches.
     #[arg(long = "default", value_name = "EFFECT", value_enum)]
     pub(crate) default_effect: Option<DefaultEffect>,
-    /// Whether sessions may start with another role than their policy's; they run without the policy.
+    /// Whether sessions can start with a role other than their policy's; they run without the policy.
     #[arg(long, value_name = "true|false")]
     pub(crate) allow_foreign_role: Option<bool>,
-    /// Whether approvers and escalation contacts that come from data or from the start are asked although the directory
-    /// does not hold them.
+    /// Whether approvers and escalation contacts from data or from `start` are asked if they are not in the directory.
     #[arg(long, value_name = "true|false")]
     pub(crate) any_approver_address: Option<bool>,
-    /// How decision pages recognise people.
+    /// How decision pages authenticate people.
     #[arg(long, value_name = "HOW", value_enum)]
     pub(crate) link_auth: Option<LinkAuth>,
-    /// How long a browser stays known to decision pages, like 12h: 10 minutes to 365 days.
+    /// How long decision pages remember a browser, such as 12h: 10 minutes to 365 days.
     #[arg(long, value_name = "TIME", value_parser = super::values::duration)]
     pub(crate) browser_known: Option<std::time::Duration>,
 }
 
-/// How decision pages recognise people.
+/// How decision pages authenticate people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LinkAuth {
-    /// By the link alone: a mail that is passed on passes on the decision.
+    /// By the link alone: everyone with the link can decide.
     Link,
     /// By a code that is mailed to the person.
     Code,
     /// By a sign-in with the OpenID provider of the server's configuration.
     Oidc,
-    /// As the server's configuration says.
+    /// As the server's configuration sets.
     Default,
 }
 
@@ -183,10 +184,10 @@ pub(crate) struct BootstrapKey {
     /// The data folder of the stopped server.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: PathBuf,
-    /// The tenant that the key opens; needed if there are several.
+    /// The tenant of the key; required if there are several.
     #[arg(long, value_name = "TENANT")]
     pub(crate) tenant: Option<String>,
-    /// The person or program that will hold it; without it, the key's own id.
-    #[arg(long, value_name = "WHO")]
+    /// The person or program that will use the key [default: the key's id].
+    #[arg(long, value_name = "SUBJECT")]
     pub(crate) subject: Option<String>,
 }

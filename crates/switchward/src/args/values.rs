@@ -1,4 +1,4 @@
-//! Values that are more than a word.
+//! Parsers of values.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use switchward_api::v1::{self, quorum::Rule};
 
 use super::{Limit, Weight};
 
-/// A label like `team=web`.
+/// Parses a label such as `team=web`.
 pub(super) fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("write KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// How many must approve: `any`, `all` or a number.
+/// Parses how many must approve: `any`, `all` or a number.
 pub(crate) fn quorum(text: &str) -> Result<v1::Quorum, String> {
     let rule = match text {
         "any" => Rule::Any(true),
@@ -25,7 +25,7 @@ pub(crate) fn quorum(text: &str) -> Result<v1::Quorum, String> {
     Ok(v1::Quorum { rule: Some(rule) })
 }
 
-/// A limit: a number, or `default`.
+/// Parses a limit: a number, or `default`.
 pub(super) fn limit(text: &str) -> Result<Limit, String> {
     if text == "default" {
         return Ok(Limit(None));
@@ -35,7 +35,7 @@ pub(super) fn limit(text: &str) -> Result<Limit, String> {
         .map_err(|_| "write a number, 0 for no limit, or default".to_owned())
 }
 
-/// The weight of a tenant: 1 to 100, or `default`. The server looks whether it is one.
+/// Parses the weight of a tenant: a number, or `default`. The server checks the range.
 pub(super) fn weight(text: &str) -> Result<Weight, String> {
     if text == "default" {
         return Ok(Weight(None));
@@ -46,7 +46,7 @@ pub(super) fn weight(text: &str) -> Result<Weight, String> {
 /// Bytes of each unit.
 const SIZES: [(&str, u64); 4] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
 
-/// A limit in bytes: `1048576`, `20GiB`, or `default`.
+/// Parses a limit in bytes: `1048576`, `20GiB`, or `default`.
 pub(super) fn limit_bytes(text: &str) -> Result<Limit, String> {
     let unit = SIZES.iter().find_map(|(unit, bytes)| text.strip_suffix(unit).map(|number| (number, *bytes)));
     let wrong = || "write a number of bytes such as 20GiB or 1048576, 0 for no limit, or default".to_owned();
@@ -55,17 +55,17 @@ pub(super) fn limit_bytes(text: &str) -> Result<Limit, String> {
     number.map(|limit| Limit(Some(limit))).ok_or_else(wrong)
 }
 
-/// A time like `2026-01-31T12:00:00Z`.
+/// Parses a time such as `2026-01-31T12:00:00Z`.
 pub(super) fn time(text: &str) -> Result<prost_types::Timestamp, String> {
-    text.parse().map_err(|_| "write a time like 2026-01-31T12:00:00Z".to_owned())
+    text.parse().map_err(|_| "write a time such as 2026-01-31T12:00:00Z".to_owned())
 }
 
 /// Seconds of each unit.
 const UNITS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
 
-/// A duration like `90s` or `1h30m`.
+/// Parses a duration such as `90s` or `1h30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let shape = || "write a number and s, m, h or d, like 90s or 1h30m".to_owned();
+    let shape = || "write a number and s, m, h or d, such as 90s or 1h30m".to_owned();
     let (mut seconds, mut rest) = (0_u64, text);
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(shape)?;

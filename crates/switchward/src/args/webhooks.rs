@@ -1,4 +1,4 @@
-//! What is done with endpoints and sources of webhooks.
+//! Arguments of `endpoint`, `source`, `listen`, `trigger` and `schema`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use std::time::Duration;
@@ -17,50 +17,50 @@ pub(crate) struct EndpointArgs {
 /// What can be done with endpoints.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EndpointCommand {
-    /// Make one, or set where it is and what it wants; the secret of a new one is shown once.
+    /// Create an endpoint, or change its URL and event types; the secret of a new endpoint is shown once.
     #[command(after_help = "\
 Examples:
   switchward endpoint put ops https://ops.example/switchward
   switchward endpoint put pager https://pager.example/in --event 'approval.*' --event session.failed
 
-Messages are signed after Standard Webhooks. One that is disabled is sent messages again.")]
+Messages are signed according to Standard Webhooks. `put` enables a disabled endpoint.")]
     Put(PutEndpoint),
-    /// Show one.
+    /// Show an endpoint.
     Get(NamedEndpoint),
-    /// List them by name.
+    /// List endpoints by name.
     List(Page),
-    /// Give one another secret, which is shown once; the one before it signs too for a while.
+    /// Replace an endpoint's secret; the new one is shown once, the old one also signs for a while.
     Rotate(RotateEndpoint),
-    /// Send it one message now, and say how it was answered.
+    /// Send one message to an endpoint now and show the response.
     Ping(PingEndpoint),
-    /// Send it what it has missed.
+    /// Send an endpoint the messages that it has missed.
     #[command(after_help = "\
 Examples:
   switchward endpoint recover ops --since 2h
   switchward endpoint recover ops --since 1d --session release-42 --delivered")]
     Recover(RecoverEndpoint),
-    /// Delete one; what has not arrived is sent to nobody.
+    /// Delete an endpoint; undelivered messages are dropped.
     Delete(DeleteEndpoint),
 }
 
 /// Arguments of `endpoint put`.
 #[derive(Debug, Args)]
 pub(crate) struct PutEndpoint {
-    /// Its name: a-z, 0-9 and -.
+    /// The endpoint's name: a-z, 0-9 and -.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Where messages go.
+    /// The URL that receives messages.
     #[arg(value_name = "URL")]
     pub(crate) url: String,
-    /// A type that it wants, like session.started or session.*; may be said again. Without it, all.
+    /// An event type, such as session.started or session.*; can be repeated [default: all types].
     #[arg(long = "event", value_name = "TYPE")]
     pub(crate) events: Vec<String>,
 }
 
-/// An endpoint by its name.
+/// An endpoint, by its name.
 #[derive(Debug, Args)]
 pub(crate) struct NamedEndpoint {
-    /// Its name.
+    /// The endpoint's name.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 }
@@ -68,13 +68,13 @@ pub(crate) struct NamedEndpoint {
 /// Arguments of `endpoint rotate`.
 #[derive(Debug, Args)]
 pub(crate) struct RotateEndpoint {
-    /// Its name.
+    /// The endpoint's name.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// How long the secret of now signs too, at most 7d.
+    /// How long the current secret also signs, at most 7d.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1d")]
     pub(crate) overlap: Duration,
-    /// The secret of now stops at once.
+    /// Stop signing with the current secret at once.
     #[arg(long, conflicts_with = "overlap")]
     pub(crate) now: bool,
 }
@@ -82,10 +82,10 @@ pub(crate) struct RotateEndpoint {
 /// Arguments of `endpoint ping`.
 #[derive(Debug, Args)]
 pub(crate) struct PingEndpoint {
-    /// Its name.
+    /// The endpoint's name.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// An example of this type, whose names exist nowhere; without it, a ping.
+    /// Send an example event of this type, with invented names [default: a ping].
     #[arg(long = "event", value_name = "TYPE", default_value = "")]
     pub(crate) event: String,
 }
@@ -93,10 +93,10 @@ pub(crate) struct PingEndpoint {
 /// Arguments of `trigger`.
 #[derive(Debug, Args)]
 pub(crate) struct Trigger {
-    /// The type, like session.completed; `switchward schema events` lists them.
+    /// The event type, such as session.completed; `switchward schema events` lists the types.
     #[arg(value_name = "TYPE")]
     pub(crate) event: String,
-    /// The endpoint.
+    /// The endpoint's name.
     #[arg(value_name = "ENDPOINT")]
     pub(crate) name: String,
 }
@@ -104,16 +104,16 @@ pub(crate) struct Trigger {
 /// Arguments of `listen`.
 #[derive(Debug, Args)]
 pub(crate) struct Listen {
-    /// A type that is wanted, like session.started or session.*; may be said again. Without it, all.
+    /// An event type, such as session.started or session.*; can be repeated [default: all types].
     #[arg(long = "event", value_name = "TYPE")]
     pub(crate) events: Vec<String>,
-    /// Hand verified messages on to this address of this machine, as they came; its answer is the server's.
+    /// Forward verified messages unchanged to this URL on this machine; its response is passed to the server.
     #[arg(long, value_name = "URL")]
     pub(crate) forward: Option<String>,
-    /// The port to listen on; 0 for any that is free.
+    /// The port to listen on; 0 for any free port.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) port: u16,
-    /// End after this many messages.
+    /// Exit after this number of messages.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) count: Option<u32>,
 }
@@ -121,20 +121,20 @@ pub(crate) struct Listen {
 /// Arguments of `schema`.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// Of what.
+    /// What to print.
     #[command(subcommand)]
     pub(crate) what: SchemaCommand,
 }
 
-/// What has a schema.
+/// The schemas.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchemaCommand {
-    /// The bodies of webhooks, by their types.
+    /// Print the schemas of webhook bodies, by event type.
     #[command(
         after_help = "Examples:\n  switchward schema events\n  switchward schema events session.completed"
     )]
     Events {
-        /// The type; without it, one object with all of them.
+        /// The event type [default: one object with all types].
         #[arg(value_name = "TYPE")]
         event: Option<String>,
     },
@@ -143,16 +143,16 @@ pub(crate) enum SchemaCommand {
 /// Arguments of `endpoint recover`.
 #[derive(Debug, Args)]
 pub(crate) struct RecoverEndpoint {
-    /// Its name.
+    /// The endpoint's name.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// What has happened for so long.
+    /// Send the messages of this past time, such as 2h.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) since: Duration,
-    /// Only of this session, by its id or key.
+    /// Send only the messages of this session, by its id or key.
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
-    /// What has arrived, too.
+    /// Also send messages that were delivered.
     #[arg(long)]
     pub(crate) delivered: bool,
 }
@@ -160,10 +160,10 @@ pub(crate) struct RecoverEndpoint {
 /// Arguments of `endpoint delete`.
 #[derive(Debug, Args)]
 pub(crate) struct DeleteEndpoint {
-    /// Its name.
+    /// The endpoint's name.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Do not ask whether you mean it.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 }
@@ -179,28 +179,28 @@ pub(crate) struct SourceArgs {
 /// What can be done with sources.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SourceCommand {
-    /// Make one; its secret is shown once.
+    /// Create a source; its secret is shown once.
     #[command(after_help = "\
 Examples:
   switchward source create shop --kind standard-webhooks --session-at /order/session --event paid
   switchward source create repo --kind github --secret @secret.txt --session release-42 --event-at /action
 
-Its messages go to /v1/in/TENANT/NAME, and each becomes an event of the session that it names.")]
+The sender posts its messages to /v1/in/TENANT/NAME; each becomes an event of the session that it names.")]
     Create(CreateSource),
-    /// Show one.
+    /// Show a source.
     Get(NamedSource),
-    /// List them by name.
+    /// List sources by name.
     List(Page),
-    /// Give one another secret; the one before it is good for a while more.
+    /// Replace a source's secret; the old one stays valid for a while.
     Rotate(RotateSource),
-    /// Delete one; its messages are refused from then on.
+    /// Delete a source; its messages are refused from then on.
     Delete(DeleteSource),
 }
 
-/// How messages of a source prove where they are from.
+/// How messages of a source are authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KindOfSource {
-    /// Signed after Standard Webhooks.
+    /// Signed according to Standard Webhooks.
     StandardWebhooks,
     /// Signed as GitHub does.
     Github,
@@ -208,26 +208,26 @@ pub(crate) enum KindOfSource {
     Stripe,
     /// Signed as Slack does.
     Slack,
-    /// A secret in the header `authorization`; a message that comes twice is told by its header
-    /// `webhook-id` or `idempotency-key`, where it has one.
+    /// A secret in the header `authorization`; duplicates are recognised by the header `webhook-id` or
+    /// `idempotency-key`.
     Bearer,
-    /// Not at all; on a development server alone.
+    /// Not authenticated; only on a development server.
     None,
 }
 
 /// Arguments of `source create`.
 #[derive(Debug, Args)]
 pub(crate) struct CreateSource {
-    /// Its name: a-z, 0-9 and -.
+    /// The source's name: a-z, 0-9 and -.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// How its messages prove where they are from.
+    /// How the messages are authenticated.
     #[arg(long, value_enum, default_value_t = KindOfSource::StandardWebhooks)]
     pub(crate) kind: KindOfSource,
-    /// The secret, where it is given from outside: @FILE reads a file, - the standard input.
+    /// The secret, if the sender defines it: @FILE, or - for the standard input [default: a new secret].
     #[arg(long, value_name = "SECRET")]
     pub(crate) secret: Option<String>,
-    /// The session of all its messages, by its id or key.
+    /// The session of all messages, by its id or key.
     #[arg(
         long,
         value_name = "SESSION",
@@ -236,7 +236,7 @@ pub(crate) struct CreateSource {
         hide_default_value = true
     )]
     pub(crate) session: String,
-    /// Where in a message the session's id or key stands, as a JSON pointer.
+    /// The JSON pointer to the session's id or key in a message.
     #[arg(long, value_name = "POINTER", default_value = "", hide_default_value = true)]
     pub(crate) session_at: String,
     /// The event's key.
@@ -248,21 +248,22 @@ pub(crate) struct CreateSource {
         hide_default_value = true
     )]
     pub(crate) event: String,
-    /// Where in a message the event's key stands, as a JSON pointer.
+    /// The JSON pointer to the event's key in a message.
     #[arg(long, value_name = "POINTER", default_value = "", hide_default_value = true)]
     pub(crate) event_at: String,
-    /// Where in a message the event's data stands, as a JSON pointer; without it, all of it.
+    /// The JSON pointer to the event's data in a message [default: the whole message].
     #[arg(long, value_name = "POINTER", default_value = "", hide_default_value = true)]
     pub(crate) data_at: String,
-    /// For GitHub, which signs no time: how long a copy of a message is known by its signature, 1m to 90d [default: 7d].
+    /// How long duplicates are recognised by their signature, 1m to 90d; only for github, which signs no time
+    /// [default: 7d].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) known: Option<Duration>,
 }
 
-/// A source by its name.
+/// A source, by its name.
 #[derive(Debug, Args)]
 pub(crate) struct NamedSource {
-    /// Its name.
+    /// The source's name.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 }
@@ -270,16 +271,16 @@ pub(crate) struct NamedSource {
 /// Arguments of `source rotate`.
 #[derive(Debug, Args)]
 pub(crate) struct RotateSource {
-    /// Its name.
+    /// The source's name.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// The new secret, where it is given from outside: @FILE reads a file, - the standard input.
+    /// The new secret, if the sender defines it: @FILE, or - for the standard input [default: a new secret].
     #[arg(long, value_name = "SECRET")]
     pub(crate) secret: Option<String>,
-    /// How long the secret of now is good too, at most 7d.
+    /// How long the current secret stays valid, at most 7d.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1d")]
     pub(crate) overlap: Duration,
-    /// The secret of now is void at once.
+    /// Invalidate the current secret at once.
     #[arg(long, conflicts_with = "overlap")]
     pub(crate) now: bool,
 }
@@ -287,10 +288,10 @@ pub(crate) struct RotateSource {
 /// Arguments of `source delete`.
 #[derive(Debug, Args)]
 pub(crate) struct DeleteSource {
-    /// Its name.
+    /// The source's name.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Do not ask whether you mean it.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(crate) yes: bool,
 }

@@ -1,4 +1,4 @@
-//! What a worker does.
+//! Arguments of `work`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use std::time::Duration;
@@ -13,35 +13,35 @@ pub(crate) struct Work {
     pub(crate) what: WorkCommand,
 }
 
-/// What a worker does.
+/// What a worker can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkCommand {
-    /// Take work that is ready, oldest first; nobody else gets it until its lease is over.
+    /// Take ready work items, oldest first, under a lease.
     #[command(after_help = "\
 Examples:
   switchward work poll
   switchward work poll --kind extract,judge --queue refund --max 5 --wait 20s -o jsonl
 
-Ends with 0 where there is no work, too. With -o jsonl, one item a line.")]
+Exits with 0 also if there is no work. With -o jsonl, prints one item per line.")]
     Poll(PollWork),
-    /// Hand in a result. Ends with 5 where it is not accepted: the attempt has failed.
+    /// Hand in a result.
     #[command(after_help = "\
 Examples:
   switchward work complete wrk_... TOKEN --result '{\"order\":\"A-17\"}'
   switchward work complete wrk_... TOKEN --result @result.json --cost-usd 0.02 --tokens 1200
   read-it | switchward work complete wrk_... TOKEN --result -
 
-The same command again has the same result.")]
+Exits with 5 if the result is not accepted; the attempt has then failed. Repeating the command has the same result.")]
     Complete(CompleteWork),
-    /// Say that work cannot be done: the attempt has failed.
+    /// Report that the attempt has failed.
     #[command(
-        after_help = "Example:\n  switchward work fail wrk_... TOKEN 'the text is in no language I know'"
+        after_help = "Example:\n  switchward work fail wrk_... TOKEN 'the language of the text is not supported'"
     )]
     Fail(FailWork),
-    /// Give work back undone, for another worker to take at once; it is no attempt.
+    /// Release a work item for other workers; this does not count as an attempt.
     #[command(after_help = "Example:\n  switchward work release wrk_... TOKEN")]
     Release(ReleaseWork),
-    /// Keep work for longer.
+    /// Extend the lease of a work item.
     #[command(after_help = "Example:\n  switchward work extend wrk_... TOKEN --lease 10m")]
     Extend(ExtendLease),
 }
@@ -49,22 +49,22 @@ The same command again has the same result.")]
 /// Arguments of `work poll`.
 #[derive(Debug, Args)]
 pub(crate) struct PollWork {
-    /// Kinds of work, separated by commas; without it, all but those that the server does by itself.
+    /// Kinds of work, separated by commas [default: all kinds that the server does not do itself].
     #[arg(long = "kind", value_name = "KIND", value_enum, value_delimiter = ',')]
     pub(crate) kinds: Vec<KindOfWork>,
-    /// A definition whose work is wanted, or an assistant's for the kind intent; may be said again; without it, all.
+    /// A definition, or an assistant for the kind intent; can be repeated [default: all].
     #[arg(long = "queue", value_name = "NAME")]
     pub(crate) queues: Vec<String>,
-    /// Items at most, 1 to 100.
+    /// The maximum number of items, 1 to 100.
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) max: u32,
-    /// How long to wait where there is none, at most 60s; without it, not at all.
+    /// How long to wait for work, at most 60s [default: no waiting].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) wait: Option<Duration>,
-    /// How long the work is yours without another word, 1s to 1h; without it, 60s.
+    /// The length of the lease, 1s to 1h [default: 60s].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lease: Option<Duration>,
-    /// How the worker calls itself, for the history; without it, by the subject of its key.
+    /// The worker's id, for the history [default: the subject of its key].
     #[arg(long, value_name = "ID")]
     pub(crate) worker: Option<String>,
 }
@@ -72,38 +72,38 @@ pub(crate) struct PollWork {
 /// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KindOfWork {
-    /// Do what the instructions say.
+    /// Follow instructions.
     Agent,
-    /// Read fields out of a text.
+    /// Extract fields from a text.
     Extract,
-    /// Judge whether something holds.
+    /// Judge whether a condition holds.
     Judge,
     /// Make an HTTP request.
     Http,
-    /// Saying what a reply means that no phrase decides.
+    /// Classify a reply that no phrase decides.
     Classify,
-    /// Do what the instructions say as another assistant.
+    /// Follow instructions as another assistant.
     Delegate,
-    /// Saying which workflows a first message means.
+    /// Determine the workflows that a first message asks for.
     Intent,
 }
 
-/// Work that was taken.
+/// A work item under a lease.
 #[derive(Debug, Args)]
 pub(crate) struct Taken {
-    /// The work, as `work poll` names it.
+    /// The work item, from `work poll`.
     pub(crate) work: String,
-    /// The lease token that came with it.
+    /// The lease token of the work item.
     pub(crate) token: String,
 }
 
-/// What work has cost.
+/// The usage of an attempt.
 #[derive(Debug, Args)]
 pub(crate) struct Spent {
-    /// What it cost.
+    /// The cost.
     #[arg(long, value_name = "USD")]
     pub(crate) cost_usd: Option<String>,
-    /// Tokens that it used.
+    /// The number of tokens used.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) tokens: u64,
 }
@@ -111,13 +111,13 @@ pub(crate) struct Spent {
 /// Arguments of `work complete`.
 #[derive(Debug, Args)]
 pub(crate) struct CompleteWork {
-    /// The work.
+    /// The work item.
     #[command(flatten)]
     pub(crate) taken: Taken,
-    /// What came of it: a JSON object, @FILE, or - for the standard input; without it, nothing.
+    /// The result: a JSON object, @FILE, or - for the standard input [default: no result].
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) result: Option<String>,
-    /// What it cost.
+    /// The usage.
     #[command(flatten)]
     pub(crate) spent: Spent,
 }
@@ -125,15 +125,15 @@ pub(crate) struct CompleteWork {
 /// Arguments of `work fail`.
 #[derive(Debug, Args)]
 pub(crate) struct FailWork {
-    /// The work.
+    /// The work item.
     #[command(flatten)]
     pub(crate) taken: Taken,
-    /// Why, for the history.
+    /// The reason, for the history.
     pub(crate) message: Option<String>,
-    /// It may have been done all the same: the next attempt has the same idempotency key.
+    /// The work may have been done nevertheless: the next attempt has the same idempotency key.
     #[arg(long)]
     pub(crate) unknown: bool,
-    /// What it cost.
+    /// The usage.
     #[command(flatten)]
     pub(crate) spent: Spent,
 }
@@ -141,7 +141,7 @@ pub(crate) struct FailWork {
 /// Arguments of `work release`.
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseWork {
-    /// The work.
+    /// The work item.
     #[command(flatten)]
     pub(crate) taken: Taken,
 }
@@ -149,10 +149,10 @@ pub(crate) struct ReleaseWork {
 /// Arguments of `work extend`.
 #[derive(Debug, Args)]
 pub(crate) struct ExtendLease {
-    /// The work.
+    /// The work item.
     #[command(flatten)]
     pub(crate) taken: Taken,
-    /// How long from now, 1s to 1h; without it, 60s.
+    /// The length of the lease from now, 1s to 1h [default: 60s].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lease: Option<Duration>,
 }

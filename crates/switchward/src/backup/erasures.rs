@@ -79,14 +79,14 @@ fn read_file(path: &Path, found: &mut Vec<Erasure>) -> anyhow::Result<()> {
         if line.is_empty() {
             break;
         }
-        let one = erasure(&line).with_context(|| format!("line {number} is none of an export"))?;
+        let one = erasure(&line).with_context(|| format!("line {number} is not a line of an export"))?;
         whole = one == Record::End;
         if let Record::Removed(erasure) = one {
             found.push(erasure);
         }
-        anyhow::ensure!(found.len() <= ENTRIES_MAX, "there are more than {ENTRIES_MAX} removals");
+        anyhow::ensure!(found.len() <= ENTRIES_MAX, "the exports hold more than {ENTRIES_MAX} removals");
     }
-    anyhow::ensure!(whole, "the export is not whole: its last line, {{\"end\": ...}}, is missing");
+    anyhow::ensure!(whole, "the export is incomplete: its last line, {{\"end\": ...}}, is missing");
     Ok(())
 }
 
@@ -97,18 +97,18 @@ fn erasure(line: &[u8]) -> anyhow::Result<Record> {
     };
     let parts: Vec<&str> = removal.session.split('/').collect();
     let ["tenants", tenant, "sessions", session] = parts[..] else {
-        anyhow::bail!("{:?} is no session's name", removal.session);
+        anyhow::bail!("{:?} is not the name of a session", removal.session);
     };
-    let session = session.parse().ok().with_context(|| format!("{session:?} is no session's id"))?;
+    let session = session.parse().ok().with_context(|| format!("{session:?} is not a session id"))?;
     let how = match removal.how.as_str() {
         "erased" => Removing::Erased,
         "deleted" => Removing::Deleted,
         // What expired by a rule expires by it again.
         "expired" | "trimmed" => return Ok(Record::Other),
-        other => anyhow::bail!("{other:?} is no way to remove a session"),
+        other => anyhow::bail!("unknown kind of removal {other:?}"),
     };
     let created = removal.created.parse().ok().and_then(millis);
-    let created = created.with_context(|| format!("{:?} is no time", removal.created))?;
+    let created = created.with_context(|| format!("{:?} is not a time", removal.created))?;
     Ok(Record::Removed(Erasure { tenant: tenant.to_owned(), session, created, how, by: removal.by }))
 }
 
@@ -145,7 +145,7 @@ pub(crate) async fn repeat(
         let command = |body| Command::of_server(tenant, Scope::Session(erasure.session), body);
         if session.ended.is_none() {
             // It had not ended when the backup was taken, and has ended and was removed since.
-            let comment = "it ended and was removed after the backup was taken".to_owned();
+            let comment = "the session ended and was removed after the backup was taken".to_owned();
             cluster.execute(command(Body::Cancel(Cancel { comment }))).await?;
         }
         let remove = Remove { how: erasure.how, ended_by: None };
@@ -160,7 +160,7 @@ pub(crate) async fn repeat(
         }
     }
     for tenant in unknown {
-        tracing::warn!(%tenant, "the list of erasures names a tenant that the backup does not have");
+        tracing::warn!(%tenant, "the list of erasures names a tenant that is not in the backup");
     }
     Ok(removed)
 }

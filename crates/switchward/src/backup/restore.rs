@@ -86,10 +86,9 @@ fn look(backup: &Backup, file: &BackupFile, each: &mut dyn FnMut(&Row)) -> Resul
 
 fn refused(error: StoreError, data: &Path) -> Exit {
     if matches!(error, StoreError::Taken { .. }) {
-        let message = format!("the data folder {} is there already", data.display());
-        return Exit::conflict(message).next(
-            "start the server without --restore, or say another data_dir, which may be an empty folder",
-        );
+        let message = format!("the data folder {} already exists", data.display());
+        return Exit::conflict(message)
+            .next("start the server without --restore, or set data_dir to a folder that is new or empty");
     }
     if matches!(error, StoreError::NoBackup { .. }) {
         return Exit::missing(error.to_string());
@@ -111,7 +110,10 @@ impl Restoring {
         }
         let removed = erasures::repeat(cluster, &tenants, &self.erasures).await?;
         if removed > 0 {
-            anyhow::ensure!(cluster.scrub().await?, "what was removed again is not yet out of the files");
+            anyhow::ensure!(
+                cluster.scrub().await?,
+                "the rows that were removed again are still in the files"
+            );
         }
         self.data.end_restore()?;
         Ok(Restored { taken: self.taken, held: tenants.len(), removed })

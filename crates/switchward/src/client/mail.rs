@@ -1,4 +1,4 @@
-//! The one call that is no gRPC: a message, as it came.
+//! Mail ingress, the one call by plain HTTP.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use tonic::codegen::Service as _;
 use super::{Target, endpoint, silent};
 use crate::exit::Exit;
 
-/// An answer, bytes; it is a few words.
+/// The maximum size of a response, bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// What a server answers to a message.
+/// The response to a message.
 pub(crate) struct Brought {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
 }
 
-/// Brings a message. `query` says what the transport knew of it.
+/// Posts a message. `query` contains the envelope, if the transport knows it.
 ///
 /// # Errors
-/// The address is malformed, nobody answers there, or not in time.
+/// The address is malformed, or the server does not respond in time.
 pub(crate) async fn bring_mail(
     target: &Target,
     timeout: Duration,
@@ -37,14 +37,14 @@ pub(crate) async fn bring_mail(
             .header("authorization", format!("Bearer {}", target.key))
             .header("content-type", "message/rfc822")
             .body(tonic::body::Body::new(Body::from(raw)))
-            .map_err(|_| Exit::usage("the API key holds characters that no key has"))?;
+            .map_err(|_| Exit::usage("the API key has characters that are not allowed in a key"))?;
         poll_fn(|context| channel.poll_ready(context)).await.map_err(|error| gone(&error))?;
         let answer = channel.call(request).await.map_err(|error| gone(&error))?;
         let status = answer.status();
         let body = axum::body::to_bytes(Body::new(answer.into_body()), ANSWER_BYTES_MAX).await;
-        let broken = |_| Exit::unreachable(format!("{} broke off its answer", target.address));
+        let broken = |_| Exit::unreachable(format!("the response from {} was interrupted", target.address));
         Ok(Brought { status, body: body.map_err(broken)? })
     };
-    let late = |_| Exit::unreachable(format!("{} has not answered within {timeout:?}", target.address));
+    let late = |_| Exit::unreachable(format!("no response from {} within {timeout:?}", target.address));
     tokio::time::timeout(timeout, bring).await.map_err(late)?
 }

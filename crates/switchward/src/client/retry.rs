@@ -1,17 +1,17 @@
-//! When a call is repeated: as the service config says that is shipped to every client.
+//! Retries of calls, by the service config that is shipped to every client.
 
 use serde::Deserialize;
 use std::time::Duration;
 use tonic::Status;
 use tonic_types::StatusExt as _;
 
-/// What is shipped.
+/// The shipped service config.
 const SERVICE_CONFIG: &str = include_str!("../../../../proto/service_config.json");
 
-/// How often and how soon a call is repeated that the server could not answer.
+/// The retry policy of calls that the server could not answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Retries {
-    /// The first one included.
+    /// Attempts, including the first one.
     pub(crate) attempts_max: u32,
     first: Duration,
     most: Duration,
@@ -40,7 +40,7 @@ struct RetryPolicy {
 }
 
 impl Retries {
-    /// The policy that is shipped.
+    /// The shipped policy.
     pub(crate) fn shipped() -> Self {
         Self::read(SERVICE_CONFIG).expect("the shipped service config is one, as a test makes sure")
     }
@@ -56,8 +56,8 @@ impl Retries {
         })
     }
 
-    /// How long to wait after this attempt: what the server asks for, or else longer each time. A fifth more or less,
-    /// so that callers who were refused together do not come back together.
+    /// The pause after this attempt: the server's retry delay, else an exponential backoff. It varies by a fifth, so
+    /// that callers that were refused together do not return together.
     pub(crate) fn pause(&self, attempt: u32, status: &Status) -> Duration {
         let asked = status.get_error_details().retry_info().and_then(|info| info.retry_delay);
         let grown = self.first.saturating_mul(self.factor.saturating_pow(attempt.saturating_sub(1)));
@@ -65,7 +65,7 @@ impl Retries {
     }
 }
 
-/// A duration of proto-JSON: `0.1s`.
+/// Parses a duration of proto-JSON, such as `0.1s`.
 fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.strip_suffix('s')?.parse().ok()?).ok()
 }

@@ -30,15 +30,15 @@ fn the_key_of_a_context_is_not_sent_to_another_server() {
     let other = Some("http://10.0.0.1:7400");
     assert!(chosen(other, None, context(false)).unwrap_err().message().contains("no API key"));
     let typed = chosen(other, Some("mine"), context(true)).unwrap_err();
-    assert!(typed.message().starts_with("the context dev-agent is of http://127.0.0.1:7400"), "{typed:?}");
+    assert!(typed.message().starts_with("the context dev-agent is for http://127.0.0.1:7400"), "{typed:?}");
     let mine = chosen(other, Some("mine"), context(false)).unwrap();
     assert_eq!((mine.key.as_str(), mine.ca), ("mine", None), "nor is its authority believed elsewhere");
 }
 
 #[test]
-fn without_an_address_no_server_is_known() {
+fn without_an_address_there_is_no_server() {
     let error = chosen(None, None, None).unwrap_err();
-    assert_eq!(error.message(), "no server is known");
+    assert_eq!(error.message(), "no server address is set");
 }
 
 #[test]

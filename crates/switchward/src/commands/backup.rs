@@ -1,4 +1,4 @@
-//! `switchward backup`: everything that a server holds, copied while it runs, and looked through.
+//! `switchward backup`: backs up a server, also while it runs, and verifies backups.
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -18,7 +18,7 @@ use crate::exit::{Exit, FINDINGS};
 use crate::output::{GOOD, PROBLEM, Printer, card, clean, print, shell};
 use crate::private;
 
-/// Takes a backup, or looks through one.
+/// Takes or verifies a backup.
 pub(crate) fn run(args: BackupArgs, output: Output) -> Result<(), Exit> {
     let done = match args.what {
         Some(BackupCommand::Verify(verify)) => self::verify(&verify.folder, output),
@@ -28,10 +28,10 @@ pub(crate) fn run(args: BackupArgs, output: Output) -> Result<(), Exit> {
 }
 
 fn take(args: BackupArgs, output: Output) -> Result<(), Exit> {
-    let folder = args.folder.context("there is no folder to write to")?;
+    let folder = args.folder.context("no folder is given")?;
     let data = data_dir(args.data_dir, args.config.as_ref())?;
     if !data.join("FORMAT").is_file() {
-        return Err(Exit::missing(format!("{} is no data folder of a server", data.display())));
+        return Err(Exit::missing(format!("{} is not a server's data folder", data.display())));
     }
     private::begin();
     let mut to = BackupFolder::create(&folder).map_err(taken)?;
@@ -43,7 +43,7 @@ fn take(args: BackupArgs, output: Output) -> Result<(), Exit> {
     to.finish(&manifest).context("failed to write the backup")?;
     if let Err(error) = known::note(&data, &folder) {
         Printer::new(output, false)
-            .warn(&format!("`secrets status` will not look at this backup: {error:#}"));
+            .warn(&format!("`switchward secrets status` will not check this backup: {error:#}"));
     }
     shown(&folder, &manifest, output)?;
     let verify = format!("switchward backup verify {}", shell(&folder.to_string_lossy()));
@@ -51,33 +51,34 @@ fn take(args: BackupArgs, output: Output) -> Result<(), Exit> {
     Ok(())
 }
 
-/// A server uses a data folder and cannot be asked.
+/// The error of a data folder whose server does not respond.
 pub(super) fn unanswered(data: &Path) -> Exit {
-    let message = format!("a server uses {} and does not answer at its control socket", data.display());
-    Exit::unreachable(message).next("run this as the server's user, on the server's machine")
+    let message = format!("the server that uses {} does not respond on its control socket", data.display());
+    Exit::unreachable(message).next("run this command on the server's machine as the server's user")
 }
 
-/// The data folder that is named, or that a server's configuration names.
+/// The named data folder, or the one of a server's configuration.
 pub(super) fn data_dir(named: Option<PathBuf>, file: Option<&PathBuf>) -> Result<PathBuf, Exit> {
     if let Some(data) = named {
         return Ok(data);
     }
     if file.is_none() && std::env::var_os("SWITCHWARD_DATA_DIR").is_none() {
-        return Err(Exit::usage("which server? say its data folder")
-            .next("--data-dir DIR, or --config FILE of that server"));
+        return Err(
+            Exit::usage("no data folder is given").next("set --data-dir DIR, or --config FILE of the server")
+        );
     }
     Ok(config::read(file, &[])?.data_dir)
 }
 
 fn taken(error: StoreError) -> Exit {
     if let StoreError::Taken { path } = &error {
-        let message = format!("{} is there already", path.display());
-        return Exit::conflict(message).next("say a folder that there is not yet");
+        let message = format!("{} already exists", path.display());
+        return Exit::conflict(message).next("name a folder that does not exist");
     }
     Exit::failed(error.into())
 }
 
-/// What a running server sends.
+/// Receives a backup from a running server.
 fn receive<R: std::io::Read>(mut frames: Frames<R>, to: &mut BackupFolder) -> Result<BackupManifest, Exit> {
     let mut progress = Progress::default();
     let failed = "failed to write the backup";
@@ -97,11 +98,11 @@ fn receive<R: std::io::Read>(mut frames: Frames<R>, to: &mut BackupFolder) -> Re
                 return Ok(manifest);
             }
             Frame::Answer(_) => {
-                return Err(Exit::unreachable("the server answers something else".to_owned()));
+                return Err(Exit::unreachable("the server sent an unexpected response".to_owned()));
             }
             Frame::Failed(why) => {
                 progress.end();
-                return Err(Exit::unreachable(format!("the server took no backup: {why}")));
+                return Err(Exit::unreachable(format!("the server could not take a backup: {why}")));
             }
         }
     }
@@ -118,7 +119,7 @@ fn of_stopped(data: &Path, to: &mut BackupFolder) -> Result<BackupManifest, Exit
     })
 }
 
-/// What a person sees of a long copy.
+/// The progress of a long copy, for people.
 #[derive(Default)]
 struct Progress {
     name: String,
@@ -127,14 +128,14 @@ struct Progress {
 }
 
 impl Progress {
-    /// How many bytes come between two lines.
+    /// Bytes between two updates.
     const STEP: u64 = 4 * 1024 * 1024;
 
     fn more(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
         if self.bytes - self.said >= Self::STEP && std::io::stderr().is_terminal() {
             self.said = self.bytes;
-            // Progress that cannot be printed is no failure.
+            // Progress that cannot be printed is not an error.
             let _lost = write!(std::io::stderr(), "\r\x1b[K{}  {} MiB", self.name, self.bytes >> 20);
         }
     }
@@ -161,11 +162,11 @@ fn facts(folder: &Path, manifest: &BackupManifest) -> Vec<(&'static str, String)
     vec![
         ("backup", clean(&folder.to_string_lossy())),
         ("taken", switchward_engine::time_text(Time(manifest.taken_ms))),
-        ("by", clean(&manifest.program)),
+        ("program", clean(&manifest.program)),
         ("data folder", clean(&manifest.data_dir)),
         ("shards", manifest.shards.to_string()),
         ("rows", rows.to_string()),
-        ("mails in quarantine", mails.to_string()),
+        ("quarantined mails", mails.to_string()),
         ("bytes", bytes.to_string()),
     ]
 }
@@ -186,7 +187,7 @@ fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
         print(&format!("{report}\n"))?;
     } else {
         let verdict = match damaged.len() {
-            0 => format!("{GOOD}whole{GOOD:#}"),
+            0 => format!("{GOOD}complete{GOOD:#}"),
             count => format!("{PROBLEM}{count} damaged{PROBLEM:#}\n{}", damaged.join("\n")),
         };
         let mut facts = facts(folder, manifest);
@@ -196,7 +197,7 @@ fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
     if damaged.is_empty() { Ok(()) } else { Err(Exit::reported(FINDINGS)) }
 }
 
-/// An error and what is behind it.
+/// An error with its cause.
 fn chain(error: &StoreError) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))

@@ -10,9 +10,9 @@ use crate::args::{CheckArgs, Output, files};
 use crate::exit::{Exit, FINDINGS};
 use crate::output::{CARE, GOOD, PROBLEM, count, findings, print};
 
-/// Files that are looked at in folders.
+/// The maximum number of files in folders.
 const FILES_MAX: usize = 10_000;
-/// Folders inside each other.
+/// The maximum nesting of folders.
 const DEPTH_MAX: usize = 32;
 
 /// A file that was checked.
@@ -20,19 +20,19 @@ struct Checked {
     path: String,
     format: Option<Format>,
     findings: Vec<Finding>,
-    /// Its text, if a finding may refer to it.
+    /// Its text, if a finding can refer to it.
     bytes: Vec<u8>,
-    /// Its name, and what it calls, if it compiles.
+    /// Its name and its calls, if it compiles.
     definition: Option<(String, Vec<Call>)>,
 }
 
-/// What was seen so far.
+/// The results so far.
 #[derive(Default)]
 struct Tally {
     checked: Vec<Checked>,
-    /// Files of the folders that are no definitions.
+    /// Files in the folders that are not definitions.
     left_out: usize,
-    /// The first path that could not be read; the others are checked all the same.
+    /// The first path that could not be read; the others are checked nevertheless.
     unread: Option<Exit>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &CheckArgs, output: Output) -> Result<(), Exit> {
     tally.end(args, output).map_err(|exit| exit.in_format(output))
 }
 
-/// Adds what is wrong between the files.
+/// Adds the findings that involve several files.
 fn together(all: &mut [Checked]) {
     let mut positions = Vec::new();
     let mut calls = Vec::new();
@@ -67,7 +67,7 @@ fn together(all: &mut [Checked]) {
             calls.push(Calls { file: &checked.path, name, calls: of });
         }
     }
-    // Of a file with errors not even the name is known: what it defines may be what another one calls.
+    // The name of a file with errors is unknown; it may define what another file calls.
     let missing = if calls.len() == all.len() { absent(&calls) } else { Vec::new() };
     let found = cycles(&calls).into_iter().chain(missing);
     let found: Vec<(usize, Finding)> =
@@ -89,7 +89,10 @@ impl Tally {
             let mut line = format!("{}: ", count(files, "file"));
             line.push_str(&totals(errors, warnings, notices));
             if self.left_out > 0 {
-                line.push_str(&format!("; {} left out as no definition", count(self.left_out, "other file")));
+                line.push_str(&format!(
+                    "; {} skipped (not a definition)",
+                    count(self.left_out, "other file")
+                ));
             }
             print(&format!("{line}\n"))?;
         }
@@ -97,15 +100,15 @@ impl Tally {
             return Err(exit);
         }
         if files == 0 {
-            return Err(Exit::missing("there is no definition in what was named")
-                .next("name the file itself to be told what is missing in it"));
+            return Err(Exit::missing("no definitions found")
+                .next("name a file itself to see why it is not a definition"));
         }
         let found = errors > 0 || (args.strict && warnings > 0);
         if found { Err(Exit::reported(FINDINGS)) } else { Ok(()) }
     }
 }
 
-/// Checks what is a definition in a folder and in the folders below it.
+/// Checks the definitions below a folder.
 fn folder(path: &Path, format: Option<Format>, tally: &mut Tally) -> Result<(), Exit> {
     let mut found = Vec::new();
     walk(path, DEPTH_MAX, &mut found)?;
@@ -121,7 +124,7 @@ fn folder(path: &Path, format: Option<Format>, tally: &mut Tally) -> Result<(), 
     Ok(())
 }
 
-/// The files below a folder that may be definitions, by name. Hidden ones and links to folders are passed by.
+/// Collects the files below a folder that may be definitions, by name. Skips hidden files and links to folders.
 pub(super) fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Exit> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let mut entries = entries.map_err(|error| files::unreadable(folder, &error))?;
@@ -142,9 +145,7 @@ pub(super) fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Res
             walk(&path, depth - 1, found)?;
         } else if path.is_file() && may_be_definition(&path) {
             if found.len() == FILES_MAX {
-                return Err(Exit::usage(format!(
-                    "there are more than {FILES_MAX} files; name a smaller folder"
-                )));
+                return Err(Exit::usage(format!("more than {FILES_MAX} files; name a smaller folder")));
             }
             found.push(path);
         }

@@ -1,4 +1,4 @@
-//! The commands that talk to a server: what was typed becomes a call, its reply a table, a card or JSON.
+//! The commands that call a server and print the response as a table, a card or JSON.
 
 pub(super) mod admin;
 mod assistant;
@@ -33,7 +33,7 @@ use crate::args::{
 use crate::exit::Exit;
 use talk::Talk;
 
-/// Does what was typed.
+/// Runs the command.
 pub(crate) fn run(command: ClientCommand, output: Output) -> Result<(), Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(act(command, output)).map_err(|exit| exit.in_format(output))

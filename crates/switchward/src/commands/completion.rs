@@ -1,4 +1,4 @@
-//! `switchward completion`: what a shell needs to complete commands.
+//! `switchward completion`: completion scripts for shells.
 
 use clap::CommandFactory as _;
 
@@ -6,7 +6,7 @@ use crate::args::{Args, CompletionArgs};
 use crate::exit::Exit;
 use crate::output::print_bytes;
 
-/// Prints the script of a shell.
+/// Prints the completion script of a shell.
 pub(crate) fn run(args: &CompletionArgs) -> Result<(), Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "switchward", &mut script);

@@ -1,4 +1,4 @@
-//! `switchward context`: the servers that commands are sent to, each with its key. No key is ever shown.
+//! `switchward context`: the addresses and keys that commands use. Keys are never printed.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::context::{Context, Contexts};
 use crate::exit::Exit;
 use crate::output::{Table, card, clean, print};
 
-/// Does what was typed.
+/// Runs the command.
 pub(crate) fn run(command: ContextCommand, output: Output) -> Result<(), Exit> {
     act(command, output).map_err(|exit| exit.in_format(output))
 }
@@ -25,7 +25,8 @@ fn act(command: ContextCommand, output: Output) -> Result<(), Exit> {
             let name = match it.name {
                 Some(name) => name,
                 None => contexts.current()?.ok_or_else(|| {
-                    Exit::missing("no context is in use").next("switchward context list shows what there is")
+                    Exit::missing("no context is in use")
+                        .next("switchward context list    lists the contexts")
                 })?,
             };
             show(&contexts, &name, &found(&contexts, &name)?, output)
@@ -41,9 +42,10 @@ fn act(command: ContextCommand, output: Output) -> Result<(), Exit> {
     }
 }
 
-/// Says that there is no context of this name.
+/// The error that there is no context of this name.
 pub(crate) fn missing(name: &str) -> Exit {
-    Exit::missing(format!("there is no context {name:?}")).next("switchward context list shows what there is")
+    Exit::missing(format!("there is no context {name:?}"))
+        .next("switchward context list    lists the contexts")
 }
 
 fn found(contexts: &Contexts, name: &str) -> Result<Context, Exit> {
@@ -53,7 +55,7 @@ fn found(contexts: &Contexts, name: &str) -> Result<Context, Exit> {
 fn set(contexts: &Contexts, it: SetContext, output: Output) -> Result<(), Exit> {
     let key = String::from_utf8(files::read(&it.api_key_file)?).unwrap_or_default().trim().to_owned();
     if key.is_empty() {
-        return Err(Exit::usage(format!("{} holds no API key", it.api_key_file.display())));
+        return Err(Exit::usage(format!("{} contains no API key", it.api_key_file.display())));
     }
     let ca = it.ca.map(std::path::absolute).transpose()?;
     let context = Context { address: it.address, api_key: key, role: it.role, ca };
@@ -95,7 +97,7 @@ fn show(contexts: &Contexts, name: &str, context: &Context, output: Output) -> R
     ]))
 }
 
-/// A context as a program reads it.
+/// A context as JSON.
 fn object(name: &str, context: &Context, used: bool) -> serde_json::Value {
     json!({
         "name": name, "address": context.address, "role": context.role, "ca": context.ca, "current": used,

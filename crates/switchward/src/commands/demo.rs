@@ -1,7 +1,7 @@
-//! `switchward demo`: an agent and a person at a deploy gate, played against this very program as a server of its own,
-//! over the public API alone.
+//! `switchward demo`: plays an agent and a person at a deploy gate against this program as a separate server, only
+//! through the public API.
 //!
-//! What the server must answer is checked on the way: a demo that ends well has shown what it claims.
+//! The demo checks each response of the server: if it succeeds, everything that it shows is true.
 
 mod history;
 mod mail;
@@ -69,12 +69,12 @@ async fn play(scratch: &Path, data: &Path, output: Output) -> Result<Steps, Exit
     story.end().await
 }
 
-/// Returns the folder if it is empty.
+/// Returns the folder if it is empty or does not exist.
 fn empty(folder: &Path) -> Result<PathBuf, Exit> {
     let holds_something = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if holds_something {
         return Err(Exit::usage(format!(
-            "{} is not empty; the demo wants a folder of its own",
+            "{} is not empty; the demo needs a new or empty folder",
             folder.display()
         )));
     }

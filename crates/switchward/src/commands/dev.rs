@@ -1,4 +1,4 @@
-//! `switchward dev`: everything embedded on one port, with a key each for the agent, the person and a worker.
+//! `switchward dev`: a development server on one port, with keys for the agent, the person and a worker.
 
 mod contexts;
 
@@ -40,7 +40,7 @@ const LEVEL: &str = "warn";
 /// The file of a data folder that holds the development keys.
 const KEYS_FILE: &str = "dev-keys.json";
 
-/// What can be typed next beside a definition that is called deploy-gate, and whether it takes the person's key.
+/// The next commands for a definition named deploy-gate, and whether each needs the person's key.
 const NEXT: [(&str, bool); 8] = [
     ("switchward deploy deploy-gate.json", true),
     ("switchward start deploy-gate --key release-42", false),
@@ -60,7 +60,7 @@ struct Keys {
     worker: String,
 }
 
-/// The same as a data folder has them: one from before there were workers has no key for them.
+/// The secrets in a data folder; older folders have no worker key.
 #[derive(Deserialize)]
 struct Kept {
     agent: String,
@@ -76,9 +76,9 @@ pub(crate) fn run(args: DevArgs, output: Output) -> Result<(), Exit> {
         None => Some(tempfile::Builder::new().prefix("switchward-dev-").tempdir()?),
         Some(_) => None,
     };
-    // The key ring stands beside the data folder, and goes with the rest.
+    // The key ring is beside the data folder, and is deleted with it.
     let folder = args.data_dir.clone().or_else(|| scratch.as_ref().map(|dir| dir.path().join("data")));
-    let folder = folder.context("there is no data folder")?;
+    let folder = folder.context("no data folder is given")?;
     let runtime = runtime::make()?;
     let served = runtime.block_on(serve(args, folder, output));
     // The store closes when the last task is gone, and its files must be there until then.
@@ -151,13 +151,13 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
     following.abort();
     served?;
     if !output.json() {
-        // Nobody may be there any more to read it.
+        // The reader may be gone.
         let _unread = writeln!(anstream::stdout().lock(), "stopped");
     }
     Ok(())
 }
 
-/// The manual clock, if calls may move it, and the clock.
+/// The manual clock, if calls can advance it, and the clock.
 fn clocks(args: &DevArgs) -> (Option<ManualClock>, Arc<dyn Clock>) {
     match (args.clock, &args.clock_off) {
         (ClockKind::Manual, _) => {
@@ -174,14 +174,14 @@ fn clocks(args: &DevArgs) -> (Option<ManualClock>, Arc<dyn Clock>) {
 async fn listen(port: u16) -> anyhow::Result<TcpListener> {
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     TcpListener::bind(address).await.with_context(|| {
-        format!("failed to listen on {address}; say --port 0 for any free port, or --port N for another")
+        format!("failed to listen on {address}; set --port 0 for any free port, or --port N for another")
     })
 }
 
 /// The key ring of a data folder; it is created if there is none.
 fn ring(data: &Path) -> anyhow::Result<(KeyRing, KeyRingLocation)> {
     let location = KeyRingLocation::find(None, data);
-    // A folder whose ring was lost is not given another one.
+    // A folder whose key ring was lost does not get a new one.
     let keys =
         if data.join("FORMAT").exists() { location.read_if_there()? } else { location.read_or_create()? };
     Ok((KeyRing::of(keys), location))
@@ -191,7 +191,7 @@ fn ring(data: &Path) -> anyhow::Result<(KeyRing, KeyRingLocation)> {
 fn delivery() -> anyhow::Result<DeliveryConfig> {
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     for name in config::unread_by_dev(names) {
-        tracing::warn!("`switchward dev` does not read {name} from its environment");
+        tracing::warn!("{name} is not a setting of `switchward dev`, which ignores it");
     }
     let delivery = config::delivery_of_dev()?;
     if let Some(file) = delivery.model.as_ref().and_then(|model| model.key_file.as_ref()) {
@@ -201,20 +201,20 @@ fn delivery() -> anyhow::Result<DeliveryConfig> {
     Ok(delivery)
 }
 
-/// Makes sure that the tenant is there with its keys, and that somebody is notified of gates.
+/// Makes sure that the tenant and its keys exist, and that gates notify the person.
 async fn people(node: &Node, keys: &Keys) -> anyhow::Result<()> {
     for (secret, role, subject) in [
         (&keys.agent, Role::Agent, "agent"),
         (&keys.person, Role::Admin, "person"),
         (&keys.worker, Role::Worker, "worker"),
     ] {
-        let key = NewKey::given(secret).with_context(|| format!("{KEYS_FILE} holds no keys"))?;
+        let key = NewKey::given(secret).with_context(|| format!("{KEYS_FILE} contains no keys"))?;
         node.ensure(TENANT, &key, role, subject).await?;
     }
     node.ensure_audience(TENANT, PERSON).await
 }
 
-/// The sender of a development server: it reaches nobody outside.
+/// The sender of a development server, which sends no mail to the outside.
 fn sender(at: &str) -> Sender {
     Sender {
         from: format!("Switchward dev <switchward@{HOST}>"),
@@ -225,7 +225,7 @@ fn sender(at: &str) -> Sender {
     }
 }
 
-/// The machine's clocks, one of which is off by the value of a file; `None` if the file has none.
+/// The machine's clocks with an offset from a file.
 struct Off(PathBuf);
 
 impl RawClocks for Off {
@@ -246,7 +246,7 @@ impl RawClocks for Off {
 fn keys(folder: &Path) -> anyhow::Result<Keys> {
     let file = folder.join(KEYS_FILE);
     let no_keys =
-        || format!("{} holds no keys; without this file the next start makes new ones", file.display());
+        || format!("{} contains no keys; if you delete it, the next start creates new keys", file.display());
     let drawn = || NewKey::draw().secret;
     private::refuse_open_file(&file)?;
     let keys = match fs::read(&file) {
@@ -263,16 +263,16 @@ fn keys(folder: &Path) -> anyhow::Result<Keys> {
     Ok(keys)
 }
 
-/// Prints for a person where the server is, its keys, and what to type next.
+/// Prints the address, the keys and the next commands.
 fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
     let survival = if ready.durable {
-        format!("data survives a restart, in {}", ready.data_dir.display())
+        format!("kept in {}", ready.data_dir.display())
     } else {
-        "data is gone when this stops; say --data-dir DIR to keep it".to_owned()
+        "temporary, deleted when the server stops; set --data-dir DIR to keep it".to_owned()
     };
-    writeln!(out, "{bold}Switchward{reset} for development: gRPC, JSON and gRPC-Web on one port")?;
+    writeln!(out, "{bold}Switchward{reset} development server: gRPC, JSON and gRPC-Web on one port")?;
     writeln!(out)?;
     writeln!(out, "  address     {bold}{}{reset}", ready.address)?;
     if let Some(keys) = &ready.keys {
@@ -291,10 +291,10 @@ fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> any
     writeln!(out, "  contexts    {}", contexts.names())?;
     writeln!(out, "              in {}", contexts.folder().display())?;
     if contexts.beside_another() {
-        writeln!(out, "              another development server runs and has the contexts dev-*")?;
+        writeln!(out, "              another development server uses the contexts dev-*")?;
     }
     writeln!(out)?;
-    writeln!(out, "{bold}Next{reset}, in another terminal beside a deploy-gate.json:")?;
+    writeln!(out, "{bold}Next{reset}, in another terminal, in a folder with a deploy-gate.json:")?;
     writeln!(out)?;
     writeln!(out, "  switchward check deploy-gate.json")?;
     for (line, is_persons) in NEXT {
@@ -302,7 +302,7 @@ fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> any
         writeln!(out, "  {line}")?;
     }
     writeln!(out)?;
-    writeln!(out, "ctrl-c stops it.")?;
+    writeln!(out, "ctrl-c stops the server.")?;
     out.flush()?;
     Ok(())
 }
@@ -342,7 +342,7 @@ mod tests {
         let file = folder.path().join(KEYS_FILE);
         write_secret(&file, b"").unwrap();
         let error = keys(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("dev-keys.json holds no keys; without this file"), "{error}");
+        assert!(error.contains("dev-keys.json contains no keys; if you delete it"), "{error}");
         assert_eq!(fs::read(&file).unwrap(), b"");
         fs::remove_file(&file).unwrap();
         fs::create_dir(&file).unwrap();

@@ -13,17 +13,17 @@ use serde_json::json;
 use crate::args::{DoctorArgs, Output, ServerArgs};
 use crate::config::{self, Config};
 use crate::exit::{Exit, FINDINGS};
-use crate::output::{CARE, FAINT, GOOD, PROBLEM, clean, print};
+use crate::output::{self, CARE, FAINT, GOOD, PROBLEM, clean, print};
 use crate::private;
 use crate::tls;
 
 use super::server::flags;
 
-/// How well something works.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Ok,
-    /// It works, and should be looked at.
+    /// It works, but needs attention.
     Warn,
     /// It does not work.
     Fail,
@@ -39,10 +39,10 @@ impl Verdict {
     }
 }
 
-/// The result of one check.
+/// The finding of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
-    /// What was checked, in one word.
+    /// The name of the check, one word.
     what: &'static str,
     verdict: Verdict,
     /// The finding.
@@ -65,14 +65,14 @@ impl Found {
     }
 }
 
-/// Checks everything, and ends with exit code 5 if something does not work.
+/// Runs all checks, and ends with exit code 5 if one fails.
 pub(crate) fn run(doctor: &DoctorArgs, output: Output) -> Result<(), Exit> {
     let args = &doctor.server;
     tls::install_provider();
     let config = match config::read(args.config.as_ref(), &flags(args)) {
         Ok(config) => config,
         Err(error) => {
-            let advice = "deploy/switchward.toml shows what can be said; nothing else could be looked at";
+            let advice = "see deploy/switchward.toml for all settings; no other checks were run";
             return report(&[Found::fail("config", format!("{error:#}"), advice)], output);
         }
     };
@@ -102,14 +102,14 @@ fn configuration(args: &ServerArgs) -> Found {
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let unread = config::unread(names);
     if !unread.is_empty() {
-        let said = format!("no server reads {} from its environment", unread.join(", "));
-        return Found::warn("config", said, "take it out, or say it under the right name");
+        let said = format!("not a setting, and ignored by the server: {}", unread.join(", "));
+        return Found::warn("config", said, "remove the variable, or correct its name");
     }
     Found::ok(
         "config",
         match &args.config {
-            Some(file) => format!("{} can be read", file.display()),
-            None => "no file is named; the flags and the environment say all".to_owned(),
+            Some(file) => format!("{} is valid", file.display()),
+            None => "no file; options and environment are valid".to_owned(),
         },
     )
 }
@@ -119,9 +119,12 @@ fn tenants(config: &Config) -> Option<Found> {
     let (what, count) = ("tenants", config.tenants.len());
     match super::server::keys(config) {
         Ok(_) if count == 0 => None,
-        Ok(_) => Some(Found::ok(what, format!("the first keys of {count} can be read"))),
+        Ok(_) => Some(Found::ok(
+            what,
+            format!("the first keys of {} are readable", output::count(count, "tenant")),
+        )),
         Err(error) => {
-            let advice = "no server starts without it; see [[tenants]] in deploy/switchward.toml";
+            let advice = "the server does not start; see [[tenants]] in deploy/switchward.toml";
             Some(Found::fail(what, format!("{error:#}"), advice))
         }
     }
@@ -166,9 +169,13 @@ fn text(found: &[Found]) -> String {
     let count = |verdict| found.iter().filter(|it| it.verdict == verdict).count();
     let (warn, fail) = (count(Verdict::Warn), count(Verdict::Fail));
     text.push_str(&match (warn, fail) {
-        (0, 0) => "\nAll of it works.\n".to_owned(),
-        (_, 0) => format!("\nIt works; {warn} to look at.\n"),
-        (_, _) => format!("\n{fail} of {} do not work, {warn} to look at.\n", found.len()),
+        (0, 0) => "\nAll checks passed.\n".to_owned(),
+        (_, 0) => format!("\nNo check failed; {}.\n", output::count(warn, "warning")),
+        (_, _) => format!(
+            "\n{fail} of {} failed; {}.\n",
+            output::count(found.len(), "check"),
+            output::count(warn, "warning")
+        ),
     });
     text
 }

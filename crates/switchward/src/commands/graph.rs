@@ -1,4 +1,4 @@
-//! `switchward graph`: a definition as a picture.
+//! `switchward graph`: draws a definition.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &GraphArgs, output: Output) -> Result<(), Exit> {
 }
 
 fn draw(args: &GraphArgs, output: Output) -> Result<(), Exit> {
-    // Before anything is read: a call that cannot be meant is refused, whatever is in the file.
+    // Usage errors are reported before the file is read.
     let picture = picture(args, output)?;
     let bytes = files::read(&args.path)?;
     let name = args.path.to_string_lossy();
@@ -38,12 +38,10 @@ fn draw(args: &GraphArgs, output: Output) -> Result<(), Exit> {
     if output.json() { print_json(&name, &compiled, &graph) } else { Ok(()) }
 }
 
-/// What is to be drawn, if anything is beside the JSON.
+/// The picture to draw; `None` if only JSON is printed.
 fn picture(args: &GraphArgs, output: Output) -> Result<Option<Picture>, Exit> {
     match (args.picture, &args.to) {
-        (Some(_), None) if output.json() => {
-            Err(Exit::usage("with -o json, a picture needs a file: --to FILE"))
-        }
+        (Some(_), None) if output.json() => Err(Exit::usage("with -o json, --as requires --to FILE")),
         (Some(picture), _) => Ok(Some(picture)),
         (None, Some(to)) => by_ending(to).map(Some),
         (None, None) => Ok((!output.json()).then_some(Picture::Mermaid)),
@@ -57,13 +55,13 @@ fn by_ending(to: &Path) -> Result<Picture, Exit> {
         Some("mmd" | "mermaid") => Ok(Picture::Mermaid),
         Some("dot" | "gv") => Ok(Picture::Dot),
         Some(_) | None => Err(Exit::usage(format!(
-            "the ending of {} does not say what to draw: .svg, .mmd, .mermaid, .dot or .gv, or name it with --as",
+            "the extension of {} is not known; use .svg, .mmd, .mermaid, .dot or .gv, or set the format with --as",
             to.display()
         ))),
     }
 }
 
-/// A definition with errors: prints its findings, as JSON or on the standard error.
+/// Prints the findings of a definition with errors, as JSON or on the standard error.
 fn unsound(name: &str, compiled: &Compiled, bytes: &[u8], output: Output) -> Result<(), Exit> {
     if output.json() {
         print(&format!("{}\n", render_json(name, compiled.format, &compiled.findings)))?;
@@ -75,7 +73,7 @@ fn unsound(name: &str, compiled: &Compiled, bytes: &[u8], output: Output) -> Res
 
 fn too_large(message: &str, path: &Path) -> Exit {
     let path = shell(&path.to_string_lossy());
-    Exit::failed(anyhow::anyhow!("failed to lay out the picture: {message}"))
+    Exit::failed(anyhow::anyhow!("failed to lay out the graph: {message}"))
         .next(format!("switchward graph {path} --as dot"))
 }
 
@@ -83,7 +81,7 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Exit {
     Exit::failed(anyhow::anyhow!("failed to write {}: {error}", path.display()))
 }
 
-/// The graph as JSON, beside what `check` says of the file.
+/// Prints the graph as JSON, together with the findings.
 fn print_json(name: &str, compiled: &Compiled, graph: &Graph) -> Result<(), Exit> {
     let mut report: Value = serde_json::from_str(&render_json(name, compiled.format, &compiled.findings))
         .map_err(anyhow::Error::from)?;

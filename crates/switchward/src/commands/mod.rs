@@ -1,4 +1,4 @@
-//! What the command line does: one file for each command, and one for those that talk to a server.
+//! The commands: one file for each, and `client` for those that call a server.
 
 pub(crate) mod backup;
 pub(crate) mod check;
@@ -7,8 +7,11 @@ pub(crate) mod completion;
 pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod dev;
+pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod graph;
+pub(crate) mod man;
+mod notes;
 mod offline;
 pub(crate) mod schema;
 pub(crate) mod secrets;

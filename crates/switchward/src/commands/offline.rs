@@ -1,5 +1,5 @@
-//! What is done to the data folder of a stopped server: its first tenant and keys are made in-process and through its
-//! log, as the running server would make them.
+//! Commands on the data folder of a stopped server: the first tenant and keys are created in this process through the
+//! server's log, as the running server would create them.
 
 use anyhow::Context as _;
 use std::path::Path;
@@ -20,9 +20,9 @@ use crate::node::{CACHE_BYTES_DEFAULT, shards_default};
 use crate::output::Printer;
 use crate::private;
 
-/// Makes a tenant and its first admin key.
+/// Creates a tenant and its first admin key.
 pub(super) async fn create_tenant(create: CreateTenant, output: Output) -> Result<(), Exit> {
-    let folder = create.data_dir.context("there is no data folder")?;
+    let folder = create.data_dir.context("no data folder is given")?;
     let server = Stopped::open(&folder, create.shards).await?;
     server.have_keys(&folder)?;
     let wanted = v1::Tenant {
@@ -39,11 +39,11 @@ pub(super) async fn create_tenant(create: CreateTenant, output: Output) -> Resul
     Printer::new(output, false).message("CreateTenantResponse", &reply, || tenant::created(&reply))
 }
 
-/// Makes an admin key of a tenant that exists.
+/// Creates an admin key of an existing tenant.
 pub(super) async fn bootstrap(bootstrap: BootstrapKey, output: Output) -> Result<(), Exit> {
     let folder = &bootstrap.data_dir;
     if !folder.join("FORMAT").is_file() {
-        return Err(Exit::missing(format!("{} is no data folder of a server", folder.display())));
+        return Err(Exit::missing(format!("{} is not a server's data folder", folder.display())));
     }
     let server = Stopped::open(folder, None).await?;
     server.have_keys(folder)?;
@@ -53,7 +53,7 @@ pub(super) async fn bootstrap(bootstrap: BootstrapKey, output: Output) -> Result
     Printer::new(output, false).message("CreateApiKeyResponse", &reply, || admin::created(&reply))
 }
 
-/// A server that does not serve.
+/// An open data folder without a serving server.
 pub(super) struct Stopped {
     pub(super) cluster: Cluster,
     pub(super) data: DataDir,
@@ -65,12 +65,12 @@ impl Stopped {
         if DataDir::in_use(folder) {
             let message = format!("the data folder {} is in use by a server", folder.display());
             return Err(Exit::conflict(message)
-                .next("stop that server first, or call it with an admin key of its first tenant"));
+                .next("stop that server, or call it with an admin key of its first tenant"));
         }
         if let Some(owner) = private::foreign_owner(folder) {
             let message = format!("the data folder {} belongs to the user {owner}", folder.display());
             return Err(Exit::conflict(message)
-                .next("run this as that user, or the server cannot write to what is made here"));
+                .next("run this command as that user, else the server cannot write the new files"));
         }
         private::begin();
         let location = KeyRingLocation::find(None, folder);
@@ -94,7 +94,7 @@ impl Stopped {
         Ok(Self { cluster, data, api })
     }
 
-    /// Makes a key ring if there is none. Nothing can be sealed yet, as sealing needs a ring.
+    /// Creates a key ring if there is none. No secret can be encrypted yet, because that needs a key ring.
     fn have_keys(&self, folder: &Path) -> anyhow::Result<()> {
         if self.cluster.ring().current().is_none() {
             let keys = KeyRingLocation::find(None, folder).read_or_create()?;
@@ -109,12 +109,13 @@ impl Stopped {
             (Some(tenant), _) => tenant,
             (None, [only]) => only,
             (None, []) => {
-                return Err(Exit::conflict("this server has no tenant")
-                    .next("switchward tenant create NAME --data-dir DIR    makes one, and its first key"));
+                return Err(Exit::conflict("this server has no tenant").next(
+                    "switchward tenant create NAME --data-dir DIR    creates a tenant and its first key",
+                ));
             }
             (None, several) => {
                 let message = format!("there are several tenants: {}", several.join(", "));
-                return Err(Exit::usage(message).next("--tenant TENANT says which one"));
+                return Err(Exit::usage(message).next("set --tenant TENANT"));
             }
         };
         let request = v1::CreateApiKeyRequest {

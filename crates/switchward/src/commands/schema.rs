@@ -1,4 +1,4 @@
-//! `switchward schema`: the forms of what the server sends, as JSON Schema.
+//! `switchward schema`: JSON Schemas of webhook bodies.
 
 use serde_json::{Map, Value};
 use switchward_webhook::{EventType, schema};
@@ -7,7 +7,7 @@ use crate::args::{SchemaArgs, SchemaCommand};
 use crate::exit::Exit;
 use crate::output::print;
 
-/// Prints what was asked for.
+/// Prints the schemas.
 pub(crate) fn run(args: &SchemaArgs) -> Result<(), Exit> {
     match &args.what {
         SchemaCommand::Events { event: None } => {
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &SchemaArgs) -> Result<(), Exit> {
             Some(kind) => print(&format!("{:#}\n", schema::of(kind))),
             None => {
                 let known: Vec<&str> = EventType::ALL.iter().map(|kind| kind.name()).collect();
-                Err(Exit::usage(format!("there is no event type {name:?}; there are {}", known.join(", "))))
+                Err(Exit::usage(format!("there is no event type {name:?}; allowed are {}", known.join(", "))))
             }
         },
     }

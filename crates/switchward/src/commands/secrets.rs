@@ -1,4 +1,4 @@
-//! `switchward secrets`: the key ring of a server, and what needs its keys.
+//! `switchward secrets`: the key ring of a server, and the use of its keys.
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::key_ring;
 use crate::output::{Printer, Table, clean, count, print};
 use crate::private;
 
-/// Makes or changes a key ring, or says what needs it.
+/// Creates or changes a key ring, or shows the use of its keys.
 pub(crate) fn run(args: SecretsArgs, output: Output) -> Result<(), Exit> {
     private::begin();
     let done = match args.what {
@@ -31,13 +31,16 @@ pub(crate) fn run(args: SecretsArgs, output: Output) -> Result<(), Exit> {
 
 fn create(file: &Path, output: Output) -> Result<(), Exit> {
     if file.symlink_metadata().is_ok() {
-        let message = format!("{} is there already", file.display());
-        return Err(Exit::conflict(message).next("switchward secrets rotate FILE    adds a key to a ring"));
+        let message = format!("{} already exists", file.display());
+        return Err(
+            Exit::conflict(message).next("switchward secrets rotate FILE    adds a key to a key ring")
+        );
     }
     let key = key_ring::create(file)?;
-    report(file, &[key.id()], output, &format!("made {}, with the key {}", file.display(), key.id()))?;
-    Printer::new(output, false)
-        .advice("keep a copy of it apart from the backups; the server is told it by keys_file");
+    report(file, &[key.id()], output, &format!("created {} with the key {}", file.display(), key.id()))?;
+    Printer::new(output, false).advice(
+        "keep a copy of the file apart from the backups, and set keys_file in the server's configuration",
+    );
     Ok(())
 }
 
@@ -48,7 +51,7 @@ fn rotate(file: &Path, output: Output) -> Result<(), Exit> {
     let ids: Vec<RingKeyId> = keys.iter().map(RingKey::id).collect();
     report(file, &ids, output, &format!("the current key of {} is {}", file.display(), ids[0]))?;
     Printer::new(output, false)
-        .advice("the server takes it when it starts, or with SIGHUP where it reads this very file");
+        .advice("the server uses the new key after a start, or after SIGHUP if it reads this file");
     Ok(())
 }
 
@@ -60,15 +63,15 @@ fn report(file: &Path, ids: &[RingKeyId], output: Output, sentence: &str) -> Res
     print(&format!("{}\n", clean(sentence)))
 }
 
-/// What needs which keys.
+/// The use of keys.
 struct Status {
-    /// The keys that the server has, the current one first.
+    /// The server's keys, the current one first.
     ring: Vec<RingKeyId>,
-    /// What the rows hold under each.
+    /// The secrets in rows under each key.
     rows: SealedUnder,
-    /// What each backup holds under each.
+    /// The secrets in each backup under each key.
     backups: Vec<(PathBuf, SealedUnder)>,
-    /// Backups that are not where they were written.
+    /// Backups that are missing from where they were written.
     gone: Vec<PathBuf>,
 }
 
@@ -76,16 +79,16 @@ impl Status {
     fn of(of: &SecretsStatus) -> Result<Self, Exit> {
         let data = data_dir(of.data_dir.clone(), of.config.as_ref())?;
         if !data.join("FORMAT").is_file() {
-            return Err(Exit::missing(format!("{} is no data folder of a server", data.display())));
+            return Err(Exit::missing(format!("{} is not a server's data folder", data.display())));
         }
         let Secrets { ring, rows } = match control::ask(&data, &Request::Secrets)? {
             Some(mut frames) => match frames.next()? {
                 Frame::Answer(bytes) => control::SecretsAnswer::read(&bytes)?,
                 Frame::Failed(why) => {
-                    return Err(Exit::unreachable(format!("the server does not say it: {why}")));
+                    return Err(Exit::unreachable(format!("the server cannot list its secrets: {why}")));
                 }
                 Frame::Begin(_) | Frame::Data(_) | Frame::End(_) | Frame::Manifest(_) => {
-                    return Err(Exit::unreachable("the server answers something else"));
+                    return Err(Exit::unreachable("the server sent an unexpected response"));
                 }
             },
             None if DataDir::in_use(&data) => return Err(unanswered(&data)),
@@ -103,7 +106,7 @@ impl Status {
         Ok(Self { ring, rows, backups, gone })
     }
 
-    /// How many secrets of the rows are under a key, and how many backups hold some.
+    /// The number of secrets in rows under a key, and of backups that need it.
     fn needs(&self, key: RingKeyId) -> (usize, usize) {
         let rows = self.rows.get(&key).copied().unwrap_or_default();
         (rows, self.backups.iter().filter(|(_, under)| under.contains_key(&key)).count())
@@ -137,7 +140,7 @@ fn status(of: &SecretsStatus, output: Output) -> Result<(), Exit> {
         let object = json!({ "keys": keys.collect::<Vec<_>>(), "missingBackups": status.gone });
         return print(&format!("{object}\n"));
     }
-    let mut table = Table::new(&["key", "in the ring", "secrets in rows", "backups that need it"]);
+    let mut table = Table::new(&["KEY", "HELD", "SECRETS", "BACKUPS"]);
     for key in keys {
         let (rows, backups) = status.needs(key);
         let position = match status.ring.iter().position(|id| *id == key) {
@@ -147,60 +150,60 @@ fn status(of: &SecretsStatus, output: Output) -> Result<(), Exit> {
         };
         table.row([key.to_string(), position.to_owned(), rows.to_string(), backups.to_string()]);
     }
-    print(&table.text("there is no key"))?;
+    print(&table.text("no keys"))?;
     if !status.gone.is_empty() {
         let gone = count(status.gone.len(), "backup");
-        let line = format!("{gone} not where they were written; name those that are kept by --backup DIR");
+        let line = format!("{gone} missing from where they were written; name moved ones with --backup DIR");
         Printer::new(output, false).advice(&line);
     }
     Ok(())
 }
 
-/// Refuses to drop a key that rows or backups need, or may need: one that was moved away is restored one day.
+/// Refuses to drop a key that rows or backups need, or that a missing backup may need.
 fn spared(status: &Status, id: RingKeyId, missing_deleted: bool) -> Result<(), Exit> {
     match status.needs(id) {
         (0, 0) => {}
         (0, backups) => {
             let message = format!("{} cannot be restored without the key {id}", count(backups, "backup"));
-            return Err(Exit::conflict(message).next("take a new backup, and delete the older ones first"));
+            return Err(Exit::conflict(message).next("take a new backup and delete the older ones first"));
         }
         (rows, _) => {
-            let message = format!("the server has {} under the key {id}", count(rows, "secret"));
-            return Err(
-                Exit::conflict(message).next("start the server with the rotated ring, or reload it, first")
-            );
+            let message = format!("the server has {} encrypted with the key {id}", count(rows, "secret"));
+            return Err(Exit::conflict(message)
+                .next("first restart the server with the rotated key ring, or reload it"));
         }
     }
     if !status.gone.is_empty() && !missing_deleted {
         let gone: Vec<String> = status.gone.iter().map(|path| path.display().to_string()).collect();
-        let message = format!("not where it was written, and may need the key {id}: {}", gone.join(", "));
+        let message = format!("a missing backup may need the key {id}: {}", gone.join(", "));
         return Err(Exit::conflict(message)
-            .next("--backup DIR                 names a backup that was moved")
-            .next("--missing-deleted            says that no other one is left"));
+            .next("--backup DIR                 names a moved backup")
+            .next("--missing-deleted            confirms that the others were deleted"));
     }
     Ok(())
 }
 
 fn drop(drop: &DropKey, output: Output) -> Result<(), Exit> {
-    let id: RingKeyId = drop.id.parse().map_err(|_| Exit::usage(format!("{:?} is no key's id", drop.id)))?;
+    let id: RingKeyId =
+        drop.id.parse().map_err(|_| Exit::usage(format!("{:?} is not a key's id", drop.id)))?;
     let mut keys = key_ring::read(&drop.file)?;
     let Some(at) = keys.iter().position(|key| key.id() == id) else {
         return Err(Exit::missing(format!("{} has no key {id}", drop.file.display())));
     };
     if at == 0 {
         return Err(Exit::conflict(format!("{id} is the current key"))
-            .next("switchward secrets rotate FILE    makes another one"));
+            .next("switchward secrets rotate FILE    makes a new key current"));
     }
     let status = Status::of(&drop.of)?;
     spared(&status, id, drop.missing_deleted)?;
     if status.ring.first() == Some(&id) {
-        let message = format!("the server still seals under the key {id}");
+        let message = format!("the server still encrypts with the key {id}");
         return Err(
-            Exit::conflict(message).next("start the server with the rotated ring, or reload it, first")
+            Exit::conflict(message).next("first restart the server with the rotated key ring, or reload it")
         );
     }
     keys.remove(at);
     key_ring::write(&drop.file, &keys)?;
     let ids: Vec<RingKeyId> = keys.iter().map(RingKey::id).collect();
-    report(&drop.file, &ids, output, &format!("{} has the key {id} no more", drop.file.display()))
+    report(&drop.file, &ids, output, &format!("removed the key {id} from {}", drop.file.display()))
 }

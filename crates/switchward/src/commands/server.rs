@@ -1,4 +1,4 @@
-//! `switchward server`: one node, configured by a file, the environment and flags.
+//! `switchward server`: one node, configured by a file, the environment and options.
 
 use anyhow::Context as _;
 use std::fs;
@@ -36,7 +36,7 @@ fn configured(args: &RunServer, output: Output) -> Result<(), Exit> {
         let _telemetry = telemetry::start(&config.log.level)?;
         let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
         for name in config::unread(names) {
-            tracing::warn!("no server reads {name} from its environment");
+            tracing::warn!("{name} is not a setting; the server ignores it");
         }
         for file in private::secret_files(&config) {
             private::refuse_open_file(file)?;
@@ -67,7 +67,7 @@ pub(super) fn flags(args: &ServerArgs) -> Vec<(&'static str, serde_json::Value)>
     flags
 }
 
-/// Puts a backup into the data folder.
+/// Restores a backup into the data folder.
 async fn restored(
     backup: PathBuf,
     lists: Vec<PathBuf>,
@@ -76,7 +76,7 @@ async fn restored(
 ) -> Result<Restoring, Exit> {
     let (ids, location): (Vec<_>, _) = (keys.iter().map(RingKey::id).collect(), location.clone());
     let data = config.data_dir.clone();
-    tracing::info!(backup = %backup.display(), data_dir = %data.display(), "a backup is being restored");
+    tracing::info!(backup = %backup.display(), data_dir = %data.display(), "restoring a backup");
     let prepared =
         tokio::task::spawn_blocking(move || restore::prepare(&backup, &lists, &data, (&ids, &location)))
             .await;
@@ -133,7 +133,7 @@ async fn serve(
     Ok(())
 }
 
-/// The listener of the metrics page. Another server of this machine may use the default port.
+/// The listener of the metrics page; `None` if another server of this machine uses the default port.
 async fn metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
     let (at, asked) = config.metrics_at();
     match TcpListener::bind(at).await {
@@ -142,7 +142,7 @@ async fn metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
             Err(error).with_context(|| format!("metrics.listen: failed to listen on {at}"))
         }
         Err(error) => {
-            tracing::warn!(%at, %error, "there is no page of metrics; say metrics.listen for another place");
+            tracing::warn!(%at, %error, "the metrics page is off: set metrics.listen to another address");
             Ok(None)
         }
     }
@@ -180,12 +180,12 @@ async fn opened(
     node.with_context(|| format!("data_dir: failed to open {}", config.data_dir.display()))
 }
 
-/// The end of a server that nobody could ever call.
+/// The error of a server without tenants.
 fn without_tenants(data: &Path) -> Exit {
     let make = format!("switchward tenant create NAME --data-dir {}", shell(&data.to_string_lossy()));
-    Exit::usage("this server has no tenant, so there is no key that could call it")
-        .next(format!("{make}    makes one, and shows its first key once"))
-        .next("[[tenants]] in the configuration makes one with a key from a file; see deploy/switchward.toml")
+    Exit::usage("this server has no tenant, so no key can call it")
+        .next(format!("{make}    creates a tenant and shows its first key once"))
+        .next("[[tenants]] in the configuration creates a tenant with a key from a file; see deploy/switchward.toml")
 }
 
 /// The first keys of the configured tenants, from their files.
@@ -195,7 +195,7 @@ pub(super) fn keys(config: &Config) -> anyhow::Result<Vec<(String, NewKey)>> {
         let text = fs::read_to_string(file)
             .with_context(|| format!("tenants: failed to read {}", file.display()))?;
         let key = NewKey::given(text.trim());
-        let shape = "is no key; write swk_, 16 hex digits, _, 64 hex digits";
+        let shape = "is not a key; write swk_, 16 hex digits, _, 64 hex digits";
         Ok((tenant.name.clone(), key.with_context(|| format!("tenants: {} {shape}", file.display()))?))
     };
     config.tenants.iter().map(key).collect()

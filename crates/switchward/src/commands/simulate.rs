@@ -1,4 +1,4 @@
-//! `switchward simulate`: scenarios played on the engine alone, against a virtual clock.
+//! `switchward simulate`: plays scenarios on the engine with a virtual clock.
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::args::{Output, SimulateArgs, files};
 use crate::exit::{Exit, FINDINGS, USAGE};
 use crate::output::{GOOD, PROBLEM, clean, count, findings, print};
 
-/// What became of all files.
+/// The results of all files.
 #[derive(Default)]
 struct Tally {
     played: usize,
@@ -35,7 +35,7 @@ impl Tally {
                 parts.push(format!("{PROBLEM}{failed} failed{PROBLEM:#}"));
             }
             if unreadable > 0 {
-                parts.push(format!("{PROBLEM}{unreadable} not readable{PROBLEM:#}"));
+                parts.push(format!("{PROBLEM}{unreadable} unreadable{PROBLEM:#}"));
             }
             print(&format!("{}\n", parts.join(", ")))?;
         }
@@ -49,7 +49,7 @@ impl Tally {
 
 fn one(path: &Path, args: &SimulateArgs, output: Output, tally: &mut Tally) -> Result<(), Exit> {
     let name = path.to_string_lossy();
-    // A scenario that cannot be read ends with the same code, whatever the cause; the others are played all the same.
+    // Unreadable scenarios have one exit code for all causes; the others are played nevertheless.
     let bytes = match files::read(path) {
         Ok(bytes) => bytes,
         Err(exit) => {
@@ -90,7 +90,7 @@ fn played(report: &Report, args: &SimulateArgs, output: Output) -> Result<(), Ex
     print(&clean(&report.text()))
 }
 
-/// A file that is there and is no scenario.
+/// Reports a file that is not a scenario.
 fn unreadable(name: &str, found: &[Finding], bytes: &[u8], output: Output) -> Result<(), Exit> {
     if !output.json() {
         return print(&findings(found, bytes));
@@ -104,7 +104,7 @@ fn unreadable(name: &str, found: &[Finding], bytes: &[u8], output: Output) -> Re
     ))
 }
 
-/// A file that cannot be read at all.
+/// Reports a file that cannot be read.
 fn unread(name: &str, exit: &Exit, output: Output) -> Result<(), Exit> {
     if output.json() {
         let report =

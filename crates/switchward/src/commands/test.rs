@@ -1,4 +1,4 @@
-//! `switchward test`: every scenario below a folder, with progress, a summary and a JUnit report.
+//! `switchward test`: plays all scenarios below a folder, with progress, a summary and a JUnit report.
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 use serde_json::json;
@@ -15,10 +15,10 @@ use crate::args::{Output, TestArgs, files};
 use crate::exit::{Exit, FINDINGS, USAGE};
 use crate::output::{GOOD, PROBLEM, clean, count, findings, period, print};
 
-/// Folders inside each other that are looked into.
+/// The maximum nesting of folders.
 const DEPTH_MAX: usize = 32;
 
-/// What became of one scenario.
+/// The result of a scenario.
 struct Played {
     name: String,
     took: Duration,
@@ -28,11 +28,11 @@ struct Played {
 enum End {
     Held,
     Missed(Box<Report>),
-    /// It cannot be read; what is wrong with it.
+    /// It cannot be read, with the findings.
     Unreadable(String),
 }
 
-/// Plays everything that is a scenario.
+/// Plays all scenarios.
 pub(crate) fn run(args: &TestArgs, output: Output) -> Result<(), Exit> {
     play(args, output).map_err(|exit| exit.in_format(output))
 }
@@ -40,7 +40,9 @@ pub(crate) fn run(args: &TestArgs, output: Output) -> Result<(), Exit> {
 fn play(args: &TestArgs, output: Output) -> Result<(), Exit> {
     let found = scenarios(&args.paths)?;
     if found.is_empty() {
-        return Err(Exit::usage("no scenario is there: a scenario is a YAML or JSON file with `definition`"));
+        return Err(Exit::usage(
+            "no scenarios found; a scenario is a YAML or JSON file with the key `definition`",
+        ));
     }
     let begun = Instant::now();
     let mut all = Vec::with_capacity(found.len());
@@ -65,7 +67,7 @@ fn play(args: &TestArgs, output: Output) -> Result<(), Exit> {
     end(&all, begun.elapsed(), output)
 }
 
-/// The scenarios below the folders, and the files that were named, by name; each once, however often it is named.
+/// The scenarios below the folders, and the named files, by name, without duplicates.
 fn scenarios(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Exit> {
     let mut found = Vec::new();
     for path in paths {
@@ -86,7 +88,7 @@ fn scenarios(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Exit> {
     Ok(found)
 }
 
-/// Whether a file names a definition and what happens to it; no definition of any format does.
+/// Returns true if a file is a scenario, which no definition of any format is.
 fn is_scenario(path: &Path, bytes: &[u8]) -> bool {
     let name = path.to_string_lossy();
     let root = read(bytes, Syntax::of(&name, bytes), &mut Findings::new(&name));
@@ -108,7 +110,7 @@ fn one(path: &Path) -> Result<Played, Exit> {
     Ok(Played { name, took: begun.elapsed(), end })
 }
 
-/// Prints the result of one scenario; failures are shown at once.
+/// Prints the result of a scenario as soon as it was played.
 fn print_result(played: &Played, output: Output) -> Result<(), Exit> {
     if output.json() {
         let (ok, result) = match &played.end {
@@ -137,12 +139,12 @@ fn end(all: &[Played], took: Duration, output: Output) -> Result<(), Exit> {
     if !output.json() {
         let mut parts = vec![format!("{} in {}", count(all.len(), "scenario"), period(took))];
         let held = all.len() - failed - unreadable;
-        parts.push(format!("{GOOD}{held} hold{GOOD:#}"));
+        parts.push(format!("{GOOD}{held} passed{GOOD:#}"));
         if failed > 0 {
-            parts.push(format!("{PROBLEM}{failed} do not{PROBLEM:#}"));
+            parts.push(format!("{PROBLEM}{failed} failed{PROBLEM:#}"));
         }
         if unreadable > 0 {
-            parts.push(format!("{PROBLEM}{unreadable} cannot be read{PROBLEM:#}"));
+            parts.push(format!("{PROBLEM}{unreadable} unreadable{PROBLEM:#}"));
         }
         print(&format!("{}\n", parts.join(", ")))?;
     }
@@ -153,7 +155,7 @@ fn end(all: &[Played], took: Duration, output: Output) -> Result<(), Exit> {
     }
 }
 
-/// The report that build servers read: a suite for each folder, a case for each scenario.
+/// Writes the JUnit report: a suite for each folder, a case for each scenario.
 fn write_junit(file: &Path, all: &[Played]) -> Result<(), Exit> {
     let mut report = Junit::new("switchward test");
     let mut folders: Vec<(String, Vec<&Played>)> = Vec::new();
@@ -191,7 +193,7 @@ fn case(played: &Played) -> TestCase {
         End::Missed(report) => {
             failed(NonSuccessKind::Failure, "an expectation does not hold", &report.text())
         }
-        End::Unreadable(why) => failed(NonSuccessKind::Error, "it cannot be read as a scenario", why),
+        End::Unreadable(why) => failed(NonSuccessKind::Error, "the file is not a scenario", why),
     };
     let name = Path::new(&played.name).file_name().map(|name| name.to_string_lossy().into_owned());
     let mut case = TestCase::new(name.unwrap_or_default(), status);

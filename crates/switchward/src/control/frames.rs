@@ -49,7 +49,9 @@ impl<R: Read> Frames<R> {
     /// The other side went away, or sends something else.
     pub(crate) fn next(&mut self) -> anyhow::Result<Frame> {
         let mut head = [0; 5];
-        self.0.read_exact(&mut head).map_err(|error| anyhow::anyhow!("the server broke off: {error}"))?;
+        self.0
+            .read_exact(&mut head)
+            .map_err(|error| anyhow::anyhow!("the server closed the connection: {error}"))?;
         let size = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
         anyhow::ensure!(
             size <= FRAME_BYTES_MAX,
@@ -64,7 +66,7 @@ impl<R: Read> Frames<R> {
             MANIFEST => Frame::Manifest(serde_json::from_slice(&bytes)?),
             ANSWER => Frame::Answer(bytes),
             FAILED => Frame::Failed(String::from_utf8_lossy(&bytes).into_owned()),
-            tag => anyhow::bail!("a frame has the unknown tag {tag}"),
+            tag => anyhow::bail!("unknown frame tag {tag}"),
         })
     }
 }
@@ -160,13 +162,13 @@ mod tests {
         assert!(matches!(frames.next().unwrap(), Frame::Begin(name) if name == file.name));
         let mut got = Vec::new();
         while got.len() < expected.len() {
-            let Frame::Data(piece) = frames.next().unwrap() else { panic!("the file is not whole") };
+            let Frame::Data(piece) = frames.next().unwrap() else { panic!("the file is incomplete") };
             got.extend(piece);
         }
         assert!(matches!(frames.next().unwrap(), Frame::End(end) if end == file));
         assert!(got == expected, "every byte, in order");
         assert_eq!(sending.join().unwrap().to_string(), "the server is stopping");
-        assert!(frames.next().unwrap_err().to_string().contains("broke off"));
+        assert!(frames.next().unwrap_err().to_string().contains("closed the connection"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A server's refusal: its details in words, the exit code of its reason, and what to do next.
+//! A server's refusal: its details, the exit code of its reason, and what to do next.
 
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage};
@@ -45,7 +45,8 @@ impl Refused {
         let violations = said.bad_request().map(|bad| bad.field_violations.as_slice()).unwrap_or_default();
         let text = if status.message().is_empty() { status.code().description() } else { status.message() };
         // Without our error details, the message is the transport's, and says little alone.
-        let message = if info.is_some() { text.to_owned() } else { format!("no answer came: {text}") };
+        let message =
+            if info.is_some() { text.to_owned() } else { format!("no response from the server: {text}") };
         Self {
             code: status.code(),
             reason: info.map(|info| info.reason.clone()).unwrap_or_default(),
@@ -136,15 +137,15 @@ impl Refused {
         let lines = match Reason::from_word(&self.reason) {
             Some(Reason::NotFound) => listed(&self.kind),
             Some(Reason::RequestIdReused) if self.metadata.contains_key("call_id") => {
-                &["use another --call-id, or none: one stands for one call"]
+                &["use another --call-id, or omit it: an id identifies one call"]
             }
             Some(reason) => advice(reason),
             None if self.exit_code() == UNAVAILABLE => &[
-                "try again, or give it longer with --timeout",
-                "look at the address: is it a Switchward server, and is it http:// or https://?",
+                "try again, or set a longer --timeout",
+                "check the address: is it a Switchward server, and is it http:// or https://?",
             ],
             None if self.code == Code::Unimplemented => {
-                &["look at the address: is it a Switchward server, and not older than this program?"]
+                &["check the address: is it a Switchward server, and not older than this program?"]
             }
             None => &[],
         };
@@ -212,36 +213,33 @@ fn of_reason(reason: Reason) -> u8 {
     }
 }
 
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "most refusals say all that there is to do in their message"
-)]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the message of most refusals needs no hint")]
 fn advice(reason: Reason) -> &'static [&'static str] {
     match reason {
-        Reason::DefinitionInvalid => &["switchward check FILE    shows each line and what is allowed there"],
-        Reason::RequestIdReused => &["use another --request-id, or none"],
-        Reason::CredentialInvalid => &[
-            "set SWITCHWARD_API_KEY, or say --api-key KEY",
-            "switchward dev           starts a server, and writes contexts with its keys",
-        ],
-        // The caller is not told how to use another identity.
-        Reason::RoleNotAllowed => &["ask somebody whose role is one of those that are allowed"],
-        Reason::SelfApproval => {
-            &["wait for another person whose role is approver, operator or admin to decide"]
+        Reason::DefinitionInvalid => {
+            &["switchward check FILE    shows each finding with its line and the allowed values"]
         }
+        Reason::RequestIdReused => &["use another --request-id, or omit it"],
+        Reason::CredentialInvalid => &[
+            "set SWITCHWARD_API_KEY or --api-key KEY",
+            "switchward dev           starts a server and writes contexts with its keys",
+        ],
+        // The hint does not say how to use another identity.
+        Reason::RoleNotAllowed => &["ask a person with one of the allowed roles"],
+        Reason::SelfApproval => &["another person with the role approver, operator or admin must decide"],
         Reason::NotAnApprover => &[
             "switchward get GATE      shows who is asked",
-            "they decide by answering their mail or its page",
+            "they decide by replying to their mail or on its decision page",
         ],
-        Reason::SequenceConflict => &["switchward get SESSION   shows where it is now"],
-        Reason::KeyRingMissing => {
-            &["switchward secrets create FILE    makes a key ring; the server is told it by keys_file"]
-        }
-        Reason::LeaseLost => &["drop it; switchward work poll takes other work"],
+        Reason::SequenceConflict => &["switchward get SESSION   shows the current state"],
+        Reason::KeyRingMissing => &[
+            "switchward secrets create FILE    creates a key ring; name it as keys_file in the server's configuration",
+        ],
+        Reason::LeaseLost => &["discard the result; switchward work poll takes other work"],
         Reason::ShardElecting | Reason::Draining | Reason::StreamBackendDown => &["try again in a moment"],
-        Reason::DiskLow => &["the operator frees space on the server's disk; repeat it then"],
+        Reason::DiskLow => &["free space on the server's disk, then try again"],
         Reason::DeadlineExceeded => &[
-            "repeat it with the same --request-id, or look first whether it was done; --timeout gives it longer",
+            "repeat the command with the same --request-id, or check whether it was done; --timeout sets the limit",
         ],
         _ => &[],
     }
@@ -250,16 +248,16 @@ fn advice(reason: Reason) -> &'static [&'static str] {
 /// The command that lists the resources of a kind.
 fn listed(kind: &str) -> &'static [&'static str] {
     match kind {
-        "session" => &["switchward list sessions shows what there is"],
-        "gate" => &["switchward list gates shows what is open; --help of get tells how others are named"],
-        "definition" | "version" => &["switchward list definitions shows what there is"],
-        "effect" => &["switchward list effects shows what has not arrived"],
-        "endpoint" => &["switchward endpoint list shows what there is"],
-        "source" => &["switchward source list shows what there is"],
-        "assistant" => &["switchward assistant list shows what there is"],
-        "work" => &["switchward work poll takes what there is to do"],
-        "mail in quarantine" => &["switchward mail quarantine list shows what is kept"],
-        _ => &["switchward list sessions, list gates and list definitions show what there is"],
+        "session" => &["switchward list sessions    lists the sessions"],
+        "gate" => &["switchward list gates    lists the open gates"],
+        "definition" | "version" => &["switchward list definitions    lists the definitions"],
+        "effect" => &["switchward list effects    lists the undelivered effects"],
+        "endpoint" => &["switchward endpoint list    lists the endpoints"],
+        "source" => &["switchward source list    lists the sources"],
+        "assistant" => &["switchward assistant list    lists the assistants"],
+        "work" => &["switchward work poll    takes ready work"],
+        "mail in quarantine" => &["switchward mail quarantine list    lists the quarantined mail"],
+        _ => &["switchward list sessions, list gates and list definitions list what exists"],
     }
 }
 

@@ -66,12 +66,12 @@ fn renew(
     sealed: &Sealed,
     step: &mut Reseal,
 ) -> anyhow::Result<()> {
-    let current = ring.current().context("there is no key ring")?;
+    let current = ring.current().context("the server has no key ring")?;
     if sealed.key == current.id() || step.secrets.len() >= RESEALED_MAX {
         return Ok(());
     }
     let secret = ring.open(of, sealed)?;
-    let fresh = ring.seal(rand::random(), of, &secret).context("there is no key ring")?;
+    let fresh = ring.seal(rand::random(), of, &secret).context("the server has no key ring")?;
     step.secrets.push((sealed.clone(), fresh));
     Ok(())
 }
@@ -82,12 +82,12 @@ pub(crate) async fn follow(cluster: Cluster, location: KeyRingLocation, mut hang
     loop {
         match reseal(&cluster).await {
             Ok(0) => {}
-            Ok(count) => tracing::info!(count, "secrets are sealed under the current key"),
+            Ok(count) => tracing::info!(count, "encrypted secrets again under the current key"),
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::error!(
                     error,
-                    "secrets stay sealed under an older key; the next start or SIGHUP tries again"
+                    "failed to encrypt secrets under the current key; the next start or SIGHUP tries again"
                 );
             }
         }
@@ -96,10 +96,10 @@ pub(crate) async fn follow(cluster: Cluster, location: KeyRingLocation, mut hang
             return;
         }
         match renewed(&cluster, &location).await {
-            Ok(()) => tracing::info!("the key ring was read again"),
+            Ok(()) => tracing::info!("reloaded the key ring"),
             Err(error) => {
                 let error = format!("{error:#}");
-                tracing::error!(error, "the key ring is not usable; the one before stays in use");
+                tracing::error!(error, "failed to reload the key ring; the previous one stays in use");
             }
         }
     }

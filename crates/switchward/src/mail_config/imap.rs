@@ -64,7 +64,7 @@ impl ImapSettings {
     pub(crate) fn open(&self) -> anyhow::Result<Account> {
         if self.tls == ImapTlsSetting::None && !is_this_machine(&self.host) {
             anyhow::bail!(
-                "mail.in.imap.tls: none is only for a server on this machine; say implicit or starttls"
+                "mail.in.imap.tls: none is allowed only for a server on this machine; use implicit or starttls"
             );
         }
         let folders = [Some(&self.folder), self.done_folder.as_ref(), self.quarantine_folder.as_ref()];
@@ -72,13 +72,13 @@ impl ImapSettings {
             let sayable = |char: char| char.is_ascii_graphic() && !"\"\\*%&".contains(char) || char == ' ';
             if name.is_empty() || !name.chars().all(sayable) {
                 anyhow::bail!(
-                    "mail.in.imap: {name:?} is no folder; letters of ASCII without \" \\ * % & are possible"
+                    "mail.in.imap: {name:?} is not a folder name; use ASCII characters other than \" \\ * % &"
                 );
             }
         }
         if folders[1..].iter().flatten().any(|name| name.eq_ignore_ascii_case(&self.folder)) {
             anyhow::bail!(
-                "mail.in.imap: {} cannot be both where mail comes in and where it is moved to",
+                "mail.in.imap: mail cannot be moved to {}, the folder that it is read from",
                 self.folder
             );
         }

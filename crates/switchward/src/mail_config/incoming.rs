@@ -71,8 +71,8 @@ impl MailInConfig {
     pub(super) fn open(&self, reply: &str) -> anyhow::Result<Incoming> {
         if let Some(at) = self.lmtp.filter(|at| !at.ip().is_loopback() && !self.insecure_lmtp) {
             anyhow::bail!(
-                "mail.in.lmtp: {at} can be reached from outside, and LMTP asks nobody who he is; say \
-                 mail.in.insecure_lmtp = true where only the mail server in front gets there"
+                "mail.in.lmtp: {at} can be reached from outside, and LMTP has no authentication; set \
+                 mail.in.insecure_lmtp = true if only your mail server can reach it"
             );
         }
         if let Some(bad) = self.trusted_callers.iter().find(|name| name.split('/').count() != 2) {
@@ -80,7 +80,7 @@ impl MailInConfig {
                 "mail.in.trusted_callers: {bad:?} must be TENANT/NAME, the name of a key of a tenant"
             );
         }
-        let (local, domain) = reply.rsplit_once('@').context("mail.reply has no @")?;
+        let (local, domain) = reply.rsplit_once('@').context("mail.reply: must contain an @")?;
         let form = local.parse().map_err(|problem| anyhow::anyhow!("mail.reply: {problem}"))?;
         let hosts = self.trusted_hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         let mut settings = Settings { reply_address: form, trusted_hosts: hosts, ..Settings::of(domain) };
@@ -89,7 +89,7 @@ impl MailInConfig {
                 self.signed_fields.iter().map(|name| name.to_ascii_lowercase()).collect();
             anyhow::ensure!(
                 settings.signed_fields.iter().any(|name| name == "from"),
-                "mail.in.signed_fields: without from a signature proves no sender"
+                "mail.in.signed_fields: must include from, because a signature without it does not prove the sender"
             );
         }
         let dns = if self.dns.is_empty() { Dns::of_the_system() } else { Dns::at(&self.dns) };

@@ -37,7 +37,7 @@ impl OidcConfig {
     /// There are no pages, or the provider's name is no address that may be asked.
     pub(super) fn check(&self, pages: Option<&str>) -> anyhow::Result<()> {
         redirect(pages)?;
-        anyhow::ensure!(!self.client_id.is_empty(), "mail.oidc.client_id: is empty");
+        anyhow::ensure!(!self.client_id.is_empty(), "mail.oidc.client_id: must not be empty");
         Target::read(&self.issuer, &self.egress()).map(drop).context("mail.oidc.issuer")
     }
 
@@ -76,7 +76,8 @@ impl OidcConfig {
 
 /// Where the provider sends people back to.
 fn redirect(pages: Option<&str>) -> anyhow::Result<String> {
-    let pages = pages.context("mail.oidc: say mail.pages, where the OpenID provider sends people back to")?;
+    let pages = pages
+        .context("mail.oidc: set mail.pages, the address that the OpenID provider sends people back to")?;
     Ok(format!("{}{CALLBACK}", pages.trim_end_matches('/')))
 }
 

@@ -23,7 +23,7 @@ const SELECTOR: &str = "dev";
 const STYLE: &str = include_str!("style.css");
 
 /// The answer to a form that is not of this server.
-pub(crate) const STALE: &str = "this form is not of this server as it runs now; open its page again\n";
+pub(crate) const STALE: &str = "this form is out of date; open its page again\n";
 
 /// What the pages are made of.
 #[derive(Clone)]
@@ -83,8 +83,8 @@ async fn list(State(pages): State<Pages>) -> Response {
     let all = pages.mailbox.all();
     let body = html! {
         h1 { "Mail" }
-        p.hint { "What this development server would have sent. Open a mail to answer it as its recipient." }
-        @if all.is_empty() { p { "Nothing was sent yet." } } @else {
+        p.hint { "The mail that this development server would have sent. Open a mail to answer it as its recipient." }
+        @if all.is_empty() { p { "There is no mail yet." } } @else {
             table {
                 thead { tr { th scope="col" { "Sent" } th scope="col" { "To" } th scope="col" { "Subject" } } }
                 tbody { @for kept in &all {
@@ -105,7 +105,7 @@ async fn list(State(pages): State<Pages>) -> Response {
 /// What came in, and what became of it.
 fn came(seen: &[Seen]) -> Markup {
     html! {
-        h2 { "What came in" }
+        h2 { "Received mail" }
         table {
             thead { tr {
                 th scope="col" { "At" } th scope="col" { "From" } th scope="col" { "Subject" } th scope="col" { "Outcome" }
@@ -145,7 +145,7 @@ async fn listed(State(pages): State<Pages>) -> Response {
 
 async fn show(State(pages): State<Pages>, Path(id): Path<String>) -> Response {
     let Some(kept) = pages.mailbox.get(&id) else {
-        return (StatusCode::NOT_FOUND, whole("Mail", &html! { h1 { "There is no such mail." } }))
+        return (StatusCode::NOT_FOUND, whole("Mail", &html! { h1 { "This mail does not exist." } }))
             .into_response();
     };
     let mail = &kept.mail;
@@ -161,7 +161,7 @@ async fn show(State(pages): State<Pages>, Path(id): Path<String>) -> Response {
             tr { th scope="row" { "Sent" } td { (time_text(kept.at)) } }
         }
         pre { (linked(&mail.text)) }
-        details { summary { "As it goes over the wire" } pre { (String::from_utf8_lossy(&mail.raw)) } }
+        details { summary { "Raw message" } pre { (String::from_utf8_lossy(&mail.raw)) } }
         @for (text, outcome) in &kept.replies {
             section.reply { h2 { "You replied (" (outcome) ")" } pre { (text) } }
         }
@@ -178,8 +178,8 @@ fn form(kept: &Kept) -> Markup {
             textarea id="text" name="text" rows="5" required {}
             label for="from" { "Written by" }
             input id="from" name="from" value=(kept.mail.to);
-            label.check { input type="checkbox" name="proved" value="yes" checked; "the sender is proved (a signature by DKIM)" }
-            label.check { input type="checkbox" name="auto" value="yes"; "a machine writes it: out of office" }
+            label.check { input type="checkbox" name="proved" value="yes" checked; "prove the sender with a DKIM signature" }
+            label.check { input type="checkbox" name="auto" value="yes"; "mark it as an automatic reply (out of office)" }
             button type="submit" { "Send the reply" }
         }
     }
@@ -210,11 +210,11 @@ async fn reply(State(pages): State<Pages>, Path(id): Path<String>, Form(typed): 
     let raw = if typed.proved == "yes" { signed(&pages.ingress, &from, &raw).unwrap_or(raw) } else { raw };
     let envelope = Envelope { sender: Some(from), recipients: vec![reply_to], peer: None };
     let outcome = match pages.ingress.ingest(&envelope, &raw).await {
-        Outcome::Recorded(standing) => format!("taken: {}", standing.word()),
-        Outcome::Bounced => "taken as a bounce".to_owned(),
+        Outcome::Recorded(standing) => format!("accepted: {}", standing.word()),
+        Outcome::Bounced => "accepted as a bounce".to_owned(),
         Outcome::Ignored(kind) => format!("ignored: {kind}"),
-        Outcome::Quarantined(why) => format!("not taken: {why}"),
-        Outcome::Later => "not taken now; send it again".to_owned(),
+        Outcome::Quarantined(why) => format!("not accepted: {why}"),
+        Outcome::Later => "not accepted now; send it again".to_owned(),
     };
     pages.mailbox.answered(&id, typed.text, outcome);
     Redirect::to(&page(&kept)).into_response()

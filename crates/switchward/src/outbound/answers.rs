@@ -60,7 +60,7 @@ impl Answers for ToShards {
                 Ok(_) => return Ok(()),
                 Err(Failure::Rejected(no)) if no.reason == Reason::QuotaExceeded && offer < OFFERS => {}
                 Err(Failure::Rejected(no)) => {
-                    tracing::info!(job = %job.name, reason = no.reason.code(), "an outcome came too late");
+                    tracing::info!(job = %job.name, reason = no.reason.code(), "a delivery job ended too late");
                     return Err(AnswerError::Gone);
                 }
                 Err(Failure::Electing | Failure::Overloaded | Failure::DiskLow { .. }) if offer < OFFERS => {}

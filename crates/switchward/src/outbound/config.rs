@@ -82,7 +82,7 @@ impl DeliveryConfig {
     pub(crate) fn model_in_words(&self) -> String {
         match self.model.as_ref().filter(|_| self.enabled) {
             Some(model) => format!("{}, at {}", model.name, model.base_url),
-            None => "none: reading and judging wait for workers".to_owned(),
+            None => "none: extraction and judging wait for workers".to_owned(),
         }
     }
 
@@ -138,7 +138,7 @@ impl TryFrom<String> for ModelProvider {
         match word.as_str() {
             "anthropic" => Ok(Self::Anthropic),
             "openai" => Ok(Self::OpenAi),
-            _ => Err(format!("a model's provider is anthropic or openai, and not {word:?}")),
+            _ => Err(format!("the provider of a model must be anthropic or openai, not {word:?}")),
         }
     }
 }

@@ -142,8 +142,10 @@ mod tests {
         let effect = Effect { run, node, entry: 1, number, deliver_at, trace: None, body, fate: None };
         let keys = index_keys(&Key::outbox(tenant, session, number), &Row::Outbox(effect));
         let deliveries = IndexKey::deliveries();
-        let key =
-            keys.into_iter().find(|key| key.as_bytes().starts_with(&deliveries)).expect("it is to go out");
+        let key = keys
+            .into_iter()
+            .find(|key| key.as_bytes().starts_with(&deliveries))
+            .expect("the effect is queued");
         key.as_bytes().to_vec()
     }
 
@@ -151,16 +153,18 @@ mod tests {
     fn firsts(index: &Index) -> Vec<Vec<u8>> {
         let mut seen = BTreeSet::new();
         let destination = |entry: &&Vec<u8>| {
-            seen.insert(IndexKey::destination(&Key::from_bytes(entry).expect("it is a key")))
+            seen.insert(IndexKey::destination(&Key::from_bytes(entry).expect("the entry is a key")))
         };
         index.0.iter().filter(destination).cloned().collect()
     }
 
     fn found(destinations: &mut Destinations, index: &Index, now: Time) -> Vec<Vec<u8>> {
         let (mut after, mut found) = (None, Vec::new());
-        while let Some(entry) = destinations.next(index, after.as_deref(), now).expect("it can be read") {
-            let from = destinations.begin(&entry).expect("there are few places");
-            assert!(from < entry.as_bytes(), "a look from there finds it");
+        while let Some(entry) =
+            destinations.next(index, after.as_deref(), now).expect("the index can be read")
+        {
+            let from = destinations.begin(&entry).expect("there are few destinations");
+            assert!(from < entry.as_bytes(), "a scan from there finds the entry");
             found.push(entry.as_bytes().to_vec());
             after = Some(IndexKey::behind_destination(&entry));
         }

@@ -121,7 +121,7 @@ pub(super) async fn work((shard, most): (Shard, usize), context: Context, mut st
             }
             Ok(Round::Full(wait)) => {
                 if !std::mem::replace(&mut reported, true) {
-                    tracing::warn!("the bus takes nothing now; effects wait in the outbox");
+                    tracing::warn!("the bus accepts nothing now; effects wait in the outbox");
                 }
                 Some(wait.clamp(Duration::from_millis(50), TICK))
             }
@@ -302,10 +302,10 @@ async fn unsent(
     };
     let EffectBody::Message { channel: Channel::Email, .. } = &effect.body else { return Ok(false) };
     if !std::mem::replace(&mut out.mail_reported, true) {
-        tracing::warn!("mails are given up as {NO_MAIL}: the configuration has no [mail]");
+        tracing::warn!("mails become dead letters ({NO_MAIL}): the configuration has no [mail]");
     }
-    let message =
-        "the server sends no mail: its configuration has no [mail]; send it again once it does".to_owned();
+    let message = "the server sends no mail: its configuration has no [mail]; add it and retry the effect";
+    let message = message.to_owned();
     let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
     give_up(shard, &named, (NO_MAIL, message)).await.map(|()| true)
 }
@@ -377,7 +377,7 @@ async fn publish(
         match error {
             BusError::Size { .. } => {
                 // It will never fit, and must not stand before the others.
-                give_up(shard, &due, ("too_large", "it is too large to go out".to_owned())).await?;
+                give_up(shard, &due, ("too_large", "the message is too large to be sent".to_owned())).await?;
             }
             BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. } => {
                 wait = Some(retry_after);
@@ -469,7 +469,7 @@ fn envelope(
         idempotency_key: key,
         traceparent: effect.trace.clone(),
     };
-    let body = serde_json::to_vec(&job).expect("an errand is plain JSON");
+    let body = serde_json::to_vec(&job).expect("a delivery job is plain JSON");
     Envelope { tenant: tenant.0, id: job.name, body }
 }
 

@@ -38,7 +38,7 @@ pub(super) async fn watch(cluster: &Cluster, job: &DeliveryJob, outcome: &Outcom
     {
         let reason = why.word().to_owned();
         change(cluster, tenant, ChangeEndpoint::Disable { id: id.to_owned(), reason }).await;
-        tracing::warn!(tenant = tenant.0, endpoint = id, why = why.word(), "an endpoint is disabled");
+        tracing::warn!(tenant = tenant.0, endpoint = id, why = why.word(), "disabled an endpoint");
     }
 }
 
@@ -52,7 +52,7 @@ fn endpoint(cluster: &Cluster, tenant: TenantId, id: &str) -> Option<Endpoint> {
 async fn change(cluster: &Cluster, tenant: TenantId, change: ChangeEndpoint) {
     let command = Command::of_server(tenant, Scope::Catalogue, Body::Endpoint(change));
     if let Err(error) = cluster.execute(command).await {
-        tracing::warn!(tenant = tenant.0, %error, "failed to note how an endpoint does");
+        tracing::warn!(tenant = tenant.0, %error, "failed to record the health of an endpoint");
     }
 }
 
@@ -174,7 +174,11 @@ mod tests {
         assert_eq!(failing.failing_since, Some(cluster.now()));
         assert_eq!(failing.failed.as_ref().map(|failed| failed.code.as_str()), Some("timeout"));
         clock.advance(ENDPOINT_NOTED_AGAIN_MS - 1);
-        assert_eq!(attempt(&cluster, Some("refused")).await.health.unwrap(), failing, "it goes on as it was");
+        assert_eq!(
+            attempt(&cluster, Some("refused")).await.health.unwrap(),
+            failing,
+            "too soon to record it again"
+        );
         clock.advance(1);
         let later = attempt(&cluster, Some("refused")).await.health.unwrap();
         assert_eq!(later.failing_since, failing.failing_since);

@@ -107,10 +107,10 @@ fn data(
     effect: &Effect,
 ) -> Result<Made, ViewError> {
     let EffectBody::Publish { endpoint, kind, sequence, at, about } = &effect.body else {
-        return Ok(Err("it is no message to an endpoint".to_owned()));
+        return Ok(Err("the effect is not a message to an endpoint".to_owned()));
     };
     let Some(kind) = EventType::from_name(kind) else {
-        return Ok(Err(format!("there is no event type {kind:?} here")));
+        return Ok(Err(format!("unknown event type {kind:?}")));
     };
     let at_time = Duration::from_millis(at.0);
     if id == TENANT_ITSELF {
@@ -121,7 +121,7 @@ fn data(
     }
     let row = view.row(&Key::session(tenant, id))?;
     let Some(Row::Session(session)) = row.as_deref() else {
-        return Ok(Err("there is no such session".to_owned()));
+        return Ok(Err("the session does not exist".to_owned()));
     };
     let tenant = names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string());
     let number = || about.as_ref().and_then(|number| number.parse().ok());
@@ -152,7 +152,7 @@ fn data(
 
 /// What a message says that is about the tenant itself.
 fn of_tenant(kind: EventType, tenant: String, about: &str) -> Result<Data, String> {
-    let odd = || format!("{kind} is about nothing that is known here: {about:?}");
+    let odd = || format!("an event of type {kind} is about something unknown: {about:?}");
     match kind.group() {
         Group::Definition => {
             let (name, version) = about.rsplit_once('@').ok_or_else(odd)?;
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn every_type_that_is_published_has_a_form() {
         for name in PUBLISHED {
-            let kind = EventType::from_name(name).unwrap_or_else(|| panic!("{name} has no form"));
+            let kind = EventType::from_name(name).unwrap_or_else(|| panic!("{name} is not an event type"));
             assert_ne!(kind.group(), Group::Ping);
         }
     }
@@ -226,7 +226,7 @@ mod tests {
                     .is_ok_and(|verified| verified.id.as_deref() == Some("ses_1-7"))
             };
             assert_eq!((proves(2), proves(1)), (true, old), "{now:?}");
-            assert!(!input.to_string().contains("whsec_"), "a secret goes over the bus");
+            assert!(!input.to_string().contains("whsec_"), "a secret is in the delivery job");
         }
         let none = Endpoint { secrets: Vec::new(), ..endpoint.clone() };
         assert!(signed((&ring, OPS.0, &none), "ses_1-7", Time(1), "{}".to_owned()).is_err());

@@ -87,7 +87,7 @@ async fn round(
 ) -> Result<Option<Duration>, Failure> {
     forget_done(shard, out).await?;
     let ready = ready(&shard.read().await?, kinds, out).map_err(|error| {
-        tracing::error!(%error, "failed to read the work that is ready");
+        tracing::error!(%error, "failed to read the work items that are ready");
         Failure::Stopped
     })?;
     for (stream, ready) in ready {
@@ -144,7 +144,7 @@ async fn send(
             Ok(()) => drop(out.sent.insert(*name, Sent { fence, stream, destination: destination.clone() })),
             Err(BusError::Size { .. }) => {
                 // It will never fit, and must not stand before the others. An earlier attempt at it may have gone out.
-                let (message, unknown) = ("it is too large to go out".to_owned(), true);
+                let (message, unknown) = ("the work item is too large to be sent".to_owned(), true);
                 let fail = FailWork { item: *work, fence, message, cost: Micros(0), tokens: 0, unknown };
                 submit(shard, *tenant, *session, Body::FailWork(fail)).await.map(drop)?;
             }
@@ -177,7 +177,7 @@ fn refused(error: &BusError) -> Duration {
         // The bus itself reports that it cannot be reached.
         BusError::Unreachable { retry_after, .. } => *retry_after,
         BusError::Full { .. } | BusError::Closed | BusError::Size { .. } => {
-            tracing::warn!(%error, "an errand was not taken by the bus; it waits");
+            tracing::warn!(%error, "the bus did not accept a delivery job; it waits");
             TICK
         }
     }
@@ -234,6 +234,6 @@ fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, (fence, input
         idempotency_key: view.name_outside(session),
         traceparent: view.item.trace.clone(),
     };
-    let body = serde_json::to_vec(&job).expect("an errand is plain JSON");
+    let body = serde_json::to_vec(&job).expect("a delivery job is plain JSON");
     Envelope { tenant: tenant.0, id: job.name, body }
 }

@@ -81,11 +81,11 @@ impl<N: Names> Policies for Rules<N> {
         match self.names.name_of(TenantId(tenant)) {
             Ok(Some(name)) => Ok(Arc::clone(self.of_tenant.get(&name).unwrap_or(&self.of_all))),
             Ok(None) => {
-                tracing::error!(tenant, "there is no such tenant: nothing is asked for it");
+                tracing::error!(tenant, "the tenant does not exist: its requests are refused");
                 Err(RulesUnknown)
             }
             Err(error) => {
-                tracing::error!(tenant, %error, "failed to read the tenants: nothing is asked for this one");
+                tracing::error!(tenant, %error, "failed to read the tenants: requests of this one are refused");
                 Err(RulesUnknown)
             }
         }
@@ -108,8 +108,9 @@ impl DeliveryConfig {
 
     fn egress(&self, hosts: Option<&[String]>) -> anyhow::Result<Arc<Egress>> {
         let rule = |host: &String| {
-            HostRule::read(host)
-                .with_context(|| format!("delivery: {host:?} is no host, nor like *.example.com"))
+            HostRule::read(host).with_context(|| {
+                format!("delivery: {host:?} is neither a host nor a pattern like *.example.com")
+            })
         };
         let rules = |hosts: &[String]| hosts.iter().map(rule).collect::<anyhow::Result<Vec<_>>>();
         Ok(Arc::new(Egress {

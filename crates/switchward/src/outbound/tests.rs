@@ -48,13 +48,13 @@ struct Leads(Option<IpAddr>);
 #[async_trait]
 impl Resolve for Leads {
     async fn resolve(&self, _name: &str) -> io::Result<Vec<IpAddr>> {
-        self.0.map(|address| vec![address]).ok_or_else(|| io::Error::other("there is no such name"))
+        self.0.map(|address| vec![address]).ok_or_else(|| io::Error::other("the name does not exist"))
     }
 }
 
 fn client(policies: Arc<dyn Policies>, names: Leads) -> Client {
     let config = HttpConfig { policies, resolver: Arc::new(names), roots: Vec::new() };
-    Client::new(config).expect("it can be set up")
+    Client::new(config).expect("the client can be set up")
 }
 
 fn get(url: &str) -> Request {
@@ -95,7 +95,8 @@ async fn each_tenant_has_the_hosts_that_the_configuration_gives_it() {
         (UNREADABLE, "a.example.org", "rules_unknown"),
         (UNREADABLE, "api.acme.example", "rules_unknown"),
     ] {
-        let refused = client.send(tenant, &get(&format!("https://{host}/"))).await.expect_err("no such host");
+        let refused =
+            client.send(tenant, &get(&format!("https://{host}/"))).await.expect_err("it is refused");
         assert_eq!(refused.reason.code(), reason, "{tenant} asks {host}");
     }
 }
@@ -110,7 +111,8 @@ async fn without_lists_of_single_tenants_the_rules_of_all_hold_for_everybody() {
     ] {
         let client = client(configured(delivery).policies(NAMES).unwrap(), Leads(None));
         for tenant in [ACME, NOBODY, UNREADABLE] {
-            let refused = client.send(tenant, &get(&format!("https://{host}/"))).await.expect_err("no host");
+            let refused =
+                client.send(tenant, &get(&format!("https://{host}/"))).await.expect_err("it is refused");
             assert_eq!(refused.reason.code(), reason, "{delivery}: {tenant} asks {host}");
         }
     }
@@ -136,8 +138,8 @@ fn a_tenant_whose_rules_cannot_be_read_is_logged() {
     let rules = configured(TENANTS).policies(NAMES).unwrap();
     for (tenant, expected) in [
         (ACME, ""),
-        (NOBODY, "there is no such tenant"),
-        (UNREADABLE, "failed to read the tenants: nothing is asked for this one"),
+        (NOBODY, "the tenant does not exist"),
+        (UNREADABLE, "failed to read the tenants: requests of this one are refused"),
     ] {
         let logged = Logged::default();
         let writer = logged.clone();
@@ -155,8 +157,8 @@ fn a_tenant_whose_rules_cannot_be_read_is_logged() {
 #[test]
 fn an_invalid_host_is_reported() {
     for delivery in ["[delivery]\nallowed_hosts = [\"a.*.b\"]", "[delivery.tenants]\nacme = [\"a.*.b\"]"] {
-        let error = configured(delivery).policies(NAMES).err().expect("it is no host");
-        assert!(format!("{error:#}").contains("\"a.*.b\" is no host"), "{error:#}");
+        let error = configured(delivery).policies(NAMES).err().expect("the host is invalid");
+        assert!(format!("{error:#}").contains("\"a.*.b\" is neither a host"), "{error:#}");
     }
 }
 
@@ -165,7 +167,7 @@ fn model(url: &str, local: bool) -> anyhow::Result<switchward_delivery::model::C
     let url = serde_json::Value::from(url);
     let delivery =
         format!("[delivery.model]\nprovider = \"openai\"\nname = \"m\"\nbase_url = {url}\nlocal = {local}\n");
-    configured(&delivery).model.expect("it is configured").read()
+    configured(&delivery).model.expect("a model is configured").read()
 }
 
 /// The table has rules for definitions. A model's address is the operator's: it has no list of hosts, its own port may be
@@ -175,17 +177,17 @@ fn a_model_has_no_address_that_the_table_refuses() {
     let mut rows = 0;
     for row in TABLE.lines().skip(1) {
         let cells: Vec<&str> = row.split('\t').collect();
-        let [rules, expected, url, what] = cells[..] else { panic!("four cells: {row}") };
+        let [rules, expected, url, what] = cells[..] else { panic!("a row has four cells: {row}") };
         let local = match rules {
             "strict" => false,
             "dev" => true,
             "http" | "listed" => continue,
-            other => panic!("there are no rules called {other}"),
+            other => panic!("unknown rules {other}"),
         };
         let expected = if expected == "port_refused" { "allowed" } else { expected };
         let outcome = match model(url, local) {
             Ok(_) => "allowed",
-            Err(error) => error.downcast_ref::<Refused>().expect("it is about the address").reason.code(),
+            Err(error) => error.downcast_ref::<Refused>().expect("the address is refused").reason.code(),
         };
         assert_eq!(outcome, expected, "{url} ({what})");
         rows += 1;
@@ -204,7 +206,7 @@ async fn a_model_whose_name_leads_to_a_refused_address_is_not_asked() {
             continue;
         };
         let local = cells[0] == "dev";
-        let endpoint = model("https://model.example", local).expect("a name may be asked");
+        let endpoint = model("https://model.example", local).expect("a host name is allowed");
         let client = client(configured("").policies(NAMES).unwrap(), Leads(Some(address)));
         let answer = Model::new(client, endpoint).perform(ACME, Kind::Judge, &input, &schema, SOON).await;
         assert_eq!(answer.map_err(|failed| failed.reason.code()), Err("name_unusable"), "{url}");

@@ -59,7 +59,7 @@ pub(super) async fn take(
             Ok(deliveries) => deliveries,
             Err(BusError::Closed) => break,
             Err(error @ (BusError::Size { .. } | BusError::Full { .. } | BusError::Unreachable { .. })) => {
-                tracing::debug!(%error, "no timers could be taken; their leaders fire them");
+                tracing::debug!(%error, "failed to take timers from the bus; their leaders fire them");
                 tokio::select! {
                     () = tokio::time::sleep(RETRY) => continue,
                     _ = stop.wait_for(|stop| *stop) => break,
@@ -85,29 +85,29 @@ async fn see_through(cluster: &Cluster, bus: &dyn Bus, consumer: &str, delivery:
     let fired = match TimerBatch::decode(&delivery.envelope.body) {
         Some(batch) => cluster.fire(&batch).await,
         None => {
-            tracing::error!(%id, "what came as timers is none, and is dropped");
+            tracing::error!(%id, "dropped an envelope that is not a batch of timers");
             Ok(Fired::Stale)
         }
     };
     let ended = match fired {
         Ok(Fired::Timers(count)) => {
-            tracing::trace!(%id, count, "timers were fired");
+            tracing::trace!(%id, count, "fired timers");
             bus.ack(Stream::Timer, receipt).await
         }
         Ok(Fired::Stale) => {
-            tracing::debug!(%id, "timers came that nobody waits for");
+            tracing::debug!(%id, "ignored a stale batch of timers");
             bus.ack(Stream::Timer, receipt).await
         }
         Err(Failure::Electing) if delivery.count < LEFT_MAX => {
             bus.release(Stream::Timer, consumer, receipt).await
         }
         Err(failure) => {
-            tracing::debug!(%id, %failure, "timers could not be fired");
+            tracing::debug!(%id, %failure, "failed to fire timers");
             bus.ack(Stream::Timer, receipt).await
         }
     };
     if let Err(error) = ended {
-        tracing::warn!(%id, %error, "a batch of timers could not be acknowledged, and comes again for nothing");
+        tracing::warn!(%id, %error, "failed to acknowledge a batch of timers; it comes again and is ignored");
     }
 }
 
@@ -124,13 +124,13 @@ mod tests {
         let bus: Arc<dyn Bus> = Arc::new(Memory::new(settings));
         let transport = ToBus(Arc::clone(&bus));
         let sent = TimerBatch { shard: 1, term: 2, number: 3, timers: vec![Key::clock()] };
-        transport.hand_out(sent.clone()).await.expect("there is room");
-        assert!(transport.hand_out(sent.clone()).await.is_err(), "it is full");
-        let taken = bus.take(Stream::Timer, "one", 9, Duration::ZERO).await.expect("it is open");
+        transport.hand_out(sent.clone()).await.expect("the bus has capacity");
+        assert!(transport.hand_out(sent.clone()).await.is_err(), "the bus is full");
+        let taken = bus.take(Stream::Timer, "one", 9, Duration::ZERO).await.expect("the bus is open");
         let [delivery] = &taken[..] else { panic!("{taken:?}") };
         assert_eq!(delivery.envelope.id, sent.name());
         assert_eq!(TimerBatch::decode(&delivery.envelope.body), Some(sent.clone()));
         bus.close().await;
-        assert!(transport.hand_out(sent).await.is_err(), "it is closed");
+        assert!(transport.hand_out(sent).await.is_err(), "the bus is closed");
     }
 }

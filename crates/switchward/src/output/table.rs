@@ -1,4 +1,4 @@
-//! Tables for people: no lines, as wide as the terminal at most.
+//! Tables for people: without borders, at most as wide as the terminal.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table as Grid};
@@ -6,27 +6,27 @@ use terminal_size::{Width, terminal_size_of};
 
 use super::{STRONG, clean, put};
 
-/// Between two columns.
+/// Columns of space between two table columns.
 const GAP: u16 = 2;
-/// Columns that are always shown.
+/// Table columns that are always shown.
 const COLUMNS_MIN: usize = 3;
-/// What a column gets before another one is left out for it.
+/// The width that a column gets before the last column is omitted.
 const COLUMN_WIDTH: u16 = 24;
 
-/// A table with a head. Its columns stand in the order of their weight: if the terminal is too narrow, the last ones
-/// are left out, and what is still too long is cut. The command for one item shows all of it.
+/// A table with a header, the most important columns first: if the terminal is too narrow, the last columns are omitted
+/// and long cells are cut. The command for one item shows everything.
 pub(crate) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// An empty table. Its first column holds names, and is never cut, so that it can be copied.
+    /// An empty table. The first column contains names and is never cut, so that they can be copied.
     pub(crate) fn new(head: &[&str]) -> Self {
         Self { head: head.iter().map(|name| (*name).to_owned()).collect(), rows: Vec::new() }
     }
 
-    /// One row more, which stays one line.
+    /// Adds a row of one line.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(|cell| clean(&cell).replace('\n', " ")).collect());
     }
@@ -76,7 +76,7 @@ impl Table {
     }
 }
 
-/// The width in which the columns of a grid can be read.
+/// The width that the columns of a grid need.
 fn needs(grid: &Grid) -> u16 {
     let widths = grid.column_max_content_widths();
     let (first, others) =

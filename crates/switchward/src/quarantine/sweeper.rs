@@ -29,7 +29,7 @@ impl Sweeper {
         // The receiver is gone if the task has ended.
         let _ = self.stop.send(());
         if let Err(error) = self.task.await {
-            tracing::error!(%error, "the sweeps of the quarantine broke off");
+            tracing::error!(%error, "the sweeper of the quarantine panicked");
         }
     }
 }
@@ -44,7 +44,7 @@ async fn run(api: Api, mut stopped: oneshot::Receiver<()>) {
         }
         let deleted = mail::sweep(&api).await;
         if deleted > 0 {
-            tracing::info!(deleted, "mail in quarantine that is kept no longer is deleted");
+            tracing::info!(deleted, "deleted mail from the quarantine");
         }
     }
 }

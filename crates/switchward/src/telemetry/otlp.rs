@@ -70,14 +70,14 @@ fn wanted(environment: Environment<'_>) -> anyhow::Result<bool> {
         None => Ok(either(environment, "ENDPOINT").is_some()),
         Some((_, value)) if value == "otlp" => Ok(true),
         Some((_, value)) if value == "none" => Ok(false),
-        Some((name, value)) => bail!("{name}: there is no exporter {value:?}; write otlp or none"),
+        Some((name, value)) => bail!("{name}: unknown exporter {value:?}; use otlp or none"),
     }
 }
 
 fn speaks_grpc(environment: Environment<'_>) -> anyhow::Result<()> {
     match either(environment, "PROTOCOL") {
         Some((name, value)) if value != "grpc" => {
-            bail!("{name}: traces are not sent by {value:?}; write grpc, and the collector's port for it")
+            bail!("{name}: unsupported protocol {value:?}; use grpc and the collector's port for it")
         }
         Some(_) | None => Ok(()),
     }
@@ -111,7 +111,7 @@ fn trust(environment: Environment<'_>) -> anyhow::Result<ClientTlsConfig> {
         (Some(chain), Some(key)) => Ok(config.identity(Identity::from_pem(chain, key))),
         (None, None) => Ok(config),
         (Some(_), None) | (None, Some(_)) => {
-            bail!("{EVERYTHING}CLIENT_CERTIFICATE and {EVERYTHING}CLIENT_KEY are of use together only")
+            bail!("set both {EVERYTHING}CLIENT_CERTIFICATE and {EVERYTHING}CLIENT_KEY, or neither")
         }
     }
 }
@@ -181,6 +181,6 @@ mod tests {
         let error = trust(&of(&list)).unwrap_err().to_string();
         assert_eq!(error, "OTEL_EXPORTER_OTLP_CERTIFICATE: failed to read /nowhere/ca.pem");
         let half = [("OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "/dev/null")];
-        assert!(trust(&of(&half)).unwrap_err().to_string().contains("together only"));
+        assert!(trust(&of(&half)).unwrap_err().to_string().contains("or neither"));
     }
 }

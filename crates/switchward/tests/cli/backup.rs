@@ -143,7 +143,7 @@ fn a_stopped_server_has_a_backup_too_and_damage_is_named() {
     let (first, second) = (at.path().join("first"), at.path().join("second"));
     let running = back_up(&data, &first);
     let again = run(["backup", first.to_str().unwrap(), "--data-dir", &data]).with_code(4);
-    assert!(again.err.contains("is there already"), "{again:?}");
+    assert!(again.err.contains("already exists"), "{again:?}");
     // A folder with the temporary name that is no backup's is kept.
     let other = at.path().join("third.incomplete");
     std::fs::create_dir(&other).unwrap();
@@ -317,7 +317,7 @@ fn a_restore_repeats_what_was_erased_after_the_backup() {
     let cut = at.path().join("cut.jsonl");
     std::fs::write(&cut, listed.lines().next().unwrap()).unwrap();
     let refused = Ended::of(restoring(&data, &backup).arg("--erasures").arg(&cut)).with_code(1);
-    assert!(refused.err.contains("the export is not whole"), "{refused:?}");
+    assert!(refused.err.contains("the export is incomplete"), "{refused:?}");
     assert!(!data.exists());
     let mut command = restoring(&data, &backup);
     let restored = Server::start(command.arg("--erasures").arg(&list), ADMIN_KEY);

@@ -34,7 +34,7 @@ fn refused(mut command: impl FnMut() -> Command, code: i32, word: &str) {
 const UNREADABLE: [(&str, i32, &str); 4] = [
     ("/nowhere/x.json", 3, "/nowhere/x.json does not exist"),
     ("/dev/null/x.json", 3, "/dev/null/x.json does not exist"),
-    ("/tmp", 2, "/tmp is a folder, and a file is wanted"),
+    ("/tmp", 2, "/tmp is a folder; name a file"),
     // A file that even root cannot read from its beginning.
     ("/proc/self/mem", 1, "failed to read /proc/self/mem: "),
 ];
@@ -83,7 +83,7 @@ fn what_a_server_cannot_use_ends_it_before_it_begins() {
     let at = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
     let (here, file, missing) = (at(""), at("file"), at("missing"));
     for config in [&here, &missing] {
-        refused(|| words(&["server", "--config", config]), 1, "there is no configuration file");
+        refused(|| words(&["server", "--config", config]), 1, "does not exist");
     }
     refused(|| words(&["server"]), 1, "data_dir");
     refused(|| words(&["server", "--data-dir", &file, "--listen", "127.0.0.1:0"]), 1, &file);
@@ -118,7 +118,7 @@ fn shell(redirection: &str, words: &[&str]) -> Command {
 
 #[test]
 fn a_standard_input_that_is_closed_or_no_file_is_reported() {
-    refused(|| shell("< /tmp", &["check", "-"]), 2, "- is a folder, and a file is wanted");
+    refused(|| shell("< /tmp", &["check", "-"]), 2, "- is a folder; name a file");
     let closed = Ended::of(&mut shell("<&-", &["check", "-"])).with_code(5);
     assert!(closed.out.starts_with("error[SW") && closed.err.is_empty(), "nothing is no process: {closed:?}");
     let closed = Ended::of(&mut shell("<&- >&-", &["check", "-"])).with_code(5);
@@ -168,12 +168,12 @@ fn older(runtime: &Runtime) -> String {
 fn a_server_that_is_not_switchward_is_reported() {
     let runtime = Runtime::new().expect("a runtime");
     for (address, code, word) in [
-        (answering(b""), 69, "no answer came"),
-        (answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"), 69, "no answer came"),
-        (answering(b"SSH-2.0-OpenSSH_9.2p1\r\n"), 69, "no answer came"),
-        (web(&runtime, StatusCode::OK), 69, "no answer came"),
-        (web(&runtime, StatusCode::NOT_FOUND), 69, "no answer came"),
-        (web(&runtime, StatusCode::BAD_GATEWAY), 69, "no answer came"),
+        (answering(b""), 69, "no response from the server"),
+        (answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"), 69, "no response from the server"),
+        (answering(b"SSH-2.0-OpenSSH_9.2p1\r\n"), 69, "no response from the server"),
+        (web(&runtime, StatusCode::OK), 69, "no response from the server"),
+        (web(&runtime, StatusCode::NOT_FOUND), 69, "no response from the server"),
+        (web(&runtime, StatusCode::BAD_GATEWAY), 69, "no response from the server"),
         (older(&runtime), 1, "not implemented"),
     ] {
         let server = ["--address", &address, "--api-key", "swk_1", "--timeout", "5s"];
@@ -190,6 +190,6 @@ fn a_watch_of_what_never_sent_anything_gives_up_as_soon_as_a_call() {
     refused(
         || words(&["watch", "release-42", "--address", &address, "--api-key", "swk_1"]),
         69,
-        "no answer came",
+        "no response from the server",
     );
 }

@@ -107,7 +107,7 @@ fn an_assistant_is_kept_shown_and_deleted_and_its_sessions_go_on() {
     dev.run(&["start", "--assistant", "support", "--key", "talk-1", "--message", "Where is it?"])
         .with_code(0);
     let card = dev.run(&["get", "talk-1"]).with_code(0).out;
-    assert!(card.contains("not known yet") && card.contains("support"), "{card}");
+    assert!(card.contains("not determined yet") && card.contains("support"), "{card}");
     dev.run(&["list", "sessions"]).with_code(0);
     let taken = dev.json(&["work", "poll", "--kind", "intent", "--queue", "support"]);
     let item = &taken["items"][0];
@@ -201,7 +201,7 @@ fn parts_of_a_task_are_listed_and_answered_and_another_assistant_takes_over() {
     let gates = dev.json(&["list", "gates", "--filter", "kind=\"task\""]);
     let gate = gates["gates"][0]["name"].as_str().expect("a gate").to_owned();
     let card = dev.run(&["get", &gate]).with_code(0);
-    assert!(card.out.contains("participant") && card.out.contains("Rate us."), "{card:?}");
+    assert!(card.out.contains("approvers") && card.out.contains("Rate us."), "{card:?}");
     dev.run(&["decide", &gate, "answer"]).with_code(2);
     let answered = dev.json(&["decide", &gate, "answer", "--answer", "{\"rating\": 5}"]);
     assert_eq!(answered["gate"]["resolution"]["answer"]["rating"], 5.0);
@@ -233,7 +233,7 @@ fn a_folder_of_scenarios_is_played_and_reported() {
     let path = folder.path().to_str().unwrap().to_owned();
     let report = folder.path().join("report.xml");
     let played = run(["test", &path, "--junit", report.to_str().unwrap()]).with_code(5);
-    assert!(played.out.contains("2 scenarios in ") && played.out.contains("1 hold, 1 do not"), "{played:?}");
+    assert!(played.out.contains("2 scenarios in ") && played.out.contains("1 passed, 1 failed"), "{played:?}");
     assert!(played.out.contains("bad.yaml") && !played.out.contains("good.yaml"), "{played:?}");
     let xml = std::fs::read_to_string(&report).expect("a report");
     for part in ["tests=\"2\" failures=\"1\" errors=\"0\"", "name=\"good.yaml\"", "<failure message="] {
@@ -250,7 +250,7 @@ fn a_folder_of_scenarios_is_played_and_reported() {
     run(["test", repository("tests/gallery").to_str().unwrap()]).with_code(0);
     std::fs::write(folder.path().join("broken.yaml"), "definition: gate.yaml\nsteps: 1\n").unwrap();
     let broken = run(["test", &path]).with_code(2);
-    assert!(broken.out.contains("1 cannot be read"), "{broken:?}");
+    assert!(broken.out.contains("1 unreadable"), "{broken:?}");
     run(["test", tempfile::tempdir().unwrap().path().to_str().unwrap()]).with_code(2);
 }
 
@@ -266,7 +266,7 @@ fn the_report_has_one_suite_for_each_folder_and_counts_every_scenario_once() {
     let report = path("report.xml");
     // A scenario that is named beside its folder is the same one.
     let played = run(["test", &path(""), &path("a.yaml"), "--junit", &report]).with_code(5);
-    assert!(played.out.contains("3 scenarios in ") && played.out.contains("2 hold, 1 do not"), "{played:?}");
+    assert!(played.out.contains("3 scenarios in ") && played.out.contains("2 passed, 1 failed"), "{played:?}");
     let xml = std::fs::read_to_string(&report).expect("a report");
     let head = |tag: &str| -> Vec<String> {
         let tags = xml.split('<').filter(|part| part.starts_with(&format!("{tag} ")));

@@ -9,7 +9,7 @@ use std::process::{ChildStdout, Command, Stdio};
 use crate::support::{Ended, Process, deploy_gate, folder, private, program};
 
 /// What ends the announcement.
-const LAST: &str = "ctrl-c stops it.";
+const LAST: &str = "ctrl-c stops the server.";
 
 /// A development server that was started without a word about its data.
 struct Fresh {
@@ -86,10 +86,10 @@ fn a_person_sees_where_the_server_is_with_which_keys_and_that_nothing_will_survi
     assert_eq!(list(&person, "keys"), 0, "a person's");
     let poll = |key: &str| run_elsewhere(&["work", "poll", "--address", &address, "--api-key", key]).code;
     assert_eq!((poll(&worker), list(&worker, "keys"), poll(&agent)), (0, 6, 6), "a worker's");
-    assert_eq!(dev.fact("data  "), "data is gone when this stops; say --data-dir DIR to keep it");
+    assert_eq!(dev.fact("data  "), "temporary, deleted when the server stops; set --data-dir DIR to keep it");
     assert_eq!(dev.fact("clock"), "system");
     assert_eq!(dev.fact("contexts"), "dev-agent (in use), dev-person, dev-worker");
-    assert_eq!(dev.fact("model"), "none: reading and judging wait for workers");
+    assert_eq!(dev.fact("model"), "none: extraction and judging wait for workers");
     assert!(dev.printed.iter().all(|line| !line.contains('\u{1b}')), "{:?}", dev.printed);
 
     assert_eq!(scratch(home.path()).len(), 1);
@@ -220,7 +220,10 @@ fn what_is_wrong_with_a_model_names_it_and_nothing_else() {
     assert!(missing.err.starts_with(said), "{missing:?}");
     let wrong = [("SWITCHWARD_DELIVERY__MODEL__PROVIDER", "bard")];
     let wrong = refused_with(home.path(), &[&model[1..], &wrong].concat());
-    assert!(wrong.err.contains("a model's provider is anthropic or openai, and not \"bard\""), "{wrong:?}");
+    assert!(
+        wrong.err.contains("the provider of a model must be anthropic or openai, not \"bard\""),
+        "{wrong:?}"
+    );
     assert!(!wrong.err.contains("``"), "{wrong:?}");
     private(home.path().join("model.key"), "k");
     let mut command = at_home(home.path());
@@ -230,7 +233,8 @@ fn what_is_wrong_with_a_model_names_it_and_nothing_else() {
     assert_eq!(dev.process.stop(), Some(0));
     let mut log = String::new();
     dev.process.0.stderr.take().expect("a log").read_to_string(&mut log).expect("UTF-8");
-    let warned = "does not read SWITCHWARD_DELIVERY__MODELS__NAME (is it SWITCHWARD_DELIVERY__MODEL__NAME?)";
+    let warned =
+        "SWITCHWARD_DELIVERY__MODELS__NAME (did you mean SWITCHWARD_DELIVERY__MODEL__NAME?) is not a setting";
     assert!(log.contains(warned), "{log}");
 }
 

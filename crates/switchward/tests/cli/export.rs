@@ -59,7 +59,7 @@ fn an_export_goes_on_where_it_was_interrupted() {
     let (whole, part) = (folder.path().join("whole.jsonl"), folder.path().join("part.jsonl"));
     let resume = folder.path().join("part.jsonl.resume");
     let ended = export_to(&dev, &whole).with_code(0);
-    assert!(ended.out.contains("exported") && ended.out.contains("records"), "{ended:?}");
+    assert!(ended.out.contains("records ") && ended.out.contains("export_time "), "{ended:?}");
     let written = fs::read_to_string(&whole).unwrap();
     let shown = dev.run(&["export"]).with_code(0);
     assert_eq!(shown.out, written, "the same on the standard output");
@@ -129,8 +129,8 @@ fn a_file_that_is_there_is_left_alone() {
     ]);
     let path = |name: &str| folder.path().join(name);
     for (name, says) in [
-        ("there.jsonl", "is there, and no export"),
-        ("odd.jsonl", "does not say where to go on"),
+        ("there.jsonl", "exists and is not an interrupted export"),
+        ("odd.jsonl", "is not a resume file"),
         ("short.jsonl", "has 5 bytes"),
         ("other.jsonl", "page_token"),
     ] {

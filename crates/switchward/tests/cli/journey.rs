@@ -74,12 +74,12 @@ fn people_read_cards_and_tables_and_what_to_type() {
     assert!(deployed.out.contains("version     1, new\n"), "{deployed:?}");
     assert_eq!(deployed.err, "next  switchward start deploy-gate\n");
     let started = dev.run(&["start", "deploy-gate", "--key", "release-42"]).with_code(0);
-    assert!(started.out.contains("process   deploy-gate, version 1\n"), "{started:?}");
-    assert!(started.out.contains("answers   yes\n          no  ends it blocked\n"), "{started:?}");
+    assert!(started.out.contains("definition   deploy-gate, version 1\n"), "{started:?}");
+    assert!(started.out.contains("answers      yes\n             no  blocks the session\n"), "{started:?}");
     assert_eq!(started.err, "next  switchward answer release-42 yes   (or no)\n");
     let allowed = dev.run(&["authorize", "release-42", "bash"]).with_code(0);
     assert!(
-        allowed.out.starts_with("allowed  bash\n") && allowed.out.contains("left  49 calls\n"),
+        allowed.out.starts_with("allowed  bash\n") && allowed.out.contains("remaining     49 calls\n"),
         "{allowed:?}"
     );
     let asked = dev.run(&["authorize", "release-42", DELETE_FILE, "--args", ARGS]).with_code(7);
@@ -91,9 +91,9 @@ fn people_read_cards_and_tables_and_what_to_type() {
     let sessions = dev.run(&["list", "sessions", "--filter", "status=\"waiting\""]).with_code(0);
     assert!(sessions.out.starts_with("SESSION ") && sessions.out.contains(" release-42 "), "{sessions:?}");
     let explained = dev.run(&["explain", "release-42", "bash"]).with_code(0);
-    assert!(explained.out.contains("decision  would be allowed\n"), "{explained:?}");
+    assert!(explained.out.contains("decision      would be allowed\n"), "{explained:?}");
     let definition = dev.run(&["get", "deploy-gate"]).with_code(0);
-    assert!(definition.out.contains("active      1\n"), "{definition:?}");
+    assert!(definition.out.contains("active_version  1\n"), "{definition:?}");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn the_clock_is_moved_by_hand() {
     }
     let denied = dev.run(&["authorize", "release-42", "bash"]).with_code(6);
     assert!(
-        denied.out.starts_with("denied  bash  RATE_LIMITED\n") && denied.out.contains("retry  in 1h\n"),
+        denied.out.starts_with("denied  bash  RATE_LIMITED\n") && denied.out.contains("retry_after   1h\n"),
         "{denied:?}"
     );
     let before = dev.json(&["clock"]);

@@ -233,7 +233,7 @@ fn a_reply_comes_back_by_lmtp_and_decides_where_it_is_proved() {
     assert_eq!(odd, ["250", "354", "250", "221"], "what nobody understands is kept, and not sent back");
     assert!(counted(&server, "outcome=\"quarantined\",why=\"malformed\""));
     let (log, code) = server.running.stop();
-    assert!(log.contains("mail comes in by LMTP"), "{log}");
+    assert!(log.contains("listening for mail over LMTP"), "{log}");
     assert_eq!(code, Some(0));
 }
 

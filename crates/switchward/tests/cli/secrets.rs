@@ -228,7 +228,7 @@ fn a_ring_is_taken_from_what_systemd_hands_over() {
     assert_eq!(running.stop().1, Some(0));
     assert_eq!(opened(&site.path("data"), &ring).0.len(), 1);
     let refused = Ended::of(&mut server(&site, None)).with_code(1);
-    assert!(refused.err.contains("has not got"), "what is sealed needs it: {refused:?}");
+    assert!(refused.err.contains("the key ring lacks"), "what is sealed needs it: {refused:?}");
     // What the configuration names comes first.
     fs::write(Path::new(&handed).join("switchward-keys"), "no ring").expect("a file");
     let running = Running::of(server(&site, Some(&ring)).env("CREDENTIALS_DIRECTORY", &handed));
@@ -248,7 +248,10 @@ fn another_ring_opens_no_data_folder_and_no_backup() {
     let restored = site.path("restored");
     for ring in [None, Some(other.as_str())] {
         let refused = Ended::of(&mut server(&site, ring)).with_code(1);
-        assert!(refused.err.contains("keys_file") && refused.err.contains("has not got"), "{refused:?}");
+        assert!(
+            refused.err.contains("keys_file") && refused.err.contains("the key ring lacks"),
+            "{refused:?}"
+        );
         let mut restore = server_on(&site, &restored, ring);
         restore.args(["--restore", &copy]);
         let refused = Ended::of(&mut restore).with_code(4);
@@ -295,11 +298,11 @@ fn a_key_is_rotated_while_the_server_runs_and_dropped_when_nothing_needs_it() {
     run(["secrets", "rotate", &ring]).with_code(0);
     let early = drop_key(&site, &ring, &before[0]).with_code(4);
     assert!(
-        early.error()["message"].as_str().is_some_and(|said| said.contains("secrets under the key")),
+        early.error()["message"].as_str().is_some_and(|said| said.contains("secrets encrypted with the key")),
         "{early:?}"
     );
     hang_up(running.pid());
-    running.until_logged("secrets are sealed under the current key");
+    running.until_logged("encrypted secrets again under the current key");
     let after = status(&site, &ring);
     assert_eq!(after.len(), 2, "{after:?}");
     assert!(
@@ -317,7 +320,7 @@ fn a_key_is_rotated_while_the_server_runs_and_dropped_when_nothing_needs_it() {
     fs::rename(&copy, &moved).expect("a folder");
     let missing = drop_key(&site, &ring, &after[1]).with_code(4);
     assert!(
-        missing.error()["message"].as_str().is_some_and(|said| said.starts_with("not where it was written")),
+        missing.error()["message"].as_str().is_some_and(|said| said.starts_with("a missing backup may need")),
         "{missing:?}"
     );
     let named =
@@ -332,7 +335,7 @@ fn a_key_is_rotated_while_the_server_runs_and_dropped_when_nothing_needs_it() {
     fs::remove_file(&ring).expect("a file");
     run(["secrets", "create", &ring]).with_code(0);
     hang_up(running.pid());
-    running.until_logged("the key ring is not usable; the one before stays in use");
+    running.until_logged("failed to reload the key ring; the previous one stays in use");
     fs::copy(site.path("good.keys"), &ring).expect("a file");
     assert_eq!(running.stop().1, Some(0));
     let (mails, texts) = opened(&data, &ring);
@@ -368,7 +371,7 @@ fn a_ring_may_be_in_the_environment_and_an_invalid_one_is_reported() {
     let ring = made(&site);
     let text = fs::read_to_string(&ring).expect("a ring");
     let again = run(["secrets", "create", &ring]).with_code(4);
-    assert!(again.err.contains("is there already"), "{again:?}");
+    assert!(again.err.contains("already exists"), "{again:?}");
     let mut command = server(&site, None);
     let running = Running::of(command.env("SWITCHWARD_KEYS", &text));
     put_in(&running);

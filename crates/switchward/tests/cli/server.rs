@@ -205,9 +205,9 @@ fn the_authority_of_the_certificate_can_be_named() {
     let list = |ca: &str| server.run(&other.path("tls.crt"), &["list", "sessions", "--ca", ca]);
     list(&site.path("tls.crt")).with_code(0);
     let refused = list(&other.path("tls.crt")).with_code(69);
-    assert!(refused.err.contains("next     --ca FILE"), "{refused:?}");
+    assert!(refused.err.contains("next     set --ca FILE"), "{refused:?}");
     let none = list(&site.path("tls.key")).with_code(2);
-    assert!(none.err.contains("tls.key holds no certificate in PEM"), "{none:?}");
+    assert!(none.err.contains("tls.key contains no certificate (PEM)"), "{none:?}");
     list(&site.path("nothing.pem")).with_code(3);
 }
 
@@ -242,7 +242,10 @@ fn a_name_of_the_environment_that_nothing_reads_is_logged() {
     let server = Running::of(site.command().env("SWITCHWARD_LISTN", "127.0.0.1:1"));
     let (log, code) = server.stop();
     assert_eq!(code, Some(0));
-    assert!(log.contains("WARN") && log.contains("SWITCHWARD_LISTN (is it SWITCHWARD_LISTEN?)"), "{log}");
+    assert!(
+        log.contains("WARN") && log.contains("SWITCHWARD_LISTN (did you mean SWITCHWARD_LISTEN?)"),
+        "{log}"
+    );
     assert_eq!(log.matches("SWITCHWARD_").count(), 2, "{log}");
 }
 

@@ -219,7 +219,7 @@ fn a_sign_in_without_a_provider_is_logged_and_refused() {
     // A server whose configuration requires one for all does not start, and `doctor` reports the same.
     configure(&server.site, &sink, port(&server.host), "link_auth = \"oidc\"\n");
     let refused = Ended::of(&mut server.site.plain(&server.host)).with_code(1);
-    assert!(refused.err.contains("name one under [mail.oidc]"), "{refused:?}");
+    assert!(refused.err.contains("configure one under [mail.oidc]"), "{refused:?}");
     let ended = doctor(&server.site).with_code(5);
     assert!(ended.out.contains("mail.link_auth"), "{ended:?}");
 }

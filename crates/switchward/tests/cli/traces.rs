@@ -179,7 +179,7 @@ fn a_protocol_that_is_not_spoken_is_named_with_its_variable() {
     .with_code(1);
     assert_eq!(
         ended.err,
-        "error: OTEL_EXPORTER_OTLP_PROTOCOL: traces are not sent by \"http/protobuf\"; write grpc, and the \
+        "error: OTEL_EXPORTER_OTLP_PROTOCOL: unsupported protocol \"http/protobuf\"; use grpc and the \
          collector's port for it\n"
     );
 }

@@ -95,7 +95,7 @@ fn a_near_miss_is_suggested() {
 #[test]
 fn without_a_server_the_next_step_is_shown() {
     let ended = run(["list", "sessions"]).with_code(69);
-    assert!(ended.err.starts_with("error: no server is known\n"), "{ended:?}");
+    assert!(ended.err.starts_with("error: no server address is set\n"), "{ended:?}");
     assert!(ended.err.contains("switchward dev") && ended.err.contains("--address"), "{ended:?}");
 }
 
@@ -106,7 +106,7 @@ const DESERTED: &str = "http://127.0.0.1:1";
 fn a_server_that_is_not_there_is_unavailable() {
     let words = ["get", "x", "--api-key", "swk_1", "--address", DESERTED];
     let ended = run(words).with_code(69);
-    assert!(ended.err.starts_with(&format!("error: no server answers at {DESERTED}: ")), "{ended:?}");
+    assert!(ended.err.starts_with(&format!("error: no response from the server at {DESERTED}: ")), "{ended:?}");
     assert!(ended.err.contains("switchward dev") && ended.err.contains("--address"), "{ended:?}");
     let error = run(words.iter().chain(&["-o", "json"])).with_code(69).error();
     assert_eq!(error["code"], "unavailable");
@@ -126,9 +126,9 @@ fn an_address_and_a_key_must_be_ones() {
     let ended = run(["get", "x", "--address", "127.0.0.1:7400", "--api-key", "swk_1"]).with_code(2);
     assert!(ended.err.contains("http://HOST:PORT"), "{ended:?}");
     let ended = run(["get", "x", "--address", "http://127.0.0.1:1", "--api-key", "a\nb"]).with_code(2);
-    assert!(ended.err.contains("characters that no key has"), "{ended:?}");
+    assert!(ended.err.contains("characters that are not allowed in a key"), "{ended:?}");
     let ended = run(["get", "x", "--address", "http://127.0.0.1:1"]).with_code(2);
-    assert!(ended.err.contains("there is no API key for http://127.0.0.1:1"), "{ended:?}");
+    assert!(ended.err.contains("no API key is set for http://127.0.0.1:1"), "{ended:?}");
     assert!(ended.err.contains("SWITCHWARD_API_KEY"), "{ended:?}");
 }
 
@@ -142,7 +142,7 @@ fn an_invalid_context_is_reported() {
         command
     };
     let ended = Ended::of(&mut get()).with_code(1);
-    assert!(ended.err.contains("dev-agent.json holds no context"), "{ended:?}");
+    assert!(ended.err.contains("dev-agent.json is not a context"), "{ended:?}");
     for other in [get().args(["--context", "other"]), get().env("SWITCHWARD_CONTEXT", "other")] {
         let ended = Ended::of(other).with_code(3);
         assert!(ended.err.contains("there is no context \"other\""), "{ended:?}");

@@ -25,7 +25,7 @@ fn a_spent_budget_denies_until_a_person_raises_it() {
     assert_eq!(totals(&settled["budget"]), budget("0.4", "1200"));
     let of_session = ["report", "release-42", "--cost-usd", "0.6"];
     let reported = dev.run(&of_session).with_code(0);
-    assert!(reported.out.contains("reported  1 of 1 USD used"), "{reported:?}");
+    assert!(reported.out.contains("budget  1 of 1 USD used"), "{reported:?}");
 
     let denied = dev.run(&["authorize", "release-42", "bash", "-o", "json"]).with_code(6).json();
     assert_eq!(denied["reason"], "BUDGET_EXHAUSTED");

@@ -84,11 +84,11 @@ fn a_message_is_kept_and_shown_and_what_comes_next_is_said() {
     let dev = Dev::start();
     dev.run(&["deploy", repository("tests/gallery/refund/refund.yaml").to_str().expect("a path")])
         .with_code(0);
-    let next = "next  switchward message refund-7 TEXT   (what the user says)\n\
-                next  switchward turn refund-7   (the agent is done: the transitions are tried)\n";
+    let next = "next  switchward message refund-7 TEXT   (a message of the user)\n\
+                next  switchward turn refund-7   (ends the agent's turn and tries the transitions)\n";
     assert_eq!(dev.run(&["start", "refund", "--key", "refund-7"]).with_code(0).err, next);
     let kept = dev.run(&["message", "refund-7", "A-17, 250 dollars"]).with_code(0);
-    assert!(kept.out.starts_with("kept\n") && kept.out.contains("said "), "{kept:?}");
+    assert!(kept.out.starts_with("recorded\n") && kept.out.contains("messages "), "{kept:?}");
     assert!(kept.out.contains("user: A-17, 250 dollars\n"), "{kept:?}");
     assert_eq!(kept.err, next);
     dev.run(&["record", "refund-7", "order=A-17", "amount=250"]).with_code(0);
@@ -108,7 +108,7 @@ fn a_call_that_voids_a_gate_says_so() {
     let answered = dev.run(&["answer", "release-42", "yes"]).with_code(0);
     let events = dev.run(&["list", "events", "release-42", "-o", "jsonl"]).with_code(0).lines();
     assert!(events.iter().any(|event| event["type"] == "approval.voided"), "{events:?}");
-    let warned = format!("warning  {gate} is void: the session went on without its decision\n");
+    let warned = format!("warning  {gate} is void: the session continued without its decision\n");
     assert!(answered.err.starts_with(&warned), "{answered:?}");
     let (dev, gate) = asked();
     let answered = dev.json(&["answer", "release-42", "yes"]);

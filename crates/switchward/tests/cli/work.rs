@@ -56,13 +56,13 @@ fn a_person_reads_what_is_to_be_done_and_types_what_is_shown() {
     let session = dev.json(&["get", "claim-1"]);
     let id = session["session"]["name"].as_str().and_then(|name| name.rsplit('/').next()).expect("an id");
     for part in [
-        "kind         extract\n",
-        &format!("session      {id}\n"),
-        "process      claim, version 1\n",
-        "at           read, attempt 1\n",
-        "yours until  20",
+        "kind               extract\n",
+        &format!("session            {id}\n"),
+        "definition         claim, version 1\n",
+        "state              read\nattempt            1\n",
+        "lease_expire_time  20",
         "text: \"A-17, 250 dollars\"\n",
-        "user said    A-17, 250 dollars\n",
+        "last_message       A-17, 250 dollars\n",
         "\"type\": [\"number\", \"null\"]",
     ] {
         assert!(card.contains(part), "{part:?} is not in {card}");
@@ -96,7 +96,7 @@ fn a_result_that_does_not_fit_ends_with_5_and_says_why() {
             assert_eq!((&result["accepted"], &result["reason"]), (&Value::Null, &json!("SCHEMA_VIOLATION")));
             assert!(result["message"].as_str().expect("why").contains("/amount"), "{result}");
         } else {
-            let head = format!("not accepted  {work}  SCHEMA_VIOLATION\nwhy  ");
+            let head = format!("not accepted  {work}  SCHEMA_VIOLATION\nmessage  ");
             assert!(refused.out.starts_with(&head) && refused.out.contains("/amount"), "{refused:?}");
         }
         assert_eq!(at(&dev, key), "by-hand", "the attempt has failed");
@@ -109,11 +109,11 @@ fn work_is_kept_given_back_lost_and_failed() {
     claim(&dev, "claim-1", "...");
     let [work, token] = taken(&dev);
     let kept = dev.run(&["work", "extend", &work, &token, "--lease", "10m"]).with_code(0);
-    assert!(kept.out.starts_with("yours until 20") && kept.out.ends_with(&format!("  {work}\n")), "{kept:?}");
+    assert!(kept.out.starts_with("leased until 20") && kept.out.ends_with(&format!("  {work}\n")), "{kept:?}");
     // Longer than it was taken for.
     dev.run(&["clock", "advance", "9m"]).with_code(0);
     let back = dev.run(&["work", "release", &work, &token]).with_code(0);
-    assert_eq!(back.out, format!("given back  {work}\n"));
+    assert_eq!(back.out, format!("released  {work}\n"));
 
     let [again, second] = taken(&dev);
     assert!(again == work && second != token, "the same work under another lease");

@@ -155,7 +155,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         manifests.iter().map(|(folder, (.., manifest))| (package_name(manifest, folder), *folder)).collect();
     for (folder, (path, text, manifest)) in &manifests {
         let Some(rank) = CRATES.iter().position(|rule| rule.folder == *folder) else {
-            let message = "this crate has no place yet: add it to crates/xtask/src/checks/arrows.rs and crates/README.md";
+            let message = "this crate has no entry yet: add it to crates/xtask/src/checks/arrows.rs and crates/README.md";
             findings.push(Finding::new(path, 1, RULE, message));
             continue;
         };
@@ -178,7 +178,7 @@ fn refused(rank: usize, name: &str, need: Need, folders: &BTreeMap<String, &str>
                 Some(format!("{} may use {}, not {target}", rule.folder, listed(rule.uses)))
             }
             Need::Tests if !below => {
-                Some(format!("tests of {} may not use {target}, which is no lower", rule.folder))
+                Some(format!("tests of {} may not use {target}, which is not below it", rule.folder))
             }
             Need::Code | Need::Tests => None,
         };
@@ -192,7 +192,7 @@ fn refused(rank: usize, name: &str, need: Need, folders: &BTreeMap<String, &str>
     if known.contains(&name) || (need == Need::Tests && PURE_TESTS_OUTSIDE.contains(&name)) {
         return None;
     }
-    Some(format!("{} is pure and may use from outside only {}, not {name}", rule.folder, listed(known)))
+    Some(format!("{} is pure: of external crates it may use only {}, not {name}", rule.folder, listed(known)))
 }
 
 /// Every dependency of a manifest; `shared` is the root's.
@@ -299,7 +299,9 @@ mod tests {
                 ("crates/engine/Cargo.toml", engine),
                 ("crates/machine/Cargo.toml", machine),
             ]),
-            ["crates/machine/Cargo.toml:4: arrows: tests of machine may not use engine, which is no lower"]
+            [
+                "crates/machine/Cargo.toml:4: arrows: tests of machine may not use engine, which is not below it"
+            ]
         );
     }
 
@@ -309,8 +311,8 @@ mod tests {
         assert_eq!(
             findings(&[("crates/engine/Cargo.toml", engine)]),
             [
-                "crates/engine/Cargo.toml:4: arrows: engine is pure and may use from outside only chacha20poly1305, hmac, jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, zeroize, not rand",
-                "crates/engine/Cargo.toml:6: arrows: engine is pure and may use from outside only chacha20poly1305, hmac, jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, zeroize, not tokio",
+                "crates/engine/Cargo.toml:4: arrows: engine is pure: of external crates it may use only chacha20poly1305, hmac, jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, zeroize, not rand",
+                "crates/engine/Cargo.toml:6: arrows: engine is pure: of external crates it may use only chacha20poly1305, hmac, jiff, minicbor, serde, serde_json, sha2, smallvec, thiserror, zeroize, not tokio",
             ]
         );
     }
@@ -321,7 +323,7 @@ mod tests {
         assert_eq!(
             findings(&[MACHINE, FORMATS, ("crates/graph/Cargo.toml", graph)]),
             [
-                "crates/graph/Cargo.toml:6: arrows: graph is pure and may use from outside only thiserror, not serde_json",
+                "crates/graph/Cargo.toml:6: arrows: graph is pure: of external crates it may use only thiserror, not serde_json",
                 "crates/graph/Cargo.toml:5: arrows: graph may use machine, not formats",
             ]
         );
@@ -341,7 +343,7 @@ mod tests {
         let found = findings(&[("crates/misc/Cargo.toml", "[package]\nname = \"misc\"\n")]);
         assert_eq!(found.len(), 1);
         assert!(
-            found[0].starts_with("crates/misc/Cargo.toml:1: arrows: this crate has no place yet"),
+            found[0].starts_with("crates/misc/Cargo.toml:1: arrows: this crate has no entry yet"),
             "{found:?}"
         );
     }

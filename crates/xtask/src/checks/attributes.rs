@@ -16,7 +16,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
                 start + source.tokens[start..].iter().take_while(|it| !scan::is_sign(it, &["["])).count();
             let end = scan::closing(&source.tokens, open);
             if scan::find(&source.tokens[open..end], "reason =").next().is_none() {
-                let message = "say why: #[expect(lint, reason = \"...\")]";
+                let message = "give the reason: #[expect(lint, reason = \"...\")]";
                 findings.push(Finding::new(&source.path, source.tokens[start].line, RULE, message));
             }
         }
@@ -35,7 +35,7 @@ mod tests {
         assert_eq!(found.iter().map(|finding| finding.line).collect::<Vec<_>>(), [1, 4]);
         assert_eq!(
             found[0].to_string(),
-            "crates/x/src/lib.rs:1: silenced-lint: say why: #[expect(lint, reason = \"...\")]"
+            "crates/x/src/lib.rs:1: silenced-lint: give the reason: #[expect(lint, reason = \"...\")]"
         );
     }
 }

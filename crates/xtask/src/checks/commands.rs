@@ -15,15 +15,15 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut missing = |path: &str, what: String| findings.push(Finding::new(path, 1, RULE, what));
     match tree.text(README) {
-        None => missing(README, "there is none".to_owned()),
+        None => missing(README, "the file is missing".to_owned()),
         Some(text) => {
             for command in README_COMMANDS.iter().filter(|command| !text.contains(**command)) {
-                missing(README, format!("does not tell the reader to type `{command}`"));
+                missing(README, format!("does not name the command `{command}`"));
             }
         }
     }
     match tree.text(MAKEFILE) {
-        None => missing(MAKEFILE, "there is none".to_owned()),
+        None => missing(MAKEFILE, "the file is missing".to_owned()),
         Some(text) => {
             for target in TARGETS.iter().filter(|target| !has_target(text, target)) {
                 missing(MAKEFILE, format!("has no target `{target}`"));
@@ -31,7 +31,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     match tree.text(CI) {
-        None => missing(CI, "there is none".to_owned()),
+        None => missing(CI, "the file is missing".to_owned()),
         Some(text) if !text.contains("make test") => missing(CI, "does not run `make test`".to_owned()),
         Some(text) if text.contains("||") => {
             let line = line_where(text, |line| line.contains("||"));
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "README.md:1: commands: does not tell the reader to type `make demo`",
+                "README.md:1: commands: does not name the command `make demo`",
                 "Makefile:1: commands: has no target `test`",
                 ".ci/run:2: commands: `||` hides a failure",
             ]

@@ -19,7 +19,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     for folder in pure_crates().filter(|folder| tree.text(&format!("crates/{folder}/Cargo.toml")).is_some()) {
         let path = format!("crates/{folder}/{ROOT}");
         let Some(text) = tree.text(&path) else {
-            findings.push(Finding::new(&path, 1, RULE, format!("{folder} is pure and needs its fence here")));
+            findings.push(Finding::new(&path, 1, RULE, format!("{folder} is pure and needs a clippy.toml")));
             continue;
         };
         let fence = match text.parse::<Table>() {
@@ -35,7 +35,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
                 &path,
                 line,
                 RULE,
-                format!("must say `{key} = {value}` as the root's does"),
+                format!("must have `{key} = {value}`, like the root's file"),
             ));
         }
         for list in LISTS.iter().filter(|list| !holds_entries(&fence, list)) {
@@ -69,7 +69,7 @@ mod tests {
     fn a_missing_fence_is_reported() {
         assert_eq!(
             findings(None),
-            ["crates/engine/clippy.toml:1: fences: engine is pure and needs its fence here"]
+            ["crates/engine/clippy.toml:1: fences: engine is pure and needs a clippy.toml"]
         );
     }
 
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(
             findings(Some("# ours\nlimit = 90\ndisallowed-types = []\ndisallowed-methods = [\"a::b\"]\n")),
             [
-                "crates/engine/clippy.toml:2: fences: must say `limit = 70` as the root's does",
+                "crates/engine/clippy.toml:2: fences: must have `limit = 70`, like the root's file",
                 "crates/engine/clippy.toml:1: fences: `disallowed-types` is missing or empty",
             ]
         );

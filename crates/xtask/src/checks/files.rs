@@ -16,8 +16,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     for source in &tree.sources {
         let limit = if is_test_path(&source.path) { TEST_LINES_MAX } else { CODE_LINES_MAX };
         if source.lines > limit {
-            let message =
-                format!("{} lines, {limit} are allowed; what are the two things here?", source.lines);
+            let message = format!("{} lines, {limit} are allowed; split the file", source.lines);
             findings.push(Finding::new(&source.path, limit + 1, RULE, message));
         }
     }
@@ -43,8 +42,8 @@ mod tests {
         assert_eq!(
             found,
             [
-                "crates/x/src/long.rs:501: file-length: 501 lines, 500 are allowed; what are the two things here?",
-                "crates/x/tests/it/main.rs:801: file-length: 801 lines, 800 are allowed; what are the two things here?",
+                "crates/x/src/long.rs:501: file-length: 501 lines, 500 are allowed; split the file",
+                "crates/x/tests/it/main.rs:801: file-length: 801 lines, 800 are allowed; split the file",
             ]
         );
     }

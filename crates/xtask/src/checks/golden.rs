@@ -37,7 +37,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         .collect();
     for (path, name) in &files {
         if !has_version(name) {
-            let message = "the name must say the form and its version: <form>.v<number>.<ending>";
+            let message = "the name must have the form and its version: <form>.v<number>.<ending>";
             findings.push(Finding::new(path, 1, RULE, message));
         }
         if !named_by.iter().any(|(_, named)| named.contains(name)) {
@@ -51,7 +51,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     }
     for (package, path) in packages(tree) {
         if !names.iter().any(|name| inner_name(name).starts_with(&format!("{package}."))) {
-            let message = format!("`{package}` is sent, and there is no golden file {package}.<ending>");
+            let message = format!("`{package}` is sent, but there is no golden file {package}.<ending>");
             findings.push(Finding::new(path, 1, RULE, message));
         }
     }
@@ -78,7 +78,7 @@ fn check_forms(home: &str, forms: &[(&Source, Form)], golden_tests: &[&Source], 
     let in_reach = |test: &&&Source| crate_of(&test.path) == Some(home) || test.path.starts_with("tests/");
     for (source, form) in forms.iter().filter(|(_, form)| form.is_marked) {
         if !golden_tests.iter().filter(in_reach).any(|test| tests_mention(test, &form.name)) {
-            let message = format!("`{}` is a stored form, and no golden test of {home} builds it", form.name);
+            let message = format!("`{}` is a stored form, but no golden test of {home} builds it", form.name);
             findings.push(Finding::new(&source.path, form.line, RULE, message));
         }
     }
@@ -86,7 +86,7 @@ fn check_forms(home: &str, forms: &[(&Source, Form)], golden_tests: &[&Source], 
         return;
     }
     if let Some((source, form)) = forms.iter().find(|(_, form)| form.is_encoded) {
-        let message = format!("{home} derives {ENCODING} and marks no type with `{MARK}` in its docs");
+        let message = format!("{home} derives {ENCODING} but marks no type with `{MARK}` in its docs");
         findings.push(Finding::new(&source.path, form.line, RULE, message));
     }
 }
@@ -227,7 +227,7 @@ mod tests {
                 ("crates/x/tests/stored.rs", other),
                 ("crates/y/tests/stored.rs", elsewhere)
             ]),
-            ["crates/x/src/lib.rs:5: golden: `Record` is a stored form, and no golden test of x builds it"]
+            ["crates/x/src/lib.rs:5: golden: `Record` is a stored form, but no golden test of x builds it"]
         );
     }
 
@@ -245,7 +245,7 @@ mod tests {
             findings(&files),
             [
                 "crates/x/tests/golden/record.v1.hex:1: golden: no test names this file",
-                "crates/x/tests/golden/reply.hex:1: golden: the name must say the form and its version: <form>.v<number>.<ending>",
+                "crates/x/tests/golden/reply.hex:1: golden: the name must have the form and its version: <form>.v<number>.<ending>",
             ]
         );
     }
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(
             findings(&[("crates/x/src/a.rs", text)]),
             [
-                "crates/x/src/a.rs:2: golden: x derives Encode and marks no type with `Stored form.` in its docs"
+                "crates/x/src/a.rs:2: golden: x derives Encode but marks no type with `Stored form.` in its docs"
             ]
         );
     }
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(
             findings(&[proto]),
             [
-                "proto/acme/v1/a.proto:1: golden: `acme.v1` is sent, and there is no golden file acme.v1.<ending>"
+                "proto/acme/v1/a.proto:1: golden: `acme.v1` is sent, but there is no golden file acme.v1.<ending>"
             ]
         );
         let test = "#[test]\nfn a() { same(\"golden/acme.v1.txt\"); }\n";

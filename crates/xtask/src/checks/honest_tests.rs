@@ -9,7 +9,7 @@ const RULE: &str = "honest-tests";
 
 /// Forbidden calls in tests, and what to do instead.
 const REFUSED: &[(&str, &str)] = &[
-    ("# [ ignore", "no test is left out: assert today's result with a note"),
+    ("# [ ignore", "do not ignore a test: assert today's result and add a note"),
     ("assert ! ( true )", "this cannot fail"),
 ];
 
@@ -26,7 +26,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             continue;
         }
         let sleeps = scan::lines_of(source, "sleep (").filter(|line| source.is_test(*line));
-        let message = "a test does not sleep: move a clock by hand, or wait for the event itself";
+        let message = "a test must not sleep: move a clock by hand, or wait for the event itself";
         findings.extend(sleeps.map(|line| Finding::new(&source.path, line, RULE, message)));
     }
     findings

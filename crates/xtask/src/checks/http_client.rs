@@ -86,7 +86,7 @@ fn in_sources(tree: &Tree) -> Vec<Finding> {
         }
         for (row, shown) in LIBRARY_ROWS {
             let lines = scan::lines_of(source, row).filter(|line| !source.is_test(*line));
-            let message = format!("`{shown}` is a client that nothing guards: use the one of {HOME}");
+            let message = format!("`{shown}` is a client without the guard: use the one of {HOME}");
             findings.extend(lines.map(|line| Finding::new(&source.path, line, RULE, message.clone())));
         }
     }
@@ -144,7 +144,7 @@ mod tests {
             ]),
             [
                 "crates/gateway/Cargo.toml:4: http-client: `client-legacy` makes a client of hyper-util: use the one of crates/delivery",
-                "crates/gateway/src/a.rs:1: http-client: `hyper::client` is a client that nothing guards: use the one of crates/delivery",
+                "crates/gateway/src/a.rs:1: http-client: `hyper::client` is a client without the guard: use the one of crates/delivery",
             ]
         );
     }

@@ -14,7 +14,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &tree.sources {
         for row in MACROS {
-            let message = format!("`{}` is not left in the tree", row.replace(' ', "").trim_end_matches('('));
+            let message =
+                format!("`{}` must not stay in the tree", row.replace(' ', "").trim_end_matches('('));
             let lines = scan::lines_of(source, row);
             findings.extend(lines.map(|line| Finding::new(&source.path, line, RULE, message.clone())));
         }
@@ -26,7 +27,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
                     path,
                     index + 1,
                     RULE,
-                    format!("`{mark}`: do it now, or say what is so"),
+                    format!("`{mark}`: do it now, or describe the limitation"),
                 ));
             }
         }

@@ -12,7 +12,7 @@ const MAP: &str = "crates/README.md";
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let folders: BTreeSet<&str> = tree.folders_in("crates");
     let Some(text) = tree.text(MAP) else {
-        return vec![Finding::new(MAP, 1, RULE, "there is none")];
+        return vec![Finding::new(MAP, 1, RULE, "the file is missing")];
     };
     let rows: BTreeSet<&str> = first_table(text).filter_map(crate_of_row).collect();
     let missing =

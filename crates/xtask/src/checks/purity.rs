@@ -47,7 +47,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             }
             impure.retain(|(_, line)| !source.is_test(*line));
             findings.extend(impure.into_iter().map(|(what, line)| {
-                Finding::new(&source.path, line, RULE, format!("{folder} is pure: no `{what}` here"))
+                Finding::new(&source.path, line, RULE, format!("{folder} is pure and must not use `{what}`"))
             }));
         }
     }

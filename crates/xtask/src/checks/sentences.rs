@@ -50,13 +50,13 @@ impl Table<'_> {
         {
             let cells: Vec<&str> = row.split('\t').collect();
             let &[id, _, _, scenarios] = cells.as_slice() else {
-                findings.push(self.at(line, format!("{} columns, {COLUMNS} are wanted", cells.len())));
+                findings.push(self.at(line, format!("{} columns, {COLUMNS} are expected", cells.len())));
                 continue;
             };
             let empty = HEADER.split('\t').zip(&cells).filter(|(_, cell)| cell.trim().is_empty());
             findings.extend(empty.map(|(column, _)| self.at(line, format!("`{column}` is empty"))));
             if let Some(first) = ids.insert(id, line) {
-                findings.push(self.at(line, format!("id `{id}` stands in line {first} too")));
+                findings.push(self.at(line, format!("id `{id}` is also in line {first}")));
             }
             for scenario in scenarios.split_whitespace() {
                 if self.tree.text(&format!("{}/{scenario}", self.folder)).is_none() {
@@ -138,9 +138,9 @@ mod tests {
                     "{path}:1: sentences: the first line must be `id<TAB>source<TAB>sentence<TAB>scenario`"
                 ),
                 format!("{path}:2: sentences: `sentence` is empty"),
-                format!("{path}:3: sentences: id `1` stands in line 2 too"),
-                format!("{path}:4: sentences: 1 columns, 4 are wanted"),
-                format!("{path}:5: sentences: 3 columns, 4 are wanted"),
+                format!("{path}:3: sentences: id `1` is also in line 2"),
+                format!("{path}:4: sentences: 1 columns, 4 are expected"),
+                format!("{path}:5: sentences: 3 columns, 4 are expected"),
             ]
         );
     }

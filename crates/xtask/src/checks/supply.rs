@@ -94,7 +94,7 @@ impl Table {
 
 /// Reads a TOML file, or says why it cannot be read.
 fn read<T: for<'de> Deserialize<'de>>(tree: &Tree, path: &str, findings: &mut Vec<Finding>) -> Option<T> {
-    let result = tree.text(path).ok_or_else(|| "there is none".to_owned());
+    let result = tree.text(path).ok_or_else(|| "the file is missing".to_owned());
     match result.and_then(|text| toml::from_str(text).map_err(|error| error.message().to_owned())) {
         Ok(read) => Some(read),
         Err(message) => {
@@ -111,15 +111,15 @@ fn excepted(text: &str, line: usize, today: Date) -> Result<(), String> {
     let said = above.strip_prefix('#').and_then(|comment| comment.split_once(UNTIL));
     let Some((reason, until)) = said.filter(|(reason, _)| !reason.trim().is_empty()) else {
         return Err(format!(
-            "say above this exception why it is one and until when: `# reason{UNTIL}YYYY-MM-DD`"
+            "write the reason and the end of this exception above it: `# reason{UNTIL}YYYY-MM-DD`"
         ));
     };
-    let until: Date = until.trim().parse().map_err(|_| format!("`{}` is no day", until.trim()))?;
+    let until: Date = until.trim().parse().map_err(|_| format!("`{}` is not a day", until.trim()))?;
     if until < today {
-        return Err(format!("the exception `{}` ended on {until}: look at it again", reason.trim()));
+        return Err(format!("the exception `{}` ended on {until}: review it", reason.trim()));
     }
     if until > today.saturating_add(EXCEPTED_DAYS_MAX.days()) {
-        return Err(format!("the exception ends on {until}, in more than a year: look at it sooner"));
+        return Err(format!("the exception ends on {until}, in more than a year: choose an earlier day"));
     }
     Ok(())
 }
@@ -129,11 +129,12 @@ fn check_found(text: &str, tables: &BTreeMap<String, Table>, record: &Record, fi
     let ignored = tables.get("advisories").map(|table| table.ignore.as_slice()).unwrap_or_default();
     let ids: BTreeSet<&str> = ignored.iter().filter_map(|row| id(row.get_ref())).collect();
     for missing in record.found.iter().filter(|found| !ids.contains(found.as_str())) {
-        let message = format!("{missing} was found and is not excepted: replace the library, or except it");
+        let message =
+            format!("{missing} was found and has no exception: replace the library, or add an exception");
         findings.push(Finding::new(DENY, line_where(text, |line| line == "[advisories]"), RULE, message));
     }
     for idle in ids.iter().filter(|id| !record.found.contains(**id)) {
-        let message = format!("{idle} is excepted, and no library has it any more");
+        let message = format!("{idle} has an exception, but no library has it any more");
         findings.push(Finding::new(DENY, line_where(text, |line| line.contains(idle)), RULE, message));
     }
 }
@@ -147,7 +148,7 @@ fn check_locks(tree: &Tree, record: &Record, findings: &mut Vec<Finding>) {
     let locks: Vec<&str> =
         tree.files().map(|(path, _)| path).filter(|path| path.ends_with("Cargo.lock")).collect();
     if locks.is_empty() {
-        findings.push(Finding::new("Cargo.lock", 1, RULE, "there is none"));
+        findings.push(Finding::new("Cargo.lock", 1, RULE, "the file is missing"));
     }
     for path in locks {
         let Some(lock) = read::<Lock>(tree, path, findings) else { continue };
@@ -156,7 +157,7 @@ fn check_locks(tree: &Tree, record: &Record, findings: &mut Vec<Finding>) {
             let named = format!("{} {}", package.name, package.version);
             if !record.libraries.contains(&named) {
                 let line = line_where(text, |line| line == format!("name = \"{}\"", package.name));
-                let message = format!("nobody looked for advisories on {named}: run `make advisories`");
+                let message = format!("no check for advisories covers {named}: run `make advisories`");
                 findings.push(Finding::new(path, line, RULE, message));
             }
         }
@@ -189,7 +190,7 @@ mod tests {
         let newer = LOCK.replace("1.0.15", "1.0.16");
         assert_eq!(
             findings(EXCEPTED, LOOKED_AT, &newer),
-            ["a/Cargo.lock:6: supply: nobody looked for advisories on paste 1.0.16: run `make advisories`"]
+            ["a/Cargo.lock:6: supply: no check for advisories covers paste 1.0.16: run `make advisories`"]
         );
     }
 
@@ -199,8 +200,8 @@ mod tests {
         assert_eq!(
             findings(&other, LOOKED_AT, LOCK),
             [
-                ".cargo/deny.toml:1: supply: RUSTSEC-1 was found and is not excepted: replace the library, or except it",
-                ".cargo/deny.toml:4: supply: RUSTSEC-2 is excepted, and no library has it any more",
+                ".cargo/deny.toml:1: supply: RUSTSEC-1 was found and has no exception: replace the library, or add an exception",
+                ".cargo/deny.toml:4: supply: RUSTSEC-2 has an exception, but no library has it any more",
             ]
         );
     }
@@ -208,23 +209,20 @@ mod tests {
     #[test]
     fn an_exception_says_why_and_ends_within_a_year() {
         for (comment, message) in [
-            ("", "say above this exception why it is one and until when: `# reason; until YYYY-MM-DD`"),
+            ("", "write the reason and the end of this exception above it: `# reason; until YYYY-MM-DD`"),
             (
                 "# finished",
-                "say above this exception why it is one and until when: `# reason; until YYYY-MM-DD`",
+                "write the reason and the end of this exception above it: `# reason; until YYYY-MM-DD`",
             ),
             (
                 "# ; until 2027-01-01",
-                "say above this exception why it is one and until when: `# reason; until YYYY-MM-DD`",
+                "write the reason and the end of this exception above it: `# reason; until YYYY-MM-DD`",
             ),
-            ("# finished; until spring", "`spring` is no day"),
-            (
-                "# finished; until 2026-11-24",
-                "the exception `finished` ended on 2026-11-24: look at it again",
-            ),
+            ("# finished; until spring", "`spring` is not a day"),
+            ("# finished; until 2026-11-24", "the exception `finished` ended on 2026-11-24: review it"),
             (
                 "# finished; until 2027-11-27",
-                "the exception ends on 2027-11-27, in more than a year: look at it sooner",
+                "the exception ends on 2027-11-27, in more than a year: choose an earlier day",
             ),
         ] {
             let deny = EXCEPTED.replace("# finished; until 2027-05-31", comment);
@@ -254,7 +252,10 @@ mod tests {
         ] {
             let found = findings(&format!("{EXCEPTED}{more}"), LOOKED_AT, LOCK);
             assert_eq!(found.len(), 1, "{more}: {found:?}");
-            assert!(found[0].contains("say above this exception why"), "{found:?}");
+            assert!(
+                found[0].contains("write the reason and the end of this exception above it"),
+                "{found:?}"
+            );
         }
     }
 
@@ -264,8 +265,8 @@ mod tests {
         assert_eq!(
             found.iter().map(ToString::to_string).collect::<Vec<_>>(),
             [
-                ".cargo/deny.toml:1: supply: there is none",
-                "tests/supply/advisories.toml:1: supply: there is none"
+                ".cargo/deny.toml:1: supply: the file is missing",
+                "tests/supply/advisories.toml:1: supply: the file is missing"
             ]
         );
     }

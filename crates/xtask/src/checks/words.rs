@@ -50,7 +50,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn name_finding(path: &str, line: usize, name: &str, word: &str) -> Finding {
-    Finding::new(path, line, RULE, format!("`{name}` says `{word}`: use the glossary's word"))
+    Finding::new(path, line, RULE, format!("`{name}` contains `{word}`: use the glossary's word"))
 }
 
 /// The word in a name that no name has.

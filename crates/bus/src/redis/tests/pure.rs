@@ -60,8 +60,8 @@ fn answers_of_redis_are_distinguished() {
         ("-MOVED 3999 127.0.0.1:6381", "Cluster", What::Server),
         ("-NOGROUP No such key", "NOGROUP", What::Group),
         ("-UNBLOCKED the stream key no longer exists", "NOGROUP", What::Group),
-        ("-ERR max number of clients reached", "as many clients", What::Lost),
-        ("-ERR unknown command", "refuses a command", What::Server),
+        ("-ERR max number of clients reached", "maximum number of clients", What::Lost),
+        ("-ERR unknown command", "version 7.0", What::Server),
     ] {
         let value = parse_redis_value(format!("{line}\r\n").as_bytes()).unwrap();
         let fault = Fault::read(&value.extract_error().unwrap_err());

@@ -25,7 +25,11 @@ async fn what_is_acknowledged_leaves_nothing_behind() {
     let got = take(&bus, "one", SOON).await.unwrap();
     bus.ack(Stream::Http, &receipts(&got[..1])).await.unwrap();
     bus.ack(Stream::Http, &receipts(&got[..1])).await.unwrap();
-    assert_eq!((length(&server).await, counted(&server).await), (2, Some(8)), "once is as good as twice");
+    assert_eq!(
+        (length(&server).await, counted(&server).await),
+        (2, Some(8)),
+        "acknowledging twice has no effect"
+    );
     bus.ack(Stream::Http, &receipts(&got)).await.unwrap();
     assert_eq!((length(&server).await, counted(&server).await), (0, None));
 }

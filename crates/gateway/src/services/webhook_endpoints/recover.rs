@@ -31,7 +31,7 @@ pub(super) async fn recover(
     let page = Page::read(message.page_size, &message.page_token, &list)?;
     let endpoint = endpoint(call, id, &message.name).await?;
     if let Some(why) = &endpoint.disabled {
-        let text = format!("the endpoint is disabled: {why}; put it again to have it sent messages");
+        let text = format!("the endpoint is disabled: {why}; put it again to enable it");
         return Err(Refusal::new(Reason::StateMismatch, text));
     }
     let recovery = Recovery { endpoint, since, delivered: message.include_delivered };

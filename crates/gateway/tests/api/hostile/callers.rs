@@ -88,7 +88,7 @@ async fn calls(attack: &mut Attack, dice: &mut Dice, count: usize, made: &mut BT
         let method = target.rpc.method;
         let what = format!("{what}, by {}", caller.what);
         let accepted = target.shoot(attack, raw, what.clone()).await.is_some();
-        assert!(!accepted || caller.may(&target.rpc), "{method} took {what}");
+        assert!(!accepted || caller.may(&target.rpc), "{method} accepted {what}");
         made.insert(format!("{method} by {}", caller.what));
     }
 }

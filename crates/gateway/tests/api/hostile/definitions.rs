@@ -66,7 +66,7 @@ fn change(dice: &mut Dice, value: &mut Json) {
                 1 => drop(members.insert(format!("{name}s"), odd(dice))),
                 2 => rename(dice, members, &name),
                 3 => drop(members.insert(name, odd(dice))),
-                _ => change(dice, members.get_mut(&name).expect("it is there")),
+                _ => change(dice, members.get_mut(&name).expect("the member exists")),
             }
         }
         Json::Array(items) if !items.is_empty() => {
@@ -242,7 +242,7 @@ async fn wrong_definitions_get_findings() {
         set(&mut check, &v1::CheckDefinitionRequest { files: files.clone(), format: 0 });
         let raw = by(way, &check.rpc, &check.good);
         let answer = check.shoot(&mut attack, raw, what.clone()).await;
-        let answer = answer.unwrap_or_else(|| panic!("a bundle with errors is an answer: {what}"));
+        let answer = answer.unwrap_or_else(|| panic!("a bundle with errors must get an answer: {what}"));
         let answer = reply(way, "CheckDefinition", &answer).expect("a reply");
         let checked = v1::CheckDefinitionResponse::decode(answer).expect("a reply");
         let errors =

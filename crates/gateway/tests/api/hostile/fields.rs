@@ -59,7 +59,7 @@ async fn every_field(attack: &mut Attack, target: &mut Target, turn: &mut usize)
             let raw = by(way, &target.rpc, &message);
             let accepted = target.shoot(attack, raw, what.clone()).await.is_some();
             let odd = means_nothing(&field, &value) && !unasked(target, &path);
-            assert!(!accepted || !odd, "{} took {what}", target.rpc.method);
+            assert!(!accepted || !odd, "{} accepted {what}", target.rpc.method);
             *turn += 1;
         }
     }

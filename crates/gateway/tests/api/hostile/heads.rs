@@ -97,7 +97,11 @@ async fn a_call_that_ran_out_of_time_is_done_once_or_not_at_all() {
             let answer = attack.harness.node.line.send(raw.clone().with("grpc-timeout", timeout)).await;
             // Whether the others are late is a matter of luck.
             let refused = outcome(&answer).err();
-            assert!(timeout != "0n" || refused.is_some(), "{} had no time", target.rpc.method);
+            assert!(
+                timeout != "0n" || refused.is_some(),
+                "{} accepted a call without time",
+                target.rpc.method
+            );
             if let Some(status) = refused {
                 assert_eq!(status.code(), Code::DeadlineExceeded, "{}: {status:?}", target.rpc.method);
                 assert_eq!(Refusal::of(&status).reason, "DEADLINE_EXCEEDED");

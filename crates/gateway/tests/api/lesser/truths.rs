@@ -35,7 +35,10 @@ impl Site {
 
     async fn assert_session(&self, session: &v1::Session) {
         let (name, definition) = (&session.name, session.definition.as_str());
-        assert!(session.at.iter().all(|state| state != FORBIDDEN), "{name} of {definition} got through");
+        assert!(
+            session.at.iter().all(|state| state != FORBIDDEN),
+            "{name} of {definition} reached a forbidden state"
+        );
         if definition.ends_with("/release") {
             assert_eq!(session.version, 2, "{name} runs an older version");
         }
@@ -45,7 +48,10 @@ impl Site {
             session.reminders_source(),
             session.escalation_source(),
         ];
-        assert!(!sources.contains(&v1::SettingSource::Start), "{name} says itself who decides: {sources:?}");
+        assert!(
+            !sources.contains(&v1::SettingSource::Start),
+            "the start of {name} chose who decides: {sources:?}"
+        );
         assert!(!session.without_policy, "{name} runs without its policy");
         let filter = format!("session=\"{name}\"");
         let request = v1::ListGatesRequest { filter, ..Default::default() };
@@ -80,7 +86,7 @@ impl Site {
         let Some(prost_types::value::Kind::StringValue(paid)) = paid else { panic!("{paid:?}") };
         assert!(
             gate.text.contains(&format!("Pay {paid} to")),
-            "{paid} was paid, and shown was {}",
+            "{paid} was paid, but the approval showed {}",
             gate.text
         );
     }

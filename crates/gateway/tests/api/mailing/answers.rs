@@ -165,7 +165,7 @@ async fn what_a_mail_cannot_show_whole_is_approved_where_it_is_seen() {
     let token = asked.token(Way::Reply, KIM);
     assert_eq!(word(&from_kim(&token, "approve", "one").bring(&ingress).await), ("recorded", "not_all_seen"));
     assert_eq!(harness.gate_now(&asked).await.status(), v1::GateStatus::Open);
-    assert_eq!(harness.answers(&asked).await, [KIM], "she is told where to look");
+    assert_eq!(harness.answers(&asked).await, [KIM], "the reply names the decision page");
     let page = crate::decision_page::decide(&harness, &asked, KIM).await;
     assert_eq!(page.status, http::StatusCode::SEE_OTHER, "{page:?}");
     assert_eq!(harness.gate_now(&asked).await.status(), v1::GateStatus::Decided);

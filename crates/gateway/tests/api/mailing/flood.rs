@@ -422,7 +422,7 @@ async fn not_one_of_five_thousand_hostile_or_automatic_mails_approves() {
         let made = harness.gate_now(&asked).await.resolution.expect("the genuine one decides");
         assert_eq!((made.by.as_str(), made.decision()), (DANA, v1::GateDecision::Approve), "{phrase:?}");
         let late = ingress.ingest(&Envelope::default(), &genuine.raw()).await;
-        assert_eq!(late, super::recorded("decided"), "a replay is the same reply");
+        assert_eq!(late, super::recorded("decided"), "a replay counts as the same reply");
         let elsewhere = super::Message { from: DANA, ..from_kim(&kims_other, phrase, "genuine") };
         elsewhere.bring(&ingress).await;
         assert!(harness.gate_now(&other).await.resolution.is_none(), "Dana has Kim's token: {phrase:?}");
@@ -476,7 +476,7 @@ async fn a_signed_approval_of_one_request_sent_on_to_another_decides_nothing() {
         assert!(made.is_none(), "{field} is not signed: {made:?}");
         let signed = Sent { above: above.clone(), ..kims(&token, "approve") };
         assert_eq!(ingress.ingest(&Envelope::default(), &signed.raw(2)).await, super::recorded("decided"));
-        assert!(harness.gate_now(&asked).await.resolution.is_some(), "what she has signed decides");
+        assert!(harness.gate_now(&asked).await.resolution.is_some(), "a signed reply decides");
     }
     harness.node.end().await;
 }
@@ -531,7 +531,7 @@ async fn a_model_that_obeys_a_reply_approves_nothing() {
         for port in ["approved", "Approved", " approved ", "APPROVED"] {
             let session =
                 answered(&harness, (&ingress, "read_by_model"), PLAIN, &text.replace('@', "approved")).await;
-            assert_eq!(session.at, ["decide"], "a model is asked: {text:?}");
+            assert_eq!(session.at, ["decide"], "the gate waits for the model: {text:?}");
             let kinds = vec![v1::WorkKind::Classify.into()];
             let wanted = Some(v1::WorkWanted { kinds, queues: vec!["pay-out".into()], ..Default::default() });
             let poll = v1::PollWorkRequest { wanted, ..Default::default() };

@@ -11,7 +11,7 @@ use super::*;
 use crate::limits::{FIRE_WAIT, REFUSED_MAX, TRANSPORT_WAIT};
 
 #[path = "../../../../engine/tests/replay/rng.rs"]
-#[expect(dead_code, reason = "other tests choose in more ways")]
+#[expect(dead_code, reason = "other tests use more of its functions")]
 mod rng;
 use rng::Rng;
 
@@ -102,9 +102,9 @@ impl Simulation {
                 continue;
             }
             let early = entries.iter().filter(|entry| due_of(entry).unwrap().at > Time(self.now)).count();
-            assert_eq!(early, 0, "none is early");
+            assert_eq!(early, 0, "no timer is early");
             let again = entries.iter().filter(|entry| self.head.flying.contains_key(*entry)).count();
-            assert_eq!(again, 0, "none is out twice");
+            assert_eq!(again, 0, "no timer is handed out twice");
             assert!(entries.iter().all(|entry| travels(&due_of(entry).unwrap().key) == transport));
             let until = self.at + if transport { TRANSPORT_WAIT } else { FIRE_WAIT };
             let number = self.head.launch(&entries, until, transport);
@@ -128,10 +128,18 @@ impl Simulation {
         let entries = if transport {
             let batch = TimerBatch { shard: 1, term: TERM, number, timers: entries };
             let stale = TimerBatch { term: TERM - 1, ..batch.clone() };
-            assert_eq!(self.head.came(&stale, self.at + FIRE_WAIT), None, "of another term");
+            assert_eq!(
+                self.head.came(&stale, self.at + FIRE_WAIT),
+                None,
+                "a batch of another term is ignored"
+            );
             // Nobody waits for one whose timers are all gone.
             let came = self.head.came(&batch, self.at + FIRE_WAIT).unwrap_or_default();
-            assert_eq!(self.head.came(&batch, self.at + FIRE_WAIT), None, "and once more");
+            assert_eq!(
+                self.head.came(&batch, self.at + FIRE_WAIT),
+                None,
+                "a batch is ignored if it comes again"
+            );
             came
         } else {
             entries
@@ -162,7 +170,7 @@ impl Simulation {
             }
         }
         for entry in head.waiting.iter().chain(head.flying.keys()) {
-            assert!(self.index.contains(entry), "what is gone is held no more");
+            assert!(self.index.contains(entry), "a removed timer is still in the head");
         }
         let left: usize = head.attempts.values().map(|attempt| attempt.left).sum();
         assert_eq!(left, head.flying.len());
@@ -180,7 +188,7 @@ impl Simulation {
             self.take();
             self.end(rng);
         }
-        panic!("something due was never done: {:?}", self.head.counts());
+        panic!("a due timer was never fired: {:?}", self.head.counts());
     }
 }
 
@@ -235,7 +243,7 @@ fn of_many_no_more_than_the_first_are_held() {
     assert!(simulation.index.is_empty());
     assert!(
         simulation.head.reads >= 3,
-        "the others were read when their turn came: {}",
+        "the others were not read in several steps: {}",
         simulation.head.reads
     );
 }
@@ -246,7 +254,7 @@ fn what_is_applied_while_a_read_is_under_way_is_not_missed() {
     for number in 0..10 {
         simulation.add(5_000 + number, true);
     }
-    assert_eq!(simulation.head.counts().waiting, 0, "nothing is known yet");
+    assert_eq!(simulation.head.counts().waiting, 0, "timers are unknown before the first read");
     simulation.begin_read();
     simulation.read_on(5);
     let first = simulation.index.first().unwrap().clone();
@@ -300,18 +308,18 @@ fn attempts_end_with_their_time_and_another_term_begins_again() {
     assert_eq!(simulation.head.overdue(simulation.at), []);
     let until = simulation.head.next().at.unwrap();
     assert_eq!(until, simulation.at + TRANSPORT_WAIT);
-    assert_eq!(simulation.head.overdue(until), [(1, true)], "lost on the road");
+    assert_eq!(simulation.head.overdue(until), [(1, true)], "the transport lost the batch");
     assert_eq!(simulation.head.overdue(simulation.at + FIRE_WAIT), [(1, true), (2, false)]);
     let number = simulation.out[0].0;
     simulation.head.begin(Some(TERM + 1));
     assert_eq!(simulation.head.counts(), TimerCounts::default());
     simulation.head.settle(number, simulation.out[0].2[0].clone(), Ok(()), simulation.at);
-    assert_eq!(simulation.head.counts(), TimerCounts::default(), "what an earlier term says is nothing");
+    assert_eq!(simulation.head.counts(), TimerCounts::default(), "results of an earlier term are ignored");
     simulation.begin_read();
     simulation.end_read();
     simulation.out.clear();
     simulation.take();
-    assert!(simulation.out[0].0 > number, "numbers go on");
+    assert!(simulation.out[0].0 > number, "numbers keep growing");
     simulation.head.begin(None);
     assert!(
         !simulation.head.changed(entry(1, 1, true), true)

@@ -13,18 +13,18 @@ pub(super) async fn clock(talk: &Talk) -> Result<(), Exit> {
     let request = v1::GetClockRequest {};
     let reply =
         talk.client.call(request, |mut it, request| async move { it.clock.get_clock(request).await }).await?;
-    talk.printer.message("GetClockResponse", &reply, || card(&[("clock", show::time(reply.time.as_ref()))]))
+    talk.printer.message("GetClockResponse", &reply, || card(&[("time", show::time(reply.time.as_ref()))]))
 }
 
 pub(super) async fn advance(talk: &Talk, advance: AdvanceClock) -> Result<(), Exit> {
     let by = prost_types::Duration::try_from(advance.by);
-    let duration = by.map_err(|_| Exit::usage("that is farther than any clock goes"))?;
+    let duration = by.map_err(|_| Exit::usage("the duration is too long"))?;
     let request = v1::AdvanceClockRequest { duration: Some(duration), request_id: talk.request_id() };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.clock.advance_clock(request).await });
     let reply = reply.await?;
     talk.printer
-        .message("AdvanceClockResponse", &reply, || card(&[("clock", show::time(reply.time.as_ref()))]))
+        .message("AdvanceClockResponse", &reply, || card(&[("time", show::time(reply.time.as_ref()))]))
 }
 
 pub(super) async fn create_key(talk: &Talk, create: CreateKey) -> Result<(), Exit> {
@@ -56,25 +56,34 @@ pub(super) async fn create_key(talk: &Talk, create: CreateKey) -> Result<(), Exi
 
 /// A new key and its secret.
 pub(in crate::commands) fn created(reply: &v1::CreateApiKeyResponse) -> String {
-    let secret = if reply.secret.is_empty() {
-        format!("{CARE}was shown when the key was made, and is kept nowhere{CARE:#}")
-    } else {
-        once(&reply.secret)
-    };
-    format!("{}{}", shown(&reply.api_key.clone().unwrap_or_default()), card(&[("secret ", secret)]))
+    let key = reply.api_key.clone().unwrap_or_default();
+    with_secret(rows(&key), &reply.secret)
 }
 
-/// A secret that is shown here and never again.
+/// A card with a secret, which an earlier response may have shown already.
+pub(super) fn with_secret(mut rows: Vec<(&'static str, String)>, secret: &str) -> String {
+    rows.push((
+        "secret",
+        if secret.is_empty() {
+            format!("{CARE}was shown at the creation, and is not stored{CARE:#}")
+        } else {
+            once(secret)
+        },
+    ));
+    card(&rows)
+}
+
+/// A secret that is shown once.
 pub(super) fn once(secret: &str) -> String {
-    format!("{STRONG}{}{STRONG:#}\n{CARE}shown this once: keep it{CARE:#}", clean(secret))
+    format!("{STRONG}{}{STRONG:#}\n{CARE}shown only once: store it now{CARE:#}", clean(secret))
 }
 
-/// The time that is so far ahead of now.
+/// The time after this duration.
 fn expiry(after: std::time::Duration) -> Result<prost_types::Timestamp, Exit> {
     let at = std::time::SystemTime::now().checked_add(after);
-    let at = at.ok_or_else(|| Exit::usage("that is later than any calendar goes"))?;
+    let at = at.ok_or_else(|| Exit::usage("the time of expiry is too late"))?;
     let timestamp =
-        jiff::Timestamp::try_from(at).map_err(|_| Exit::usage("that is later than any calendar goes"))?;
+        jiff::Timestamp::try_from(at).map_err(|_| Exit::usage("the time of expiry is too late"))?;
     Ok(prost_types::Timestamp { seconds: timestamp.as_second(), nanos: 0 })
 }
 
@@ -91,12 +100,16 @@ pub(super) async fn revoke_key(talk: &Talk, revoke: RevokeKey) -> Result<(), Exi
 }
 
 pub(super) fn shown(key: &v1::ApiKey) -> String {
-    card(&[
-        ("key", clean(show::id(&key.name))),
+    card(&rows(key))
+}
+
+pub(super) fn rows(key: &v1::ApiKey) -> Vec<(&'static str, String)> {
+    vec![
+        ("api_key", clean(show::id(&key.name))),
         ("role", show::word(key.role().as_str_name(), "KEY_ROLE_")),
         ("subject", clean(&key.subject)),
-        ("name", clean(&key.display_name)),
-        ("expires", show::time(key.expire_time.as_ref())),
-        ("revoked", show::time(key.revoke_time.as_ref())),
-    ])
+        ("display_name", clean(&key.display_name)),
+        ("expire_time", show::time(key.expire_time.as_ref())),
+        ("revoke_time", show::time(key.revoke_time.as_ref())),
+    ]
 }

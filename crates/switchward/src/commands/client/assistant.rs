@@ -1,4 +1,4 @@
-//! Making, showing and deleting assistants.
+//! `switchward assistant`.
 
 use switchward_api::v1;
 
@@ -21,7 +21,7 @@ pub(super) async fn run(talk: &Talk, what: AssistantCommand) -> Result<(), Exit>
 async fn put(talk: &Talk, put: PutAssistant) -> Result<(), Exit> {
     let text = files::value(put.instructions.as_deref().unwrap_or_default())?;
     let instructions =
-        String::from_utf8(text).map_err(|_| Exit::usage("--instructions is no text: it is not UTF-8"))?;
+        String::from_utf8(text).map_err(|_| Exit::usage("--instructions is not UTF-8 text"))?;
     let assistant = v1::Assistant {
         name: put.assistant.clone(),
         workflows: put.workflows,
@@ -62,7 +62,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
     let (assistants, next_page_token) = follow(&page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListAssistantsResponse { assistants, next_page_token };
     let text = || {
-        let mut table = Table::new(&["ASSISTANT", "WORKFLOWS", "CHANGED"]);
+        let mut table = Table::new(&["ASSISTANT", "WORKFLOWS", "UPDATE_TIME"]);
         for assistant in &reply.assistants {
             table.row([
                 show::id(&assistant.name).to_owned(),

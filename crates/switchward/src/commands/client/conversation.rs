@@ -6,9 +6,9 @@ use tonic::Status;
 
 use super::talk::Talk;
 
-/// The newest events among which messages are looked for.
+/// The number of newest events that are searched for messages.
 const EVENTS: u64 = 500;
-/// The newest messages that are shown.
+/// The maximum number of messages.
 const MESSAGES: usize = 10;
 
 /// A message.
@@ -18,12 +18,12 @@ pub(super) struct Said {
     pub(super) text: String,
 }
 
-/// Returns the last messages of a session, oldest first; none for a program, which reads the history itself.
+/// Returns the last messages of a session, oldest first; none for programs, which read the history themselves.
 ///
 /// # Errors
 /// The history cannot be read.
 pub(super) async fn said(talk: &Talk, session: &v1::Session) -> Result<Vec<Said>, Status> {
-    // A process of questions and answers has no messages.
+    // A checkpoint process has no messages.
     let asks = session.checkpoint.as_ref().is_some_and(|checkpoint| !checkpoint.answers.is_empty());
     if asks || talk.printer.is_json() {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! What happens in a conversation: messages, turns, data, completion, retries.
+//! The commands for conversations: messages, turns, data, events, retries.
 
 use prost_types::Struct;
 use switchward_api::v1;
@@ -23,7 +23,7 @@ pub(super) async fn message(talk: &Talk, message: Message) -> Result<(), Exit> {
     let reply = reply.await?;
     let session = reply.session.clone().unwrap_or_default();
     let said = conversation::said(talk, &session).await?;
-    let text = || format!("{GOOD}kept{GOOD:#}\n{}", show::session_with(&session, &said));
+    let text = || format!("{GOOD}recorded{GOOD:#}\n{}", show::session_with(&session, &said));
     talk.printer.message("PostMessageResponse", &reply, text)?;
     advise(talk, &session);
     Ok(())
@@ -105,7 +105,7 @@ pub(super) async fn reply(talk: &Talk, reply: MailReply) -> Result<(), Exit> {
     let reply = reply.await?;
     moved(talk, "RecordReplyResponse", &reply, reply.session.clone().unwrap_or_default())?;
     if !talk.printer.is_json() {
-        print(&card(&[("reply", clean(&reply.standing))]))?;
+        print(&card(&[("standing", clean(&reply.standing))]))?;
     }
     Ok(())
 }
@@ -124,12 +124,12 @@ pub(super) async fn switch(talk: &Talk, switch: Switch) -> Result<(), Exit> {
     moved(talk, "SwitchWorkflowResponse", &reply, reply.session.clone().unwrap_or_default())
 }
 
-/// What was typed as values: JSON, or else a text.
+/// Values, each JSON or else a string.
 fn values(pairs: Vec<(String, String)>) -> Struct {
     Struct { fields: pairs.into_iter().map(|(key, text)| (key, typed(text))).collect() }
 }
 
-/// Shows the session afterwards, and what can be typed next.
+/// Prints the session after a change, with hints.
 fn moved(
     talk: &Talk,
     kind: &'static str,

@@ -1,4 +1,4 @@
-//! Deploying and activating definitions.
+//! Deploying, activating and retiring definitions.
 
 use std::path::Path;
 use switchward_api::v1;
@@ -9,17 +9,17 @@ use crate::args::{Activate, Deploy, Retire, files};
 use crate::exit::Exit;
 use crate::output::{CARE, card, clean, put};
 
-/// The reason of a refusal: the definition calls one that is not in the catalogue.
+/// The reason if a definition calls one that does not exist.
 const ABSENT: &str = "NO_SUCH_WORKFLOW";
 
 pub(super) async fn deploy(talk: &Talk, deploy: Deploy) -> Result<(), Exit> {
     if deploy.files.len() > 1 && talk.request_id_is_given() {
-        return Err(Exit::usage("one --request-id is good for one file; deploy them one by one"));
+        return Err(Exit::usage("--request-id allows only one file; deploy the files one by one"));
     }
-    // All files are read before the first one is sent, so that a misspelt name leaves nothing half done.
+    // All files are read before the first one is sent, so that a wrong path changes nothing.
     let read = |path| files::read(path).map(|bytes| (path, bytes));
     let sources = deploy.files.iter().map(|path| read(path.as_path())).collect::<Result<Vec<_>, _>>()?;
-    // One that calls another of these files waits for it, so that their order does not matter.
+    // A definition that calls another one of the files waits for it, so that their order does not matter.
     let mut left = sources;
     while !left.is_empty() {
         let count = left.len();
@@ -77,10 +77,10 @@ fn deployed(reply: &v1::DeployDefinitionResponse, version: &v1::Version) -> Stri
         let severity = show::word(finding.severity().as_str_name(), "SEVERITY_");
         put(&mut text, format_args!("{CARE}{severity}[{code}]{CARE:#}: {message}\n --> {position}\n"));
     }
-    let known = if reply.created { "new" } else { "the same bytes as before" };
+    let known = if reply.created { "new" } else { "unchanged" };
     let active = match (version.active, version.retire_time.is_some()) {
         (true, _) if version.format() == v1::Format::Policy => {
-            "active: it holds for what it is attached to from now on"
+            "active: applies from now on to what it is attached to"
         }
         (true, _) => "active: new sessions start with it",
         (false, true) => "retired: no session starts with it",

@@ -1,4 +1,4 @@
-//! Showing and setting who is who.
+//! `switchward directory`.
 
 use serde::Deserialize;
 use switchward_api::v1;
@@ -91,10 +91,10 @@ pub(super) async fn run(talk: &Talk, what: DirectoryCommand) -> Result<(), Exit>
 async fn put(talk: &Talk, put: PutDirectory) -> Result<(), Exit> {
     let text = files::read(std::path::Path::new(&put.file))?;
     let file: File = serde_json::from_slice(&text)
-        .map_err(|error| Exit::usage(format!("{} is no directory: {error}", put.file)))?;
+        .map_err(|error| Exit::usage(format!("{} is not a directory file: {error}", put.file)))?;
     let entries = file.entries.into_iter().map(Entry::read).collect::<Result<_, _>>();
     let entries =
-        entries.map_err(|problem| Exit::usage(format!("{} is no directory: {problem}", put.file)))?;
+        entries.map_err(|problem| Exit::usage(format!("{} is not a directory file: {problem}", put.file)))?;
     let binding = |one: Binding| v1::EventBinding {
         definition: one.definition,
         event_key: one.event_key,
@@ -128,37 +128,37 @@ async fn get(talk: &Talk) -> Result<(), Exit> {
     Ok(())
 }
 
-/// An entry's settings for the gates of a definition.
+/// An entry's settings for gates.
 fn gates(settings: &v1::GateSettings) -> String {
     let listed = |what: &str, names: &[String]| {
         (!names.is_empty()).then(|| format!("{what} {}", clean(&names.join(", "))))
     };
     let said = [
-        listed("tells", &settings.audience),
-        settings.quorum.as_ref().map(|quorum| format!("approvals: {}", show::approving(quorum))),
-        settings.reminders.as_ref().map(show::often),
-        listed("escalates to", &settings.escalation),
+        listed("audience:", &settings.audience),
+        settings.quorum.as_ref().map(|quorum| format!("quorum: {}", show::approving(quorum))),
+        settings.reminders.as_ref().map(|reminders| format!("reminders: {}", show::often(reminders))),
+        listed("escalation:", &settings.escalation),
     ];
     said.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 fn shown(directory: &v1::Directory) -> String {
-    let mut table = Table::new(&["NAME", "STANDS FOR", "GATES"]);
+    let mut table = Table::new(&["NAME", "MEMBERS", "SETTINGS"]);
     for entry in &directory.entries {
         let gates = entry.settings.as_ref().map(gates).unwrap_or_default();
         table.row([clean(&entry.name), clean(&entry.members.join(", ")), gates]);
     }
     if !directory.audience.is_empty() {
-        table.row(["(everybody else)".to_owned(), clean(&directory.audience.join(", ")), String::new()]);
+        table.row(["(default audience)".to_owned(), clean(&directory.audience.join(", ")), String::new()]);
     }
-    let named = table.text("nobody is named");
+    let named = table.text("no entries");
     if directory.event_bindings.is_empty() {
         return named;
     }
-    let mut bound = Table::new(&["DEFINITION", "EVENT", "COMES FROM"]);
+    let mut bound = Table::new(&["DEFINITION", "EVENT_KEY", "SOURCES"]);
     for one in &directory.event_bindings {
         let sources =
-            if one.sources.is_empty() { "operators alone".to_owned() } else { one.sources.join(", ") };
+            if one.sources.is_empty() { "(only operators)".to_owned() } else { one.sources.join(", ") };
         bound.row([clean(&one.definition), clean(&one.event_key), clean(&sources)]);
     }
     format!("{named}\n\n{}", bound.text(""))

@@ -1,4 +1,4 @@
-//! What an agent does: start, answer, authorize, report.
+//! The commands of an agent: start, answer, authorize, report.
 
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
@@ -71,7 +71,7 @@ pub(super) async fn answer(talk: &Talk, answer: Answer) -> Result<(), Exit> {
     Ok(())
 }
 
-/// A refused answer, with what helps: the nearest of the answers, or the gates that somebody has to decide first.
+/// Adds to a refused answer the nearest allowed answer, or the gates that must be decided first.
 async fn unanswered(talk: &Talk, exit: Exit, session: &str, answer: &str) -> Exit {
     let exit = exit.typed(answer);
     if exit.reason() != Some(Reason::ApprovalPending.word()) {
@@ -85,10 +85,10 @@ async fn unanswered(talk: &Talk, exit: Exit, session: &str, answer: &str) -> Exi
     lines.fold(exit, Exit::next)
 }
 
-/// What the caller can type next about a session, and what a call has closed.
+/// Prints the next commands for a session, and warns about gates that the call has voided.
 pub(super) fn advise(talk: &Talk, session: &v1::Session) {
     for gate in &session.voided_gates {
-        talk.printer.warn(&format!("{} is void: the session went on without its decision", show::id(gate)));
+        talk.printer.warn(&format!("{} is void: the session continued without its decision", show::id(gate)));
     }
     if session.end_time.is_some() {
         return talk.printer.advice(&format!("switchward list events {}", show::handle(session)));
@@ -113,13 +113,13 @@ pub(super) fn advise(talk: &Talk, session: &v1::Session) {
         let or = if others.is_empty() { String::new() } else { format!("   (or {})", others.join(", ")) };
         talk.printer.advice(&format!("switchward answer {name} {first}{or}"));
     } else if session.waiting_on.is_empty() && session.open.is_empty() {
-        talk.printer.advice(&format!("switchward message {name} TEXT   (what the user says)"));
+        talk.printer.advice(&format!("switchward message {name} TEXT   (a message of the user)"));
         talk.printer
-            .advice(&format!("switchward turn {name}   (the agent is done: the transitions are tried)"));
+            .advice(&format!("switchward turn {name}   (ends the agent's turn and tries the transitions)"));
     }
 }
 
-/// Returns true if the caller may answer and end turns.
+/// Returns true if the caller can answer and end turns.
 fn drives(session: &v1::Session) -> bool {
     matches!(session.caller_role(), v1::KeyRole::Agent | v1::KeyRole::Operator | v1::KeyRole::Admin)
 }
@@ -140,13 +140,13 @@ pub(super) async fn authorize(talk: &Talk, authorize: Authorize) -> Result<(), E
         .call(request, |mut it, request| async move { it.policy.authorize_tool_call(request).await });
     let reply = reply.await?;
     talk.printer.message("AuthorizeToolCallResponse", &reply, || authorized(&call.capability, &reply))?;
-    decided(talk, &reply, "when it is approved, the same call again").await
+    decided(talk, &reply, "repeat the same call after the approval").await
 }
 
 /// Sends a mail in a session's name.
 pub(super) async fn send(talk: &Talk, mail: SendMail) -> Result<(), Exit> {
     let text = String::from_utf8(files::value(&mail.text)?);
-    let text = text.map_err(|_| Exit::usage("--text is no UTF-8").next("a mail is plain text"))?;
+    let text = text.map_err(|_| Exit::usage("--text is not UTF-8 text"))?;
     let request = v1::SendEmailRequest {
         session: mail.session,
         from: mail.from.unwrap_or_default(),
@@ -163,7 +163,7 @@ pub(super) async fn send(talk: &Talk, mail: SendMail) -> Result<(), Exit> {
     let reply = reply.await?;
     let call = reply.call.clone().unwrap_or_default();
     talk.printer.message("SendEmailResponse", &reply, || authorized("a mail", &call))?;
-    decided(talk, &call, "when it is approved, the same mail again").await
+    decided(talk, &call, "send the same mail again after the approval").await
 }
 
 async fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str) -> Result<(), Exit> {
@@ -171,7 +171,7 @@ async fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str
         v1::ToolDecision::Allow | v1::ToolDecision::Bypass => Ok(()),
         v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => {
             if reply.reason == Reason::ApprovalPending.word() {
-                talk.printer.advice("switchward list gates   (a person has to decide first)");
+                talk.printer.advice("switchward list gates   (a person must decide first)");
             }
             Err(Exit::reported(DENIED))
         }
@@ -199,15 +199,15 @@ fn authorized(capability: &str, reply: &v1::AuthorizeToolCallResponse) -> String
         put(&mut text, format_args!("  {}", clean(&reply.reason)));
     }
     text.push('\n');
-    let retry = reply.retry_after.map(|delay| format!("in {}", period(show::length(delay))));
+    let retry = reply.retry_after.map(|delay| period(show::length(delay)));
     text.push_str(&card(&[
-        ("why", clean(&reply.message)),
-        ("rule", reply.matched_rule.as_ref().map(show::rule).unwrap_or_default()),
+        ("message", clean(&reply.message)),
+        ("matched_rule", reply.matched_rule.as_ref().map(show::rule).unwrap_or_default()),
         ("layers", show::layers(&reply.layers)),
-        ("left", reply.remaining.as_ref().map(show::remaining).unwrap_or_default()),
-        ("retry", retry.unwrap_or_default()),
+        ("remaining", reply.remaining.as_ref().map(show::remaining).unwrap_or_default()),
+        ("retry_after", retry.unwrap_or_default()),
         ("gate", show::id(&reply.gate).to_owned()),
-        ("call", clean(&reply.call_id)),
+        ("call_id", clean(&reply.call_id)),
     ]));
     text
 }
@@ -215,7 +215,7 @@ fn authorized(capability: &str, reply: &v1::AuthorizeToolCallResponse) -> String
 pub(super) async fn report(talk: &Talk, report: Report) -> Result<(), Exit> {
     if report.capability.is_none() && report.call_id.is_none() {
         if report.failed {
-            return Err(Exit::usage("--failed is about a call: name its capability, or say --call-id"));
+            return Err(Exit::usage("--failed requires CAPABILITY or --call-id"));
         }
         let request = v1::ReportUsageRequest {
             session: report.session,
@@ -248,21 +248,21 @@ pub(super) async fn report(talk: &Talk, report: Report) -> Result<(), Exit> {
 
 fn spent(budget: Option<&v1::Budget>) -> String {
     let used = budget.map(show::budget).filter(|used| !used.is_empty());
-    card(&[("reported", used.unwrap_or_else(|| "nothing was used so far".into()))])
+    card(&[("budget", used.unwrap_or_else(|| "no usage".into()))])
 }
 
-/// What stands behind a flag: a JSON object, or the file that holds one.
+/// Reads an option's value: a JSON object, or a file with one.
 pub(super) fn object(flag: &str, text: &str, example: &str) -> Result<Struct, Exit> {
     let bytes = files::value(text)?;
     let value = serde_json::from_slice(&bytes);
     let value = value.map_err(|error| Exit::usage(format!("{flag} is not JSON: {error}")))?;
     match value_of(value).kind {
         Some(Kind::StructValue(object)) => Ok(object),
-        Some(_) | None => Err(Exit::usage(format!("{flag} must be a JSON object, like '{example}'"))),
+        Some(_) | None => Err(Exit::usage(format!("{flag} must be a JSON object, such as '{example}'"))),
     }
 }
 
-/// What was typed as a value: JSON, or else a text.
+/// A value: JSON, or else a string.
 pub(super) fn typed(text: String) -> Value {
     value_of(serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)))
 }
@@ -271,7 +271,7 @@ pub(super) fn value_of(value: serde_json::Value) -> Value {
     let kind = match value {
         serde_json::Value::Null => Kind::NullValue(0),
         serde_json::Value::Bool(truth) => Kind::BoolValue(truth),
-        // A number that no double holds is none for the server either, which then says so.
+        // The server refuses a number that is not a double.
         serde_json::Value::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or(f64::NAN)),
         serde_json::Value::String(text) => Kind::StringValue(text),
         serde_json::Value::Array(values) => {

@@ -1,4 +1,4 @@
-//! The effects of a session: shown, sent again or given up.
+//! `switchward effect`.
 
 use switchward_api::v1;
 
@@ -8,7 +8,7 @@ use crate::args::{DismissEffect, EffectCommand, NamedEffect};
 use crate::exit::{Exit, WAITING};
 use crate::output::{CARE, card, clean, shell};
 
-/// The kind of the effect of a gate that nobody was notified of.
+/// The kind of the effect of a gate about which nobody was notified.
 const NOTICE: &str = "notice";
 
 pub(super) async fn run(talk: &Talk, what: EffectCommand) -> Result<(), Exit> {
@@ -25,7 +25,7 @@ async fn release(talk: &Talk) -> Result<(), Exit> {
     let reply =
         talk.client.call(request, |mut it, request| async move { it.effects.release_effects(request).await });
     let reply = reply.await?;
-    talk.printer.message("ReleaseEffectsResponse", &reply, || card(&[("effects", "go out".to_owned())]))
+    talk.printer.message("ReleaseEffectsResponse", &reply, || card(&[("effects", "released".to_owned())]))
 }
 
 async fn show(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
@@ -49,26 +49,24 @@ async fn retry(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
     let reply = reply.await?;
     let text = || match &reply.effect {
         Some(effect) => shown(effect),
-        None => {
-            card(&[("effect", clean(&of.name)), ("status", "there is nothing left of it to send".to_owned())])
-        }
+        None => card(&[("effect", clean(&of.name)), ("status", "nothing left to send".to_owned())]),
     };
     talk.printer.message("RetryEffectResponse", &reply, text)?;
     if reply.effect.as_ref().is_some_and(|effect| effect.kind == NOTICE) {
-        talk.printer.advice("switchward directory put FILE   (it still leads to nobody)");
+        talk.printer.advice("switchward directory put FILE   (the directory leads to nobody)");
         return Err(Exit::reported(WAITING));
     }
     Ok(())
 }
 
 async fn dismiss(talk: &Talk, of: DismissEffect) -> Result<(), Exit> {
-    talk.sure(&format!("giving {} up", of.name), of.yes)?;
+    talk.sure(&format!("dismissing {}", of.name), of.yes)?;
     let (name, request_id) = (of.name.clone(), talk.request_id());
     let request = v1::DismissEffectRequest { name, request_id, ..Default::default() };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.effects.dismiss_effect(request).await });
     let reply = reply.await?;
-    talk.printer.message("DismissEffectResponse", &reply, || card(&[("given up", clean(&of.name))]))
+    talk.printer.message("DismissEffectResponse", &reply, || card(&[("dismissed", clean(&of.name))]))
 }
 
 /// The command that sends a dead letter again.
@@ -80,18 +78,15 @@ pub(super) fn to_retry(name: &str) -> String {
 pub(super) fn status(effect: &v1::Effect) -> String {
     let word = match (effect.status(), effect.kind.as_str()) {
         (v1::EffectStatus::Dead, _) => "dead",
-        (_, NOTICE) => "nobody is told",
+        (_, NOTICE) => "nobody notified",
         (_, _) => "pending",
     };
     if effect.code.is_empty() { word.to_owned() } else { format!("{word}: {}", effect.code) }
 }
 
-fn times(count: u32) -> String {
-    match count {
-        0 => String::new(),
-        1 => "once".to_owned(),
-        count => format!("{count} times"),
-    }
+/// A count; empty if it is 0.
+fn number(count: u32) -> String {
+    if count == 0 { String::new() } else { count.to_string() }
 }
 
 fn shown(effect: &v1::Effect) -> String {
@@ -99,12 +94,6 @@ fn shown(effect: &v1::Effect) -> String {
     if effect.status() == v1::EffectStatus::Dead {
         status = format!("{CARE}{status}{CARE:#}");
     }
-    let failed = match effect.last_attempt_time.as_ref() {
-        Some(last) if effect.attempts > 0 => {
-            format!("{}, at last {}", times(effect.attempts), show::time(Some(last)))
-        }
-        Some(_) | None => times(effect.attempts),
-    };
     card(&[
         ("effect", clean(show::id(&effect.name))),
         ("session", clean(show::id(&effect.session))),
@@ -114,11 +103,12 @@ fn shown(effect: &v1::Effect) -> String {
         ("to", clean(&effect.to)),
         ("subject", clean(&effect.subject)),
         ("status", status),
-        ("why", clean(&effect.message)),
-        ("failed", failed),
-        ("since", show::time(effect.create_time.as_ref())),
-        ("next try", show::time(effect.next_attempt_time.as_ref())),
-        ("given up", show::time(effect.end_time.as_ref())),
-        ("sent again", times(effect.round)),
+        ("message", clean(&effect.message)),
+        ("attempts", number(effect.attempts)),
+        ("last_attempt_time", show::time(effect.last_attempt_time.as_ref())),
+        ("next_attempt_time", show::time(effect.next_attempt_time.as_ref())),
+        ("round", number(effect.round)),
+        ("create_time", show::time(effect.create_time.as_ref())),
+        ("end_time", show::time(effect.end_time.as_ref())),
     ])
 }

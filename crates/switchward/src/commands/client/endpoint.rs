@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use switchward_api::v1;
 
-use super::admin::once;
+use super::admin::with_secret;
 use super::list::{LIMIT_DEFAULT, follow, more};
 use super::show;
 use super::talk::Talk;
@@ -44,7 +44,7 @@ async fn put(talk: &Talk, put: PutEndpoint) -> Result<(), Exit> {
         .call(request, |mut it, request| async move { it.endpoints.put_webhook_endpoint(request).await });
     let reply = reply.await?;
     let endpoint = reply.endpoint.clone().unwrap_or_default();
-    talk.printer.message("PutWebhookEndpointResponse", &reply, || with_secret(&endpoint, &reply.secret))?;
+    talk.printer.message("PutWebhookEndpointResponse", &reply, || revealed(&endpoint, &reply.secret))?;
     talk.printer.advice(&format!("switchward endpoint ping {}", show::id(&endpoint.name)));
     Ok(())
 }
@@ -70,7 +70,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
     let (endpoints, next_page_token) = follow(&page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListWebhookEndpointsResponse { endpoints, next_page_token };
     let text = || {
-        let mut table = Table::new(&["ENDPOINT", "URL", "WANTS", "STATUS"]);
+        let mut table = Table::new(&["ENDPOINT", "URL", "EVENT_TYPES", "STATUS"]);
         for endpoint in &reply.endpoints {
             table.row([
                 show::id(&endpoint.name).to_owned(),
@@ -102,14 +102,13 @@ async fn rotate(talk: &Talk, rotate: RotateEndpoint) -> Result<(), Exit> {
     });
     let reply = reply.await?;
     let endpoint = reply.endpoint.clone().unwrap_or_default();
-    talk.printer
-        .message("RotateWebhookEndpointSecretResponse", &reply, || with_secret(&endpoint, &reply.secret))
+    talk.printer.message("RotateWebhookEndpointSecretResponse", &reply, || revealed(&endpoint, &reply.secret))
 }
 
-/// How long a secret stays valid after another has replaced it.
+/// How long a replaced secret stays valid.
 pub(super) fn overlap(length: Duration, now: bool) -> Result<prost_types::Duration, Exit> {
     let length = if now { Duration::ZERO } else { length };
-    prost_types::Duration::try_from(length).map_err(|_| Exit::usage("that is longer than any overlap"))
+    prost_types::Duration::try_from(length).map_err(|_| Exit::usage("the overlap is too long"))
 }
 
 async fn ping(talk: &Talk, ping: PingEndpoint) -> Result<(), Exit> {
@@ -121,15 +120,18 @@ async fn ping(talk: &Talk, ping: PingEndpoint) -> Result<(), Exit> {
     talk.printer.message("PingWebhookEndpointResponse", &reply, || {
         let took = reply.duration.map(show::length).unwrap_or_default();
         let outcome = if reply.code.is_empty() {
-            "it took the message".to_owned()
+            "accepted".to_owned()
         } else {
             format!("{CARE}{}: {}{CARE:#}", clean(&reply.code), clean(&reply.message))
         };
         card(&[
-            ("message", clean(&reply.message_id)),
-            ("answer", if reply.http_status == 0 { String::new() } else { reply.http_status.to_string() }),
+            ("message_id", clean(&reply.message_id)),
+            (
+                "http_status",
+                if reply.http_status == 0 { String::new() } else { reply.http_status.to_string() },
+            ),
             ("outcome", outcome),
-            ("after", format!("{} ms", took.as_millis())),
+            ("duration", format!("{} ms", took.as_millis())),
             ("body", clean(&reply.body)),
         ])
     })?;
@@ -167,7 +169,7 @@ async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
         for session in &reply.sessions {
             table.row([show::id(&session.session).to_owned(), session.messages.to_string()]);
         }
-        table.text("nothing was missed")
+        table.text("no missed messages")
     };
     talk.printer.list(
         ("RecoverWebhookEndpointResponse", &reply),
@@ -177,7 +179,7 @@ async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
     let messages = reply.sessions.iter().map(|one| usize::try_from(one.messages).unwrap_or(0)).sum();
     if messages > 0 {
         talk.printer.advice(&format!(
-            "switchward list effects --filter 'kind=\"event\"' shows which of the {} have not arrived",
+            "switchward list effects --filter 'kind=\"event\"'   (the undelivered ones of {})",
             count(messages, "message")
         ));
     }
@@ -199,23 +201,27 @@ async fn delete(talk: &Talk, delete: DeleteEndpoint) -> Result<(), Exit> {
         .message("DeleteWebhookEndpointResponse", &reply, || card(&[("deleted", clean(&delete.name))]))
 }
 
-fn with_secret(endpoint: &v1::WebhookEndpoint, secret: &str) -> String {
-    let secret = if secret.is_empty() { String::new() } else { card(&[("secret ", once(secret))]) };
-    format!("{}{secret}", shown(endpoint))
+/// The endpoint with its secret, if there is one to show.
+fn revealed(endpoint: &v1::WebhookEndpoint, secret: &str) -> String {
+    if secret.is_empty() { shown(endpoint) } else { with_secret(rows(endpoint), secret) }
 }
 
 fn shown(endpoint: &v1::WebhookEndpoint) -> String {
-    card(&[
+    card(&rows(endpoint))
+}
+
+fn rows(endpoint: &v1::WebhookEndpoint) -> Vec<(&'static str, String)> {
+    vec![
         ("endpoint", clean(show::id(&endpoint.name))),
         ("url", clean(&endpoint.url)),
-        ("wants", wants(endpoint)),
+        ("event_types", wants(endpoint)),
         ("status", status(endpoint)),
-        ("fails since", failing(endpoint)),
-        ("last failure", failure(endpoint)),
-        ("last success", show::time(endpoint.last_success_time.as_ref())),
-        ("old secret", show::until(endpoint.old_secret_expire_time.as_ref())),
-        ("made", show::time(endpoint.create_time.as_ref())),
-    ])
+        ("failing_since_time", failing(endpoint)),
+        ("last_failure_time", failure(endpoint)),
+        ("last_success_time", show::time(endpoint.last_success_time.as_ref())),
+        ("old_secret_expire_time", show::time(endpoint.old_secret_expire_time.as_ref())),
+        ("create_time", show::time(endpoint.create_time.as_ref())),
+    ]
 }
 
 fn failing(endpoint: &v1::WebhookEndpoint) -> String {
@@ -256,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_fails_says_since_when_and_why() {
+    fn a_failing_endpoint_shows_since_when_and_why() {
         let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
         let failing = v1::WebhookEndpoint {
             name: "tenants/acme/endpoints/ops".into(),
@@ -267,7 +273,7 @@ mod tests {
             ..v1::WebhookEndpoint::default()
         };
         let text = anstream::adapter::strip_str(&shown(&failing)).to_string();
-        assert!(text.contains("fails since   1970-01-01T00:01:00Z"), "{text}");
+        assert!(text.contains("failing_since_time  1970-01-01T00:01:00Z"), "{text}");
         assert!(text.contains("1970-01-01T00:02:00Z, receiver_refused: the endpoint answered 500"), "{text}");
         assert_eq!(status_words(&failing), "failing");
         let disabled = v1::WebhookEndpoint { disabled_reason: "failing".into(), ..failing };

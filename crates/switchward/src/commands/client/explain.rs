@@ -1,4 +1,4 @@
-//! `switchward explain`: what would be decided about a call, rule by rule.
+//! `switchward explain`: the decision about a call, rule by rule.
 
 use switchward_api::v1;
 
@@ -28,16 +28,16 @@ fn text(capability: &str, reply: &v1::ExplainDecisionResponse) -> String {
         v1::ToolDecision::Ask => "would be asked about",
         v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => "would be denied",
     };
-    let grant = if reply.grant_available { "of exactly this call, not used yet" } else { "" };
+    let grant = if reply.grant_available { "yes: an unused approval of this call" } else { "" };
     let mut text = card(&[
-        ("call", clean(capability)),
+        ("capability", clean(capability)),
         ("decision", format!("{STRONG}{would}{STRONG:#}")),
         ("reason", clean(&reply.reason)),
-        ("why", clean(&reply.message)),
-        ("rule", reply.matched_rule.as_ref().map(show::rule).unwrap_or_default()),
+        ("message", clean(&reply.message)),
+        ("matched_rule", reply.matched_rule.as_ref().map(show::rule).unwrap_or_default()),
         ("layers", show::layers(&reply.layers)),
-        ("approval", grant.to_owned()),
-        ("session", limits(&reply.session_limits)),
+        ("grant_available", grant.to_owned()),
+        ("session_limits", limits(&reply.session_limits)),
     ]);
     if !reply.rules.is_empty() {
         let mut table = Table::new(&["LIST", "CAPABILITY", "LAYER", "MATCHES", "DECIDES", "LIMITS"]);
@@ -65,7 +65,7 @@ fn limits(limits: &[v1::LimitUse]) -> String {
             v1::LimitKind::Emails => "mails",
             v1::LimitKind::Unspecified => "",
         };
-        let full = if limit.available { "" } else { ", no room" };
+        let full = if limit.available { "" } else { ", exhausted" };
         let reset = limit
             .reset_time
             .as_ref()

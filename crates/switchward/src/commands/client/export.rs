@@ -1,4 +1,4 @@
-//! `switchward export`: a tenant's records page by page, to the standard output or to a file that can be gone on with.
+//! `switchward export`: a tenant's records page by page, to the standard output or to a file that can be resumed.
 
 mod file;
 
@@ -9,7 +9,7 @@ use switchward_api::v1;
 use super::{show, talk::Talk};
 use crate::args::Export;
 use crate::exit::Exit;
-use crate::output::{card, clean, count, json, print, put};
+use crate::output::{card, clean, json, print, put};
 use file::Resumable;
 
 /// Records of one page.
@@ -25,15 +25,15 @@ pub(super) async fn run(talk: &Talk, export: Export) -> Result<(), Exit> {
 /// The progress of an export.
 #[derive(Debug, Clone, Default)]
 struct Progress {
-    /// Of the next page; empty before the first one.
+    /// The token of the next page; empty before the first one.
     token: String,
-    /// The time whose records they are; `None` for now, before the first page.
+    /// The time of the records; `None` for now, before the first page.
     time: Option<prost_types::Timestamp>,
     records: u64,
 }
 
 impl Progress {
-    /// Fetches the next page and gives its lines; the token is empty then if it was the last one.
+    /// Fetches the next page and returns its lines; the token is then empty if it was the last page.
     async fn page(&mut self, talk: &Talk) -> Result<String, Exit> {
         let request = v1::ExportRecordsRequest {
             parent: String::new(),
@@ -55,7 +55,7 @@ impl Progress {
         Ok(lines)
     }
 
-    /// The last line, by which a reader sees that nothing is missing.
+    /// The last line, which proves to a reader that the export is complete.
     fn end(&self) -> String {
         let time = self.time.map(|time| time.to_string()).unwrap_or_default();
         let end = serde_json::json!({ "end": { "exportTime": time, "records": self.records } });
@@ -81,7 +81,7 @@ async fn to_file(talk: &Talk, path: &Path, at: Option<prost_types::Timestamp>) -
         let lines = page.map_err(|exit| file.interrupted(exit))?;
         file.append(&lines)?;
         if shows {
-            // Progress that cannot be printed is no failure.
+            // Progress that cannot be printed is not an error.
             let _lost = write!(anstream::stderr().lock(), "\r{} records", progress.records);
         }
         if progress.token.is_empty() {
@@ -97,7 +97,10 @@ async fn to_file(talk: &Talk, path: &Path, at: Option<prost_types::Timestamp>) -
     if talk.printer.is_json() {
         return print(&end);
     }
-    let records = count(usize::try_from(progress.records).unwrap_or(usize::MAX), "record");
     let time = show::time(progress.time.as_ref());
-    print(&card(&[("exported", records), ("as of", time), ("file", clean(&path.display().to_string()))]))
+    print(&card(&[
+        ("records", progress.records.to_string()),
+        ("export_time", time),
+        ("file", clean(&path.display().to_string())),
+    ]))
 }

@@ -11,14 +11,14 @@ use crate::args::Get;
 use crate::exit::Exit;
 use crate::output::print_bytes;
 
-/// What a name can be of.
+/// The kind of resource of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Session,
     Gate,
     Definition,
     Version,
-    /// A definition's name or a session's own key.
+    /// A definition's name or a session's key.
     Either,
 }
 
@@ -57,9 +57,9 @@ pub(super) async fn run(talk: &Talk, get: Get) -> Result<(), Exit> {
             Err(Got::Refused(status)) if status.code() == Code::NotFound => match session(talk, name).await {
                 Err(Got::Refused(status)) if status.code() == Code::NotFound => {
                     return Err(Exit::missing(format!(
-                        "there is no definition and no session called {name:?}"
+                        "there is no definition and no session named {name:?}"
                     ))
-                    .next("switchward list sessions, list gates and list definitions show what there is"));
+                    .next("switchward list sessions, list gates and list definitions list what exists"));
                 }
                 found => found?,
             },
@@ -69,7 +69,7 @@ pub(super) async fn run(talk: &Talk, get: Get) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Why nothing was shown.
+/// The error of a lookup.
 enum Got {
     Refused(Status),
     Unprinted(Exit),
@@ -138,12 +138,12 @@ async fn version(talk: &Talk, name: &str, view: v1::VersionView) -> Result<v1::G
         .await
 }
 
-/// The files of a version as they were deployed; of a definition, those of its active version.
+/// Prints the files of a version, or of a definition's active version, as they were deployed.
 async fn source(talk: &Talk, name: &str) -> Result<(), Exit> {
     let name = match kind(name) {
         Kind::Version => name.to_owned(),
         Kind::Definition | Kind::Either => format!("{name}/versions/active"),
-        Kind::Session | Kind::Gate => return Err(Exit::usage("--source is about a definition or a version")),
+        Kind::Session | Kind::Gate => return Err(Exit::usage("--source requires a definition or a version")),
     };
     let reply = version(talk, &name, v1::VersionView::Source).await?;
     let files = reply.version.clone().unwrap_or_default().files;
@@ -152,7 +152,9 @@ async fn source(talk: &Talk, name: &str) -> Result<(), Exit> {
     }
     match files.as_slice() {
         [file] => print_bytes(&file.content),
-        files => Err(Exit::usage(format!("the version has {} files; -o json shows them all", files.len()))),
+        files => {
+            Err(Exit::usage(format!("the version has {} files; use -o json to print them all", files.len())))
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `switchward list`: pages followed to their end, or to what was asked for.
+//! `switchward list`: follows the pages of a list to its end, or to the limit.
 
 use std::future::Future;
 use switchward_api::v1;
@@ -13,7 +13,7 @@ use crate::output::Table;
 
 /// The default number of entries.
 pub(super) const LIMIT_DEFAULT: usize = 100;
-/// Most entries that a server gives at once.
+/// The maximum number of entries of one call.
 const PAGE_MAX: usize = 1_000;
 
 pub(super) async fn run(talk: &Talk, what: crate::args::List) -> Result<(), Exit> {
@@ -29,10 +29,10 @@ pub(super) async fn run(talk: &Talk, what: crate::args::List) -> Result<(), Exit
     }
 }
 
-/// Entries, and the token of what is left.
+/// Entries, and the token of the next page.
 pub(super) type Part<T> = (Vec<T>, String);
 
-/// Follows pages. `most` is the default number of entries; 0 for all.
+/// Follows pages. `most` is the default number of entries, 0 for all.
 pub(super) async fn follow<T, F>(
     page: &Page,
     most: usize,
@@ -58,10 +58,10 @@ where
     }
 }
 
-/// Says that there is more.
+/// Hints that there are more entries.
 pub(super) fn more(talk: &Talk, token: &str) {
     if !token.is_empty() {
-        talk.printer.advice("there is more: --limit 0 shows all of it");
+        talk.printer.advice("there are more entries: --limit 0 lists all");
     }
 }
 
@@ -83,7 +83,8 @@ async fn sessions(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let (sessions, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListSessionsResponse { sessions, next_page_token };
     let text = || {
-        let mut table = Table::new(&["SESSION", "KEY", "PROCESS", "STATUS", "AT", "WAITS FOR", "CHANGED"]);
+        let mut table =
+            Table::new(&["SESSION", "SESSION_ID", "DEFINITION", "STATUS", "AT", "WAITING_ON", "UPDATE_TIME"]);
         for session in &reply.sessions {
             let gates: Vec<String> = session.waiting_on.iter().map(show::waited).collect();
             let process = match session.definition.as_str() {
@@ -124,8 +125,16 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let (gates, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListGatesResponse { gates, next_page_token };
     let text = || {
-        let mut table =
-            Table::new(&["GATE", "CALL", "ARGUMENTS", "APPROVALS", "TOLD", "ASKED BY", "OPENED", "SESSION"]);
+        let mut table = Table::new(&[
+            "GATE",
+            "REQUEST",
+            "ARGS",
+            "APPROVALS",
+            "NOTIFIED",
+            "REQUESTED_BY",
+            "CREATE_TIME",
+            "SESSION",
+        ]);
         for gate in &reply.gates {
             table.row([
                 show::id(&gate.name).to_owned(),
@@ -138,10 +147,10 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
                 show::id(&gate.session).to_owned(),
             ]);
         }
-        table.text("nobody is asked anything")
+        table.text("no open gates")
     };
     talk.printer.list(("ListGatesResponse", &reply), ("Gate", &reply.gates), text)?;
-    // The first that the caller may decide; of the others, who is asked.
+    // A hint about the first gate that the caller can decide, else about the first gate.
     let own = reply.gates.iter().find(|gate| !gate.caller_decisions.is_empty());
     if let Some(gate) = own.or(reply.gates.first()) {
         talk.printer.advice(&show::to_decide_gate(gate));
@@ -168,8 +177,16 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let (effects, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListEffectsResponse { effects, next_page_token };
     let text = || {
-        let mut table =
-            Table::new(&["EFFECT", "KIND", "TO", "SUBJECT", "STATUS", "SINCE", "NEXT TRY", "SESSION"]);
+        let mut table = Table::new(&[
+            "EFFECT",
+            "KIND",
+            "TO",
+            "SUBJECT",
+            "STATUS",
+            "CREATE_TIME",
+            "NEXT_ATTEMPT_TIME",
+            "SESSION",
+        ]);
         for effect in &reply.effects {
             table.row([
                 show::id(&effect.name).to_owned(),
@@ -182,7 +199,7 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
                 show::id(&effect.session).to_owned(),
             ]);
         }
-        table.text("nothing is on its way")
+        table.text("no undelivered effects")
     };
     talk.printer.list(("ListEffectsResponse", &reply), ("Effect", &reply.effects), text)?;
     if let Some(dead) = reply.effects.iter().find(|one| one.status() == v1::EffectStatus::Dead) {
@@ -204,7 +221,8 @@ async fn definitions(talk: &Talk, page: Page) -> Result<(), Exit> {
     let (definitions, next_page_token) = follow(&page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListDefinitionsResponse { definitions, next_page_token };
     let text = || {
-        let mut table = Table::new(&["DEFINITION", "FORMAT", "ACTIVE", "LATEST", "CHANGED"]);
+        let mut table =
+            Table::new(&["DEFINITION", "FORMAT", "ACTIVE_VERSION", "LATEST_VERSION", "UPDATE_TIME"]);
         for definition in &reply.definitions {
             table.row([
                 show::definition_of(&definition.name).to_owned(),
@@ -233,7 +251,7 @@ async fn versions(talk: &Talk, list: ListOf) -> Result<(), Exit> {
     let (versions, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListVersionsResponse { versions, next_page_token };
     let text = || {
-        let mut table = Table::new(&["VERSION", "STATUS", "DIGEST", "BY", "CREATED"]);
+        let mut table = Table::new(&["NUMBER", "STATUS", "DIGEST", "CREATED_BY", "CREATE_TIME"]);
         for version in &reply.versions {
             table.row([
                 version.number.to_string(),
@@ -286,7 +304,8 @@ async fn decisions(talk: &Talk, list: ListOf) -> Result<(), Exit> {
     let (decisions, next_page_token) = follow(&list.page, 0, fetch).await?;
     let reply = v1::ListDecisionsResponse { decisions, next_page_token };
     let text = || {
-        let mut table = Table::new(&["SEQUENCE", "TIME", "CALL", "DECISION", "REASON", "RULE", "GATE"]);
+        let mut table =
+            Table::new(&["SEQUENCE", "TIME", "CAPABILITY", "DECISION", "REASON", "MATCHED_RULE", "GATE"]);
         for decision in &reply.decisions {
             table.row([
                 decision.sequence.to_string(),
@@ -316,7 +335,15 @@ async fn keys(talk: &Talk, page: Page) -> Result<(), Exit> {
     let (api_keys, next_page_token) = follow(&page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListApiKeysResponse { api_keys, next_page_token };
     let text = || {
-        let mut table = Table::new(&["KEY", "ROLE", "SUBJECT", "NAME", "CREATED", "EXPIRES", "REVOKED"]);
+        let mut table = Table::new(&[
+            "API_KEY",
+            "ROLE",
+            "SUBJECT",
+            "DISPLAY_NAME",
+            "CREATE_TIME",
+            "EXPIRE_TIME",
+            "REVOKE_TIME",
+        ]);
         for key in &reply.api_keys {
             table.row([
                 show::id(&key.name).to_owned(),

@@ -1,4 +1,4 @@
-//! `switchward listen`: this tenant's webhooks on this machine, for as long as it runs.
+//! `switchward listen`: receives the tenant's webhooks on this machine while it runs.
 
 use switchward_api::v1;
 
@@ -22,7 +22,7 @@ pub(super) async fn run(on: On<Listen>, output: Output) -> Result<(), Exit> {
     receiver.knows(&secret);
     if !talk.printer.is_json() {
         print(&format!(
-            "{STRONG}{name}{STRONG:#} is told of what happens from now on, at {}; ctrl-c ends it\n",
+            "{STRONG}{name}{STRONG:#} receives events at {}; ctrl-c stops it\n",
             clean(&receiver.url)
         ))?;
         print(&format!("signing secret  {}\n", clean(&secret)))?;
@@ -52,7 +52,7 @@ async fn register(talk: &Talk, name: &str, listen: &Listen, url: &str) -> Result
     Ok(reply.await?.secret)
 }
 
-/// Prints what comes, until `count` messages have come.
+/// Prints messages until `count` have arrived.
 async fn receive(receiver: &mut Receiver, output: Output, count: Option<u32>) -> Result<(), Exit> {
     let mut left = count;
     while left != Some(0) {
@@ -67,7 +67,7 @@ async fn receive(receiver: &mut Receiver, output: Output, count: Option<u32>) ->
     Ok(())
 }
 
-/// A message as a program reads it.
+/// A message as JSON.
 fn object(message: &Received) -> serde_json::Value {
     let handed = message.forwarded.as_ref().map(|handed| match handed {
         Ok(status) => serde_json::json!({ "status": status }),
@@ -93,9 +93,9 @@ fn render(message: &Received) -> String {
             .collect();
     let handed = match &message.forwarded {
         None => String::new(),
-        Some(Ok(status)) if *status < 300 => format!("  {GOOD}handed on: {status}{GOOD:#}"),
-        Some(Ok(status)) => format!("  {PROBLEM}handed on: {status}{PROBLEM:#}"),
-        Some(Err(why)) => format!("  {PROBLEM}not handed on: {}{PROBLEM:#}", clean(why)),
+        Some(Ok(status)) if *status < 300 => format!("  {GOOD}forwarded: {status}{GOOD:#}"),
+        Some(Ok(status)) => format!("  {PROBLEM}forwarded: {status}{PROBLEM:#}"),
+        Some(Err(why)) => format!("  {PROBLEM}not forwarded: {}{PROBLEM:#}", clean(why)),
     };
     let at = message.body["timestamp"].as_str().map(clean).unwrap_or_default();
     format!(

@@ -1,4 +1,4 @@
-//! Bringing mail that came in, and sending some in a session's name.
+//! `switchward mail`: ingests received mail, and sends mail in a session's name.
 
 use http::StatusCode;
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub(super) async fn run(on: On<MailArgs>, output: Output) -> Result<(), Exit> {
     }
 }
 
-/// What the transport knew, as the server wants it.
+/// The envelope as a query string.
 fn query(mail: &IngestMail) -> String {
     let sender = mail.sender.iter().map(|sender| ("sender", sender));
     let recipients = mail.recipients.iter().map(|recipient| ("recipient", recipient));
@@ -37,7 +37,7 @@ fn query(mail: &IngestMail) -> String {
     pairs.join("&")
 }
 
-/// A value as it may stand in a query.
+/// A percent-encoded value of a query string.
 fn escaped(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let byte = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -49,7 +49,7 @@ fn report(brought: Brought, output: Output) -> Result<(), Exit> {
     let word = |name: &str| said[name].as_str().unwrap_or_default();
     match brought.status {
         StatusCode::OK => {}
-        StatusCode::NOT_FOUND => return Err(Exit::missing("this server takes no mail")),
+        StatusCode::NOT_FOUND => return Err(Exit::missing("mail ingress is not configured on this server")),
         status => return Err(Exit::answered(status, word("message"))),
     }
     let (outcome, why) = (word("outcome"), word("why"));

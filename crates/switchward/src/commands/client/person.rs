@@ -1,4 +1,4 @@
-//! What a person does about a session: decide, raise, pause, resume, cancel.
+//! The commands of a person: decide, raise, pause, resume, cancel.
 
 use switchward_api::v1;
 
@@ -32,7 +32,7 @@ pub(super) async fn decide(talk: &Talk, decide: Decide) -> Result<(), Exit> {
     talk.printer.message("DecideGateResponse", &reply, || show::gate(&gate))?;
     let decided = gate.status() == v1::GateStatus::Decided;
     if decided && gate.kind() == v1::GateKind::ToolAsk && decision == v1::GateDecision::Approve {
-        talk.printer.advice("the agent repeats the same call, and is allowed once");
+        talk.printer.advice("the agent must repeat the same call, which is allowed once");
     }
     Ok(())
 }

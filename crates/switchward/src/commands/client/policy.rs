@@ -1,4 +1,4 @@
-//! `switchward policy`: attaching policies to definitions and to the tenant.
+//! `switchward policy`: attaches policies to definitions and to the tenant.
 
 use switchward_api::v1;
 
@@ -48,7 +48,7 @@ async fn detach(talk: &Talk, detach: DetachPolicy) -> Result<(), Exit> {
             .client
             .call(request, |mut it, request| async move { it.policy.remove_tenant_policy(request).await });
         let reply = reply.await?;
-        let text = || "it holds for the tenant no more\n".to_owned();
+        let text = || "detached from the tenant\n".to_owned();
         return talk.printer.message("RemoveTenantPolicyResponse", &reply, text);
     };
     let request = v1::DetachPolicyRequest {
@@ -74,11 +74,11 @@ async fn list(talk: &Talk) -> Result<(), Exit> {
 }
 
 fn table(policies: &[v1::TenantPolicy]) -> String {
-    let mut table = Table::new(&["POLICY", "VERSION", "SET BY", "SINCE"]);
+    let mut table = Table::new(&["POLICY", "VERSION", "SET_BY", "SET_TIME"]);
     for policy in policies {
         let name = show::definition_of(&policy.policy).to_owned();
         let since = show::time(policy.set_time.as_ref());
         table.row([clean(&name), policy.version.to_string(), clean(&policy.set_by), since]);
     }
-    table.text("no policy holds for the whole tenant")
+    table.text("no policies")
 }

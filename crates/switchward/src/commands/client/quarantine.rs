@@ -1,4 +1,4 @@
-//! Mail that came in and was not taken.
+//! `switchward mail quarantine`: inbound mail that was not accepted.
 
 use switchward_api::v1;
 
@@ -28,7 +28,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
     let (mails, next_page_token) = follow(&page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListQuarantinedMailResponse { mails, next_page_token };
     let text = || {
-        let mut table = Table::new(&["MAIL", "WHY", "FROM", "SUBJECT", "CAME"]);
+        let mut table = Table::new(&["MAIL", "REASON", "FROM", "SUBJECT", "CREATE_TIME"]);
         for mail in &reply.mails {
             table.row([
                 show::id(&mail.name).to_owned(),
@@ -38,7 +38,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
                 show::time(mail.create_time.as_ref()),
             ]);
         }
-        table.text("nothing is in quarantine")
+        table.text("no quarantined mail")
     };
     talk.printer.list(("ListQuarantinedMailResponse", &reply), ("QuarantinedMail", &reply.mails), text)?;
     if let Some(first) = reply.mails.first() {
@@ -63,23 +63,23 @@ async fn show(talk: &Talk, args: ShowMail) -> Result<(), Exit> {
 
 fn shown(mail: &v1::QuarantinedMail) -> String {
     let size = match mail.size_bytes {
-        0 => "not read".to_owned(),
-        bytes if mail.truncated => format!("{bytes} bytes, of which {} are kept", mail.content.len()),
-        bytes => format!("{bytes} bytes"),
+        0 => "unknown".to_owned(),
+        bytes if mail.truncated => format!("{bytes}, of which {} are stored", mail.content.len()),
+        bytes => bytes.to_string(),
     };
     let sender = mail.sender.as_ref();
-    let whose = if mail.unmatched { "nobody's: it names no tenant" } else { "this tenant's" };
+    let unmatched = if mail.unmatched { "true: the mail names no tenant" } else { "" };
     let head = card(&[
         ("mail", clean(show::id(&mail.name))),
         ("outcome", format!("{CARE}{}: {}{CARE:#}", clean(&mail.outcome), clean(&mail.reason))),
-        ("whose", whose.to_owned()),
+        ("unmatched", unmatched.to_owned()),
         ("session", clean(show::id(&mail.session))),
         ("from", clean(&mail.from)),
         ("subject", clean(&mail.subject)),
         ("sender", sender.map_or_else(String::new, |one| format!("<{}>", clean(one)))),
-        ("to", clean(&mail.recipients.join(", "))),
-        ("came", show::time(mail.create_time.as_ref())),
-        ("size", size),
+        ("recipients", clean(&mail.recipients.join(", "))),
+        ("create_time", show::time(mail.create_time.as_ref())),
+        ("size_bytes", size),
     ]);
     let part = |title: &str, text: &str| {
         let text = clean(&text.replace("\r\n", "\n"));

@@ -1,4 +1,4 @@
-//! The end of data: sessions that are deleted or erased, and how long what has ended is kept.
+//! `switchward session` and `switchward retention`: deletion, erasure and retention rules.
 
 use serde::Deserialize;
 use std::time::Duration;
@@ -29,18 +29,18 @@ async fn delete(talk: &Talk, of: EndSession) -> Result<(), Exit> {
 }
 
 async fn erase(talk: &Talk, of: EndSession) -> Result<(), Exit> {
-    talk.sure(&format!("erasing what {} holds", of.session), of.yes)?;
+    talk.sure(&format!("erasing {}", of.session), of.yes)?;
     let (name, request_id) = (of.session.clone(), talk.request_id());
     let request = v1::EraseSessionRequest { name, request_id };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.retention.erase_session(request).await });
     let reply = reply.await?;
     let gone = show::time(reply.gone_time.as_ref());
-    let text = || card(&[("erased", clean(&of.session)), ("gone from all files by", gone.clone())]);
+    let text = || card(&[("erased", clean(&of.session)), ("gone_time", gone.clone())]);
     talk.printer.message("EraseSessionResponse", &reply, text)
 }
 
-/// The file of the rules.
+/// The file with the rules.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -68,10 +68,10 @@ pub(super) async fn rules(talk: &Talk, what: RetentionCommand) -> Result<(), Exi
 async fn put(talk: &Talk, put: PutRetention) -> Result<(), Exit> {
     let text = files::read(std::path::Path::new(&put.file))?;
     let file: File = serde_json::from_slice(&text)
-        .map_err(|error| Exit::usage(format!("{} holds no rules: {error}", put.file)))?;
+        .map_err(|error| Exit::usage(format!("{} is not a file of retention rules: {error}", put.file)))?;
     let rules = file.rules.into_iter().map(rule).collect::<Result<Vec<_>, String>>();
     let rules = rules.map_err(|error| Exit::usage(format!("{}: {error}", put.file)))?;
-    talk.sure("removing for good what is past these rules", put.yes)?;
+    talk.sure("removing what these rules do not keep", put.yes)?;
     let retention = Some(v1::Retention { rules, etag: String::new() });
     let request = v1::PutRetentionRequest { retention, request_id: talk.request_id(), ..Default::default() };
     let reply =
@@ -111,7 +111,7 @@ fn seconds(time: Duration) -> prost_types::Duration {
 }
 
 fn shown(retention: &v1::Retention) -> String {
-    let mut table = Table::new(&["DEFINITION", "SESSIONS", "HISTORY", "DECISIONS", "QUARANTINE"]);
+    let mut table = Table::new(&["DEFINITION", "ENDED_SESSIONS", "HISTORY", "DECISIONS", "QUARANTINE"]);
     let time = |time: Option<&prost_types::Duration>| {
         time.map_or_else(String::new, |time| {
             if time.seconds % 86_400 == 0 {
@@ -131,5 +131,5 @@ fn shown(retention: &v1::Retention) -> String {
         let (decisions, quarantine) = (time(rule.decisions.as_ref()), time(rule.quarantine.as_ref()));
         table.row([definition, sessions, history, decisions, quarantine]);
     }
-    table.text("everything is kept")
+    table.text("no rules: everything is kept")
 }

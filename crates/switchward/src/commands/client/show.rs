@@ -1,4 +1,4 @@
-//! What a message of the API looks like to a person.
+//! Messages of the API as text for people. Labels are the API's field names.
 
 mod gates;
 mod settled;
@@ -14,26 +14,26 @@ pub(super) use settled::{approving, often};
 use super::conversation::Said;
 use crate::output::{CARE, FAINT, GOOD, PROBLEM, STRONG, card, clean, count};
 
-/// What a list shows of a long text, characters.
+/// The maximum length of a text in a list, characters.
 const BRIEF_CHARS: usize = 80;
 
-/// The last part of a resource name: the id alone is good enough for every command.
+/// The last part of a resource name, the id, which every command accepts.
 pub(super) fn id(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or_default()
 }
 
-/// The definition of a resource name, of a version's too.
+/// The definition's id in the resource name of a definition or a version.
 pub(super) fn definition_of(name: &str) -> &str {
     let rest = name.split_once("definitions/").map_or(name, |(_, rest)| rest);
     rest.split('/').next().unwrap_or_default()
 }
 
-/// How a person calls a session: by its own key, or else its id.
+/// The session's key, or else its id.
 pub(super) fn handle(session: &v1::Session) -> &str {
     if session.session_id.is_empty() { id(&session.name) } else { &session.session_id }
 }
 
-/// The word of an enum's value: `GATE_STATUS_OPEN` without its prefix, small.
+/// The word of an enum's value: `GATE_STATUS_OPEN` without its prefix, in lower case.
 pub(super) fn word(name: &str, prefix: &str) -> String {
     let word = name.strip_prefix(prefix).unwrap_or(name).to_ascii_lowercase();
     if word == "unspecified" { String::new() } else { word }
@@ -42,13 +42,8 @@ pub(super) fn word(name: &str, prefix: &str) -> String {
 /// A time to the second, in UTC.
 pub(super) fn time(time: Option<&prost_types::Timestamp>) -> String {
     let Some(time) = time else { return String::new() };
-    // What no calendar has is shown as it was sent.
+    // A time outside the calendar is shown as it was sent.
     Timestamp::from_second(time.seconds).map_or_else(|_| time.seconds.to_string(), |time| time.to_string())
-}
-
-/// The end of something that is good until then.
-pub(super) fn until(end: Option<&prost_types::Timestamp>) -> String {
-    end.map(|end| format!("good until {}", time(Some(end)))).unwrap_or_default()
 }
 
 /// A duration; a negative one is zero.
@@ -62,7 +57,7 @@ pub(super) fn rule(rule: &v1::MatchedRule) -> String {
     let capability = if rule.capability.is_empty() { "no rule matches" } else { &rule.capability };
     let set_in = match rule.default_set_in() {
         v1::DefaultSetIn::Unspecified => "",
-        v1::DefaultSetIn::Source => ", as the source says",
+        v1::DefaultSetIn::Source => ", set by the format",
         v1::DefaultSetIn::Configuration => ", set in the server's configuration",
         v1::DefaultSetIn::Tenant => ", set in the tenant",
         v1::DefaultSetIn::Policy => ", set in the policy",
@@ -70,7 +65,7 @@ pub(super) fn rule(rule: &v1::MatchedRule) -> String {
     clean(&format!("{list}: {capability} ({}{set_in})", rule.layer))
 }
 
-/// What each layer says: `allow: bash (policy); ask: bash (tenant:guard@1)`.
+/// The decision of each layer: `allow: bash (policy); ask: bash (tenant:guard@1)`.
 pub(super) fn layers(layers: &[v1::LayerVerdict]) -> String {
     let one = |said: &v1::LayerVerdict| {
         let verdict = word(said.decision().as_str_name(), "TOOL_DECISION_");
@@ -84,7 +79,7 @@ pub(super) fn layers(layers: &[v1::LayerVerdict]) -> String {
     layers.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// What is left of limits: `49 calls, 3.50 USD`.
+/// What remains of the limits: `49 calls, 3.50 USD`.
 pub(super) fn remaining(left: &v1::Remaining) -> String {
     let calls =
         left.calls.map(|calls| if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") });
@@ -92,7 +87,7 @@ pub(super) fn remaining(left: &v1::Remaining) -> String {
     calls.into_iter().chain(money).collect::<Vec<_>>().join(", ")
 }
 
-/// Caps and use; empty if there is neither.
+/// Caps and usage; empty if there is neither.
 pub(super) fn budget(budget: &v1::Budget) -> String {
     let is_zero = |text: &str| text.chars().all(|c| matches!(c, '0' | '.'));
     let mut parts = Vec::new();
@@ -102,7 +97,7 @@ pub(super) fn budget(budget: &v1::Budget) -> String {
         None => {}
     }
     if !is_zero(&budget.reserved_usd) {
-        parts.push(format!("{} USD held", budget.reserved_usd));
+        parts.push(format!("{} USD reserved", budget.reserved_usd));
     }
     match budget.cap_tokens {
         Some(cap) => parts.push(format!("{} of {cap} tokens used", budget.used_tokens)),
@@ -132,7 +127,7 @@ pub(super) fn status(session: &v1::Session) -> String {
         text.push_str(&format!(": {}", clean(&session.reason)));
     }
     if session.without_policy {
-        text.push_str(&format!(" {CARE}(without its policy: the role is another){CARE:#}"));
+        text.push_str(&format!(" {CARE}(without its policy: the role differs){CARE:#}"));
     }
     text
 }
@@ -142,12 +137,12 @@ pub(super) fn status_word(session: &v1::Session) -> String {
     word(session.status().as_str_name(), "SESSION_STATUS_")
 }
 
-/// A session, everything about it.
+/// A session with all its fields.
 pub(super) fn session(session: &v1::Session) -> String {
     session_with(session, &[])
 }
 
-/// The same with what was said last.
+/// The same with the last messages.
 pub(super) fn session_with(session: &v1::Session, said: &[Said]) -> String {
     let none = v1::Checkpoint::default();
     let checkpoint = session.checkpoint.as_ref().unwrap_or(&none);
@@ -159,45 +154,45 @@ pub(super) fn session_with(session: &v1::Session, said: &[Said]) -> String {
     let labels: Vec<String> = session.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     card(&[
         ("session", format!("{STRONG}{}{STRONG:#}", clean(id(&session.name)))),
-        ("key", clean(&session.session_id)),
+        ("session_id", clean(&session.session_id)),
         ("assistant", clean(id(&session.assistant))),
-        ("guidance", clean(&session.assistant_instructions)),
-        ("process", process_of(session)),
+        ("assistant_instructions", clean(&session.assistant_instructions)),
+        ("definition", process_of(session)),
         ("status", status(session)),
         ("at", clean(&session.at.join(", "))),
         ("prompt", clean(&checkpoint.prompt)),
         ("question", if asks { clean(&checkpoint.question) } else { String::new() }),
         ("answers", answers.join("\n")),
         ("instructions", clean(&session.instructions)),
-        ("reply token", clean(&session.reply_token)),
-        ("said", conversation(said)),
+        ("reply_token", clean(&session.reply_token)),
+        ("messages", conversation(said)),
         ("data", session.data.iter().map(data).collect()),
         ("open", open.join("\n")),
         ("runs", runs(session)),
-        ("waits for", gates.join("\n")),
+        ("waiting_on", gates.join("\n")),
         ("incidents", incidents(session)),
-        ("tells", settled::audience(session)),
+        ("audience", settled::audience(session)),
         ("reminders", settled::reminders(session)),
-        ("approvals", settled::quorum(session)),
-        ("escalates to", settled::escalation(session)),
-        ("used", session.budget.as_ref().map(budget).unwrap_or_default()),
+        ("quorum", settled::quorum(session)),
+        ("escalation", settled::escalation(session)),
+        ("budget", session.budget.as_ref().map(budget).unwrap_or_default()),
         ("labels", clean(&labels.join(", "))),
-        ("changed", time(session.update_time.as_ref())),
-        ("erased", time(session.erase_time.as_ref())),
+        ("update_time", time(session.update_time.as_ref())),
+        ("erase_time", time(session.erase_time.as_ref())),
     ])
 }
 
-/// Messages, one a line.
+/// Messages, one per line.
 fn conversation(said: &[Said]) -> String {
     let line = |one: &Said| format!("{}: {}", clean(&one.from), brief(&one_line(&one.text)));
     said.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What a session is about, and in which version.
+/// The definition of a session and its version.
 pub(super) fn process_of(session: &v1::Session) -> String {
     match session.definition.as_str() {
         "" if session.assistant.is_empty() => String::new(),
-        "" => "not known yet".to_owned(),
+        "" => "not determined yet".to_owned(),
         name => format!("{}, version {}", clean(definition_of(name)), session.version),
     }
 }
@@ -208,12 +203,12 @@ pub(super) fn assistant(assistant: &v1::Assistant) -> String {
         ("assistant", format!("{STRONG}{}{STRONG:#}", clean(id(&assistant.name)))),
         ("workflows", clean(&assistant.workflows.join(", "))),
         ("instructions", clean(&assistant.instructions)),
-        ("created", time(assistant.create_time.as_ref())),
-        ("changed", time(assistant.update_time.as_ref())),
+        ("create_time", time(assistant.create_time.as_ref())),
+        ("update_time", time(assistant.update_time.as_ref())),
     ])
 }
 
-/// Data, a key a line.
+/// Data, one key per line.
 pub(super) fn data(data: &prost_types::Struct) -> String {
     let lines = data.fields.iter().map(|(key, value)| format!("{}: {}", clean(key), clean(&json(value))));
     lines.collect::<Vec<_>>().join("\n")
@@ -247,7 +242,7 @@ fn open_item(open: &v1::OpenItem) -> String {
 fn runs(session: &v1::Session) -> String {
     let run = |run: &v1::SessionRun| {
         let status = word(run.status().as_str_name(), "SESSION_STATUS_");
-        let by = if run.parent == 0 { String::new() } else { format!(" below run {}", run.parent) };
+        let by = if run.parent == 0 { String::new() } else { format!(" (called by run {})", run.parent) };
         clean(&format!("{} {status}{by}", definition_of(&run.definition)))
     };
     if session.runs.len() < 2 {
@@ -261,15 +256,15 @@ fn option(answer: &v1::AnswerOption) -> String {
     let effect = match answer.effect() {
         v1::AnswerEffect::Unspecified | v1::AnswerEffect::Continue => "",
         v1::AnswerEffect::Complete => "completes the session",
-        v1::AnswerEffect::Block => "ends it blocked",
-        v1::AnswerEffect::Warn => "goes on with a warning",
+        v1::AnswerEffect::Block => "blocks the session",
+        v1::AnswerEffect::Warn => "continues with a warning",
         v1::AnswerEffect::NotifyHuman => "waits for a person",
     };
     let key = clean(&answer.key);
     if effect.is_empty() { key } else { format!("{key}  {FAINT}{effect}{FAINT:#}") }
 }
 
-/// What needs an operator, one a line.
+/// Incidents, which need an operator, one per line.
 fn incidents(session: &v1::Session) -> String {
     let line = |one: &v1::Incident| {
         let what = format!("{} {}: {}", one.kind, one.code, first_line(&one.message));
@@ -286,7 +281,7 @@ fn count_of(number: u32, what: &str) -> String {
     count(usize::try_from(number).unwrap_or(usize::MAX), what)
 }
 
-/// A version number; 0 stands for none.
+/// A version number; 0 is none.
 pub(super) fn number(number: u32) -> String {
     if number == 0 { "none".to_owned() } else { number.to_string() }
 }
@@ -298,12 +293,12 @@ pub(super) fn definition(definition: &v1::Definition) -> String {
     card(&[
         ("definition", format!("{STRONG}{}{STRONG:#}", clean(definition_of(&definition.name)))),
         ("format", word(definition.format().as_str_name(), "FORMAT_")),
-        ("active", number(definition.active_version)),
-        ("latest", number(definition.latest_version)),
+        ("active_version", number(definition.active_version)),
+        ("latest_version", number(definition.latest_version)),
         ("policies", policies.join(", ")),
-        ("retired", numbers(&definition.retired_versions)),
-        ("created", time(definition.create_time.as_ref())),
-        ("changed", time(definition.update_time.as_ref())),
+        ("retired_versions", numbers(&definition.retired_versions)),
+        ("create_time", time(definition.create_time.as_ref())),
+        ("update_time", time(definition.update_time.as_ref())),
     ])
 }
 
@@ -317,14 +312,14 @@ pub(super) fn version(version: &v1::Version) -> String {
         ),
         ("format", word(version.format().as_str_name(), "FORMAT_")),
         ("digest", clean(&version.digest)),
-        ("machine", clean(&version.machine_digest)),
-        ("by", clean(&version.created_by)),
-        ("created", time(version.create_time.as_ref())),
-        ("retired", retired(version)),
+        ("machine_digest", clean(&version.machine_digest)),
+        ("created_by", clean(&version.created_by)),
+        ("create_time", time(version.create_time.as_ref())),
+        ("retire_time", retired(version)),
     ])
 }
 
-/// Whether new sessions start with a version, or none does any more; empty if neither.
+/// `active`, `retired`, or empty.
 pub(super) fn status_of(version: &v1::Version) -> &'static str {
     match (version.active, version.retire_time.is_some()) {
         (true, _) => "active",
@@ -333,12 +328,12 @@ pub(super) fn status_of(version: &v1::Version) -> &'static str {
     }
 }
 
-/// Numbers of versions.
+/// Version numbers.
 fn numbers(numbers: &[u32]) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Since when no session starts with a version, and who said so.
+/// When a version was retired, and by whom.
 fn retired(version: &v1::Version) -> String {
     let by = clean(&version.retired_by);
     version.retire_time.as_ref().map(|at| format!("{} by {by}", time(Some(at)))).unwrap_or_default()
@@ -382,7 +377,7 @@ mod tests {
         of.used_tokens = 7;
         of.cap_usd = Some("5".into());
         of.reserved_usd = "0.25".into();
-        assert_eq!(budget(&of), "0 of 5 USD used, 0.25 USD held, 7 tokens used");
+        assert_eq!(budget(&of), "0 of 5 USD used, 0.25 USD reserved, 7 tokens used");
     }
 
     #[test]

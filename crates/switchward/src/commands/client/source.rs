@@ -1,12 +1,13 @@
-//! Sources of inbound webhooks.
+//! `switchward source`: senders of inbound webhooks.
 
 use switchward_api::v1;
 
-use super::admin::once;
+use super::admin::with_secret;
 use super::endpoint::overlap;
 use super::list::{LIMIT_DEFAULT, follow, more};
 use super::show;
 use super::talk::Talk;
+use crate::args::files::STDIN;
 use crate::args::{
     CreateSource, DeleteSource, KindOfSource, NamedSource, Page, RotateSource, SourceCommand, files,
 };
@@ -23,10 +24,11 @@ pub(super) async fn run(talk: &Talk, what: SourceCommand) -> Result<(), Exit> {
     }
 }
 
-/// A secret as it was typed, or from its file.
+/// A given secret, from the command line, a file or the standard input.
 fn secret(text: Option<&str>) -> Result<String, Exit> {
-    let bytes = files::value(text.unwrap_or_default())?;
-    let secret = String::from_utf8(bytes).map_err(|_| Exit::usage("--secret is no text: it is not UTF-8"))?;
+    let text = text.unwrap_or_default();
+    let bytes = files::value(if text == STDIN { "@-" } else { text })?;
+    let secret = String::from_utf8(bytes).map_err(|_| Exit::usage("--secret is not UTF-8 text"))?;
     Ok(secret.trim_end_matches(['\r', '\n']).to_owned())
 }
 
@@ -60,7 +62,7 @@ async fn create(talk: &Talk, create: CreateSource) -> Result<(), Exit> {
         .call(request, |mut it, request| async move { it.sources.create_webhook_source(request).await });
     let reply = reply.await?;
     let source = reply.source.clone().unwrap_or_default();
-    talk.printer.message("CreateWebhookSourceResponse", &reply, || with_secret(&source, &reply.secret))
+    talk.printer.message("CreateWebhookSourceResponse", &reply, || revealed(&source, &reply.secret))
 }
 
 async fn get(talk: &Talk, named: NamedSource) -> Result<(), Exit> {
@@ -84,7 +86,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
     let (sources, next_page_token) = follow(&page, LIMIT_DEFAULT, fetch).await?;
     let reply = v1::ListWebhookSourcesResponse { sources, next_page_token };
     let text = || {
-        let mut table = Table::new(&["SOURCE", "KIND", "SESSION", "EVENT"]);
+        let mut table = Table::new(&["SOURCE", "KIND", "SESSION", "EVENT_KEY"]);
         for source in &reply.sources {
             let either = |fixed: &str, pointer: &str| {
                 if fixed.is_empty() { clean(pointer) } else { clean(fixed) }
@@ -116,7 +118,7 @@ async fn rotate(talk: &Talk, rotate: RotateSource) -> Result<(), Exit> {
     });
     let reply = reply.await?;
     let source = reply.source.clone().unwrap_or_default();
-    talk.printer.message("RotateWebhookSourceSecretResponse", &reply, || with_secret(&source, &reply.secret))
+    talk.printer.message("RotateWebhookSourceSecretResponse", &reply, || revealed(&source, &reply.secret))
 }
 
 async fn delete(talk: &Talk, delete: DeleteSource) -> Result<(), Exit> {
@@ -133,33 +135,37 @@ async fn delete(talk: &Talk, delete: DeleteSource) -> Result<(), Exit> {
     talk.printer.message("DeleteWebhookSourceResponse", &reply, || card(&[("deleted", clean(&delete.name))]))
 }
 
-fn with_secret(source: &v1::WebhookSource, secret: &str) -> String {
-    let secret = if secret.is_empty() { String::new() } else { card(&[("secret ", once(secret))]) };
-    format!("{}{secret}", shown(source))
+/// The source with its secret, if there is one to show.
+fn revealed(source: &v1::WebhookSource, secret: &str) -> String {
+    if secret.is_empty() { shown(source) } else { with_secret(rows(source), secret) }
 }
 
 fn kind(source: &v1::WebhookSource) -> String {
     show::word(source.kind().as_str_name(), "WEBHOOK_SOURCE_KIND_").replace('_', "-")
 }
 
-/// Periods are shown in the greatest unit that fits.
+/// A duration in words.
 fn known(time: prost_types::Duration) -> String {
     period(show::length(time))
 }
 
 fn shown(source: &v1::WebhookSource) -> String {
+    card(&rows(source))
+}
+
+fn rows(source: &v1::WebhookSource) -> Vec<(&'static str, String)> {
     let path = source.name.strip_prefix("tenants/").unwrap_or(&source.name).replace("/sources/", "/");
-    card(&[
+    vec![
         ("source", clean(show::id(&source.name))),
         ("kind", kind(source)),
-        ("messages to", clean(&format!("/v1/in/{path}"))),
+        ("path", clean(&format!("/v1/in/{path}"))),
         ("session", clean(&source.session)),
-        ("session at", clean(&source.session_pointer)),
-        ("event", clean(&source.event_key)),
-        ("event at", clean(&source.event_key_pointer)),
-        ("data at", clean(&source.data_pointer)),
-        ("copies known for", source.known_time.map(known).unwrap_or_default()),
-        ("old secret", show::until(source.old_secret_expire_time.as_ref())),
-        ("made", show::time(source.create_time.as_ref())),
-    ])
+        ("session_pointer", clean(&source.session_pointer)),
+        ("event_key", clean(&source.event_key)),
+        ("event_key_pointer", clean(&source.event_key_pointer)),
+        ("data_pointer", clean(&source.data_pointer)),
+        ("known_time", source.known_time.map(known).unwrap_or_default()),
+        ("old_secret_expire_time", show::time(source.old_secret_expire_time.as_ref())),
+        ("create_time", show::time(source.create_time.as_ref())),
+    ]
 }

@@ -1,4 +1,4 @@
-//! One command's calls to a server, and how their replies are printed.
+//! The connection of one command, and its printer.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
@@ -19,7 +19,7 @@ impl Talk {
     /// Connects as the command line, the environment and the context say.
     ///
     /// # Errors
-    /// No server is known, or it does not answer.
+    /// There is no address or key, or the server does not respond.
     pub(super) async fn open(connection: &Connection, output: Output) -> Result<Self, Exit> {
         let target = Target::of(connection)?;
         let client = Client::connect(&target, connection.timeout).await?;
@@ -37,29 +37,29 @@ impl Talk {
         self.request_id.clone().unwrap_or_else(drawn_request_id)
     }
 
-    /// The request id that the caller has chosen; empty if there is none, as the server recognises repeats otherwise.
+    /// The given request id; empty if there is none, because the server recognises these repeats without one.
     pub(super) fn own_request_id(&self) -> String {
         self.request_id.clone().unwrap_or_default()
     }
 
-    /// Whether the caller has chosen the request id.
+    /// Returns true if a request id is given.
     pub(super) fn request_id_is_given(&self) -> bool {
         self.request_id.is_some()
     }
 
-    /// Makes sure that something which cannot be undone is meant.
+    /// Asks for confirmation of something that cannot be undone.
     ///
     /// # Errors
-    /// It is not, or nobody can be asked.
+    /// It is not confirmed, or nobody can be asked.
     pub(super) fn sure(&self, what: &str, yes: bool) -> Result<(), Exit> {
         if yes {
             return Ok(());
         }
         if !self.may_ask {
-            return Err(Exit::usage(format!("{what} cannot be undone")).next("say --yes where you mean it"));
+            return Err(Exit::usage(format!("{what} cannot be undone")).next("--yes confirms it"));
         }
         let mut err = anstream::stderr().lock();
-        write!(err, "{CARE}{} cannot be undone.{CARE:#} Go on? [y/N] ", clean(what))?;
+        write!(err, "{CARE}{} cannot be undone.{CARE:#} Continue? [y/N] ", clean(what))?;
         err.flush()?;
         let mut line = String::new();
         std::io::stdin().lock().read_line(&mut line)?;

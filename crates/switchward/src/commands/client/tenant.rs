@@ -1,21 +1,21 @@
-//! Tenants: making, showing and setting them.
+//! `switchward tenant`.
 
 use switchward_api::v1;
 
 mod quotas;
 
-use super::admin::{once, shown as shown_key};
+use super::admin::{rows as key_rows, with_secret};
 use super::show;
 use super::talk::Talk;
 use crate::args::{
     CreateTenant, DefaultEffect, DeleteTenant, GetTenant, LinkAuth, Page, SetTenant, TenantCommand,
 };
 use crate::exit::Exit;
-use crate::output::{CARE, Table, card, clean, period};
+use crate::output::{Table, card, clean, period};
 
-/// Tenants that one call returns.
+/// The maximum number of tenants of one call.
 const PAGE: u32 = 1_000;
-/// Tenants that are listed if nobody says how many.
+/// The default number of listed tenants.
 const LIMIT: usize = 100;
 
 pub(super) async fn run(talk: &Talk, what: TenantCommand) -> Result<(), Exit> {
@@ -30,7 +30,7 @@ pub(super) async fn run(talk: &Talk, what: TenantCommand) -> Result<(), Exit> {
 }
 
 async fn delete(talk: &Talk, delete: DeleteTenant) -> Result<(), Exit> {
-    talk.sure(&format!("deleting the tenant {} with all that it has", delete.tenant), delete.yes)?;
+    talk.sure(&format!("deleting the tenant {} and all its data", delete.tenant), delete.yes)?;
     let request = v1::DeleteTenantRequest {
         tenant_id: delete.tenant.clone(),
         request_id: talk.request_id(),
@@ -64,14 +64,9 @@ async fn create(talk: &Talk, create: CreateTenant) -> Result<(), Exit> {
 
 /// A new tenant and its first key.
 pub(in crate::commands) fn created(reply: &v1::CreateTenantResponse) -> String {
-    let secret = if reply.admin_secret.is_empty() {
-        format!("{CARE}was shown when the tenant was made, and is kept nowhere{CARE:#}")
-    } else {
-        once(&reply.admin_secret)
-    };
     let tenant = shown(&reply.tenant.clone().unwrap_or_default());
-    let key = shown_key(&reply.admin_key.clone().unwrap_or_default());
-    format!("{tenant}\n{key}{}", card(&[("secret ", secret)]))
+    let key = key_rows(&reply.admin_key.clone().unwrap_or_default());
+    format!("{tenant}\n{}", with_secret(key, &reply.admin_secret))
 }
 
 async fn get(talk: &Talk, get: GetTenant) -> Result<(), Exit> {
@@ -84,8 +79,9 @@ async fn get(talk: &Talk, get: GetTenant) -> Result<(), Exit> {
         format!("{}\n{}", shown(&tenant), quotas::table(&reply.quota_uses))
     })?;
     if tenant.effects_held_time.is_some() {
-        talk.printer
-            .advice("switchward list effects, then: switchward effect release   (nothing goes out before)");
+        talk.printer.advice(
+            "switchward list effects, then: switchward effect release   (effects are held until then)",
+        );
     }
     Ok(())
 }
@@ -162,13 +158,13 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
     talk.printer
         .list(("ListTenantsResponse", &whole), ("Tenant", &whole.tenants), || table(&whole.tenants))?;
     if !whole.next_page_token.is_empty() {
-        talk.printer.advice(&format!("there are more: --page-token {}", whole.next_page_token));
+        talk.printer.advice(&format!("there are more entries: --page-token {}", whole.next_page_token));
     }
     Ok(())
 }
 
 fn table(tenants: &[v1::Tenant]) -> String {
-    let mut table = Table::new(&["TENANT", "NAME", "DEFAULT", "CREATED"]);
+    let mut table = Table::new(&["TENANT", "DISPLAY_NAME", "DEFAULT_EFFECT", "CREATE_TIME"]);
     for tenant in tenants {
         table.row([
             clean(show::id(&tenant.name)),
@@ -177,51 +173,46 @@ fn table(tenants: &[v1::Tenant]) -> String {
             show::time(tenant.create_time.as_ref()),
         ]);
     }
-    table.text("there are no tenants")
+    table.text("no tenants")
 }
 
-/// The effect of a call that no rule names, and its source if the tenant does not set it.
+/// The effect for calls that no rule matches, and its source if the tenant does not set it.
 fn default_of(tenant: &v1::Tenant) -> String {
     let effect = tenant.default_effect();
     if effect == v1::DefaultEffect::Unspecified {
-        return "not set: the server's configuration, or allow".into();
+        return "not set (from the server's configuration, else allow)".into();
     }
     show::word(effect.as_str_name(), "DEFAULT_EFFECT_")
 }
 
-/// How decision pages recognise people, and for how long.
-fn pages_of(tenant: &v1::Tenant) -> String {
-    let how = match tenant.link_auth() {
-        v1::LinkAuth::Unspecified => "as the server's configuration says",
-        v1::LinkAuth::Link => "by the link alone",
-        v1::LinkAuth::Code => "by a code that is mailed",
-        v1::LinkAuth::Oidc => "by a sign-in with the OpenID provider",
-    };
-    match &tenant.browser_known_time {
-        None => how.to_owned(),
-        Some(time) => format!("{how}; a browser stays known for {}", period(show::length(*time))),
+/// How decision pages authenticate people.
+fn link_auth_of(tenant: &v1::Tenant) -> String {
+    match tenant.link_auth() {
+        v1::LinkAuth::Unspecified => "not set (from the server's configuration)".into(),
+        set @ (v1::LinkAuth::Link | v1::LinkAuth::Code | v1::LinkAuth::Oidc) => {
+            show::word(set.as_str_name(), "LINK_AUTH_")
+        }
     }
 }
 
 fn shown(tenant: &v1::Tenant) -> String {
+    let browser = tenant.browser_known_time.map(|time| period(show::length(time)));
     card(&[
         ("tenant", clean(show::id(&tenant.name))),
-        ("name", clean(&tenant.display_name)),
-        ("default", default_of(tenant)),
-        ("foreign role", if tenant.allow_foreign_role { "allowed".into() } else { "refused".into() }),
-        (
-            "approvers from data",
-            if tenant.any_approver_address { "any address" } else { "in the directory" }.into(),
-        ),
-        ("decision pages", pages_of(tenant)),
-        ("created", show::time(tenant.create_time.as_ref())),
-        ("changed", show::time(tenant.update_time.as_ref())),
-        ("effects held since", show::time(tenant.effects_held_time.as_ref())),
-        ("being deleted since", show::time(tenant.delete_time.as_ref())),
+        ("display_name", clean(&tenant.display_name)),
+        ("default_effect", default_of(tenant)),
+        ("allow_foreign_role", tenant.allow_foreign_role.to_string()),
+        ("any_approver_address", tenant.any_approver_address.to_string()),
+        ("link_auth", link_auth_of(tenant)),
+        ("browser_known_time", browser.unwrap_or_default()),
+        ("create_time", show::time(tenant.create_time.as_ref())),
+        ("update_time", show::time(tenant.update_time.as_ref())),
+        ("effects_held_time", show::time(tenant.effects_held_time.as_ref())),
+        ("delete_time", show::time(tenant.delete_time.as_ref())),
     ])
 }
 
-/// The default effect that was typed.
+/// The default effect of an option.
 pub(in crate::commands) fn effect(default: Option<DefaultEffect>) -> v1::DefaultEffect {
     match default {
         None => v1::DefaultEffect::Unspecified,

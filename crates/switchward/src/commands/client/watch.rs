@@ -1,4 +1,4 @@
-//! `switchward watch`: a session's history as it comes; a stream that breaks off is restarted.
+//! `switchward watch`: follows a session's history; an interrupted stream is restarted.
 
 use std::ops::ControlFlow;
 use switchward_api::v1;
@@ -11,15 +11,15 @@ use crate::args::Watch;
 use crate::exit::Exit;
 use crate::output::{json, print};
 
-/// How often a stream without new events is restarted: for more than half a minute, in which a server can start again. One
-/// that never sent anything may not be from our server, and is restarted as often as a call is retried.
+/// The number of restarts without new events: more than half a minute, enough for a restart of the server. A stream
+/// that never sent anything may not be from a Switchward server, and is restarted as often as a call is retried.
 const ATTEMPTS_MAX: u32 = 20;
 
 /// The progress of a watch.
 struct Progress {
     /// The sequence of the next event.
     next: u64,
-    /// Whether the server has sent anything yet.
+    /// Whether the server has sent anything.
     received: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) async fn run(talk: &Talk, watch: Watch) -> Result<(), Exit> {
         match follow(talk, &watch.session, &mut progress).await? {
             ControlFlow::Break(()) => return Ok(()),
             ControlFlow::Continue(status) => {
-                // A stream that brought something was a good one: the attempts start again.
+                // After new events, the count starts again.
                 attempt = if progress.next > before { 1 } else { attempt + 1 };
                 let most = if progress.received { ATTEMPTS_MAX } else { talk.client.retries().attempts_max };
                 if attempt > most {
@@ -67,7 +67,7 @@ async fn follow(
                 }
             }
             Ok(Some(v1::WatchSessionResponse { update: Some(Update::Heartbeat(_)) | None })) => {}
-            // A server that stops ends its streams, too: the session says which end it was.
+            // A server that stops also ends its streams; the session shows which end it was.
             Ok(None) => return ended(talk, session).await,
             Err(status) => return again(status),
         }

@@ -1,4 +1,4 @@
-//! What a worker does: take work, keep it, hand in its result, or give it back.
+//! `switchward work`: the commands of a worker.
 
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
@@ -67,7 +67,7 @@ pub(super) async fn complete(talk: &Talk, complete: CompleteWork) -> Result<(), 
                 clean(show::id(&name)),
                 clean(&reply.reason)
             );
-            head + &card(&[("why", clean(&reply.message))])
+            head + &card(&[("message", clean(&reply.message))])
         }
     };
     talk.printer.message("CompleteWorkResponse", &reply, text)?;
@@ -100,7 +100,7 @@ pub(super) async fn release(talk: &Talk, release: ReleaseWork) -> Result<(), Exi
     let reply =
         talk.client.call(request, |mut it, request| async move { it.work.release_work(request).await });
     let reply = reply.await?;
-    let text = || format!("given back  {}\n", clean(show::id(&name)));
+    let text = || format!("released  {}\n", clean(show::id(&name)));
     talk.printer.message("ReleaseWorkResponse", &reply, text)
 }
 
@@ -116,22 +116,22 @@ pub(super) async fn extend(talk: &Talk, extend: ExtendLease) -> Result<(), Exit>
     let reply = reply.await?;
     let until = show::time(reply.lease_expire_time.as_ref());
     talk.printer.message("ExtendLeaseResponse", &reply, || {
-        format!("yours until {until}  {}\n", clean(show::id(&name)))
+        format!("leased until {until}  {}\n", clean(show::id(&name)))
     })
 }
 
-/// A duration as the API has them.
+/// A duration of the API.
 fn length(length: Duration) -> Result<prost_types::Duration, Exit> {
-    prost_types::Duration::try_from(length).map_err(|_| Exit::usage("no server takes so long a duration"))
+    prost_types::Duration::try_from(length).map_err(|_| Exit::usage("the duration is too long"))
 }
 
-/// The result of work: a JSON object, or the file or the standard input that holds one.
+/// Reads a result: a JSON object, or a file or the standard input with one.
 fn result(text: &str) -> Result<Struct, Exit> {
     let text = if text == STDIN { "@-" } else { text };
     object("--result", text, r#"{"order":"A-17"}"#)
 }
 
-/// A piece of work, all that it takes to do it, and the command that hands in its result.
+/// A work item, and the command that hands in its result.
 fn item(item: &v1::WorkItem) -> String {
     let (work, token) = (show::id(&item.name), &item.lease_token);
     let (_, number) = item.version.rsplit_once('/').unwrap_or_default();
@@ -149,29 +149,30 @@ fn item(item: &v1::WorkItem) -> String {
         ("work", format!("{STRONG}{}{STRONG:#}", clean(work))),
         ("kind", show::word(item.kind().as_str_name(), "WORK_KIND_")),
         ("session", clean(show::id(&item.session))),
-        ("process", process),
+        ("definition", process),
         ("assistant", clean(show::id(&item.assistant))),
-        ("guidance", clean(&item.assistant_instructions)),
-        ("at", clean(&format!("{}, attempt {}", item.state, item.attempt))),
-        ("yours until", show::time(item.lease_expire_time.as_ref())),
+        ("assistant_instructions", clean(&item.assistant_instructions)),
+        ("state", clean(&item.state)),
+        ("attempt", item.attempt.to_string()),
+        ("lease_expire_time", show::time(item.lease_expire_time.as_ref())),
         ("input", item.input.as_ref().map(show::data).unwrap_or_default()),
         ("data", item.data.as_ref().map(show::data).unwrap_or_default()),
-        ("user said", clean(&item.last_message)),
-        ("schema", schema.map(show::data).unwrap_or_default()),
-        ("repeats by", clean(&item.idempotency_key)),
-        ("token", clean(token)),
+        ("last_message", clean(&item.last_message)),
+        ("result_schema", schema.map(show::data).unwrap_or_default()),
+        ("idempotency_key", clean(&item.idempotency_key)),
+        ("lease_token", clean(token)),
         ("complete", clean(&complete)),
     ])
 }
 
-/// Something of the shape that a schema wants, for a person to fill in.
+/// A sample value that matches a schema, to fill in.
 fn sample(schema: &Value) -> Value {
     let Some(Kind::StructValue(schema)) = &schema.kind else {
         return Value { kind: Some(Kind::NullValue(0)) };
     };
     let text = |name: &str| match schema.fields.get(name).and_then(|value| value.kind.as_ref()) {
         Some(Kind::StringValue(text)) => text.as_str(),
-        // Of several types the first one counts; the others allow empty values.
+        // The first of several types counts; the others allow empty values.
         Some(Kind::ListValue(ListValue { values })) => match values.first().and_then(|it| it.kind.as_ref()) {
             Some(Kind::StringValue(text)) => text,
             Some(_) | None => "",

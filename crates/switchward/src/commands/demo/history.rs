@@ -1,4 +1,4 @@
-//! The recorded history on a page: repeated events are one line, with a count.
+//! The recorded history: repeated events are one line with a count.
 
 use jiff::Timestamp;
 use prost_types::value::Kind;
@@ -21,7 +21,7 @@ const DETAILS: [&str; 11] = [
     "subject",
 ];
 
-/// Some events that look the same to a reader.
+/// Events that look the same to a reader.
 struct Line {
     first: u64,
     last: u64,
@@ -30,7 +30,7 @@ struct Line {
     what: String,
 }
 
-/// A history as lines.
+/// The lines of a history.
 pub(super) fn lines(events: &[v1::SessionEvent]) -> Vec<String> {
     let mut lines: Vec<Line> = Vec::new();
     for event in events {
@@ -65,7 +65,7 @@ fn describe(event: &v1::SessionEvent) -> String {
     text.trim_end().to_owned()
 }
 
-/// The hour of day, in UTC.
+/// The time of day, in UTC.
 fn clock_time(event: &v1::SessionEvent) -> String {
     let time = event.time.as_ref().and_then(|time| Timestamp::from_second(time.seconds).ok());
     time.map(|time| time.strftime("%H:%M:%S").to_string()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The act of the demo in which a person answers a mail.
+//! The act of the demo in which a person replies to a mail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const WRITE_FILE: &str = "mcp:filesystem:write_file";
 const WRITE_ARGS: &str = r#"{"path":"/srv/releases/current"}"#;
 /// How long a mail may take from its gate to the mailbox.
 const MAIL_MAX: Duration = Duration::from_secs(30);
-/// The wait between two looks into the mailbox.
+/// The pause between two reads of the mailbox.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A mail of the development mailbox.
@@ -50,11 +50,11 @@ impl Pages {
             deadline: MAIL_MAX,
         };
         let answer = self.client.send(0, &request).await.with_context(|| format!("{method} {path}"))?;
-        anyhow::ensure!(answer.status < 400, "{method} {path} was answered {}", answer.status);
+        anyhow::ensure!(answer.status < 400, "{method} {path} returned {}", answer.status);
         Ok(answer.body)
     }
 
-    /// The newest mail in whose text these words stand, as soon as there is one.
+    /// Waits for a mail with these words and returns the newest one.
     async fn mail(&self, words: &str) -> anyhow::Result<Mail> {
         let look = async {
             loop {
@@ -65,7 +65,7 @@ impl Pages {
                 tokio::time::sleep(LOOK).await;
             }
         };
-        tokio::time::timeout(MAIL_MAX, look).await.with_context(|| format!("no mail says {words:?}"))?
+        tokio::time::timeout(MAIL_MAX, look).await.with_context(|| format!("no mail contains {words:?}"))?
     }
 
     async fn reply(&self, mail: &Mail, words: &str, auto: bool) -> anyhow::Result<()> {
@@ -80,11 +80,11 @@ impl Pages {
 }
 
 impl Story {
-    /// A mail asks, and the answer to it decides; whatever else comes back decides nothing.
+    /// A mail asks, and the reply to it decides; automatic replies and comments do not.
     pub(super) async fn mail(&mut self) -> Result<(), Exit> {
-        self.narrator.act("Or the person answers a mail")?;
+        self.narrator.act("The person can also reply to a mail")?;
         let before = std::mem::take(&mut self.gate);
-        self.gate = self.asked_for(WRITE_FILE, WRITE_ARGS, "wants to write a file").await?;
+        self.gate = self.asked_for(WRITE_FILE, WRITE_ARGS, "asks to write a file").await?;
         let pages = Pages::of(self.server.address())?;
         let mail = pages.mail(WRITE_FILE).await?;
         self.narrator.line(PERSON, "gets a mail", CARE, &mail.subject)?;
@@ -94,32 +94,31 @@ impl Story {
         for method in ["GET", "HEAD"] {
             pages.ask(method, link, None).await?;
         }
-        self.still_open("scanner", "follows the link in it", "nothing changes").await?;
+        self.still_open("scanner", "opens the link in it", "nothing changes").await?;
         pages.reply(&mail, "I am out of office until Monday. Approved requests wait.", true).await?;
-        self.still_open(PERSON, "is out of office, says a machine", "ignored").await?;
+        self.still_open(PERSON, "has an out-of-office reply", "ignored: it is automatic").await?;
         pages.reply(&mail, "looks risky?", false).await?;
         self.steps.recorded("approval.discussed", MAIL, &[("by", WHO)]);
-        self.still_open(PERSON, "replies \"looks risky?\"", "noted and answered; the gate stays open")
-            .await?;
+        self.still_open(PERSON, "replies \"looks risky?\"", "recorded as a comment; still open").await?;
         pages.reply(&mail, "Approved, thanks!", false).await?;
         let gate = self.look().await?;
-        let made = gate.resolution.context("the reply has not decided")?;
-        ensure(made.via == "email" && made.by == WHO, "somebody else has decided")?;
+        let made = gate.resolution.context("the reply did not decide the gate")?;
+        ensure(made.via == "email" && made.by == WHO, "another caller decided the gate")?;
         self.steps.recorded("approval.decided", MAIL, &[("decision", "approve"), ("by", WHO)]);
-        self.narrator.line(PERSON, "replies \"Approved, thanks!\"", GOOD, "the gate is decided")?;
+        self.narrator.line(PERSON, "replies \"Approved, thanks!\"", GOOD, "the gate is decided: approved")?;
         pages.mail("Your decision is recorded: approve.").await?;
-        self.narrator.line(PERSON, "gets an acknowledgement", GOOD, "in the same thread, with a receipt")?;
+        self.narrator.line(PERSON, "gets an acknowledgement", GOOD, "a confirmation in the same thread")?;
         let granted = self.authorized(WRITE_FILE, WRITE_ARGS).await?;
         ensure(
             granted.decision() == v1::ToolDecision::Allow && granted.grant_used,
             "the approval was not used",
         )?;
         self.steps.recorded("policy.allowed", AGENT, &[("capability", WRITE_FILE)]);
-        self.narrator.line(AGENT, "makes the call", GOOD, "allowed; the approval is used up")?;
+        self.narrator.line(AGENT, "makes the call", GOOD, "allowed; the approval is used")?;
         self.gate = before;
         self.narrator.why(&[
-            "The address that the reply went to is good for this gate, this round and this person alone, and the",
-            "sender must be proved. Links only open a page; machines' mail is told from people's.",
+            "The reply address is valid only for this gate, this round and this person, and the sender must be",
+            "verified. Links only open a page, and automatic mail is recognised and ignored.",
         ])
     }
 

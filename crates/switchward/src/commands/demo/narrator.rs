@@ -1,4 +1,4 @@
-//! The output of the demo: who did what, and the outcome, in three columns.
+//! The output of the demo in three columns: the actor, the action and the outcome.
 
 use anstyle::Style;
 
@@ -6,12 +6,12 @@ use crate::args::Output;
 use crate::exit::Exit;
 use crate::output::{FAINT, HELP, STRONG, print};
 
-/// Columns of a line: the indent, who, and what was done.
+/// The columns of a line: the indent, the actor and the action.
 const INDENT: &str = "   ";
 const WHO: usize = 8;
 const DID: usize = 34;
 
-/// Prints the demo on the standard output, line by line. Prints nothing for a program, which reads the steps instead.
+/// Prints the demo line by line on the standard output; prints nothing for programs, which get the steps instead.
 pub(super) struct Narrator {
     acts: usize,
     silent: bool,
@@ -26,7 +26,7 @@ impl Narrator {
         if self.silent { Ok(()) } else { print(text) }
     }
 
-    /// The title and what is to be seen.
+    /// The title and an introduction.
     pub(super) fn title(&self, title: &str, lines: &[&str]) -> Result<(), Exit> {
         self.say(&format!("{STRONG}{title}{STRONG:#}\n\n{}\n", lines.join("\n")))
     }
@@ -37,24 +37,24 @@ impl Narrator {
         self.say(&format!("\n{STRONG}{}. {heading}{STRONG:#}\n\n", self.acts))
     }
 
-    /// One step, and its outcome.
+    /// A step and its outcome.
     pub(super) fn line(&self, who: &str, did: &str, style: Style, outcome: &str) -> Result<(), Exit> {
         self.say(&format!("{INDENT}{HELP}{who:<WHO$}{HELP:#}  {did:<DID$}  {style}{outcome}{style:#}\n"))
     }
 
-    /// Details of the line before.
+    /// Details of the previous line.
     pub(super) fn detail(&self, text: &str) -> Result<(), Exit> {
         self.say(&format!("{INDENT}{:<WHO$}  {text}\n", ""))
     }
 
-    /// Why what was just seen matters.
+    /// An explanation of the act.
     pub(super) fn why(&self, lines: &[&str]) -> Result<(), Exit> {
         let lines: Vec<String> =
             lines.iter().map(|line| format!("{INDENT}{FAINT}{line}{FAINT:#}\n")).collect();
         self.say(&format!("\n{}", lines.concat()))
     }
 
-    /// A line of its own.
+    /// A separate line.
     pub(super) fn plain(&self, text: &str) -> Result<(), Exit> {
         self.say(&format!("{text}\n"))
     }

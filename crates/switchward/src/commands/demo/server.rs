@@ -1,4 +1,4 @@
-//! The demo's server: this program, as a process of its own.
+//! The demo's server: this program, as a separate process.
 
 use anyhow::Context as _;
 use serde::Deserialize;
@@ -68,8 +68,8 @@ impl Server {
         let mut lines = BufReader::new(child.stdout.take().context("the server has no output")?).lines();
         let line = tokio::time::timeout(READY_MAX, lines.next_line()).await;
         let line = line.context("the server was not ready in time")??.with_context(|| files.why_not())?;
-        let ready = serde_json::from_str(&line)
-            .context("the server's first line is not the one that it should be")?;
+        let ready =
+            serde_json::from_str(&line).context("the server's first line is not the expected JSON")?;
         Ok(Self { child, ready, _stdout: lines })
     }
 

@@ -15,12 +15,12 @@ impl Steps {
         session.clone_into(&mut self.session);
     }
 
-    /// A step that the history has an event of: its type, who caused it, and details under the event's own names.
+    /// Adds a step that the history records as an event: its type, its actor and details under the event's names.
     pub(super) fn recorded(&mut self, kind: &str, by: &str, data: &[(&str, &str)]) {
         self.push(kind, by, data, true);
     }
 
-    /// A step that was refused, and so is no part of the history.
+    /// Adds a step that was refused and is not in the history.
     pub(super) fn refused(&mut self, by: &str, data: &[(&str, &str)]) {
         self.push("refused", by, data, false);
     }
@@ -36,7 +36,7 @@ impl Steps {
         format!("{}\n", json!({ "session": self.session, "steps": self.steps }))
     }
 
-    /// The steps alone, one a line.
+    /// The steps, one per line.
     pub(super) fn lines(&self) -> String {
         self.steps.iter().map(|step| format!("{step}\n")).collect()
     }

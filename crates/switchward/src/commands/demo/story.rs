@@ -27,7 +27,7 @@ const DELETE_ARGS: &str = r#"{"path":"/srv/releases/41"}"#;
 /// What the policy of the deploy gate allows in an hour.
 const CALLS_MAX: u64 = 50;
 const HOUR_SECONDS: i64 = 3_600;
-/// Turns that a call gets to be sent in before the server is killed.
+/// Scheduler turns for sending a call before the server is killed.
 const SENDING_TURNS: usize = 16;
 
 /// The story so far.
@@ -41,7 +41,7 @@ pub(super) struct Story {
     pub(super) session: String,
     /// The gate that waits for a person.
     pub(super) gate: String,
-    /// Where webhooks arrive, once somebody asked for them.
+    /// The receiver of webhooks, if an endpoint exists.
     pub(super) receiver: Option<Receiver>,
 }
 
@@ -50,10 +50,10 @@ impl Story {
     pub(super) async fn open(scratch: &Path, data: &Path, output: Output) -> Result<Self, Exit> {
         let narrator = Narrator::new(output);
         narrator.title(
-            "Switchward: an agent is walked through a deploy gate",
+            "Switchward demo: an agent at a deploy gate",
             &[
-                "The server is this same program, started as a process of its own on an empty folder, with a",
-                "clock that stands still until it is moved. An agent and a person call it with a key each.",
+                "The server is this program, started as a separate process on an empty folder, with a manual clock.",
+                "An agent and a person call its public API, each with their own key.",
             ],
         )?;
         let files = Files::of(scratch, data);
@@ -64,7 +64,7 @@ impl Story {
         Ok(Self { narrator, steps, files, server, agent, person, session, gate, receiver })
     }
 
-    /// A process is deployed, byte for byte.
+    /// Deploys a definition and checks that its bytes are unchanged.
     pub(super) async fn deploy(&mut self) -> Result<(), Exit> {
         self.narrator.act("A person deploys the process")?;
         let file = v1::DefinitionFile { path: "deploy-gate.json".into(), content: DEPLOY_GATE.into() };
@@ -76,7 +76,7 @@ impl Story {
         let reply = self
             .person
             .call(request, |mut it, request| async move { it.definitions.deploy_definition(request).await });
-        let version = reply.await?.version.context("no version came back")?;
+        let version = reply.await?.version.context("the response has no version")?;
         let request = v1::GetVersionRequest {
             name: version.name.clone(),
             view: v1::VersionView::Source.into(),
@@ -86,17 +86,16 @@ impl Story {
             .person
             .call(request, |mut it, request| async move { it.definitions.get_version(request).await });
         let kept = reply.await?.version.unwrap_or_default().files;
-        ensure(kept.len() == 1 && kept[0].content == DEPLOY_GATE, "the server gave other bytes back")?;
+        ensure(kept.len() == 1 && kept[0].content == DEPLOY_GATE, "the server returned different bytes")?;
         let bytes = count(DEPLOY_GATE.len(), "byte");
-        let outcome = format!("version {} is active; {bytes}, kept as they are", version.number);
+        let outcome = format!("version {} is active; {bytes}, stored unchanged", version.number);
         self.narrator.line(PERSON, "deploys deploy-gate.json", GOOD, &outcome)?;
-        self.narrator
-            .why(&["A process is one short file. A session stays with the version that it started with."])
+        self.narrator.why(&["A process is one short file. A session keeps the version that it started with."])
     }
 
-    /// A session starts and asks its first question.
+    /// Starts a session, which asks its first question.
     pub(super) async fn start(&mut self) -> Result<(), Exit> {
-        self.narrator.act("The agent starts, and is asked the first question")?;
+        self.narrator.act("The agent starts a session and gets the first question")?;
         let request = v1::StartSessionRequest {
             definition: "deploy-gate".into(),
             session_id: "release-42".into(),
@@ -106,7 +105,7 @@ impl Story {
         let reply = self
             .agent
             .call(request, |mut it, request| async move { it.sessions.start_session(request).await });
-        let session = reply.await?.session.context("no session came back")?;
+        let session = reply.await?.session.context("the response has no session")?;
         let id = session.name.rsplit('/').next().unwrap_or_default().to_owned();
         self.steps.of(&id);
         self.steps.recorded("session.started", AGENT, &[("definition", "deploy-gate")]);
@@ -115,32 +114,32 @@ impl Story {
         self.question(&session)
     }
 
-    /// Tool calls are counted, and denied beyond the limit.
+    /// Makes tool calls up to the limit and beyond.
     pub(super) async fn limit(&mut self) -> Result<(), Exit> {
         self.narrator.act("Each tool call is decided before it is made: bash, 50 times an hour")?;
         self.bash_allowed("calls bash", CALLS_MAX - 1).await?;
         for left in (1..CALLS_MAX - 1).rev() {
             self.bash(left).await?;
         }
-        self.bash_allowed("calls bash 49 times more", 0).await?;
+        self.bash_allowed("calls bash 49 more times", 0).await?;
         let denied = self.authorize(BASH, "", &drawn_request_id()).await?;
         ensure(denied.decision() == v1::ToolDecision::Deny, "the 51st call was not denied")?;
         ensure(denied.reason == Reason::RateLimited.word(), "the 51st call was denied for another reason")?;
         self.steps.recorded("policy.denied", AGENT, &[("capability", BASH), ("reason", &denied.reason)]);
         let wait = denied.retry_after.and_then(|after| after.try_into().ok()).map(period).unwrap_or_default();
-        let outcome = format!("denied: {}, room again in {wait}", denied.reason);
+        let outcome = format!("denied: {}, retry in {wait}", denied.reason);
         self.narrator.line(AGENT, "calls bash for the 51st time", PROBLEM, &outcome)?;
         self.advance_an_hour().await?;
         self.bash_allowed("calls bash", CALLS_MAX - 1).await?;
         self.narrator.why(&[
-            "A denial is an answer, not an error: the agent reads the reason, and the history keeps it.",
+            "A denial is an answer, not an error: the agent gets the reason, and the history records it.",
         ])
     }
 
-    /// What the policy asks about opens a gate.
+    /// Makes a call that opens a gate.
     pub(super) async fn ask(&mut self) -> Result<(), Exit> {
-        self.narrator.act("What the policy asks about waits for a person")?;
-        self.gate = self.asked("wants to delete a file").await?;
+        self.narrator.act("A call that needs approval waits for a person")?;
+        self.gate = self.asked("asks to delete a file").await?;
         self.narrator.detail(&format!("{DELETE_FILE} {DELETE_ARGS}"))?;
         let mine = self.decide(&self.agent, None).await;
         let Err(refused) = mine else {
@@ -153,41 +152,41 @@ impl Story {
         )?;
         self.steps.refused(AGENT, &[("reason", Reason::RoleNotAllowed.word())]);
         let outcome = format!("refused: {}", Reason::RoleNotAllowed.word());
-        self.narrator.line(AGENT, "approves it itself", PROBLEM, &outcome)?;
+        self.narrator.line(AGENT, "tries to approve its own call", PROBLEM, &outcome)?;
         self.narrator
-            .why(&["An agent's key can ask; it can never approve, whatever the agent was told to do."])
+            .why(&["An agent's key can ask but never approve, whatever the agent's instructions are."])
     }
 
-    /// The server is killed in the middle of a call, and started again; nothing that was answered is lost.
+    /// Kills the server during a call and starts it again; nothing that was acknowledged is lost.
     pub(super) async fn kill(&mut self) -> Result<(), Exit> {
-        self.narrator.act("The server is killed in the middle of a call")?;
+        self.narrator.act("The server is killed during a call")?;
         let request_id = drawn_request_id();
         let answered = self.call_while_killed(&request_id).await?;
-        let outcome = if answered { "gone, right after its answer" } else { "gone, and no answer came" };
-        self.narrator.line(SERVER, "SIGKILL, as the agent calls bash", PROBLEM, outcome)?;
+        let outcome = if answered { "killed right after its response" } else { "killed before its response" };
+        self.narrator.line(SERVER, "gets SIGKILL during a bash call", PROBLEM, outcome)?;
         let begun = Instant::now();
         self.server = Server::start(&self.files).await?;
         (self.agent, self.person) = (self.server.agent().await?, self.server.person().await?);
         let took = format!("ready after {:.1} s", begun.elapsed().as_secs_f64());
-        self.narrator.line(SERVER, "starts again on the same folder", GOOD, &took)?;
+        self.narrator.line(SERVER, "restarts on the same folder", GOOD, &took)?;
         self.bash_as(&request_id).await?;
         self.narrator.line(AGENT, "repeats that call", GOOD, "allowed")?;
         self.bash_allowed("calls bash", CALLS_MAX - 3).await?;
         let gate = self.look().await?;
-        ensure(gate.status() == v1::GateStatus::Open, "the gate is not open any more")?;
-        self.narrator.line(PERSON, "looks at the gate", CARE, "still open")?;
+        ensure(gate.status() == v1::GateStatus::Open, "the gate is no longer open")?;
+        self.narrator.line(PERSON, "checks the gate", CARE, "still open")?;
         self.narrator.why(&[
-            "Whatever is answered is on disk before. The repeated call carries the id of the first one,",
-            "so that it counts once, however far that one came.",
+            "The server writes to disk before it responds. The repeated call has the request id of the first",
+            "one, so that both count once, whether or not the first one was recorded.",
         ])
     }
 
-    /// Kills the server while a call is on its way. Says whether the call was answered all the same.
+    /// Kills the server during a call. Returns true if the call got a response nevertheless.
     async fn call_while_killed(&mut self, request_id: &str) -> Result<bool, Exit> {
         let mut policy = self.agent.services().policy;
         let request = self.call(BASH, "", request_id);
         let killed = async {
-            // The call gets some turns to leave this process first.
+            // Gives the call time to leave this process.
             for _ in 0..SENDING_TURNS {
                 tokio::task::yield_now().await;
             }
@@ -198,42 +197,47 @@ impl Story {
         Ok(answer.is_ok())
     }
 
-    /// A person approves: this call, with these arguments, once.
+    /// A person approves one call with these arguments.
     pub(super) async fn approve(&mut self) -> Result<(), Exit> {
-        self.narrator.act("A person decides, about this very call, for once")?;
+        self.narrator.act("A person approves exactly this call, once")?;
         let gate = self.look().await?;
         ensure(gate.args == DELETE_ARGS.as_bytes(), "the gate shows other arguments")?;
         self.decide(&self.person, Some(gate.args_digest)).await?;
         self.steps.recorded("approval.decided", PERSON, &[("decision", "approve"), ("by", PERSON)]);
-        self.narrator.line(PERSON, "reads the arguments and approves", GOOD, "the gate is decided")?;
+        self.narrator.line(
+            PERSON,
+            "reads the arguments and approves",
+            GOOD,
+            "the gate is decided: approved",
+        )?;
         let granted = self.authorize(DELETE_FILE, DELETE_ARGS, &drawn_request_id()).await?;
         ensure(
             granted.decision() == v1::ToolDecision::Allow && granted.grant_used,
             "the approval was not used",
         )?;
         self.steps.recorded("policy.allowed", AGENT, &[("capability", DELETE_FILE)]);
-        self.narrator.line(AGENT, "makes the same call", GOOD, "allowed; the approval is used up")?;
+        self.narrator.line(AGENT, "makes the same call", GOOD, "allowed; the approval is used")?;
         let first = self.gate.clone();
-        self.gate = self.asked("makes it once more").await?;
-        ensure(self.gate != first, "an approval was good for two calls")?;
+        self.gate = self.asked("makes it again").await?;
+        ensure(self.gate != first, "an approval allowed two calls")?;
         self.narrator.why(&[
-            "Had the agent changed one byte of the arguments, the approval would not have been for it.",
+            "The approval is bound to the arguments: a call with one changed byte would need another approval.",
         ])
     }
 
-    /// A question takes its answers and nothing else.
+    /// A question accepts only its answers.
     pub(super) async fn answer(&mut self) -> Result<(), Exit> {
-        self.narrator.act("A question takes its answers, and nothing else")?;
+        self.narrator.act("A question accepts only its answers")?;
         let Err(refused) = self.say("maybe").await else {
-            return Err(anyhow::anyhow!("a wrong answer was taken").into());
+            return Err(anyhow::anyhow!("a wrong answer was accepted").into());
         };
         let exit = Exit::from(refused);
         ensure(
             exit.reason() == Some(Reason::AnswerNotAllowed.word()),
-            "a wrong answer was refused otherwise",
+            "a wrong answer was refused for another reason",
         )?;
         let allowed = exit.allowed();
-        ensure(allowed == ["yes", "no"], "the wrong answers were listed as allowed")?;
+        ensure(allowed == ["yes", "no"], "the refusal lists other allowed answers")?;
         self.steps.refused(AGENT, &[("answer", "maybe"), ("reason", Reason::AnswerNotAllowed.word())]);
         let outcome =
             format!("refused: {}; allowed: {}", Reason::AnswerNotAllowed.word(), allowed.join(", "));
@@ -245,7 +249,7 @@ impl Story {
             let style = if ended { GOOD } else { STRONG };
             self.narrator.line(AGENT, &format!("answers \"{answer}\""), style, &position(&session))?;
             if ended {
-                ensure(session.status() == v1::SessionStatus::Completed, "the session ended otherwise")?;
+                ensure(session.status() == v1::SessionStatus::Completed, "the session did not complete")?;
                 self.steps.recorded("session.completed", AGENT, &[]);
             } else {
                 self.question(&session)?;
@@ -254,9 +258,9 @@ impl Story {
         Ok(())
     }
 
-    /// The history, as it was recorded.
+    /// Prints the recorded history.
     pub(super) async fn history(&mut self) -> Result<(), Exit> {
-        self.narrator.act("The history, as the server recorded it")?;
+        self.narrator.act("The history that the server recorded")?;
         let (mut events, mut page_token) = (Vec::new(), String::new());
         loop {
             let (name, token) = (self.session.clone(), std::mem::take(&mut page_token));
@@ -274,16 +278,16 @@ impl Story {
         history::lines(&events).iter().try_for_each(|line| self.narrator.plain(line))
     }
 
-    /// The end: the server is stopped.
+    /// Stops the server.
     pub(super) async fn end(mut self) -> Result<Steps, Exit> {
         self.server.kill().await?;
         self.narrator
-            .plain(&format!("\n{GOOD}Done.{GOOD:#} To try it yourself: {STRONG}switchward dev{STRONG:#}"))?;
+            .plain(&format!("\n{GOOD}Done.{GOOD:#} Try it yourself with {STRONG}switchward dev{STRONG:#}"))?;
         Ok(self.steps)
     }
 }
 
-/// What the acts are made of.
+/// The steps of the acts.
 impl Story {
     fn call(&self, capability: &str, args: &str, request_id: &str) -> v1::AuthorizeToolCallRequest {
         v1::AuthorizeToolCallRequest {
@@ -307,7 +311,7 @@ impl Story {
             .await
     }
 
-    /// A call of bash that must be allowed, and how many it leaves.
+    /// Makes a call of bash that must be allowed; returns the number of calls left.
     async fn bash_as(&mut self, request_id: &str) -> Result<Option<u64>, Exit> {
         let reply = self.authorize(BASH, "", request_id).await?;
         ensure(reply.decision() == v1::ToolDecision::Allow, "a call of bash was not allowed")?;
@@ -315,7 +319,7 @@ impl Story {
         Ok(reply.remaining.and_then(|left| left.calls))
     }
 
-    /// A call of bash that must be allowed and leave `left` calls.
+    /// Makes a call of bash that must be allowed and leave `left` calls.
     async fn bash(&mut self, left: u64) -> Result<(), Exit> {
         let seen = self.bash_as(&drawn_request_id()).await?;
         ensure(seen == Some(left), format!("a call of bash left {seen:?} calls and not {left}"))
@@ -326,12 +330,12 @@ impl Story {
         self.narrator.line(AGENT, did, GOOD, &allowed(left))
     }
 
-    /// A call that a person must be asked about, and its gate.
+    /// Makes a call that needs approval; returns its gate.
     async fn asked(&mut self, did: &str) -> Result<String, Exit> {
         self.asked_for(DELETE_FILE, DELETE_ARGS, did).await
     }
 
-    /// The same of any call.
+    /// The same for any call.
     pub(super) async fn asked_for(
         &mut self,
         capability: &str,
@@ -339,13 +343,13 @@ impl Story {
         did: &str,
     ) -> Result<String, Exit> {
         let reply = self.authorized(capability, args).await?;
-        ensure(reply.decision() == v1::ToolDecision::Ask && !reply.gate.is_empty(), "nobody was asked")?;
+        ensure(reply.decision() == v1::ToolDecision::Ask && !reply.gate.is_empty(), "no gate was opened")?;
         self.steps.recorded("policy.asked", AGENT, &[("capability", capability)]);
-        self.narrator.line(AGENT, did, CARE, "a person is asked, and the agent must wait")?;
+        self.narrator.line(AGENT, did, CARE, "a person is asked; the agent waits")?;
         Ok(reply.gate)
     }
 
-    /// What is decided about a call.
+    /// Returns the decision about a call.
     pub(super) async fn authorized(
         &self,
         capability: &str,
@@ -358,7 +362,7 @@ impl Story {
         let request = v1::GetGateRequest { name: self.gate.clone(), ..Default::default() };
         let reply =
             self.person.call(request, |mut it, request| async move { it.gates.get_gate(request).await });
-        Ok(reply.await?.gate.context("no gate came back")?)
+        Ok(reply.await?.gate.context("the response has no gate")?)
     }
 
     async fn decide(&self, by: &Client, args_digest: Option<String>) -> Result<(), Status> {
@@ -391,7 +395,7 @@ impl Story {
         self.person
             .call(request, |mut it, request| async move { it.clock.advance_clock(request).await })
             .await?;
-        self.narrator.line(PERSON, "moves the clock", STRONG, "one hour later")
+        self.narrator.line(PERSON, "advances the clock", STRONG, "by one hour")
     }
 
     fn question(&self, session: &v1::Session) -> Result<(), Exit> {
@@ -415,7 +419,7 @@ fn allowed(left: u64) -> String {
     format!("allowed, {left} left")
 }
 
-/// Ends the demo if the server did not behave as claimed.
+/// Ends the demo if the server did not behave as expected.
 pub(super) fn ensure(holds: bool, otherwise: impl Into<String>) -> Result<(), Exit> {
     if holds { Ok(()) } else { Err(anyhow::Error::msg(otherwise.into()).into()) }
 }

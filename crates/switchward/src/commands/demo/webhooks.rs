@@ -12,13 +12,13 @@ use crate::receiver::{Received, Receiver};
 
 const INTEGRATOR: &str = "pipeline";
 const NAME: &str = "pipeline";
-/// How long a webhook may take from what happened to its arrival.
+/// The time limit from an event to the arrival of its webhook.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
 impl Story {
-    /// An endpoint is made, and proves itself.
+    /// Creates an endpoint and pings it.
     pub(super) async fn integrator(&mut self) -> Result<(), Exit> {
-        self.narrator.act("A pipeline asks to be told")?;
+        self.narrator.act("A pipeline registers an endpoint for events")?;
         let receiver = Receiver::listen(0, None).await.map_err(Exit::failed)?;
         let endpoint = v1::WebhookEndpoint {
             name: NAME.into(),
@@ -32,21 +32,21 @@ impl Story {
             .call(request, |mut it, request| async move { it.endpoints.put_webhook_endpoint(request).await });
         let secret = put.await?.secret;
         receiver.knows(&secret);
-        self.narrator.line(INTEGRATOR, "wants session.*", STRONG, "gets a secret, shown this once")?;
+        self.narrator.line(INTEGRATOR, "subscribes to session.*", STRONG, "gets a secret, shown once")?;
         let receiver = self.receiver.insert(receiver);
         let request = v1::PingWebhookEndpointRequest { name: NAME.into(), ..Default::default() };
         let ping = self.person.call(request, |mut it, request| async move {
             it.endpoints.ping_webhook_endpoint(request).await
         });
-        ensure(ping.await?.http_status == 204, "the endpoint did not take a ping")?;
+        ensure(ping.await?.http_status == 204, "the endpoint did not accept a ping")?;
         let came = arrived(receiver).await?;
-        ensure(came.kind() == "ping", "something else than a ping came")?;
-        self.narrator.line(INTEGRATOR, "is sent a ping", GOOD, "the signature is good")
+        ensure(came.kind() == "ping", "another message than a ping arrived")?;
+        self.narrator.line(INTEGRATOR, "receives a ping", GOOD, "the signature is valid")
     }
 
-    /// What happened meanwhile has come, signed.
+    /// Receives the events that happened meanwhile.
     pub(super) async fn notified_by_webhook(&mut self) -> Result<(), Exit> {
-        self.narrator.act("And is told, by signed webhooks")?;
+        self.narrator.act("The pipeline receives the events as signed webhooks")?;
         let session = self.session.clone();
         let receiver = self.receiver.as_mut().context("there is no receiver")?;
         let mut seen = std::collections::BTreeMap::new();
@@ -58,20 +58,20 @@ impl Story {
         }
         for (kind, count) in &seen {
             let did = if *count == 1 { kind.clone() } else { format!("{kind}, {count} times") };
-            self.narrator.line(INTEGRATOR, &did, GOOD, "the signature is good")?;
+            self.narrator.line(INTEGRATOR, &did, GOOD, "the signature is valid")?;
         }
         self.narrator.why(&[
-            "Each message is queued in the same entry of the log as what it tells of, signed after Standard",
-            "Webhooks, and sent until it is taken, under one id however often.",
+            "Each message is queued in the same log entry as its event, signed according to Standard Webhooks,",
+            "and sent until it is accepted, with one id for all attempts.",
         ])
     }
 }
 
 async fn arrived(receiver: &mut Receiver) -> Result<Received, Exit> {
-    let came = tokio::time::timeout(ARRIVAL_MAX, receiver.next()).await.context("no webhook came")?;
+    let came = tokio::time::timeout(ARRIVAL_MAX, receiver.next()).await.context("no webhook arrived")?;
     let came = came.map_err(Exit::failed)?;
     match &came.refused {
         None => Ok(came),
-        Some(why) => Err(anyhow::anyhow!("a webhook is not believed: {why}").into()),
+        Some(why) => Err(anyhow::anyhow!("a webhook was refused: {why}").into()),
     }
 }

@@ -1,4 +1,4 @@
-//! The contexts of a development server: one for each of its keys.
+//! The contexts of a development server: one for each key.
 
 use std::fs::File;
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::path::Path;
 use super::Keys;
 use crate::context::{Context, Contexts};
 
-/// What the names of the contexts begin with.
+/// The prefix of the contexts' names.
 const PREFIX: &str = "dev";
-/// The roles that have a context each, in the order in which they are shown.
+/// The roles, each with a context, in the order in which they are shown.
 const ROLES: [&str; 3] = ["agent", "person", "worker"];
 
 /// The contexts of a running server.
@@ -16,15 +16,15 @@ pub(super) struct Written {
     contexts: Contexts,
     prefix: String,
     written: Vec<(String, Context)>,
-    /// Whether commands use the agent's context without naming it.
+    /// Whether the agent's context is in use.
     agent_in_use: bool,
-    /// Held while the server runs, so that a second one takes other names.
+    /// Held while the server runs, so that a second server uses other names.
     _lock: Option<File>,
 }
 
 impl Written {
-    /// Writes a context for each key. While another server has the usual names, the port is a part of them. The agent's
-    /// context comes into use if none is: what the user has chosen stays.
+    /// Writes a context for each key. While another server uses the usual names, the names contain the port. Makes the
+    /// agent's context the one in use unless the user has chosen another.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -63,17 +63,17 @@ impl Written {
         self.contexts.folder()
     }
 
-    /// Returns true if another server has the usual names.
+    /// Returns true if another server uses the usual names.
     pub(super) fn beside_another(&self) -> bool {
         self.prefix != PREFIX
     }
 
-    /// Returns a command of the agent's.
+    /// Returns a command with the agent's key.
     pub(super) fn of_agent(&self, command: &str) -> String {
         if self.agent_in_use { command.to_owned() } else { self.with(command, ROLES[0]) }
     }
 
-    /// Returns a command of the person's.
+    /// Returns a command with the person's key.
     pub(super) fn of_person(&self, command: &str) -> String {
         self.with(command, ROLES[1])
     }
@@ -83,12 +83,13 @@ impl Written {
     }
 }
 
-/// Names with a port are of no use after the server; the usual ones wait for its next start.
+/// Deletes contexts with a port in their names, which are useless after the server; the usual ones stay for its next
+/// start.
 impl Drop for Written {
     fn drop(&mut self) {
         for (name, context) in self.written.iter().filter(|_| self.beside_another()) {
             if self.contexts.load(name).ok().flatten().as_ref() == Some(context) {
-                // A context that stays leads to no server, and says so.
+                // A context that stays causes a clear error when it is used.
                 let _stays = self.contexts.delete(name);
             }
         }

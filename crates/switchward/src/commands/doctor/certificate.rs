@@ -1,4 +1,4 @@
-//! The port's certificate, judged as this program's own client judges it.
+//! The certificate of the port, verified as a client does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use super::Found;
 use crate::config::Tls;
 use crate::tls;
 
-/// How long before its end a certificate is to be replaced.
+/// The time before its end at which a certificate must be replaced.
 const LEFT: SignedDuration = SignedDuration::from_hours(14 * 24);
 const WHAT: &str = "tls";
 
-/// Whether the certificate fits its key, holds today, and is one that clients accept.
+/// Checks that the certificate matches its key, is valid today and is accepted by clients.
 pub(super) fn look(config: &Tls) -> Found {
     let file = config.cert_file.display();
     let chain = match tls::read(config).and_then(|_| tls::chain(&config.cert_file)) {
         Ok(chain) => chain,
         Err(error) => {
-            let advice = "both are PEM, and the certificate is that of the key";
+            let advice = "both files must be PEM, and the certificate must match the key";
             return Found::fail(WHAT, format!("{error:#}"), advice);
         }
     };
     let Some(leaf) = chain.first().and_then(|der| X509Certificate::from_der(der).ok()) else {
-        return Found::warn(WHAT, format!("{file} cannot be looked into"), "look whether it still holds");
+        return Found::warn(WHAT, format!("{file} cannot be parsed"), "check whether it is still valid");
     };
     let (names, from, until) =
         (names(&leaf.1), at(leaf.1.validity().not_before), at(leaf.1.validity().not_after));
@@ -41,9 +41,8 @@ pub(super) fn look(config: &Tls) -> Found {
         return wrong;
     }
     if names.is_empty() {
-        let said =
-            format!("{file} names no host; clients look at subjectAltName alone, never at the common name");
-        return Found::fail(WHAT, said, "have it issued with subjectAltName: DNS:HOST, or IP:ADDRESS");
+        let said = format!("{file} names no host; clients check only subjectAltName, not the common name");
+        return Found::fail(WHAT, said, "get a certificate with subjectAltName DNS:HOST or IP:ADDRESS");
     }
     if let Some(refused) = refused(&config.cert_file, &chain, &names) {
         return refused;
@@ -52,21 +51,21 @@ pub(super) fn look(config: &Tls) -> Found {
         return Found::warn(
             WHAT,
             format!("the dates of {file} cannot be read"),
-            "look whether it still holds",
+            "check whether it is still valid",
         );
     };
     found.said.push_str(&format!(", for {}", names.join(", ")));
     found
 }
 
-/// Why a client would refuse the certificate.
+/// The reason why clients would refuse the certificate; `None` if they accept it.
 fn refused(file: &Path, chain: &[CertificateDer<'static>], names: &[String]) -> Option<Found> {
     let shown = file.display();
     let system = rustls_native_certs::load_native_certs().certs;
     let error = match verified(chain, &names[0], system) {
         Ok(()) => return None,
         Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            // As a client that was given this very file by --ca.
+            // As a client does that was given this file with --ca.
             match verified(chain, &names[0], chain.to_vec()) {
                 Ok(()) => return None,
                 Err(error) => error,
@@ -75,26 +74,20 @@ fn refused(file: &Path, chain: &[CertificateDer<'static>], names: &[String]) -> 
         Err(error) => error,
     };
     if error == rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) {
-        let said = format!(
-            "{shown} is issued by nobody whom this machine trusts, and its issuer is not in the file"
-        );
-        let advice = "put all certificates between it and its authority into the file; for an authority of your own, \
-                      callers say --ca FILE";
+        let said =
+            format!("this machine does not trust the issuer of {shown}, and the issuer is not in the file");
+        let advice =
+            "add the intermediate certificates to the file; for a private authority, clients need --ca FILE";
         return Some(Found::warn(WHAT, said, advice));
     }
     let reason = format!("{error:?}");
     if reason.contains("CaUsedAsEndEntity") {
         let said =
-            format!("{shown} is an authority's certificate (CA:TRUE), which clients refuse from a server");
-        let advice = "issue a certificate for the server with it and use that one, or make it with \
-                      -addext basicConstraints=critical,CA:FALSE";
+            format!("{shown} is a certificate of an authority (CA:TRUE), which clients refuse for a server");
+        let advice = "issue a server certificate with it, or create it with -addext basicConstraints=critical,CA:FALSE";
         return Some(Found::fail(WHAT, said, advice));
     }
-    Some(Found::fail(
-        WHAT,
-        format!("clients refuse {shown}: {error}"),
-        "have it issued again as a server's certificate",
-    ))
+    Some(Found::fail(WHAT, format!("clients refuse {shown}: {error}"), "get a new server certificate"))
 }
 
 fn verified(
@@ -108,7 +101,7 @@ fn verified(
     let provider = Arc::new(ring::default_provider());
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
     let verifier = verifier.map_err(|_| unknown())?;
-    // What a wildcard stands for is as good as any name that it matches.
+    // Any name that a wildcard matches will do.
     let name = ServerName::try_from(name.replace('*', "any"))
         .map_err(|_| rustls::Error::InvalidCertificate(CertificateError::NotValidForName))?;
     let (leaf, rest) = chain.split_first().ok_or(rustls::Error::NoCertificatesPresented)?;
@@ -137,12 +130,12 @@ fn dated(file: &Path, from: Timestamp, until: Timestamp, now: Timestamp) -> Foun
     let file = file.display();
     let day = |at: Timestamp| at.strftime("%Y-%m-%d").to_string();
     if now < from || now > until {
-        let said = format!("{file} holds from {} to {} only", day(from), day(until));
-        return Found::fail(WHAT, said, "replace it; nobody connects with it today");
+        let said = format!("{file} is only valid from {} to {}", day(from), day(until));
+        return Found::fail(WHAT, said, "replace it; no client accepts it today");
     }
-    let said = format!("{file} holds until {}", day(until));
+    let said = format!("{file} is valid until {}", day(until));
     if until.duration_since(now) < LEFT {
-        return Found::warn(WHAT, said, "replace it in time; a new file is taken without a restart");
+        return Found::warn(WHAT, said, "replace it in time; a new file is used without a restart");
     }
     Found::ok(WHAT, said)
 }
@@ -209,10 +202,10 @@ mod tests {
         let leaf = good.signed_by(&leaf_key, &Issuer::from_params(&authority, &key)).unwrap();
         let alone = looked(&leaf.pem(), &leaf_key);
         assert_eq!(alone.verdict, Verdict::Warn, "{alone:?}");
-        assert!(alone.said.contains("issued by nobody whom this machine trusts"), "{alone:?}");
+        assert!(alone.said.contains("this machine does not trust the issuer"), "{alone:?}");
         let whole = looked(&format!("{}{}", leaf.pem(), own.pem()), &leaf_key);
         assert_eq!(whole.verdict, Verdict::Ok, "{whole:?}");
         let fit = looked(&leaf.pem(), &key);
-        assert!(fit.verdict == Verdict::Fail && fit.said.contains("do not fit"), "{fit:?}");
+        assert!(fit.verdict == Verdict::Fail && fit.said.contains("does not belong"), "{fit:?}");
     }
 }

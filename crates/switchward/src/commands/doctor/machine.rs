@@ -1,4 +1,4 @@
-//! The machine itself: disk, port, certificate, descriptors, clock.
+//! The machine: disk, memory, port, descriptors, clock.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -14,57 +14,53 @@ use super::Found;
 use crate::config::Config;
 use crate::private;
 
-/// How often a sync is timed.
+/// The number of timed syncs.
 const SYNCS: usize = 11;
-/// A sync that takes longer makes every answer slow.
+/// A sync that takes longer makes every response slow.
 const SYNC_SLOW: Duration = Duration::from_millis(20);
 /// File systems that may lose data they reported as written, or that several machines may write to.
 const POOR: [&str; 10] =
     ["tmpfs", "ramfs", "overlay", "nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "virtiofs"];
-/// Files that a server may still have to make.
+/// Files that a server must be able to create.
 const FILES_LEAST: u64 = 1_000;
-/// Descriptors that a server with many connections wants.
+/// Descriptors that a server with many connections needs.
 const DESCRIPTORS: u64 = 8192;
-/// How far a clock may be off another one.
+/// The maximum difference between two clocks.
 const CLOCK_OFF_MS: i64 = 1_000;
 
-/// The data folder: whether it can be written to, its file system, how long a sync takes.
+/// The data folder: whether it is writable, its file system, the time of a sync.
 pub(super) fn data(folder: &Path) -> Found {
     let what = "data";
     let shown = folder.display();
     let Some(existing) = folder.ancestors().find(|it| it.is_dir()) else {
-        return Found::fail(what, format!("{shown}: no folder above it exists"), "make it");
+        return Found::fail(what, format!("{shown}: no parent folder exists"), "create it");
     };
     let took = match sync_time(existing) {
         Ok(took) => took,
         Err(error) => {
-            let said = format!("{} cannot be written to: {error}", existing.display());
+            let said = format!("{} is not writable: {error}", existing.display());
             return Found::fail(what, said, remedy(&error));
         }
     };
     let kind = file_system(existing).unwrap_or_else(|| "an unknown file system".into());
-    let there = if existing == folder { "can be written to" } else { "is made at the first start" };
+    let there = if existing == folder { "is writable" } else { "is created at the first start" };
     let said = format!("{shown} {there}, on {kind}; a sync takes {:.1} ms", took.as_secs_f64() * 1000.0);
     if let Some(mode) = private::open_folder(folder) {
-        let said = format!("{said}; others than its owner may enter it (mode {mode:03o})");
+        let said = format!("{said}; other users can access it (mode {mode:03o})");
         if folder.join("FORMAT").exists() {
-            return Found::fail(what, said, "chmod 700; no server starts with it");
+            return Found::fail(what, said, "chmod 700; the server does not start");
         }
-        return Found::warn(what, said, "chmod 700; the first start does it, too");
+        return Found::warn(what, said, "chmod 700; the first start also does this");
     }
     if DataDir::in_use(folder) {
-        let said = format!("{said}; a server uses it now");
-        return Found::warn(what, said, "no other one can until that has stopped");
+        let said = format!("{said}; a server is using it");
+        return Found::warn(what, said, "stop that server before you start another one");
     }
     if POOR.contains(&kind.as_str()) {
-        return Found::warn(
-            what,
-            said,
-            format!("{kind} may lose what was said to be written; use a local disk"),
-        );
+        return Found::warn(what, said, format!("{kind} may lose synced data; use a local disk"));
     }
     if took > SYNC_SLOW {
-        return Found::warn(what, said, "every answer waits for one; use a faster disk");
+        return Found::warn(what, said, "every response waits for a sync; use a faster disk");
     }
     Found::ok(what, said)
 }
@@ -75,8 +71,8 @@ pub(super) fn space(folder: &Path, options: DiskOptions) -> Option<Found> {
     match Space::of(existing) {
         Ok(space) => Some(space_found(space, options)),
         Err(error) => {
-            let said = format!("the disk of {} does not say how much is free: {error}", existing.display());
-            Some(Found::warn("space", said, "look with df"))
+            let said = format!("the free space of {} is unknown: {error}", existing.display());
+            Some(Found::warn("space", said, "check with df"))
         }
     }
 }
@@ -85,36 +81,33 @@ fn space_found(space: Space, options: DiskOptions) -> Found {
     let what = "space";
     let mib = |bytes: u64| bytes / (1024 * 1024);
     let (free, least) = (mib(space.free_bytes), mib(options.min_free_bytes));
-    let said = format!("{free} MiB are free; below {least} MiB what would grow is refused");
+    let said = format!("{free} MiB free; below {least} MiB, calls that need space are refused");
     if space.free_bytes < options.min_free_bytes {
-        return Found::fail(what, said, "make room, or say less as disk.min_free_mib");
+        return Found::fail(what, said, "free space, or lower disk.min_free_mib");
     }
     if let Some(files) = space.free_files.filter(|files| *files < FILES_LEAST) {
-        let said = format!("{said}; only {files} more files can be made (inodes)");
-        return Found::fail(what, said, "delete many small files of this disk, or use one with more inodes");
+        let said = format!("{said}; only {files} more files can be created (inodes)");
+        return Found::fail(what, said, "delete small files on this disk, or use a disk with more inodes");
     }
     if space.free_bytes < options.min_free_bytes.saturating_add(options.reserve_bytes).saturating_mul(2) {
-        return Found::warn(what, said, "make room in time");
+        return Found::warn(what, said, "free space soon");
     }
     Found::ok(what, said)
 }
 
-/// What helps against an error of writing.
+/// The advice for an error of writing.
 fn remedy(error: &std::io::Error) -> &'static str {
     let remedies = [
-        (
-            ErrorKind::StorageFull,
-            "make room on this disk; a server refuses what would grow until there is some",
-        ),
-        (ErrorKind::QuotaExceeded, "raise the quota of the server's user, or make room"),
-        (ErrorKind::PermissionDenied, "make the server's user its owner"),
-        (ErrorKind::ReadOnlyFilesystem, "mount it so that it can be written to"),
+        (ErrorKind::StorageFull, "free space on this disk; until then, calls that need space are refused"),
+        (ErrorKind::QuotaExceeded, "raise the quota of the server's user, or free space"),
+        (ErrorKind::PermissionDenied, "make the server's user the owner"),
+        (ErrorKind::ReadOnlyFilesystem, "mount it writable"),
     ];
     let known = remedies.into_iter().find(|(kind, _)| *kind == error.kind());
-    known.map_or("look at the disk and at the system's log", |(_, remedy)| remedy)
+    known.map_or("check the disk and the system's log", |(_, remedy)| remedy)
 }
 
-/// The middle one of some syncs of a file that is gone then.
+/// The median time of some syncs of a temporary file.
 fn sync_time(folder: &Path) -> std::io::Result<Duration> {
     let mut file = tempfile::tempfile_in(folder)?;
     let mut times = Vec::with_capacity(SYNCS);
@@ -128,7 +121,7 @@ fn sync_time(folder: &Path) -> std::io::Result<Duration> {
     Ok(times[SYNCS / 2])
 }
 
-/// The kind of file system that a folder lies on.
+/// The type of a folder's file system.
 fn file_system(folder: &Path) -> Option<String> {
     let folder = folder.canonicalize().ok()?;
     kind_of(&folder, &fs::read_to_string("/proc/self/mountinfo").ok()?)
@@ -140,18 +133,18 @@ fn kind_of(folder: &Path, mounts: &str) -> Option<String> {
         let at = PathBuf::from(left.split(' ').nth(4)?.replace("\\040", " "));
         Some((at, right.split(' ').next()?.to_owned()))
     });
-    // The innermost one counts, and of those on one folder the last.
+    // The innermost mount counts, and the last one of several on one folder.
     let around = mounted.filter(|(at, _)| folder.starts_with(at));
     around.max_by_key(|(at, _)| at.components().count()).map(|(_, kind)| kind)
 }
 
-/// Whether there is as much memory as the server is to stay within.
+/// Checks that the machine has as much memory as the server may use.
 pub(super) fn memory(wanted: usize) -> Found {
     let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
     enough(wanted, &fs::read_to_string("/proc/meminfo").unwrap_or_default(), &limit)
 }
 
-/// The same by what the system says: all memory in kB, and what a container may take in bytes.
+/// The same from the system's files: all memory in kB, and the limit of the container in bytes.
 fn enough(wanted: usize, system: &str, container: &str) -> Found {
     let what = "memory";
     let line = system.lines().find_map(|line| line.strip_prefix("MemTotal:"));
@@ -159,36 +152,34 @@ fn enough(wanted: usize, system: &str, container: &str) -> Found {
     let may = container.trim().parse::<usize>().ok();
     let there = [all.map(|kb| kb.saturating_mul(1024)), may].into_iter().flatten().min();
     let mib = |bytes: usize| bytes / (1024 * 1024);
-    let wants = format!("the server stays within {} MiB", mib(wanted));
+    let wants = format!("the server uses at most {} MiB", mib(wanted));
     match there {
-        None => Found::warn(
-            what,
-            format!("{wants}; this system does not say how much there is"),
-            "look with free",
-        ),
+        None => {
+            Found::warn(what, format!("{wants}; the memory of this system is unknown"), "check with free")
+        }
         Some(there) if there < wanted => {
-            let said = format!("{wants}, and may take {} MiB here", mib(there));
-            Found::fail(what, said, "say less as memory_mib, or give it more")
+            let said = format!("{wants}, but only {} MiB are available", mib(there));
+            Found::fail(what, said, "lower memory_mib, or add memory")
         }
         Some(there) => Found::ok(what, format!("{wants} of {}", mib(there))),
     }
 }
 
-/// Whether the port can be had.
+/// Checks that the port is free.
 pub(super) async fn port(config: &Config) -> Found {
     let (what, at) = ("port", config.listen);
     match TcpListener::bind(at).await {
         Ok(_) => Found::ok(what, format!("{at} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            Found::warn(what, format!("{at} is taken"), "that is fine where this server runs already")
+            Found::warn(what, format!("{at} is in use"), "this is correct if the server is running")
         }
         Err(error) => {
-            Found::fail(what, format!("{at} cannot be listened on: {error}"), "say another one as listen")
+            Found::fail(what, format!("failed to listen on {at}: {error}"), "set listen to another address")
         }
     }
 }
 
-/// How many files and connections may be open at once.
+/// The limit of open files and connections.
 pub(super) fn descriptors() -> Found {
     let what = "files";
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
@@ -196,12 +187,16 @@ pub(super) fn descriptors() -> Found {
     let soft = line.and_then(|line| line.split_whitespace().next());
     match soft.map(str::parse::<u64>) {
         Some(Ok(most)) if most < DESCRIPTORS => {
-            let said = format!("{most} files and connections may be open at once");
-            Found::warn(what, said, format!("allow {DESCRIPTORS}: LimitNOFILE of the service, or ulimit -n"))
+            let said = format!("at most {most} open files and connections");
+            Found::warn(
+                what,
+                said,
+                format!("allow {DESCRIPTORS}: set LimitNOFILE of the service, or ulimit -n"),
+            )
         }
-        Some(Ok(most)) => Found::ok(what, format!("{most} files and connections may be open at once")),
-        Some(Err(_)) => Found::ok(what, "any number of files and connections may be open at once"),
-        None => Found::warn(what, "this system does not say how many files may be open", "look at ulimit -n"),
+        Some(Ok(most)) => Found::ok(what, format!("at most {most} open files and connections")),
+        Some(Err(_)) => Found::ok(what, "no limit of open files and connections"),
+        None => Found::warn(what, "the limit of open files is unknown", "check ulimit -n"),
     }
 }
 
@@ -211,17 +206,17 @@ pub(super) fn clock(other_ms: Option<i64>) -> Found {
     let now = SystemClock.now().0;
     let now = i64::try_from(now).unwrap_or_default();
     let shown = Timestamp::from_millisecond(now).map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
-    let shown = shown.unwrap_or_else(|_| "no time at all".into());
+    let shown = shown.unwrap_or_else(|_| "an unknown time".into());
     match other_ms.map(|other| now - other) {
         Some(off) if off.abs() > CLOCK_OFF_MS => {
-            let said = format!("it is {shown} here, {} ms off the clock of Redis", off.abs());
-            Found::warn(what, said, "set both by NTP; deadlines are told by this one")
+            let said = format!("{shown}; differs from the clock of Redis by {} ms", off.abs());
+            Found::warn(what, said, "synchronise both with NTP; deadlines use this machine's clock")
         }
-        Some(_) => Found::ok(what, format!("it is {shown} here, and for Redis, too")),
+        Some(_) => Found::ok(what, format!("{shown}; matches the clock of Redis")),
         None if Path::new("/run/systemd/timesync/synchronized").exists() => {
-            Found::ok(what, format!("it is {shown} here, set by NTP"))
+            Found::ok(what, format!("{shown}; synchronised with NTP"))
         }
-        None => Found::ok(what, format!("it is {shown} here; there is nothing to compare it with")),
+        None => Found::ok(what, format!("{shown}; no other clock to compare with")),
     }
 }
 
@@ -265,16 +260,16 @@ mod tests {
         let options = DiskOptions { min_free_bytes: 256 << 20, reserve_bytes: 64 << 20 };
         for (free_mib, free_files, verdict, words) in [
             (10_000, Some(50_000), Verdict::Ok, "below 256 MiB"),
-            (10_000, None, Verdict::Ok, "10000 MiB are free"),
-            (600, Some(50_000), Verdict::Warn, "600 MiB are free"),
-            (100, Some(50_000), Verdict::Fail, "100 MiB are free"),
+            (10_000, None, Verdict::Ok, "10000 MiB free"),
+            (600, Some(50_000), Verdict::Warn, "600 MiB free"),
+            (100, Some(50_000), Verdict::Fail, "100 MiB free"),
             (10_000, Some(9), Verdict::Fail, "only 9 more files"),
         ] {
             let found = space_found(Space { free_bytes: free_mib << 20, free_files }, options);
             assert!(found.verdict == verdict && found.said.contains(words), "{free_mib}: {found:?}");
         }
         let full = remedy(&std::io::Error::from(ErrorKind::StorageFull));
-        assert!(full.contains("make room") && !full.contains("owner"), "{full}");
+        assert!(full.contains("free space") && !full.contains("owner"), "{full}");
     }
 
     #[test]
@@ -284,7 +279,7 @@ mod tests {
         assert_ne!(found.verdict, Verdict::Fail, "{found:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         let later = data(&folder.path().join("a/b"));
-        assert!(later.said.contains("is made at the first start"), "{later:?}");
+        assert!(later.said.contains("is created at the first start"), "{later:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();

@@ -1,4 +1,4 @@
-//! Mail: the server that takes it, the mailbox that it comes back to, and what the DNS says of our domains.
+//! Mail: the outgoing mail server, the mailbox for replies, and the DNS records of the domains.
 
 use switchward_delivery::mail::{OutboundMail, Purpose, compose};
 use switchward_delivery::openid::Published as OfProvider;
@@ -10,10 +10,10 @@ use super::{Found, sent};
 use crate::mail_config::MailConfig;
 use crate::output::count;
 
-/// Everything about mail; one line if none is configured. Nothing is sent unless `send` is set.
+/// All checks of mail; one line if mail is not configured. Sends nothing unless `send` is set.
 pub(super) async fn look(config: Option<&MailConfig>, send: bool) -> Vec<Found> {
     let Some(config) = config else {
-        return vec![Found::ok("mail", "none is configured; mails wait in the outbox")];
+        return vec![Found::ok("mail", "not configured; mails wait in the outbox")];
     };
     let channel = match config.channel() {
         Ok(channel) => channel,
@@ -46,7 +46,7 @@ pub(super) async fn look(config: Option<&MailConfig>, send: bool) -> Vec<Found> 
         }
         None => match Dns::of_the_system() {
             Ok(dns) => found.extend(names(config, &channel, &dns).await),
-            Err(error) => found.push(Found::fail("dns", error.to_string(), "say mail.in.dns")),
+            Err(error) => found.push(Found::fail("dns", error.to_string(), "set mail.in.dns")),
         },
     }
     found
@@ -75,22 +75,24 @@ async fn smtp(config: &MailConfig) -> Found {
         }
     };
     let mut senders = vec![from(config).0];
-    // Bounces go where replies go.
+    // Bounces go to the reply address.
     senders.extend(config.reply.as_ref().map(|reply| reply.replace("{token}", "doctor")));
     match smtp.probe(&senders).await {
-        Ok(()) => Found::ok(what, format!("{} takes mail from {}", config.smtp.host, senders.join(" and "))),
+        Ok(()) => {
+            Found::ok(what, format!("{} accepts mail from {}", config.smtp.host, senders.join(" and ")))
+        }
         Err(error) => {
             let said = format!("{}: {error}", config.smtp.host);
             Found::fail(
                 what,
                 said,
-                "look at mail.smtp: host, port, tls, user; and whether it takes mail from there",
+                "check host, port, tls and user in mail.smtp, and whether the server accepts these senders",
             )
         }
     }
 }
 
-/// The OpenID provider, if there is one. Nobody signs in.
+/// The OpenID provider, if there is one. No sign-in takes place.
 async fn provider(config: &MailConfig) -> Option<Found> {
     let what = "oidc";
     let issuer = &config.oidc.as_ref()?.issuer;
@@ -103,15 +105,15 @@ async fn provider(config: &MailConfig) -> Option<Found> {
     };
     Some(match provider.published().await {
         Ok(OfProvider { page, keys: 0 }) => {
-            let said = format!("{issuer} signs people in at {page}, and publishes no key to verify it with");
-            Found::fail(what, said, "have it publish its keys")
+            let said = format!("{issuer} signs people in at {page}, but publishes no keys");
+            Found::fail(what, said, "configure the provider to publish its keys")
         }
         Ok(OfProvider { page, keys }) => {
             let keys = count(keys, "key");
-            Found::ok(what, format!("{issuer} signs people in at {page}, and publishes {keys}"))
+            Found::ok(what, format!("{issuer} signs people in at {page} and publishes {keys}"))
         }
         Err(unusable) => {
-            let advice = "look at mail.oidc.issuer: it must be the very text that the provider calls itself";
+            let advice = "check mail.oidc.issuer: it must equal the issuer that the provider publishes";
             Found::fail(what, format!("{issuer}: {unusable}"), advice)
         }
     })
@@ -128,7 +130,7 @@ async fn mailbox(account: &imap::Account) -> Found {
             let missing: Vec<&str> =
                 found.folders.iter().filter(|(_, there)| !there).map(|(name, _)| name.as_str()).collect();
             if !missing.is_empty() {
-                said.push_str(&format!("; not there yet, and made at the start: {}", missing.join(", ")));
+                said.push_str(&format!("; created at the start: {}", missing.join(", ")));
             }
             if found.idle {
                 Found::ok(what, said)
@@ -136,26 +138,26 @@ async fn mailbox(account: &imap::Account) -> Found {
                 let seconds = account.pace.poll.as_secs();
                 Found::warn(
                     what,
-                    format!("{said}; it tells of no new mail"),
-                    format!("it is asked every {seconds} s"),
+                    format!("{said}; the server does not support IDLE"),
+                    format!("new mail is checked every {seconds} s"),
                 )
             }
         }
         Err(error) => {
-            let advice = "look at mail.in.imap: host, port, tls, user, password_file, folder";
+            let advice = "check mail.in.imap: host, port, tls, user, password_file, folder";
             Found::fail(what, format!("{}: {error}", account.host), advice)
         }
     }
 }
 
-/// The DNS records of the domains that mail comes from and replies go to.
+/// The DNS records of the domains of the sender and the reply address.
 async fn names(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Vec<Found> {
     let (_, domain) = from(config);
     let mut found = vec![dkim(config, channel, dns).await];
     let mut sending = vec![domain.clone()];
     if let Some(reply) = reply_domain(config) {
         found.push(hosts(&reply, dns).await);
-        // It is what servers see where bounces go.
+        // Mail servers see it as the return path.
         sending.insert(0, reply);
     }
     sending.dedup();
@@ -163,17 +165,17 @@ async fn names(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Vec<Fou
         found.push(published(
             "spf",
             dns.senders_of(&sending).await,
-            format!("{sending} says which hosts send for it"),
-            format!("{sending} does not say which hosts send for it"),
+            format!("{sending} publishes its sending hosts"),
+            format!("{sending} does not publish its sending hosts"),
             format!("publish TXT {sending} \"v=spf1 ... -all\" with your mail server in it"),
         ));
     }
     found.push(published(
         "dmarc",
         dns.policy_of(&domain).await,
-        format!("{domain} has a policy for mail that is not proved to be its own"),
-        format!("{domain} has no policy for mail that is not proved to be its own"),
-        format!("publish TXT _dmarc.{domain} \"v=DMARC1; p=none\", and a stricter one later"),
+        format!("{domain} has a DMARC policy"),
+        format!("{domain} has no DMARC policy"),
+        format!("publish TXT _dmarc.{domain} \"v=DMARC1; p=none\", and a stricter policy later"),
     ));
     found
 }
@@ -186,11 +188,11 @@ fn published(what: &'static str, found: Published, there: String, missing: Strin
     }
 }
 
-/// A mail is written and signed as every one, and its signature is looked at as its receiver does.
+/// Composes and signs a mail, and verifies its signature as a receiver does.
 async fn dkim(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Found {
     let what = "dkim";
     let Some(key) = &config.dkim else {
-        return Found::ok(what, "no key is configured; the mail server signs");
+        return Found::ok(what, "no key configured; the mail server must sign");
     };
     let name = format!("{}._domainkey.{}", key.selector, key.domain);
     let outbound = OutboundMail {
@@ -210,21 +212,21 @@ async fn dkim(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Found {
     };
     let mail = match compose(&outbound, &channel.sender) {
         Ok(mail) => mail,
-        Err(error) => return Found::fail(what, error.to_string(), "look at mail.from"),
+        Err(error) => return Found::fail(what, error.to_string(), "check mail.from"),
     };
     match dns.signature_of(&mail.raw).await {
-        Published::There => Found::ok(what, format!("{name} is the key that mails are signed with")),
+        Published::There => Found::ok(what, format!("{name} is the public key of the configured key")),
         Published::Missing => {
             let advice =
                 "publish the public part of mail.dkim.key_file there as TXT \"v=DKIM1; k=rsa; p=...\"";
             Found::fail(what, format!("{name} does not exist"), advice)
         }
         Published::Unusable(why) => {
-            let said = format!("{name} is not the key that mails are signed with: {why}");
+            let said = format!("{name} is not the public key of the configured key: {why}");
             Found::fail(
                 what,
                 said,
-                "publish the public part of mail.dkim.key_file, or say the right selector",
+                "publish the public part of mail.dkim.key_file, or correct mail.dkim.selector",
             )
         }
     }
@@ -232,13 +234,13 @@ async fn dkim(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Found {
 
 async fn hosts(domain: &str, dns: &Dns) -> Found {
     let what = "mx";
-    let advice = format!("publish MX {domain}, so that replies find the way");
+    let advice = format!("publish MX {domain}, so that replies arrive");
     match dns.mail_hosts_of(domain).await {
         Ok(hosts) if !hosts.is_empty() => {
             Found::ok(what, format!("mail to {domain} goes to {}", hosts.join(", ")))
         }
         Ok(_) | Err(Published::Missing | Published::There) => {
-            Found::warn(what, format!("{domain} names no host that takes its mail"), advice)
+            Found::warn(what, format!("{domain} has no MX record"), advice)
         }
         Err(Published::Unusable(why)) => Found::fail(what, format!("{domain}: {why}"), advice),
     }

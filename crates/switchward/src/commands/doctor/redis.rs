@@ -1,25 +1,25 @@
-//! The Redis that what goes out goes over.
+//! The Redis between the server and its delivery workers.
 
 use switchward_bus::{Probe, probe};
 
 use super::Found;
 use crate::outbound::RedisConfig;
 
-/// What was found, and its clock in milliseconds since 1970 if it reported one.
+/// The finding, and the clock of Redis in milliseconds since 1970 if it was reached.
 pub(super) async fn look(config: Option<&RedisConfig>) -> (Found, Option<i64>) {
     let what = "redis";
     let Some(config) = config else {
-        return (Found::ok(what, "none is configured; what goes out goes through this process"), None);
+        return (Found::ok(what, "not configured; deliveries run in the server's process"), None);
     };
     let endpoint = match config.read() {
         Ok(endpoint) => endpoint,
         Err(error) => {
-            return (Found::fail(what, format!("{error:#}"), "write the password into that file"), None);
+            return (Found::fail(what, format!("{error:#}"), "write the password to that file"), None);
         }
     };
     match probe(&endpoint).await {
         Ok(probe) => (judged(&config.url, &probe), Some(probe.time_ms)),
-        Err(error) => (Found::fail(what, error, "what goes out waits until it can be reached"), None),
+        Err(error) => (Found::fail(what, error, "deliveries wait until Redis can be reached"), None),
     }
 }
 
@@ -30,16 +30,19 @@ fn judged(url: &str, probe: &Probe) -> Found {
         return Found::fail(what, said, "7.0 or newer is needed");
     }
     if probe.replica {
-        return Found::fail(what, format!("{said}, a replica that takes no changes"), "name the primary one");
+        return Found::fail(what, format!("{said}, a read-only replica"), "name the primary");
     }
     let said = format!(
         "{said}, {}",
-        if probe.append_only { "written down" } else { "in memory alone, which is enough" }
+        if probe.append_only { "persistent" } else { "in memory, which is sufficient" }
     );
     if probe.eviction != "noeviction" && !probe.eviction.is_empty() {
-        let said =
-            format!("{said}; when its memory is full, it throws away what it holds ({})", probe.eviction);
-        return Found::warn(what, said, "set maxmemory-policy noeviction; what is thrown away goes out late");
+        let said = format!("{said}; it evicts entries when its memory is full ({})", probe.eviction);
+        return Found::warn(
+            what,
+            said,
+            "set maxmemory-policy noeviction; evicted messages are delivered late",
+        );
     }
     Found::ok(what, said)
 }

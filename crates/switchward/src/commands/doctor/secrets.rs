@@ -1,4 +1,4 @@
-//! Files with secrets: the server's own, and the contexts of the current user.
+//! Files with secrets: the server's files, and the contexts of the current user.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::private::{self, Open};
 
 const WHAT: &str = "secrets";
 
-/// What is wrong with these files and with the user's contexts; empty if nothing is.
+/// The findings about these files and the user's contexts; empty if all are private.
 pub(super) fn look(files: &[&Path]) -> Vec<Found> {
     let contexts = Contexts::of_user().map(|contexts| contexts.files()).unwrap_or_default();
     let files = open(files.iter().map(|file| file.to_path_buf()));
@@ -19,23 +19,23 @@ pub(super) fn look(files: &[&Path]) -> Vec<Found> {
         open(contexts.into_iter()).into_iter().partition::<Vec<_>, _>(|(_, open)| !open.fixed);
     let said = |open: &[(PathBuf, Open)]| {
         let one = |(file, open): &(PathBuf, Open)| format!("{} ({:03o})", file.display(), open.mode);
-        format!("everybody on this machine can read {}", open.iter().map(one).collect::<Vec<_>>().join(", "))
+        format!("all users of this machine can read {}", open.iter().map(one).collect::<Vec<_>>().join(", "))
     };
     let mut found = Vec::new();
     if !open_files.is_empty() {
-        let advice = "chmod 600, for the server's own user; no server starts with it";
+        let advice = "chmod 600 as the server's user; the server does not start";
         found.push(Found::fail(WHAT, said(&open_files), advice));
     }
     if !contexts.is_empty() {
-        let advice = "chmod 600, for the user whose contexts they are; no command takes it";
+        let advice = "chmod 600 as the contexts' user; commands refuse the contexts";
         found.push(Found::fail(WHAT, said(&contexts), advice));
     }
     if !fixed.is_empty() {
-        let said = format!("{}, on a mount that is read-only", said(&fixed));
+        let said = format!("{} (read-only mount)", said(&fixed));
         found.push(Found::warn(
             WHAT,
             said,
-            "let nobody else into the folder, or mount it for the server's user",
+            "restrict the folder to the server's user, or mount it for that user",
         ));
     }
     found
@@ -48,18 +48,17 @@ pub(super) fn ring(config: &Config) -> Found {
     let keys = match location.read() {
         Ok(keys) => keys,
         Err(error) => {
-            let advice =
-                "no server starts with it; `switchward secrets create FILE` makes one where there was none";
+            let advice = "the server does not start; `switchward secrets create FILE` creates a new key ring";
             return Found::fail(what, format!("{error:#}"), advice);
         }
     };
     let Some(current) = keys.first() else {
-        let said = "there is no key ring: secrets of webhooks are refused, and mails have no reply address";
-        return Found::warn(what, said, "`switchward secrets create FILE`, and keys_file = FILE");
+        let said = "no key ring: webhook secrets are refused, and mails have no reply address";
+        return Found::warn(what, said, "run `switchward secrets create FILE`, and set keys_file = FILE");
     };
     let from = location.file().map_or("the environment".to_owned(), |file| file.display().to_string());
     let older = keys.len() - 1;
-    Found::ok(what, format!("secrets are encrypted under the key {} of {from}; {older} older", current.id()))
+    Found::ok(what, format!("secrets are encrypted with the key {} of {from}; {older} older", current.id()))
 }
 
 fn open(files: impl Iterator<Item = PathBuf>) -> Vec<(PathBuf, Open)> {

@@ -1,5 +1,5 @@
-//! A mail that is sent to ourselves with a forged `Authentication-Results` field: whether the mail server in front takes it
-//! out, as one must whose own fields are believed (RFC 8601 §5).
+//! A mail to the server's own reply address with a forged `Authentication-Results` field: checks whether the mail
+//! server in front removes it, as a trusted mail server must (RFC 8601 §5).
 
 use std::io;
 use std::sync::Mutex;
@@ -17,24 +17,24 @@ use super::Found;
 use super::mail::{from, reply_domain};
 use crate::mail_config::{Incoming, MailConfig};
 
-/// How long the mail may take to come back.
+/// The time limit for the mail to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
 const WHAT: &str = "forged";
 
-/// The mail, and what is looked for in it.
+/// The mail, and what it is checked for.
 struct Probe {
     mail: Composed,
-    /// The hosts whose fields were forged, and whether they are believed.
+    /// The hosts of the forged fields, and whether the server trusts them.
     hosts: Vec<String>,
     trusted: bool,
-    /// What stands in the forged fields, and nowhere else in the world.
+    /// A unique mark of the forged fields.
     mark: String,
 }
 
 /// Sends the mail and waits for it.
 pub(super) async fn look(config: &MailConfig, incoming: &Incoming) -> Found {
     let Some(probe) = Probe::of(config, incoming).await else {
-        return Found::warn(WHAT, "mail.reply is not said, so no mail comes back", "say mail.reply");
+        return Found::warn(WHAT, "mail.reply is not set, so no mail can arrive", "set mail.reply");
     };
     let back = match (&incoming.imap, incoming.lmtp) {
         (Some(account), _) => {
@@ -55,20 +55,20 @@ pub(super) async fn look(config: &MailConfig, incoming: &Incoming) -> Found {
             tokio::time::timeout(PATIENCE, wait(listener, &probe.mail.to)).await.map(Ok)
         }
         (None, None) => {
-            let said = "mail comes in by HTTP alone, which this program cannot watch";
-            return Found::warn(WHAT, said, "send a mail with such a field yourself, and look what is left");
+            let said = "mail comes in only by HTTP, which doctor cannot watch";
+            return Found::warn(WHAT, said, "send a mail with such a field yourself, and check what arrives");
         }
     };
     match back {
         Ok(Ok(raw)) => probe.judged(&raw),
-        Ok(Err(error)) => Found::fail(WHAT, error, "look at mail.in.imap"),
+        Ok(Err(error)) => Found::fail(WHAT, error, "check mail.in.imap"),
         Err(_) => {
             let said =
-                format!("the mail to {} did not come back within {} s", probe.mail.to, PATIENCE.as_secs());
+                format!("the mail to {} did not arrive within {} s", probe.mail.to, PATIENCE.as_secs());
             Found::fail(
                 WHAT,
                 said,
-                "look at the log of the mail server in front, and where it puts such mail",
+                "check the log of the mail server in front, and where it delivers such mail",
             )
         }
     }
@@ -97,9 +97,8 @@ impl Probe {
             )
         });
         let subject = "switchward doctor".to_owned();
-        let text =
-            "Sent by switchward doctor --send to find out what becomes of a forged header field.".to_owned();
-        // Who reads it meanwhile takes it for a machine's.
+        let text = "Sent by switchward doctor --send to test a forged header field.".to_owned();
+        // A server that reads the mail meanwhile recognises it as automatic.
         let raw = format!(
             "{}From: {from}\r\nTo: {to}\r\nSubject: {subject}\r\nDate: {date}\r\nMessage-ID: <{message_id}>\r\n\
              Auto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n\
@@ -126,37 +125,37 @@ impl Probe {
             Found::fail(WHAT, format!("{error:#}"), "see [mail.smtp] in deploy/switchward.toml")
         })?;
         let sent = smtp.send(0, &self.mail).await;
-        sent.map_err(|error| Found::fail(WHAT, format!("{}: {error}", config.smtp.host), "look at mail.smtp"))
+        sent.map_err(|error| Found::fail(WHAT, format!("{}: {error}", config.smtp.host), "check mail.smtp"))
     }
 
-    /// What a message that came back says.
+    /// The finding from the mail that arrived.
     fn judged(&self, raw: &[u8]) -> Found {
         let hosts = self.hosts.join(", ");
         match (planted(raw, &self.hosts, &self.mark), self.trusted) {
             (Planted::Gone, _) => Found::ok(
                 WHAT,
-                format!("the mail server takes out Authentication-Results that a sender wrote as {hosts}"),
+                format!("the mail server removes forged Authentication-Results fields of {hosts}"),
             ),
             (Planted::Below, true) => Found::warn(
                 WHAT,
                 format!(
-                    "the mail server leaves Authentication-Results that a sender wrote as {hosts}; below its own \
-                     Received it is not believed"
+                    "the mail server keeps forged Authentication-Results fields of {hosts}; below its Received field \
+                     they are not trusted"
                 ),
-                "have it take them out, or take the host out of mail.in.trusted_hosts",
+                "configure it to remove them, or remove the host from mail.in.trusted_hosts",
             ),
             (Planted::Believed, true) => Found::fail(
                 WHAT,
                 format!(
-                    "the mail server leaves Authentication-Results that a sender wrote as {hosts}, and it is believed"
+                    "the mail server keeps forged Authentication-Results fields of {hosts}, and they are trusted"
                 ),
-                "take the host out of mail.in.trusted_hosts until the mail server takes them out: anybody can approve",
+                "remove the host from mail.in.trusted_hosts until the mail server removes them: anybody can approve",
             ),
             (Planted::Below | Planted::Believed, false) => Found::ok(
                 WHAT,
                 format!(
-                    "the mail server leaves Authentication-Results that a sender wrote as {hosts}; no host is trusted, \
-                     and so none is believed"
+                    "the mail server keeps forged Authentication-Results fields of {hosts}; no host is trusted, so \
+                     they are ignored"
                 ),
             ),
         }
@@ -166,13 +165,13 @@ impl Probe {
 /// The finding if the address cannot be listened on.
 fn taken(at: std::net::SocketAddr, error: &io::Error) -> Found {
     if error.kind() == io::ErrorKind::AddrInUse {
-        let said = format!("{at} is taken, and so the mail that comes there cannot be seen");
-        return Found::warn(WHAT, said, "stop the server for as long, and do it again");
+        let said = format!("{at} is in use, so the mail cannot be received there");
+        return Found::warn(WHAT, said, "stop the server, and run doctor again");
     }
-    Found::fail(WHAT, format!("{at} cannot be listened on: {error}"), "say another one as mail.in.lmtp")
+    Found::fail(WHAT, format!("failed to listen on {at}: {error}"), "set mail.in.lmtp to another address")
 }
 
-/// Takes the one mail; every other is to come again later, when a server listens there.
+/// Accepts the one mail; defers all others until a server listens.
 struct Taker {
     recipient: String,
     came: Mutex<Option<oneshot::Sender<Vec<u8>>>>,
@@ -198,7 +197,7 @@ async fn wait(listener: TcpListener, recipient: &str) -> Vec<u8> {
     let serving = lmtp::serve(listener, "doctor.invalid".into(), taker.into(), stopped);
     let serving = tokio::spawn(serving);
     let raw = raw.await.unwrap_or_default();
-    // The mail server gets its reply first.
+    // The mail server gets its response first.
     tokio::time::sleep(Duration::from_secs(1)).await;
     stop.send_replace(true);
     let _ended = serving.await;

@@ -103,7 +103,7 @@ async fn mail_of(shard: &Shard, session: SessionId) -> Effect {
         ControlFlow::Continue(())
     })
     .unwrap();
-    found.expect("a mail")
+    found.expect("a mail is in the outbox")
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
     let mut out = Out::default();
     clock.advance(UNSENT_MAIL_MS - 1);
     round((shard, 16), &context, &mut out).await.map(drop).unwrap();
-    assert_eq!(mail(shard).await.dead(), None, "a server that sends mail may come");
+    assert_eq!(mail(shard).await.dead(), None, "the mail waits for a server that sends mail");
     clock.advance(1);
     round((shard, 16), &context, &mut out).await.map(drop).unwrap();
     let dead = mail(shard).await;
@@ -139,7 +139,7 @@ async fn all_go_out(cluster: &Cluster, (shard, count): (&Shard, usize), context:
     while gone < count {
         round((shard, 1_024), context, out).await.map(drop).unwrap();
         let sent: Vec<Key> = out.sent.keys().cloned().collect();
-        assert!(!sent.is_empty(), "{gone} of {count} have gone out");
+        assert!(!sent.is_empty(), "only {gone} of {count} were sent");
         gone += sent.len();
         for key in &sent[..sent.len() - usize::from(gone == count)] {
             let session = key.session_of().unwrap();
@@ -172,7 +172,7 @@ async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an
     let (mut out, context) = (Out::default(), sending(&cluster));
     mails(&cluster, last[1], machine).await;
     round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
-    assert_eq!(out.sent.len(), 1, "one place is left of those that have gone out");
+    assert_eq!(out.sent.len(), 1, "the cap leaves room for one mail");
     let waiting = [last[0], last[1]].map(|session| Key::prefix_of_session(TENANT, session, Kind::Outbox));
     let are_out = |out: &Out| {
         waiting.iter().all(|prefix| out.sent.keys().any(|key| key.as_bytes().starts_with(prefix)))
@@ -182,7 +182,7 @@ async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an
     round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
     out.sent.retain(|key, _| waiting.iter().any(|prefix| key.as_bytes().starts_with(prefix)));
     round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
-    assert!(are_out(&out), "another hour has begun");
+    assert!(are_out(&out), "both are sent in the next hour");
     cluster.shutdown().await.unwrap();
 }
 
@@ -205,7 +205,7 @@ async fn mails_of_all_shards_count_for_one_cap() {
     for (shard, out) in [(one, &mut of_one), (other, &mut of_other)] {
         round((shard, 1_024), &context, out).await.map(drop).unwrap();
     }
-    assert_eq!(of_other.sent.len(), 1, "with those of the other shard, one is left");
+    assert_eq!(of_other.sent.len(), 1, "the cap of both shards leaves room for one mail");
     let waits = join_all(second.iter().map(|&session| mail_of(other, session))).await;
     let codes: Vec<&str> = waits.iter().filter_map(|mail| Some(mail.last()?.code.as_str())).collect();
     assert_eq!(codes, ["mail_address_limit"]);

@@ -31,9 +31,9 @@ pub(super) fn outbound(
     let body = format!(
         "{first} {second}\n\n\
          is your code for the decision page of this request:\n\n    {about}\n\n\
-         It is valid until {until}, once. Enter it on the page and give it to nobody: anyone who has it decides in\n\
-         your name. If you did not ask for it, somebody else has the link that was mailed to you. Nothing is decided\n\
-         by that, and you can go on answering the mail.\n"
+         It is valid once, until {until}. Enter it on the page and do not share it: anyone who has it can decide in\n\
+         your name. If you did not ask for it, somebody else has the link that was mailed to you. They have not\n\
+         decided anything, and you can still answer the mail.\n"
     );
     let again = if effect.round() > 0 { format!("-{}", effect.round()) } else { String::new() };
     let outbound = OutboundMail {

@@ -1,7 +1,7 @@
 //! The file of an export, and the resume file beside it.
 //!
-//! After each page the lines are on disk before the resume position behind them is, so that the file always reaches that
-//! position. Anything behind it is cut off when the export resumes.
+//! After each page the lines are on disk before the resume position behind them is, so that the file always reaches
+//! that position. Anything behind it is cut off when the export resumes.
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub(super) struct Resumable {
 }
 
 impl Resumable {
-    /// Opens the file where it was left, or begins it.
+    /// Opens the file at its resume position, or creates it.
     ///
     /// # Errors
     /// It exists without a resume file, or does not match its resume file.
@@ -52,8 +52,8 @@ impl Resumable {
         let time = time.map_err(|_| broken(&resume))?;
         if at.is_some_and(|at| time.is_some_and(|time| time != at)) {
             let began = left.export_time.unwrap_or_default();
-            let message = format!("{} was begun with --at {began}", path.display());
-            return Err(Exit::usage(message).next("leave out --at to go on with it"));
+            let message = format!("the export in {} began with --at {began}", path.display());
+            return Err(Exit::usage(message).next("omit --at to resume it"));
         }
         let mut open = OpenOptions::new();
         // It may have been interrupted before there was a file.
@@ -62,8 +62,7 @@ impl Resumable {
         let length = file.metadata()?.len();
         if length < left.bytes {
             let (shown, wanted) = (path.display(), left.bytes);
-            let message =
-                format!("{shown} has {length} bytes, and {} says that there are {wanted}", resume.display());
+            let message = format!("{shown} has {length} bytes, but {} expects {wanted}", resume.display());
             return Err(Exit::usage(message).next(restart_hint(path, &resume)));
         }
         file.set_len(left.bytes)?;
@@ -78,7 +77,7 @@ impl Resumable {
         at: Option<prost_types::Timestamp>,
     ) -> Result<(Self, Progress), Exit> {
         if path.symlink_metadata().is_ok() {
-            let message = format!("{} is there, and no export that was interrupted", path.display());
+            let message = format!("{} exists and is not an interrupted export", path.display());
             return Err(Exit::usage(message).next("name another file, or delete this one"));
         }
         let progress = Progress { time: at, ..Progress::default() };
@@ -88,7 +87,7 @@ impl Resumable {
         let file = file.inspect_err(|_| {
             let _left = std::fs::remove_file(&resume);
         });
-        let file = file.with_context(|| format!("failed to make {}", path.display()))?;
+        let file = file.with_context(|| format!("failed to create {}", path.display()))?;
         Ok((Self { file, path: path.to_owned(), resume, bytes: 0 }, progress))
     }
 
@@ -127,7 +126,7 @@ impl Resumable {
     pub(super) fn interrupted(&self, exit: Exit) -> Exit {
         if self.bytes > 0 {
             return exit
-                .next("the same command goes on where it was interrupted")
+                .next("run the same command to resume the export")
                 .next(restart_hint(&self.path, &self.resume));
         }
         for path in [&self.path, &self.resume] {
@@ -149,11 +148,11 @@ impl Resume {
 }
 
 fn restart_hint(path: &Path, resume: &Path) -> String {
-    format!("to begin again, delete {} and {}", path.display(), resume.display())
+    format!("to start again, delete {} and {}", path.display(), resume.display())
 }
 
 fn broken(resume: &Path) -> Exit {
-    Exit::usage(format!("{} does not say where to go on", resume.display()))
+    Exit::usage(format!("{} is not a resume file", resume.display()))
 }
 
 /// The path with something behind its name.

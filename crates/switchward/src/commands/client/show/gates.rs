@@ -1,4 +1,4 @@
-//! What gates look like to a person.
+//! Gates as text for people.
 
 use switchward_api::v1;
 use switchward_gateway::presented::exact;
@@ -12,7 +12,9 @@ pub(super) fn open_gate(gate: &v1::OpenGate) -> String {
         v1::GateKind::Approval | v1::GateKind::Task => {
             format!("{} asks {}", gate.state, gate.approvers.join(", "))
         }
-        v1::GateKind::Notify | v1::GateKind::Unspecified => format!("may it go on from {}?", gate.state),
+        v1::GateKind::Notify | v1::GateKind::Unspecified => {
+            format!("may the session continue from {}?", gate.state)
+        }
     };
     let so_far = match gate.approvals_needed {
         0 => String::new(),
@@ -25,16 +27,16 @@ pub(super) fn open_gate(gate: &v1::OpenGate) -> String {
     format!("{CARE}{}{CARE:#}  {}{so_far}{held}{warned}", clean(id(&gate.name)), clean(&what))
 }
 
-/// What waits for an approval to close.
+/// Inputs that wait until an approval closes.
 fn held(inputs: u32) -> String {
     match inputs {
         0 => String::new(),
-        1 => "1 event or result waits for it to close".to_owned(),
-        more => format!("{more} events and results wait for it to close"),
+        1 => "1 event or result waits until the gate closes".to_owned(),
+        more => format!("{more} events and results wait until the gate closes"),
     }
 }
 
-/// How a gate stands: `open`, or what was decided.
+/// The status of a gate: `open`, or the decision.
 fn gate_status(gate: &v1::Gate) -> String {
     let Some(resolution) = &gate.resolution else { return word(gate.status().as_str_name(), "GATE_STATUS_") };
     let decided = match resolution.decision() {
@@ -50,37 +52,36 @@ fn gate_status(gate: &v1::Gate) -> String {
     clean(&format!("{decided} by a reply, vouched by {}", resolution.vouched_by))
 }
 
-/// A gate, with the arguments as the decider must see them.
+/// A gate, with the exact arguments for the decider.
 pub(in super::super) fn gate(gate: &v1::Gate) -> String {
     let comment = gate.resolution.as_ref().map(|resolution| clean(&resolution.comment)).unwrap_or_default();
     let answered = gate.resolution.as_ref().and_then(|resolution| resolution.answer.as_ref());
-    let who = if gate.kind() == v1::GateKind::Task { "participant" } else { "approvers" };
     card(&[
         ("gate", format!("{STRONG}{}{STRONG:#}", clean(id(&gate.name)))),
         ("status", gate_status(gate)),
-        ("answered", answered.map(|answer| clean(&json(answer))).unwrap_or_default()),
-        ("comment", comment),
-        ("asks", clean(&gate.message)),
-        (who, clean(&gate.approvers.join(", "))),
+        ("resolution.answer", answered.map(|answer| clean(&json(answer))).unwrap_or_default()),
+        ("resolution.comment", comment),
+        ("message", clean(&gate.message)),
+        ("approvers", clean(&gate.approvers.join(", "))),
         ("notified", notified(gate)),
-        ("mind", warnings(gate)),
-        ("no mail to", clean(&gate.undeliverable.join(", "))),
-        ("approvals", votes(gate)),
-        ("said", said(gate)),
-        ("held", held(gate.held_inputs)),
-        ("reminded", reminded(gate)),
+        ("warnings", warnings(gate)),
+        ("undeliverable", clean(&gate.undeliverable.join(", "))),
+        ("votes", votes(gate)),
+        ("comments", comments(gate)),
+        ("held_inputs", held(gate.held_inputs)),
+        ("remind_time", reminded(gate)),
         ("text", clean(&gate.text)),
-        ("call", clean(&gate.capability)),
-        ("arguments", clean(&exact(&String::from_utf8_lossy(&gate.args)))),
-        ("digest", clean(&gate.args_digest)),
+        ("capability", clean(&gate.capability)),
+        ("args", clean(&exact(&String::from_utf8_lossy(&gate.args)))),
+        ("args_digest", clean(&gate.args_digest)),
         ("answer", clean(&gate.answer)),
         ("session", clean(id(&gate.session))),
-        ("process", format!("{}, version {}", clean(definition_of(&gate.definition)), gate.version)),
-        ("at", clean(&gate.state)),
-        ("asked by", clean(&gate.requested_by)),
-        ("opened", time(gate.create_time.as_ref())),
-        ("round ends", time(gate.round_end_time.as_ref())),
-        ("closed", time(gate.end_time.as_ref())),
+        ("definition", format!("{}, version {}", clean(definition_of(&gate.definition)), gate.version)),
+        ("state", clean(&gate.state)),
+        ("requested_by", clean(&gate.requested_by)),
+        ("create_time", time(gate.create_time.as_ref())),
+        ("round_end_time", time(gate.round_end_time.as_ref())),
+        ("end_time", time(gate.end_time.as_ref())),
     ])
 }
 
@@ -100,7 +101,7 @@ fn warnings(gate: &v1::Gate) -> String {
     gate.warnings.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What a list shows of a long text; the command for one item shows all of it.
+/// A text, cut for a list.
 pub(in super::super) fn brief(text: &str) -> String {
     match text.char_indices().nth(BRIEF_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -108,7 +109,7 @@ pub(in super::super) fn brief(text: &str) -> String {
     }
 }
 
-/// Who knows of a gate by mail, in a column.
+/// The number of people who were notified of a gate, for a list.
 pub(in super::super) fn reached(gate: &v1::Gate) -> String {
     let notified = gate.approvers.len() + gate.notified.len();
     match (gate.unnotified, gate.undeliverable.len()) {
@@ -119,23 +120,23 @@ pub(in super::super) fn reached(gate: &v1::Gate) -> String {
 }
 
 /// The comments of a gate, one per line.
-fn said(gate: &v1::Gate) -> String {
+fn comments(gate: &v1::Gate) -> String {
     let line = |one: &v1::GateComment| {
         format!("{} at {}: {}", one.by, time(one.time.as_ref()), first_line(&one.comment))
     };
     clean(&gate.comments.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// When those who are asked are reminded.
+/// When the approvers are reminded.
 fn reminded(gate: &v1::Gate) -> String {
     match gate.reminders_left {
         0 => String::new(),
-        1 => format!("at {}, once more", time(gate.remind_time.as_ref())),
-        left => format!("at {}, {left} times more", time(gate.remind_time.as_ref())),
+        1 => format!("{}, 1 reminder left", time(gate.remind_time.as_ref())),
+        left => format!("{}, {left} reminders left", time(gate.remind_time.as_ref())),
     }
 }
 
-/// The progress of an approval by several people.
+/// The number of approvals of a gate that needs several.
 pub(in super::super) fn approvals(gate: &v1::Gate) -> String {
     match gate.approvals_needed {
         0 => String::new(),
@@ -143,7 +144,7 @@ pub(in super::super) fn approvals(gate: &v1::Gate) -> String {
     }
 }
 
-/// The same, with who has given one, when, which way and with which words.
+/// The same with each vote.
 fn votes(gate: &v1::Gate) -> String {
     let vote = |vote: &v1::GateVote| {
         let said =
@@ -158,12 +159,12 @@ fn votes(gate: &v1::Gate) -> String {
     clean(&format!("{}{}", approvals(gate), gate.votes.iter().map(vote).collect::<String>()))
 }
 
-/// What a session waits for of people, in a list of them.
+/// An open gate, for a list of sessions.
 pub(in super::super) fn waited(gate: &v1::OpenGate) -> String {
-    if gate.unnotified { format!("{} (nobody knows)", asked(gate)) } else { asked(gate).to_owned() }
+    if gate.unnotified { format!("{} (nobody notified)", asked(gate)) } else { asked(gate).to_owned() }
 }
 
-/// What a person is asked about, in a word.
+/// The subject of an open gate, one word.
 fn asked(gate: &v1::OpenGate) -> &str {
     match gate.kind() {
         v1::GateKind::ToolAsk => &gate.capability,
@@ -173,7 +174,7 @@ fn asked(gate: &v1::OpenGate) -> &str {
     }
 }
 
-/// What a gate is about, in a list of them.
+/// The request of a gate, for a list of gates.
 pub(in super::super) fn about(gate: &v1::Gate) -> String {
     let asks = || format!("{} asks {}", gate.state, gate.approvers.join(", "));
     match gate.kind() {
@@ -186,7 +187,7 @@ pub(in super::super) fn about(gate: &v1::Gate) -> String {
     }
 }
 
-/// The command with which the caller decides a gate, or else the one that shows who does.
+/// The command with which the caller decides a gate, or else the one that shows who decides.
 pub(in super::super) fn to_decide(name: &str, decisions: &[i32], asked: &[String]) -> String {
     let gate = id(name);
     let may = |decision: v1::GateDecision| decisions.contains(&decision.into());
@@ -204,13 +205,13 @@ pub(in super::super) fn to_decide(name: &str, decisions: &[i32], asked: &[String
     }
 }
 
-/// The same of an open gate of a session.
+/// The same for an open gate of a session.
 pub(in super::super) fn to_decide_open(gate: &v1::OpenGate) -> String {
     let asked = if gate.approvers.is_empty() { &gate.notified } else { &gate.approvers };
     to_decide(&gate.name, &gate.caller_decisions, asked)
 }
 
-/// The same of a gate.
+/// The same for a gate.
 pub(in super::super) fn to_decide_gate(gate: &v1::Gate) -> String {
     let asked = if gate.approvers.is_empty() { &gate.notified } else { &gate.approvers };
     to_decide(&gate.name, &gate.caller_decisions, asked)

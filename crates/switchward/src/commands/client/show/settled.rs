@@ -1,56 +1,56 @@
-//! The settings of a session's gates, and their sources.
+//! The settings for the gates of a session, and their sources.
 
 use switchward_api::v1::{self, SettingSource};
 
 use super::{count_of, length};
 use crate::output::{clean, period};
 
-/// Who is notified of gates that address nobody.
+/// The people who are notified of gates that address nobody.
 pub(super) fn audience(session: &v1::Session) -> String {
     sourced(clean(&session.audience.join(", ")), session.audience_source())
 }
 
-/// How those who are asked are reminded.
+/// The reminders for approvers.
 pub(super) fn reminders(session: &v1::Session) -> String {
     let text = session.reminders.as_ref().map(often).unwrap_or_default();
     sourced(text, session.reminders_source())
 }
 
-/// How many must approve.
+/// The number of people who must approve.
 pub(super) fn quorum(session: &v1::Session) -> String {
     let text = session.quorum.as_ref().map(approving).unwrap_or_default();
     sourced(text, session.quorum_source())
 }
 
-/// Who is asked as well if the approvers do not decide.
+/// The people who are asked as well if the approvers do not decide.
 pub(super) fn escalation(session: &v1::Session) -> String {
     sourced(clean(&session.escalation.join(", ")), session.escalation_source())
 }
 
-/// How often people are reminded.
+/// Reminders, in words.
 pub(in crate::commands::client) fn often(reminders: &v1::Reminders) -> String {
     let every = period(reminders.every.map(length).unwrap_or_default());
-    format!("{} at most, every {every}", count_of(reminders.max, "reminder"))
+    format!("at most {}, every {every}", count_of(reminders.max, "reminder"))
 }
 
-/// How many must approve, in words.
+/// A quorum, in words.
 pub(in crate::commands::client) fn approving(quorum: &v1::Quorum) -> String {
     match quorum.rule {
-        Some(v1::quorum::Rule::All(_)) => "all who are asked or told".to_owned(),
+        Some(v1::quorum::Rule::All(_)) => "all notified people".to_owned(),
         Some(v1::quorum::Rule::AtLeast(least)) => format!("at least {least}"),
-        Some(v1::quorum::Rule::Any(_)) | None => "the first decides".to_owned(),
+        Some(v1::quorum::Rule::Any(_)) | None => "the first vote decides".to_owned(),
     }
 }
 
-/// A setting with who says so; empty if nobody says anything.
+/// A setting with its source; empty if it has none.
 fn sourced(text: String, source: SettingSource) -> String {
     let by = match source {
         SettingSource::Unspecified => return String::new(),
-        SettingSource::Start => "the start",
+        SettingSource::Start => "start",
         SettingSource::DefinitionEntry => "directory, definition entry",
         SettingSource::OwnerEntry => "directory, owner entry",
         SettingSource::Directory => "directory, default audience",
-        SettingSource::Definition => "the definition",
+        SettingSource::Definition => "definition",
     };
     format!("{text} ({by})")
 }
@@ -60,13 +60,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_says_where_it_comes_from() {
+    fn a_setting_shows_its_source() {
         let mut session = v1::Session { audience: vec!["kim".into()], ..v1::Session::default() };
         assert_eq!((audience(&session).as_str(), quorum(&session).as_str()), ("", ""));
         session.audience_source = SettingSource::OwnerEntry.into();
         session.quorum = Some(v1::Quorum { rule: Some(v1::quorum::Rule::AtLeast(2)) });
         session.quorum_source = SettingSource::Start.into();
         assert_eq!(audience(&session), "kim (directory, owner entry)");
-        assert_eq!(quorum(&session), "at least 2 (the start)");
+        assert_eq!(quorum(&session), "at least 2 (start)");
     }
 }

@@ -1,4 +1,4 @@
-//! Quotas of a tenant: showing and setting them.
+//! `switchward tenant quotas`.
 
 use switchward_api::v1;
 
@@ -58,19 +58,19 @@ async fn get(talk: &Talk, tenant_id: String) -> Result<(), Exit> {
 fn shown(tenant: Option<&v1::Tenant>, uses: &[v1::QuotaUse]) -> String {
     let name = tenant.map(|tenant| clean(show::id(&tenant.name))).unwrap_or_default();
     let weight = tenant.and_then(|tenant| tenant.quotas.and_then(|quotas| quotas.weight));
-    let weight = weight.map_or_else(|| "1, the default".to_owned(), |weight| weight.to_string());
+    let weight = weight.map_or_else(|| "1 (default)".to_owned(), |weight| weight.to_string());
     format!("{}\n{}", card(&[("tenant", name), ("weight", weight)]), table(uses))
 }
 
-/// Each quota, what is used of it, and where it is set.
+/// Each quota, its use, and where it is set.
 pub(super) fn table(uses: &[v1::QuotaUse]) -> String {
-    let mut table = Table::new(&["QUOTA", "USED", "LIMIT", "SET IN"]);
+    let mut table = Table::new(&["QUOTA", "USED", "LIMIT", "SET_IN"]);
     for one in uses {
         let set_in = match one.set_in() {
             v1::QuotaSource::Unspecified => "",
-            v1::QuotaSource::Tenant => "the tenant",
-            v1::QuotaSource::Configuration => "the server's configuration",
-            v1::QuotaSource::Default => "the default",
+            v1::QuotaSource::Tenant => "tenant",
+            v1::QuotaSource::Configuration => "configuration",
+            v1::QuotaSource::Default => "default",
         };
         table.row([
             clean(&one.quota),
@@ -79,5 +79,5 @@ pub(super) fn table(uses: &[v1::QuotaUse]) -> String {
             set_in.to_owned(),
         ]);
     }
-    table.text("the server reports no quotas")
+    table.text("no quotas")
 }

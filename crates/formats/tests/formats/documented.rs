@@ -1,0 +1,181 @@
+//! The pages of the formats are complete: every name that a reader of a format lists is in one of its pages, between
+//! backticks.
+//!
+//! The readers list the keys of their maps and the words of their values as literals in arrays and constants. The names
+//! come from these sources, so that a key without a line in its page fails here. The pages of scenarios are checked the
+//! same way, because scenarios are read with the same functions.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use switchward_formats::codes;
+use switchward_machine::{FieldType, kept};
+
+const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+
+const CHECKPOINT: &str = "formats-checkpoint.md";
+const CONVERSATION: [&str; 2] = ["formats-conversation.md", "formats-conversation-operations.md"];
+const SCENARIOS: &str = "scenarios.md";
+const FINDINGS: &str = "findings.md";
+/// Codes of scenarios, which are not in the table of the formats, begin so.
+const SCENARIO_CODES: &str = "SW19";
+
+#[expect(clippy::disallowed_methods, reason = "a test that reads sources and pages")]
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The sources of a folder of `crates`, one after the other, without unit tests.
+#[expect(clippy::disallowed_methods, reason = "a test that reads sources and pages")]
+fn sources(folder: &str) -> String {
+    let entries = std::fs::read_dir(Path::new(CRATES).join(folder)).expect("the folder is there");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|it| it == "rs") && !path.ends_with("tests.rs"));
+    paths.sort();
+    let code = |path: &PathBuf| text(path).split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+    paths.iter().map(code).collect::<Vec<_>>().join("\n")
+}
+
+/// The string literals of a source that are names and are in brackets or in a constant.
+fn names(source: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(next) = source[at..].chars().next() {
+        let rest = &source[at..];
+        let length = token_length(rest);
+        match next {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            '"' => {
+                let literal = rest[..length].trim_matches('"');
+                let constant = source[..at].trim_end().ends_with(": &str =");
+                if (depth > 0 || constant) && is_name(literal) {
+                    found.insert(literal.to_owned());
+                }
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    found
+}
+
+/// The bytes of the comment, literal or character at the beginning of a source.
+fn token_length(rest: &str) -> usize {
+    let first = rest.chars().next().map_or(0, char::len_utf8);
+    if rest.starts_with("//") {
+        return rest.find('\n').unwrap_or(rest.len());
+    }
+    if let Some(raw) = rest.strip_prefix("r#\"") {
+        return raw.find("\"#").map_or(rest.len(), |end| "r#\"".len() + end + "\"#".len());
+    }
+    if let Some(quoted) = rest.strip_prefix('"') {
+        let mut escaped = false;
+        let end = quoted.find(|c: char| {
+            let ends = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        });
+        return end.map_or(rest.len(), |end| end + 2);
+    }
+    let Some(after) = rest.strip_prefix('\'') else { return first };
+    if let Some(escape) = after.strip_prefix('\\') {
+        // The character after the backslash may be the quote itself.
+        return escape[1..].find('\'').map_or(first, |end| end + "'\\x'".len());
+    }
+    let mut chars = after.chars();
+    let character = chars.next().map_or(0, char::len_utf8);
+    // Otherwise it is a lifetime.
+    if chars.next() == Some('\'') { character + 2 } else { first }
+}
+
+fn in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(in_name)
+}
+
+/// The words between the backticks of a page, without those of its examples.
+fn words(page: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut in_example = false;
+    for line in text(&Path::new(DOCS).join(page)).lines() {
+        if line.starts_with("```") {
+            in_example = !in_example;
+        } else if !in_example {
+            let spans = line.split('`').skip(1).step_by(2);
+            found.extend(spans.flat_map(|span| span.split(|c: char| !in_name(c))).map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// Asserts that the pages have these names; there are at least `least` of them.
+fn assert_documented(names: &BTreeSet<String>, least: usize, pages: &[&str]) {
+    assert!(names.len() >= least, "only {} names were found for {pages:?}: {names:?}", names.len());
+    let words: BTreeSet<String> = pages.iter().flat_map(|page| words(page)).collect();
+    let missing: Vec<&String> = names.difference(&words).collect();
+    assert!(missing.is_empty(), "not between backticks in docs/, {pages:?}: {missing:?}");
+}
+
+#[test]
+fn every_name_of_checkpoint_processes_is_documented() {
+    assert_documented(&names(&sources("formats/src/checkpoint")), 35, &[CHECKPOINT]);
+}
+
+#[test]
+fn every_name_of_policy_documents_is_documented() {
+    assert_documented(&names(&sources("formats/src/policy")), 10, &[CHECKPOINT]);
+}
+
+#[test]
+fn every_name_of_conversation_workflows_is_documented() {
+    let mut found = names(&sources("formats/src/conversation"));
+    // Words that come from other crates.
+    found.extend(FieldType::ALL.map(|holds| holds.word().to_owned()));
+    found.extend(kept::KEYS.map(str::to_owned));
+    assert_documented(&found, 170, &CONVERSATION);
+}
+
+#[test]
+fn every_name_of_scenarios_is_documented() {
+    let mut found = names(&sources("scenario/src/parse"));
+    let script = text(&Path::new(CRATES).join("scenario/src/script.rs"));
+    // The keys of `expect`, each in a line like `Status = "status",`.
+    let keys = script.lines().filter_map(|line| line.trim().strip_suffix("\",")?.split_once(" = \""));
+    let keys: BTreeSet<String> = keys.map(|(_, key)| key.to_owned()).collect();
+    assert!(keys.contains("status") && keys.contains("shows"), "{keys:?}");
+    found.extend(keys);
+    assert_documented(&found, 140, &[SCENARIOS]);
+}
+
+#[test]
+fn every_code_is_documented_and_pages_name_no_other_codes() {
+    let known: BTreeSet<String> = codes::ALL.iter().map(|code| code.id.to_owned()).collect();
+    assert_documented(&known, 60, &[FINDINGS]);
+    let is_code = |word: &String| {
+        word.strip_prefix("SW").is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    for page in [CHECKPOINT, SCENARIOS].into_iter().chain(CONVERSATION) {
+        let named = words(page).into_iter().filter(is_code);
+        let other: Vec<String> =
+            named.filter(|code| !known.contains(code) && !code.starts_with(SCENARIO_CODES)).collect();
+        assert!(other.is_empty(), "docs/{page} names codes that do not exist: {other:?}");
+    }
+}
+
+#[test]
+fn names_are_literals_in_arrays_and_constants() {
+    let source = r##"
+// ["comment"]
+const KEYS: &[&str] = &["one", "two_words", "not a name", "" /* , "#" */];
+const ONE: &str = "constant"; const C: [char; 3] = ['"', '\'', '['];
+fn f<'a>(x: &'a str) { call("argument"); list(&["escaped\"", "last"]); r#"{"raw":["x"]}"#; g("\\"); }
+const NESTED: [(&str, u8); 1] = [("first-half", 1)];
+"##;
+    let found: Vec<String> = names(source).into_iter().collect();
+    assert_eq!(found, ["constant", "first-half", "last", "one", "two_words"]);
+}

@@ -1,0 +1,156 @@
+//! The values of `docs/limits.md`, compared with the constants.
+
+use switchward_delivery::limits as delivery;
+use switchward_engine::limits as engine;
+use switchward_formats::limits as formats;
+use switchward_machine::limits as machine;
+use switchward_mail::limits as mail;
+use switchward_shard::limits as shard;
+use switchward_webhook::limits as webhook;
+
+use super::*;
+
+const PAGE: &str = include_str!("../../../../docs/limits.md");
+const KIB: u64 = 1024;
+const SECOND: u64 = 1_000;
+const HOUR: u64 = 3_600 * SECOND;
+
+/// A number with a comma between thousands.
+fn number(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or_default().to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A size in the largest unit in which it is whole.
+fn bytes(size: impl TryInto<u64>) -> String {
+    let size = size.try_into().unwrap_or_default();
+    for (unit, name) in [(KIB * KIB * KIB, "GiB"), (KIB * KIB, "MiB"), (KIB, "KiB")] {
+        if size > 0 && size.is_multiple_of(unit) {
+            return format!("{} {name}", number(size / unit));
+        }
+    }
+    format!("{} bytes", number(size))
+}
+
+/// A time in the largest unit in which it is whole.
+fn time(millis: u64) -> String {
+    for (unit, name) in [(24 * HOUR, "days"), (HOUR, "h"), (60 * SECOND, "min"), (SECOND, "s")] {
+        if millis.is_multiple_of(unit) && millis > unit {
+            return format!("{} {name}", number(millis / unit));
+        }
+    }
+    format!("{} ms", number(millis))
+}
+
+/// Makes sure that the row of a limit shows these values.
+#[track_caller]
+fn shows(limit: &str, values: &[String]) {
+    let begin = format!("| {limit} | ");
+    let row = PAGE.lines().find_map(|line| line.strip_prefix(&begin));
+    let row = row.unwrap_or_else(|| panic!("docs/limits.md has no row {begin}"));
+    let cell = format!(" {}", row.split(" | ").next().unwrap_or_default());
+    for value in values {
+        let begin = format!(" {value}");
+        let mut ends = cell.split(&begin).skip(1).map(|rest| rest.trim_start_matches(',').chars().next());
+        assert!(ends.any(|next| !next.is_some_and(char::is_alphanumeric)), "{limit}:{cell} lacks {value}");
+    }
+}
+
+#[test]
+fn the_page_has_the_limits_of_requests() {
+    shows("a request or reply message", &[bytes(MESSAGE_BYTES_MAX)]);
+    shows("headers of a request", &[bytes(HEADERS_BYTES_MAX)]);
+    shows("headers of a request over HTTP/1.1", &[number(HTTP1_HEADERS_MAX)]);
+    shows("nesting of a JSON request", &[number(JSON_DEPTH_MAX)]);
+    shows("values of a JSON request", &[number(JSON_NODES_MAX)]);
+    shows("time in which a request arrives", &[time(BODY_READ_MS_MAX)]);
+    let (rate, burst) = (REQUESTS_PER_SECOND_DEFAULT, REQUESTS_PER_SECOND_DEFAULT * REQUESTS_BURST_SECONDS);
+    shows("requests of one tenant per second", &[number(rate), number(burst)]);
+    shows("calls of one tenant that are open, streams included", &[number(CALLS_OF_TENANT_MAX)]);
+    shows("calls of one tenant that wait for a core", &[number(CPU_WAITING_MAX)]);
+    let lists = "lists of one tenant that are computed at one time; that wait";
+    shows(lists, &[number(SCANS_MAX), number(SCANS_WAITING_MAX)]);
+    shows("time to compute one page of a list", &[time(SCAN_MS_MAX)]);
+    shows("paths of a read mask", &[number(MASK_PATHS_MAX)]);
+    shows("violations in one error", &[number(VIOLATIONS_MAX)]);
+    shows("a `request_id`, a `call_id`", &[number(engine::REQUEST_ID_CHARS_MAX)]);
+    let remembered = "remembered answers of one session, by their `request_id`";
+    shows(remembered, &[number(engine::REQUESTS_MAX)]);
+    shows("connections", &[number(CONNECTIONS_MAX)]);
+    shows("connections of one address", &[number(CONNECTIONS_OF_PEER_MAX)]);
+    shows("connections of one tenant", &[number(CONNECTIONS_OF_TENANT_MAX)]);
+    shows("calls at one time on one HTTP/2 connection", &[number(STREAMS_MAX)]);
+    let times = [HANDSHAKE_MS_MAX, FIRST_REQUEST_MS_MAX, IDLE_MS_MAX].map(time);
+    shows("TLS handshake; first request; idle connection", &times);
+    shows("open calls after the server begins to stop", &[time(DRAIN_MS_MAX)]);
+}
+
+#[test]
+fn the_page_has_the_limits_of_sessions() {
+    shows("sessions of one tenant", &[number(SESSIONS_DEFAULT)]);
+    shows("bytes of their histories", &[bytes(BYTES_DEFAULT)]);
+    shows("input of a start", &[bytes(engine::INPUT_BYTES_MAX)]);
+    let labels = [number(engine::LABELS_MAX), bytes(engine::LABEL_BYTES_MAX)];
+    shows("labels; a key or value of one", &labels);
+    shows("a note, comment or reason", &[bytes(engine::NOTE_BYTES_MAX)]);
+    shows("states that a run enters without anything from outside", &[number(engine::ENTRIES_MAX)]);
+    shows("open gates", &[number(engine::OPENS_MAX)]);
+    shows("runs in the life of a session", &[number(engine::RUNS_MAX)]);
+    shows("versions of a definition", &[number(engine::VERSIONS_MAX)]);
+    let data = [bytes(engine::DATA_BYTES_MAX), number(engine::DATA_KEYS_MAX)];
+    shows("the data of a run", &data);
+    shows("a message, a rendered text", &[bytes(engine::MESSAGE_BYTES_MAX)]);
+    shows("items of a list that a loop goes through", &[number(engine::ITEMS_MAX)]);
+    let effects = [number(engine::EFFECTS_MAX), bytes(engine::EFFECTS_BYTES_MAX)];
+    shows("effects of one state's work", &effects);
+    let outbox = [number(engine::OUTBOX_MAX), bytes(engine::OUTBOX_BYTES_MAX)];
+    shows("effects of one session that have not arrived, dead letters included", &outbox);
+    shows("effects of one shard that wait", &[number(shard::OUTBOX_MAX)]);
+    let bodies = [bytes(delivery::REQUEST_BODY_BYTES_MAX), bytes(delivery::ANSWER_BODY_BYTES_MAX)];
+    shows("body of a request; of its answer", &bodies);
+    shows("a capability", &[bytes(machine::CAPABILITY_BYTES_MAX)]);
+    let arguments = [bytes(engine::ARGS_BYTES_MAX), number(engine::ARGS_DEPTH_MAX)];
+    shows("arguments of a call", &arguments);
+    shows("approved calls that are not made", &[number(engine::GRANTS_MAX)]);
+    let opened = "policies attached to a definition, or set for a tenant";
+    shows(opened, &[number(engine::POLICIES_MAX)]);
+    shows("participants of a task", &[number(engine::PARTICIPANTS_MAX)]);
+    let items = "items of one poll, or leased at one time by one stream";
+    shows(items, &[number(POLL_ITEMS_MAX)]);
+    shows("result", &[bytes(engine::RESULT_BYTES_MAX)]);
+    shows("lost leases of one item", &[number(engine::LEASES_LAPSED_MAX)]);
+}
+
+#[test]
+fn the_page_has_the_limits_of_mail_webhooks_and_definitions() {
+    shows("mails of one session in a day (UTC)", &[number(engine::MAILS_OF_DAY_MAX)]);
+    let hourly = "mails of one tenant in an hour, on one server";
+    shows(hourly, &[number(engine::MAILS_OF_TENANT_HOUR_MAX)]);
+    shows("of one definition", &[number(engine::MAILS_OF_DEFINITION_HOUR_MAX)]);
+    shows("that one key causes", &[number(engine::MAILS_OF_REQUESTER_HOUR_MAX)]);
+    shows("to one address", &[number(engine::MAILS_TO_ADDRESS_HOUR_MAX)]);
+    let pair = engine::MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX;
+    shows("that one key causes to one address", &[number(pair)]);
+    shows("inbound mail", &[bytes(mail::MESSAGE_BYTES_MAX)]);
+    shows("endpoints of a tenant", &[number(engine::ENDPOINTS_MAX)]);
+    shows("a message to an endpoint", &[bytes(webhook::OUT_BODY_BYTES_MAX)]);
+    shows("an incoming message", &[bytes(WEBHOOK_BYTES_MAX)]);
+    shows("incoming messages of one source in a minute", &[number(SOURCE_MESSAGES_MAX)]);
+    let directory = [number(engine::DIRECTORY_ENTRIES_MAX), number(engine::DIRECTORY_MEMBERS_MAX)];
+    shows("names of a directory; members of one", &directory);
+    shows("a source file", &[bytes(formats::SOURCE_BYTES_MAX)]);
+    shows("nesting; values", &[number(formats::DEPTH_MAX), number(formats::NODES_MAX)]);
+    shows("a compiled definition", &[bytes(machine::MACHINE_BYTES_MAX)]);
+    let states = [machine::NODES_MAX, machine::EXITS_MAX, formats::TRANSITIONS_MAX].map(number);
+    shows("states; transitions or answers of one state; transitions of a workflow", &states);
+    shows("findings that are shown", &[number(formats::FINDINGS_MAX)]);
+    shows("attempts of a state", &[number(formats::ATTEMPTS_MAX)]);
+    shows("shards", &[number(shard::SHARDS_MAX)]);
+}
