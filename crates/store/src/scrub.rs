@@ -8,8 +8,8 @@
 //! ones, and another buffer is flushed.
 
 use crate::{StoreError, files};
-use fjall::{Database, Keyspace};
-use std::{collections::BTreeSet, path::PathBuf};
+use fjall::{Database, Keyspace, PersistMode};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 /// The journal is filled up with this many writes of this many bytes.
 const FILL_WRITES: usize = 17;
@@ -17,6 +17,8 @@ const FILL_BYTES: usize = 4 * 1024 * 1024;
 /// How often the journals are checked, each time after another flush.
 const LOOKS: usize = 16;
 
+/// How long a flush is waited for before it is checked again.
+const FLUSH_LOOK: Duration = Duration::from_millis(10);
 /// Flushes after a merge, until the tables from before it are gone: each releases what no reader holds by then.
 const RELEASES: usize = 16;
 
@@ -69,9 +71,7 @@ pub(crate) fn step(step: Step, database: &Database, keyspaces: &[Keyspace]) -> R
     let mut tables = BTreeSet::new();
     for keyspace in keyspaces {
         match step {
-            Step::Flush => {
-                keyspace.rotate_memtable_and_wait().map_err(StoreError::database("flush tables"))?
-            }
+            Step::Flush => flush(database, keyspace).map_err(StoreError::database("flush tables"))?,
             Step::Merge => keyspace.major_compact().map_err(StoreError::database("merge tables"))?,
         }
         let folder = keyspace.path().join("tables");
@@ -80,4 +80,36 @@ pub(crate) fn step(step: Step, database: &Database, keyspaces: &[Keyspace]) -> R
         }
     }
     Ok(Stepped { one_journal: database.journal_count() <= 1, tables })
+}
+
+/// Makes a table of a keyspace's write buffer, and waits for it. Fails if the database has failed meanwhile: fjall's own
+/// wait would never end, because the thread that makes the table is gone then.
+fn flush(database: &Database, keyspace: &Keyspace) -> fjall::Result<()> {
+    if !keyspace.rotate_memtable()? {
+        return Ok(());
+    }
+    while keyspace.sealed_memtable_count() > 0 {
+        database.persist(PersistMode::Buffer)?;
+        std::thread::sleep(FLUSH_LOOK);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fjall::KeyspaceCreateOptions;
+    use std::{fs, sync::mpsc, thread};
+
+    #[test]
+    fn a_flush_that_cannot_be_written_ends_with_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        let database = Database::builder(root.path()).open().unwrap();
+        let keyspace = database.keyspace("rows", KeyspaceCreateOptions::default).unwrap();
+        keyspace.insert("a", "1").unwrap();
+        fs::remove_dir_all(keyspace.path().join("tables")).unwrap();
+        let (ended, end) = mpsc::channel();
+        thread::spawn(move || ended.send(flush(&database, &keyspace).is_err()));
+        assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(true), "it ends, and says so");
+    }
 }
