@@ -19,16 +19,13 @@ if ! cargo mutants --version >/dev/null 2>&1; then
     cargo install --locked --root "$tools" --version "$version" cargo-mutants
 fi
 
+# What decides, without the catalogue, the views and the public events, which the scenarios hardly use.
 engine=crates/engine/src
-set -- -f "$engine/acts/**/*.rs" -f "$engine/policy/**/*.rs" -f "$engine/moves.rs" -f "$engine/period.rs" \
-    -f "$engine/state/ledger.rs" -f "$engine/guards.rs" -f "$engine/faults.rs" -f "$engine/events.rs" -f "$engine/gates.rs" \
-    -f "$engine/tasks.rs" -f "$engine/intent.rs" -f "$engine/callees.rs" -f "$engine/remembered.rs" \
-    -f "$engine/budget.rs" -f "$engine/reply_token.rs" -f "$engine/votes.rs" -f "$engine/audience.rs" \
-    -f "$engine/reminders.rs" -f "$engine/reach.rs" -f "$engine/outgoing.rs"
-for command in answer answer_gate assistants authorize cancel classify decide_gate discuss_gate effects end_turn ledger pause post_message raise_cap \
-    record_data record_event record_reply report retry_node start sweep switch_run timers work; do
-    set -- "$@" -f "$engine/commands/$command.rs"
-done
+set -- -f "$engine/acts/**/*.rs" -f "$engine/policy/**/*.rs" -f "$engine/approval/**/*.rs" -f "$engine/run/**/*.rs" \
+    -f "$engine/session/**/*.rs" -f "$engine/work/**/*.rs" -f "$engine/delivery/messages.rs" \
+    -f "$engine/delivery/capacity.rs" -f "$engine/delivery/effects.rs" -f "$engine/driver.rs" -f "$engine/budget.rs" \
+    -f "$engine/remembered.rs" -f "$engine/catalogue/assistants.rs" -f crates/state/src/policy/period.rs \
+    -f crates/state/src/policy/ledger.rs -f crates/state/src/delivery/outgoing.rs -e '**/public.rs'
 if [ -n "${MUTANTS_SHARD:-}" ]; then
     set -- "$@" --sharding round-robin --shard "$MUTANTS_SHARD"
 fi

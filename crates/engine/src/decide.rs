@@ -2,15 +2,15 @@
 
 use std::ops::ControlFlow;
 use switchward_machine::Time;
+use switchward_state::{
+    Changes, Command, Decision, Key, Reason, Rejection, Reply, Row, Site, TurnRecord, View, ViewError,
+    Working, finish,
+};
 
-use crate::command::Command;
-use crate::commands::dispatch;
-use crate::decision::{Decision, Turn as TurnRecord};
-use crate::evolve::{Changes, Site, finish};
-use crate::publish;
+use crate::delivery::publish;
+use crate::dispatch::dispatch;
+use crate::remembered;
 use crate::turn::{Stop, Turn};
-use crate::working::Working;
-use crate::{Key, Reason, Rejection, Reply, Row, View, ViewError, remembered};
 
 /// What a batch came to.
 #[derive(Debug)]

@@ -1,9 +1,6 @@
 //! Replies that are remembered, so that a request that comes again is answered and not carried out again.
 
-use crate::command::{Command, Scope};
-use crate::state::Answered;
-use crate::working::Working;
-use crate::{Key, Reply, View, ViewError};
+use switchward_state::{Answered, Command, Key, Reply, Scope, View, ViewError, Working};
 
 /// The stored answer to the command's request id. A session's replies stand in its history, the others under their
 /// request ids.

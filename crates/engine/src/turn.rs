@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 use switchward_machine::{Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time};
+use switchward_state::approval::{MailKey, MailToken, Settled, Way};
+use switchward_state::catalogue::Directory;
+use switchward_state::delivery::{DeliveryCommand, DeliveryEvent, Effect, EffectBody};
+use switchward_state::limits::CALL_DEPTH_MAX;
+use switchward_state::run::Run;
+use switchward_state::session::{Removing, ReplyMark, Session, SessionCommand};
+use switchward_state::work::{OpenItemBody, WorkEvent};
+use switchward_state::{
+    Body, Command, Event, Key, Reason, Rejection, Reply, Scope, SharedRow, Site, ViewError, Working, apply,
+};
 
 use crate::budget::Budget;
-use crate::command::{Body, Command};
-use crate::evolve::{Site, apply};
-use crate::limits::CALL_DEPTH_MAX;
-use crate::reply_token::ReplyMark;
-use crate::state::{Directory, EffectBody, OpenItemBody, Removing, Run, Session, Settled};
-use crate::working::{Held, Working};
-use crate::{Effect, Event, Flow, Key, MailKey, MailToken, Reason, Rejection, Reply, ViewError, Way};
+use crate::next::Next;
 
 /// Why a command came to nothing.
 pub(crate) enum Stop {
@@ -47,6 +51,8 @@ pub(crate) struct Turn<'a, 'b> {
     pub(crate) asker: Option<String>,
     /// The trace that what happens belongs to: the caller's, else that of what has ended before it.
     pub(crate) trace: Option<String>,
+    /// What is left to do for the driver.
+    pub(crate) next: Option<(RunId, Next)>,
 }
 
 impl<'a, 'b> Turn<'a, 'b> {
@@ -61,6 +67,7 @@ impl<'a, 'b> Turn<'a, 'b> {
             trail: Vec::new(),
             asker: None,
             trace: command.trace.clone(),
+            next: None,
         }
     }
 
@@ -82,6 +89,17 @@ impl<'a, 'b> Turn<'a, 'b> {
         self.trace = self.trace.take().or_else(|| trace.cloned());
     }
 
+    /// Leaves it to the driver what a run does next, once the command has done its own part.
+    pub(crate) fn go(&mut self, run: RunId, next: impl Into<Next>) {
+        debug_assert!(self.next.is_none(), "a command moves one run");
+        self.next = Some((run, next.into()));
+    }
+
+    /// Returns true if the command is about what is the tenant's own.
+    pub(crate) fn of_tenant(&self) -> bool {
+        self.command.scope == Scope::Catalogue
+    }
+
     /// A fact: it is applied at once, so that what comes later in the turn reads what is true.
     pub(crate) fn emit(&mut self, event: impl Into<Event>) -> Result<(), ViewError> {
         let event = event.into();
@@ -97,12 +115,17 @@ impl<'a, 'b> Turn<'a, 'b> {
     }
 
     /// Its row; a session of another tenant does not exist here.
-    pub(crate) fn session(&self) -> Result<Held<Session>, Stop> {
+    pub(crate) fn session(&self) -> Result<SharedRow<Session>, Stop> {
         let found = self.rows.session(self.tenant(), self.session_id()?)?;
         let none = || Rejection::new(Reason::NotFound, "there is no such session");
         let session = found.ok_or_else(none)?;
         // What a removal leaves is for the removal alone.
-        let own = matches!(self.command.body, Body::Remove(_) | Body::AckEffect(_) | Body::Sweep(_));
+        let own = matches!(
+            self.command.body,
+            Body::Session(SessionCommand::Remove(_))
+                | Body::Delivery(DeliveryCommand::AckEffect(_))
+                | Body::Session(SessionCommand::Sweep(_))
+        );
         match session.removal.as_deref().filter(|_| !own).map(|removal| removal.how) {
             Some(how) if how.hides() => Err(none().into()),
             Some(Removing::Erased) => Err(ended(&session).into()),
@@ -111,7 +134,7 @@ impl<'a, 'b> Turn<'a, 'b> {
     }
 
     /// Its row, if it has not ended and is at the sequence that the caller saw.
-    pub(crate) fn live_session(&self) -> Result<Held<Session>, Stop> {
+    pub(crate) fn live_session(&self) -> Result<SharedRow<Session>, Stop> {
         let session = self.session()?;
         if session.status.ended() {
             return Err(ended(&session).into());
@@ -134,7 +157,7 @@ impl<'a, 'b> Turn<'a, 'b> {
         }
     }
 
-    pub(crate) fn run(&self, run: RunId) -> Result<Held<Run>, ViewError> {
+    pub(crate) fn run(&self, run: RunId) -> Result<SharedRow<Run>, ViewError> {
         self.rows.run(self.tenant(), self.session_id()?, run)
     }
 
@@ -227,14 +250,14 @@ impl<'a, 'b> Turn<'a, 'b> {
         let number = self.session()?.next_id;
         let trace = self.trace.clone();
         let effect = Effect { run, node, entry, number, deliver_at: self.now(), trace, body, fate: None };
-        self.emit(Event::EffectQueued { effect })?;
+        self.emit(DeliveryEvent::Queued { effect })?;
         Ok(number)
     }
 
     /// Opens work, a wait or a timer of the entry that a run is in.
     pub(crate) fn open(&mut self, run: RunId, body: OpenItemBody) -> Result<OpenId, Stop> {
         let item = OpenId(self.session()?.next_id);
-        self.emit(Flow::ItemOpened { item, run, body, trace: self.trace.clone() })?;
+        self.emit(WorkEvent::Opened { item, run, body, trace: self.trace.clone() })?;
         Ok(item)
     }
 
@@ -266,8 +289,7 @@ pub(crate) fn settled(
 /// The refusal of a session that is at its end.
 pub(crate) fn ended(session: &Session) -> Rejection {
     let status = session.status.word();
-    Rejection::new(Reason::SessionTerminal, format!("the session is at its end: {status}"))
-        .fact("status", status)
+    Rejection::new(Reason::SessionTerminal, format!("the session has ended: {status}")).fact("status", status)
 }
 
 /// The refusal of a caller's move while the session is paused.

@@ -6,20 +6,19 @@ use std::sync::Arc;
 use switchward_machine::{
     Machine, Node, NodeIx, OpenId, Recipient, RunId, SessionId, Status, TenantId, Text, WorkKind,
 };
+use switchward_state::approval::{Closed, MailKey, Open, Setting, SettingSource, Settled};
+use switchward_state::delivery::Effect;
+use switchward_state::limits::{INCIDENTS_SHOWN_MAX, RUNS_SHOWN_MAX};
+use switchward_state::run::Run;
+use switchward_state::session::{Assisted, ReplyToken, Session};
+use switchward_state::work::{OpenItem, OpenItemBody, Owed};
+use switchward_state::{Key, Kind, Row, SharedRow, View, ViewError, Working};
 
-use crate::ReplyToken;
-use crate::commands::schema_of;
-use crate::key::Kind;
-use crate::limits::{INCIDENTS_SHOWN_MAX, RUNS_SHOWN_MAX};
+use crate::approval::reach::Reach;
 use crate::policy::machine_of;
-use crate::reach::Reach;
-use crate::scope::Scope;
-use crate::state::{
-    Assisted, Closed, Effect, Open, OpenItem, OpenItemBody, Owed, Run, Session, Setting, Settled, Source,
-};
+use crate::run::scope::Scope;
 use crate::turn::settled;
-use crate::working::{Held, Working};
-use crate::{Key, MailKey, Row, View, ViewError};
+use crate::work::leases::schema_of;
 
 /// A session, with all that is needed to show it.
 #[derive(Debug, Clone)]
@@ -27,9 +26,9 @@ pub struct SessionView {
     /// Which.
     pub id: SessionId,
     /// Its row.
-    pub session: Held<Session>,
+    pub session: SharedRow<Session>,
     /// Its root run.
-    pub run: Held<Run>,
+    pub run: SharedRow<Run>,
     /// The machine that it is pinned to.
     pub machine: Arc<Machine>,
     /// The root run's data.
@@ -249,7 +248,7 @@ pub fn session_view(
     let force = crate::policy::in_force(&rows, tenant, id, &session, leaf)?;
     let caps = force.caps.iter().map(|cap| (cap.budget.unit, cap.value)).collect();
     let mut settled = settled(&rows, (tenant, id), &session, session.root)?;
-    if settled.escalation.source == Source::Unset {
+    if settled.escalation.source == SettingSource::Unset {
         settled.escalation = own_contacts(&machine);
     }
     let listens = session.reply_tenant.is_some();
@@ -278,7 +277,7 @@ fn own_contacts(machine: &Machine) -> Setting<Vec<String>> {
             value.push(one.into_owned());
         }
     }
-    let source = if value.is_empty() { Source::Unset } else { Source::Definition };
+    let source = if value.is_empty() { SettingSource::Unset } else { SettingSource::Definition };
     Setting { value, source }
 }
 

@@ -1,21 +1,29 @@
 //! The hourly mail caps, and the part reserved for gates of which nobody is notified yet.
 
+use switchward_state::catalogue::CatalogueCommand;
+use switchward_state::delivery::{DeliveryCommand, DeliveryEvent};
+use switchward_state::run::RunCommand;
+use switchward_state::session::SessionCommand;
 mod memory;
 
+use memory::{Rows, sealed};
 use std::sync::Arc;
-
-use switchward_engine::limits::{
-    HOUR_MS, MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX, MAILS_TO_ADDRESS_HOUR_MAX, MAILS_UNNOTIFIED_PART,
-};
-use switchward_engine::{
-    AckEffect, Actor, Answer, Body, Command, DeferEffect, Effect, EffectBody, Event, InstallMachine,
-    InstallTenancy, Key, Kind, MailCap, MailFull, Purpose, Reminders, Role, Row, Scope, SecretOf, Start,
-    Sweep, Tenancy, decide, evolve, gate_view, index_keys, mail_counts, mail_full, time_text,
-};
+use switchward_engine::{decide, gate_view};
 use switchward_formats::compile_file;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
-
-use memory::{Rows, sealed};
+use switchward_state::approval::Reminders;
+use switchward_state::catalogue::{InstallMachine, InstallTenancy, Role, Tenancy};
+use switchward_state::delivery::{
+    AckEffect, DeferEffect, Effect, EffectBody, MailCap, MailFull, Purpose, mail_counts, mail_full,
+};
+use switchward_state::limits::{
+    HOUR_MS, MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX, MAILS_TO_ADDRESS_HOUR_MAX, MAILS_UNNOTIFIED_PART,
+};
+use switchward_state::policy::time_text;
+use switchward_state::run::Answer;
+use switchward_state::seal::SecretOf;
+use switchward_state::session::{Start, Sweep};
+use switchward_state::{Actor, Body, Command, Event, Key, Kind, Row, Scope, evolve, index_keys};
 
 const TENANT: TenantId = TenantId(7);
 const PROCESS: &str = r#"{
@@ -42,8 +50,16 @@ impl Shard {
         let machine = Arc::new(definition.machine);
         let tenancy = Tenancy::first(Some(sealed(TENANT, SecretOf::Mail, &[1; 32])));
         let mut shard = Self { rows: Rows::default(), now: START, sessions: 0, machine: machine.digest() };
-        shard.execute("admin", Scope::Shard, Body::InstallTenancy(InstallTenancy { tenancy }));
-        shard.execute("admin", Scope::Shard, Body::InstallMachine(InstallMachine { machine }));
+        shard.execute(
+            "admin",
+            Scope::Shard,
+            Body::Catalogue(CatalogueCommand::InstallTenancy(InstallTenancy { tenancy })),
+        );
+        shard.execute(
+            "admin",
+            Scope::Shard,
+            Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine })),
+        );
         shard
     }
 
@@ -64,9 +80,13 @@ impl Shard {
         self.sessions += 1;
         let id = SessionId([self.sessions; 16]);
         let audience = people.iter().map(|one| (*one).to_owned()).collect();
-        self.execute(subject, Scope::Session(id), Body::Start(start(self.machine, audience)));
+        self.execute(
+            subject,
+            Scope::Session(id),
+            Body::Session(SessionCommand::Start(start(self.machine, audience))),
+        );
         let answer = Answer { answer: "help".into(), state: None, note: String::new() };
-        let events = self.execute(subject, Scope::Session(id), Body::Answer(answer));
+        let events = self.execute(subject, Scope::Session(id), Body::Run(RunCommand::Answer(answer)));
         let (gate, mails) = queued(events);
         (id, gate, mails)
     }
@@ -79,7 +99,11 @@ impl Shard {
     }
 
     fn sent(&mut self, id: SessionId, mail: &Effect) {
-        self.execute("", Scope::Session(id), Body::AckEffect(AckEffect { number: mail.number }));
+        self.execute(
+            "",
+            Scope::Session(id),
+            Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: mail.number })),
+        );
     }
 
     /// Asks until a mail must wait: returns how many were sent, and the one that waits.
@@ -107,7 +131,9 @@ impl Shard {
 
 /// The mails that are queued, and the gate that they are about.
 fn queued(events: Vec<Event>) -> (OpenId, Vec<Effect>) {
-    let mail = |event| if let Event::EffectQueued { effect } = event { Some(effect) } else { None };
+    let mail = |event| {
+        if let Event::Delivery(DeliveryEvent::Queued { effect }) = event { Some(effect) } else { None }
+    };
     let mails: Vec<Effect> = events.into_iter().filter_map(mail).collect();
     let EffectBody::Message { gate: Some(gate), .. } = mails.first().expect("a mail").body else {
         panic!("{mails:?} are about no gate")
@@ -178,7 +204,7 @@ fn a_mail_that_was_put_off_for_a_cap_is_said_to_wait_until_then() {
     let (code, message) = (MailCap::Tenant.code().to_owned(), MailCap::Tenant.to_string());
     let attempt = mails[0].attempt();
     let defer = DeferEffect { number: mails[0].number, attempt, until, code, message, made: false };
-    shard.execute("", Scope::Session(id), Body::DeferEffect(defer));
+    shard.execute("", Scope::Session(id), Body::Delivery(DeliveryCommand::DeferEffect(defer)));
     let (unnotified, warnings) = shard.warnings(id, gate);
     assert!(!unnotified, "the other is told");
     let said = format!(
@@ -187,7 +213,7 @@ fn a_mail_that_was_put_off_for_a_cap_is_said_to_wait_until_then() {
     );
     assert_eq!(warnings, [said]);
     shard.now = until;
-    shard.execute("", Scope::Shard, Body::Sweep(Sweep { key: Key::clock() }));
+    shard.execute("", Scope::Shard, Body::Session(SessionCommand::Sweep(Sweep { key: Key::clock() })));
     shard.sent(id, &mails[1]);
     assert_eq!(shard.warnings(id, gate), (false, Vec::new()));
 }
@@ -198,18 +224,20 @@ fn a_reminder_that_waits_does_not_make_its_person_one_who_knows_nothing() {
     let id = SessionId([99; 16]);
     let reminders = Some(Reminders { every_ms: HOUR_MS, max: 2 });
     let start = Start { reminders, ..start(shard.machine, vec!["kim@acme.example".to_owned()]) };
-    shard.execute("one", Scope::Session(id), Body::Start(start));
+    shard.execute("one", Scope::Session(id), Body::Session(SessionCommand::Start(start)));
     let answer = Answer { answer: "help".into(), state: None, note: String::new() };
-    let (gate, mails) = queued(shard.execute("one", Scope::Session(id), Body::Answer(answer)));
+    let (gate, mails) =
+        queued(shard.execute("one", Scope::Session(id), Body::Run(RunCommand::Answer(answer))));
     shard.sent(id, &mails[0]);
     shard.now = START.after_ms(HOUR_MS);
     let key = Key::open(TENANT, id, gate);
-    let (_, reminders) = queued(shard.execute("", Scope::Session(id), Body::Sweep(Sweep { key })));
+    let (_, reminders) =
+        queued(shard.execute("", Scope::Session(id), Body::Session(SessionCommand::Sweep(Sweep { key }))));
     let (code, message) = (MailCap::Address.code().to_owned(), MailCap::Address.to_string());
     let (number, attempt) = (reminders[0].number, reminders[0].attempt());
     let until = START.after_ms(2 * HOUR_MS);
     let defer = DeferEffect { number, attempt, until, code, message, made: false };
-    shard.execute("", Scope::Session(id), Body::DeferEffect(defer));
+    shard.execute("", Scope::Session(id), Body::Delivery(DeliveryCommand::DeferEffect(defer)));
     assert_eq!(shard.warnings(id, gate), (false, Vec::new()));
 }
 
@@ -233,7 +261,7 @@ fn a_count_is_kept_with_the_rows_and_removed_when_its_hour_is_over() {
     let mut sweep = |now: Time| {
         shard.now = now;
         for key in &counted {
-            shard.execute("", Scope::Shard, Body::Sweep(Sweep { key: key.clone() }));
+            shard.execute("", Scope::Shard, Body::Session(SessionCommand::Sweep(Sweep { key: key.clone() })));
         }
         shard.counted().len()
     };

@@ -1,20 +1,28 @@
 //! Events of a session are published to the endpoints of its tenant.
 
+use switchward_state::catalogue::CatalogueCommand;
+use switchward_state::delivery::{DeliveryCommand, DeliveryEvent};
+use switchward_state::run::RunEvent;
+use switchward_state::session::{SessionCommand, SessionEvent};
 mod memory;
 
+use memory::{Rows, ring, sealed};
 use std::sync::Arc;
-
-use switchward_engine::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TENANT_OUTBOX_MAX};
-use switchward_engine::{
-    AckEffect, Actor, Attempt, Body, ChangeEndpoint, Command, DeferEffect, Deploy, EffectBody, Endpoint,
-    EndpointFact, Event, FailEffect, InstallMachine, InstallTenancy, Key, PUBLISHED, Pause, Reason, Reply,
-    Role, Row, Scope, SecretOf, Settings, SourceSecret, Start, TENANT_ITSELF, Tenancy, TenantOutbox, decide,
-    evolve, index_keys,
-};
+use switchward_engine::{PUBLISHED, decide};
 use switchward_formats::compile_file;
 use switchward_machine::{Digest, SessionId, TenantId, Time};
-
-use memory::{Rows, ring, sealed};
+use switchward_state::catalogue::{
+    ChangeEndpoint, Deploy, InstallMachine, InstallTenancy, Role, Settings, Tenancy, TenantOutbox,
+};
+use switchward_state::delivery::{
+    AckEffect, Attempt, DeferEffect, EffectBody, Endpoint, EndpointFact, FailEffect, SourceSecret,
+};
+use switchward_state::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TENANT_OUTBOX_MAX};
+use switchward_state::seal::SecretOf;
+use switchward_state::session::{Pause, Start};
+use switchward_state::{
+    Actor, Body, Command, Event, Key, Reason, Reply, Row, Scope, TENANT_ITSELF, evolve, index_keys,
+};
 
 const TENANT: TenantId = TenantId(7);
 const ID: SessionId = SessionId([3; 16]);
@@ -72,8 +80,11 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
     let endpoints = endpoints.iter().map(endpoint).collect();
     let tenancy = Tenancy { endpoints, ..Tenancy::first(Some(sealed(TENANT, SecretOf::Mail, &[1; 32]))) };
     let (mut rows, machine) = (Rows::default(), Arc::new(definition.machine));
-    rows.execute(Scope::Shard, Body::InstallTenancy(InstallTenancy { tenancy }));
-    rows.execute(Scope::Shard, Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) }));
+    rows.execute(Scope::Shard, Body::Catalogue(CatalogueCommand::InstallTenancy(InstallTenancy { tenancy })));
+    rows.execute(
+        Scope::Shard,
+        Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine: Arc::clone(&machine) })),
+    );
     let start = Start::of("gate", 1, machine_digest(&rows), "agent");
     (rows, start)
 }
@@ -87,7 +98,7 @@ fn machine_digest(rows: &Rows) -> Digest {
 /// The published events: the endpoint, the type, the sequence after the event, and its subject.
 fn published(events: &[Event]) -> Vec<(String, String, u64, Option<String>)> {
     let one = |event: &Event| {
-        let Event::EffectQueued { effect } = event else { return None };
+        let Event::Delivery(DeliveryEvent::Queued { effect }) = event else { return None };
         let EffectBody::Publish { endpoint, kind, sequence, about, .. } = &effect.body else { return None };
         Some((endpoint.clone(), kind.clone(), *sequence, about.clone()))
     };
@@ -101,13 +112,13 @@ fn each_endpoint_gets_the_events_it_wants_in_the_entry_in_which_they_happen() {
         ("ends", &["session.completed", "task.*"], true),
         ("off", &["*"], false),
     ]);
-    let (_, events) = rows.execute(Scope::Session(ID), Body::Start(start));
+    let (_, events) = rows.execute(Scope::Session(ID), Body::Session(SessionCommand::Start(start)));
     let at = |wanted: fn(&Event) -> bool| {
         u64::try_from(events.iter().position(wanted).expect("it happens")).unwrap() + 1
     };
     let (started, entered) = (
-        at(|event| matches!(event, Event::SessionStarted { .. })),
-        at(|event| matches!(event, Event::Entered { .. })),
+        at(|event| matches!(event, Event::Session(SessionEvent::Started { .. }))),
+        at(|event| matches!(event, Event::Run(RunEvent::Entered { .. }))),
     );
     let row = |endpoint: &str, kind: &str, at: u64, about: Option<&str>| {
         (endpoint.to_owned(), kind.to_owned(), at, about.map(str::to_owned))
@@ -117,7 +128,7 @@ fn each_endpoint_gets_the_events_it_wants_in_the_entry_in_which_they_happen() {
         row("all", "session.state_entered", entered, Some("ask")),
     ];
     assert_eq!(published(&events), first);
-    let pause = Body::Pause(Pause { comment: "words of people".into() });
+    let pause = Body::Session(SessionCommand::Pause(Pause { comment: "words of people".into() }));
     let (seen, events) = rows.execute(Scope::Session(ID), pause);
     let published = published(&events);
     assert_eq!(published, [row("all", "session.paused", seen, None)]);
@@ -132,7 +143,7 @@ fn each_endpoint_gets_the_events_it_wants_in_the_entry_in_which_they_happen() {
 fn a_tenant_without_endpoints_has_no_messages() {
     for endpoints in [&[][..], &[("off", &["*"][..], false)]] {
         let (mut rows, start) = shard(endpoints);
-        let (_, events) = rows.execute(Scope::Session(ID), Body::Start(start));
+        let (_, events) = rows.execute(Scope::Session(ID), Body::Session(SessionCommand::Start(start)));
         assert!(!events.is_empty());
         assert_eq!(published(&events), []);
     }
@@ -155,7 +166,8 @@ fn put(id: &str, url: &str) -> ChangeEndpoint {
 }
 
 fn change(rows: &mut Rows, change: ChangeEndpoint) -> Result<usize, Reason> {
-    rows.attempt(Scope::Catalogue, Body::Endpoint(change)).map(|(_, events)| events.len())
+    rows.attempt(Scope::Catalogue, Body::Delivery(DeliveryCommand::Endpoint(change)))
+        .map(|(_, events)| events.len())
 }
 
 fn kept(rows: &Rows) -> Tenancy {
@@ -220,7 +232,9 @@ fn a_tenant_has_so_many_endpoints_and_no_more() {
 /// The published events of the tenant itself: the endpoint, the type, the number, and the subject.
 fn of_tenant(events: &[Event]) -> Vec<(String, String, u64, Option<String>)> {
     let one = |event: &Event| {
-        let Event::Endpoints(EndpointFact::Queued { effect }) = event else { return None };
+        let Event::Delivery(DeliveryEvent::Endpoints(EndpointFact::Queued { effect })) = event else {
+            return None;
+        };
         let EffectBody::Publish { endpoint, kind, sequence, about, .. } = &effect.body else { return None };
         Some((endpoint.clone(), kind.clone(), *sequence, about.clone()))
     };
@@ -232,7 +246,7 @@ fn deploy(source: &str) -> Body {
     let machine = Arc::new(compiled.definition.expect("it is one").machine);
     let (name, format, source) = ("gate".into(), "checkpoint".into(), Digest::of(source.as_bytes()));
     let (files, activate, etag) = (Vec::new(), true, String::new());
-    Body::Deploy(Deploy { name, format, files, source, machine, activate, etag })
+    Body::Catalogue(CatalogueCommand::Deploy(Deploy { name, format, files, source, machine, activate, etag }))
 }
 
 fn wanting(id: &str, filter: &str) -> ChangeEndpoint {
@@ -261,7 +275,7 @@ fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
     ];
     assert_eq!(of_tenant(&events), wanted);
     let disable = ChangeEndpoint::Disable { id: "defs".into(), reason: "gone".into() };
-    let (_, events) = rows.execute(Scope::Catalogue, Body::Endpoint(disable));
+    let (_, events) = rows.execute(Scope::Catalogue, Body::Delivery(DeliveryCommand::Endpoint(disable)));
     assert_eq!(of_tenant(&events), [published_row("all", "endpoint.disabled", 5, "defs gone")]);
     assert_eq!(kept(&rows).outbox, Some(TenantOutbox { last: 5, waiting: 5 }));
     let revision = kept(&rows).revision;
@@ -274,9 +288,12 @@ fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
         made: true,
     };
     let first = Attempt::default();
-    assert_eq!(rows.execute(Scope::Catalogue, Body::DeferEffect(defer(first))).1.len(), 1);
     assert_eq!(
-        rows.execute(Scope::Catalogue, Body::DeferEffect(defer(first))).1.len(),
+        rows.execute(Scope::Catalogue, Body::Delivery(DeliveryCommand::DeferEffect(defer(first)))).1.len(),
+        1
+    );
+    assert_eq!(
+        rows.execute(Scope::Catalogue, Body::Delivery(DeliveryCommand::DeferEffect(defer(first)))).1.len(),
         0,
         "it was told before"
     );
@@ -288,12 +305,12 @@ fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
         2,
         "it is found when it is due"
     );
-    let ack = |number| Body::AckEffect(AckEffect { number });
+    let ack = |number| Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number }));
     let fail =
         FailEffect { number: 2, code: "webhook_failed".into(), message: String::new(), round: Some(0) };
     assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 1);
     assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 0);
-    assert_eq!(rows.execute(Scope::Catalogue, Body::FailEffect(fail)).1.len(), 1);
+    assert_eq!(rows.execute(Scope::Catalogue, Body::Delivery(DeliveryCommand::FailEffect(fail))).1.len(), 1);
     assert_eq!(kept(&rows).outbox, Some(TenantOutbox { last: 5, waiting: 3 }));
     assert_eq!(kept(&rows).revision, revision, "shards have no need to know");
 }
@@ -306,6 +323,6 @@ fn a_tenants_own_outbox_is_bounded() {
         assert_eq!(of_tenant(&rows.execute(Scope::Catalogue, deploy(&number.to_string())).1).len(), 1);
     }
     assert_eq!(of_tenant(&rows.execute(Scope::Catalogue, deploy("more")).1), []);
-    rows.execute(Scope::Catalogue, Body::AckEffect(AckEffect { number: 1 }));
+    rows.execute(Scope::Catalogue, Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: 1 })));
     assert_eq!(of_tenant(&rows.execute(Scope::Catalogue, deploy("again")).1).len(), 1);
 }

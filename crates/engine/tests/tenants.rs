@@ -1,22 +1,29 @@
 //! Tenants: recorded changes, held effects, deletion.
 
+use switchward_state::catalogue::CatalogueCommand;
+use switchward_state::delivery::DeliveryCommand;
+use switchward_state::session::SessionCommand;
 mod memory;
 
+use memory::{Rows, sealed};
+use serde_json::{Value, json};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-use serde_json::{Value, json};
-use switchward_engine::{
-    Actor, Body, ChangeEndpoint, ChangeWebhookSource, Command, Correlation, CreateKey, CreateTenant,
-    DefaultEffect, DefaultSetIn, DeleteTenant, Directory, DirectoryEntry, EnsureTenancy, HoldEffects,
-    InstallTenancy, Key, KeyRing, Kind, PutDirectory, Reason, RemoveStep, Reply, Reseal, Role, Row, Scope,
-    Sealed, SecretOf, Settings, SourceSecret, Tenancy, TenantChange, TextSource, UpdateTenant, View,
-    ViewError, decide, evolve, holds_effects, index_keys, tenant_numbered,
-};
+use switchward_engine::{decide, holds_effects};
 use switchward_machine::{Digest, TenantId, Time};
-
-use memory::{Rows, sealed};
+use switchward_state::catalogue::{
+    ChangeEndpoint, ChangeWebhookSource, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, Directory,
+    DirectoryEntry, EnsureTenancy, InstallTenancy, PutDirectory, Reseal, Role, Settings, Tenancy,
+    TenantChange, UpdateTenant,
+};
+use switchward_state::delivery::{Correlation, SourceSecret, TextSource};
+use switchward_state::seal::{KeyRing, Sealed, SecretOf};
+use switchward_state::session::{DeleteTenant, HoldEffects, RemoveStep};
+use switchward_state::{
+    Actor, Body, Command, Key, Kind, Reason, Reply, Row, Scope, View, ViewError, evolve, index_keys,
+    tenant_numbered,
+};
 
 const TENANT: TenantId = TenantId(1);
 
@@ -62,24 +69,37 @@ fn catalogue() -> Rows {
     let mut rows = Rows::default();
     let create =
         CreateTenant { name: "acme".into(), display_name: String::new(), settings: Settings::default() };
-    rows.attempt(TenantId(0), Scope::Catalogue, Body::CreateTenant(create)).expect("it is new");
+    rows.attempt(TenantId(0), Scope::Catalogue, Body::Catalogue(CatalogueCommand::CreateTenant(create)))
+        .expect("it is new");
     let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key: Some(mail_key(7)) };
-    rows.catalogue(Body::EnsureTenancy(ensure)).expect("it is taken");
+    rows.catalogue(Body::Catalogue(CatalogueCommand::EnsureTenancy(ensure))).expect("it is taken");
     rows
 }
 
 fn directory(member: &str) -> Body {
     let entry = DirectoryEntry { name: "kim".into(), members: vec![member.into()], ..Default::default() };
     let directory = Directory { entries: vec![entry], ..Directory::default() };
-    Body::PutDirectory(PutDirectory { directory, key: Some(mail_key(7)), etag: String::new() })
+    Body::Catalogue(CatalogueCommand::PutDirectory(PutDirectory {
+        directory,
+        key: Some(mail_key(7)),
+        etag: String::new(),
+    }))
 }
 
 fn update(settings: Settings) -> Body {
-    Body::UpdateTenant(UpdateTenant { name: "acme".into(), settings, etag: String::new() })
+    Body::Catalogue(CatalogueCommand::UpdateTenant(UpdateTenant {
+        name: "acme".into(),
+        settings,
+        etag: String::new(),
+    }))
 }
 
 fn delete() -> Body {
-    Body::DeleteTenant(DeleteTenant { tenant: TENANT, name: "acme".into(), etag: String::new() })
+    Body::Catalogue(CatalogueCommand::DeleteTenant(DeleteTenant {
+        tenant: TENANT,
+        name: "acme".into(),
+        etag: String::new(),
+    }))
 }
 
 #[test]
@@ -115,13 +135,13 @@ fn every_change_is_recorded_with_who_made_it_and_what_it_was_before() {
 #[test]
 fn effects_are_held_until_they_are_released_and_every_shard_knows() {
     let mut rows = catalogue();
-    let hold = |held| Body::HoldEffects(HoldEffects { held });
+    let hold = |held| Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held }));
     assert!(!holds_effects(&rows, TENANT).expect("readable"));
     rows.catalogue(hold(true)).expect("it is taken");
     assert!(holds_effects(&rows, TENANT).expect("readable"), "the catalogue's own");
     let record = rows.tenancy(&Key::tenancy_record(TENANT));
     let mut shard = Rows::default();
-    let install = |tenancy| Body::InstallTenancy(InstallTenancy { tenancy });
+    let install = |tenancy| Body::Catalogue(CatalogueCommand::InstallTenancy(InstallTenancy { tenancy }));
     shard.attempt(TENANT, Scope::Shard, install(record.clone())).expect("it is taken");
     assert!(holds_effects(&shard, TENANT).expect("readable"));
     rows.catalogue(hold(false)).expect("it is taken");
@@ -146,11 +166,15 @@ fn nothing_is_done_for_a_deleted_tenant_and_its_rows_go_but_for_the_record_of_it
         display_name: String::new(),
         expires: None,
     };
-    rows.catalogue(Body::CreateKey(key)).expect("it is taken");
+    rows.catalogue(Body::Catalogue(CatalogueCommand::CreateKey(key))).expect("it is taken");
     let before = rows.tenancy(&Key::tenancy_record(TENANT));
     let other = TenantId(9);
     let wrong = DeleteTenant { tenant: other, name: "acme".into(), etag: String::new() };
-    assert_eq!(rows.catalogue(Body::DeleteTenant(wrong)), Err(Reason::NotFound), "it is another one's name");
+    assert_eq!(
+        rows.catalogue(Body::Catalogue(CatalogueCommand::DeleteTenant(wrong))),
+        Err(Reason::NotFound),
+        "it is another one's name"
+    );
     rows.attempt(other, Scope::Catalogue, delete()).expect("it begins");
     rows.attempt(other, Scope::Catalogue, delete()).expect("said twice, it changes nothing");
     let tombstone = rows.tenancy(&Key::tenancy_record(TENANT));
@@ -159,12 +183,16 @@ fn nothing_is_done_for_a_deleted_tenant_and_its_rows_go_but_for_the_record_of_it
     assert_eq!(rows.catalogue(directory("kim@a.example")), Err(Reason::NotFound));
     let again =
         CreateTenant { name: "acme".into(), display_name: String::new(), settings: Settings::default() };
-    let taken = rows.attempt(TenantId(0), Scope::Catalogue, Body::CreateTenant(again.clone()));
+    let taken = rows.attempt(
+        TenantId(0),
+        Scope::Catalogue,
+        Body::Catalogue(CatalogueCommand::CreateTenant(again.clone())),
+    );
     assert_eq!(taken, Err(Reason::AlreadyExists), "its name is free when all is gone");
     let record = Key::tenancy_record(TENANT);
     let wrong = [record.clone(), Key::definition(TenantId(2), "other")];
     for key in wrong {
-        let step = Body::RemoveStep(RemoveStep::OfTenant { keys: vec![key] });
+        let step = Body::Session(SessionCommand::RemoveStep(RemoveStep::OfTenant { keys: vec![key] }));
         assert_eq!(rows.catalogue(step), Err(Reason::FieldInvalid));
     }
     let of_tenant = |key: &Key| {
@@ -173,12 +201,14 @@ fn nothing_is_done_for_a_deleted_tenant_and_its_rows_go_but_for_the_record_of_it
     };
     let keys: Vec<Key> = rows.0.keys().filter(|key| of_tenant(key)).cloned().collect();
     assert!(keys.len() > 2, "{keys:?}");
-    rows.catalogue(Body::RemoveStep(RemoveStep::OfTenant { keys })).expect("they go");
-    rows.catalogue(Body::RemoveStep(RemoveStep::TenantGone)).expect("it is over");
+    rows.catalogue(Body::Session(SessionCommand::RemoveStep(RemoveStep::OfTenant { keys })))
+        .expect("they go");
+    rows.catalogue(Body::Session(SessionCommand::RemoveStep(RemoveStep::TenantGone))).expect("it is over");
     assert_eq!(rows.0.keys().filter(|key| of_tenant(key)).count(), 0);
     let deletion = rows.tenancy(&record).deletion.expect("it is known for good");
     assert_eq!((deletion.by.as_str(), deletion.done), ("kim", Some(Time(1_000))));
-    rows.attempt(TenantId(0), Scope::Catalogue, Body::CreateTenant(again)).expect("its name is free");
+    rows.attempt(TenantId(0), Scope::Catalogue, Body::Catalogue(CatalogueCommand::CreateTenant(again)))
+        .expect("its name is free");
     assert_eq!(rows.catalogue(directory("kim@a.example")), Err(Reason::NotFound), "it stays deleted");
 }
 
@@ -187,8 +217,10 @@ fn a_tenant_that_is_not_deleted_loses_no_row() {
     let mut rows = catalogue();
     let count = rows.0.len();
     let keys = vec![Key::tenant("acme")];
-    rows.catalogue(Body::RemoveStep(RemoveStep::OfTenant { keys })).expect("it does nothing");
-    rows.catalogue(Body::RemoveStep(RemoveStep::TenantGone)).expect("it does nothing");
+    rows.catalogue(Body::Session(SessionCommand::RemoveStep(RemoveStep::OfTenant { keys })))
+        .expect("it does nothing");
+    rows.catalogue(Body::Session(SessionCommand::RemoveStep(RemoveStep::TenantGone)))
+        .expect("it does nothing");
     assert_eq!(rows.0.len(), count);
     assert_eq!(rows.tenancy(&Key::tenancy_record(TENANT)).deletion, None);
 }
@@ -213,16 +245,19 @@ fn secrets_come_under_another_key_where_they_are_still_as_they_were() {
     let (name, kind) = ("shop".to_owned(), "github".to_owned());
     let secret = Some(SourceSecret { sealed: of("before"), until: None });
     let create = ChangeWebhookSource::Create { name: name.clone(), kind, secret, correlation };
-    rows.catalogue(Body::WebhookSource(create)).expect("it is taken");
+    rows.catalogue(Body::Delivery(DeliveryCommand::WebhookSource(create))).expect("it is taken");
     let (id, url, etag) = ("ops".into(), "https://ops.example/in".into(), String::new());
     let put = ChangeEndpoint::Put { id, url, filters: Vec::new(), secret: ops("before"), key: None, etag };
-    rows.catalogue(Body::Endpoint(put)).expect("it is taken");
+    rows.catalogue(Body::Delivery(DeliveryCommand::Endpoint(put))).expect("it is taken");
 
     let record = |rows: &Rows| rows.tenancy(&Key::tenancy_record(TENANT));
     let before = record(&rows);
     let mut reseal = |secrets: Vec<(Sealed, Sealed)>| {
-        rows.catalogue(Body::Reseal(Reseal { secrets, sources: vec![name.clone(), "gone".into()] }))
-            .expect("it is taken");
+        rows.catalogue(Body::Catalogue(CatalogueCommand::Reseal(Reseal {
+            secrets,
+            sources: vec![name.clone(), "gone".into()],
+        })))
+        .expect("it is taken");
         (record(&rows), source(&rows))
     };
     let (stale, _) =
@@ -246,10 +281,11 @@ fn a_tenant_that_was_made_without_a_key_ring_gets_its_key_later_and_keeps_it() {
     let mut rows = Rows::default();
     let create =
         CreateTenant { name: "acme".into(), display_name: String::new(), settings: Settings::default() };
-    rows.attempt(TenantId(0), Scope::Catalogue, Body::CreateTenant(create)).expect("it is new");
+    rows.attempt(TenantId(0), Scope::Catalogue, Body::Catalogue(CatalogueCommand::CreateTenant(create)))
+        .expect("it is new");
     let mut ensure = |key: Option<Sealed>| {
         let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key };
-        rows.catalogue(Body::EnsureTenancy(ensure)).expect("it is taken");
+        rows.catalogue(Body::Catalogue(CatalogueCommand::EnsureTenancy(ensure))).expect("it is taken");
         let record = rows.tenancy(&Key::tenancy_record(TENANT));
         (record.keys, record.revision)
     };
@@ -297,7 +333,8 @@ fn a_tenant_is_found_by_its_number_however_many_there_are() {
             display_name: String::new(),
             settings: Settings::default(),
         };
-        rows.attempt(TenantId(0), Scope::Catalogue, Body::CreateTenant(create)).expect("it is new");
+        rows.attempt(TenantId(0), Scope::Catalogue, Body::Catalogue(CatalogueCommand::CreateTenant(create)))
+            .expect("it is new");
     }
     // A shard keeps the indices beside the rows.
     let entries: Vec<Key> = rows.0.iter().flat_map(|(key, row)| index_keys(key, row)).collect();

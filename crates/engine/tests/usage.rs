@@ -6,21 +6,26 @@
     reason = "a test looks at what it is about, and stops where it cannot go on"
 )]
 
+use switchward_state::catalogue::CatalogueCommand;
+use switchward_state::session::SessionCommand;
 mod memory;
 
+use memory::{Rows, sealed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use switchward_engine::limits::QUOTA_MAX;
-use switchward_engine::{
-    Actor, Body, Cancel, Command, CreateTenant, EnsureTenancy, Expiring, InstallMachine, Key, Kind,
-    PutQuotas, Quotas, REMOVED_KINDS, Reason, Rejection, Remove, RemoveStep, Removing, Reply, Role, Row,
-    Scope, SecretOf, Session, Settings, Start, TenantChange, UpdateTenant, Usage, decide, evolve,
-};
+use switchward_engine::decide;
 use switchward_formats::compile_file;
 use switchward_machine::{Digest, SessionId, TenantId, Time};
-
-use memory::{Rows, sealed};
+use switchward_state::catalogue::{
+    CreateTenant, EnsureTenancy, InstallMachine, PutQuotas, Quotas, Role, Settings, TenantChange,
+    UpdateTenant, Usage,
+};
+use switchward_state::limits::QUOTA_MAX;
+use switchward_state::seal::SecretOf;
+use switchward_state::session::{Cancel, Expiring, Remove, RemoveStep, Removing, Session, Start};
+use switchward_state::{
+    Actor, Body, Command, Key, Kind, REMOVED_KINDS, Reason, Rejection, Reply, Row, Scope, evolve,
+};
 
 const TENANT: TenantId = TenantId(1);
 const SOURCE: &str = "\
@@ -97,14 +102,17 @@ impl Rows {
     }
 
     fn remove(&mut self, id: SessionId, how: Removing) {
-        self.execute(Scope::Session(id), Body::Remove(Remove { how, ended_by: None }));
+        self.execute(
+            Scope::Session(id),
+            Body::Session(SessionCommand::Remove(Remove { how, ended_by: None })),
+        );
         let trims = how == Removing::Trimmed;
         let keys = self.rows_of(id).into_iter().filter(|key| !trims || key.is(Kind::History)).collect();
         let step = RemoveStep::Rows { session: id, keys, last: None };
-        self.execute(Scope::Shard, Body::RemoveStep(step));
+        self.execute(Scope::Shard, Body::Session(SessionCommand::RemoveStep(step)));
         let last = self.session(id).map(|session| session.sequence);
         let step = RemoveStep::Rows { session: id, keys: Vec::new(), last };
-        self.execute(Scope::Shard, Body::RemoveStep(step));
+        self.execute(Scope::Shard, Body::Session(SessionCommand::RemoveStep(step)));
     }
 }
 
@@ -117,7 +125,7 @@ fn machine() -> Arc<switchward_machine::Machine> {
 fn shard() -> (Rows, Digest) {
     let (mut rows, machine) = (Rows::default(), machine());
     let digest = machine.digest();
-    rows.execute(Scope::Shard, Body::InstallMachine(InstallMachine { machine }));
+    rows.execute(Scope::Shard, Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine })));
     (rows, digest)
 }
 
@@ -126,11 +134,11 @@ fn id(number: u8) -> SessionId {
 }
 
 fn start(machine: Digest) -> Body {
-    Body::Start(Start::of("gate", 1, machine, "agent"))
+    Body::Session(SessionCommand::Start(Start::of("gate", 1, machine, "agent")))
 }
 
 fn cancel() -> Body {
-    Body::Cancel(Cancel { comment: "over".into() })
+    Body::Session(SessionCommand::Cancel(Cancel { comment: "over".into() }))
 }
 
 #[test]
@@ -158,7 +166,7 @@ fn sessions_and_their_bytes_are_counted_until_they_are_gone() {
     let whole = rows.session(id(4)).map(|session| session.sequence).expect("it is there");
     let whole = Expiring { session: id(4), keys: rows.rows_of(id(4)), sequence: whole };
     let step = RemoveStep::Expire { sessions: vec![whole], ended_by: Time(2_000) };
-    rows.execute(Scope::Shard, Body::RemoveStep(step));
+    rows.execute(Scope::Shard, Body::Session(SessionCommand::RemoveStep(step)));
     assert_eq!(rows.usage().sessions, 3);
     for number in [1, 2] {
         rows.remove(id(number), Removing::Deleted);
@@ -184,7 +192,7 @@ fn one_session_more_than_the_quota_is_refused_until_one_has_gone() {
     rows.attempt(Scope::Session(id(3)), two, start(machine)).expect("there is room");
 }
 
-fn tenant(rows: &Rows) -> switchward_engine::Tenant {
+fn tenant(rows: &Rows) -> switchward_state::catalogue::Tenant {
     match rows.0.get(&Key::tenant("acme")).map(|row| &**row) {
         Some(Row::Tenant(tenant)) => tenant.clone(),
         other => panic!("{other:?}"),
@@ -197,20 +205,24 @@ fn quotas_are_set_by_their_own_command_alone_and_recorded() {
     let none = Quotas::default();
     let create =
         CreateTenant { name: "acme".into(), display_name: String::new(), settings: Settings::default() };
-    rows.execute(Scope::Catalogue, Body::CreateTenant(create));
+    rows.execute(Scope::Catalogue, Body::Catalogue(CatalogueCommand::CreateTenant(create)));
     let key = sealed(TENANT, SecretOf::Mail, &[7; 32]);
     let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key: Some(key) };
-    rows.execute(Scope::Catalogue, Body::EnsureTenancy(ensure));
+    rows.execute(Scope::Catalogue, Body::Catalogue(CatalogueCommand::EnsureTenancy(ensure)));
     let quotas = Quotas { sessions: Some(9), ..none };
     let put = |quotas, etag: &str| {
-        Body::PutQuotas(PutQuotas { name: "acme".into(), quotas, etag: etag.to_owned() })
+        Body::Catalogue(CatalogueCommand::PutQuotas(PutQuotas {
+            name: "acme".into(),
+            quotas,
+            etag: etag.to_owned(),
+        }))
     };
     rows.execute(Scope::Catalogue, put(quotas, &tenant(&rows).etag()));
     assert_eq!(tenant(&rows).settings.quotas, quotas);
 
     let settings = Settings { allow_foreign_role: true, ..Settings::default() };
     let update = UpdateTenant { name: "acme".into(), settings, etag: String::new() };
-    rows.execute(Scope::Catalogue, Body::UpdateTenant(update));
+    rows.execute(Scope::Catalogue, Body::Catalogue(CatalogueCommand::UpdateTenant(update)));
     let now = tenant(&rows).settings;
     assert!(now.allow_foreign_role && now.quotas == quotas, "{now:?}");
 
@@ -218,7 +230,14 @@ fn quotas_are_set_by_their_own_command_alone_and_recorded() {
     for (body, reason) in [
         (put(none, "0123456789abcdef"), Reason::EtagMismatch),
         (put(too_many, ""), Reason::FieldInvalid),
-        (Body::PutQuotas(PutQuotas { name: "other".into(), quotas, etag: String::new() }), Reason::NotFound),
+        (
+            Body::Catalogue(CatalogueCommand::PutQuotas(PutQuotas {
+                name: "other".into(),
+                quotas,
+                etag: String::new(),
+            })),
+            Reason::NotFound,
+        ),
     ] {
         let refused = rows.attempt(Scope::Catalogue, none, body).expect_err("it is refused");
         assert_eq!(refused.reason, reason);

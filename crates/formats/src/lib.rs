@@ -10,6 +10,7 @@
 pub mod codes;
 mod compile;
 mod cycles;
+mod definition;
 mod detect;
 pub mod document;
 mod finding;
@@ -26,8 +27,9 @@ mod checkpoint;
 mod conversation;
 mod policy;
 
-pub use compile::{Call, Compiled, Definition, SourceFile, compile, compile_file};
+pub use compile::{compile, compile_file};
 pub use cycles::{Calls, absent, cycles, not_in_catalogue};
+pub use definition::{Call, Compiled, Definition, SourceFile};
 pub use detect::detect;
 pub use finding::{Finding, Severity, has_errors};
 pub use format::Format;

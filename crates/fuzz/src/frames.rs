@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use prost::Message;
 use prost_reflect::DynamicMessage;
-use switchward_engine::{Decision, Row};
 use switchward_gateway::calls::{frame, unframe};
 use switchward_machine::Machine;
 use switchward_shard::{TimerBatch, decode_entry, encode_entry};
+use switchward_state::{Decision, Row};
 
 /// Returns true if the bytes are valid for their kind.
 pub(crate) fn read(bytes: &[u8]) -> bool {

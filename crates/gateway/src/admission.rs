@@ -9,16 +9,14 @@
 //!   per source; see [`webhooks`](crate::webhooks).
 //! - Inbound mail: a mail server resends refused messages, and a relay's key brings the mail of other tenants.
 
-use std::sync::Arc;
-
 use http::{Extensions, HeaderMap, header};
-use switchward_engine::limits::WEIGHT_DEFAULT;
-use switchward_engine::{Quotas, Role};
+use std::sync::Arc;
 use switchward_machine::TenantId;
+use switchward_state::catalogue::{Quotas, Role};
+use switchward_state::limits::WEIGHT_DEFAULT;
 use tonic::metadata::MetadataMap;
 
 use crate::api::Api;
-use crate::auth;
 use crate::bodies::{Bodies, Held};
 use crate::connections::Open;
 use crate::cpu_shares::{CpuPermit, CpuShares};
@@ -26,7 +24,7 @@ use crate::error::Refusal;
 use crate::limits::LARGE_BYTES;
 use crate::open_calls::OpenCalls;
 use crate::quotas::Class;
-use crate::reply_tokens;
+use crate::{auth, reply_tokens};
 
 /// The path of reflection, which shows nothing about any tenant and requires a key.
 const REFLECTION: &str = "/grpc.reflection.";

@@ -2,19 +2,19 @@
 
 use prost::Message;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
-use switchward_engine::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
-use switchward_engine::{
-    Body, Command, DefaultEffect, Key, LinkAuth, Quota, Reply, RequestId, Role, Row, Scope, SessionView,
-    View, ViewError, session_view,
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
 };
+use std::time::Duration;
+use switchward_engine::{SessionView, session_view};
 use switchward_machine::{Digest, SessionId, Time, WorkKind};
 use switchward_shard::{Cluster, Failure, ManualClock, Shard, StateView};
+use switchward_state::catalogue::{DefaultEffect, LinkAuth, Quota, Role};
+use switchward_state::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
+use switchward_state::{Body, Command, Key, Reply, RequestId, Row, Scope, View, ViewError};
 use tokio::sync::watch;
-use tonic::Request;
-use tonic::metadata::MetadataMap;
+use tonic::{Request, metadata::MetadataMap};
 
 use crate::auth::{Caller, caller};
 use crate::bodies::Bodies;

@@ -2,9 +2,10 @@
 
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
-use switchward_engine::{Actor, ApiKey, Key, Role, Row, Settings, View};
 use switchward_machine::{Digest, TenantId};
 use switchward_shard::Cluster;
+use switchward_state::catalogue::{ApiKey, Role, Settings};
+use switchward_state::{Actor, Key, Row, View};
 use tonic::metadata::MetadataMap;
 
 use crate::error::{Reason, Refusal};
@@ -143,7 +144,7 @@ impl Caller {
 
 /// Who may make which calls; proto/README.md has the same table.
 pub(crate) mod roles {
-    use switchward_engine::Role;
+    use switchward_state::catalogue::Role;
 
     /// All roles that read. An integration only reports events.
     pub(crate) const ANY: &[Role] =

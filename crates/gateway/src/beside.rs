@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::cpu_shares::CpuPermit;

@@ -1,13 +1,14 @@
 //! Byte budgets of bodies that are being read or answered: of the server, of each tenant, of each connection, and of all
 //! bodies whose senders are unknown until they are read.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
 use http::Extensions;
 use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+use std::time::Duration;
 use switchward_machine::TenantId;
 
 use crate::connections::{Connection, Open};

@@ -1,11 +1,10 @@
 //! Request bodies, read whole and within limits.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http_body_util::BodyExt;
+use std::time::Duration;
 
 use crate::bodies::{BUDGET, Held};
 use crate::error::{Reason, Refusal};

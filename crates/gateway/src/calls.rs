@@ -1,10 +1,9 @@
 //! The API's methods by path, and the gRPC frame around one message.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use bytes::{BufMut, Bytes, BytesMut};
 use prost_reflect::MethodDescriptor;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 use switchward_api::descriptor_pool;
 
 use crate::body::too_large;

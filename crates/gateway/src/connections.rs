@@ -1,17 +1,17 @@
 //! The open connections, and which of them is closed if there are too many: first those without a credential, the one that
 //! has been silent longest first, and then those without an open request. So opening many connections locks nobody out.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{
+    Arc, OnceLock, Weak,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
 use std::time::Duration;
-
-use parking_lot::Mutex;
 use switchward_machine::TenantId;
-use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::error::{Reason, Refusal};
 use crate::limits::{

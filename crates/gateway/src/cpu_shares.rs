@@ -5,12 +5,11 @@
 
 mod late;
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use parking_lot::Mutex;
 use switchward_machine::TenantId;
 use switchward_shard::Throttle;
 use tokio::sync::oneshot;

@@ -6,30 +6,33 @@
 //! nothing until it has recognised the person. Source: semantics §6.2; standard practice, because mail scanners follow
 //! links.
 
+use switchward_state::approval::ApprovalCommand;
 mod browser;
 mod code;
 mod find;
 pub(crate) use find::tenant_of;
 mod page;
+mod provider;
 mod sign_in;
 
-use axum::Form;
-use axum::Router;
-use axum::extract::{FromRequest as _, Path, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use serde::Deserialize;
-use switchward_engine::{
-    AnswerGate, Body, DecideGate, DiscussGate, LinkAuth, MailToken, PageProof, Reply, RequestId, Scope,
+use axum::{
+    Form, Router,
+    extract::{FromRequest as _, Path, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
 };
+use find::{Asked, Found};
+use serde::Deserialize;
 use switchward_machine::{Decision, Digest, TenantId};
+use switchward_state::approval::{AnswerGate, DecideGate, DiscussGate, MailToken, PageProof};
+use switchward_state::catalogue::LinkAuth;
+use switchward_state::{Body, Reply, RequestId, Scope};
 
 use crate::api::{Api, Call};
 use crate::error::{Reason, Refusal};
 use crate::limits::{FORM_ID_CHARS, PAGE_BODY_BYTES_MAX};
-use find::{Asked, Found};
-pub use sign_in::{Attempt, CALLBACK, NotSignedIn, SignIn};
+pub use provider::{Attempt, CALLBACK, NotSignedIn, SignIn};
 
 /// The pages of a server.
 pub fn pages(api: Api) -> Router {
@@ -207,17 +210,32 @@ fn body(asked: &Asked, said: &Said, by: LinkAuth) -> Result<Body, &'static str> 
     };
     let (comment, proof) = (said.comment.clone(), Some(PageProof { token: asked.token.clone(), by }));
     let decide = |decision, comment, proof| {
-        Body::DecideGate(DecideGate { gate, decision, comment, shown, limits: None, proof })
+        Body::Approval(ApprovalCommand::DecideGate(DecideGate {
+            gate,
+            decision,
+            comment,
+            shown,
+            limits: None,
+            proof,
+        }))
     };
     match said.decision.as_str() {
         "approve" => Ok(decide(Decision::Approve, comment, proof)),
         "reject" => Ok(decide(Decision::Refuse, comment, proof)),
         "discuss" if comment.trim().is_empty() => Err("Write your question first."),
-        "discuss" => Ok(Body::DiscussGate(DiscussGate { gate, comment, shown, proof })),
+        "discuss" => {
+            Ok(Body::Approval(ApprovalCommand::DiscussGate(DiscussGate { gate, comment, shown, proof })))
+        }
         "answer" if comment.trim().is_empty() => Err("Write your answer first."),
         "answer" => {
             let answer = comment.trim().into();
-            Ok(Body::AnswerGate(AnswerGate { gate, answer, comment: String::new(), shown, proof }))
+            Ok(Body::Approval(ApprovalCommand::AnswerGate(AnswerGate {
+                gate,
+                answer,
+                comment: String::new(),
+                shown,
+                proof,
+            })))
         }
         _ => Err("Choose one of the decisions first."),
     }

@@ -4,13 +4,12 @@
 //! tonic answers a cut-off frame or a missing message with `INTERNAL` and knows no deadlines outside its own server.
 //! Here a malformed request never gets as far as tonic.
 
-use std::convert::Infallible;
-use std::task::{Context, Poll};
-use std::time::Duration;
-
 use axum::body::Body;
 use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response};
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+use std::time::Duration;
 use tonic::Status;
 use tower::{Layer, Service};
 

@@ -5,9 +5,6 @@
 //! is decoded by its descriptor and rewritten. JSON and gRPC-Web are made from these messages. Stored texts have marks
 //! instead of tokens: a caller who may read tokens gets them in place of the marks; for all others marks are hidden, too.
 
-use std::convert::Infallible;
-use std::task::{Context, Poll};
-
 use axum::body::Body;
 use bytes::{Buf, Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -16,9 +13,13 @@ use http_body::Frame;
 use http_body_util::BodyExt;
 use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, MessageDescriptor, Value};
+use std::convert::Infallible;
+use std::task::{Context, Poll};
 use switchward_api::PACKAGE;
-use switchward_engine::{Key, MailToken, ReplyTokens, Row, View as _};
 use switchward_shard::Cluster;
+use switchward_state::approval::MailToken;
+use switchward_state::session::ReplyTokens;
+use switchward_state::{Key, Row, View as _};
 use tonic::metadata::MetadataMap;
 use tower::{Layer, Service};
 
@@ -282,8 +283,8 @@ fn may_hold_any(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
     use switchward_api::v1;
-    use switchward_engine::{MailKey, Way};
     use switchward_machine::{OpenId, SessionId, TenantId};
+    use switchward_state::approval::{MailKey, Way};
 
     const TOKEN: &str = "swr_acme.ses_0.1.2.0a";
 

@@ -3,22 +3,25 @@
 //! All transports call one function, [`MailIngress::ingest`]. Its order and its reasons are those of
 //! [`switchward_mail::incoming`]; this module acts on the result. Who may decide is the engine's decision.
 
+use switchward_state::approval::ApprovalCommand;
+use switchward_state::delivery::DeliveryCommand;
 mod http;
+mod keep;
 mod ledger;
 mod origin;
 mod quarantine;
 mod sweep;
 
 use std::sync::Arc;
-
-use switchward_engine::{
-    Actor, Body, MailToken, RecordBounce, RecordReply, Reply, RequestId, Role, Scope, Standing,
-};
 use switchward_machine::{Digest, TenantId, WorkKind};
 use switchward_mail::incoming::{
     Authentication, Bounce, Dns, Envelope, Proof, Reply as Written, Settings, Sorted, authenticate, head,
     sort,
 };
+use switchward_state::approval::{MailToken, RecordReply, Standing};
+use switchward_state::catalogue::Role;
+use switchward_state::delivery::RecordBounce;
+use switchward_state::{Actor, Body, Reply, RequestId, Scope};
 
 use crate::api::{Api, Call};
 use crate::auth::Caller;
@@ -260,7 +263,10 @@ impl MailIngress {
         let message = bounce.why();
         for token in bounce.tokens.iter().filter_map(|token| self.read(token)) {
             let (tenant, scope) = (token.tenant, Scope::Session(token.session));
-            let body = Body::RecordBounce(RecordBounce { token, message: message.clone() });
+            let body = Body::Delivery(DeliveryCommand::RecordBounce(RecordBounce {
+                token,
+                message: message.clone(),
+            }));
             match submit(&self.api, tenant, scope, None, body).await {
                 Ok(Some(_)) => return Outcome::Bounced,
                 Ok(None) => {}
@@ -317,7 +323,7 @@ impl Api {
     pub async fn take_mail(&self, mail: Incoming) -> Outcome {
         let (tenant, scope) = (mail.token.tenant, Scope::Session(mail.token.session));
         let request = RequestId { id: format!("mail:{}", mail.digest), body: mail.digest };
-        let body = Body::RecordReply(RecordReply {
+        let body = Body::Approval(ApprovalCommand::RecordReply(RecordReply {
             from: mail.from,
             subject: mail.subject,
             text: mail.text,
@@ -330,7 +336,7 @@ impl Api {
             token: Some(mail.token),
             evidence: mail.evidence,
             limits: None,
-        });
+        }));
         match submit(self, tenant, scope, Some(request), body).await {
             Ok(Some(Reply::Replied { standing, .. })) => Outcome::Recorded(standing),
             // A reply recorded before outcomes were stored.

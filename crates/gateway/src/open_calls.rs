@@ -1,9 +1,8 @@
 //! How many calls of each tenant are open at one time, streams among them, on however many connections.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-use parking_lot::Mutex;
 use switchward_machine::TenantId;
 
 use crate::error::{Reason, Refusal};
@@ -56,7 +55,7 @@ impl Drop for OpenCall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use switchward_engine::Role;
+    use switchward_state::catalogue::Role;
 
     #[test]
     fn a_tenant_has_a_limit_and_people_still_stop_sessions() {

@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_engine::{Key, Row, View};
+use switchward_api::v1;
 use switchward_machine::Digest;
 use switchward_shard::StateView;
+use switchward_state::{Key, Row, View};
 
 use crate::api::{Call, refusal, unreadable};
 use crate::error::Refusal;
@@ -351,4 +352,14 @@ pub(crate) fn order(text: &str, known: &str) -> Result<(), Refusal> {
 /// The refusal of a filter's word that the list does not know.
 pub(crate) fn unknown_term(name: &str, known: &str) -> Refusal {
     Refusal::field("filter", format!("does not support {name}; it supports {known}"))
+}
+
+/// The decision that a term of a filter names.
+pub(crate) fn decision_named(word: &str) -> Result<v1::ToolDecision, Refusal> {
+    match word {
+        "allow" => Ok(v1::ToolDecision::Allow),
+        "deny" => Ok(v1::ToolDecision::Deny),
+        "ask" => Ok(v1::ToolDecision::Ask),
+        other => Err(unknown_term(other, "allow, ask and deny")),
+    }
 }

@@ -1,9 +1,12 @@
 //! What a person is shown of a gate, the same on its page and in its mails: what the engine knows of it, and what one
 //! decision does. Texts of others are elsewhere, and are marked as theirs.
 
-use switchward_engine::limits::MAIL_ARGS_BYTES_MAX;
-use switchward_engine::{AskedCall, GateView, Open, Quorum, Session, time_text};
+use switchward_engine::GateView;
 use switchward_machine::{Recipient, SessionId, Time};
+use switchward_state::approval::{AskedCall, Open, Quorum};
+use switchward_state::limits::MAIL_ARGS_BYTES_MAX;
+use switchward_state::policy::time_text;
+use switchward_state::session::Session;
 
 /// Something that the engine knows of what is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! Quotas of tenants: which limits apply, and how many requests of each tenant come per second.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-use parking_lot::Mutex;
-use switchward_engine::{Quota, Quotas, Role, quota_exceeded};
+use switchward_engine::quota_exceeded;
 use switchward_machine::{TenantId, Time};
+use switchward_state::catalogue::{Quota, Quotas, Role};
 
 use crate::auth::roles;
 use crate::error::Refusal;

@@ -2,13 +2,15 @@
 //! admins can read them; for everybody else [`crate::hide`] masks them.
 
 use switchward_api::v1;
-use switchward_engine::{Actor, Key, ReplyToken, Role, Row, View as _};
+use switchward_state::catalogue::Role;
+use switchward_state::session::ReplyToken;
+use switchward_state::{Actor, Key, Row, View as _};
 use tonic::metadata::MetadataMap;
 
 use crate::api::{Api, Call, refusal, unreadable};
-use crate::auth::{self, Caller, roles};
+use crate::auth::{Caller, roles};
 use crate::error::Refusal;
-use crate::names;
+use crate::{auth, names};
 
 /// The prefix of a token.
 pub(crate) const PREFIX: &str = "swr_";

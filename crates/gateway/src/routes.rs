@@ -1,22 +1,26 @@
 //! The services of the one port: the gRPC services with health and reflection, JSON and gRPC-Web over the same
 //! services, and the plain pages.
 
+use axum::{Router, body::Body, response::IntoResponse, routing::get};
+use http::{
+    HeaderName, HeaderValue, Method, Request, Response, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
+};
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 use std::time::Duration;
-
-use axum::Router;
-use axum::body::Body;
-use axum::response::IntoResponse;
-use axum::routing::get;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use switchward_shard::Cluster;
-use tonic::server::NamedService;
-use tonic::service::{Routes, RoutesBuilder};
-use tonic_health::ServingStatus;
-use tonic_health::server::{HealthReporter, health_reporter};
+use tonic::{
+    server::NamedService,
+    service::{Routes, RoutesBuilder},
+};
+use tonic_health::{
+    ServingStatus,
+    server::{HealthReporter, health_reporter},
+};
 use tonic_web::GrpcWebLayer;
 use tower::{Service, ServiceBuilder};
 use tower_http::cors::CorsLayer;

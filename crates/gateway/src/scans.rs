@@ -1,12 +1,13 @@
 //! Lists are computed on blocking threads, within a time budget and a few at a time for each tenant, so that they do not
 //! delay other calls, however large they are and whether or not the caller still waits.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
 use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+use std::time::{Duration, Instant};
 use switchward_machine::TenantId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

@@ -1,7 +1,9 @@
 //! The entry point of secrets: each is sealed before anything of it is stored.
 
-use switchward_engine::{KeyRing, MailKey, Sealed, SecretOf, SourceSecret};
 use switchward_machine::TenantId;
+use switchward_state::approval::MailKey;
+use switchward_state::delivery::SourceSecret;
+use switchward_state::seal::{KeyRing, Sealed, SecretOf};
 
 use crate::error::{Reason, Refusal};
 

@@ -1,27 +1,29 @@
 //! The transport: connections accepted on one listener, HTTP/1.1 and HTTP/2 distinguished by their first bytes, with or
 //! without TLS, and drained at the end.
 
+use axum::{Router, body::Body};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+    service::TowerToHyperService,
+};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-
-use axum::Router;
-use axum::body::Body;
-use bytes::Bytes;
-use futures::future::BoxFuture;
-use http::{Request, Response};
-use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinSet,
+};
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
 

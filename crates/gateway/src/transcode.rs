@@ -13,13 +13,12 @@ mod call;
 mod json;
 mod request;
 
-use std::convert::Infallible;
-use std::task::{Context, Poll};
-
 use axum::body::Body;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use prost_reflect::{DynamicMessage, MethodDescriptor};
+use std::convert::Infallible;
+use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
 use crate::admission::Admission;

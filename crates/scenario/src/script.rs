@@ -1,9 +1,10 @@
 //! A parsed scenario. All errors of its text have been reported by then.
 
 use serde_json::{Map, Value};
-use switchward_engine::{Quorum, Reminders, Settings};
 use switchward_formats::document::Span;
 use switchward_machine::{Decision, GateKind, Micros, Time};
+use switchward_state::approval::{Quorum, Reminders};
+use switchward_state::catalogue::Settings;
 
 /// A whole scenario.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,7 +165,7 @@ pub enum Verb {
     /// Authorizes a call of the agent.
     Authorize(Authorize),
     /// The agent sends a mail.
-    SendEmail(switchward_engine::Draft),
+    SendEmail(switchward_state::delivery::Draft),
     /// A tool was called.
     Tool {
         /// Its capability.

@@ -1,8 +1,9 @@
 //! The systems that scenarios are played on.
 
 use std::sync::LazyLock;
-use switchward_engine::{Command, KeyRing, Rejection, Reply, RingKey, Scope, View, ViewError};
 use switchward_machine::{TenantId, Time};
+use switchward_state::seal::{KeyRing, RingKey};
+use switchward_state::{Command, Rejection, Reply, Scope, View, ViewError};
 
 /// The outcome of a command.
 pub type Answer = Result<Reply, Rejection>;

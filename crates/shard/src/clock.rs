@@ -3,8 +3,10 @@
 mod monotonic;
 
 use parking_lot::Mutex;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use switchward_machine::Time;
 use tokio::sync::Notify;

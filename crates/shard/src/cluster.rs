@@ -1,5 +1,8 @@
 //! All shards of this server, and the operations that need several of them.
 
+use switchward_state::catalogue::CatalogueCommand;
+use switchward_state::policy::PolicyCommand;
+use switchward_state::session::SessionCommand;
 mod files;
 mod quotas;
 mod sealed;
@@ -9,15 +12,14 @@ pub use sealed::{KeysMissing, SealedUnder, check_keys, count_sealed};
 
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
-use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::sync::Arc;
-use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, Plan, by_ledger, check_limits, plan};
-use switchward_engine::{
-    Body, Command, InstallMachine, Key, KeyRing, Reason, Rejection, Reply, Reserve, Row, Scope, Settle, View,
-    ViewError,
-};
+use switchward_engine::policy::{Ledgers, Plan, plan};
 use switchward_machine::{Bucket, Digest, Micros, Time};
+use switchward_state::catalogue::InstallMachine;
+use switchward_state::policy::{LimitCheck, LimitOutcome, Reserve, Settle, by_ledger, check_limits};
+use switchward_state::seal::KeyRing;
+use switchward_state::{Body, Command, Key, Reason, Rejection, Reply, Row, Scope, View, ViewError};
 use switchward_store::{
     DataDir, Disk, GroupId, GroupLog, LogOptions, LogStats, SegmentLog, Snapshots, StateStore,
 };
@@ -26,14 +28,13 @@ use tokio::time::Instant;
 use crate::clock::Clock;
 use crate::failure::{Failure, line};
 use crate::group::{Group, GroupOptions, RaftSettings};
+use crate::halt::{Halt, OnFatal, once};
 use crate::limits::{FIRE_WAIT, LIMITS_ASKED_MAX, SHARDS_MAX};
 use crate::no_peers::NoPeers;
-use crate::shard::{Halt, Shard};
-use crate::timers::{self, Fired, TimerBatch, TimerTransport};
-use crate::{leader_tasks, maintenance, removals, scrub};
-
-/// Called once with one line when the server must end: its log or its state can no longer be trusted.
-pub type OnFatal = Box<dyn Fn(&str) + Send + Sync>;
+use crate::shard::Shard;
+use crate::shards::{CATALOGUE, Shards};
+use crate::timers::{Fired, TimerBatch, TimerTransport};
+use crate::{leader_tasks, maintenance, removals, scrub, timers};
 
 /// The parts of a cluster of one server.
 pub struct ClusterOptions {
@@ -53,21 +54,10 @@ pub struct ClusterOptions {
 
 /// This server's shards; cheap to clone.
 #[derive(Clone)]
-pub struct Cluster(pub(crate) Arc<Inner>);
-
-pub(crate) struct Inner {
-    catalogue: Shard,
-    shards: Vec<Shard>,
-    clock: Arc<dyn Clock>,
-    halt: Halt,
-    log: Arc<SegmentLog>,
-    transport: RwLock<Option<Arc<dyn TimerTransport>>>,
-}
+pub struct Cluster(Arc<Shards>);
 
 /// The node number of a server that is alone.
 const ALONE: u64 = 1;
-/// The group of the catalogue; the shards' groups follow it.
-pub(crate) const CATALOGUE: u64 = 0;
 
 impl Cluster {
     /// Opens all groups of a data folder and waits until they lead.
@@ -155,9 +145,8 @@ impl Cluster {
     fn over(groups: Vec<Group>, clock: Arc<dyn Clock>, halt: Halt, log: Arc<SegmentLog>) -> Self {
         let disk = log.disk();
         let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt), Arc::clone(disk));
-        let mut shards: Vec<Shard> = groups.into_iter().map(start).collect();
-        let catalogue = shards.remove(0);
-        Self(Arc::new(Inner { catalogue, shards, clock, halt, log, transport: RwLock::default() }))
+        let shards: Vec<Shard> = groups.into_iter().map(start).collect();
+        Self(Arc::new(Shards::of(shards, clock, halt, log)))
     }
 
     fn begin_duties(&self) {
@@ -187,19 +176,19 @@ impl Cluster {
 
     /// Every shard, the catalogue's first.
     pub fn all(&self) -> impl Iterator<Item = &Shard> {
-        std::iter::once(&self.0.catalogue).chain(&self.0.shards)
+        self.0.all()
     }
 
     /// The shards that own buckets.
     #[must_use]
     pub fn shards(&self) -> &[Shard] {
-        &self.0.shards
+        self.0.owners()
     }
 
     /// The catalogue's shard.
     #[must_use]
     pub fn catalogue(&self) -> &Shard {
-        &self.0.catalogue
+        self.0.catalogue()
     }
 
     /// The shard that owns a bucket.
@@ -211,13 +200,13 @@ impl Cluster {
     /// The time.
     #[must_use]
     pub fn now(&self) -> Time {
-        self.0.clock.now()
+        self.0.now()
     }
 
     /// The key ring that opens the secrets in the rows and seals new ones.
     #[must_use]
     pub fn ring(&self) -> KeyRing {
-        self.0.catalogue.group().shared.ring.read().clone()
+        self.catalogue().group().shared.ring.read().clone()
     }
 
     /// Replaces the key ring.
@@ -228,13 +217,13 @@ impl Cluster {
     /// The disk that holds all files.
     #[must_use]
     pub fn disk(&self) -> &Arc<Disk> {
-        self.0.log.disk()
+        self.0.log().disk()
     }
 
     /// The statistics of the shared log.
     #[must_use]
     pub fn log_stats(&self) -> &LogStats {
-        self.0.log.stats()
+        self.0.log().stats()
     }
 
     /// Executes a command, with all that it needs from other shards: limits that span sessions are checked in their
@@ -246,8 +235,8 @@ impl Cluster {
         // Before anything is reserved or installed for it elsewhere.
         self.0.home(&command).check_disk(&command)?;
         self.keep_quotas(&mut command)?;
-        let limited = matches!(command.body, Body::Authorize(_) | Body::DecideGate(_) | Body::RecordReply(_));
-        let starts = matches!(command.body, Body::Start(_));
+        let limited = command.body.may_need_ledger();
+        let starts = matches!(command.body, Body::Session(SessionCommand::Start(_)));
         if let Some(tenant) = command.body.changes_tenancy(command.tenant) {
             return self.change_tenancy(command, tenant).await;
         }
@@ -264,7 +253,7 @@ impl Cluster {
         if !first.as_ref().is_err_and(missing) {
             return first;
         }
-        let Body::Start(start) = &command.body else { return first };
+        let Body::Session(SessionCommand::Start(start)) = &command.body else { return first };
         for machine in start.machines() {
             self.install(&command, machine).await?;
         }
@@ -273,7 +262,7 @@ impl Cluster {
 
     async fn install(&self, command: &Command, machine: Digest) -> Result<(), Failure> {
         let key = Key::machine(command.tenant, machine);
-        let found = self.catalogue().read().await?.row(&key).map_err(|error| self.unreadable(&error))?;
+        let found = self.catalogue().read().await?.row(&key).map_err(|error| self.0.unreadable(&error))?;
         let Some(Row::Machine(machine)) = found.as_deref() else {
             return Err(Rejection::new(Reason::NotFound, "the version does not exist").into());
         };
@@ -281,7 +270,9 @@ impl Cluster {
             scope: Scope::Shard,
             request: None,
             expected_sequence: None,
-            body: Body::InstallMachine(InstallMachine { machine: Arc::clone(machine) }),
+            body: Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine {
+                machine: Arc::clone(machine),
+            })),
             ..command.clone()
         };
         self.0.home(command).submit(install).await.map(|_| ())
@@ -292,7 +283,7 @@ impl Cluster {
         for _ in 0..LIMITS_ASKED_MAX {
             let plan = {
                 let view = self.0.home(&command).read().await?;
-                plan(&view, &command, self.now()).map_err(|error| self.unreadable(&error))?
+                plan(&view, &command, self.now()).map_err(|error| self.0.unreadable(&error))?
             };
             let limits = match self.ask(&command, plan).await {
                 // A twin of this command, sent again while the first was still on its way, may have been decided
@@ -323,7 +314,7 @@ impl Cluster {
                     let shard = bucket.map_or(self.catalogue(), |bucket| self.shard_of(bucket));
                     let view = shard.read().await?;
                     let check = check_limits(&view, command.tenant, &rules, estimate, self.now());
-                    parts.push(check.map_err(|error| self.unreadable(&error))?);
+                    parts.push(check.map_err(|error| self.0.unreadable(&error))?);
                 }
                 Ok(Some(LimitCheck::joined(&rules, estimate, &parts)))
             }
@@ -344,7 +335,7 @@ impl Cluster {
         };
         let (mut parts, mut held) = (Vec::new(), Vec::new());
         for (process, rules) in by_ledger(&rules) {
-            let body = Body::Reserve(Reserve { call, rules: rules.clone(), estimate });
+            let body = Body::Policy(PolicyCommand::Reserve(Reserve { call, rules: rules.clone(), estimate }));
             let reply = self.0.submit(inner(process.clone(), body)).await;
             let full = match &reply {
                 Ok(Reply::Limits(check)) => matches!(check.outcome, LimitOutcome::Full { .. }),
@@ -354,14 +345,17 @@ impl Cluster {
                 for (process, rules) in held.drain(..) {
                     let (cost, at) = (Micros(0), self.now());
                     let body = Settle { call: Some(call), rules, cost, at, release: true };
-                    if let Err(error) = self.0.submit(inner(process, Body::Settle(body))).await {
+                    if let Err(error) =
+                        self.0.submit(inner(process, Body::Policy(PolicyCommand::Settle(body)))).await
+                    {
                         tracing::debug!(%error, "failed to release a reservation in a ledger; it expires by itself");
                     }
                 }
             }
             let reply = reply?;
             let Reply::Limits(check) = reply else {
-                return Err(self.unreadable(&ViewError(format!("unexpected answer of a ledger: {reply:?}"))));
+                let error = ViewError(format!("unexpected answer of a ledger: {reply:?}"));
+                return Err(self.0.unreadable(&error));
             };
             parts.push(check);
             if full {
@@ -374,7 +368,7 @@ impl Cluster {
 
     /// Sets the transport for batches of timers; without one, leaders fire all timers themselves.
     pub fn set_timer_transport(&self, transport: Option<Arc<dyn TimerTransport>>) {
-        *self.0.transport.write() = transport;
+        self.0.set_transport(transport);
     }
 
     /// Sets how many effects of each shard may wait, instead of [`OUTBOX_MAX`](crate::limits::OUTBOX_MAX).
@@ -402,11 +396,6 @@ impl Cluster {
         };
         let count = left.len();
         timers::fire(shard, batch.number, left).await.map(|()| Fired::Timers(count))
-    }
-
-    fn unreadable(&self, error: &ViewError) -> Failure {
-        self.0.halt(&error.to_string());
-        Failure::Stopped
     }
 
     /// Takes no more commands, and writes what is in memory, so that the next start has little to replay.
@@ -438,49 +427,4 @@ async fn stop(groups: &[Group]) {
             tracing::warn!(%error, "failed to shut a Raft node down");
         }
     }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // Tasks that sleep find that the shard is draining.
-        for shard in std::iter::once(&self.catalogue).chain(&self.shards) {
-            shard.group().shared.wake();
-        }
-    }
-}
-
-impl Inner {
-    fn shard_of(&self, bucket: Bucket) -> &Shard {
-        &self.shards[usize::from(bucket.number()) % self.shards.len()]
-    }
-
-    /// The shard that a command is for.
-    fn home(&self, command: &Command) -> &Shard {
-        command.scope.bucket(command.tenant).map_or(&self.catalogue, |bucket| self.shard_of(bucket))
-    }
-
-    pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
-        self.home(&command).submit(command).await
-    }
-
-    /// The transport for batches of timers, if there is one.
-    pub(crate) fn transport(&self) -> Option<Arc<dyn TimerTransport>> {
-        self.transport.read().clone()
-    }
-
-    pub(crate) fn halt(&self, why: &str) {
-        (self.halt)(why);
-    }
-}
-
-/// Calls `on_fatal` once, for the first error.
-fn once(on_fatal: OnFatal) -> Halt {
-    let said = Mutex::new(false);
-    Arc::new(move |why: &str| {
-        let mut said = said.lock();
-        if !*said {
-            *said = true;
-            on_fatal(why);
-        }
-    })
 }

@@ -1,10 +1,8 @@
 //! The encoding of log entries, votes and positions, each with a form byte.
 
 use bytes::Bytes;
-use openraft::EntryPayload;
-use openraft::vote::leader_id_std::CommittedLeaderId;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use openraft::{EntryPayload, vote::leader_id_std::CommittedLeaderId};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io;
 
 use crate::types::{Entry, LogId, Membership, Payload};

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Instant;
-use switchward_engine::{Command, Decided, Reason, Rejection, Reply, ViewError, decide_while};
+use switchward_engine::{Decided, decide_while};
+use switchward_state::{Command, Reason, Rejection, Reply, ViewError};
 use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, Span, info_span};
@@ -11,6 +12,7 @@ use tracing::{Instrument as _, Span, info_span};
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::group::Group;
+use crate::halt::Halt;
 use crate::leadership::Leadership;
 use crate::limits::{
     BATCH_COMMANDS_MAX, DECISION_BYTES_MAX, DECISION_BYTES_WANTED, DISK_WAIT, FLUSH_WAIT, LOG_BYTES_FULL,
@@ -18,7 +20,6 @@ use crate::limits::{
 use crate::metrics::ShardMetrics;
 use crate::propose::{Proposer, Unwritten};
 use crate::queue::{Exit, Job};
-use crate::shard::Halt;
 use crate::shared::PendingDecision;
 use crate::types::Payload;
 

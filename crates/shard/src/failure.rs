@@ -1,7 +1,7 @@
 //! Why a command failed.
 
 use std::error::Error;
-use switchward_engine::Rejection;
+use switchward_state::Rejection;
 
 /// Why a command or a read failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,12 +1,12 @@
 //! One Raft group of this server: its log, its state, its node.
 
-use openraft::async_runtime::WatchReceiver;
-use openraft::network::NetSnapshot;
-use openraft::{BasicNode, Config, RaftNetworkFactory, SnapshotPolicy};
+use openraft::{
+    BasicNode, Config, RaftNetworkFactory, SnapshotPolicy, async_runtime::WatchReceiver, network::NetSnapshot,
+};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use switchward_engine::KeyRing;
+use switchward_state::seal::KeyRing;
 use switchward_store::{GroupId, GroupLog, Snapshots, StateOptions, StateStore};
 
 use crate::log_store::LogStore;

@@ -5,21 +5,21 @@ use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
 use std::sync::Weak;
 use std::time::Duration;
-use switchward_engine::{
-    AckEffect, Actor, Body, Command, Confirm, Due, Effect, EffectBody, IndexKey, Key, RequestId, Row, Scope,
-    Settings, Settle, View,
-};
 use switchward_machine::{Digest, SessionId, Time};
+use switchward_state::catalogue::Settings;
+use switchward_state::delivery::{AckEffect, DeliveryCommand, Effect, EffectBody};
+use switchward_state::policy::{Confirm, PolicyCommand, Settle};
+use switchward_state::{Actor, Body, Command, Due, IndexKey, Key, RequestId, Row, Scope, View};
 use tokio::time::Instant;
 
-use crate::cluster::Inner;
 use crate::failure::Failure;
 use crate::limits::{CLOCK_LOOK, LEADER_LOOK, LEADER_TICK, RELAY_IN_FLIGHT_MAX};
 use crate::refused::Refused;
 use crate::shard::Shard;
+use crate::shards::Shards;
 
 /// Runs for one shard until the cluster or the shard is gone.
-pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
+pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
     let notify = shard.group().shared.leader_tasks.clone();
     let mut leads = shard.group().raft().server_metrics();
     let mut refused = Refused::default();
@@ -57,7 +57,7 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
 
 /// Does what is due now, and returns how long there is nothing to do if nothing happens. The error is the one line
 /// that the server ends with.
-async fn round(shard: &Shard, cluster: &Inner, refused: &mut Refused) -> Result<Duration, String> {
+async fn round(shard: &Shard, cluster: &Shards, refused: &mut Refused) -> Result<Duration, String> {
     shard.group().running()?;
     if !shard.leads() {
         return Ok(CLOCK_LOOK);
@@ -135,7 +135,7 @@ fn noted<T>(
 
 /// Relays effects to the shards that they are for, and acknowledges them when they have arrived. A due effect is in
 /// flight once: the next round begins when this one has ended.
-async fn carry(shard: &Shard, cluster: &Inner, refused: &mut Refused) -> Result<(), Failure> {
+async fn carry(shard: &Shard, cluster: &Shards, refused: &mut Refused) -> Result<(), Failure> {
     loop {
         let found = due(shard, &IndexKey::relay(), RELAY_IN_FLIGHT_MAX, refused);
         if found.is_empty() {
@@ -167,7 +167,7 @@ async fn carry(shard: &Shard, cluster: &Inner, refused: &mut Refused) -> Result<
 /// Delivers one effect to its shard and acknowledges it. Returns false if the effect is not for a shard.
 async fn deliver(
     shard: &Shard,
-    cluster: &Inner,
+    cluster: &Shards,
     key: &Key,
     id: SessionId,
     effect: &Effect,
@@ -189,7 +189,11 @@ async fn deliver(
         }
         EffectBody::Confirm { process, call, rules, estimate, at } => {
             let body = Confirm { call: *call, rules: rules.clone(), estimate: *estimate, at: *at };
-            command(Scope::Ledger(process.clone()), Some(body.request()), Body::Confirm(body))
+            command(
+                Scope::Ledger(process.clone()),
+                Some(body.request()),
+                Body::Policy(PolicyCommand::Confirm(body)),
+            )
         }
         EffectBody::Settle { process, call, rules, cost, at, release } => {
             let (cost, at, release) = (*cost, *at, *release);
@@ -197,18 +201,22 @@ async fn deliver(
             // The name is derived from the effect, so that a second delivery of it is recognized.
             let name = Digest::of_parts(&[b"settle", &id.0, &effect.number.to_be_bytes()]);
             let request = RequestId { id: format!("settle:{name}"), body: name };
-            command(Scope::Ledger(process.clone()), Some(request), Body::Settle(body))
+            command(Scope::Ledger(process.clone()), Some(request), Body::Policy(PolicyCommand::Settle(body)))
         }
     };
     cluster.submit(inner).await?;
-    let ack = command(Scope::Session(id), None, Body::AckEffect(AckEffect { number: effect.number }));
+    let ack = command(
+        Scope::Session(id),
+        None,
+        Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: effect.number })),
+    );
     shard.submit(ack).await.map(|_| true)
 }
 
 #[cfg(test)]
 mod tests {
-    use switchward_engine::{Reason, Rejection};
     use switchward_machine::{OpenId, TenantId};
+    use switchward_state::{Reason, Rejection};
 
     use super::*;
 

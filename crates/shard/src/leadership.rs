@@ -1,7 +1,9 @@
 //! Who leads, and in which term.
 
-use openraft::ReadPolicy;
-use openraft::error::{LinearizableReadError, RaftError};
+use openraft::{
+    ReadPolicy,
+    error::{LinearizableReadError, RaftError},
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::failure::Failure;

@@ -16,13 +16,14 @@
 //! company (both make throughput worse, because load makes batches bigger by itself), and bypassing openraft (no
 //! gain beyond noise).
 
-mod admission_class;
 mod clock;
 mod cluster;
 mod codec;
 mod decide_loop;
+mod deletions;
 mod failure;
 mod group;
+mod halt;
 mod leader_tasks;
 mod leadership;
 pub mod limits;
@@ -38,6 +39,7 @@ mod refused;
 mod removals;
 mod scrub;
 mod shard;
+mod shards;
 mod shared;
 mod snapshot;
 mod state_machine;
@@ -48,10 +50,11 @@ mod view;
 mod watch;
 
 pub use clock::{Clock, MachineClocks, ManualClock, MonotonicClock, RawClocks, SystemClock};
-pub use cluster::{Cluster, ClusterOptions, KeysMissing, OnFatal, SealedUnder, check_keys, count_sealed};
+pub use cluster::{Cluster, ClusterOptions, KeysMissing, SealedUnder, check_keys, count_sealed};
 pub use codec::{decode_entry, encode_entry};
 pub use failure::Failure;
 pub use group::{Group, GroupOptions, GroupParts, RaftSettings};
+pub use halt::OnFatal;
 pub use log_store::LogStore;
 pub use metrics::ShardMetrics;
 pub use no_peers::NoPeers;

@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt, stream};
-use openraft::entry::RaftEntry;
-use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
-use openraft::{OptionalSend, RaftLogReader};
+use openraft::{
+    OptionalSend, RaftLogReader,
+    entry::RaftEntry,
+    storage::{IOFlushed, LogState, RaftLogStorage},
+};
 use parking_lot::Mutex;
 use std::fmt::Debug;
 use std::io;

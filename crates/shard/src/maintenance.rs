@@ -6,7 +6,6 @@ use openraft::async_runtime::WatchReceiver;
 use std::io;
 use std::sync::{Arc, Weak};
 
-use crate::cluster::Inner;
 use crate::failure::line;
 use crate::group::Group;
 use crate::limits::{
@@ -14,10 +13,11 @@ use crate::limits::{
     MAINTENANCE_TICK, PARKED_TICKS,
 };
 use crate::shard::Shard;
+use crate::shards::Shards;
 use crate::types::LogId;
 
 /// Runs for one shard until the cluster or the shard is gone.
-pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
+pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
     let mut tick = tokio::time::interval(MAINTENANCE_TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut rest = Rest::default();

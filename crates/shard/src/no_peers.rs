@@ -1,12 +1,11 @@
 //! The network of a server that is alone.
 
-use openraft::error::{RPCError, ReplicationClosed, StreamingError, Unreachable};
-use openraft::network::RPCOption;
-use openraft::network::v2::RaftNetworkV2;
-use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
+use openraft::{
+    BasicNode, OptionalSend, RaftNetworkFactory,
+    error::{RPCError, ReplicationClosed, StreamingError, Unreachable},
+    network::{RPCOption, v2::RaftNetworkV2},
+    raft::{AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse},
 };
-use openraft::{BasicNode, OptionalSend, RaftNetworkFactory};
 use std::future::Future;
 use std::io;
 

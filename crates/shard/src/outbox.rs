@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use switchward_engine::{Command, IndexKey, Key, Reason, Rejection, View, ViewError};
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
 use switchward_machine::TenantId;
+use switchward_state::{AdmissionClass, Command, IndexKey, Key, Reason, Rejection, View, ViewError};
 
-use crate::admission_class::AdmissionClass;
 use crate::limits::{OUTBOX_MAX, OUTBOX_RESERVED, OUTBOX_RETRY_MS};
 
 /// Counts the effects of one shard that are to go out and are no dead letters, except for messages to endpoints: each
@@ -85,7 +85,7 @@ impl Outbox {
     pub(crate) fn refusal(&self, command: &Command) -> Option<Rejection> {
         let max = self.max.load(Ordering::Acquire);
         let capacity = max - max / OUTBOX_RESERVED;
-        if self.waiting() < capacity || AdmissionClass::of(&command.body) != AdmissionClass::Begins {
+        if self.waiting() < capacity || command.body.admission() != AdmissionClass::Begins {
             return None;
         }
         let tenants = self.tenants();
@@ -117,10 +117,14 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use switchward_engine::{AckEffect, Body, RetryEffect, Scope};
+    use switchward_state::delivery::DeliveryCommand;
+    use switchward_state::{
+        Body, Scope,
+        delivery::{AckEffect, RetryEffect},
+    };
 
-    const BEGIN: Body = Body::RetryEffect(RetryEffect { number: 1 });
-    const END: Body = Body::AckEffect(AckEffect { number: 1 });
+    const BEGIN: Body = Body::Delivery(DeliveryCommand::RetryEffect(RetryEffect { number: 1 }));
+    const END: Body = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: 1 }));
 
     /// An index entry of a tenant's effect.
     fn entry(tenant: u32) -> Key {

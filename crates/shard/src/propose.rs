@@ -1,10 +1,9 @@
 //! One entry at a time: from a decision to a committed entry.
 
-use openraft::error::ClientWriteError;
-use openraft::impls::ProgressResponder;
-use openraft::raft::ClientWriteResult;
-use openraft::type_config::alias::OneshotReceiverOf;
-use openraft::vote::leader_id_std::CommittedLeaderId;
+use openraft::{
+    error::ClientWriteError, impls::ProgressResponder, raft::ClientWriteResult,
+    type_config::alias::OneshotReceiverOf, vote::leader_id_std::CommittedLeaderId,
+};
 use std::time::Duration;
 
 use crate::failure::Failure;

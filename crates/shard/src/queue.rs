@@ -14,17 +14,17 @@ mod cost;
 mod late;
 mod lines;
 
+use lines::Lines;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switchward_engine::{Command, Reply};
 use switchward_machine::TenantId;
+use switchward_state::{Command, Reply};
 use tokio::sync::{Notify, oneshot};
 use tracing::Span;
 
 use crate::failure::Failure;
 use crate::limits::{BATCH_BYTES_MAX, BATCH_SHARED_BYTES, BATCH_SHARED_TIME, COST_TIME, WRITTEN_LATER};
-use lines::Lines;
 
 /// A command that waits for its answer.
 pub(crate) struct Job {
@@ -71,7 +71,7 @@ impl Allowance {
     pub(crate) fn first<'c>(&self, commands: &'c [Command]) -> &'c [Command] {
         let mut input = 0;
         let fits = |command: &&Command| {
-            input += cost::carried(&command.body);
+            input += command.body.carried();
             input <= self.bytes
         };
         let count = commands.iter().take_while(fits).count();
@@ -204,12 +204,14 @@ impl Drop for Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission_class::AdmissionClass;
     use crate::limits::{
         COST_BYTES, DEBT_MAX, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, SHARED_FOR, TURN_COST,
     };
     use futures::FutureExt as _;
-    use switchward_engine::{Answer, Body, Cancel, Scope};
+    use switchward_state::AdmissionClass;
+    use switchward_state::run::RunCommand;
+    use switchward_state::session::SessionCommand;
+    use switchward_state::{Body, Scope, run::Answer, session::Cancel};
     use tokio::sync::oneshot::Receiver;
 
     const NOISY: TenantId = TenantId(1);
@@ -222,11 +224,11 @@ mod tests {
     }
 
     fn answer(note: &str) -> Body {
-        Body::Answer(Answer { state: None, answer: "yes".into(), note: note.into() })
+        Body::Run(RunCommand::Answer(Answer { state: None, answer: "yes".into(), note: note.into() }))
     }
 
     fn cancel() -> Body {
-        Body::Cancel(Cancel { comment: String::new() })
+        Body::Session(SessionCommand::Cancel(Cancel { comment: String::new() }))
     }
 
     fn put(queue: &Entrance, tenant: TenantId, body: Body) -> Result<(), Refused> {
@@ -383,7 +385,9 @@ mod tests {
         exit.give_back(taken.drain(1..));
         exit.take(10, &mut taken).now_or_never().expect("something waits");
         let notes = taken.iter().map(|job| {
-            let Body::Answer(answer) = &job.command.body else { panic!("the queue holds only answers") };
+            let Body::Run(RunCommand::Answer(answer)) = &job.command.body else {
+                panic!("the queue holds only answers")
+            };
             answer.note.as_str()
         });
         assert_eq!(notes.collect::<Vec<_>>(), ["1", "2", "3", "4"]);
@@ -455,8 +459,7 @@ mod tests {
         put(&queue, OTHERS[0], answer("")).unwrap();
         let mut waiting = Vec::new();
         exit.take(usize::MAX, &mut waiting).now_or_never().expect("something waits");
-        let ending =
-            waiting.iter().filter(|job| AdmissionClass::of(&job.command.body) == AdmissionClass::Ends);
+        let ending = waiting.iter().filter(|job| job.command.body.admission() == AdmissionClass::Ends);
         assert_eq!(ending.count(), QUEUE_ESSENTIAL_MAX);
     }
 

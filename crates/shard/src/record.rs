@@ -1,7 +1,7 @@
 //! Rows in the state store's form.
 
 use std::sync::Arc;
-use switchward_engine::Row;
+use switchward_state::Row;
 use switchward_store::Record;
 
 /// A row of the engine's state.
@@ -155,11 +155,11 @@ fn payload(row: &Row) -> usize {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
-    use switchward_engine::{Answered, Decision, History};
     use switchward_machine::Time;
+    use switchward_state::{Answered, Decision, History};
 
-    const ROWS: &str = include_str!("../../engine/tests/golden/row.v1.txt");
-    const DECISIONS: &str = include_str!("../../engine/tests/golden/decision.v1.txt");
+    const ROWS: &str = include_str!("../../state/tests/golden/row.v1.txt");
+    const DECISIONS: &str = include_str!("../../state/tests/golden/decision.v1.txt");
     /// The length that every text and every free byte string is padded to.
     const LONG_BYTES: usize = 20_000;
 

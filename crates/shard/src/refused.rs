@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::time::Duration;
-use switchward_engine::{Key, Rejection};
+use switchward_state::{Key, Rejection};
 use tokio::time::Instant;
 
 use crate::limits::{REFUSED_MAX, REFUSED_REPORT_INTERVAL, REFUSED_WAIT, REFUSED_WAIT_MAX};

@@ -3,25 +3,22 @@
 //! A removal is a mark on its session and an entry of an index, so another leader can continue it. Each step is a
 //! command that names the rows, few enough that no caller waits for it; between two rounds there is a rest.
 
+use switchward_state::session::SessionCommand;
 mod backlog;
 mod expiry;
-pub(crate) mod tenants;
+mod tenants;
 
+use backlog::Backlog;
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
-use switchward_engine::{
-    Body, Command, IndexKey, Key, Kind, REMOVED_KINDS, RemoveStep, Removing, Row, Scope, Session, View,
-    ViewError, is_redacted,
-};
 use switchward_machine::{SessionId, TenantId};
+use switchward_state::session::{RemoveStep, Removing, Session, is_redacted};
+use switchward_state::{Body, Command, IndexKey, Key, Kind, REMOVED_KINDS, Row, Scope, View, ViewError};
 use switchward_store::Record as _;
 
-use backlog::Backlog;
-
-use crate::cluster::Inner;
 use crate::failure::Failure;
 use crate::limits::{
     CLOCK_LOOK, EXPIRY_LOOK, LEADER_TICK, REMOVALS_AT_ONCE, REMOVALS_COUNTED_MAX, REMOVE_REST,
@@ -30,10 +27,11 @@ use crate::limits::{
 use crate::metrics::ShardMetrics;
 use crate::record::Stored;
 use crate::shard::Shard;
+use crate::shards::Shards;
 use crate::view::StateView;
 
 /// Runs for one shard until the cluster or the shard is gone.
-pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
+pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
     let notify = shard.group().shared.removals.clone();
     shard.clock().subscribe(notify.clone());
     let mut leads = shard.group().raft().server_metrics();
@@ -60,7 +58,7 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
 }
 
 /// Does what is due now, and returns how long there is nothing to do if nothing happens.
-async fn round(shard: &Shard, cluster: &Weak<Inner>, backlog: &mut Backlog) -> Duration {
+async fn round(shard: &Shard, cluster: &Weak<Shards>, backlog: &mut Backlog) -> Duration {
     let done = async {
         let open = open(&shard.read_stale())?;
         ShardMetrics::set(&shard.group().metrics().removing, open.count);
@@ -132,7 +130,9 @@ async fn steps(shard: &Shard, key: &Key) -> Result<bool, Failure> {
         }
         let rows = found.len();
         let step = RemoveStep::Rows { session: id, keys: found, last };
-        shard.submit(Command::of_server(tenant, Scope::Shard, Body::RemoveStep(step))).await?;
+        shard
+            .submit(Command::of_server(tenant, Scope::Shard, Body::Session(SessionCommand::RemoveStep(step))))
+            .await?;
         ShardMetrics::add(&shard.group().metrics().removed_rows, rows);
         moved |= rows > 0;
         if over {

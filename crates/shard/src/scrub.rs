@@ -6,19 +6,18 @@
 use openraft::async_runtime::WatchReceiver;
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
-use switchward_engine::{IndexKey, View};
+use std::sync::{Arc, Weak, atomic::Ordering};
+use switchward_state::{IndexKey, View};
 use switchward_store::StoreError;
 
-use crate::cluster::Inner;
+use crate::deletions;
 use crate::group::Group;
 use crate::limits::{FLUSH_WAIT, RECLAIM_PART, RECLAIM_ROWS_MIN, SCRUB_LOOK};
-use crate::removals;
+use crate::shards::Shards;
 use crate::types::LogId;
 
 /// Runs until the cluster is gone.
-pub(crate) async fn work(cluster: Weak<Inner>) {
+pub(crate) async fn work(cluster: Weak<Shards>) {
     loop {
         tokio::time::sleep(SCRUB_LOOK).await;
         let Some(cluster) = cluster.upgrade() else { return };
@@ -40,7 +39,7 @@ pub(crate) async fn work(cluster: Weak<Inner>) {
 }
 
 /// Scrubs if that is owed. Returns true if nothing is owed afterwards, and `None` if nothing was owed.
-pub(crate) async fn run(cluster: &Inner) -> io::Result<Option<bool>> {
+pub(crate) async fn run(cluster: &Shards) -> io::Result<Option<bool>> {
     let groups: Vec<Group> = cluster.groups();
     let erased = |group: &Group| group.shared.erased.load(Ordering::SeqCst);
     let before: Vec<u64> = groups.iter().map(erased).collect();
@@ -56,7 +55,7 @@ pub(crate) async fn run(cluster: &Inner) -> io::Result<Option<bool>> {
             return Ok(Some(false));
         }
     }
-    let (log, shared) = (cluster.log(), Arc::clone(&groups[0].shared));
+    let (log, shared) = (Arc::clone(cluster.log()), Arc::clone(&groups[0].shared));
     let files = tokio::task::spawn_blocking(move || {
         let state = shared.state.scrub()?;
         shared.snapshots.clear()?;
@@ -88,13 +87,13 @@ fn rows_are_gone(group: &Group) -> bool {
         gone = IndexKey::due_of(entry).is_none_or(|due| due.at.0 > erased);
         ControlFlow::Break(())
     });
-    let tenants = removals::tenants::under_way(&group.shared.view());
+    let tenants = deletions::under_way(&group.shared.view());
     let tenants = tenants.is_ok_and(|open| open.iter().all(|(_, begun)| begun.0 > erased));
     erased == 0 || (gone && tenants && read.is_ok())
 }
 
 /// Gives the disk space of removed rows back, if they are many: merges all tables of the state.
-async fn reclaim(cluster: &Inner) -> io::Result<()> {
+async fn reclaim(cluster: &Shards) -> io::Result<()> {
     let groups = cluster.groups();
     let counted = |group: &Group| group.shared.removed.load(Ordering::Relaxed);
     let removed: Vec<usize> = groups.iter().map(counted).collect();

@@ -2,27 +2,25 @@
 
 use std::sync::Arc;
 use std::time::Instant;
-use switchward_engine::{Command, Reply, ViewError, is_remembered};
+use switchward_engine::is_remembered;
 use switchward_machine::{SessionId, TenantId, Time};
+use switchward_state::{Command, Reply, ViewError};
 use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, info_span};
 
-use crate::admission_class::grows;
 use crate::clock::Clock;
 use crate::decide_loop::DecideLoop;
+use crate::deletions;
 use crate::failure::Failure;
 use crate::group::Group;
+use crate::halt::Halt;
 use crate::leadership::Leadership;
 use crate::metrics::ShardMetrics;
 use crate::queue::{Entrance, Job, Refused, queue};
-use crate::removals;
 use crate::timers::{TimerCounts, Timers};
 use crate::view::StateView;
 use crate::watch::Watched;
-
-/// Called once with one line when a shard's state can no longer be trusted; the server must end.
-pub(crate) type Halt = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A handle to one shard; cheap to clone.
 #[derive(Clone)]
@@ -149,7 +147,7 @@ impl Shard {
     /// # Errors
     /// [`Failure::DiskLow`].
     pub(crate) fn check_disk(&self, command: &Command) -> Result<(), Failure> {
-        let grows = grows(&command.body);
+        let grows = command.body.grows();
         let admitted = if grows { self.disk.admits_growth() } else { self.disk.admits_ends() };
         if admitted || is_remembered(&self.read_stale(), command).unwrap_or(false) {
             return Ok(());
@@ -193,7 +191,7 @@ impl Shard {
     /// # Errors
     /// A row cannot be read.
     pub fn tenants_deleting(&self) -> Result<usize, ViewError> {
-        Ok(removals::tenants::under_way(&self.read_stale())?.len())
+        Ok(deletions::under_way(&self.read_stale())?.len())
     }
 
     /// Notifies when work of this shard is opened, given back or done.

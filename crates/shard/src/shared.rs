@@ -3,9 +3,12 @@
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
-use switchward_engine::{Changes, Decision, KeyRing};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize},
+};
+use switchward_state::seal::KeyRing;
+use switchward_state::{Changes, Decision};
 use switchward_store::{Snapshots, State, StoreError};
 use tokio::sync::Notify;
 

@@ -1,14 +1,16 @@
 //! openraft's state machine: decisions are evolved into the state store.
 
 use futures::{Stream, StreamExt};
-use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
-use openraft::{EntryPayload, OptionalSend};
+use openraft::{
+    EntryPayload, OptionalSend,
+    storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine},
+};
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use switchward_engine::{
-    Changes, Decision, Event, IndexKey, Key, Kind, RemovalFact, Removing, Row, Session, TenantFact, evolve,
-    index_keys, may_be_indexed,
+use std::sync::{Arc, atomic::Ordering};
+use switchward_state::catalogue::{CatalogueEvent, TenantFact};
+use switchward_state::session::{RemovalFact, Removing, Session, SessionEvent};
+use switchward_state::{
+    Changes, Decision, Event, IndexKey, Key, Kind, Row, evolve, index_keys, may_be_indexed,
 };
 
 use crate::codec::{Applied, encode_json};
@@ -149,19 +151,21 @@ impl StateMachine {
 fn erases(decision: &Decision) -> bool {
     let mut events = decision.turns.iter().flat_map(|turn| &turn.events);
     events.any(|event| {
-        if let Event::TenancyPut(tenancy) = event {
+        if let Event::Catalogue(CatalogueEvent::TenancyPut(tenancy)) = event {
             return tenancy.deletion.as_ref().is_some_and(|deletion| deletion.done.is_none());
         }
-        if let Event::Tenants(TenantFact::Deleted { .. }) = event {
+        if let Event::Catalogue(CatalogueEvent::Tenants(TenantFact::Deleted { .. })) = event {
             return true;
         }
-        let Event::Removals(RemovalFact::Begun { how, .. }) = event else { return false };
+        let Event::Session(SessionEvent::Removals(RemovalFact::Begun { how, .. })) = event else {
+            return false;
+        };
         matches!(how, Removing::Erased | Removing::Deleted)
     })
 }
 
 fn rows_removed(event: &Event) -> usize {
-    if let Event::Removals(fact) = event { fact.rows() } else { 0 }
+    if let Event::Session(SessionEvent::Removals(fact)) = event { fact.rows() } else { 0 }
 }
 
 /// Returns true if a session has the same index entries as before, as most have after most steps.

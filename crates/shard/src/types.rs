@@ -1,8 +1,7 @@
 //! The types that openraft works with.
 
 use bytes::Bytes;
-use openraft::impls::leader_id_std::LeaderId;
-use openraft::type_config::alias;
+use openraft::{impls::leader_id_std::LeaderId, type_config::alias};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -3,7 +3,8 @@
 use parking_lot::RwLock;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use switchward_engine::{Key, KeyRing, Row, View, ViewError};
+use switchward_state::seal::KeyRing;
+use switchward_state::{Key, Row, View, ViewError};
 use switchward_store::{State, StoreError};
 
 use crate::failure::line;

@@ -3,8 +3,11 @@
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use switchward_engine::{Decision, Event, Flow, OpenItemBody, Scope};
 use switchward_machine::{SessionId, TenantId};
+use switchward_state::approval::ApprovalEvent;
+use switchward_state::delivery::DeliveryEvent;
+use switchward_state::work::{OpenItemBody, WorkEvent};
+use switchward_state::{Decision, Event, Scope};
 use tokio::sync::watch;
 
 type Name = (TenantId, SessionId);
@@ -79,18 +82,16 @@ impl Watchers {
 
 /// Returns true if an event changes which effects are to go out.
 fn is_of_outbox(event: &Event) -> bool {
-    if let Event::EffectQueued { effect } = event {
+    if let Event::Delivery(DeliveryEvent::Queued { effect }) = event {
         return !effect.body.inner();
     }
     matches!(
         event,
-        Event::EffectAcked { .. }
-            | Event::Flow(
-                Flow::EffectFailed { .. }
-                    | Flow::EffectRetried { .. }
-                    | Flow::EffectDeferred { .. }
-                    | Flow::EffectHeld { .. }
-            )
+        Event::Delivery(DeliveryEvent::Acked { .. })
+            | Event::Delivery(DeliveryEvent::Failed { .. })
+            | Event::Delivery(DeliveryEvent::Retried { .. })
+            | Event::Delivery(DeliveryEvent::Deferred { .. })
+            | Event::Delivery(DeliveryEvent::Held { .. })
     )
 }
 
@@ -98,11 +99,10 @@ fn is_of_outbox(event: &Event) -> bool {
 fn is_work(event: &Event) -> bool {
     matches!(
         event,
-        Event::Flow(
-            Flow::ItemOpened { body: OpenItemBody::Work { .. }, .. }
-                | Flow::WorkReleased { .. }
-                | Flow::WorkDone { .. }
-                | Flow::ItemClosed { .. }
-        ) | Event::Voided { .. }
+        Event::Work(WorkEvent::Opened { body: OpenItemBody::Work { .. }, .. })
+            | Event::Work(WorkEvent::Released { .. })
+            | Event::Work(WorkEvent::Done { .. })
+            | Event::Work(WorkEvent::Closed { .. })
+            | Event::Approval(ApprovalEvent::Voided { .. })
     )
 }

@@ -16,6 +16,7 @@ mod gates;
 mod graph;
 pub(crate) mod groups;
 mod mail;
+mod page;
 mod policy;
 mod retention;
 mod secrets;
@@ -34,7 +35,7 @@ pub(crate) use backup::{BackupArgs, BackupCommand, RunServer};
 pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
     Activate, Answer, Cancel, ClientCommand, Connection, CreateKey, Deploy, Explain, Get, KeyRole, Keys,
-    KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Page, Raise, Retire, RevokeKey, Watch,
+    KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Raise, Retire, RevokeKey, Watch,
 };
 pub(crate) use clock::{AdvanceClock, ClockCommand};
 pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext};
@@ -48,15 +49,16 @@ pub(crate) use export::Export;
 pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineCommand, SendMail, ShowMail};
+pub(crate) use page::Page;
 pub(crate) use policy::{AttachPolicy, DetachPolicy, PolicyCommand};
 pub(crate) use retention::{EndSession, PutRetention, RetentionCommand, SessionCommand};
 pub(crate) use secrets::{DropKey, SecretsArgs, SecretsCommand, SecretsStatus};
 pub(crate) use start::Start;
 pub(crate) use tenant::{
-    BootstrapKey, CreateTenant, DefaultEffect, DeleteTenant, GetTenant, Limit, LinkAuth, SetTenant,
-    TenantArgs, TenantCommand, TenantQuotas, Weight,
+    BootstrapKey, CreateTenant, DefaultEffect, DeleteTenant, GetTenant, LinkAuth, SetTenant, TenantArgs,
+    TenantCommand, TenantQuotas,
 };
-pub(crate) use values::{duration, quorum};
+pub(crate) use values::{Limit, Weight, duration, quorum};
 pub(crate) use webhooks::{
     CreateSource, DeleteEndpoint, DeleteSource, EndpointCommand, KindOfSource, Listen, NamedEndpoint,
     NamedSource, PingEndpoint, PutEndpoint, RecoverEndpoint, RotateEndpoint, RotateSource, SchemaArgs,
@@ -260,7 +262,7 @@ pub(crate) enum Unnamed {
     Deny,
 }
 
-impl From<Unnamed> for switchward_engine::DefaultEffect {
+impl From<Unnamed> for switchward_state::catalogue::DefaultEffect {
     fn from(unnamed: Unnamed) -> Self {
         match unnamed {
             Unnamed::Allow => Self::Allow,

@@ -3,32 +3,27 @@
 mod mail;
 mod retry;
 
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use switchward_api::v1::api_key_service_client::ApiKeyServiceClient;
-use switchward_api::v1::assistant_service_client::AssistantServiceClient;
-use switchward_api::v1::clock_service_client::ClockServiceClient;
-use switchward_api::v1::definition_service_client::DefinitionServiceClient;
-use switchward_api::v1::directory_service_client::DirectoryServiceClient;
-use switchward_api::v1::effect_service_client::EffectServiceClient;
-use switchward_api::v1::export_service_client::ExportServiceClient;
-use switchward_api::v1::gate_service_client::GateServiceClient;
-use switchward_api::v1::mail_service_client::MailServiceClient;
-use switchward_api::v1::policy_service_client::PolicyServiceClient;
-use switchward_api::v1::retention_service_client::RetentionServiceClient;
-use switchward_api::v1::session_service_client::SessionServiceClient;
-use switchward_api::v1::tenant_service_client::TenantServiceClient;
-use switchward_api::v1::webhook_endpoint_service_client::WebhookEndpointServiceClient;
-use switchward_api::v1::webhook_source_service_client::WebhookSourceServiceClient;
-use switchward_api::v1::worker_service_client::WorkerServiceClient;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::service::Interceptor;
-use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
-use tonic::{Code, Request, Response, Status};
+use switchward_api::v1::{
+    api_key_service_client::ApiKeyServiceClient, assistant_service_client::AssistantServiceClient,
+    clock_service_client::ClockServiceClient, definition_service_client::DefinitionServiceClient,
+    directory_service_client::DirectoryServiceClient, effect_service_client::EffectServiceClient,
+    export_service_client::ExportServiceClient, gate_service_client::GateServiceClient,
+    mail_service_client::MailServiceClient, policy_service_client::PolicyServiceClient,
+    retention_service_client::RetentionServiceClient, session_service_client::SessionServiceClient,
+    tenant_service_client::TenantServiceClient,
+    webhook_endpoint_service_client::WebhookEndpointServiceClient,
+    webhook_source_service_client::WebhookSourceServiceClient, worker_service_client::WorkerServiceClient,
+};
+use tonic::{
+    Code, Request, Response, Status,
+    metadata::{Ascii, MetadataValue},
+    service::{Interceptor, interceptor::InterceptedService},
+    transport::{Certificate, Channel, ClientTlsConfig, Endpoint},
+};
 
 use crate::args::{Connection, files};
 use crate::commands::context::missing;

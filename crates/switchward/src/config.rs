@@ -4,9 +4,11 @@
 mod reference_tests;
 
 use anyhow::Context as _;
-use figment::providers::{Env, Format as _, Serialized, Toml};
-use figment::value::{Dict, Map};
-use figment::{Figment, Metadata, Profile, Provider};
+use figment::{
+    Figment, Metadata, Profile, Provider,
+    providers::{Env, Format as _, Serialized, Toml},
+    value::{Dict, Map},
+};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;

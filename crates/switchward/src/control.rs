@@ -12,11 +12,13 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead as _, BufReader, ErrorKind};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 use std::time::Duration;
-use switchward_engine::{NoRingKey, RingKeyId};
 use switchward_shard::{Cluster, SealedUnder};
+use switchward_state::seal::{NoRingKey, RingKeyId};
 use switchward_store::DataDir;
 use tokio::task::JoinHandle;
 

@@ -3,6 +3,7 @@
 mod refused;
 
 use http::StatusCode;
+use refused::Refused;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
@@ -11,7 +12,6 @@ use tonic::{Code, Status};
 
 use crate::args::Output;
 use crate::output::{HELP, PROBLEM, clean};
-use refused::Refused;
 
 /// An error that has no better code.
 const FAILED: u8 = 1;

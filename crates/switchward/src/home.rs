@@ -42,7 +42,7 @@ fn whole(development: bool) -> Markup {
                 h2 { "Documentation" }
                 p {
                     "Every command has a help text: " code { "switchward --help" } ", " code { "switchward help COMMAND" }
-                    ". README.md shows examples, proto/README.md describes the API, deploy/README.md how to run a server."
+                    ". " code { "switchward docs" } " lists the pages of the documentation: the first process, the API, how to run a server."
                 }
                 p.hint { "Metrics are on a separate port, which the server prints when it starts." }
             } }

@@ -2,24 +2,28 @@
 //! shows what came, with whether its signature is good.
 
 use anyhow::Context as _;
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::{get, post};
-use axum::{Form, Router};
+use axum::{
+    Form, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Path, State},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Redirect, Response},
+    routing::{get, post},
+};
 use maud::{Markup, html};
 use parking_lot::Mutex;
 use serde::Deserialize;
-use switchward_engine::{Body, ChangeEndpoint, Command, Key, Row, Scope, SecretOf, View as _, time_text};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use switchward_gateway::sealing;
 use switchward_machine::{TenantId, Time};
 use switchward_shard::Cluster;
-use switchward_webhook::SigningSecret;
-use switchward_webhook::limits::IN_BODY_BYTES_MAX;
+use switchward_state::catalogue::ChangeEndpoint;
+use switchward_state::delivery::DeliveryCommand;
+use switchward_state::policy::time_text;
+use switchward_state::seal::SecretOf;
+use switchward_state::{Body, Command, Key, Row, Scope, View as _};
+use switchward_webhook::{SigningSecret, limits::IN_BODY_BYTES_MAX};
 
 use crate::mailbox::{STALE, guarded, whole};
 use crate::page_guard::Token;
@@ -147,7 +151,8 @@ async fn register(inspector: &Inspector) -> anyhow::Result<String> {
 }
 
 async fn command(inspector: &Inspector, tenant: TenantId, change: ChangeEndpoint) -> anyhow::Result<()> {
-    let command = Command::of_server(tenant, Scope::Catalogue, Body::Endpoint(change));
+    let command =
+        Command::of_server(tenant, Scope::Catalogue, Body::Delivery(DeliveryCommand::Endpoint(change)));
     inspector.cluster.execute(command).await.map(drop).map_err(Into::into)
 }
 

@@ -9,8 +9,8 @@ mod reseal;
 use anyhow::Context as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use switchward_engine::RingKey;
 use switchward_shard::KeysMissing;
+use switchward_state::seal::RingKey;
 use switchward_store::write_secret;
 use zeroize::Zeroizing;
 

@@ -4,22 +4,22 @@ mod imap;
 mod incoming;
 mod oidc;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
 use anyhow::Context as _;
-use serde::{Deserialize, Serialize};
-use switchward_delivery::Secret;
-use switchward_delivery::mail::{Sender, Smtp, SmtpConfig, SmtpTls};
-use switchward_delivery::openid::Provider;
-use switchward_delivery::worker::MailChannel;
-use switchward_engine::LinkAuth;
-use switchward_gateway::PageSettings;
-use switchward_mail::Signer;
-
 use incoming::LevelSetting;
 pub(crate) use incoming::{Incoming, MailInConfig};
 pub(crate) use oidc::OidcConfig;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use switchward_delivery::{
+    Secret,
+    mail::{Sender, Smtp, SmtpConfig, SmtpTls},
+    openid::Provider,
+    worker::MailChannel,
+};
+use switchward_gateway::PageSettings;
+use switchward_mail::Signer;
+use switchward_state::catalogue::LinkAuth;
 
 /// Who writes mails, and which server takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,15 +1,14 @@
 //! The listeners and readers by which mail comes in, beside the port: each brings it to the mail ingress.
 
-use std::sync::Arc;
-
 use anyhow::Context as _;
+use std::sync::Arc;
 use switchward_gateway::mail::{MailIngress, Outcome};
-use switchward_mail::imap::{self, Account, Collect, Filed};
-use switchward_mail::incoming::Envelope;
-use switchward_mail::lmtp::{self, Receive, Taken};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use switchward_mail::{
+    imap::{self, Account, Collect, Filed},
+    incoming::Envelope,
+    lmtp::{self, Receive, Taken},
+};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::mail_config::Incoming;
 

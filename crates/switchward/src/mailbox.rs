@@ -3,18 +3,19 @@
 
 mod pages;
 
+use anyhow::Context as _;
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use anyhow::Context as _;
-use async_trait::async_trait;
-use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
-use switchward_delivery::Failed;
-use switchward_delivery::mail::{Composed, Post};
+use switchward_delivery::{
+    Failed,
+    mail::{Composed, Post},
+};
 use switchward_machine::Time;
 use switchward_shard::Clock;
 

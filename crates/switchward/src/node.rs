@@ -7,41 +7,41 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_delivery::mail::Sender;
-use switchward_delivery::worker::MailChannel;
-use switchward_engine::{
-    Body, Command, CreateKey, CreateTenant, DefaultEffect, Directory, EnsureTenancy, Key, KeyRing,
-    PutDirectory, Reason, Role, Row, Scope, Settings, View,
-};
-use switchward_gateway::auth::NewKey;
-use switchward_gateway::decision::SignIn;
-use switchward_gateway::mail::{self, MailIngress};
-use switchward_gateway::routes::{Health, Services, one_port};
+use switchward_delivery::{mail::Sender, worker::MailChannel};
 use switchward_gateway::{
-    Admission, Api, ConnectionLimits, PageSettings, QuotaDefaults, decision, sealing, serve, services,
-    webhooks,
+    Admission, Api, ConnectionLimits, PageSettings, QuotaDefaults,
+    auth::NewKey,
+    decision::{self, SignIn},
+    mail::{self, MailIngress},
+    routes::{Health, Services, one_port},
+    sealing, serve, services, webhooks,
 };
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
+use switchward_state::catalogue::{
+    CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, Directory, EnsureTenancy, PutDirectory, Role,
+    Settings,
+};
+use switchward_state::seal::KeyRing;
+use switchward_state::{Body, Command, Key, Reason, Row, Scope, View};
 use switchward_store::{DataDir, DiskLevel, DiskOptions};
-use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind},
+};
 use tokio_rustls::TlsAcceptor;
 
 use crate::backup::restore::{Restored, Restoring};
 use crate::control::Control;
-use crate::home;
-use crate::inspector;
-use crate::key_ring::{self, KeyRingLocation, explained};
+use crate::key_ring::{KeyRingLocation, explained};
 use crate::mail_config::Incoming;
 use crate::mail_in::MailListeners;
-use crate::mailbox::{self, Mailbox};
-use crate::metrics;
+use crate::mailbox::Mailbox;
 use crate::metrics_port::MetricsPort;
-use crate::outbound::{self, DeliveryConfig, RedisConfig};
-use crate::page_guard;
+use crate::outbound::{DeliveryConfig, RedisConfig};
 use crate::quarantine::{Quarantine, Sweeper};
 use crate::sign_in::warn_of_missing_provider;
+use crate::{home, inspector, key_ring, mailbox, metrics, outbound, page_guard};
 
 /// The default size of clean rows in memory, bytes: those of some 20,000 sessions at work. What is parked longer
 /// is read from disk when it goes on.
@@ -287,7 +287,7 @@ impl Node {
                 display_name: tenant.into(),
                 settings: Settings::default(),
             };
-            self.inner(TenantId(0), Body::CreateTenant(create)).await?;
+            self.inner(TenantId(0), Body::Catalogue(CatalogueCommand::CreateTenant(create))).await?;
         }
         let row =
             self.cluster.catalogue().read().await?.row(&Key::tenant(tenant)).context("failed to read")?;
@@ -307,7 +307,7 @@ impl Node {
             display_name: subject.into(),
             expires: None,
         };
-        self.inner(row.id, Body::CreateKey(create)).await
+        self.inner(row.id, Body::Catalogue(CatalogueCommand::CreateKey(create))).await
     }
 
     /// Makes sure that somebody is notified of gates that address nobody: this address, if the tenant has no directory.
@@ -325,7 +325,11 @@ impl Node {
         }
         let directory = Directory { audience: vec![address.to_owned()], ..Directory::default() };
         let (key, etag) = (sealing::mail_key(&self.cluster.ring(), row.id), String::new());
-        self.inner(row.id, Body::PutDirectory(PutDirectory { directory, key, etag })).await
+        self.inner(
+            row.id,
+            Body::Catalogue(CatalogueCommand::PutDirectory(PutDirectory { directory, key, etag })),
+        )
+        .await
     }
 
     /// Returns true if there is any tenant, and so a key that opens the server.
@@ -372,7 +376,7 @@ async fn watch_disk(health: Health, cluster: Cluster) {
 /// Logs the result of a restore.
 fn restored(restored: Restored) {
     let Restored { taken, held, removed } = restored;
-    let taken = switchward_engine::time_text(taken);
+    let taken = switchward_state::policy::time_text(taken);
     tracing::info!(taken, removed_again = removed, "restored the backup");
     tracing::warn!(
         tenants = held,
@@ -392,11 +396,11 @@ async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<(
     let command = Command::of_server(
         tenant,
         Scope::Catalogue,
-        Body::EnsureTenancy(EnsureTenancy {
+        Body::Catalogue(CatalogueCommand::EnsureTenancy(EnsureTenancy {
             any_approver_address: false,
             link_auth: None,
             key: sealing::mail_key(&cluster.ring(), tenant),
-        }),
+        })),
     );
     match cluster.execute(command).await {
         Ok(_) => Ok(()),

@@ -1,9 +1,9 @@
 //! The configuration of quotas: `[quotas]`.
 
 use serde::{Deserialize, Serialize};
-use switchward_engine::limits::QUOTA_MAX;
-use switchward_engine::{Quota, Quotas};
 use switchward_gateway::QuotaDefaults;
+use switchward_state::catalogue::{Quota, Quotas};
+use switchward_state::limits::QUOTA_MAX;
 
 /// The quotas of a tenant for which none is set; 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -2,9 +2,10 @@
 
 use anyhow::Context as _;
 use switchward_delivery::openid::{Problem, Provider, SignIn as Asked};
-use switchward_engine::{LinkAuth, tenant_numbered};
 use switchward_gateway::decision::{Attempt, NotSignedIn, SignIn};
 use switchward_shard::Cluster;
+use switchward_state::catalogue::LinkAuth;
+use switchward_state::tenant_numbered;
 
 /// The OpenID provider of the configuration.
 pub(crate) struct OpenId(pub(crate) Provider);

@@ -3,6 +3,7 @@
 mod arrows;
 mod attributes;
 mod commands;
+mod cycles;
 mod fences;
 mod files;
 mod functions;
@@ -28,6 +29,7 @@ const CHECKS: &[Check] = &[
     arrows::check,
     attributes::check,
     commands::check,
+    cycles::check,
     fences::check,
     files::check,
     functions::check,

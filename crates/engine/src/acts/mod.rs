@@ -1,17 +1,16 @@
 //! Acts: one file each. An act either leaves something open, or ends with a port.
 
-mod operations;
-mod spawn;
-mod wait;
-mod work;
+pub(crate) mod operations;
+pub(crate) mod spawn;
+pub(crate) mod wait;
+pub(crate) mod work;
 
 use switchward_machine::{ActIx, ActKind, Port, RunId};
+use switchward_state::ViewError;
 
-use crate::ViewError;
-use crate::faults::Fault;
-use crate::gates;
-use crate::moves::Next;
-use crate::tasks;
+use crate::approval::{gates, tasks};
+use crate::fault::Fault;
+use crate::next::Next;
 use crate::turn::{Stop, Turn};
 
 pub(crate) use operations::operate;

@@ -1,22 +1,20 @@
 //! Operations that run through at once.
 
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-use serde_json::Value;
 use switchward_expr::compare;
 use switchward_machine::{Case, Convert, Each, Machine, Next, Op, Port, RunId, Write};
+use switchward_state::limits::{EFFECT_BYTES, ITEMS_MAX, OPS_MAX, WRITTEN_BYTES_MAX};
+use switchward_state::run::{Json, Loop, RunEvent, Writer};
+use switchward_state::session::SessionEvent;
 
-use super::Ran;
-use crate::data;
-use crate::event::Writer;
-use crate::faults::Fault;
-use crate::limits::{EFFECT_BYTES, ITEMS_MAX, OPS_MAX, WRITTEN_BYTES_MAX};
-use crate::messages;
-use crate::scope::Scope;
-use crate::state::{Json, Loop};
+use crate::acts::Ran;
+use crate::delivery::messages;
+use crate::fault::Fault;
+use crate::run::data;
+use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
-use crate::{Event, Flow};
 
 /// Runs them in order.
 pub(crate) fn operate(turn: &mut Turn<'_, '_>, run: RunId, ops: &[Op]) -> Result<Ran, Stop> {
@@ -65,8 +63,8 @@ impl From<Stop> for Broken {
     }
 }
 
-impl From<crate::ViewError> for Broken {
-    fn from(error: crate::ViewError) -> Self {
+impl From<switchward_state::ViewError> for Broken {
+    fn from(error: switchward_state::ViewError) -> Self {
         Self::Stop(error.into())
     }
 }
@@ -114,7 +112,7 @@ impl Working<'_, '_, '_> {
 
     fn log(&mut self, text: &str) -> Result<Option<Port>, Broken> {
         self.turn.budget.check_bytes(text.len() + EFFECT_BYTES).map_or(Ok(()), Err)?;
-        self.turn.emit(Event::Warned { text: text.to_owned(), of_definition: false })?;
+        self.turn.emit(SessionEvent::Warned { text: text.to_owned(), of_definition: false })?;
         Ok(None)
     }
 
@@ -145,14 +143,15 @@ impl Working<'_, '_, '_> {
 
     /// Records what was written, each key once with its final value; nothing is recorded if that is too much.
     fn keep(self) -> Result<Option<Fault>, Stop> {
-        let long = |key: &String| key.len() + self.scope.key(key).map_or(0, data::length);
+        let long =
+            |key: &String| key.len() + self.scope.key(key).map_or(0, switchward_state::run::json_length);
         if let Some(fault) = self.turn.budget.check_bytes(self.written.iter().map(long).sum()) {
             return Ok(Some(fault));
         }
         for key in &self.written {
             let value = Json(self.scope.key(key).cloned().unwrap_or(Value::Null));
             let by = Writer::Operation;
-            self.turn.emit(Flow::Wrote { run: self.run, key: key.clone(), value, by })?;
+            self.turn.emit(RunEvent::Wrote { run: self.run, key: key.clone(), value, by })?;
         }
         Ok(None)
     }
@@ -205,9 +204,9 @@ impl Working<'_, '_, '_> {
             }
         };
         let Json(Value::Array(items)) = &now.items else { return Ok(None) };
-        self.turn.budget.check_bytes(data::length(&now.items.0)).map_or(Ok(()), Err)?;
+        self.turn.budget.check_bytes(switchward_state::run::json_length(&now.items.0)).map_or(Ok(()), Err)?;
         let more = usize::try_from(now.at).is_ok_and(|at| at < items.len());
-        self.turn.emit(Flow::Looped { run: self.run, level, at: more.then_some(now) })?;
+        self.turn.emit(RunEvent::Looped { run: self.run, level, at: more.then_some(now) })?;
         Ok(more.then_some(Port::Item))
     }
 }

@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Value};
 use switchward_machine::{Act, ActKind, Ending, Gives, Kids, Mapped, Outcome, Port, RunId, Spawn};
+use switchward_state::limits::{CALL_DEPTH_MAX, ENTRIES_MAX, RUNS_MAX};
+use switchward_state::run::{Json, Parent, Pinned, RunEvent, Slot, Writer, json_length};
+use switchward_state::{Key, ViewError};
 
-use crate::data::{BadWrite, copy, length};
-use crate::event::Writer;
-use crate::faults::Fault;
-use crate::limits::{CALL_DEPTH_MAX, ENTRIES_MAX, RUNS_MAX};
-use crate::moves::{Next, void};
-use crate::scope::Scope;
-use crate::state::{Json, Parent, Pinned, Slot};
+use crate::fault::Fault;
+use crate::next::Next;
+use crate::run::data::{BadWrite, copy};
+use crate::run::leave::void;
+use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
-use crate::{Event, Flow, Key, ViewError};
 
 /// A child is made, with what is mapped to it out of its parent's data, and begins.
-pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Next, Stop> {
+pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Next, Stop> {
     let pinned = match callee(turn, run, spawn)? {
         Ok(pinned) => pinned,
         Err(fault) => return Ok(Next::Fault(fault)),
@@ -34,9 +34,9 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Resul
         return Ok(Next::Fault(fault));
     }
     let child = RunId(turn.session()?.runs.saturating_add(1));
-    turn.emit(Flow::ChildrenPlanned { run, count: 1 })?;
+    turn.emit(RunEvent::ChildrenPlanned { run, count: 1 })?;
     let parent = Parent { run, entry: turn.run(run)?.entry, index: 0 };
-    turn.emit(Flow::ChildCreated {
+    turn.emit(RunEvent::ChildCreated {
         run: child,
         machine: pinned.machine,
         definition: pinned.callee.name,
@@ -44,7 +44,7 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Resul
         parent,
     })?;
     for (key, value) in written {
-        turn.emit(Flow::Wrote { run: child, key, value: Json(value), by: Writer::Start })?;
+        turn.emit(RunEvent::Wrote { run: child, key, value: Json(value), by: Writer::Start })?;
     }
     Ok(Next::Descend(child))
 }
@@ -96,7 +96,7 @@ fn merged(
 
 /// What keys and their values hold, bytes.
 fn bytes_of(written: &[(String, Value)]) -> usize {
-    written.iter().map(|(key, value)| key.len() + length(value)).sum()
+    written.iter().map(|(key, value)| key.len() + json_length(value)).sum()
 }
 
 /// A child is at its end, and the run that waits for it goes on.
@@ -108,7 +108,7 @@ pub(crate) fn ended(
     comment: &str,
 ) -> Result<Next, Stop> {
     let Parent { run, index, .. } = parent;
-    turn.emit(Flow::ChildEnded { run, index, child, outcome: ending.outcome })?;
+    turn.emit(RunEvent::ChildEnded { run, index, child, outcome: ending.outcome })?;
     if ending.outcome == Outcome::Completed {
         return joined(turn, run, child);
     }
@@ -137,14 +137,14 @@ fn joined(turn: &mut Turn<'_, '_>, run: RunId, child: RunId) -> Result<Next, Sto
     let Gives::Return(output) = &spawn.result;
     let values = mapped(&Scope::of_run(turn, child)?, output);
     let written = merged(&machine, &mut Scope::of_run(turn, run)?, values);
-    turn.emit(Flow::ChildrenJoined { run })?;
+    turn.emit(RunEvent::ChildrenJoined { run })?;
     match written {
         Ok(written) => {
             if let Some(fault) = turn.budget.check_bytes(bytes_of(&written)) {
                 return Ok(Next::Fault(fault));
             }
             for (key, value) in written {
-                turn.emit(Flow::Wrote { run, key, value: Json(value), by: Writer::Child })?;
+                turn.emit(RunEvent::Wrote { run, key, value: Json(value), by: Writer::Child })?;
             }
             Ok(Next::Ended(Port::Done))
         }
@@ -168,8 +168,8 @@ pub(crate) fn abandon(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
         let Some(Slot::Runs(child)) = turn.rows.slot_at(&key)?.map(|slot| *slot) else { continue };
         void(turn, child)?;
         let ending = Ending::plain(Outcome::Abandoned);
-        turn.emit(Event::RunEnded { run: child, ending, comment: String::new() })?;
+        turn.emit(RunEvent::Ended { run: child, ending, comment: String::new() })?;
     }
-    turn.emit(Flow::ChildrenJoined { run })?;
+    turn.emit(RunEvent::ChildrenJoined { run })?;
     Ok(())
 }

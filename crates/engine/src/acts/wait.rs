@@ -1,15 +1,16 @@
 //! Wait: something from outside, or no more than a time. When the time is over the leader says so, and the act ends.
 
 use switchward_machine::{RunId, Wait, WaitOn};
+use switchward_state::run::RunEvent;
+use switchward_state::session::Early;
+use switchward_state::work::OpenItemBody;
 
-use crate::Flow;
-use crate::commands::ask_about;
-use crate::events::{self, Found};
-use crate::moves::Next;
-use crate::state::{Early, OpenItemBody};
+use crate::approval::classify::ask_about;
+use crate::next::Next;
+use crate::run::events::{self, Found};
 use crate::turn::{Stop, Turn};
 
-pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<Next, Stop> {
+pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<Next, Stop> {
     let found = if wait.on == WaitOn::Event { events::earliest(turn, run, wait)? } else { Found::None };
     let asks = match found {
         Found::Ends(early, position, port) => {
@@ -32,5 +33,5 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<
 
 /// An event that came early counts from now on.
 fn take(turn: &mut Turn<'_, '_>, run: RunId, early: &Early, position: u32) -> Result<(), Stop> {
-    Ok(turn.emit(Flow::EarlyTaken { run, keys: vec![early.key.clone()], positions: vec![position] })?)
+    Ok(turn.emit(RunEvent::EarlyTaken { run, keys: vec![early.key.clone()], positions: vec![position] })?)
 }

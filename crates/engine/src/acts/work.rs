@@ -2,25 +2,26 @@
 
 use serde_json::{Map, Value, json};
 use switchward_machine::{Accept, ExitIx, FieldType, Port, Reads, RunId, Wanted, Work, WorkKind, kept};
+use switchward_state::Key;
+use switchward_state::limits::WORK_INPUT_BYTES_MAX;
+use switchward_state::run::{Deferral, RunEvent};
+use switchward_state::work::{About, OpenItemBody, Owed, WorkEvent};
 
-use crate::budget;
-use crate::data;
-use crate::faults::Fault;
-use crate::guards::Asked;
-use crate::intent;
-use crate::limits::WORK_INPUT_BYTES_MAX;
-use crate::moves::Next;
-use crate::scope::{Scope, plain};
-use crate::state::{About, Due, OpenItemBody, Owed};
+use crate::delivery::capacity;
+use crate::fault::Fault;
+use crate::next::Next;
+use crate::run::data;
+use crate::run::guards::Asked;
+use crate::run::scope::{Scope, plain};
+use crate::session::intent;
 use crate::turn::{Stop, Turn};
-use crate::{Flow, Key};
 
 /// The first status of HTTP that is an error.
 const STATUS_ERROR: u64 = 400;
 /// The status of an answer that names none.
 const STATUS_FINE: u64 = 200;
 
-pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<Next, Stop> {
+pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<Next, Stop> {
     let scope = Scope::of_run(turn, run)?;
     let text = match &work.reads {
         None => None,
@@ -42,12 +43,12 @@ pub(super) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
         input.extend(intent::input(turn)?);
     }
     let input = Value::Object(input);
-    let bytes = data::length(&input);
+    let bytes = switchward_state::run::json_length(&input);
     if bytes > WORK_INPUT_BYTES_MAX {
         let message = format!("what the worker is handed is more than {WORK_INPUT_BYTES_MAX} bytes");
         return Ok(Next::Fault(Fault::operation(message)));
     }
-    if let Some(fault) = budget::opened(turn, bytes) {
+    if let Some(fault) = capacity::opened(turn, bytes) {
         return Ok(Next::Fault(fault));
     }
     let queue = turn.run(run)?.definition.clone();
@@ -84,7 +85,7 @@ pub(crate) fn ask_judge(
     asked: Asked,
     event: bool,
 ) -> Result<(), Stop> {
-    turn.emit(Flow::ChoicePending { run, event })?;
+    turn.emit(RunEvent::ChoicePending { run, event })?;
     for item in turn.run(run)?.items.clone() {
         let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
         if row.is_some_and(|row| judges(&row.body)) {
@@ -103,11 +104,11 @@ pub(crate) fn drop_judges(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Sto
     if turn.run(run)?.choice.is_none() {
         return Ok(());
     }
-    turn.emit(Flow::ChoiceOver { run })?;
+    turn.emit(RunEvent::ChoiceOver { run })?;
     for item in turn.run(run)?.items.clone() {
         let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
         if row.is_some_and(|row| judges(&row.body)) {
-            turn.emit(Flow::ItemClosed { item, run })?;
+            turn.emit(WorkEvent::Closed { item, run })?;
         }
     }
     Ok(())
@@ -127,7 +128,7 @@ pub(crate) struct Taken {
     /// What the data hold then.
     pub(crate) written: Vec<(String, Value)>,
     /// What follows.
-    pub(crate) due: Due,
+    pub(crate) due: Deferral,
 }
 
 /// Returns what a result of work leads to, or what is wrong with it; writes nothing.
@@ -169,7 +170,7 @@ pub(crate) fn accepted(
     }
     let written = values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone())));
     let written = written.collect();
-    Ok(Ok(Taken { brought: values, written, due: Due::Ended(port) }))
+    Ok(Ok(Taken { brought: values, written, due: Deferral::Ended(port) }))
 }
 
 fn no_object() -> Fault {

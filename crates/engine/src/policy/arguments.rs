@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 use switchward_machine::{AddressPattern, ArgRule};
-
-use crate::Args;
+use switchward_state::policy::Args;
 
 /// Why the arguments break the rule, or nothing.
 pub(crate) fn broken(rule: &ArgRule, args: &Args) -> Option<String> {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use switchward_machine::{
     Budget, BudgetUnit, Digest, Machine, Micros, Num, OpenId, SessionId, TenantId, Time,
 };
+use switchward_state::catalogue::Settings;
+use switchward_state::policy::{Authorize, LayerVerdict, MatchedRule};
+use switchward_state::run::Run;
+use switchward_state::session::{Meters, Session};
+use switchward_state::{Key, Reason, ViewError, Working};
 
-use super::in_force::{Cap, InForce};
-use super::{Judged, LayerVerdict, Verdict, judge};
-use crate::command::{Authorize, Settings};
-use crate::reply::MatchedRule;
-use crate::state::{Meters, Run, Session};
-use crate::working::Working;
-use crate::{Key, Reason, ViewError};
+use crate::policy::in_force::{Cap, InForce};
+use crate::policy::judge::{Judged, Verdict, judge};
 
 /// How far a call gets.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,16 +1,14 @@
 //! Why a call would be decided as it would be, rule by rule. Changes nothing.
 
 use switchward_machine::{BudgetUnit, SessionId, TenantId, Time};
+use switchward_state::catalogue::{DefaultSetIn, Settings};
+use switchward_state::policy::{Authorize, LayerVerdict, LedgerRule, MatchedRule};
+use switchward_state::session::Session;
+use switchward_state::{View, ViewError, Working};
 
-use super::{
-    Assessment, AssessmentContext, InForce, LayerVerdict, LedgerRule, Verdict, assess, in_force, judge,
-    named, used, voices,
-};
-use crate::command::{Authorize, DefaultSetIn, Settings};
-use crate::reply::MatchedRule;
-use crate::state::Session;
-use crate::working::Working;
-use crate::{View, ViewError};
+use crate::policy::assess::{Assessment, AssessmentContext, assess, used};
+use crate::policy::in_force::{InForce, in_force};
+use crate::policy::judge::{Verdict, judge, named, voices};
 
 /// What would be decided, and everything that had a say.
 #[derive(Debug, Clone, PartialEq, Eq)]

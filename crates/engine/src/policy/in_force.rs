@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 use switchward_machine::{Budget, BudgetUnit, Machine, Num, ParamIx, RunId, SessionId, TenantId};
+use switchward_state::limits::TENANT_LEDGER;
+use switchward_state::run::Run;
+use switchward_state::session::Session;
+use switchward_state::{Key, ViewError, Working};
 
-use super::assess::{cap, machine_of};
-use crate::limits::TENANT_LEDGER;
-use crate::state::{Run, Session};
-use crate::working::Working;
-use crate::{Key, ViewError};
+use crate::policy::assess::{cap, machine_of};
 
 /// The parameter of a session's cap on money, by name.
 pub(crate) const COST: &str = "cost_usd";

@@ -1,14 +1,12 @@
 //! What the layers of a policy say of a capability, limits and budgets apart.
 
-use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Fallback, GateIx, Layer, Machine, Otherwise, Rule};
+use switchward_state::catalogue::{DefaultEffect, DefaultSetIn, Settings};
+use switchward_state::policy::{Args, CallEffect, LayerVerdict, LedgerRule, MatchedRule};
+use switchward_state::session::Session;
 
-use super::in_force::InForce;
-use super::{LedgerRule, arguments};
-use crate::Args;
-use crate::command::{DefaultEffect, DefaultSetIn, Settings};
-use crate::reply::{Effect, MatchedRule};
-use crate::state::Session;
+use crate::policy::arguments;
+use crate::policy::in_force::InForce;
 
 /// What all layers say together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,17 +19,6 @@ pub(crate) struct Judged {
     pub(crate) layers: Vec<LayerVerdict>,
     /// Every limited rule of each layer's deciding list, one entry per capability, role and ledger.
     pub(crate) limited: Vec<LedgerRule>,
-}
-
-/// What one layer says of a call.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct LayerVerdict {
-    /// Allow, ask or deny, limits apart.
-    #[n(0)]
-    pub effect: Effect,
-    /// The rule that says so, with the layer's name.
-    #[n(1)]
-    pub rule: MatchedRule,
 }
 
 /// Deny beats ask, ask beats allow.
@@ -47,11 +34,11 @@ pub(crate) enum Verdict {
 
 impl Verdict {
     /// Without the gate and the words.
-    pub(crate) fn effect(&self) -> Effect {
+    pub(crate) fn effect(&self) -> CallEffect {
         match self {
-            Self::Allow => Effect::Allow,
-            Self::Ask(_) => Effect::Ask,
-            Self::Deny(_) => Effect::Deny,
+            Self::Allow => CallEffect::Allow,
+            Self::Ask(_) => CallEffect::Ask,
+            Self::Deny(_) => CallEffect::Deny,
         }
     }
 }
@@ -59,7 +46,7 @@ impl Verdict {
 impl Judged {
     /// The layers that want a person asked.
     pub(crate) fn asking(&self) -> Vec<String> {
-        let asks = self.layers.iter().filter(|said| said.effect == Effect::Ask);
+        let asks = self.layers.iter().filter(|said| said.effect == CallEffect::Ask);
         asks.map(|said| said.rule.layer.clone()).collect()
     }
 

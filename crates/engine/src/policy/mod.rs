@@ -5,23 +5,47 @@
 //! matching rule of each layer's deciding list; then the strictest layer's ask or allow. Sources: checkpoint
 //! processes, *Policy Configuration* and *Rate & Budget Limits*; semantics §1b and §7.
 
-mod arguments;
-mod assess;
-mod explain;
-mod in_force;
-mod judge;
-mod limits;
-mod plan;
+pub(crate) mod arguments;
+pub(crate) mod assess;
+pub(crate) mod attached;
+pub(crate) mod authorize;
+pub(crate) mod explain;
+pub(crate) mod in_force;
+pub(crate) mod judge;
+pub(crate) mod ledger;
+pub(crate) mod plan;
+pub(crate) mod policies;
+pub(crate) mod public;
+pub(crate) mod raise_cap;
+pub(crate) mod report;
+
+use switchward_state::Reply;
+use switchward_state::policy::PolicyCommand;
+
+use crate::turn::{Stop, Turn};
 
 pub(crate) use assess::{
-    Assessment, AssessmentContext, Said, assess, call_name, gate_name, machine_of, over_budget, used,
+    Assessment, AssessmentContext, Said, assess, call_name, gate_name, machine_of, used,
 };
 pub use explain::{Explanation, LimitState, LookedAt, explain, limit_full_message};
 pub(crate) use explain::{GRANTED, to_ask};
 pub(crate) use in_force::{COST, COST_OF_DOCUMENTS, Cap, InForce, in_force, is_for};
-pub use judge::LayerVerdict;
-pub(crate) use judge::{Judged, Verdict, judge, named, voices};
-pub(crate) use limits::check_limits_in;
-pub use limits::{LedgerRule, LimitCheck, LimitOutcome, by_ledger, check_limits};
+pub(crate) use judge::{Judged, Verdict, judge};
 pub(crate) use plan::{Asked, asked_call};
 pub use plan::{Ledgers, Plan, plan};
+
+/// Runs a command of this aggregate.
+pub(crate) fn run_command(turn: &mut Turn<'_, '_>, command: &PolicyCommand) -> Result<Reply, Stop> {
+    match command {
+        PolicyCommand::Authorize(call) => authorize::run(turn, call),
+        PolicyCommand::ReportCall(report) => report::call(turn, report),
+        PolicyCommand::ReportUsage(report) => report::usage(turn, report),
+        PolicyCommand::RaiseCap(raise) => raise_cap::run(turn, raise),
+        PolicyCommand::Reserve(reserve) => ledger::reserve(turn, reserve),
+        PolicyCommand::Confirm(confirm) => ledger::confirm(turn, confirm),
+        PolicyCommand::Settle(settle) => ledger::settle(turn, settle),
+        PolicyCommand::AttachPolicy(attach) => policies::attach(turn, attach),
+        PolicyCommand::SetTenantPolicy(set) => policies::set(turn, set),
+        PolicyCommand::RemoveTenantPolicy(remove) => policies::remove(turn, remove),
+    }
+}

@@ -5,16 +5,20 @@
 //! the answer.
 
 use switchward_machine::{Digest, Micros, OpenId, Resolve, SessionId, Time};
+use switchward_state::approval::{ApprovalCommand, AskedCall, DecideGate, RecordReply};
+use switchward_state::policy::{Args, Authorize, LedgerRule, PolicyCommand};
+use switchward_state::session::Session;
+use switchward_state::{Body, Command, Key, Reason, Scope, View, ViewError, Working};
 
-use super::{
-    Assessment, AssessmentContext, LedgerRule, Verdict, assess, call_name, gate_name, in_force, judge,
-    machine_of, over_budget,
+use crate::approval::decide_gate::{entitled, may_decide};
+use crate::approval::record_reply::outcome::decision_of;
+use crate::approval::record_reply::own_words;
+use crate::policy::assess::{
+    Assessment, AssessmentContext, assess, call_name, gate_name, machine_of, over_budget,
 };
-use crate::command::{Authorize, Body, Command, DecideGate, RecordReply, Scope};
-use crate::commands::{decision_of, entitled, may_decide, own_words, well_formed};
-use crate::state::{AskedCall, Session};
-use crate::working::Working;
-use crate::{Args, Key, Reason, View, ViewError};
+use crate::policy::authorize::well_formed;
+use crate::policy::in_force::in_force;
+use crate::policy::judge::{Verdict, judge};
 
 /// What must be asked first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +36,7 @@ pub enum Plan {
 pub struct Ledgers {
     /// The call's name there.
     pub call: Digest,
-    /// The rules whose limits are checked; each says in whose ledger it counts, see [`by_ledger`](super::by_ledger).
+    /// The rules whose limits are checked; each says in whose ledger it counts, see [`by_ledger`](switchward_state::policy::by_ledger).
     pub rules: Vec<LedgerRule>,
     /// What the call is believed to cost.
     pub estimate: Micros,
@@ -43,11 +47,11 @@ pub struct Ledgers {
 /// # Errors
 /// A row cannot be read.
 pub fn plan(view: &dyn View, command: &Command, now: Time) -> Result<Plan, ViewError> {
-    if let Body::Authorize(call) = &command.body {
+    if let Body::Policy(PolicyCommand::Authorize(call)) = &command.body {
         plan_authorize(view, command, call, now)
-    } else if let Body::DecideGate(decide) = &command.body {
+    } else if let Body::Approval(ApprovalCommand::DecideGate(decide)) = &command.body {
         plan_decide(view, command, decide)
-    } else if let Body::RecordReply(reply) = &command.body {
+    } else if let Body::Approval(ApprovalCommand::RecordReply(reply)) = &command.body {
         plan_reply(view, command, reply)
     } else {
         Ok(Plan::Direct)

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
-
-use switchward_engine::{
-    Changes, Key, KeyRing, RingKey, Row, SEAL_NONCE_BYTES, Sealed, SecretOf, View, ViewError,
-};
 use switchward_machine::TenantId;
+use switchward_state::seal::{KeyRing, RingKey, SEAL_NONCE_BYTES, Sealed, SecretOf};
+use switchward_state::{Changes, Key, Row, View, ViewError};
 
 #[derive(Default)]
 pub(crate) struct Rows(pub(crate) BTreeMap<Key, Arc<Row>>);

@@ -1,13 +1,15 @@
 //! The daily mail cap of a session.
 
 use std::sync::Arc;
-use switchward_engine::limits::MAILS_OF_DAY_MAX;
-use switchward_engine::{
-    Actor, Body, Command, Draft, InstallMachine, Key, MailDay, Outgoing, Reason, Rejection, Reply, Role, Row,
-    Scope, Settings, Start, View, decide, evolve,
-};
+use switchward_engine::decide;
 use switchward_formats::compile_file;
 use switchward_machine::{SessionId, TenantId, Time};
+use switchward_state::catalogue::{CatalogueCommand, InstallMachine, Role, Settings};
+use switchward_state::delivery::{Draft, Outgoing};
+use switchward_state::limits::MAILS_OF_DAY_MAX;
+use switchward_state::policy::PolicyCommand;
+use switchward_state::session::{MailDay, SessionCommand, Start};
+use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope, View, evolve};
 
 use crate::rows::Rows;
 
@@ -39,22 +41,24 @@ fn submit(rows: &mut Rows, scope: Scope, body: Body, now: Time) -> Result<Reply,
 fn a_session_sends_so_many_mails_in_a_day_and_then_the_next_day() {
     let mut rows = Rows::default();
     let machine = Arc::new(compile_file("p.yaml", SOURCE.as_bytes(), None).definition.unwrap().machine);
-    let install = Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) });
+    let install =
+        Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine: Arc::clone(&machine) }));
     submit(&mut rows, Scope::Shard, install, Time(1)).unwrap();
     let id = SessionId::from_key(TENANT, "s");
     let start = Start { key: Some("s".into()), ..Start::of("p", 1, machine.digest(), "agent") };
     let day = Time(20 * DAY_MS + 5);
-    submit(&mut rows, Scope::Session(id), Body::Start(start), day).unwrap();
+    submit(&mut rows, Scope::Session(id), Body::Session(SessionCommand::Start(start)), day).unwrap();
     let key = Key::session(TENANT, id);
     let Row::Session(session) = &*rows.row(&key).unwrap().unwrap() else { panic!("it is a session") };
     let mailed = Some(MailDay { day: 20, count: MAILS_OF_DAY_MAX - 2 });
-    let session = switchward_engine::Session { mailed, ..session.clone() };
+    let session = switchward_state::session::Session { mailed, ..session.clone() };
     rows.apply([(key.clone(), Some(Arc::new(Row::Session(session))))].into());
     let send = |rows: &mut Rows, to: &[&str], now| {
         let to = to.iter().map(|&one| one.to_owned()).collect();
         let mail = Outgoing::new(Draft { to, ..Draft::default() }).unwrap();
         let call = mail.call(format!("{now:?}")).unwrap();
-        submit(rows, Scope::Session(id), Body::Authorize(call), now).map_err(|no| no.reason)
+        submit(rows, Scope::Session(id), Body::Policy(PolicyCommand::Authorize(call)), now)
+            .map_err(|no| no.reason)
     };
     // All recipients are counted before the first mail is queued.
     let three = ["a@a.example", "b@a.example", "c@a.example"];

@@ -1,13 +1,17 @@
 //! Random commands, many of them valid.
 
 use std::sync::Arc;
-use switchward_engine::{
-    ActivateVersion, Actor, Answer, Args, Authorize, Body, Cancel, Command, CreateKey, CreateTenant,
-    DecideGate, DefaultEffect, DefaultSetIn, Deploy, DiscussGate, Draft, Grant, InstallMachine, Key,
-    LinkAuth, Outgoing, Pause, Quotas, RaiseCap, Reply, ReportCall, ReportUsage, RequestId, Resume,
-    RevokeKey, Role, Row, Scope, Session, Settings, Start, UpdateTenant, View,
-};
 use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
+use switchward_state::approval::{ApprovalCommand, DecideGate, DiscussGate, Grant};
+use switchward_state::catalogue::{
+    ActivateVersion, CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, Deploy,
+    InstallMachine, LinkAuth, Quotas, RevokeKey, Role, Settings, UpdateTenant,
+};
+use switchward_state::delivery::{Draft, Outgoing};
+use switchward_state::policy::{Args, Authorize, PolicyCommand, RaiseCap, ReportCall, ReportUsage};
+use switchward_state::run::{Answer, RunCommand};
+use switchward_state::session::{Cancel, Pause, Resume, Session, SessionCommand, Start};
+use switchward_state::{Actor, Body, Command, Key, Reply, RequestId, Row, Scope, View};
 
 use crate::definitions::{CAPABILITIES, Compiled, NAMES, random};
 use crate::rng::Rng;
@@ -34,7 +38,12 @@ impl CommandGenerator {
         for (name, tenant) in ["acme", "globex"].into_iter().zip(TENANTS) {
             let body =
                 CreateTenant { name: name.into(), display_name: name.into(), settings: Settings::default() };
-            all.push(self.command(rng, tenant, Scope::Catalogue, Body::CreateTenant(body)));
+            all.push(self.command(
+                rng,
+                tenant,
+                Scope::Catalogue,
+                Body::Catalogue(CatalogueCommand::CreateTenant(body)),
+            ));
             for name in NAMES {
                 all.push(self.deploy(rng, tenant, name));
             }
@@ -45,7 +54,7 @@ impl CommandGenerator {
     /// Remembers the reply to a command, so that it can be sent again.
     pub(crate) fn answered(&mut self, command: &Command, reply: &Reply) {
         match (&command.body, reply) {
-            (Body::Deploy(deploy), Reply::Version { number, .. }) => {
+            (Body::Catalogue(CatalogueCommand::Deploy(deploy)), Reply::Version { number, .. }) => {
                 let compiled = Compiled {
                     name: deploy.name.clone(),
                     source: Vec::new(),
@@ -54,7 +63,7 @@ impl CommandGenerator {
                 };
                 self.deployed.push((command.tenant, compiled, *number));
             }
-            (Body::Start(_), Reply::Session { session, .. }) => {
+            (Body::Session(SessionCommand::Start(_)), Reply::Session { session, .. }) => {
                 self.sessions.push((command.tenant, *session))
             }
             _ => {}
@@ -82,25 +91,38 @@ impl CommandGenerator {
         let tenant = if rng.once_in(40) { *rng.pick(&TENANTS) } else { tenant };
         let (scope, body) = match rng.below(40) {
             0..=5 => return self.start(rng),
-            6..=13 => (Scope::Session(id), Body::Answer(answer(rng))),
-            14..=23 => (Scope::Session(id), Body::Authorize(self.authorize(rng, rows, id))),
-            24..=26 => (Scope::Session(id), Body::ReportCall(self.report(rng))),
+            6..=13 => (Scope::Session(id), Body::Run(RunCommand::Answer(answer(rng)))),
+            14..=23 => {
+                (Scope::Session(id), Body::Policy(PolicyCommand::Authorize(self.authorize(rng, rows, id))))
+            }
+            24..=26 => (Scope::Session(id), Body::Policy(PolicyCommand::ReportCall(self.report(rng)))),
             27 => {
                 let usage = ReportUsage { cost: cents(rng), tokens: rng.from(0, 500) };
-                (Scope::Session(id), Body::ReportUsage(usage))
+                (Scope::Session(id), Body::Policy(PolicyCommand::ReportUsage(usage)))
             }
-            28..=33 => (Scope::Session(id), Body::DecideGate(decide(rng, rows, id))),
+            28..=33 => {
+                (Scope::Session(id), Body::Approval(ApprovalCommand::DecideGate(decide(rng, rows, id))))
+            }
             34 | 38 => return self.catalogue(rng, tenant, now),
             35 => {
                 let param = rng.pick(&["cost_usd", "tokens"]);
                 let raise = RaiseCap { param: (*param).into(), value: cents(rng).0 * 10 };
-                (Scope::Session(id), Body::RaiseCap(raise))
+                (Scope::Session(id), Body::Policy(PolicyCommand::RaiseCap(raise)))
             }
-            36 => (Scope::Session(id), Body::Pause(Pause { comment: "wait".into() })),
-            37 => (Scope::Session(id), Body::Resume(Resume { comment: String::new() })),
-            _ if rng.once_in(4) => (Scope::Session(id), Body::Cancel(Cancel { comment: "enough".into() })),
-            _ if rng.once_in(3) => (Scope::Session(id), Body::DiscussGate(discuss(rng, rows, id))),
-            _ => (Scope::Session(id), Body::Answer(answer(rng))),
+            36 => {
+                (Scope::Session(id), Body::Session(SessionCommand::Pause(Pause { comment: "wait".into() })))
+            }
+            37 => {
+                (Scope::Session(id), Body::Session(SessionCommand::Resume(Resume { comment: String::new() })))
+            }
+            _ if rng.once_in(4) => (
+                Scope::Session(id),
+                Body::Session(SessionCommand::Cancel(Cancel { comment: "enough".into() })),
+            ),
+            _ if rng.once_in(3) => {
+                (Scope::Session(id), Body::Approval(ApprovalCommand::DiscussGate(discuss(rng, rows, id))))
+            }
+            _ => (Scope::Session(id), Body::Run(RunCommand::Answer(answer(rng)))),
         };
         let mut command = self.command(rng, tenant, scope, body);
         if rng.once_in(20) {
@@ -128,7 +150,7 @@ impl CommandGenerator {
             )
         };
         let scope = Scope::Session(SessionId::from_key(tenant, &key));
-        let mut command = self.command(rng, tenant, scope, Body::Start(body));
+        let mut command = self.command(rng, tenant, scope, Body::Session(SessionCommand::Start(body)));
         command.settings.allow_foreign_role = foreign && rng.once_in(2);
         command
     }
@@ -144,7 +166,7 @@ impl CommandGenerator {
             activate: rng.once_in(2),
             etag: String::new(),
         };
-        self.command(rng, tenant, Scope::Catalogue, Body::Deploy(body))
+        self.command(rng, tenant, Scope::Catalogue, Body::Catalogue(CatalogueCommand::Deploy(body)))
     }
 
     fn catalogue(&mut self, rng: &mut Rng, tenant: TenantId, now: Time) -> Command {
@@ -165,7 +187,7 @@ impl CommandGenerator {
             1 => {
                 let version = rng.from(1, 4).try_into().unwrap();
                 let activate = ActivateVersion { name: name.into(), version, etag: String::new() };
-                (Scope::Catalogue, Body::ActivateVersion(activate))
+                (Scope::Catalogue, Body::Catalogue(CatalogueCommand::ActivateVersion(activate)))
             }
             2 => {
                 let key = CreateKey {
@@ -177,14 +199,26 @@ impl CommandGenerator {
                     display_name: "Kim".into(),
                     expires: rng.once_in(2).then(|| now.after_ms(1_000)),
                 };
-                (Scope::Catalogue, Body::CreateKey(key))
+                (Scope::Catalogue, Body::Catalogue(CatalogueCommand::CreateKey(key)))
             }
-            3 => (Scope::Catalogue, Body::RevokeKey(RevokeKey { id: format!("key-{}", rng.below(2)) })),
+            3 => (
+                Scope::Catalogue,
+                Body::Catalogue(CatalogueCommand::RevokeKey(RevokeKey {
+                    id: format!("key-{}", rng.below(2)),
+                })),
+            ),
             4 => (
                 Scope::Catalogue,
-                Body::UpdateTenant(UpdateTenant { name: "acme".into(), settings, etag: String::new() }),
+                Body::Catalogue(CatalogueCommand::UpdateTenant(UpdateTenant {
+                    name: "acme".into(),
+                    settings,
+                    etag: String::new(),
+                })),
             ),
-            _ => (Scope::Shard, Body::InstallMachine(InstallMachine { machine: known.machine })),
+            _ => (
+                Scope::Shard,
+                Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine: known.machine })),
+            ),
         };
         self.command(rng, tenant, scope, body)
     }
@@ -227,7 +261,10 @@ impl CommandGenerator {
 
     fn command(&mut self, rng: &mut Rng, tenant: TenantId, scope: Scope, body: Body) -> Command {
         self.count += 1;
-        let decides = matches!(body, Body::DecideGate(_) | Body::DiscussGate(_));
+        let decides = matches!(
+            body,
+            Body::Approval(ApprovalCommand::DecideGate(_)) | Body::Approval(ApprovalCommand::DiscussGate(_))
+        );
         let roles = if decides { [Role::Approver, Role::Operator, Role::Agent] } else { [Role::Agent; 3] };
         let subject = if decides { *rng.pick(&SUBJECTS) } else { SUBJECTS[0] };
         let request = (!rng.once_in(4)).then(|| {

@@ -1,13 +1,15 @@
 //! A limit counts every permitted call, even if its ledger learns of it late.
 
 use std::sync::Arc;
+use switchward_engine::decide;
 use switchward_engine::policy::{Plan, plan};
-use switchward_engine::{
-    AckEffect, Actor, Args, Authorize, Body, Command, Confirm, EffectBody, Event, InstallMachine, Reason,
-    Rejection, Reply, Reserve, Role, Scope, Settings, Start, decide, evolve,
-};
 use switchward_formats::compile_file;
 use switchward_machine::{SessionId, TenantId, Time};
+use switchward_state::catalogue::{CatalogueCommand, InstallMachine, Role, Settings};
+use switchward_state::delivery::{AckEffect, DeliveryCommand, DeliveryEvent, EffectBody};
+use switchward_state::policy::{Args, Authorize, Confirm, PolicyCommand, Reserve};
+use switchward_state::session::{SessionCommand, Start};
+use switchward_state::{Actor, Body, Command, Event, Reason, Rejection, Reply, Scope, evolve};
 
 use crate::rows::Rows;
 
@@ -57,18 +59,18 @@ impl Harness {
             limits: None,
             mail: None,
         };
-        let mut command = self.command(Scope::Session(self.1), Body::Authorize(call));
+        let mut command = self.command(Scope::Session(self.1), Body::Policy(PolicyCommand::Authorize(call)));
         let Plan::Reserve(asked) = plan(&self.0, &command, NOW).unwrap() else { panic!("there is a limit") };
         let process = asked.rules[0].process.clone();
         let reserve = Reserve { call: asked.call, rules: asked.rules, estimate: asked.estimate };
-        let reserve = self.command(Scope::Ledger(process), Body::Reserve(reserve));
+        let reserve = self.command(Scope::Ledger(process), Body::Policy(PolicyCommand::Reserve(reserve)));
         let Reply::Limits(check) = self.submit(reserve).0.map_err(|no| no.reason)? else {
             panic!("a ledger tells of limits")
         };
         command.take_along(Some(check));
         let (reply, events) = self.submit(command);
         let counted = events.into_iter().find_map(|event| match event {
-            Event::EffectQueued { effect } => match effect.body {
+            Event::Delivery(DeliveryEvent::Queued { effect }) => match effect.body {
                 EffectBody::Confirm { call, rules, estimate, at, .. } => {
                     Some((effect.number, Confirm { call, rules, estimate, at }))
                 }
@@ -82,9 +84,9 @@ impl Harness {
     /// Settles the call in the ledger.
     fn carry(&mut self, (number, confirm): (u64, Confirm)) {
         let counted = confirm.request();
-        let command = self.command(Scope::Ledger("p".into()), Body::Confirm(confirm));
+        let command = self.command(Scope::Ledger("p".into()), Body::Policy(PolicyCommand::Confirm(confirm)));
         self.submit(Command { request: Some(counted), ..command }).0.unwrap();
-        let ack = Body::AckEffect(AckEffect { number });
+        let ack = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number }));
         self.submit(self.command(Scope::Session(self.1), ack)).0.unwrap();
     }
 }
@@ -94,10 +96,14 @@ fn harness() -> Harness {
     let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
     let machine = Arc::new(definition.machine);
     let mut harness = Harness(Rows::default(), SessionId::from_key(TENANT, "s"));
-    let install = Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) });
+    let install =
+        Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine: Arc::clone(&machine) }));
     harness.submit(harness.command(Scope::Shard, install)).0.unwrap();
     let start = Start { key: Some("s".into()), ..Start::of("p", 1, machine.digest(), "agent") };
-    harness.submit(harness.command(Scope::Session(harness.1), Body::Start(start))).0.unwrap();
+    harness
+        .submit(harness.command(Scope::Session(harness.1), Body::Session(SessionCommand::Start(start))))
+        .0
+        .unwrap();
     harness
 }
 

@@ -1,14 +1,21 @@
 //! One shard that owns every bucket: commands in, decisions into a log, rows out of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use switchward_engine::policy::{LimitCheck, Plan, check_limits, plan};
-use switchward_engine::{
-    AckEffect, Actor, Body, Changes, Command, Confirm, Decided, Decision, DeferEffect, DismissEffect, Due,
-    EffectBody, Event, FailEffect, IndexKey, Key, Rejection, Reply, RequestId, Reserve, RetryEffect, Row,
-    Scope, Settings, Settle, Sweep, View, ViewError, decide, evolve,
-};
+use switchward_engine::policy::{Plan, plan};
+use switchward_engine::{Decided, decide};
 use switchward_machine::{Digest, TenantId, Time};
+use switchward_state::approval::ApprovalCommand;
+use switchward_state::catalogue::Settings;
+use switchward_state::delivery::{
+    AckEffect, DeferEffect, DeliveryCommand, DismissEffect, EffectBody, FailEffect, RetryEffect,
+};
+use switchward_state::policy::{Confirm, LimitCheck, PolicyCommand, Reserve, Settle, check_limits};
+use switchward_state::session::{SessionCommand, Sweep};
+use switchward_state::{
+    Actor, Body, Changes, Command, Decision, Due, Event, IndexKey, Key, Rejection, Reply, RequestId, Row,
+    Scope, View, ViewError, evolve,
+};
 
 use crate::commands::{CommandGenerator, TENANTS};
 use crate::oracle::{Oracle, sequences};
@@ -132,7 +139,8 @@ impl Harness {
             Plan::Reserve(asked) => {
                 let process = asked.rules[0].process.clone();
                 let body = Reserve { call: asked.call, rules: asked.rules, estimate: asked.estimate };
-                let reserve = inner(&command, Scope::Ledger(process), None, Body::Reserve(body));
+                let reserve =
+                    inner(&command, Scope::Ledger(process), None, Body::Policy(PolicyCommand::Reserve(body)));
                 match self.submit(vec![reserve])?.pop() {
                     Some(Ok(Reply::Limits(check))) => Some(check),
                     _ => return Ok(None),
@@ -159,11 +167,15 @@ impl Harness {
                 }
                 EffectBody::Confirm { process, call, rules, estimate, at } => {
                     let confirm = Confirm { call, rules, estimate, at };
-                    (process, confirm.request(), Body::Confirm(confirm))
+                    (process, confirm.request(), Body::Policy(PolicyCommand::Confirm(confirm)))
                 }
                 EffectBody::Settle { process, call, rules, cost, at, release } => {
                     let request = RequestId { id: format!("settle:{name}"), body: name };
-                    (process, request, Body::Settle(Settle { call, rules, cost, at, release }))
+                    (
+                        process,
+                        request,
+                        Body::Policy(PolicyCommand::Settle(Settle { call, rules, cost, at, release })),
+                    )
                 }
             };
             let tenant = due.key.tenant_of();
@@ -176,7 +188,7 @@ impl Harness {
                     body.clone(),
                 )])?;
             }
-            let ack = Body::AckEffect(AckEffect { number: effect.number });
+            let ack = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: effect.number }));
             self.submit(vec![server(Scope::Session(id), None, ack)])?;
         }
         Ok(())
@@ -190,28 +202,36 @@ impl Harness {
             let Row::Outbox(effect) = &*row else { return Err(format!("{due:?} is no effect")) };
             let (number, code, message) = (effect.number, "no_such_host".into(), "why".into());
             let body = if rng.once_in(3) {
-                Body::AckEffect(AckEffect { number })
+                Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number }))
             } else if rng.once_in(3) {
                 let (attempt, until) = (effect.attempt(), self.now.after_ms(rng.from(0, 9)));
-                Body::DeferEffect(DeferEffect {
+                Body::Delivery(DeliveryCommand::DeferEffect(DeferEffect {
                     number,
                     attempt,
                     until,
                     code,
                     message,
                     made: number.is_multiple_of(2),
-                })
+                }))
             } else {
-                Body::FailEffect(FailEffect { number, code, message, round: Some(effect.round()) })
+                Body::Delivery(DeliveryCommand::FailEffect(FailEffect {
+                    number,
+                    code,
+                    message,
+                    round: Some(effect.round()),
+                }))
             };
             effects.push((due.key.tenant_of(), due.key.session_of(), body));
         }
         for tenant in TENANTS {
             let listed = &mut |entry: &Key, _: &_| {
                 if let Some((session, number)) = IndexKey::effect_of(entry) {
-                    let dismissed = Body::DismissEffect(DismissEffect { number });
-                    let body =
-                        if rng.once_in(2) { Body::RetryEffect(RetryEffect { number }) } else { dismissed };
+                    let dismissed = Body::Delivery(DeliveryCommand::DismissEffect(DismissEffect { number }));
+                    let body = if rng.once_in(2) {
+                        Body::Delivery(DeliveryCommand::RetryEffect(RetryEffect { number }))
+                    } else {
+                        dismissed
+                    };
                     effects.push((tenant, Some(session), body));
                 }
                 ControlFlow::Continue(())
@@ -231,7 +251,7 @@ impl Harness {
 
     fn sweep(&mut self) -> Result<(), String> {
         for due in self.due(&IndexKey::due()) {
-            let sweep = Body::Sweep(Sweep { key: due.key.clone() });
+            let sweep = Body::Session(SessionCommand::Sweep(Sweep { key: due.key.clone() }));
             self.submit(vec![server(due.key.tenant_of(), due.scope(), None, sweep)])?;
         }
         Ok(())
@@ -326,9 +346,9 @@ impl Harness {
 }
 
 fn set(command: &mut Command, limits: Option<LimitCheck>) {
-    if let Body::Authorize(call) = &mut command.body {
+    if let Body::Policy(PolicyCommand::Authorize(call)) = &mut command.body {
         call.limits = limits;
-    } else if let Body::DecideGate(decide) = &mut command.body {
+    } else if let Body::Approval(ApprovalCommand::DecideGate(decide)) = &mut command.body {
         decide.limits = limits;
     }
 }
@@ -387,8 +407,33 @@ impl Seen {
     }
 }
 
-/// The name of an event's kind.
+/// The kind of an event: its aggregate and its variant there, such as `Run.Entered`.
 fn name(event: &Event) -> String {
     let text = format!("{event:?}");
-    text.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    format!("{}.{}", words.next().unwrap_or_default(), words.next().unwrap_or_default())
+}
+
+/// Every kind of event that there is, read from the enums themselves.
+pub(crate) fn kinds() -> BTreeSet<String> {
+    let sources = [
+        ("Session", include_str!("../../../state/src/session/event.rs")),
+        ("Run", include_str!("../../../state/src/run/event.rs")),
+        ("Approval", include_str!("../../../state/src/approval/event.rs")),
+        ("Work", include_str!("../../../state/src/work/event.rs")),
+        ("Delivery", include_str!("../../../state/src/delivery/event.rs")),
+        ("Policy", include_str!("../../../state/src/policy/event.rs")),
+        ("Catalogue", include_str!("../../../state/src/catalogue/event.rs")),
+    ];
+    let mut kinds = BTreeSet::new();
+    for (aggregate, source) in sources {
+        let (_, after) = source.split_once(&format!("pub enum {aggregate}Event {{")).expect("the enum");
+        let (body, _) = after.split_once("\n}").expect("its end");
+        let variant = |line: &str| {
+            let name = line.strip_prefix("    ")?.split(|c: char| !c.is_alphanumeric()).next()?;
+            name.starts_with(|c: char| c.is_uppercase()).then(|| format!("{aggregate}.{name}"))
+        };
+        kinds.extend(body.lines().filter_map(variant));
+    }
+    kinds
 }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use switchward_engine::policy::LedgerRule;
-use switchward_engine::{
-    Decision, EffectBody, Event, Key, Row, Scope, Session, TurnRecord, View, session_view,
-};
+use switchward_engine::session_view;
 use switchward_machine::{Layer, Limit, Machine, Rule, SessionId, Target, TenantId, Time};
+use switchward_state::delivery::{DeliveryEvent, EffectBody};
+use switchward_state::policy::{LedgerRule, PolicyEvent};
+use switchward_state::run::RunEvent;
+use switchward_state::session::Session;
+use switchward_state::{Decision, Event, Key, Row, Scope, TurnRecord, View};
 
 use crate::rows::Rows;
 
@@ -75,10 +77,12 @@ impl Oracle {
         for event in &turn.events {
             let charged = match event {
                 // A call that an approval granted was counted when it was approved.
-                Event::CallPermitted { call, .. } if !redeems(turn) => {
+                Event::Policy(PolicyEvent::CallPermitted { call, .. }) if !redeems(turn) => {
                     charged(&machine, &session, &call.capability, false)
                 }
-                Event::GrantMade { grant, .. } => charged(&machine, &session, &grant.capability, true),
+                Event::Policy(PolicyEvent::GrantMade { grant, .. }) => {
+                    charged(&machine, &session, &grant.capability, true)
+                }
                 _ => continue,
             };
             let limited: Vec<&Rule> = charged.into_iter().filter(|rule| !rule.limits.is_empty()).collect();
@@ -119,13 +123,13 @@ impl Oracle {
 }
 
 fn redeems(turn: &TurnRecord) -> bool {
-    turn.events.iter().any(|event| matches!(event, Event::GrantUsed { .. }))
+    turn.events.iter().any(|event| matches!(event, Event::Policy(PolicyEvent::GrantUsed { .. })))
 }
 
 /// The rules by which a turn has a ledger count a call, and the time of the count.
 fn confirmed(turn: &TurnRecord) -> Option<(&Vec<LedgerRule>, Time)> {
     turn.events.iter().find_map(|event| match event {
-        Event::EffectQueued { effect } => match &effect.body {
+        Event::Delivery(DeliveryEvent::Queued { effect }) => match &effect.body {
             EffectBody::Confirm { rules, at, .. } => Some((rules, *at)),
             EffectBody::Notice { .. }
             | EffectBody::Message { .. }
@@ -153,17 +157,17 @@ fn moves(turn: &TurnRecord, id: SessionId, rows: &Rows) -> Result<(), String> {
     let mut due: Option<Target> = None;
     for event in &turn.events {
         match event {
-            Event::Left { node, exit, .. } => {
+            Event::Run(RunEvent::Left { node, exit, .. }) => {
                 let node = machine.node(*node).ok_or("a node that is not declared was left")?;
                 let exit = node.exits.get(usize::from(exit.0)).ok_or("an exit that is not declared")?;
                 due = Some(exit.to.clone());
             }
-            Event::Entered { node, .. } => match due.take() {
+            Event::Run(RunEvent::Entered { node, .. }) => match due.take() {
                 Some(Target::Node(to)) if to == *node => {}
                 None if *node == machine.start && session.sequence >= 3 => {}
                 other => return Err(format!("{node:?} was entered, and the way led to {other:?}")),
             },
-            Event::RunEnded { ending, .. } => match due.take() {
+            Event::Run(RunEvent::Ended { ending, .. }) => match due.take() {
                 Some(Target::End(to)) if to == *ending => {}
                 None => {}
                 other => return Err(format!("it ended {ending:?}, and the way led to {other:?}")),

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
-use switchward_engine::{
-    Changes, History, IndexKey, Key, KeyRing, Kind, RequestId, RingKey, Row, Session, Usage, View, ViewError,
-    index_keys,
-};
 use switchward_machine::{Digest, Status, TenantId};
+use switchward_state::catalogue::Usage;
+use switchward_state::seal::{KeyRing, RingKey};
+use switchward_state::session::Session;
+use switchward_state::{Changes, History, IndexKey, Key, Kind, RequestId, Row, View, ViewError, index_keys};
 
 const STATUSES: [Status; 7] = [
     Status::Waiting,

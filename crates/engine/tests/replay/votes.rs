@@ -2,15 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use switchward_engine::{
-    Actor, Body, Closed, Command, DecideGate, Directory, DirectoryEntry, DiscussGate, EffectBody, Event,
-    Flow, InstallMachine, Key, LinkAuth, MailKey, MailToken, Open, PageProof, Purpose, Quorum, Reason,
-    RecordBounce, RecordReply, Rejection, Reminders, Reply, Resolution, Role, Row, SEAL_NONCE_BYTES, Scope,
-    Session, Settings, Start, Sweep, Tenancy, Via, View, VoteFact, Way, decide, evolve,
-};
+use switchward_engine::decide;
 use switchward_expr::{Verdict, decision_line};
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId, Time};
+use switchward_state::approval::{
+    ApprovalCommand, ApprovalEvent, Closed, DecideGate, DiscussGate, MailKey, MailToken, Open, PageProof,
+    Quorum, RecordReply, Reminders, Resolution, Via, VoteFact, Way,
+};
+use switchward_state::catalogue::{
+    CatalogueCommand, Directory, DirectoryEntry, InstallMachine, LinkAuth, Role, Settings, Tenancy,
+};
+use switchward_state::delivery::{DeliveryCommand, DeliveryEvent, EffectBody, Purpose, RecordBounce};
+use switchward_state::seal::SEAL_NONCE_BYTES;
+use switchward_state::session::{Session, SessionCommand, SessionEvent, Start, Sweep};
+use switchward_state::{
+    Actor, Body, Command, Event, Key, Reason, Rejection, Reply, Row, Scope, View, evolve,
+};
 
 use crate::rng::Rng;
 use crate::rows::{Rows, ring};
@@ -88,7 +96,9 @@ impl Table {
         let compiled = compile_file("p.yaml", source(asked).as_bytes(), None);
         let machine = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings)).machine;
         let machine = Arc::new(machine);
-        let install = Body::InstallMachine(InstallMachine { machine: Arc::clone(&machine) });
+        let install = Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine {
+            machine: Arc::clone(&machine),
+        }));
         table.submit_to(Scope::Shard, "operator", install)?;
         let start = Start {
             key: Some("s".into()),
@@ -96,7 +106,7 @@ impl Table {
             quorum,
             ..Start::of("p", 1, machine.digest(), "agent")
         };
-        table.submit(requester, Body::Start(start))?;
+        table.submit(requester, Body::Session(SessionCommand::Start(start)))?;
         Ok(table)
     }
 
@@ -177,7 +187,7 @@ impl Table {
                     PageProof { token, by: LinkAuth::Link }
                 });
                 let decide = DecideGate { gate, decision, comment, shown: None, limits: None, proof };
-                self.submit(person, Body::DecideGate(decide))
+                self.submit(person, Body::Approval(ApprovalCommand::DecideGate(decide)))
             }
             How::Mail => {
                 let text = if decision == Decision::Approve { "approve" } else { "reject" };
@@ -203,7 +213,7 @@ impl Table {
             evidence,
             limits: None,
         };
-        self.submit("mail", Body::RecordReply(reply))
+        self.submit("mail", Body::Approval(ApprovalCommand::RecordReply(reply)))
     }
 
     fn approve(&mut self, person: &str) -> Result<Reply, Reason> {
@@ -213,7 +223,7 @@ impl Table {
     /// The mails that the last command queued: recipient, purpose and text.
     fn sent(&self) -> Vec<(String, Purpose, String)> {
         let mail = |event: &Event| match event {
-            Event::EffectQueued { effect } => match &effect.body {
+            Event::Delivery(DeliveryEvent::Queued { effect }) => match &effect.body {
                 EffectBody::Message { to, body, purpose, .. } => Some((to.clone(), *purpose, body.clone())),
                 _ => None,
             },
@@ -224,7 +234,7 @@ impl Table {
 
     fn warned(&self) -> Vec<String> {
         let warned = |event: &Event| match event {
-            Event::Warned { text, .. } => Some(text.clone()),
+            Event::Session(SessionEvent::Warned { text, .. }) => Some(text.clone()),
             _ => None,
         };
         self.events.iter().filter_map(warned).collect()
@@ -233,7 +243,7 @@ impl Table {
     fn later(&mut self, ms: u64) {
         self.now = self.now.after_ms(ms);
         let key = Key::open(TENANT, self.session, self.gate());
-        self.submit("clock", Body::Sweep(Sweep { key })).unwrap();
+        self.submit("clock", Body::Session(SessionCommand::Sweep(Sweep { key }))).unwrap();
     }
 }
 
@@ -283,7 +293,7 @@ fn without_a_quorum_the_first_decides_and_nothing_of_votes_is_stored() {
         assert_eq!(table.session().quorum, quorum);
         assert_eq!(table.open().unwrap().gate.asked.unwrap().voting, None);
         table.approve(BOB).unwrap();
-        assert!(!table.events.iter().any(|event| matches!(event, Event::Flow(Flow::Votes(_)))));
+        assert!(!table.events.iter().any(|event| matches!(event, Event::Approval(ApprovalEvent::Votes(_)))));
         assert_eq!(table.closed().open.gate.approved_by(), Vec::<&str>::new());
     }
 }
@@ -317,7 +327,10 @@ fn who_asked_does_not_count_and_strangers_do_not_either() {
         limits: None,
         proof: None,
     };
-    assert_eq!(table.submit(BOB, Body::DecideGate(decide)).unwrap_err().reason, Reason::StateMismatch);
+    assert_eq!(
+        table.submit(BOB, Body::Approval(ApprovalCommand::DecideGate(decide))).unwrap_err().reason,
+        Reason::StateMismatch
+    );
     assert_eq!(table.count(), (0, 2));
     table.approve(BOB).unwrap();
     table.approve("cleo").unwrap();
@@ -389,7 +402,7 @@ fn an_unreachable_approver_is_reported_and_the_gate_stays_open() {
     table.approve("ann").unwrap();
     let bounce = |table: &mut Table, way| {
         let bounce = RecordBounce { token: table.token(way, BOB), message: "no such user".into() };
-        table.submit("mail", Body::RecordBounce(bounce))
+        table.submit("mail", Body::Delivery(DeliveryCommand::RecordBounce(bounce)))
     };
     // Everybody who got the forwarded mail knows the reply address: a bounce that names it changes nothing.
     for _ in 0..3 {
@@ -413,7 +426,17 @@ fn what_is_said_beside_is_no_vote() {
     let mut table = Table::set(&["ann", BOB], "agent", Some(Quorum::All)).unwrap();
     table.approve("ann").unwrap();
     let (gate, comment) = (table.gate(), "Why?".to_owned());
-    table.submit(BOB, Body::DiscussGate(DiscussGate { gate, comment, shown: None, proof: None })).unwrap();
+    table
+        .submit(
+            BOB,
+            Body::Approval(ApprovalCommand::DiscussGate(DiscussGate {
+                gate,
+                comment,
+                shown: None,
+                proof: None,
+            })),
+        )
+        .unwrap();
     let Resolution::Decided { decision, .. } = table.closed().resolution else { panic!("nobody decided") };
     assert_eq!(decision, Decision::Discuss);
 }
@@ -525,8 +548,10 @@ fn play(seed: u64) -> (Model, usize) {
 }
 
 fn agrees(seed: u64, table: &Table, model: &Model) {
-    let votes =
-        table.events.iter().filter(|event| matches!(event, Event::Flow(Flow::Votes(VoteFact::Cast { .. }))));
+    let votes = table
+        .events
+        .iter()
+        .filter(|event| matches!(event, Event::Approval(ApprovalEvent::Votes(VoteFact::Cast { .. }))));
     assert!(votes.count() <= 1, "seed {seed}: {:?}", table.events);
     match (model.ended, table.open()) {
         (None, Some(open)) => {

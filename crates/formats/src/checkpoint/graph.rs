@@ -23,5 +23,9 @@ pub(super) fn warn(machine: &Machine, entries: &[Entry], report: &mut Report) {
         UNREACHABLE_STATE,
         "is never reached: no path leads to it from the initial state",
     );
-    warn_each(&found.endless, ENDLESS_STATE, "is a dead end: no path leads from it to an end of the session");
+    warn_each(
+        &found.endless,
+        ENDLESS_STATE,
+        "has no way out: no path leads from it to an end of the session",
+    );
 }

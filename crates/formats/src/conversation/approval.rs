@@ -6,8 +6,8 @@ use switchward_machine::{
     Rounds, Text,
 };
 
+use super::hints::{hinted, hints};
 use super::messages;
-use super::outside::{hinted, hints};
 use super::read;
 use super::reader::Reader;
 use crate::document::Node;

@@ -4,7 +4,7 @@ use switchward_machine::{Layer, Machine, NodeIx};
 
 use super::approval::DISCUSSION;
 use super::nodes::timer_port;
-use super::states::{Kind, State, Ways};
+use super::state::{Kind, State, Ways};
 use super::transitions::{ERROR, Edge, TIMEOUT};
 use super::{drains, steps, tools};
 use crate::codes::{DRAIN_LOOP, ONLY_ERROR, PORT_UNCONNECTED, TIMER_PORT, TOOL_CLOSED, UNREACHABLE_STATE};

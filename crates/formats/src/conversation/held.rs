@@ -11,7 +11,7 @@ use switchward_expr::{Braces, Path, reads};
 use switchward_machine::{Channel, Dialect, Message, Op, Recipient, Text, kept};
 
 use super::approval::APPROVED;
-use super::states::{Kind, State};
+use super::state::{Kind, State};
 use super::steps::{self, Step, What};
 use super::transitions::Edge;
 use crate::codes::CHANGED_SINCE_SHOWN;

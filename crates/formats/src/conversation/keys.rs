@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use switchward_machine::{NodeIx, kept};
 
-use super::texts::Form;
+use super::form::Form;
 use crate::codes::{KEY_UNSET, NAME_UNKNOWN, TEXT_BRACES};
 use crate::document::Span;
 use crate::{Finding, Report, quoted};
+
+/// The name of the index of a loop's item.
+pub(super) const INDEX: &str = "index";
 
 /// A state with the transitions that leave it; `None` for the workflow itself.
 type Site = Option<NodeIx>;
@@ -56,7 +59,7 @@ impl Keys {
     /// Records a read of the path of these names, outermost first.
     pub(super) fn reads(&mut self, names: Vec<(String, Span)>) {
         let Some((key, span)) = names.first() else { return };
-        let inside = !self.items.is_empty() && key == super::operations::INDEX;
+        let inside = !self.items.is_empty() && key == INDEX;
         if inside || self.items.iter().any(|item| item == key) {
             return;
         }
@@ -89,7 +92,7 @@ impl Keys {
     pub(super) fn enter(&mut self, item: &str) {
         self.items.push(item.to_owned());
         self.given.insert(item.to_owned());
-        self.given.insert(super::operations::INDEX.to_owned());
+        self.given.insert(INDEX.to_owned());
     }
 
     /// Leaves the innermost loop.

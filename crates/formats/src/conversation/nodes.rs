@@ -9,7 +9,7 @@ use switchward_machine::{
 
 use super::boundary::OnError;
 use super::parse::COMPLETE;
-use super::states::{Call, Kind, State};
+use super::state::{Call, Kind, State};
 use super::transitions::{ERROR, Edge, TIMEOUT};
 use super::{approval, body, read, steps};
 

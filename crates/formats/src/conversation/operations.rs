@@ -3,6 +3,7 @@
 use switchward_expr::CmpOp;
 use switchward_machine::{Case, Convert, NodeIx, Op, Port, Write};
 
+use super::keys::INDEX;
 use super::reader::Reader;
 use super::steps::{Step, What};
 use super::{expr, messages, parse, read, schema};
@@ -14,8 +15,6 @@ use crate::limits::{
 use crate::shape::{self, Fields, Shape};
 use crate::{Finding, quoted};
 
-/// The name of the index of a loop's item.
-pub(super) const INDEX: &str = "index";
 /// The default name of a loop's item.
 const ITEM: &str = "item";
 

@@ -6,18 +6,18 @@ use switchward_machine::{
     Recipient, Resolve, Sort, Text, Work, WorkKind,
 };
 
+use super::hints::{hinted, hints};
 use super::messages::{self, Addresses};
 use super::reader::Reader;
-use super::states::{Call, Kind, Ways};
+use super::state::{Call, Kind, Ways};
 use super::{approval, expr, read, texts};
 use crate::codes::{
-    DUPLICATE_NAME, MISSING_KEY, NAME, NO_PARTICIPANTS, OWN_CHILD, PORT_RESERVED, RECIPIENT, TWO_SOURCES,
-    WRONG_TYPE,
+    MISSING_KEY, NAME, NO_PARTICIPANTS, OWN_CHILD, PORT_RESERVED, RECIPIENT, TWO_SOURCES, WRONG_TYPE,
 };
 use crate::document::Node;
-use crate::limits::{LINE_BYTES_MAX, SCHEMA_KEYS_MAX, TEMPLATE_BYTES_MAX, VALUES_MAX};
+use crate::limits::{LINE_BYTES_MAX, SCHEMA_KEYS_MAX, VALUES_MAX};
 use crate::shape::{self, Fields, Shape};
-use crate::{Finding, naming, quoted};
+use crate::{Finding, definition, naming, quoted};
 
 macro_rules! shapes {
     ($($name:ident $what:literal [$($key:literal)*])*) => {
@@ -28,49 +28,6 @@ macro_rules! shapes {
 shapes! {
     CLASSIFY "`classify`" ["enabled" "classification_ports" "classification_hints"]
     TASK "`task_template`" ["participants" "participants_from" "instructions" "escalation"]
-}
-
-pub(super) fn unique<'a>(
-    node: &Node,
-    name: &'a str,
-    what: &str,
-    names: &mut Vec<&'a str>,
-    cx: &mut Reader<'a, '_>,
-) {
-    if names.contains(&name) {
-        let message = format!("{what} called {} exists here already", quoted(name));
-        cx.report.add(Finding::new(DUPLICATE_NAME, node.span, message));
-    }
-    names.push(name);
-}
-
-/// The hints of each port of the state.
-pub(super) fn hints<'a>(
-    node: &'a Node,
-    ports: &[&str],
-    cx: &mut Reader<'a, '_>,
-) -> Vec<(String, Vec<String>)> {
-    let mut found = Vec::new();
-    let what = "`classification_hints`";
-    let entries = shape::map(node, what, VALUES_MAX, cx.report).unwrap_or_default();
-    for (key, value) in entries {
-        if !ports.contains(&key.text.as_str()) {
-            let message =
-                format!("{what} names the port {}, which the state does not have", quoted(&key.text));
-            let nearest = cx.report.nearest(&key.text, ports.iter().copied());
-            let finding = Finding::new(crate::codes::NOT_LISTED, key.span, message);
-            cx.report.add(finding.allowed(ports.iter().copied()).nearest(nearest));
-        }
-        if let Some(text) = shape::text(value, "a hint", TEMPLATE_BYTES_MAX, cx.report) {
-            found.push((key.text.clone(), switchward_expr::hints(text)));
-        }
-    }
-    found
-}
-
-/// Returns true if there is a phrase among them.
-pub(super) fn hinted(hints: &[(String, Vec<String>)]) -> bool {
-    hints.iter().any(|(_, phrases)| !phrases.is_empty())
 }
 
 /// *Wait State*.
@@ -120,7 +77,7 @@ fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Sort> {
             let finding = Finding::new(PORT_RESERVED, item.span, message);
             cx.report.add(finding.hint("the state already has a port with this name"));
         }
-        unique(item, name, "a port", &mut names, cx);
+        read::unique(item, name, "a port", &mut names, cx);
     }
     let phrases = fields.optional("classification_hints").map(|node| hints(node, &names, cx));
     let phrases = phrases.unwrap_or_default();
@@ -182,17 +139,10 @@ fn participants<'a>(template: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a,
         return expr::path(path).map(Recipient::Listed).into_iter().collect();
     }
     let message = format!("`participants_from` cannot be {}", quoted(text));
-    let meant = meant(text, cx);
+    let meant = read::meant(text, cx);
     let finding = Finding::new(RECIPIENT, from.span, message).nearest(meant);
     cx.report.add(finding.hint("write it like gathered.reviewers"));
     Vec::new()
-}
-
-/// The path below the data that was probably meant, if the first name of a path is not that of the data.
-pub(super) fn meant(text: &str, cx: &mut Reader<'_, '_>) -> Option<String> {
-    let (root, rest) = text.split_once('.')?;
-    let root = cx.report.nearest(root, expr::ROOT_NAMES)?;
-    Some(format!("{root}.{rest}"))
 }
 
 /// *Delegate mechanics*: another assistant follows the instructions. Its result is recorded as data.
@@ -232,12 +182,12 @@ pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut R
 }
 
 /// The workflows that the states of this document call. Values that are no workflow name are skipped.
-pub(crate) fn calls(root: &Node) -> Vec<crate::Call> {
+pub(crate) fn calls(root: &Node) -> Vec<definition::Call> {
     let states = root.get("states").and_then(Node::as_list).unwrap_or_default();
     let call = |state: &Node| {
         let calls = state.get("type").and_then(Node::as_text) == Some("subworkflow");
         let node = state.get("workflow").filter(|_| calls)?;
-        Some(crate::Call { name: node.as_text()?.to_owned(), span: node.span })
+        Some(definition::Call { name: node.as_text()?.to_owned(), span: node.span })
     };
     states.iter().filter_map(call).collect()
 }

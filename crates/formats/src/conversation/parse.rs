@@ -6,8 +6,8 @@ use switchward_machine::limits::TEXT_BYTES_MAX;
 use switchward_machine::{Accept, FieldType, Port, Reads, Wanted, Work, WorkKind};
 
 use super::reader::Reader;
-use super::states::{Kind, Ways};
-use super::{expr, outside, read, schema, texts};
+use super::state::{Kind, Ways};
+use super::{expr, read, schema, texts};
 use crate::document::Node;
 use crate::limits::{LINE_BYTES_MAX, REQUIRED_FIELDS_MAX, VALUES_MAX};
 use crate::shape::{self, Fields, Shape};
@@ -63,7 +63,7 @@ fn source<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Option<Reads> {
         texts::path(node, path, text.len() - path.len(), cx);
         return expr::path(path).map(Reads::Data);
     }
-    if let Some(meant) = outside::meant(text, cx) {
+    if let Some(meant) = read::meant(text, cx) {
         let message = format!("`source` cannot be {}", quoted(text));
         cx.report.add(Finding::new(codes::NOT_LISTED, node.span, message).nearest(Some(meant)));
         return None;
@@ -97,7 +97,7 @@ fn field<'a>(node: &'a Node, names: &mut Vec<&'a str>, cx: &mut Reader<'a, '_>) 
     let name = fields.required("name", cx.report).and_then(|node| {
         let name = read::key(node, "`name` of a field", cx)?;
         cx.keys.sets(name);
-        outside::unique(node, name, "a field", names, cx);
+        read::unique(node, name, "a field", names, cx);
         read::may_write(name, "`name` of a field", node.span, cx).then_some(name)
     });
     let types = FieldType::ALL.map(FieldType::word);

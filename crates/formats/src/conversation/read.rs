@@ -5,7 +5,7 @@ use switchward_machine::{Dialect, Text, kept};
 
 use super::reader::Reader;
 use super::{expr, texts};
-use crate::codes::{DATA_KEY, KEPT_KEY, NUMBER_BOUNDS, REGEX};
+use crate::codes::{DATA_KEY, DUPLICATE_NAME, KEPT_KEY, NUMBER_BOUNDS, REGEX};
 use crate::document::{Node, Span, Value};
 use crate::limits::{REGEX_BYTES_MAX, TEMPLATE_BYTES_MAX, WAIT_MS_MAX};
 use crate::render::string;
@@ -57,6 +57,28 @@ pub(super) fn path<'a>(node: &'a Node, what: &str, cx: &mut Reader<'a, '_>) -> O
         texts::path(node, text, 0, cx);
     }
     found
+}
+
+/// The path below the data that was probably meant, if the first name of a path is not that of the data.
+pub(super) fn meant(text: &str, cx: &mut Reader<'_, '_>) -> Option<String> {
+    let (root, rest) = text.split_once('.')?;
+    let root = cx.report.nearest(root, expr::ROOT_NAMES)?;
+    Some(format!("{root}.{rest}"))
+}
+
+/// Adds a name to those that are known already; reports if it is one of them.
+pub(super) fn unique<'a>(
+    node: &Node,
+    name: &'a str,
+    what: &str,
+    names: &mut Vec<&'a str>,
+    cx: &mut Reader<'a, '_>,
+) {
+    if names.contains(&name) {
+        let message = format!("{what} called {} exists here already", quoted(name));
+        cx.report.add(Finding::new(DUPLICATE_NAME, node.span, message));
+    }
+    names.push(name);
 }
 
 /// Keys of the data, each a name of its own.

@@ -4,30 +4,12 @@
 use switchward_expr::{Mention, Name, NameKind};
 
 use super::expr;
+use super::form::Form;
 use super::keys::Unknown;
 use super::reader::Reader;
 use crate::codes::{NAME_UNKNOWN, TEMPLATE, TEXT_BRACES};
 use crate::document::{Node, Span};
 use crate::{Finding, quoted};
-
-/// How a text refers to the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// `{{ gathered_data.key }}`.
-    Jinja,
-    /// `{gathered_data.key}`.
-    Braces,
-}
-
-impl Form {
-    /// An example of how a value of the data is read.
-    pub(super) fn example(self) -> &'static str {
-        match self {
-            Self::Jinja => "write a value of the data as `{{ gathered_data.KEY }}`",
-            Self::Braces => "write a value of the data as `{gathered_data.KEY}`",
-        }
-    }
-}
 
 /// Records what a Jinja2 template mentions; returns false if it cannot be read.
 pub(super) fn template<'a>(node: &'a Node, what: &str, source: &str, cx: &mut Reader<'a, '_>) -> bool {

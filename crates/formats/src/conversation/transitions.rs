@@ -5,7 +5,7 @@ use switchward_machine::{Guard, NodeIx};
 
 use super::guards::Guards;
 use super::reader::Reader;
-use super::states::{State, Ways};
+use super::state::{State, Ways};
 use crate::codes::{
     GUARDS_IGNORED, MISSING_KEY, NEVER_TRIED, NO_GUARDS, NOT_LISTED, PORT_TWICE, TOO_MANY_ENTRIES,
 };

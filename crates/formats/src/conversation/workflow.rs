@@ -8,7 +8,7 @@ use switchward_machine::{
 
 use super::keys::Keys;
 use super::reader::{Names, Reader};
-use super::states::{Kind, State};
+use super::state::{Kind, State};
 use super::transitions::Edge;
 use super::{graph, held, nodes, schema, states, tools, transitions};
 use crate::codes::{INITIAL_DANGLING, NO_STATES, TOO_MANY_ENTRIES};

@@ -1,8 +1,9 @@
 //! Effects as messages.
 
 use switchward_api::v1;
-use switchward_engine::{Effect, EffectBody, EffectView};
+use switchward_engine::EffectView;
 use switchward_machine::SessionId;
+use switchward_state::delivery::{Effect, EffectBody};
 
 use super::timestamp;
 use crate::auth::Caller;

@@ -3,8 +3,10 @@
 use prost_types::value::Kind;
 use std::collections::BTreeMap;
 use switchward_api::v1;
-use switchward_engine::policy::LayerVerdict;
-use switchward_engine::{DefaultSetIn, EffectOfCall, Event, History, Machines, PublicEvent, public_events};
+use switchward_engine::{Machines, PublicEvent, public_events};
+use switchward_state::catalogue::DefaultSetIn;
+use switchward_state::policy::{CallEffect, LayerVerdict, PolicyEvent};
+use switchward_state::{Event, History};
 
 use super::timestamp;
 use crate::auth::Caller;
@@ -68,33 +70,40 @@ pub(crate) fn decision(
         ..v1::DecisionRecord::default()
     };
     Some(match event {
-        Event::CallPermitted { call, digest, rule, layers, .. } => v1::DecisionRecord {
+        Event::Policy(PolicyEvent::CallPermitted { call, digest, rule, layers, .. }) => v1::DecisionRecord {
             layers: self::layers(layers),
             decision: v1::ToolDecision::Allow.into(),
             matched_rule: rule.as_ref().map(self::rule),
-            grant_used: history.events.iter().any(|event| matches!(event, Event::GrantUsed { .. })),
+            grant_used: history
+                .events
+                .iter()
+                .any(|event| matches!(event, Event::Policy(PolicyEvent::GrantUsed { .. }))),
             ..base(&call.capability, digest, &call.call_id)
         },
-        Event::CallDenied { capability, digest, reason, rule, call_id, layers } => v1::DecisionRecord {
-            layers: self::layers(layers),
-            decision: v1::ToolDecision::Deny.into(),
-            reason: reason.clone(),
-            matched_rule: rule.as_ref().map(self::rule),
-            ..base(capability, digest, call_id)
-        },
-        Event::CallAsked { capability, digest, gate, rule, call_id, layers } => v1::DecisionRecord {
-            layers: self::layers(layers),
-            decision: v1::ToolDecision::Ask.into(),
-            matched_rule: rule.as_ref().map(self::rule),
-            gate: names::of_gate(caller, session, *gate),
-            ..base(capability, digest, call_id)
-        },
+        Event::Policy(PolicyEvent::CallDenied { capability, digest, reason, rule, call_id, layers }) => {
+            v1::DecisionRecord {
+                layers: self::layers(layers),
+                decision: v1::ToolDecision::Deny.into(),
+                reason: reason.clone(),
+                matched_rule: rule.as_ref().map(self::rule),
+                ..base(capability, digest, call_id)
+            }
+        }
+        Event::Policy(PolicyEvent::CallAsked { capability, digest, gate, rule, call_id, layers }) => {
+            v1::DecisionRecord {
+                layers: self::layers(layers),
+                decision: v1::ToolDecision::Ask.into(),
+                matched_rule: rule.as_ref().map(self::rule),
+                gate: names::of_gate(caller, session, *gate),
+                ..base(capability, digest, call_id)
+            }
+        }
         _ => return None,
     })
 }
 
 /// Converts a rule, identified by its position in the policy.
-pub(crate) fn rule(rule: &switchward_engine::MatchedRule) -> v1::MatchedRule {
+pub(crate) fn rule(rule: &switchward_state::policy::MatchedRule) -> v1::MatchedRule {
     let list = match rule.list.as_str() {
         "deny" => v1::RuleList::Deny,
         "ask" => v1::RuleList::Ask,
@@ -126,10 +135,10 @@ pub(crate) fn layers(layers: &[LayerVerdict]) -> Vec<v1::LayerVerdict> {
 }
 
 /// What policy says.
-pub(crate) fn effect(effect: EffectOfCall) -> v1::ToolDecision {
+pub(crate) fn effect(effect: CallEffect) -> v1::ToolDecision {
     match effect {
-        EffectOfCall::Allow => v1::ToolDecision::Allow,
-        EffectOfCall::Ask => v1::ToolDecision::Ask,
-        EffectOfCall::Deny => v1::ToolDecision::Deny,
+        CallEffect::Allow => v1::ToolDecision::Allow,
+        CallEffect::Ask => v1::ToolDecision::Ask,
+        CallEffect::Deny => v1::ToolDecision::Deny,
     }
 }

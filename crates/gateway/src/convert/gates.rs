@@ -1,10 +1,10 @@
 //! Gates as messages.
 
 use switchward_api::v1;
-use switchward_engine::{Comment, GateView, Resolution, SessionView, Vote};
+use switchward_engine::{Comment, GateView, SessionView};
 use switchward_machine::{Decision, GateKind, OpenId, Time};
+use switchward_state::approval::{Resolution, Vote};
 
-use super::sessions::kind;
 use super::{json, timestamp};
 use crate::auth::Caller;
 use crate::names;
@@ -51,6 +51,15 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         comments: Vec::new(),
         caller_decisions: caller_decisions(caller, row),
         held_inputs: row.held(),
+    }
+}
+
+pub(crate) fn kind(kind: GateKind) -> v1::GateKind {
+    match kind {
+        GateKind::Notify => v1::GateKind::Notify,
+        GateKind::ToolAsk => v1::GateKind::ToolAsk,
+        GateKind::Approval => v1::GateKind::Approval,
+        GateKind::Task => v1::GateKind::Task,
     }
 }
 

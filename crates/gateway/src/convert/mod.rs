@@ -4,11 +4,12 @@ pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod gates;
 pub(crate) mod json;
+pub(crate) mod keys;
 pub(crate) mod sessions;
 
 use switchward_api::v1;
-use switchward_engine::Role;
 use switchward_machine::{Micros, Time};
+use switchward_state::catalogue::Role;
 
 use crate::error::Refusal;
 

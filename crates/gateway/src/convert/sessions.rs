@@ -1,15 +1,15 @@
 //! Sessions as messages.
 
 use switchward_api::v1;
-use switchward_engine::{
-    GateView, Meters, OpenItem, OpenItemBody, Quorum, Reminders, RunView, SessionView, SettingSource,
-};
-use switchward_machine::{BudgetUnit, Exit, GateKind, Micros, Op, Outcome, Status, Target};
+use switchward_engine::{GateView, RunView, SessionView};
+use switchward_machine::{BudgetUnit, Exit, Micros, Op, Outcome, Status, Target};
+use switchward_state::approval::{Quorum, Reminders, SettingSource};
+use switchward_state::session::Meters;
+use switchward_state::work::{OpenItem, OpenItemBody};
 
 use super::{json, timestamp};
 use crate::auth::Caller;
-use crate::names;
-use crate::reply_tokens;
+use crate::{names, reply_tokens};
 
 /// A session with its open gates.
 pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGate>) -> v1::Session {
@@ -191,7 +191,7 @@ pub(crate) fn open_gate(
     let call = open.gate.call.as_ref();
     Some(v1::OpenGate {
         name: names::of_gate(caller, view.id, gate),
-        kind: kind(open.gate.kind).into(),
+        kind: super::gates::kind(open.gate.kind).into(),
         state: row.node().map(|node| node.name.clone()).unwrap_or_default(),
         capability: call.map(|call| call.capability.clone()).unwrap_or_default(),
         args_digest: open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default(),
@@ -206,13 +206,4 @@ pub(crate) fn open_gate(
         approvals: voting.map_or(0, |voting| u32::try_from(voting.votes.len()).unwrap_or(u32::MAX)),
         held_inputs: row.held(),
     })
-}
-
-pub(crate) fn kind(kind: GateKind) -> v1::GateKind {
-    match kind {
-        GateKind::Notify => v1::GateKind::Notify,
-        GateKind::ToolAsk => v1::GateKind::ToolAsk,
-        GateKind::Approval => v1::GateKind::Approval,
-        GateKind::Task => v1::GateKind::Task,
-    }
 }

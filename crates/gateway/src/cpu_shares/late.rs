@@ -3,7 +3,6 @@
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-
 use tokio::runtime::Handle;
 
 use super::{CpuShares, State};

@@ -3,13 +3,13 @@
 //! A cookie says whose browser it is, how they were recognised and when, with a MAC (HMAC-SHA256) over that under a mail
 //! key of the tenant. A tenant that takes its keys away forgets every browser. Source: RFC 6265, for cookies.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use cookie::{Cookie, SameSite};
 use http::{HeaderMap, HeaderValue, header};
-use switchward_engine::limits::ADDRESS_BYTES_MAX;
-use switchward_engine::{LinkAuth, MailKey};
 use switchward_machine::{Digest, TenantId, Time};
+use switchward_state::approval::MailKey;
+use switchward_state::catalogue::LinkAuth;
+use switchward_state::limits::ADDRESS_BYTES_MAX;
 
 use crate::limits::BROWSER_COOKIES_MAX;
 

@@ -2,11 +2,13 @@
 
 use axum::response::Response;
 use http::{StatusCode, header};
-use switchward_engine::{Body, EnterPageCode, LinkAuth, Reply, SendPageCode};
+use switchward_state::approval::{ApprovalCommand, EnterPageCode, SendPageCode};
+use switchward_state::catalogue::LinkAuth;
+use switchward_state::{Body, Reply};
 
-use super::browser::{self, Known};
+use super::browser::Known;
 use super::find::Asked;
-use super::{Said, Visitor, after, page, respond};
+use super::{Said, Visitor, after, browser, page, respond};
 
 /// The message if a page needs no code.
 const NEEDLESS: &str = "This page does not need a code.";
@@ -16,7 +18,7 @@ pub(super) async fn send(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> R
     if !asked.takes_codes() {
         return respond(StatusCode::BAD_REQUEST, page::asked(asked, Some(NEEDLESS)));
     }
-    let body = Body::SendPageCode(SendPageCode { token: asked.token.clone() });
+    let body = Body::Approval(ApprovalCommand::SendPageCode(SendPageCode { token: asked.token.clone() }));
     match visitor.execute(asked, said.request(asked), body).await {
         Ok(_) => visitor.back(),
         Err(refusal) => after(visitor, asked, &refusal).await,
@@ -28,7 +30,10 @@ pub(super) async fn enter(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> 
     if !asked.takes_codes() {
         return respond(StatusCode::BAD_REQUEST, page::asked(asked, Some(NEEDLESS)));
     }
-    let body = Body::EnterPageCode(EnterPageCode { token: asked.token.clone(), code: said.code.clone() });
+    let body = Body::Approval(ApprovalCommand::EnterPageCode(EnterPageCode {
+        token: asked.token.clone(),
+        code: said.code.clone(),
+    }));
     let problem = match visitor.execute(asked, said.request(asked), body).await {
         Ok(Reply::PageCode { accepted: true, .. }) => return remembered(visitor, asked, LinkAuth::Code),
         Ok(Reply::PageCode { left: 0, .. }) => {

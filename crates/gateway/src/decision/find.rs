@@ -1,14 +1,16 @@
 //! Finds whose link it is, and what it is about.
 
 use http::HeaderMap;
-use switchward_engine::limits::BROWSER_KNOWN_MS;
-use switchward_engine::{
-    Actor, Comment, GateView, Key, LinkAuth, MailKey, MailToken, Role, Row, Session, Tenant, View, Vote, Way,
-    comments, gate_view, tenant_numbered,
-};
+use switchward_engine::{Comment, GateView, comments, gate_view};
 use switchward_machine::{TenantId, Time};
+use switchward_state::approval::{MailKey, MailToken, Vote, Way};
+use switchward_state::catalogue::{LinkAuth, Role, Tenant};
+use switchward_state::limits::BROWSER_KNOWN_MS;
+use switchward_state::session::Session;
+use switchward_state::{Actor, Key, Row, View, tenant_numbered};
 
-use super::browser::{self, Known};
+use super::browser;
+use super::browser::Known;
 use crate::api::{Api, refusal, unreadable};
 use crate::auth::Caller;
 use crate::error::Refusal;

@@ -1,9 +1,12 @@
 //! The HTML of a decision page.
 
 use maud::{DOCTYPE, Markup, html};
-use switchward_engine::limits::{PAGE_CODE_DIGITS, PAGE_CODE_MS};
-use switchward_engine::{Closed, GateView, LinkAuth, Open, Resolution, Session};
+use switchward_engine::GateView;
 use switchward_machine::{Decision, GateSpec, Status};
+use switchward_state::approval::{Closed, Open, Resolution};
+use switchward_state::catalogue::LinkAuth;
+use switchward_state::limits::{PAGE_CODE_DIGITS, PAGE_CODE_MS};
+use switchward_state::session::Session;
 
 use super::find::Asked;
 use crate::hide::without;

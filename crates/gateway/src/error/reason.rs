@@ -172,7 +172,7 @@ mod tests {
             assert_eq!(code, code_word(reason.code()), "{row:?}");
             assert!(cause.ends_with('.') && remedy.ends_with('.'), "{row:?}");
         }
-        for reason in switchward_engine::Reason::ALL {
+        for reason in switchward_state::Reason::ALL {
             assert!(PAGE.contains(&format!("`{}`", reason.code())), "{} is not in the page", reason.code());
         }
     }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn the_page_of_errors_explains_results_of_replies_and_failed_deliveries() {
         let sources = [
-            include_str!("../../../engine/src/event/flow/replies.rs"),
+            include_str!("../../../state/src/approval/reply_events.rs"),
             include_str!("../../../mail/src/incoming.rs"),
             include_str!("../../../mail/src/incoming/machine.rs"),
             include_str!("../../../delivery/src/reason.rs"),

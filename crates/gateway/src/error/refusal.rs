@@ -1,9 +1,8 @@
 //! A refusal with its details, and the `tonic::Status` that it becomes.
 
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
-
-use serde_json::Value;
 use tonic::{Code, Status};
 use tonic_types::{
     BadRequest, ErrorDetail, ErrorInfo, FieldViolation, PreconditionFailure, PreconditionViolation,

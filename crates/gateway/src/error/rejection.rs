@@ -1,53 +1,52 @@
 //! The engine's rejections as callers see them.
 
 use std::time::Duration;
-
-use switchward_engine as engine;
+use switchward_state as state;
 
 use super::{Reason, Refusal};
 
 /// How soon it is worth looking whether a person has decided.
 const PERSON_RETRY: Duration = Duration::from_secs(5);
 
-impl From<engine::Reason> for Reason {
-    fn from(reason: engine::Reason) -> Self {
+impl From<state::Reason> for Reason {
+    fn from(reason: state::Reason) -> Self {
         match reason {
-            engine::Reason::FieldInvalid => Self::FieldInvalid,
-            engine::Reason::CredentialInvalid => Self::CredentialInvalid,
-            engine::Reason::SchemaViolation => Self::SchemaViolation,
-            engine::Reason::RequestIdReused => Self::RequestIdReused,
-            engine::Reason::AnswerNotAllowed => Self::AnswerNotAllowed,
-            engine::Reason::SessionTerminal => Self::SessionTerminal,
-            engine::Reason::ApprovalPending => Self::ApprovalPending,
-            engine::Reason::DefinitionInvalid => Self::DefinitionInvalid,
-            engine::Reason::NoSuchWorkflow => Self::NoSuchWorkflow,
-            engine::Reason::RetryExhausted => Self::RetryExhausted,
-            engine::Reason::AlreadyResolved => Self::AlreadyResolved,
-            engine::Reason::StateMismatch => Self::StateMismatch,
-            engine::Reason::PolicyDenied => Self::PolicyDenied,
-            engine::Reason::RoleNotAllowed => Self::RoleNotAllowed,
-            engine::Reason::VersionRetired => Self::VersionRetired,
-            engine::Reason::SelfApproval => Self::SelfApproval,
-            engine::Reason::NotAnApprover => Self::NotAnApprover,
-            engine::Reason::EventSourceNotAllowed => Self::EventSourceNotAllowed,
-            engine::Reason::RateLimited => Self::RateLimited,
-            engine::Reason::BudgetExhausted => Self::BudgetExhausted,
-            engine::Reason::QuotaExceeded => Self::QuotaExceeded,
-            engine::Reason::SequenceConflict => Self::SequenceConflict,
-            engine::Reason::EtagMismatch => Self::EtagMismatch,
-            engine::Reason::LeaseLost => Self::LeaseLost,
-            engine::Reason::NotFound => Self::NotFound,
-            engine::Reason::AlreadyExists => Self::AlreadyExists,
+            state::Reason::FieldInvalid => Self::FieldInvalid,
+            state::Reason::CredentialInvalid => Self::CredentialInvalid,
+            state::Reason::SchemaViolation => Self::SchemaViolation,
+            state::Reason::RequestIdReused => Self::RequestIdReused,
+            state::Reason::AnswerNotAllowed => Self::AnswerNotAllowed,
+            state::Reason::SessionTerminal => Self::SessionTerminal,
+            state::Reason::ApprovalPending => Self::ApprovalPending,
+            state::Reason::DefinitionInvalid => Self::DefinitionInvalid,
+            state::Reason::NoSuchWorkflow => Self::NoSuchWorkflow,
+            state::Reason::RetryExhausted => Self::RetryExhausted,
+            state::Reason::AlreadyResolved => Self::AlreadyResolved,
+            state::Reason::StateMismatch => Self::StateMismatch,
+            state::Reason::PolicyDenied => Self::PolicyDenied,
+            state::Reason::RoleNotAllowed => Self::RoleNotAllowed,
+            state::Reason::VersionRetired => Self::VersionRetired,
+            state::Reason::SelfApproval => Self::SelfApproval,
+            state::Reason::NotAnApprover => Self::NotAnApprover,
+            state::Reason::EventSourceNotAllowed => Self::EventSourceNotAllowed,
+            state::Reason::RateLimited => Self::RateLimited,
+            state::Reason::BudgetExhausted => Self::BudgetExhausted,
+            state::Reason::QuotaExceeded => Self::QuotaExceeded,
+            state::Reason::SequenceConflict => Self::SequenceConflict,
+            state::Reason::EtagMismatch => Self::EtagMismatch,
+            state::Reason::LeaseLost => Self::LeaseLost,
+            state::Reason::NotFound => Self::NotFound,
+            state::Reason::AlreadyExists => Self::AlreadyExists,
             // The server settles these itself; a caller who sees one has found a defect of the server.
-            engine::Reason::MachineMissing | engine::Reason::LimitsStale => Self::InternalError,
+            state::Reason::MachineMissing | state::Reason::LimitsStale => Self::InternalError,
         }
     }
 }
 
-impl From<engine::Rejection> for Refusal {
+impl From<state::Rejection> for Refusal {
     /// Facts become metadata of the same name. The fact `field` names the violation of a malformed field, the fact `quota`
     /// the exceeded quota.
-    fn from(rejection: engine::Rejection) -> Self {
+    fn from(rejection: state::Rejection) -> Self {
         let reason = Reason::from(rejection.reason);
         let field = rejection.facts.iter().find(|(name, _)| *name == "field").map(|(_, field)| field.clone());
         let mut refusal = Self::new(reason, rejection.message.clone());
@@ -80,7 +79,7 @@ mod tests {
 
     #[test]
     fn every_reason_keeps_its_word() {
-        for reason in engine::Reason::ALL {
+        for reason in state::Reason::ALL {
             let ours = Reason::from(*reason);
             assert!(ours == Reason::InternalError || ours.word() == reason.code(), "{}", reason.code());
         }
@@ -88,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_the_engine_says_comes_through() {
-        let rejection = engine::Rejection::new(engine::Reason::AnswerNotAllowed, "no such answer")
+        let rejection = state::Rejection::new(state::Reason::AnswerNotAllowed, "no such answer")
             .allowed(["yes", "no"])
             .fact("state", "env-check")
             .retry_after_ms(Some(250));
@@ -101,8 +100,7 @@ mod tests {
         assert_eq!(info.metadata["allowed"], r#"["yes","no"]"#);
         assert_eq!(details.retry_info().unwrap().retry_delay, Some(Duration::from_millis(250)));
 
-        let rejection =
-            engine::Rejection::new(engine::Reason::FieldInvalid, "too long").fact("field", "note");
+        let rejection = state::Rejection::new(state::Reason::FieldInvalid, "too long").fact("field", "note");
         let details = Status::from(Refusal::from(rejection)).get_error_details();
         assert_eq!(details.bad_request().unwrap().field_violations[0].field, "note");
     }

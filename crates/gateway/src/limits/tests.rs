@@ -1,11 +1,11 @@
 //! The values of `docs/limits.md`, compared with the constants.
 
 use switchward_delivery::limits as delivery;
-use switchward_engine::limits as engine;
 use switchward_formats::limits as formats;
 use switchward_machine::limits as machine;
 use switchward_mail::limits as mail;
 use switchward_shard::limits as shard;
+use switchward_state::limits as engine;
 use switchward_webhook::limits as webhook;
 
 use super::*;

@@ -16,29 +16,32 @@
 //! | 408, 413, 431 | The body did not come in time; body or headers are too large. |
 //! | 503 | It cannot be taken now; `retry-after` says when to bring it again. |
 
-use std::collections::HashMap;
-use std::net::IpAddr;
-use std::sync::Arc;
-
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Query, State};
-use axum::routing::any;
+use axum::{
+    Router,
+    body::Body,
+    extract::{Query, State},
+    routing::any,
+};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use parking_lot::Mutex;
 use serde_json::json;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
 use switchward_machine::TenantId;
-use switchward_mail::incoming::{Envelope, Peer};
-use switchward_mail::limits::MESSAGE_BYTES_MAX;
+use switchward_mail::{
+    incoming::{Envelope, Peer},
+    limits::MESSAGE_BYTES_MAX,
+};
 use tonic::metadata::MetadataMap;
 
 use super::{MailIngress, Outcome};
 use crate::auth::{caller, roles};
-use crate::body;
 use crate::error::{Reason, Refusal};
 use crate::guard::check_headers;
 use crate::limits::{MAIL_AGAIN_S, MAIL_POSTS_MAX, MAIL_POSTS_OF_TENANT_MAX};
-use crate::transcode::{self, JSON, essence};
+use crate::transcode::{JSON, essence};
+use crate::{body, transcode};
 
 /// The content type of a message.
 const KIND: &str = "message/rfc822";

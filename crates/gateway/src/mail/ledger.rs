@@ -1,8 +1,7 @@
 //! The latest inbound mails, and how many had which outcome.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
 use switchward_machine::{Digest, Time};
 
 use super::Outcome;

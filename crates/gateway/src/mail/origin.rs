@@ -1,6 +1,8 @@
 //! Checks whether a token was given to anybody, before a mail with it causes DNS queries.
 
-use switchward_engine::{Key, MailKey, MailToken, Row, View as _, Way, gate_view};
+use switchward_engine::gate_view;
+use switchward_state::approval::{MailKey, MailToken, Way};
+use switchward_state::{Key, Row, View as _};
 
 use crate::api::{Api, unreadable};
 use crate::error::Refusal;

@@ -5,12 +5,11 @@
 //! reach the folder of every server, also of one that is down; and a mail may still come in after the removal.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use switchward_engine::{Key, Removing, Retention, Row, View, ViewError, tenant_numbered};
+use std::sync::{Arc, atomic::Ordering};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::{Cluster, Failure};
+use switchward_state::session::{Removing, Retention};
+use switchward_state::{Key, Row, View, ViewError, tenant_numbered};
 
 use super::{Kept, QuarantineStore};
 use crate::api::Api;

@@ -1,16 +1,17 @@
 //! ApiKeyService.
 
 use std::ops::ControlFlow;
-use switchward_api::v1;
-use switchward_api::v1::api_key_service_server::ApiKeyService;
-use switchward_engine::{ApiKey, Body, CreateKey, Key, Kind, Reply, RevokeKey, Role, Row, Scope, View};
+use switchward_api::v1::{self, api_key_service_server::ApiKeyService};
 use switchward_machine::TenantId;
+use switchward_state::catalogue::{ApiKey, CatalogueCommand, CreateKey, RevokeKey, Role};
+use switchward_state::{Body, Key, Kind, Reply, Row, Scope, View};
 use tonic::{Request, Response, Status};
 
 use super::tenants::check_display_text;
 use crate::api::{Api, Call, named, odd, request_id, unreadable};
-use crate::auth::{Caller, NewKey, key_of, roles};
-use crate::convert::{known, time, timestamp};
+use crate::auth::{NewKey, key_of, roles};
+use crate::convert::keys::api_key;
+use crate::convert::{known, time};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names;
@@ -40,7 +41,7 @@ impl ApiKeyService for Api {
         let page = Page::read(message.page_size, &message.page_token, &list)?;
         let keys = keys(&call).await?.into_iter().map(|key| {
             let newest = (u64::MAX - key.created.0).to_be_bytes();
-            ([&newest, key.id.as_bytes()].concat(), of_key(&call.caller, &key))
+            ([&newest, key.id.as_bytes()].concat(), api_key(&call.caller, &key))
         });
         let (api_keys, next_page_token) = page.cut(keys.collect());
         let api_keys = mask.keep_each(api_keys);
@@ -57,27 +58,13 @@ impl ApiKeyService for Api {
         // One at a time, so that two admins cannot revoke each other.
         let turn = self.revocations.turn.lock().await;
         check_not_last(&call, id).await?;
-        let body = Body::RevokeKey(RevokeKey { id: id.to_owned() });
+        let body = Body::Catalogue(CatalogueCommand::RevokeKey(RevokeKey { id: id.to_owned() }));
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
         drop(turn);
         reply.map_err(|refusal| named(refusal, "API key", &message.name))?;
         self.revocations.changed.send_replace(());
         let row = key_of(&self.cluster, id).ok_or_else(|| Refusal::not_found("API key", &message.name))?;
-        Ok(Response::new(v1::RevokeApiKeyResponse { api_key: Some(of_key(&call.caller, &row)) }))
-    }
-}
-
-/// State for revoking keys besides the catalogue.
-#[derive(Debug)]
-pub(crate) struct Revocations {
-    turn: tokio::sync::Mutex<()>,
-    /// Notified whenever a key is revoked, so that open streams check their credentials again.
-    pub(super) changed: tokio::sync::watch::Sender<()>,
-}
-
-impl Default for Revocations {
-    fn default() -> Self {
-        Self { turn: tokio::sync::Mutex::default(), changed: tokio::sync::watch::channel(()).0 }
+        Ok(Response::new(v1::RevokeApiKeyResponse { api_key: Some(api_key(&call.caller, &row)) }))
     }
 }
 
@@ -103,12 +90,14 @@ pub(super) async fn create(
         display_name: message.display_name,
         expires,
     };
-    let reply = call.execute(Scope::Catalogue, request, None, Body::CreateKey(body)).await?;
+    let reply = call
+        .execute(Scope::Catalogue, request, None, Body::Catalogue(CatalogueCommand::CreateKey(body)))
+        .await?;
     let Reply::Key(id) = reply else { return Err(odd(&reply)) };
     let row = key_of(&call.api.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
     // A repeated request finds the key that it made; its secret is not stored.
     let secret = if id == key.id { key.secret } else { String::new() };
-    Ok(v1::CreateApiKeyResponse { api_key: Some(of_key(&call.caller, &row)), secret })
+    Ok(v1::CreateApiKeyResponse { api_key: Some(api_key(&call.caller, &row)), secret })
 }
 
 /// All keys of the caller's tenant.
@@ -149,19 +138,5 @@ fn role(role: v1::KeyRole) -> Result<Role, Refusal> {
         v1::KeyRole::Worker => Ok(Role::Worker),
         v1::KeyRole::Integration => Ok(Role::Integration),
         v1::KeyRole::Unspecified => Err(Refusal::field("role", "is required, for example KEY_ROLE_AGENT")),
-    }
-}
-
-/// An API key, without its secret.
-pub(super) fn of_key(caller: &Caller, key: &ApiKey) -> v1::ApiKey {
-    let role = crate::convert::role(key.role);
-    v1::ApiKey {
-        name: names::of_api_key(caller, &key.id),
-        display_name: key.display_name.clone(),
-        role: role.into(),
-        create_time: Some(timestamp(key.created)),
-        expire_time: key.expires.map(timestamp),
-        revoke_time: key.revoked.map(timestamp),
-        subject: key.subject.clone(),
     }
 }

@@ -1,10 +1,10 @@
 //! AssistantService.
 
-use switchward_api::v1;
-use switchward_api::v1::assistant_service_server::AssistantService;
-use switchward_engine::limits::WORKFLOWS_MAX;
-use switchward_engine::{Assistant, Body, DeleteAssistant, Key, Kind, PutAssistant, Row, Scope, View as _};
+use switchward_api::v1::{self, assistant_service_server::AssistantService};
 use switchward_formats::Format;
+use switchward_state::catalogue::{Assistant, CatalogueCommand, DeleteAssistant, PutAssistant};
+use switchward_state::limits::WORKFLOWS_MAX;
+use switchward_state::{Body, Key, Kind, Row, Scope, View as _};
 use tonic::{Request, Response, Status};
 
 use crate::api::{Api, Call, named, request_id, unreadable};
@@ -31,7 +31,12 @@ impl AssistantService for Api {
         let name = names::assistant(&call.caller, "assistant.name", &requested.name)?.to_owned();
         let workflows = workflows(&call, &requested.workflows).await?;
         let (instructions, etag) = (requested.instructions, requested.etag);
-        let body = Body::PutAssistant(PutAssistant { name: name.clone(), workflows, instructions, etag });
+        let body = Body::Catalogue(CatalogueCommand::PutAssistant(PutAssistant {
+            name: name.clone(),
+            workflows,
+            instructions,
+            etag,
+        }));
         call.execute(Scope::Catalogue, request, None, body).await?;
         let row = assistant(&call, &name, &requested.name).await?;
         Ok(Response::new(v1::PutAssistantResponse { assistant: Some(of_assistant(&call.caller, &row)) }))
@@ -74,7 +79,10 @@ impl AssistantService for Api {
         let (call, message) = self.open(request, roles::PUBLISH)?;
         let request = request_id(&message.request_id, "DeleteAssistant", &message)?;
         let name = names::assistant(&call.caller, "name", &message.name)?.to_owned();
-        let body = Body::DeleteAssistant(DeleteAssistant { name, etag: message.expected_etag });
+        let body = Body::Catalogue(CatalogueCommand::DeleteAssistant(DeleteAssistant {
+            name,
+            etag: message.expected_etag,
+        }));
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
         reply.map_err(|refusal| named(refusal, "assistant", &message.name))?;
         Ok(Response::new(v1::DeleteAssistantResponse {}))

@@ -1,14 +1,18 @@
 //! ClockService: the clock of a development server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use switchward_state::session::SessionCommand;
+mod advances;
+
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use switchward_api::v1;
-use switchward_api::v1::clock_service_server::ClockService;
-use switchward_engine::{Body, Command, Due, IndexKey, Key, RequestId, Scope, Sweep, View as _};
-use switchward_machine::{Digest, TenantId, Time};
+use switchward_api::v1::{self, clock_service_server::ClockService};
+use switchward_machine::Time;
 use switchward_shard::{Clock, Failure, ManualClock};
-use tokio::sync::Mutex;
+use switchward_state::session::Sweep;
+use switchward_state::{Body, Command, Due, IndexKey, Key, RequestId, Scope, View as _};
 use tonic::{Request, Response, Status};
+
+pub(crate) use advances::Advances;
 
 use crate::api::{Api, refusal, request_id, unreadable};
 use crate::auth::roles;
@@ -23,10 +27,6 @@ const STEP_MS_MAX: u64 = 3_660 * 24 * 3_600_000;
 const REQUESTS_MAX: usize = 10_000;
 /// Timers of one step that fire at their own time; what is left of them then fires at its end.
 const TIMERS_MAX: usize = 10_000;
-
-/// What an advance answered, by tenant and request id.
-#[derive(Debug, Default)]
-pub(crate) struct Advances(Mutex<BTreeMap<(TenantId, String), (Digest, Time)>>);
 
 #[tonic::async_trait]
 impl ClockService for Api {
@@ -88,7 +88,7 @@ async fn forward(api: &Api, clock: &ManualClock, step: u64) -> Result<Time, Refu
         let Some(due) = first(api, target, &fired)? else { break };
         clock.advance(due.at.since_ms(clock.now()));
         fired.insert((due.at, due.key.clone()));
-        let sweep = Body::Sweep(Sweep { key: due.key.clone() });
+        let sweep = Body::Session(SessionCommand::Sweep(Sweep { key: due.key.clone() }));
         let sweep = Command::of_server(due.key.tenant_of(), due.scope(), sweep);
         match api.cluster.execute(sweep).await {
             // The shard itself retries what is refused.

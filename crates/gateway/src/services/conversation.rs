@@ -1,18 +1,17 @@
 //! The calls of a conversation: messages, turns, data, completion, retries.
 
 use switchward_api::v1;
-use switchward_engine::limits::MESSAGE_BYTES_MAX;
-use switchward_engine::{
-    Body, EndTurn, PostMessage, RecordData, RecordEvent, RecordReply, Reply, ReplyToken, Scope, SwitchRun,
-};
 use switchward_machine::WorkKind;
+use switchward_state::approval::{ApprovalCommand, RecordReply};
+use switchward_state::limits::MESSAGE_BYTES_MAX;
+use switchward_state::run::{EndTurn, RecordData, RecordEvent, RunCommand};
+use switchward_state::session::{PostMessage, ReplyToken, SessionCommand, SwitchRun};
+use switchward_state::{Body, Reply, Scope};
 
-use super::sessions::{moved, shown};
+use super::shown::{moved, shown};
 use crate::api::{Call, named, request_id};
-use crate::convert;
 use crate::error::Refusal;
-use crate::names;
-use crate::reply_tokens;
+use crate::{convert, names, reply_tokens};
 
 type Shown = Result<v1::Session, Refusal>;
 
@@ -26,7 +25,7 @@ fn check_text(text: &str) -> Result<(), Refusal> {
 pub(super) async fn post_message(call: &Call<'_>, message: v1::PostMessageRequest) -> Shown {
     let request = request_id(&message.request_id, "PostMessage", &message)?;
     check_text(&message.text)?;
-    let body = Body::PostMessage(PostMessage { text: message.text });
+    let body = Body::Session(SessionCommand::PostMessage(PostMessage { text: message.text }));
     let session = moved(call, &message.name, request, message.expected_sequence, body).await?;
     Ok(reply_tokens::shown_to(&call.caller, session))
 }
@@ -34,7 +33,7 @@ pub(super) async fn post_message(call: &Call<'_>, message: v1::PostMessageReques
 pub(super) async fn end_turn(call: &Call<'_>, message: v1::EndTurnRequest) -> Shown {
     let request = request_id(&message.request_id, "EndTurn", &message)?;
     check_text(&message.text)?;
-    let body = Body::EndTurn(EndTurn { text: message.text });
+    let body = Body::Run(RunCommand::EndTurn(EndTurn { text: message.text }));
     moved(call, &message.name, request, message.expected_sequence, body).await
 }
 
@@ -48,18 +47,19 @@ pub(super) async fn record_data(call: &Call<'_>, message: v1::RecordDataRequest)
     if values.is_empty() {
         return Err(Refusal::field("values", "must hold at least one key"));
     }
-    let body = Body::RecordData(RecordData { values });
+    let body = Body::Run(RunCommand::RecordData(RecordData { values }));
     moved(call, &message.name, request, message.expected_sequence, body).await
 }
 
 pub(super) async fn signal_completion(call: &Call<'_>, message: v1::SignalCompletionRequest) -> Shown {
     let request = request_id(&message.request_id, "SignalCompletion", &message)?;
-    moved(call, &message.name, request, message.expected_sequence, Body::SignalCompletion).await
+    moved(call, &message.name, request, message.expected_sequence, Body::Run(RunCommand::SignalCompletion))
+        .await
 }
 
 pub(super) async fn retry_state(call: &Call<'_>, message: v1::RetryStateRequest) -> Shown {
     let request = request_id(&message.request_id, "RetryState", &message)?;
-    moved(call, &message.name, request, message.expected_sequence, Body::RetryNode).await
+    moved(call, &message.name, request, message.expected_sequence, Body::Run(RunCommand::RetryNode)).await
 }
 
 /// With a token, the session is that of the token.
@@ -81,7 +81,15 @@ pub(super) async fn record_event(
     let state = (!message.state.is_empty()).then_some(message.state);
     let model = call.api.own.contains(&WorkKind::Classify);
     let key = message.key;
-    let body = Body::RecordEvent(RecordEvent { key, data, state, model, token, webhook: None, once: None });
+    let body = Body::Run(RunCommand::RecordEvent(RecordEvent {
+        key,
+        data,
+        state,
+        model,
+        token,
+        webhook: None,
+        once: None,
+    }));
     let session = moved(call, &name, request, message.expected_sequence, body).await?;
     Ok(reply_tokens::shown_to(&call.caller, session))
 }
@@ -94,7 +102,7 @@ pub(super) async fn record_reply(
     let request = request_id(&message.request_id, "RecordReply", &message)?;
     let v1::RecordReplyRequest { from, text, .. } = message;
     let model = call.api.own.contains(&WorkKind::Classify);
-    let body = Body::RecordReply(RecordReply {
+    let body = Body::Approval(ApprovalCommand::RecordReply(RecordReply {
         from,
         subject: String::new(),
         text,
@@ -107,7 +115,7 @@ pub(super) async fn record_reply(
         token: None,
         evidence: String::new(),
         limits: None,
-    });
+    }));
     let id = names::session(&call.caller, "name", &message.name)?;
     let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "session", &message.name))?;
@@ -121,6 +129,6 @@ pub(super) async fn record_reply(
 pub(super) async fn switch_workflow(call: &Call<'_>, message: v1::SwitchWorkflowRequest) -> Shown {
     let request = request_id(&message.request_id, "SwitchWorkflow", &message)?;
     let workflow = names::definition(&call.caller, "workflow", &message.workflow)?.to_owned();
-    let body = Body::SwitchRun(SwitchRun { workflow });
+    let body = Body::Session(SessionCommand::SwitchRun(SwitchRun { workflow }));
     moved(call, &message.name, request, message.expected_sequence, body).await
 }

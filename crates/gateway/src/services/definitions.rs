@@ -2,23 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use switchward_api::v1;
-use switchward_api::v1::definition_service_server::DefinitionService;
-use switchward_engine::limits::SOURCE_BYTES_MAX;
-use switchward_engine::{
-    ActivateVersion, Body, Definition, Deploy, Key, Kind, Reply, RetireVersion, Row, Scope, Version,
-};
+use switchward_api::v1::{self, definition_service_server::DefinitionService};
 use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile, not_in_catalogue};
 use switchward_machine::{ActKind, Digest, Machine, Target};
+use switchward_state::catalogue::{
+    ActivateVersion, CatalogueCommand, Definition, Deploy, RetireVersion, Version,
+};
+use switchward_state::limits::SOURCE_BYTES_MAX;
+use switchward_state::{Body, Key, Kind, Reply, Row, Scope};
 use tonic::{Request, Response, Status};
 
 use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::{Caller, roles};
-use crate::convert::{self, json, known, timestamp};
+use crate::convert::{json, known, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
-use crate::names::{self, Which};
+use crate::names::Which;
 use crate::pages::{Page, order};
+use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -147,11 +148,11 @@ impl DefinitionService for Api {
         let request = request_id(&message.request_id, "ActivateVersion", &message)?;
         let (name, which) = names::version(&call.caller, "name", &message.name)?;
         let (_, number) = numbered(&call, name, which, &message.name).await?;
-        let body = Body::ActivateVersion(ActivateVersion {
+        let body = Body::Catalogue(CatalogueCommand::ActivateVersion(ActivateVersion {
             name: name.to_owned(),
             version: number,
             etag: message.expected_etag.clone(),
-        });
+        }));
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
         reply.map_err(|refusal| named(refusal, "version", &message.name))?;
         let row = definition(&call, name, &message.name).await?;
@@ -166,11 +167,11 @@ impl DefinitionService for Api {
         let request = request_id(&message.request_id, "RetireVersion", &message)?;
         let (name, which) = names::version(&call.caller, "name", &message.name)?;
         let (_, number) = numbered(&call, name, which, &message.name).await?;
-        let body = Body::RetireVersion(RetireVersion {
+        let body = Body::Catalogue(CatalogueCommand::RetireVersion(RetireVersion {
             name: name.to_owned(),
             version: number,
             etag: message.expected_etag.clone(),
-        });
+        }));
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
         reply.map_err(|refusal| named(refusal, "version", &message.name))?;
         let row = definition(&call, name, &message.name).await?;
@@ -258,7 +259,7 @@ async fn deploy(
     let absent = absent(call, &message.files, compiled.definition.as_ref()).await?;
     let Some(ready) = compiled.definition else { return Err(invalid(&compiled.findings)) };
     let format = compiled.format.map_or("", |format| format.name());
-    let body = Body::Deploy(Deploy {
+    let body = Body::Catalogue(CatalogueCommand::Deploy(Deploy {
         name: ready.name.clone(),
         format: format.to_owned(),
         files: message.files.iter().map(|file| (file.path.clone(), file.content.to_vec())).collect(),
@@ -266,7 +267,7 @@ async fn deploy(
         machine: Arc::new(ready.machine),
         activate: message.activate.unwrap_or(true),
         etag: message.expected_etag,
-    });
+    }));
     let reply = call.execute(Scope::Catalogue, request, None, body).await?;
     let Reply::Version { name, number, created } = reply else { return Err(odd(&reply)) };
     let row = definition(call, &name, &name).await?;
@@ -399,7 +400,7 @@ fn of_version(caller: &Caller, definition: &Definition, row: &Version) -> v1::Ve
 }
 
 fn files(version: &Version) -> Vec<v1::DefinitionFile> {
-    let file = |file: &switchward_engine::SourceFile| v1::DefinitionFile {
+    let file = |file: &switchward_state::catalogue::SourceFile| v1::DefinitionFile {
         path: file.path.clone(),
         content: file.bytes.clone().into(),
     };

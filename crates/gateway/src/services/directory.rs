@@ -1,20 +1,17 @@
 //! DirectoryService.
 
-use switchward_api::v1;
-use switchward_api::v1::directory_service_server::DirectoryService;
-use switchward_engine::{
-    Body, Directory, DirectoryEntry, EventBinding, GateSettings, Key, PutDirectory, Row, Scope,
-};
+use switchward_api::v1::{self, directory_service_server::DirectoryService};
+use switchward_state::approval::GateSettings;
+use switchward_state::catalogue::{CatalogueCommand, Directory, DirectoryEntry, EventBinding, PutDirectory};
+use switchward_state::{Body, Key, Row, Scope};
 use tonic::{Request, Response, Status};
 
 use super::start::{quorum, reminders};
 use crate::api::{Api, Call, request_id};
 use crate::auth::roles;
-use crate::convert;
 use crate::error::Refusal;
 use crate::mask::Mask;
-use crate::names;
-use crate::sealing;
+use crate::{convert, names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -40,7 +37,11 @@ impl DirectoryService for Api {
         let event_bindings = requested.event_bindings.into_iter().map(binding).collect();
         let directory = Directory { entries, audience: requested.audience, event_bindings };
         let key = sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant);
-        let body = Body::PutDirectory(PutDirectory { directory, key, etag: requested.etag });
+        let body = Body::Catalogue(CatalogueCommand::PutDirectory(PutDirectory {
+            directory,
+            key,
+            etag: requested.etag,
+        }));
         call.execute(Scope::Catalogue, request, None, body).await?;
         let directory = directory_of(&call).await?;
         let warnings = directory.odd();

@@ -1,22 +1,20 @@
 //! EffectService.
 
-use switchward_api::v1;
-use switchward_api::v1::effect_service_server::EffectService;
-use switchward_engine::{
-    Body, DismissEffect, FailEffect, HoldEffects, IndexKey, Key, Reply, RetryEffect, Row, Scope, View,
-    effect_view,
-};
+use switchward_api::v1::{self, effect_service_server::EffectService};
+use switchward_engine::effect_view;
 use switchward_machine::SessionId;
 use switchward_shard::StateView;
+use switchward_state::delivery::{DeliveryCommand, DismissEffect, FailEffect, RetryEffect};
+use switchward_state::session::HoldEffects;
+use switchward_state::{Body, IndexKey, Key, Reply, Row, Scope, View};
 use tonic::{Request, Response, Status};
 
 use crate::api::{Api, Call, named, odd, refusal, request_id, unreadable};
 use crate::auth::roles;
-use crate::convert;
 use crate::error::Refusal;
 use crate::mask::Mask;
-use crate::names;
 use crate::pages::{Page, filter, order, unknown_term};
+use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -44,7 +42,8 @@ impl EffectService for Api {
         let request = request_id(&message.request_id, "FailEffect", &message)?;
         let (session, number) = names::effect(&call.caller, "name", &message.name)?;
         let (code, text, round) = (message.code, message.message, message.round);
-        let body = Body::FailEffect(FailEffect { number, code, message: text, round });
+        let body =
+            Body::Delivery(DeliveryCommand::FailEffect(FailEffect { number, code, message: text, round }));
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         let sequence = sequence(reply, &message.name)?;
         let effect = shown(&call, session, number).await?;
@@ -58,7 +57,7 @@ impl EffectService for Api {
         let (call, message) = self.open(request, roles::OPERATE)?;
         let request = request_id(&message.request_id, "RetryEffect", &message)?;
         let (session, number) = names::effect(&call.caller, "name", &message.name)?;
-        let body = Body::RetryEffect(RetryEffect { number });
+        let body = Body::Delivery(DeliveryCommand::RetryEffect(RetryEffect { number }));
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         let sequence = sequence(reply, &message.name)?;
         let effect = shown(&call, session, number).await?;
@@ -72,7 +71,7 @@ impl EffectService for Api {
         let (call, message) = self.open(request, roles::OPERATE)?;
         let request = request_id(&message.request_id, "DismissEffect", &message)?;
         let (session, number) = names::effect(&call.caller, "name", &message.name)?;
-        let body = Body::DismissEffect(DismissEffect { number });
+        let body = Body::Delivery(DeliveryCommand::DismissEffect(DismissEffect { number }));
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         Ok(Response::new(v1::DismissEffectResponse { sequence: sequence(reply, &message.name)? }))
     }
@@ -84,7 +83,7 @@ impl EffectService for Api {
         let (call, message) = self.open(request, roles::OPERATE)?;
         names::parent(&call.caller, "parent", &message.parent)?;
         let request = request_id(&message.request_id, "ReleaseEffects", &message)?;
-        let body = Body::HoldEffects(HoldEffects { held: false });
+        let body = Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held: false }));
         call.execute(Scope::Catalogue, request, None, body).await?;
         Ok(Response::new(v1::ReleaseEffectsResponse {}))
     }

@@ -5,27 +5,28 @@
 //! stamps each with the clock, so everything it decides from then on is later. A record belongs to the export if its own
 //! time does.
 
+use switchward_state::delivery::DeliveryCommand;
 mod history;
 mod position;
 mod records;
 mod walk;
 
 use futures::future::try_join_all;
+use position::Position;
 use std::time::Duration;
-use switchward_api::v1;
-use switchward_api::v1::export_service_server::ExportService;
-use switchward_engine::{AckEffect, Body, Command, Scope};
+use switchward_api::v1::{self, export_service_server::ExportService};
 use switchward_machine::Time;
+use switchward_state::delivery::AckEffect;
+use switchward_state::{Body, Command, Scope};
 use tonic::{Request, Response, Status};
+use walk::Walk;
 
 use crate::api::{Api, Call, refusal};
 use crate::auth::roles;
-use crate::convert::{self, timestamp};
+use crate::convert::timestamp;
 use crate::error::Refusal;
-use crate::names;
 use crate::pages::Page;
-use position::Position;
-use walk::Walk;
+use crate::{convert, names};
 
 /// How often the clock is checked until it has passed the time of an export.
 const CLOCK_LOOK: Duration = Duration::from_millis(1);
@@ -88,7 +89,7 @@ async fn begin(call: &Call<'_>, given: Option<Time>) -> Result<Time, Refusal> {
         tokio::time::sleep(CLOCK_LOOK).await;
     }
     let barrier = || {
-        let body = Body::AckEffect(AckEffect { number: NO_EFFECT });
+        let body = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: NO_EFFECT }));
         Command::of_server(call.caller.tenant, Scope::Catalogue, body)
     };
     // Sent to each shard directly: this changes nothing in any of them, and leaves no log entry.

@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 use switchward_api::v1;
-use switchward_engine::{Actor, Key, Kind, Row, Settings, View};
 use switchward_machine::TenantId;
+use switchward_state::catalogue::Settings;
+use switchward_state::{Actor, Key, Kind, Row, View};
 
 use super::{api_keys, tenants};
 use crate::api::{Api, Call, unreadable};

@@ -1,22 +1,20 @@
 //! GateService.
 
-use switchward_api::v1;
-use switchward_api::v1::gate_service_server::GateService;
-use switchward_engine::{
-    AnswerGate, Body, DecideGate, DiscussGate, GateView, IndexKey, Key, Reply, Row, Scope, SessionView, View,
-    ViewError, comments, gate_view, session_view,
-};
+use switchward_api::v1::{self, gate_service_server::GateService};
+use switchward_engine::{GateView, SessionView, comments, gate_view, session_view};
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId};
 use switchward_shard::StateView;
+use switchward_state::approval::{AnswerGate, ApprovalCommand, DecideGate, DiscussGate};
+use switchward_state::{Body, IndexKey, Key, Reply, Row, Scope, View, ViewError};
 use tonic::{Request, Response, Status};
 
 use crate::api::{Api, Call, named, odd, refusal, request_id, unreadable};
 use crate::auth::roles;
-use crate::convert::{self, known};
+use crate::convert::known;
 use crate::error::Refusal;
 use crate::mask::Mask;
-use crate::names;
 use crate::pages::{Page, filter, order, unknown_term};
+use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -46,20 +44,27 @@ impl GateService for Api {
             shown_digest.map_err(|_| Refusal::field("args_digest", "must be 64 lower-case hex digits"))?;
         let (comment, shown_args) = (message.comment, shown_digest);
         let body = match said {
-            Said::Decided(decision) => Body::DecideGate(DecideGate {
+            Said::Decided(decision) => Body::Approval(ApprovalCommand::DecideGate(DecideGate {
                 gate,
                 decision,
                 comment,
                 shown: shown_args,
                 limits: None,
                 proof: None,
-            }),
-            Said::Discussed => {
-                Body::DiscussGate(DiscussGate { gate, comment, shown: shown_args, proof: None })
-            }
-            Said::Answered(answer) => {
-                Body::AnswerGate(AnswerGate { gate, answer, comment, shown: shown_args, proof: None })
-            }
+            })),
+            Said::Discussed => Body::Approval(ApprovalCommand::DiscussGate(DiscussGate {
+                gate,
+                comment,
+                shown: shown_args,
+                proof: None,
+            })),
+            Said::Answered(answer) => Body::Approval(ApprovalCommand::AnswerGate(AnswerGate {
+                gate,
+                answer,
+                comment,
+                shown: shown_args,
+                proof: None,
+            })),
         };
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "gate", &message.name))?;
@@ -167,7 +172,7 @@ async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::List
         // Its session and the other rows are read only if it is shown.
         if let Some(wanted) = wanted.kind {
             let open = view.row(&Key::open(tenant, session, gate)).map_err(unreadable)?;
-            if !matches!(open.as_deref(), Some(Row::Open(open)) if convert::sessions::kind(open.gate.kind) == wanted)
+            if !matches!(open.as_deref(), Some(Row::Open(open)) if convert::gates::kind(open.gate.kind) == wanted)
             {
                 return Ok(None);
             }

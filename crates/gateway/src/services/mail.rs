@@ -1,27 +1,26 @@
 //! MailService.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+mod deleted;
 
-use parking_lot::Mutex;
-use switchward_api::v1;
-use switchward_api::v1::mail_service_server::MailService;
-use switchward_engine::{Key, Role, Row};
-use switchward_machine::TenantId;
+use std::sync::Arc;
+use switchward_api::v1::{self, mail_service_server::MailService};
 use switchward_mail::incoming::{legible, withholding};
+use switchward_state::catalogue::Role;
+use switchward_state::{Key, Row};
 use tonic::{Request, Response, Status};
+
+pub(crate) use deleted::Deleted;
 
 use super::tenants::FIRST;
 use crate::api::{Api, Call};
 use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
 use crate::error::{Reason, Refusal};
-use crate::hide;
-use crate::limits::{MAIL_DELETED_MAX, MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
+use crate::limits::{MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
 use crate::mail::{Kept, QuarantineStore, kept_ms};
 use crate::mask::Mask;
-use crate::names;
 use crate::pages::{Page, order};
+use crate::{hide, names};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -88,27 +87,6 @@ impl MailService for Api {
         };
         in_quarantine(&call, delete).await?;
         Ok(Response::new(v1::DeleteQuarantinedMailResponse {}))
-    }
-}
-
-/// Recently deleted mails with their tenants, so that a repeated request without a received answer succeeds again.
-#[derive(Default)]
-pub(crate) struct Deleted(Mutex<VecDeque<(TenantId, String)>>);
-
-impl Deleted {
-    fn has(&self, tenant: TenantId, id: &str) -> bool {
-        self.0.lock().iter().any(|(known, one)| *known == tenant && one == id)
-    }
-
-    fn note(&self, tenant: TenantId, id: String) {
-        let mut known = self.0.lock();
-        known.push_front((tenant, id));
-        known.truncate(MAIL_DELETED_MAX);
-    }
-
-    /// Forgets a mail that came once more and is stored again.
-    pub(crate) fn forget(&self, id: &str) {
-        self.0.lock().retain(|(_, one)| one != id);
     }
 }
 

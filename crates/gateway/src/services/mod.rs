@@ -10,12 +10,15 @@ mod effects;
 mod export;
 pub mod first;
 mod gates;
+mod history;
 mod mail;
 mod policies;
 mod policy;
 mod quotas;
 mod retention;
+mod revocations;
 mod sessions;
+mod shown;
 mod start;
 mod tenants;
 mod voided;
@@ -24,29 +27,24 @@ mod webhook_endpoints;
 mod webhook_sources;
 mod worker;
 
-pub(crate) use api_keys::Revocations;
 pub(crate) use clock::Advances;
 pub(crate) use mail::Deleted;
+pub(crate) use revocations::Revocations;
 pub use webhook_endpoints::{Pinged, Pings};
 pub(crate) use webhook_sources::kind_named;
 pub(crate) use worker::Claims;
 
-use switchward_api::v1::api_key_service_server::ApiKeyServiceServer;
-use switchward_api::v1::assistant_service_server::AssistantServiceServer;
-use switchward_api::v1::clock_service_server::ClockServiceServer;
-use switchward_api::v1::definition_service_server::DefinitionServiceServer;
-use switchward_api::v1::directory_service_server::DirectoryServiceServer;
-use switchward_api::v1::effect_service_server::EffectServiceServer;
-use switchward_api::v1::export_service_server::ExportServiceServer;
-use switchward_api::v1::gate_service_server::GateServiceServer;
-use switchward_api::v1::mail_service_server::MailServiceServer;
-use switchward_api::v1::policy_service_server::PolicyServiceServer;
-use switchward_api::v1::retention_service_server::RetentionServiceServer;
-use switchward_api::v1::session_service_server::SessionServiceServer;
-use switchward_api::v1::tenant_service_server::TenantServiceServer;
-use switchward_api::v1::webhook_endpoint_service_server::WebhookEndpointServiceServer;
-use switchward_api::v1::webhook_source_service_server::WebhookSourceServiceServer;
-use switchward_api::v1::worker_service_server::WorkerServiceServer;
+use switchward_api::v1::{
+    api_key_service_server::ApiKeyServiceServer, assistant_service_server::AssistantServiceServer,
+    clock_service_server::ClockServiceServer, definition_service_server::DefinitionServiceServer,
+    directory_service_server::DirectoryServiceServer, effect_service_server::EffectServiceServer,
+    export_service_server::ExportServiceServer, gate_service_server::GateServiceServer,
+    mail_service_server::MailServiceServer, policy_service_server::PolicyServiceServer,
+    retention_service_server::RetentionServiceServer, session_service_server::SessionServiceServer,
+    tenant_service_server::TenantServiceServer,
+    webhook_endpoint_service_server::WebhookEndpointServiceServer,
+    webhook_source_service_server::WebhookSourceServiceServer, worker_service_server::WorkerServiceServer,
+};
 
 use crate::api::Api;
 use crate::routes::Services;

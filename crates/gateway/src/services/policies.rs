@@ -1,16 +1,16 @@
 //! Separate policies: attached to definitions, and set for the tenant.
 
 use switchward_api::v1;
-use switchward_engine::{
-    AttachPolicy, Body, Key, RemoveTenantPolicy, Row, Scope, SetTenantPolicy, TenantPolicy,
+use switchward_state::policy::{
+    AttachPolicy, PolicyCommand, RemoveTenantPolicy, SetTenantPolicy, TenantPolicy,
 };
+use switchward_state::{Body, Key, Row, Scope};
 
 use super::definitions::{definition, of_definition};
 use crate::api::{Call, named, request_id};
 use crate::convert::timestamp;
 use crate::error::Refusal;
-use crate::names;
-use crate::sealing;
+use crate::{names, sealing};
 
 /// A change of the policies attached to a definition.
 pub(super) struct Change<'m> {
@@ -18,19 +18,19 @@ pub(super) struct Change<'m> {
     pub(super) policy: &'m str,
     pub(super) attached: bool,
     pub(super) etag: &'m str,
-    pub(super) request: Option<switchward_engine::RequestId>,
+    pub(super) request: Option<switchward_state::RequestId>,
 }
 
 /// Attaches or detaches a policy, and returns the definition afterwards.
 pub(super) async fn change(call: &Call<'_>, change: Change<'_>) -> Result<v1::Definition, Refusal> {
     let name = names::definition(&call.caller, "definition", change.definition)?;
     let policy = names::definition(&call.caller, "policy", change.policy)?;
-    let body = Body::AttachPolicy(AttachPolicy {
+    let body = Body::Policy(PolicyCommand::AttachPolicy(AttachPolicy {
         definition: name.to_owned(),
         policy: policy.to_owned(),
         attached: change.attached,
         etag: change.etag.to_owned(),
-    });
+    }));
     definition(call, name, change.definition).await?;
     let reply = call.execute(Scope::Catalogue, change.request, None, body).await;
     reply.map_err(|refusal| named(refusal, "definition", change.policy))?;
@@ -45,8 +45,11 @@ pub(super) async fn set(
     let request = request_id(&message.request_id, "SetTenantPolicy", &message)?;
     let name = names::definition(&call.caller, "policy", &message.policy)?;
     let key = sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant);
-    let body =
-        Body::SetTenantPolicy(SetTenantPolicy { name: name.to_owned(), version: message.version, key });
+    let body = Body::Policy(PolicyCommand::SetTenantPolicy(SetTenantPolicy {
+        name: name.to_owned(),
+        version: message.version,
+        key,
+    }));
     let reply = call.execute(Scope::Catalogue, request, None, body).await;
     reply.map_err(|refusal| named(refusal, "definition", &message.policy))?;
     let policy = list(call).await?.into_iter().find(|policy| policy.name == name);
@@ -60,7 +63,7 @@ pub(super) async fn remove(
 ) -> Result<v1::RemoveTenantPolicyResponse, Refusal> {
     let request = request_id(&message.request_id, "RemoveTenantPolicy", &message)?;
     let name = names::definition(&call.caller, "policy", &message.policy)?.to_owned();
-    let body = Body::RemoveTenantPolicy(RemoveTenantPolicy { name });
+    let body = Body::Policy(PolicyCommand::RemoveTenantPolicy(RemoveTenantPolicy { name }));
     let reply = call.execute(Scope::Catalogue, request, None, body).await;
     reply.map_err(|refusal| named(refusal, "definition", &message.policy))?;
     Ok(v1::RemoveTenantPolicyResponse {})

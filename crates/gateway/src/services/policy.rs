@@ -3,31 +3,31 @@
 use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_api::v1;
-use switchward_api::v1::policy_service_server::PolicyService;
-use switchward_engine::limits::CALL_ID_CHARS_MAX;
-use switchward_engine::policy::{
-    Explanation, LedgerRule, LimitOutcome, LookedAt, check_limits, explain, limit_full_message,
-};
-use switchward_engine::{
-    Args, Authorize, Authorized, Body, Draft, GateView, MatchedRule, Outgoing, ReportCall, ReportUsage,
-    RequestId, Row, Scope, SessionView, View, ViewError, gate_view,
-};
+use switchward_api::v1::{self, policy_service_server::PolicyService};
+use switchward_engine::policy::{Explanation, LookedAt, explain, limit_full_message};
+use switchward_engine::{GateView, SessionView, gate_view};
 use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
 use switchward_shard::StateView;
+use switchward_state::delivery::{Draft, Outgoing};
+use switchward_state::limits::CALL_ID_CHARS_MAX;
+use switchward_state::policy::{
+    Args, Authorize, Authorized, LedgerRule, LimitOutcome, MatchedRule, PolicyCommand, ReportCall,
+    ReportUsage, check_limits,
+};
+use switchward_state::{Body, RequestId, Row, Scope, View, ViewError};
 use tonic::{Request, Response, Status};
 
-use super::policies::{self, Change};
-use super::sessions::history_prefix;
-use super::watch::sequence_of;
+use super::history::{history_prefix, sequence_of};
+use super::policies;
+use super::policies::Change;
 use crate::api::{Api, Call, named, odd, refusal, request_id, unreadable};
 use crate::auth::roles;
-use crate::convert::{self, known};
+use crate::convert::known;
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
-use crate::names;
-use crate::pages::{LOOKED_AT_MAX, Page, filter, order, unknown_term};
+use crate::pages::{LOOKED_AT_MAX, Page, decision_named, filter, order, unknown_term};
 use crate::scans::{Pace, Share};
+use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -76,7 +76,9 @@ impl PolicyService for Api {
             cost,
             tokens: message.tokens,
         };
-        let reply = call.execute(Scope::Session(id), request, None, Body::ReportCall(report)).await;
+        let reply = call
+            .execute(Scope::Session(id), request, None, Body::Policy(PolicyCommand::ReportCall(report)))
+            .await;
         if let Err(refusal) = reply {
             // Either the session or the call does not exist.
             call.session(id, &message.session).await?;
@@ -99,7 +101,9 @@ impl PolicyService for Api {
         let id = names::session(&call.caller, "session", &message.session)?;
         let cost = convert::reported("cost_usd", message.cost_usd.as_deref())?.unwrap_or_default();
         let report = ReportUsage { cost, tokens: message.tokens };
-        let reply = call.execute(Scope::Session(id), request, None, Body::ReportUsage(report)).await;
+        let reply = call
+            .execute(Scope::Session(id), request, None, Body::Policy(PolicyCommand::ReportUsage(report)))
+            .await;
         reply.map_err(|refusal| named(refusal, "session", &message.session))?;
         let view = call.session(id, &message.session).await?;
         Ok(Response::new(v1::ReportUsageResponse {
@@ -174,12 +178,14 @@ async fn decided(
     authorize: Authorize,
 ) -> Result<v1::AuthorizeToolCallResponse, Refusal> {
     let id = names::session(&call.caller, "session", session)?;
-    let reply = call.execute(Scope::Session(id), request, None, Body::Authorize(authorize)).await;
+    let reply = call
+        .execute(Scope::Session(id), request, None, Body::Policy(PolicyCommand::Authorize(authorize)))
+        .await;
     let reply = reply.map_err(|refusal| {
         let reused = refusal.reason() == Reason::RequestIdReused && !call_id.is_empty();
         if reused { call_reused(call_id) } else { named(refusal, "session", session) }
     })?;
-    let switchward_engine::Reply::Authorized(said) = reply else { return Err(odd(&reply)) };
+    let switchward_state::Reply::Authorized(said) = reply else { return Err(odd(&reply)) };
     let view = call.session(id, session).await?;
     let gate = match said.gate {
         Some(gate) => {
@@ -480,18 +486,9 @@ fn records<'a>(
     call: &'a Call<'_>,
     id: SessionId,
     first: u64,
-    history: &'a switchward_engine::History,
+    history: &'a switchward_state::History,
 ) -> impl Iterator<Item = v1::DecisionRecord> + 'a {
     history.events.iter().zip(first + 1..).filter_map(move |(event, sequence)| {
         convert::events::decision(&call.caller, id, sequence, history, event)
     })
-}
-
-fn decision_named(word: &str) -> Result<v1::ToolDecision, Refusal> {
-    match word {
-        "allow" => Ok(v1::ToolDecision::Allow),
-        "deny" => Ok(v1::ToolDecision::Deny),
-        "ask" => Ok(v1::ToolDecision::Ask),
-        other => Err(unknown_term(other, "allow, ask and deny")),
-    }
 }

@@ -1,8 +1,9 @@
 //! Quotas of tenants, for TenantService.
 
 use switchward_api::v1;
-use switchward_engine::limits::{QUOTA_MAX, WEIGHT_MAX};
-use switchward_engine::{Body, PutQuotas, Quota, Quotas, Reply, Scope, Tenant};
+use switchward_state::catalogue::{CatalogueCommand, PutQuotas, Quota, Quotas, Tenant};
+use switchward_state::limits::{QUOTA_MAX, WEIGHT_MAX};
+use switchward_state::{Body, Reply, Scope};
 
 use crate::api::{Api, Call, named, odd, refusal, request_id};
 use crate::error::Refusal;
@@ -88,7 +89,9 @@ pub(super) async fn set(
     inside.caller.tenant = tenant.id;
     inside.caller.tenant_name.clone_from(&tenant.name);
     let body = PutQuotas { name: tenant.name.clone(), quotas, etag: message.etag };
-    let reply = inside.execute(Scope::Catalogue, request, None, Body::PutQuotas(body)).await;
+    let reply = inside
+        .execute(Scope::Catalogue, request, None, Body::Catalogue(CatalogueCommand::PutQuotas(body)))
+        .await;
     let reply = reply.map_err(|refusal| named(refusal, "tenant", &tenant.name))?;
     if matches!(reply, Reply::Tenant(_)) { Ok(()) } else { Err(odd(&reply)) }
 }

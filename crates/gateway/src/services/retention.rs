@@ -1,8 +1,9 @@
 //! RetentionService.
 
-use switchward_api::v1;
-use switchward_api::v1::retention_service_server::RetentionService;
-use switchward_engine::{Body, Key, PutRetention, Remove, Removing, Retention, RetentionRule, Row, Scope};
+use switchward_api::v1::{self, retention_service_server::RetentionService};
+use switchward_state::catalogue::CatalogueCommand;
+use switchward_state::session::{PutRetention, Remove, Removing, Retention, RetentionRule, SessionCommand};
+use switchward_state::{Body, Key, Row, Scope};
 use tonic::{Request, Response, Status};
 
 use crate::api::{Api, Call, named, request_id};
@@ -11,8 +12,7 @@ use crate::convert::{duration, ms_of, timestamp};
 use crate::error::Refusal;
 use crate::limits::{ERASED_WITHIN_MS, MAIL_KEPT_MS_MAX};
 use crate::mask::Mask;
-use crate::names;
-use crate::sealing;
+use crate::{names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -25,7 +25,7 @@ impl RetentionService for Api {
         let (call, message) = self.open(request, roles::ADMIN)?;
         let request = request_id(&message.request_id, "DeleteSession", &message)?;
         let id = names::session(&call.caller, "name", &message.name)?;
-        let body = Body::Remove(Remove { how: Removing::Deleted, ended_by: None });
+        let body = Body::Session(SessionCommand::Remove(Remove { how: Removing::Deleted, ended_by: None }));
         let reply = call.execute(Scope::Session(id), request, None, body).await;
         reply.map_err(|refusal| named(refusal, "session", &message.name))?;
         Ok(Response::new(v1::DeleteSessionResponse {}))
@@ -38,12 +38,12 @@ impl RetentionService for Api {
         let (call, message) = self.open(request, roles::ADMIN)?;
         let request = request_id(&message.request_id, "EraseSession", &message)?;
         let id = names::session(&call.caller, "name", &message.name)?;
-        let body = Body::Remove(Remove { how: Removing::Erased, ended_by: None });
+        let body = Body::Session(SessionCommand::Remove(Remove { how: Removing::Erased, ended_by: None }));
         let reply = call.execute(Scope::Session(id), request, None, body).await;
         reply.map_err(|refusal| named(refusal, "session", &message.name))?;
         let view = call.session(id, &message.name).await?;
         let begun = view.session.removal.as_deref().map_or(view.session.updated, |removal| removal.at);
-        let session = super::sessions::shown(&call, id, &message.name).await?;
+        let session = super::shown::shown(&call, id, &message.name).await?;
         let gone_time = Some(timestamp(begun.after_ms(ERASED_WITHIN_MS)));
         Ok(Response::new(v1::EraseSessionResponse { session: Some(session), gone_time }))
     }
@@ -62,7 +62,11 @@ impl RetentionService for Api {
         let rules = rules.map(|(at, rule)| read(&call.caller, at, rule)).collect::<Result<_, _>>()?;
         let (retention, key) =
             (Retention { rules }, sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant));
-        let body = Body::PutRetention(PutRetention { retention, key, etag: requested.etag });
+        let body = Body::Catalogue(CatalogueCommand::PutRetention(PutRetention {
+            retention,
+            key,
+            etag: requested.etag,
+        }));
         call.execute(Scope::Catalogue, request, None, body).await?;
         let retention = Some(shown(&call.caller, retention_of(&call).await?));
         Ok(Response::new(v1::PutRetentionResponse { retention }))

@@ -3,26 +3,26 @@
 use prost::Message;
 use std::mem;
 use std::ops::ControlFlow;
-use switchward_api::v1;
-use switchward_api::v1::session_service_server::SessionService;
-use switchward_engine::{
-    Answer, Body, Cancel, IndexKey, Key, Kind, Pause, RaiseCap, RequestId, Resume, Row, Scope, Session,
-    SessionView, View, gate_view, run_views, session_view,
-};
-use switchward_machine::{Micros, SessionId, Status as Word, Time};
+use switchward_api::v1::{self, session_service_server::SessionService};
+use switchward_engine::{SessionView, session_view};
+use switchward_machine::{Micros, Status as Word, Time};
 use switchward_shard::StateView;
+use switchward_state::policy::{PolicyCommand, RaiseCap};
+use switchward_state::run::{Answer, RunCommand};
+use switchward_state::session::{Cancel, Pause, Resume, Session, SessionCommand};
+use switchward_state::{Body, IndexKey, Key, Row, View};
 use tonic::{Request, Response, Status};
 
-use super::{conversation, voided};
-use crate::api::{Api, Call, named, refusal, request_id, unreadable};
+use super::shown::{moved, shown};
+use super::{conversation, history, shown};
+use crate::api::{Api, Call, refusal, request_id, unreadable};
 use crate::auth::roles;
-use crate::convert::{self, read_rfc3339};
+use crate::convert::read_rfc3339;
 use crate::error::Refusal;
 use crate::mask::Mask;
-use crate::names;
 use crate::pages::{Compared, PAGE_BYTES_MAX, Page, order, terms, unknown_term};
-use crate::reply_tokens;
 use crate::scans::{Pace, Share};
+use crate::{names, reply_tokens};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -64,7 +64,11 @@ impl SessionService for Api {
         if answer.is_empty() {
             return Err(Refusal::field("answer", "is required").into());
         }
-        let body = Body::Answer(Answer { state: (!state.is_empty()).then_some(state), answer, note });
+        let body = Body::Run(RunCommand::Answer(Answer {
+            state: (!state.is_empty()).then_some(state),
+            answer,
+            note,
+        }));
         let session = moved(&call, &name, request, expected_sequence, body).await?;
         Ok(Response::new(v1::AnswerCheckpointResponse { session: Some(session) }))
     }
@@ -168,7 +172,7 @@ impl SessionService for Api {
     ) -> Answered<v1::PauseSessionResponse> {
         let (call, message) = self.open(request, roles::OPERATE)?;
         let request = request_id(&message.request_id, "PauseSession", &message)?;
-        let body = Body::Pause(Pause { comment: message.reason });
+        let body = Body::Session(SessionCommand::Pause(Pause { comment: message.reason }));
         let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
         Ok(Response::new(v1::PauseSessionResponse { session: Some(session) }))
     }
@@ -179,7 +183,7 @@ impl SessionService for Api {
     ) -> Answered<v1::ResumeSessionResponse> {
         let (call, message) = self.open(request, roles::OPERATE)?;
         let request = request_id(&message.request_id, "ResumeSession", &message)?;
-        let body = Body::Resume(Resume { comment: message.reason });
+        let body = Body::Session(SessionCommand::Resume(Resume { comment: message.reason }));
         let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
         Ok(Response::new(v1::ResumeSessionResponse { session: Some(session) }))
     }
@@ -190,7 +194,7 @@ impl SessionService for Api {
     ) -> Answered<v1::CancelSessionResponse> {
         let (call, message) = self.open(request, roles::OPERATE)?;
         let request = request_id(&message.request_id, "CancelSession", &message)?;
-        let body = Body::Cancel(Cancel { comment: message.reason });
+        let body = Body::Session(SessionCommand::Cancel(Cancel { comment: message.reason }));
         let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
         Ok(Response::new(v1::CancelSessionResponse { session: Some(session) }))
     }
@@ -207,48 +211,10 @@ impl SessionService for Api {
             Some(v1::raise_cap_request::Cap::Tokens(tokens)) => ("tokens", *tokens),
             None => return Err(Refusal::field("cap", "is required: cost_usd or tokens").into()),
         };
-        let body = Body::RaiseCap(RaiseCap { param: param.to_owned(), value });
+        let body = Body::Policy(PolicyCommand::RaiseCap(RaiseCap { param: param.to_owned(), value }));
         let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
         Ok(Response::new(v1::RaiseCapResponse { session: Some(session) }))
     }
-}
-
-/// Carries out a command of a session, and shows the session afterwards.
-pub(super) async fn moved(
-    call: &Call<'_>,
-    name: &str,
-    request: Option<RequestId>,
-    expected_sequence: Option<u64>,
-    body: Body,
-) -> Result<v1::Session, Refusal> {
-    let id = names::session(&call.caller, "name", name)?;
-    let before = voided::opens(call, id)?;
-    let reply = call.execute(Scope::Session(id), request, expected_sequence, body).await;
-    reply.map_err(|refusal| named(refusal, "session", name))?;
-    let mut session = shown(call, id, name).await?;
-    session.voided_gates = voided::since(call, id, &before).await?;
-    Ok(session)
-}
-
-/// A session as it is now.
-pub(super) async fn shown(call: &Call<'_>, id: SessionId, name: &str) -> Result<v1::Session, Refusal> {
-    let view = call.shard(id).read().await.map_err(refusal)?;
-    view.consistent(|rows| {
-        let found = session_view(rows, call.caller.tenant, id).map_err(unreadable)?;
-        message(call, rows, &found.ok_or_else(|| Refusal::not_found("session", name))?)
-    })
-}
-
-fn message(call: &Call<'_>, view: &dyn View, session: &SessionView) -> Result<v1::Session, Refusal> {
-    let mut gates = Vec::new();
-    for open in &session.session.opens {
-        let gate = gate_view(view, call.caller.tenant, session.id, *open).map_err(unreadable)?;
-        gates.extend(gate.and_then(|gate| convert::sessions::open_gate(&call.caller, session, *open, &gate)));
-    }
-    let mut shown = convert::sessions::session(&call.caller, session, gates);
-    let runs = run_views(view, call.caller.tenant, session).map_err(unreadable)?;
-    shown.runs = convert::sessions::runs(&call.caller, runs);
-    Ok(shown)
 }
 
 /// A filter of sessions.
@@ -319,7 +285,7 @@ async fn list(
         view.consistent(|rows| {
             let session = session_view(rows, tenant, id).map_err(unreadable)?;
             let session = session.filter(|session| wanted.has(&session.session));
-            session.map(|session| self::message(call, rows, &session)).transpose()
+            session.map(|session| shown::message(call, rows, &session)).transpose()
         })
     };
     let (sessions, next_page_token) = page.of_shards(call, prefix, pick).await?;
@@ -366,7 +332,7 @@ fn events_from(
     move |call, share| {
         let mut pace = Pace::On;
         let wanted = (from, max - all.len());
-        let (events, more) = super::watch::read(&view, &call.caller, &session, wanted, || {
+        let (events, more) = history::read(&view, &call.caller, &session, wanted, || {
             pace = share.pace()?;
             Ok(pace != Pace::On)
         })?;
@@ -376,9 +342,4 @@ fn events_from(
         let ends = !more || all.len() >= max || bytes >= PAGE_BYTES_MAX || pace == Pace::Ends;
         Ok(if ends { ControlFlow::Break((mem::take(&mut all), more)) } else { ControlFlow::Continue(()) })
     }
-}
-
-/// The key prefix of a session's history.
-pub(super) fn history_prefix(tenant: switchward_machine::TenantId, id: SessionId) -> Vec<u8> {
-    Key::prefix_of_session(tenant, id, Kind::History)
 }

@@ -1,19 +1,20 @@
 //! The start of a session: its definitions and their versions.
 
 use switchward_api::v1;
-use switchward_engine::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
-use switchward_engine::{
-    Assisted, Body, Directory, Key, Queued, Quorum, Reminders, Reply, Role, Row, Scope, Start, View,
-    pin_callees, pin_policies,
-};
+use switchward_engine::{pin_callees, pin_policies};
 use switchward_machine::{Digest, SessionId};
+use switchward_state::approval::{Quorum, Reminders};
+use switchward_state::catalogue::{Directory, Role};
+use switchward_state::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
+use switchward_state::session::{Assisted, Queued, SessionCommand, Start};
+use switchward_state::{Body, Key, Reply, Row, Scope, View};
 
-use super::{assistants, sessions};
+use super::assistants;
+use super::shown::shown;
 use crate::api::{Call, odd, refusal, request_id, unreadable};
 use crate::auth::Caller;
-use crate::convert;
 use crate::error::{Reason, Refusal};
-use crate::names;
+use crate::{convert, names};
 
 const ROLE_DEFAULT: &str = "agent";
 
@@ -43,7 +44,9 @@ pub(super) async fn start(
         return Err(Refusal::field("message", format!("must be at most {MESSAGE_BYTES_MAX} bytes")));
     }
     let reply = match resolved(call, key, message).await {
-        Ok(start) => call.execute(Scope::Session(id), request, None, Body::Start(start)).await,
+        Ok(start) => {
+            call.execute(Scope::Session(id), request, None, Body::Session(SessionCommand::Start(start))).await
+        }
         // The session's definitions may be gone by now; a start that was answered is answered the same again.
         Err(refused) => match &request {
             Some(request) if call.has_answered(id, request).await? => {
@@ -86,7 +89,7 @@ fn not_for_agents(field: &str) -> Refusal {
 
 /// The response for a session that has begun, with warnings about its start.
 async fn begun(call: &Call<'_>, id: SessionId) -> Result<v1::StartSessionResponse, Refusal> {
-    let session = sessions::shown(call, id, "").await?;
+    let session = shown(call, id, "").await?;
     let mut warnings = Vec::new();
     if session.audience_source() == v1::SettingSource::Start {
         let view = call.shard(id).read().await.map_err(refusal)?;

@@ -1,19 +1,20 @@
 //! TenantService.
 
-use switchward_api::v1;
-use switchward_api::v1::tenant_service_server::TenantService;
-use switchward_engine::limits::{BROWSER_KNOWN_MS_MAX, BROWSER_KNOWN_MS_MIN};
-use switchward_engine::{
-    Body, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, DeleteTenant, EnsureTenancy, Key, Kind,
-    LinkAuth, Reply, Role, Row, Scope, Settings, Tenant, UpdateTenant,
-};
+use switchward_api::v1::{self, tenant_service_server::TenantService};
 use switchward_machine::TenantId;
+use switchward_state::catalogue::{
+    CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, EnsureTenancy, LinkAuth, Role,
+    Settings, Tenant, UpdateTenant,
+};
+use switchward_state::limits::{BROWSER_KNOWN_MS_MAX, BROWSER_KNOWN_MS_MIN};
+use switchward_state::session::DeleteTenant;
+use switchward_state::{Key, Kind, Reply, Row, Scope};
 use tonic::{Request, Response, Status};
 
-use super::api_keys::of_key;
 use super::{policies, quotas};
 use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::{Caller, NewKey, key_of, roles};
+use crate::convert::keys::api_key;
 use crate::convert::{duration, known, ms_of, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
@@ -135,7 +136,12 @@ impl TenantService for Api {
         if named("browser_known_time") {
             settings.browser_known_ms = browser_known(requested.browser_known_time)?;
         }
-        let body = Body::UpdateTenant(UpdateTenant { name: name.clone(), settings, etag: requested.etag });
+        let body = CatalogueCommand::UpdateTenant(UpdateTenant {
+            name: name.clone(),
+            settings,
+            etag: requested.etag,
+        })
+        .into();
         call.execute(Scope::Catalogue, request, None, body).await?;
         let tenant = tenant(&call, &name).await?;
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(of_tenant(&tenant)) }))
@@ -156,7 +162,8 @@ impl TenantService for Api {
         // A repeated request finds its reply after the tenant is gone, too.
         let id = found.map_or(TenantId(0), |tenant| tenant.id);
         let body = DeleteTenant { tenant: id, name: message.tenant_id.clone(), etag: message.etag };
-        let reply = call.execute(Scope::Catalogue, request, None, Body::DeleteTenant(body)).await;
+        let reply =
+            call.execute(Scope::Catalogue, request, None, CatalogueCommand::DeleteTenant(body).into()).await;
         let reply = reply.map_err(|refusal| named(refusal, "tenant", &message.tenant_id))?;
         let Reply::Tenant(_) = reply else { return Err(odd(&reply).into()) };
         // Streams opened with its keys check their credentials again.
@@ -225,7 +232,9 @@ pub(super) async fn create(
         ..settings
     };
     let body = CreateTenant { name: name.clone(), display_name: requested.display_name, settings };
-    let reply = call.execute(Scope::Catalogue, request.clone(), None, Body::CreateTenant(body)).await;
+    let reply = call
+        .execute(Scope::Catalogue, request.clone(), None, CatalogueCommand::CreateTenant(body).into())
+        .await;
     let reply = reply.map_err(|refusal| {
         let taken = refusal.reason() == Reason::AlreadyExists;
         if taken { refusal.resource("tenant", format!("tenants/{name}")) } else { refusal }
@@ -234,11 +243,12 @@ pub(super) async fn create(
     let mut inside = Call { api: call.api, caller: call.caller.clone(), trace: None };
     inside.caller.tenant = id;
     inside.caller.tenant_name.clone_from(&name);
-    let ensure = Body::EnsureTenancy(EnsureTenancy {
+    let ensure = CatalogueCommand::EnsureTenancy(EnsureTenancy {
         any_approver_address,
         link_auth: settings.link_auth,
         key: sealing::mail_key(&call.api.cluster.ring(), inside.caller.tenant),
-    });
+    })
+    .into();
     inside.execute(Scope::Catalogue, None, None, ensure).await?;
     let key = NewKey::draw();
     let body = CreateKey {
@@ -250,13 +260,14 @@ pub(super) async fn create(
         display_name: "first admin".into(),
         expires: None,
     };
-    let reply = inside.execute(Scope::Catalogue, request, None, Body::CreateKey(body)).await?;
+    let reply =
+        inside.execute(Scope::Catalogue, request, None, CatalogueCommand::CreateKey(body).into()).await?;
     let Reply::Key(id) = reply else { return Err(odd(&reply)) };
     let row = key_of(&call.api.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
     let fresh = id == key.id;
     Ok(v1::CreateTenantResponse {
         tenant: Some(of_tenant(&tenant(call, &name).await?)),
-        admin_key: Some(of_key(&inside.caller, &row)),
+        admin_key: Some(api_key(&inside.caller, &row)),
         admin_secret: if fresh { key.secret } else { String::new() },
     })
 }

@@ -1,7 +1,9 @@
 //! The gates that a call closes without a decision.
 
-use switchward_engine::{GateView, Key, Resolution, Row, View as _, gate_view};
+use switchward_engine::{GateView, gate_view};
 use switchward_machine::{OpenId, SessionId};
+use switchward_state::approval::Resolution;
+use switchward_state::{Key, Row, View as _};
 
 use crate::api::{Call, refusal, unreadable};
 use crate::error::Refusal;

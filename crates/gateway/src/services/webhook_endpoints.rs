@@ -1,49 +1,27 @@
 //! WebhookEndpointService.
 
+use switchward_state::delivery::DeliveryCommand;
+mod pings;
 mod recover;
 
-use std::time::Duration;
-
-use switchward_api::v1;
-use switchward_api::v1::webhook_endpoint_service_server::WebhookEndpointService;
-use switchward_engine::limits::ROTATION_MS_MAX;
-use switchward_engine::{Body, ChangeEndpoint, Endpoint, Key, RequestId, Row, Scope, Sealed, SecretOf};
-use switchward_machine::TenantId;
+use switchward_api::v1::{self, webhook_endpoint_service_server::WebhookEndpointService};
+use switchward_state::catalogue::ChangeEndpoint;
+use switchward_state::delivery::Endpoint;
+use switchward_state::limits::ROTATION_MS_MAX;
+use switchward_state::seal::{Sealed, SecretOf};
+use switchward_state::{Body, Key, RequestId, Row, Scope};
 use switchward_webhook::{EventType, Filters, SigningSecret};
 use tonic::{Request, Response, Status};
+
+pub use pings::{Pinged, Pings};
 
 use crate::api::{Api, Call, named, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{ms_of, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
-use crate::names;
 use crate::pages::{Page, order};
-use crate::sealing;
-
-/// Sends single messages to endpoints.
-#[tonic::async_trait]
-pub trait Pings: Send + Sync {
-    /// Sends an example of this type, signed as every message is, and waits for the answer.
-    async fn ping(&self, tenant: (TenantId, &str), endpoint: &Endpoint, kind: EventType) -> Pinged;
-}
-
-/// How a single message was answered.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pinged {
-    /// Its id.
-    pub message_id: String,
-    /// The status of the answer, if there was one.
-    pub status: Option<u16>,
-    /// A lower-case error code; empty if the message was accepted.
-    pub code: String,
-    /// The details of the error, for people.
-    pub message: String,
-    /// From the beginning of the request to the end of the answer.
-    pub took: Duration,
-    /// The body that was sent.
-    pub body: String,
-}
+use crate::{names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -162,7 +140,10 @@ impl WebhookEndpointService for Api {
         let (call, message) = self.open(request, roles::ADMIN)?;
         let request = request_id(&message.request_id, "DeleteWebhookEndpoint", &message)?;
         let id = names::webhook_endpoint(&call.caller, "name", &message.name)?.to_owned();
-        let body = Body::Endpoint(ChangeEndpoint::Delete { id, etag: message.expected_etag });
+        let body = Body::Delivery(DeliveryCommand::Endpoint(ChangeEndpoint::Delete {
+            id,
+            etag: message.expected_etag,
+        }));
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
         reply.map_err(|refusal| named(refusal, "endpoint", &message.name))?;
         Ok(Response::new(v1::DeleteWebhookEndpointResponse {}))
@@ -190,7 +171,9 @@ async fn changed(
     id: &str,
     asked: &str,
 ) -> Result<Endpoint, Refusal> {
-    let reply = call.execute(Scope::Catalogue, request, None, Body::Endpoint(change)).await;
+    let reply = call
+        .execute(Scope::Catalogue, request, None, Body::Delivery(DeliveryCommand::Endpoint(change)))
+        .await;
     reply.map_err(|refusal| named(refusal, "endpoint", asked))?;
     endpoint(call, id, asked).await
 }

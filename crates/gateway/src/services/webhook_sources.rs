@@ -1,16 +1,15 @@
 //! WebhookSourceService.
 
-use switchward_api::v1;
-use switchward_api::v1::webhook_source_service_server::WebhookSourceService;
-use switchward_engine::limits::{MESSAGE_KNOWN_MS, ROTATION_MS_MAX};
-use switchward_engine::{
-    Body, ChangeWebhookSource, Correlation, Key, Kind, RequestId, Row, Scope, SecretOf, SourceSecret,
-    TextSource, WebhookSource,
+use switchward_api::v1::{self, webhook_source_service_server::WebhookSourceService};
+use switchward_state::catalogue::ChangeWebhookSource;
+use switchward_state::delivery::{Correlation, DeliveryCommand, SourceSecret, TextSource, WebhookSource};
+use switchward_state::limits::{MESSAGE_KNOWN_MS, ROTATION_MS_MAX};
+use switchward_state::seal::SecretOf;
+use switchward_state::{Body, Key, Kind, RequestId, Row, Scope};
+use switchward_webhook::{
+    Covers, SigningSecret, SourceKind,
+    limits::{SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRET_TEXT_CHARS_MAX, SECRET_TEXT_CHARS_MIN},
 };
-use switchward_webhook::limits::{
-    SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRET_TEXT_CHARS_MAX, SECRET_TEXT_CHARS_MIN,
-};
-use switchward_webhook::{Covers, SigningSecret, SourceKind};
 use tonic::{Request, Response, Status};
 
 use crate::api::{Api, Call, named, request_id};
@@ -18,9 +17,8 @@ use crate::auth::{Caller, roles};
 use crate::convert::{duration, known, ms_of, timestamp};
 use crate::error::Refusal;
 use crate::mask::Mask;
-use crate::names;
 use crate::pages::{Page, order};
-use crate::sealing;
+use crate::{names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -131,7 +129,10 @@ impl WebhookSourceService for Api {
         let (call, message) = self.open(request, roles::ADMIN)?;
         let request = request_id(&message.request_id, "DeleteWebhookSource", &message)?;
         let name = names::webhook_source(&call.caller, "name", &message.name)?.to_owned();
-        let body = Body::WebhookSource(ChangeWebhookSource::Delete { name, etag: message.expected_etag });
+        let body = Body::Delivery(DeliveryCommand::WebhookSource(ChangeWebhookSource::Delete {
+            name,
+            etag: message.expected_etag,
+        }));
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
         reply.map_err(|refusal| named(refusal, "source", &message.name))?;
         Ok(Response::new(v1::DeleteWebhookSourceResponse {}))
@@ -146,7 +147,9 @@ async fn changed(
     name: &str,
     asked: &str,
 ) -> Result<WebhookSource, Refusal> {
-    let reply = call.execute(Scope::Catalogue, request, None, Body::WebhookSource(change)).await;
+    let reply = call
+        .execute(Scope::Catalogue, request, None, Body::Delivery(DeliveryCommand::WebhookSource(change)))
+        .await;
     reply.map_err(|refusal| {
         let taken = refusal.reason() == crate::error::Reason::AlreadyExists;
         let refusal = if taken { refusal.resource("source", asked) } else { refusal };

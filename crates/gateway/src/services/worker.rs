@@ -1,26 +1,28 @@
 //! WorkerService.
 
+use switchward_state::work::WorkCommand;
+mod claims;
 mod stream;
 mod take;
 
 use prost::Message;
-use switchward_api::v1;
-use switchward_api::v1::worker_service_server::WorkerService;
-use switchward_engine::limits::{LEASE_MS_MAX, LEASE_MS_MIN, WORKER_BYTES_MAX};
-use switchward_engine::{Body, CompleteWork, ExtendLease, FailWork, ReleaseWork, Reply, RequestId, Scope};
+use switchward_api::v1::{self, worker_service_server::WorkerService};
 use switchward_machine::{Digest, Micros, OpenId, SessionId, WorkKind};
+use switchward_state::limits::{LEASE_MS_MAX, LEASE_MS_MIN, WORKER_BYTES_MAX};
+use switchward_state::work::{CompleteWork, ExtendLease, FailWork, ReleaseWork};
+use switchward_state::{Body, Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
 
-pub(crate) use take::Claims;
+pub(crate) use claims::Claims;
 use take::Wanted;
 
 use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::roles;
-use crate::convert::{self, known, ms_of, timestamp};
+use crate::convert::{known, ms_of, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::guard::deadline;
 use crate::limits::{POLL_ITEMS_MAX, POLL_QUEUES_MAX, POLL_WAIT_MS_MAX, STREAM_LIFETIME_MS_MAX};
-use crate::names;
+use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -72,7 +74,8 @@ impl WorkerService for Api {
         let (call, message) = self.open(request, roles::WORK)?;
         let lease_ms = lease_ms("lease", message.lease)?;
         let held = held(&call, &message.name, &message.lease_token).await?;
-        let body = Body::ExtendLease(ExtendLease { item: held.work, fence: held.fence, lease_ms });
+        let body =
+            Body::Work(WorkCommand::Extend(ExtendLease { item: held.work, fence: held.fence, lease_ms }));
         let reply = call.execute(Scope::Session(held.session), None, None, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "work", &message.name))?;
         let Reply::Leased { until, .. } = reply else { return Err(odd(&reply).into()) };
@@ -94,7 +97,7 @@ impl WorkerService for Api {
             }
         };
         let (item, fence, tokens) = (held.work, held.fence, message.tokens);
-        let body = Body::CompleteWork(CompleteWork { item, fence, result, cost, tokens });
+        let body = Body::Work(WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }));
         let (sequence, wrong) = finished(&call, &held, &message.name, request, body).await?;
         Ok(Response::new(v1::CompleteWorkResponse {
             accepted: wrong.is_none(),
@@ -111,7 +114,14 @@ impl WorkerService for Api {
         let (cost, tokens) = (cost(message.cost_usd.as_deref())?, message.tokens);
         let (item, fence) = (held.work, held.fence);
         let unknown = message.outcome_unknown;
-        let body = Body::FailWork(FailWork { item, fence, message: message.message, cost, tokens, unknown });
+        let body = Body::Work(WorkCommand::Fail(FailWork {
+            item,
+            fence,
+            message: message.message,
+            cost,
+            tokens,
+            unknown,
+        }));
         let (sequence, _) = finished(&call, &held, &message.name, request, body).await?;
         Ok(Response::new(v1::FailWorkResponse { sequence }))
     }
@@ -123,7 +133,7 @@ impl WorkerService for Api {
         let (call, message) = self.open(request, roles::WORK)?;
         let held = held(&call, &message.name, &message.lease_token).await?;
         let request = held.request(&message.request_id, "ReleaseWork", &message)?;
-        let body = Body::ReleaseWork(ReleaseWork { item: held.work, fence: held.fence });
+        let body = Body::Work(WorkCommand::Release(ReleaseWork { item: held.work, fence: held.fence }));
         let (sequence, _) = finished(&call, &held, &message.name, request, body).await?;
         Ok(Response::new(v1::ReleaseWorkResponse { sequence }))
     }

@@ -1,16 +1,17 @@
 //! Answers in JSON: replies as proto-JSON, errors in the shape of the Connect protocol.
 
-use std::sync::LazyLock;
-
 use axum::body::Body;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::{Value, json};
-use tonic::metadata::{Binary, MetadataValue};
-use tonic::{Code, Status};
+use std::sync::LazyLock;
+use tonic::{
+    Code, Status,
+    metadata::{Binary, MetadataValue},
+};
 
-use super::call::internal;
+use crate::error::{Reason, Refusal};
 
 /// The descriptors of `google.rpc`, to show an error's details in words.
 static DETAILS: LazyLock<DescriptorPool> = LazyLock::new(|| {
@@ -46,6 +47,11 @@ pub(super) fn error(status: &Status) -> Response<Body> {
     let mut response = json_response(http_status(status.code()), body.to_string().into_bytes());
     append_trailers(response.headers_mut(), &status.metadata().clone().into_headers());
     response
+}
+
+/// A failure that is the server's own fault.
+pub(super) fn internal(message: &str) -> Status {
+    Refusal::new(Reason::InternalError, message).into()
 }
 
 fn json_response(status: StatusCode, body: Vec<u8>) -> Response<Body> {

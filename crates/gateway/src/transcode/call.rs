@@ -1,24 +1,22 @@
 //! A JSON request as an in-process gRPC call, and its reply as a JSON answer.
 
-use std::convert::Infallible;
-
 use axum::body::Body;
 use bytes::Bytes;
-use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Version, header, request::Parts};
 use http_body_util::BodyExt;
 use prost::Message;
 use prost_reflect::{DynamicMessage, MethodDescriptor};
+use std::convert::Infallible;
 use tonic::Status;
 use tower::Service;
 
+use super::answer::internal;
 use super::{answer, request};
 use crate::admission::{Admission, Counted};
-use crate::beside;
-use crate::body;
 use crate::calls::{frame, unframe};
 use crate::error::{Reason, Refusal};
 use crate::limits::MESSAGE_BYTES_MAX;
+use crate::{beside, body};
 
 const GRPC_STATUS: &str = "grpc-status";
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
@@ -142,8 +140,4 @@ fn reply(method: &MethodDescriptor, body: &Bytes) -> Result<DynamicMessage, Stat
     let message = unframe(body).map_err(|_| internal("the reply is not one message"))?;
     DynamicMessage::decode(method.output(), message.bytes)
         .map_err(|error| internal(&format!("the reply cannot be decoded: {error}")))
-}
-
-pub(super) fn internal(message: &str) -> Status {
-    Refusal::new(Reason::InternalError, message).into()
 }

@@ -1,9 +1,8 @@
 //! JSON read strictly: bounded nesting, no member twice, nothing after the end.
 
-use std::fmt;
-
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use std::fmt;
 
 use crate::limits::JSON_DEPTH_MAX;
 

@@ -1,24 +1,26 @@
 //! Callbacks: a reply token lets an event into the state that it was made for. Source: conversation workflows, *Webhooks*.
 
-use axum::body::Body;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::{
+    body::Body,
+    extract::{Path, State, rejection::PathRejection},
+};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, Uri};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::time::Duration;
-use switchward_engine::{ReplyToken, RequestId};
+use switchward_state::RequestId;
+use switchward_state::session::ReplyToken;
 use switchward_webhook::{SourceKind, Unproven, verify};
 use tonic::metadata::MetadataMap;
 
-use super::answer::{self, Outcome, Refused};
-use super::event::{self, Brought, message_id};
+use super::answer::{Outcome, Refused};
+use super::event::{Brought, message_id};
 use super::request::{body, check_head, read, with_headers};
+use super::{answer, event};
 use crate::api::{Api, Call};
-use crate::auth;
 use crate::error::{Reason, Refusal};
-use crate::reply_tokens;
+use crate::{auth, reply_tokens};
 
 /// The prefix of the digested ids of callbacks.
 const FROM: &str = "callback";

@@ -1,8 +1,10 @@
 //! Recording what a webhook says as an event of a session.
 
 use serde_json::{Map, Value};
-use switchward_engine::{Body, Once, RecordEvent, Reply, ReplyToken, RequestId, Scope};
 use switchward_machine::{Digest, SessionId, WorkKind};
+use switchward_state::run::{Once, RecordEvent, RunCommand};
+use switchward_state::session::ReplyToken;
+use switchward_state::{Body, Reply, RequestId, Scope};
 
 use super::answer::{Outcome, Refused};
 use crate::api::{Call, named, odd};
@@ -51,7 +53,8 @@ pub(super) async fn record(call: &Call<'_>, brought: Brought) -> Result<Outcome,
     let data = json::of_struct(&json::to_struct(&data)).map_err(|problem| Refusal::field("data", problem))?;
     let Value::Object(data) = data else { return Err(Refusal::field("data", "must be an object").into()) };
     let model = call.api.own.contains(&WorkKind::Classify);
-    let body = Body::RecordEvent(RecordEvent { key, data, state, model, token, webhook, once });
+    let body =
+        Body::Run(RunCommand::RecordEvent(RecordEvent { key, data, state, model, token, webhook, once }));
     match call.execute(Scope::Session(session), id, None, body).await {
         Ok(Reply::Recorded { event, .. }) => {
             let session = names::of_session(&call.caller, session);

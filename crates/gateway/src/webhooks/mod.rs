@@ -30,8 +30,7 @@ mod source;
 
 pub(crate) use rate::Rates;
 
-use axum::Router;
-use axum::routing::any;
+use axum::{Router, routing::any};
 
 use crate::api::Api;
 

@@ -1,26 +1,31 @@
 //! Messages of a tenant's sources: proven by the source's signature, and recorded as an event of one of its sessions.
 
-use axum::body::Body;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::{
+    body::Body,
+    extract::{Path, State, rejection::PathRejection},
+};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use serde_json::{Value, json};
 use std::time::Duration;
-use switchward_engine::limits::MESSAGE_KNOWN_MS;
-use switchward_engine::{Actor, Key, Once, Role, Row, Tenant, TextSource, View as _, WebhookSource};
 use switchward_machine::{Digest, TenantId};
+use switchward_state::catalogue::{Role, Tenant};
+use switchward_state::delivery::{TextSource, WebhookSource};
+use switchward_state::limits::MESSAGE_KNOWN_MS;
+use switchward_state::run::Once;
+use switchward_state::{Actor, Key, Row, View as _};
 use switchward_webhook::{Covers, Greeting, Unproven, greeting, verify};
 use tonic::metadata::MetadataMap;
 
-use super::answer::{self, Outcome, Refused};
-use super::event::{self, Brought, message_id};
+use super::answer::{Outcome, Refused};
+use super::event::{Brought, message_id};
 use super::request::{body, check_head, read, with_headers};
+use super::{answer, event};
 use crate::api::{Api, unreadable};
-use crate::auth::{self, Caller};
+use crate::auth::Caller;
 use crate::error::Refusal;
-use crate::names;
 use crate::services::kind_named;
+use crate::{auth, names};
 
 /// `POST /v1/in/{tenant}/{source}`.
 pub(super) async fn receive(

@@ -1,11 +1,10 @@
 //! Approvals of conversation workflows: the recipients are shown, and only they decide, here or by mail.
 
-use switchward_api::v1;
-use switchward_api::v1::GateDecision;
-use switchward_api::v1::quorum::Rule;
-use switchward_engine::{Key, MailToken, Row, Standing, View as _, Way};
+use switchward_api::v1::{self, GateDecision, quorum::Rule};
 use switchward_gateway::mail::{Incoming, Outcome};
 use switchward_machine::{Digest, OpenId, SessionId, TenantId};
+use switchward_state::approval::{MailToken, Standing, Way};
+use switchward_state::{Key, Row, View as _};
 
 use crate::decision_page::{get, text};
 use crate::harness::Harness;

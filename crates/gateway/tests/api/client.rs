@@ -1,13 +1,12 @@
 //! Calls over one connection, by every way in.
 
-use std::net::SocketAddr;
-
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
+use std::net::SocketAddr;
 use tokio::net::TcpStream;
 use tonic::Status;
 

@@ -1,14 +1,14 @@
 //! No credential, an unknown one, an expired and a revoked one: one answer for all, from every call.
 
-use std::collections::BTreeMap;
-
 use http::HeaderValue;
 use prost::Message;
+use std::collections::BTreeMap;
 use switchward_api::v1;
-use switchward_gateway::auth::NewKey;
-use switchward_gateway::limits::JSON_NODES_MAX;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use switchward_gateway::{auth::NewKey, limits::JSON_NODES_MAX};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use crate::harness::Harness;
 use crate::refusal::Refusal;

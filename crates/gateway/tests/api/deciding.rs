@@ -1,9 +1,7 @@
 //! Gates and tool calls: who may decide, how the first decision is reported, and whether explanations are right.
 
 use std::collections::BTreeMap;
-
-use switchward_api::v1;
-use switchward_api::v1::{GateDecision, ToolDecision};
+use switchward_api::v1::{self, GateDecision, ToolDecision};
 
 use crate::harness::{Harness, tool_call};
 use crate::refusal::{Refusal, refused};

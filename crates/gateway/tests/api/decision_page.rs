@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 use switchward_api::v1;
-use switchward_engine::Way;
+use switchward_state::approval::Way;
 
 use crate::harness::Harness;
 use crate::mailing::{Asked, DANA, KIM};

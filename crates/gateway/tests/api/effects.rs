@@ -1,11 +1,10 @@
 //! Effects are listed in the session's history, with all that a reader needs to understand them.
 
-use std::collections::BTreeMap;
-
 use prost::Message;
+use std::collections::BTreeMap;
 use switchward_api::v1;
-use switchward_engine::{MailKey, Way as MailWay};
 use switchward_machine::{OpenId, SessionId, TenantId};
+use switchward_state::approval::{MailKey, Way as MailWay};
 
 use crate::harness::{Harness, tool_call};
 use crate::refusal::refused;

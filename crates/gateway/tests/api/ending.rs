@@ -1,10 +1,10 @@
 //! Sessions are deleted, erased, and expire; what must remain does.
 
 use std::ops::ControlFlow;
-
 use switchward_api::v1;
-use switchward_engine::{IndexKey, Key, Kind, Removed, Removing, Row, View};
 use switchward_machine::{SessionId, TenantId};
+use switchward_state::session::{Removed, Removing};
+use switchward_state::{IndexKey, Key, Kind, Row, View};
 use tonic::Code;
 
 use crate::harness::{Harness, tool_call};

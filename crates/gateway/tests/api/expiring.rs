@@ -1,9 +1,10 @@
 //! Sessions expire: small ones at once, large ones in steps.
 
 use switchward_api::v1;
-use switchward_engine::{Body, Command, Expiring, Key, REMOVED_KINDS, Reason, RemoveStep, Row, Scope, View};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::Failure;
+use switchward_state::session::{Expiring, RemoveStep, SessionCommand};
+use switchward_state::{Body, Command, Key, REMOVED_KINDS, Reason, Row, Scope, View};
 
 use crate::ending::{cancel, days, eventful, forgotten, id_of, put, rows_of};
 use crate::harness::Harness;
@@ -26,7 +27,10 @@ fn seen(harness: &Harness, id: SessionId) -> Expiring {
 async fn expire(harness: &Harness, session: Expiring, ended_by: Time) -> Result<(), Failure> {
     let shard = harness.node.cluster.shard_of(session.session.bucket());
     let step = RemoveStep::Expire { sessions: vec![session], ended_by };
-    shard.submit(Command::of_server(TENANT, Scope::Shard, Body::RemoveStep(step))).await.map(drop)
+    shard
+        .submit(Command::of_server(TENANT, Scope::Shard, Body::Session(SessionCommand::RemoveStep(step))))
+        .await
+        .map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,14 +1,11 @@
 //! The export of a tenant: complete, as of one time, and without what must not be in it.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use prost::Message as _;
-use prost_types::Timestamp;
-use prost_types::value::Kind as ValueKind;
-use switchward_api::v1::export_record::Record;
-use switchward_api::v1::{self, ExportRecord};
-use switchward_engine::{Key, View as _};
+use prost_types::{Timestamp, value::Kind as ValueKind};
+use std::collections::{BTreeMap, BTreeSet};
+use switchward_api::v1::{self, ExportRecord, export_record::Record};
 use switchward_machine::{SessionId, TenantId};
+use switchward_state::{Key, View as _};
 
 use crate::ending::{SECRET, cancel, days, eventful, put};
 use crate::harness::{Harness, tool_call};

@@ -1,10 +1,9 @@
 //! Every field of every request that an agent's key may send, with what an agent could gain by it and what prevents that:
 //! `agent_fields.tsv`. A new field needs a row, written by somebody who has thought about it.
 
+use prost_reflect::MessageDescriptor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-
-use prost_reflect::MessageDescriptor;
 use switchward_api::PACKAGE;
 
 use crate::roles::allowed;

@@ -1,8 +1,7 @@
 //! An approval holds for what was shown: the data is frozen while it is open, and the shown data is stored with its digest.
 
 use prost_types::value::Kind;
-use switchward_api::v1;
-use switchward_api::v1::GateDecision;
+use switchward_api::v1::{self, GateDecision};
 
 use crate::harness::Harness;
 use crate::refusal::refused;

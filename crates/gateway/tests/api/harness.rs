@@ -1,15 +1,15 @@
 //! Two tenants with keys of every role and resources of each kind.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use prost::Message;
+use std::collections::BTreeMap;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 use switchward_api::v1;
-use switchward_engine::limits::ENDPOINTS_MAX;
-use switchward_gateway::decision::SignIn;
-use switchward_gateway::mail::QuarantineStore as _;
+use switchward_gateway::{decision::SignIn, mail::QuarantineStore as _};
 use switchward_machine::TenantId;
+use switchward_state::limits::ENDPOINTS_MAX;
 use tonic::Status;
 
 use crate::node::Node;
@@ -248,9 +248,16 @@ impl Harness {
         let session = self.session().await.name;
         self.authorize(&session, "mcp:filesystem:write_file").await;
         let filter = format!("session=\"{session}\"");
-        let request = v1::ListEffectsRequest { filter, ..v1::ListEffectsRequest::default() };
-        let reply: v1::ListEffectsResponse = self.ask("agent", "ListEffects", &request).await;
-        reply.effects.into_iter().next().expect("a notice").name
+        let mut request = v1::ListEffectsRequest { filter, ..v1::ListEffectsRequest::default() };
+        // A page may be short, even empty, on a busy machine.
+        loop {
+            let reply: v1::ListEffectsResponse = self.ask("agent", "ListEffects", &request).await;
+            if let Some(notice) = reply.effects.into_iter().next() {
+                return notice.name;
+            }
+            assert!(!reply.next_page_token.is_empty(), "a notice");
+            request.page_token = reply.next_page_token;
+        }
     }
 
     /// A notice that cannot be delivered.

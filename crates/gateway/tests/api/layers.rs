@@ -1,7 +1,6 @@
 //! Standalone policies: who may attach one, what it does to sessions of any format, and how every layer is reported.
 
-use switchward_api::v1;
-use switchward_api::v1::ToolDecision;
+use switchward_api::v1::{self, ToolDecision};
 
 use crate::harness::Harness;
 use crate::refusal::refused;

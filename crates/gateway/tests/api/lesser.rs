@@ -11,18 +11,17 @@ mod fields;
 mod site;
 mod truths;
 
-use std::collections::BTreeMap;
-
+use fields::Pool;
 use prost::Message;
 use prost_reflect::DynamicMessage;
+use site::Site;
+use std::collections::BTreeMap;
 
 use crate::harness::Harness;
 use crate::hostile::dice::Dice;
 use crate::roles::allowed;
 use crate::rpcs::{Rpc, all};
 use crate::ways::Way;
-use fields::Pool;
-use site::Site;
 
 /// Calls of one run.
 const CALLS: usize = 12;

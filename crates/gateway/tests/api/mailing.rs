@@ -5,14 +5,18 @@ mod flood;
 mod services;
 
 use std::sync::LazyLock;
-
 use switchward_api::v1;
-use switchward_engine::{Key, MailKey, MailToken, Row, Standing, View as _, Way};
-use switchward_gateway::Api;
-use switchward_gateway::mail::{Level, MailIngress, Outcome};
+use switchward_gateway::{
+    Api,
+    mail::{Level, MailIngress, Outcome},
+};
 use switchward_machine::{OpenId, SessionId, TenantId};
-use switchward_mail::Signer;
-use switchward_mail::incoming::{Dns, Envelope, Settings};
+use switchward_mail::{
+    Signer,
+    incoming::{Dns, Envelope, Settings},
+};
+use switchward_state::approval::{MailKey, MailToken, Standing, Way};
+use switchward_state::{Key, Row, View as _};
 
 use crate::harness::Harness;
 

@@ -1,11 +1,10 @@
 //! Every text field of every request, from the descriptors: either it names a resource of a tenant, and then another
 //! tenant's name is answered like one that never existed, or it is in the list of fields that name nothing.
 
-use std::collections::BTreeSet;
-
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, Kind as Type, MessageDescriptor, Value};
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 use switchward_api::v1;
 
 use crate::harness::{Harness, TALK, deployment, tool_call};

@@ -1,29 +1,32 @@
 //! A node in this process, with a manual clock.
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
 use parking_lot::Mutex;
-use switchward_engine::{
-    Actor, Body, Cancel, Command, CreateKey, CreateTenant, Endpoint, EnsureTenancy, HoldEffects, IndexKey,
-    KeyRing, LinkAuth, RingKey, Role, Scope, Settings, UpdateTenant, View,
+use std::ops::ControlFlow;
+use std::sync::{Arc, atomic::Ordering};
+use switchward_gateway::{
+    Admission, Api, ConnectionLimits, PageSettings,
+    auth::NewKey,
+    decision::{self, SignIn},
+    mail,
+    routes::{Services, one_port},
+    sealing,
+    serve::serve,
+    services::{self, Pinged, Pings},
+    webhooks,
 };
-use switchward_gateway::auth::NewKey;
-use switchward_gateway::decision::SignIn;
-use switchward_gateway::routes::{Services, one_port};
-use switchward_gateway::serve::serve;
-use switchward_gateway::services::{Pinged, Pings};
-use switchward_gateway::{Admission, ConnectionLimits};
-use switchward_gateway::{Api, PageSettings, decision, mail, sealing, services, webhooks};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::{Cluster, ClusterOptions, ManualClock};
+use switchward_state::catalogue::{
+    CatalogueCommand, CreateKey, CreateTenant, EnsureTenancy, LinkAuth, Role, Settings, UpdateTenant,
+};
+use switchward_state::delivery::{DeliveryCommand, Endpoint};
+use switchward_state::seal::{KeyRing, RingKey};
+use switchward_state::session::{Cancel, HoldEffects, SessionCommand};
+use switchward_state::{Actor, Body, Command, IndexKey, Scope, View};
 use switchward_store::DataDir;
 use switchward_webhook::EventType;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use crate::client::Line;
 use crate::posting;
@@ -92,10 +95,10 @@ impl Node {
         let key = NewKey::draw();
         let tenant =
             CreateTenant { name: name.into(), display_name: name.into(), settings: Settings::default() };
-        self.inner(TenantId(0), Body::CreateTenant(tenant)).await;
+        self.inner(TenantId(0), Body::Catalogue(CatalogueCommand::CreateTenant(tenant))).await;
         let drawn = sealing::mail_key(&self.cluster.ring(), TenantId(1));
         let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key: drawn };
-        self.inner(TenantId(1), Body::EnsureTenancy(ensure)).await;
+        self.inner(TenantId(1), Body::Catalogue(CatalogueCommand::EnsureTenancy(ensure))).await;
         let first = CreateKey {
             id: key.id.clone(),
             tenant_name: name.into(),
@@ -105,20 +108,21 @@ impl Node {
             display_name: "first".into(),
             expires: None,
         };
-        self.inner(TenantId(1), Body::CreateKey(first)).await;
+        self.inner(TenantId(1), Body::Catalogue(CatalogueCommand::CreateKey(first))).await;
         key.secret
     }
 
     /// Holds the effects of the first tenant, as a restore does.
     pub(crate) async fn hold(&self) {
-        self.inner(TenantId(1), Body::HoldEffects(HoldEffects { held: true })).await;
+        self.inner(TenantId(1), Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held: true })))
+            .await;
     }
 
     /// Makes a tenant's pages require a sign-in, even without a provider.
     pub(crate) async fn want_sign_in(&self, name: &str) {
         let settings = Settings { link_auth: Some(LinkAuth::Oidc), ..Settings::default() };
         let update = UpdateTenant { name: name.into(), settings, etag: String::new() };
-        self.inner(TenantId(1), Body::UpdateTenant(update)).await;
+        self.inner(TenantId(1), Body::Catalogue(CatalogueCommand::UpdateTenant(update))).await;
     }
 
     async fn inner(&self, tenant: TenantId, body: Body) {
@@ -175,7 +179,7 @@ impl Node {
             let nothing = command(
                 TenantId(1),
                 Scope::Session(SessionId([0; 16])),
-                Body::Cancel(Cancel { comment: String::new() }),
+                Body::Session(SessionCommand::Cancel(Cancel { comment: String::new() })),
             );
             shard.submit(nothing).await.expect_err("the session does not exist");
         }

@@ -2,9 +2,9 @@
 
 use http::StatusCode;
 use switchward_api::v1;
-use switchward_engine::Way;
 use switchward_machine::Time;
 use switchward_shard::Clock as _;
+use switchward_state::approval::Way;
 
 use crate::browser::Browser;
 use crate::decision_page::{path_of, text};

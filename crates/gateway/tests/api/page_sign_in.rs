@@ -3,8 +3,8 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use switchward_api::v1;
-use switchward_engine::limits::SIGN_IN_MS;
 use switchward_shard::Clock as _;
+use switchward_state::limits::SIGN_IN_MS;
 
 use crate::browser::Browser;
 use crate::decision_page::{get, path_of, text};

@@ -2,11 +2,13 @@
 
 use http::{Method, StatusCode};
 use serde_json::json;
-use switchward_engine::{MailKey, Way};
 use switchward_gateway::mail::{Level, MailIngress};
 use switchward_machine::{OpenId, SessionId, TenantId};
-use switchward_mail::incoming::{Dns, Settings};
-use switchward_mail::limits::MESSAGE_BYTES_MAX;
+use switchward_mail::{
+    incoming::{Dns, Settings},
+    limits::MESSAGE_BYTES_MAX,
+};
+use switchward_state::approval::{MailKey, Way};
 
 use crate::callbacks::{raw, refused};
 use crate::harness::Harness;

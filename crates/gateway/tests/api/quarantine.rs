@@ -1,13 +1,15 @@
 //! Quarantined mail: what is stored, who sees it, and when it is deleted.
 
 use std::sync::atomic::Ordering;
-
 use switchward_api::v1;
-use switchward_engine::{Key, MailKey, View as _};
-use switchward_gateway::limits::{MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
-use switchward_gateway::mail::{MailIngress, Outcome, QuarantineStore as _, sweep};
+use switchward_gateway::{
+    limits::{MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX},
+    mail::{MailIngress, Outcome, QuarantineStore as _, sweep},
+};
 use switchward_machine::{OpenId, SessionId, TenantId};
 use switchward_mail::incoming::Envelope;
+use switchward_state::approval::MailKey;
+use switchward_state::{Key, View as _};
 use tonic::Status;
 
 use crate::harness::Harness;
@@ -29,7 +31,7 @@ fn stray_reply(tenant: u32, more: &str, text: &str) -> Vec<u8> {
 
 /// A reply to a mail about this session that was never sent.
 fn reply_to((tenant, session): (u32, SessionId), more: &str, text: &str) -> Vec<u8> {
-    let way = switchward_engine::Way::Reply;
+    let way = switchward_state::approval::Way::Reply;
     let token = MailKey([7; 32]).token(way, (TenantId(tenant), session), (OpenId(1), 0), "ann@example.com");
     format!(
         "From: Ann <ann@example.com>\r\nTo: r+{token}@{DOMAIN}\r\nSubject: Re: release\r\nMessage-ID: <1@example.com>\r\n\

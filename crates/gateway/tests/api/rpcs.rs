@@ -1,12 +1,10 @@
 //! Every call of the API, with a request that succeeds. A call without its row here fails every test that goes
 //! through the table.
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::{FutureExt, future::BoxFuture};
 use prost::Message;
 use prost_reflect::{DynamicMessage, MethodDescriptor, Value};
-use prost_types::field_descriptor_proto::Type;
-use prost_types::method_options::IdempotencyLevel;
+use prost_types::{field_descriptor_proto::Type, method_options::IdempotencyLevel};
 use switchward_api::{descriptor_pool, v1};
 
 use crate::harness::{Harness, bundle, deployment, named, put_assistant, tool_call};

@@ -1,9 +1,7 @@
 //! Session starts: what each role may set, where gate settings come from, which recipients named by data are asked, and
 //! versions that cannot be started.
 
-use switchward_api::v1;
-use switchward_api::v1::SettingSource;
-use switchward_api::v1::quorum::Rule;
+use switchward_api::v1::{self, SettingSource, quorum::Rule};
 
 use crate::harness::{Harness, RELEASE, bundle, deployment, tool_call};
 use crate::refusal::refused;

@@ -1,13 +1,10 @@
 //! The work stream and the long poll: they live as long as the server and the key, and no longer.
 
-use std::time::{Duration, Instant};
-
 use futures::StreamExt as _;
 use prost::Message as _;
-use switchward_api::v1;
-use switchward_api::v1::worker_service_client::WorkerServiceClient;
-use tonic::transport::Channel;
-use tonic::{Code, Request, Status, Streaming};
+use std::time::{Duration, Instant};
+use switchward_api::v1::{self, worker_service_client::WorkerServiceClient};
+use tonic::{Code, Request, Status, Streaming, transport::Channel};
 
 use crate::harness::Harness;
 use crate::refusal::{Refusal, refused};

@@ -2,10 +2,9 @@
 //! assistant is a worker.
 
 use prost_types::value::Kind;
-use switchward_api::v1;
-use switchward_api::v1::GateDecision;
-use switchward_engine::Standing;
+use switchward_api::v1::{self, GateDecision};
 use switchward_gateway::mail::Outcome;
+use switchward_state::approval::Standing;
 
 use crate::approvals::{by_mail, mail};
 use crate::harness::Harness;

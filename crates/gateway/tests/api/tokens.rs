@@ -1,14 +1,13 @@
 //! Reply tokens: what they allow, for how long, and who sees them.
 
 use prost::Message;
-use switchward_api::v1;
-use switchward_api::v1::GateDecision;
+use switchward_api::v1::{self, GateDecision};
+use tonic::Status;
 
 use crate::harness::Harness;
 use crate::refusal::{Refusal, refused};
 use crate::rpcs::all;
 use crate::ways::{Raw, Way, body, reply, stream};
-use tonic::Status;
 
 /// A parcel: the carrier notes it, then ships it.
 const PARCEL: &str = r#"{

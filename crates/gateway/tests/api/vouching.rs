@@ -1,8 +1,6 @@
 //! A reply that an operator passes on: at a gate it is the operator's own decision, and is shown as vouched by them.
 
-use switchward_api::v1;
-use switchward_api::v1::GateDecision;
-use switchward_api::v1::quorum::Rule;
+use switchward_api::v1::{self, GateDecision, quorum::Rule};
 
 use crate::approvals::{decide, mail, page};
 use crate::harness::Harness;

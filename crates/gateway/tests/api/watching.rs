@@ -3,11 +3,10 @@
 use futures::StreamExt;
 use prost::Message;
 use std::time::Duration;
-use switchward_api::v1;
-use switchward_api::v1::session_service_client::SessionServiceClient;
-use switchward_api::v1::watch_session_response::Update;
-use tonic::transport::Channel;
-use tonic::{Request, Status, Streaming};
+use switchward_api::v1::{
+    self, session_service_client::SessionServiceClient, watch_session_response::Update,
+};
+use tonic::{Request, Status, Streaming, transport::Channel};
 
 use crate::harness::Harness;
 use crate::refusal::Refusal;

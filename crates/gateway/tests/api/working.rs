@@ -1,14 +1,10 @@
 //! Workers: they lease work, extend the lease, lose it, and complete the work.
 
+use futures::{StreamExt as _, future::join_all};
 use std::collections::BTreeSet;
 use std::time::Duration;
-
-use futures::StreamExt as _;
-use futures::future::join_all;
-use switchward_api::v1;
-use switchward_api::v1::worker_service_client::WorkerServiceClient;
-use tonic::Request;
-use tonic::transport::Channel;
+use switchward_api::v1::{self, worker_service_client::WorkerServiceClient};
+use tonic::{Request, transport::Channel};
 
 use crate::harness::{Harness, deployment};
 use crate::refusal::refused;

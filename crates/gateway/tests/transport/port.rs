@@ -1,21 +1,20 @@
 //! The port apart from its calls: deadlines, health, reflection, pages, and shutdown.
 
-use std::time::{Duration, Instant};
-
 use http::Method;
+use std::time::{Duration, Instant};
 use switchward_api::v1 as api;
 use switchward_gateway::ConnectionLimits;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use tokio_stream::StreamExt;
-use tonic::transport::Channel;
-use tonic::{Code, Status};
-use tonic_health::pb::HealthCheckRequest;
-use tonic_health::pb::health_client::HealthClient;
-use tonic_reflection::pb::v1::ServerReflectionRequest;
-use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
-use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
-use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic::{Code, Status, transport::Channel};
+use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+use tonic_reflection::pb::v1::{
+    ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+    server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
+};
 use tonic_types::StatusExt;
 
 use crate::Server;

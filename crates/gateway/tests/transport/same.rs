@@ -1,15 +1,16 @@
 //! The same call returns the same result by every way in.
 
-use std::collections::BTreeMap;
-
 use futures::StreamExt;
 use prost::Message;
-use prost_types::value::Kind;
-use prost_types::{Struct, Value};
-use switchward_api::v1::session_service_client::SessionServiceClient;
-use switchward_api::v1::{self as api, watch_session_response::Update};
-use switchward_gateway::limits::{JSON_DEPTH_MAX, STATUS_DETAILS_BYTES_MAX};
-use switchward_gateway::{DOMAIN, Reason};
+use prost_types::{Struct, Value, value::Kind};
+use std::collections::BTreeMap;
+use switchward_api::v1::{
+    self as api, session_service_client::SessionServiceClient, watch_session_response::Update,
+};
+use switchward_gateway::{
+    DOMAIN, Reason,
+    limits::{JSON_DEPTH_MAX, STATUS_DETAILS_BYTES_MAX},
+};
 use tonic::Code;
 use tonic_types::StatusExt;
 

@@ -1,21 +1,29 @@
 //! Checks of an assistant's name, and that it is created once.
 
-use switchward_engine::{Body, Command, Key, PutAssistant, Reason, Row, View};
 use switchward_machine::Time;
+use switchward_state::catalogue::{CatalogueCommand, PutAssistant};
+use switchward_state::{Body, Command, Key, Reason, Row, View};
 
 use super::{CATALOGUE, Care, Memory};
 use crate::system::{Answer, Broken};
 
 /// The longest name of an assistant, characters.
-const NAME_CHARS: usize = switchward_engine::limits::ASSISTANT_NAME_CHARS_MAX;
+const NAME_CHARS: usize = switchward_state::limits::ASSISTANT_NAME_CHARS_MAX;
 
 impl Memory {
     /// With care, before an assistant is created: an invalid name is refused and nothing changes, and the longest and
     /// oddest valid names would be accepted.
     pub(super) fn names_of_assistants(&mut self, command: &Command) -> Result<(), Broken> {
-        let (Body::PutAssistant(put), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
+        let (Body::Catalogue(CatalogueCommand::PutAssistant(put)), Care::Restart) =
+            (&command.body, self.care)
+        else {
+            return Ok(());
+        };
         let called = |name: &str| {
-            let body = Body::PutAssistant(PutAssistant { name: name.to_owned(), ..put.clone() });
+            let body = Body::Catalogue(CatalogueCommand::PutAssistant(PutAssistant {
+                name: name.to_owned(),
+                ..put.clone()
+            }));
             Command { request: None, body, ..command.clone() }
         };
         for name in ["", "A", "a_b", "a b", &"a".repeat(NAME_CHARS + 1)] {
@@ -37,14 +45,18 @@ impl Memory {
     /// With care, after an assistant was created: putting the same again changes nothing, and a later change keeps
     /// the time of creation and records that of the change.
     pub(super) fn assistant_again(&self, command: &Command) -> Result<(), Broken> {
-        let Body::PutAssistant(put) = &command.body else { return Ok(()) };
+        let Body::Catalogue(CatalogueCommand::PutAssistant(put)) = &command.body else { return Ok(()) };
         let again = Command { request: None, ..command.clone() };
         let mut elsewhere = self.clone();
         let answer = elsewhere.unchanged(&again)?;
         let made = elsewhere.assistant(command, &put.name)?;
         elsewhere.now = self.now.after_ms(1);
         let instructions = format!("{} Be brief.", put.instructions);
-        let body = Body::PutAssistant(PutAssistant { instructions, etag: String::new(), ..put.clone() });
+        let body = Body::Catalogue(CatalogueCommand::PutAssistant(PutAssistant {
+            instructions,
+            etag: String::new(),
+            ..put.clone()
+        }));
         let other = elsewhere.hop(Command { body, ..again })?;
         let changed = elsewhere.assistant(command, &put.name)?;
         let times =

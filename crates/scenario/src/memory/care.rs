@@ -1,11 +1,15 @@
 //! What must hold after every command.
 
 use std::collections::BTreeSet;
-use switchward_engine::{
-    Body, Command, EffectBody, Key, Kind, Outbox, Purpose, Role, Row, Scope, Session, Slot, View,
-    is_remembered,
-};
+use switchward_engine::is_remembered;
 use switchward_machine::{Digest, Micros, OpenId, RunId, SessionId, TenantId};
+use switchward_state::approval::ApprovalCommand;
+use switchward_state::catalogue::Role;
+use switchward_state::delivery::{EffectBody, Outbox, Purpose};
+use switchward_state::policy::PolicyCommand;
+use switchward_state::run::Slot;
+use switchward_state::session::Session;
+use switchward_state::{Body, Command, Key, Kind, Row, Scope, View};
 
 use super::shard::Shard;
 use super::{Care, Memory};
@@ -41,7 +45,7 @@ impl Memory {
         }
         if let Scope::Session(_) = command.scope {
             let mut stale = Command { request: None, expected_sequence: Some(NEVER), ..command.clone() };
-            if let Body::Authorize(call) = &mut stale.body {
+            if let Body::Policy(PolicyCommand::Authorize(call)) = &mut stale.body {
                 call.call_id.push_str("-again");
             }
             let answer = self.unchanged(&stale)?;
@@ -66,19 +70,19 @@ impl Memory {
         }
         let mut other = Command { request: None, ..command.clone() };
         let elsewhere = Some(Digest::of(b"what the gate does not show"));
-        if let Body::DecideGate(decide) = &mut other.body {
+        if let Body::Approval(ApprovalCommand::DecideGate(decide)) = &mut other.body {
             decide.shown = elsewhere;
-        } else if let Body::DiscussGate(discuss) = &mut other.body {
+        } else if let Body::Approval(ApprovalCommand::DiscussGate(discuss)) = &mut other.body {
             discuss.shown = elsewhere;
-        } else if let Body::AnswerGate(answer) = &mut other.body {
+        } else if let Body::Approval(ApprovalCommand::AnswerGate(answer)) = &mut other.body {
             answer.shown = elsewhere;
-        } else if let Body::ReportCall(report) = &mut other.body {
+        } else if let Body::Policy(PolicyCommand::ReportCall(report)) = &mut other.body {
             (report.call_id, report.capability) = (Some("of no call".into()), None);
         } else {
             return Ok(());
         }
         let mut wrongs = vec![other];
-        if !matches!(command.body, Body::ReportCall(_)) {
+        if !matches!(command.body, Body::Policy(PolicyCommand::ReportCall(_))) {
             let mut agent = Command { request: None, ..command.clone() };
             agent.actor.role = Role::Agent;
             wrongs.push(agent);
@@ -94,7 +98,7 @@ impl Memory {
 
     /// An answer to an already answered part of a task is refused with the first answer.
     fn first_answer(&mut self, command: &Command) -> Result<(), Broken> {
-        let Body::AnswerGate(given) = &command.body else { return Ok(()) };
+        let Body::Approval(ApprovalCommand::AnswerGate(given)) = &command.body else { return Ok(()) };
         let again = self.unchanged(&Command { request: None, ..command.clone() })?;
         let facts = again.as_ref().err().map(|refusal| refusal.facts.as_slice()).unwrap_or_default();
         let shown = facts.iter().find(|(name, _)| *name == "answer").map(|(_, shown)| shown.as_str());

@@ -1,7 +1,8 @@
 //! An explanation of a call must match the decision right after it, and change nothing.
 
 use switchward_engine::policy::{Explanation, Ledgers, Plan, explain};
-use switchward_engine::{Authorized, Body, Command, EffectOfCall, MatchedRule, Reason, Reply, Scope};
+use switchward_state::policy::{Authorized, CallEffect, MatchedRule, PolicyCommand};
+use switchward_state::{Body, Command, Reason, Reply, Scope};
 
 use super::{Care, Memory};
 use crate::system::{Answer, Broken};
@@ -15,7 +16,7 @@ pub(super) struct ExplainedCall {
 impl Memory {
     /// With care: explains a call before it is decided; `None` if there is no call or no session.
     pub(super) fn explained(&self, command: &Command) -> Result<Option<ExplainedCall>, Broken> {
-        let (Scope::Session(id), Body::Authorize(call), Care::Restart) =
+        let (Scope::Session(id), Body::Policy(PolicyCommand::Authorize(call)), Care::Restart) =
             (&command.scope, &command.body, self.care)
         else {
             return Ok(None);
@@ -34,7 +35,9 @@ impl Memory {
         command: &Command,
         answer: &Answer,
     ) -> Result<(), Broken> {
-        let (Body::Authorize(call), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
+        let (Body::Policy(PolicyCommand::Authorize(call)), Care::Restart) = (&command.body, self.care) else {
+            return Ok(());
+        };
         let Ok(Reply::Authorized(decided)) = answer else { return Ok(()) };
         let Some(ExplainedCall { explained, plan }) = earlier else {
             return Err(Broken(format!("a call was decided, but could not be explained: {decided:?}")));
@@ -56,12 +59,12 @@ fn as_explained(explained: &Explanation, decided: &Authorized) -> bool {
     let by_limit = decided.reason.as_deref().is_some_and(|reason| limits.contains(&reason));
     let granted = explained.granted;
     match decided.effect {
-        EffectOfCall::Deny if explained.effect == "deny" => {
+        CallEffect::Deny if explained.effect == "deny" => {
             explained.reason == decided.reason.as_deref() && explained.message == decided.message
         }
-        EffectOfCall::Deny => by_limit && !granted && names_a_limit(explained, &decided.message),
-        EffectOfCall::Ask => explained.effect == "ask" && explained.message == decided.message,
-        EffectOfCall::Allow => explained.effect == "allow" && granted == decided.granted_by.is_some(),
+        CallEffect::Deny => by_limit && !granted && names_a_limit(explained, &decided.message),
+        CallEffect::Ask => explained.effect == "ask" && explained.message == decided.message,
+        CallEffect::Allow => explained.effect == "allow" && granted == decided.granted_by.is_some(),
     }
 }
 

@@ -1,14 +1,15 @@
 //! Commands that need more than one shard: a call that a limit counts, and a machine that a shard lacks.
 
-use switchward_engine::limits::RESERVATION_USABLE_MS;
-use switchward_engine::policy::{
-    LedgerRule, Ledgers, LimitCheck, LimitOutcome, Plan, by_ledger, check_limits, plan,
-};
-use switchward_engine::{
-    Actor, Body, Command, InstallMachine, InstallTenancy, Key, Reason, Rejection, Reply, Reserve, Row, Scope,
-    Settings, Settle, View,
-};
+use switchward_engine::policy::{Ledgers, Plan, plan};
 use switchward_machine::{Micros, TenantId, Time};
+use switchward_state::approval::ApprovalCommand;
+use switchward_state::catalogue::{CatalogueCommand, InstallMachine, InstallTenancy, Settings};
+use switchward_state::limits::RESERVATION_USABLE_MS;
+use switchward_state::policy::{
+    LedgerRule, LimitCheck, LimitOutcome, PolicyCommand, Reserve, Settle, by_ledger, check_limits,
+};
+use switchward_state::session::SessionCommand;
+use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope, View};
 
 use super::{CATALOGUE, Care, Memory, ShardIx};
 use crate::limits::PLANS_MAX;
@@ -139,7 +140,7 @@ impl Memory {
         for (process, rules) in by_ledger(&rules) {
             let scope = Scope::Ledger(process);
             let home = self.home(tenant, &scope);
-            let body = Body::Reserve(Reserve { call, rules: rules.clone(), estimate });
+            let body = Body::Policy(PolicyCommand::Reserve(Reserve { call, rules: rules.clone(), estimate }));
             let answer = self.decide(home, &inner(tenant, scope.clone(), body))?;
             let full = match &answer {
                 Ok(Reply::Limits(check)) => matches!(check.outcome, LimitOutcome::Full { .. }),
@@ -148,7 +149,13 @@ impl Memory {
             if full {
                 for (scope, rules) in held.drain(..) {
                     let (cost, at) = (Micros(0), self.now);
-                    let body = Body::Settle(Settle { call: Some(call), rules, cost, at, release: true });
+                    let body = Body::Policy(PolicyCommand::Settle(Settle {
+                        call: Some(call),
+                        rules,
+                        cost,
+                        at,
+                        release: true,
+                    }));
                     let home = self.home(tenant, &scope);
                     let answer = self.decide(home, &inner(tenant, scope, body))?;
                     answer
@@ -182,9 +189,11 @@ impl Memory {
             for policy in &tenancy.policies {
                 let machine = self.shards[CATALOGUE].machine(tenant, policy.machine);
                 let machine = machine.ok_or_else(|| Broken("a policy is not in the catalogue".into()))?;
-                installs.push(Body::InstallMachine(InstallMachine { machine }));
+                installs.push(Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine })));
             }
-            installs.push(Body::InstallTenancy(InstallTenancy { tenancy: tenancy.clone() }));
+            installs.push(Body::Catalogue(CatalogueCommand::InstallTenancy(InstallTenancy {
+                tenancy: tenancy.clone(),
+            })));
             for body in installs {
                 let answer = self.decide(at, &inner(tenant, Scope::Shard, body))?;
                 answer.map_err(|refused| Broken(format!("a shard refused a tenancy: {refused:?}")))?;
@@ -195,13 +204,13 @@ impl Memory {
 
     /// Installs the machine of a start from the catalogue in the shard that lacks it.
     pub(super) fn install(&mut self, home: ShardIx, command: &Command) -> Result<(), Broken> {
-        let Body::Start(start) = &command.body else {
+        let Body::Session(SessionCommand::Start(start)) = &command.body else {
             return Err(Broken(format!("a machine is missing for {command:?}")));
         };
         for digest in start.machines() {
             let machine = self.shards[CATALOGUE].machine(command.tenant, digest);
             let machine = machine.ok_or_else(|| Broken(format!("the catalogue has no {digest}")))?;
-            let install = Body::InstallMachine(InstallMachine { machine });
+            let install = Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine }));
             let answer = self.decide(home, &inner(command.tenant, Scope::Shard, install))?;
             answer.map_err(|rejection| Broken(format!("a machine was refused: {rejection:?}")))?;
         }
@@ -226,11 +235,11 @@ fn several(asked: &Asked) -> bool {
 
 /// The ledger's answer that a call carries.
 fn attached(command: &Command) -> Option<LimitCheck> {
-    if let Body::Authorize(call) = &command.body {
+    if let Body::Policy(PolicyCommand::Authorize(call)) = &command.body {
         call.limits.clone()
-    } else if let Body::DecideGate(decide) = &command.body {
+    } else if let Body::Approval(ApprovalCommand::DecideGate(decide)) = &command.body {
         decide.limits.clone()
-    } else if let Body::RecordReply(reply) = &command.body {
+    } else if let Body::Approval(ApprovalCommand::RecordReply(reply)) = &command.body {
         reply.limits.clone()
     } else {
         None

@@ -1,10 +1,9 @@
 //! Checks of what a worker may do while it holds work.
 
-use switchward_engine::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
-use switchward_engine::{
-    Body, Command, ExtendLease, Key, LeaseWork, OpenItem, OpenItemBody, Reason, Reply, Row, Scope, View,
-};
 use switchward_machine::OpenId;
+use switchward_state::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
+use switchward_state::work::{ExtendLease, LeaseWork, OpenItem, OpenItemBody, WorkCommand};
+use switchward_state::{Body, Command, Key, Reason, Reply, Row, Scope, View};
 
 use super::hops::inner;
 use super::{Care, Memory, ShardIx};
@@ -13,8 +12,10 @@ use crate::system::Broken;
 impl Memory {
     /// With care, before work is leased: a lease of no length must be refused and change nothing.
     pub(super) fn lease_of_nothing(&mut self, command: &Command) -> Result<(), Broken> {
-        let (Body::LeaseWork(lease), Care::Restart) = (&command.body, self.care) else { return Ok(()) };
-        let body = Body::LeaseWork(LeaseWork { lease_ms: 0, ..lease.clone() });
+        let (Body::Work(WorkCommand::Lease(lease)), Care::Restart) = (&command.body, self.care) else {
+            return Ok(());
+        };
+        let body = Body::Work(WorkCommand::Lease(LeaseWork { lease_ms: 0, ..lease.clone() }));
         let answer = self.unchanged(&Command { request: None, body, ..command.clone() })?;
         match answer {
             Err(refusal) if refusal.reason == Reason::FieldInvalid => Ok(()),
@@ -32,7 +33,7 @@ impl Memory {
         let number = key.rest().get(16..24).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
         let (Some(id), Some(number)) = (key.session_of(), number) else { return Ok(()) };
         let lease = LeaseWork { item: OpenId(number), worker: "another".into(), lease_ms: LEASE_MS_MIN };
-        let lease = inner(key.tenant_of(), Scope::Session(id), Body::LeaseWork(lease));
+        let lease = inner(key.tenant_of(), Scope::Session(id), Body::Work(WorkCommand::Lease(lease)));
         let answer = self.clone().decide(at, &lease)?;
         match &answer {
             Ok(Reply::Leased { fence, .. }) if *fence == owed.fence + 1 => Ok(()),
@@ -45,11 +46,13 @@ impl Memory {
     /// With care, after work was leased: a heartbeat in the first half of the lease writes nothing, one that requests
     /// twice the time moves the end, and no other worker may send one.
     pub(super) fn leased(&mut self, command: &Command, reply: &Reply) -> Result<(), Broken> {
-        let (Body::LeaseWork(lease), Reply::Leased { item, fence, until }) = (&command.body, reply) else {
+        let (Body::Work(WorkCommand::Lease(lease)), Reply::Leased { item, fence, until }) =
+            (&command.body, reply)
+        else {
             return Ok(());
         };
         let say = |fence: u64, lease_ms: u64| {
-            let body = Body::ExtendLease(ExtendLease { item: *item, fence, lease_ms });
+            let body = Body::Work(WorkCommand::Extend(ExtendLease { item: *item, fence, lease_ms }));
             Command { request: None, body, ..command.clone() }
         };
         let again = self.unchanged(&say(*fence, lease.lease_ms))?;

@@ -1,10 +1,13 @@
 //! What lapses: a ledger's reservation for a call that was lost because its server died before it decided, and an
 //! approval that nobody used. Neither may count for longer than its time, however late it is swept.
 
-use switchward_engine::limits::RESERVATION_LAPSE_MS;
-use switchward_engine::policy::{Ledgers, LimitCheck, LimitOutcome, explain};
-use switchward_engine::{Args, Authorize, Closed, Key, Kind, Row, Settings, View};
+use switchward_engine::policy::{Ledgers, explain};
 use switchward_machine::{Digest, Limit, OpenId, TenantId, Time};
+use switchward_state::approval::Closed;
+use switchward_state::catalogue::Settings;
+use switchward_state::limits::RESERVATION_LAPSE_MS;
+use switchward_state::policy::{Args, Authorize, LimitCheck, LimitOutcome};
+use switchward_state::{Key, Kind, Row, View};
 
 use super::{Care, Memory, ShardIx};
 use crate::system::Broken;

@@ -10,12 +10,12 @@ mod results;
 mod server_tasks;
 mod shard;
 
+use shard::Shard;
 use switchward_engine::policy::Ledgers;
-use switchward_engine::{Command, Reason, Scope, View, ViewError};
 use switchward_machine::{TenantId, Time};
+use switchward_state::{Command, Reason, Scope, View, ViewError};
 
 use crate::system::{Answer, Broken, System};
-use shard::Shard;
 
 /// The layout of the shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

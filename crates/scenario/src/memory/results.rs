@@ -1,8 +1,10 @@
 //! A work item says what its result must be, and the result is handled accordingly.
 
 use serde_json::Value;
-use switchward_engine::{Body, Command, Reply, Scope, work_view};
+use switchward_engine::work_view;
 use switchward_machine::WorkKind;
+use switchward_state::work::WorkCommand;
+use switchward_state::{Body, Command, Reply, Scope};
 
 use super::{Care, Memory};
 use crate::system::{Answer, Broken};
@@ -19,7 +21,7 @@ pub(super) struct Handed {
 impl Memory {
     /// With care, before work is completed: the requirements on the result that its worker was given.
     pub(super) fn handed(&self, command: &Command) -> Result<Option<Handed>, Broken> {
-        let (Body::CompleteWork(done), Scope::Session(id), Care::Restart) =
+        let (Body::Work(WorkCommand::Complete(done)), Scope::Session(id), Care::Restart) =
             (&command.body, &command.scope, self.care)
         else {
             return Ok(None);
@@ -32,8 +34,11 @@ impl Memory {
     /// An accepted result fits the requirements. A result that fits is accepted, unless what it writes does not fit
     /// the data: no schema covers that.
     pub(super) fn taken(handed: Option<Handed>, command: &Command, answer: &Answer) -> Result<(), Broken> {
-        let (Some(Handed { kind, schema }), Body::CompleteWork(done), Ok(Reply::Worked { wrong, .. })) =
-            (handed, &command.body, answer)
+        let (
+            Some(Handed { kind, schema }),
+            Body::Work(WorkCommand::Complete(done)),
+            Ok(Reply::Worked { wrong, .. }),
+        ) = (handed, &command.body, answer)
         else {
             return Ok(());
         };

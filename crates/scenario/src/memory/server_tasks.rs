@@ -1,11 +1,11 @@
 //! Tasks of the server itself: it relays effects between shards, and sweeps what has lapsed.
 
 use std::ops::ControlFlow;
-use switchward_engine::{
-    AckEffect, Body, Command, Confirm, Due, Effect, EffectBody, IndexKey, LedgerRow, RequestId, Row, Scope,
-    Settle, Sweep, View,
-};
 use switchward_machine::{Digest, SessionId, TenantId, Time};
+use switchward_state::delivery::{AckEffect, DeliveryCommand, Effect, EffectBody};
+use switchward_state::policy::{Confirm, LedgerRow, PolicyCommand, Settle};
+use switchward_state::session::{SessionCommand, Sweep};
+use switchward_state::{Body, Command, Due, IndexKey, RequestId, Row, Scope, View};
 
 use super::hops::inner;
 use super::{Care, Memory, ShardIx};
@@ -27,7 +27,7 @@ impl Memory {
             let before = self.ledgers(home);
             self.done(home, &command)?;
             self.counts(home, &before, &command)?;
-            let ack = Body::AckEffect(AckEffect { number: effect.number });
+            let ack = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: effect.number }));
             self.done(at, &inner(tenant, Scope::Session(id), ack))?;
         }
         Err(Broken(format!("{RELAYS_MAX} effects were relayed, and there are more")))
@@ -62,7 +62,7 @@ impl Memory {
     pub(super) fn sweep(&mut self, to: Time) -> Result<(), Broken> {
         for _ in 0..SWEEPS_MAX {
             let Some((at, due)) = self.first(&IndexKey::due(), to)? else { return Ok(()) };
-            let sweep = Body::Sweep(Sweep { key: due.key.clone() });
+            let sweep = Body::Session(SessionCommand::Sweep(Sweep { key: due.key.clone() }));
             let sweep = inner(due.key.tenant_of(), due.scope(), sweep);
             if due.at > self.now {
                 self.now = Time(due.at.0 - 1);
@@ -134,11 +134,15 @@ fn relayed(tenant: TenantId, id: SessionId, effect: &Effect) -> Option<Command> 
         EffectBody::Confirm { process, call, rules, estimate, at } => {
             let body = Confirm { call: *call, rules: rules.clone(), estimate: *estimate, at: *at };
             let request = Some(body.request());
-            Command { request, ..inner(tenant, Scope::Ledger(process.clone()), Body::Confirm(body)) }
+            Command {
+                request,
+                ..inner(tenant, Scope::Ledger(process.clone()), Body::Policy(PolicyCommand::Confirm(body)))
+            }
         }
         EffectBody::Settle { process, call, rules, cost, at, release } => {
             let (call, rules, cost) = (*call, rules.clone(), *cost);
-            let body = Body::Settle(Settle { call, rules, cost, at: *at, release: *release });
+            let body =
+                Body::Policy(PolicyCommand::Settle(Settle { call, rules, cost, at: *at, release: *release }));
             let name = Digest::of_parts(&[b"settle", &id.0, &effect.number.to_be_bytes()]);
             let request = Some(RequestId { id: format!("settle:{name}"), body: name });
             Command { request, ..inner(tenant, Scope::Ledger(process.clone()), body) }

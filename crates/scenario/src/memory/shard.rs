@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_engine::{
-    Changes, Command, Decision, Event, Key, KeyRing, Kind, Reply, Row, Scope, View, ViewError,
-};
-use switchward_engine::{decide, evolve, index_keys, session_view};
+use switchward_engine::{decide, session_view};
 use switchward_machine::{TenantId, Time};
+use switchward_state::run::RunEvent;
+use switchward_state::seal::KeyRing;
+use switchward_state::{
+    Changes, Command, Decision, Event, Key, Kind, Reply, Row, Scope, View, ViewError, evolve, index_keys,
+};
 
 use crate::system::{Answer, Broken, ring};
 
@@ -137,7 +139,7 @@ impl Shard {
     }
 
     /// The effect of this key.
-    pub(super) fn effect(&self, key: &Key) -> Option<switchward_engine::Effect> {
+    pub(super) fn effect(&self, key: &Key) -> Option<switchward_state::delivery::Effect> {
         match self.rows.get(key).map(Arc::as_ref) {
             Some(Row::Outbox(effect)) => Some(effect.clone()),
             Some(_) | None => None,
@@ -149,7 +151,7 @@ impl Shard {
 /// that one for the first time, or there are too many to name.
 fn drains(decision: &Decision) -> Result<(), Broken> {
     for event in decision.turns.iter().flat_map(|turn| &turn.events) {
-        let Event::RunEnded { ending, comment, .. } = event else { continue };
+        let Event::Run(RunEvent::Ended { ending, comment, .. }) = event else { continue };
         let names: Vec<&str> = comment.split(" -> ").collect();
         let [first, .., last] = names[..] else { continue };
         let new = !names[..names.len() - 1].contains(&last);

@@ -1,9 +1,11 @@
 //! Expectations. Source: the page "Scenarios", its table of expectations.
 
-use switchward_formats::Report;
-use switchward_formats::document::{Entry, Node, Value};
-use switchward_formats::limits::SOURCE_BYTES_MAX;
-use switchward_formats::shape::{self, Fields, Shape};
+use switchward_formats::{
+    Report,
+    document::{Entry, Node, Value},
+    limits::SOURCE_BYTES_MAX,
+    shape::{self, Fields, Shape},
+};
 use switchward_machine::Status;
 
 use super::values;

@@ -4,12 +4,16 @@ mod expect;
 mod values;
 mod verbs;
 
-use switchward_engine::{DefaultEffect, DefaultSetIn, Quorum, Reminders, Settings};
-use switchward_formats::document::{Node, Span, Syntax, Value, read};
-use switchward_formats::limits::SOURCE_BYTES_MAX;
-use switchward_formats::shape::{self, Fields, Shape};
-use switchward_formats::{Finding, Report, has_errors};
+use switchward_formats::{
+    Finding, Report,
+    document::{Node, Span, Syntax, Value, read},
+    has_errors,
+    limits::SOURCE_BYTES_MAX,
+    shape::{self, Fields, Shape},
+};
 use switchward_machine::Time;
+use switchward_state::approval::{Quorum, Reminders};
+use switchward_state::catalogue::{DefaultEffect, DefaultSetIn, Settings};
 
 use crate::limits::{ALSO_MAX, STEPS_MAX};
 use crate::script::{Assistant, Expected, Named, Scenario, Start, StartAgain, Until};

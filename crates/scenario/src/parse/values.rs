@@ -2,10 +2,13 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Number, Value as Json};
-use switchward_formats::codes::MONEY;
-use switchward_formats::document::{Node, Value};
-use switchward_formats::limits::SOURCE_BYTES_MAX;
-use switchward_formats::{Finding, Report, quoted, shape};
+use switchward_formats::{
+    Finding, Report,
+    codes::MONEY,
+    document::{Node, Value},
+    limits::SOURCE_BYTES_MAX,
+    quoted, shape,
+};
 use switchward_machine::{Micros, MoneyError, Time};
 
 use crate::codes::TIME;

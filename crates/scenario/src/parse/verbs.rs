@@ -1,13 +1,16 @@
 //! The verbs, one per step. Every verb of every format is known here; whether a machine accepts it shows when it is
 //! played.
 
-use switchward_engine::Draft;
-use switchward_formats::codes::MISSING_KEY;
-use switchward_formats::document::{Key, Node};
-use switchward_formats::limits::SOURCE_BYTES_MAX;
-use switchward_formats::shape::{self, Fields, Shape};
-use switchward_formats::{Finding, Report, quoted};
+use switchward_formats::{
+    Finding, Report,
+    codes::MISSING_KEY,
+    document::{Key, Node},
+    limits::SOURCE_BYTES_MAX,
+    quoted,
+    shape::{self, Fields, Shape},
+};
 use switchward_machine::{Decision, GateKind};
+use switchward_state::delivery::Draft;
 
 use super::{NOTHING, expect, named, session, values};
 use crate::codes::VERB_COUNT;

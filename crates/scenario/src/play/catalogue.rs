@@ -1,13 +1,18 @@
 //! The tenant, its definitions, and the sessions that start from them.
 
 use std::sync::Arc;
-use switchward_engine::{
-    Actor, Assisted, AttachPolicy, Body, Command, CreateTenant, Deploy, EnsureTenancy, Key, MailKey, Pinned,
-    PinnedPolicy, PutAssistant, Queued, Reason, Rejection, Reply, ReplyToken, Role, Row, SEAL_NONCE_BYTES,
-    Scope, Sealed, SetTenantPolicy, Settings, Start, pin_callees, pin_policies,
-};
+use switchward_engine::{pin_callees, pin_policies};
 use switchward_formats::{Finding, Severity, compile_file};
 use switchward_machine::{Digest, RunId, SessionId, TenantId};
+use switchward_state::approval::MailKey;
+use switchward_state::catalogue::{
+    CatalogueCommand, CreateTenant, Deploy, EnsureTenancy, PutAssistant, Role, Settings,
+};
+use switchward_state::policy::{AttachPolicy, PinnedPolicy, PolicyCommand, SetTenantPolicy};
+use switchward_state::run::Pinned;
+use switchward_state::seal::{SEAL_NONCE_BYTES, Sealed};
+use switchward_state::session::{Assisted, Queued, ReplyToken, SessionCommand, Start};
+use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope};
 
 use super::{Moved, Player, Refusal};
 use crate::script::{self, Named, Scenario, StartAgain, TokenOf};
@@ -51,7 +56,7 @@ impl Player<'_> {
             actor: Actor::server(),
             settings: Settings::default(),
             trace: None,
-            body: Body::CreateTenant(create),
+            body: Body::Catalogue(CatalogueCommand::CreateTenant(create)),
         };
         match self.system.submit(command)? {
             Ok(Reply::Tenant(tenant)) => {
@@ -66,7 +71,7 @@ impl Player<'_> {
     fn give_tokens(&mut self) -> Result<(), Broken> {
         let any_approver_address = self.settings.any_approver_address;
         let ensure = EnsureTenancy { any_approver_address, link_auth: None, key: self.mail_key() };
-        let body = Body::EnsureTenancy(ensure);
+        let body = Body::Catalogue(CatalogueCommand::EnsureTenancy(ensure));
         match self.system.submit(Command::of_server(self.tenant, Scope::Catalogue, body))? {
             Ok(_) => Ok(()),
             Err(no) => Err(Broken(format!("the tenant got no token key: {no:?}"))),
@@ -156,7 +161,7 @@ impl Player<'_> {
     fn deploy(&mut self, deploy: Deploy) -> Result<Result<String, Refusal>, Broken> {
         let before = self.active(&deploy.name)?.map(|active| active.number);
         let author = Actor { subject: "author".into(), role: Role::Author };
-        match self.submit(Scope::Catalogue, author, Body::Deploy(deploy))? {
+        match self.submit(Scope::Catalogue, author, Body::Catalogue(CatalogueCommand::Deploy(deploy)))? {
             Ok(Reply::Version { name, number, created }) => {
                 self.published.extend(created.then_some("definition.deployed"));
                 self.published.extend((before != Some(number)).then_some("definition.activated"));
@@ -178,7 +183,11 @@ impl Player<'_> {
             for definition in self.names.clone() {
                 let (policy, etag) = (policy.clone(), String::new());
                 let attach = AttachPolicy { definition, policy, attached: true, etag };
-                if let Err(no) = self.submit(Scope::Catalogue, author(), Body::AttachPolicy(attach))? {
+                if let Err(no) = self.submit(
+                    Scope::Catalogue,
+                    author(),
+                    Body::Policy(PolicyCommand::AttachPolicy(attach)),
+                )? {
                     return Ok(Err(no.into()));
                 }
             }
@@ -190,7 +199,9 @@ impl Player<'_> {
             };
             let admin = Actor { subject: "admin".into(), role: Role::Admin };
             let set = SetTenantPolicy { name, version: None, key: self.mail_key() };
-            if let Err(no) = self.submit(Scope::Catalogue, admin, Body::SetTenantPolicy(set))? {
+            if let Err(no) =
+                self.submit(Scope::Catalogue, admin, Body::Policy(PolicyCommand::SetTenantPolicy(set)))?
+            {
                 return Ok(Err(no.into()));
             }
         }
@@ -229,7 +240,7 @@ impl Player<'_> {
         };
         let request = self.request();
         let id = SessionId::from_request(self.tenant, &request.id);
-        let body = Body::Start(Start {
+        let body = Body::Session(SessionCommand::Start(Start {
             definition: first.of.definition,
             version: first.of.version,
             machine: first.of.machine,
@@ -250,7 +261,7 @@ impl Player<'_> {
             policies,
             escalation: start.escalation.clone(),
             any_approver_address: self.settings.any_approver_address,
-        });
+        }));
         // What the user opens with is the user's own, and only an operator may choose another role than the usual
         // one.
         let usual = start.role == Role::Agent.word() && !self.settings.allow_foreign_role;
@@ -311,7 +322,9 @@ impl Player<'_> {
             etag: String::new(),
         };
         let author = Actor { subject: "author".into(), role: Role::Author };
-        if let Err(rejection) = self.submit(Scope::Catalogue, author, Body::PutAssistant(put))? {
+        if let Err(rejection) =
+            self.submit(Scope::Catalogue, author, Body::Catalogue(CatalogueCommand::PutAssistant(put)))?
+        {
             return Ok(Err(rejection.into()));
         }
         let key = Key::assistant(self.tenant, ASSISTANT);

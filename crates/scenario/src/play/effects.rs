@@ -1,7 +1,9 @@
 //! Deliveries that fail.
 
 use std::ops::ControlFlow;
-use switchward_engine::{Actor, Body, EffectBody, FailEffect, Key, Kind, Role, Row, Scope};
+use switchward_state::catalogue::Role;
+use switchward_state::delivery::{DeliveryCommand, EffectBody, FailEffect};
+use switchward_state::{Actor, Body, Key, Kind, Row, Scope};
 
 use super::moves::no_session;
 use super::{Moved, Player};
@@ -33,7 +35,8 @@ impl Player<'_> {
         let Some(number) = newest else { return Ok(Err(self.nothing_takes(id, "undelivered")?)) };
         let operator = Actor { subject: OPERATOR.into(), role: Role::Operator };
         let (code, message) = (CODE.to_owned(), String::new());
-        let body = Body::FailEffect(FailEffect { number, code, message, round: None });
+        let body =
+            Body::Delivery(DeliveryCommand::FailEffect(FailEffect { number, code, message, round: None }));
         Ok(self.about_session(operator, body)?.map(|_| ()))
     }
 }

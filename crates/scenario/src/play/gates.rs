@@ -1,11 +1,11 @@
 //! Selection of the gate that a decision is about.
 
 use std::ops::ControlFlow;
-use switchward_engine::{
-    Actor, AnswerGate, Body, DecideGate, DiscussGate, GateView, Key, Kind as RowKind, Role, Row, Scope,
-    ViewError, gate_view,
-};
+use switchward_engine::{GateView, gate_view};
 use switchward_machine::{Digest, GateKind, OpenId, SessionId, Time};
+use switchward_state::approval::{AnswerGate, ApprovalCommand, DecideGate, DiscussGate};
+use switchward_state::catalogue::Role;
+use switchward_state::{Actor, Body, Key, Kind as RowKind, Row, Scope, ViewError};
 
 use super::moves::no_session;
 use super::{Moved, Player};
@@ -24,10 +24,20 @@ impl Player<'_> {
         let person = Actor { subject: decide.by.clone(), role: Role::Approver };
         let comment = decide.comment.clone();
         let body = match decide.decision {
-            Said::Decided(decision) => {
-                Body::DecideGate(DecideGate { gate, decision, comment, shown, limits: None, proof: None })
-            }
-            Said::Discuss => Body::DiscussGate(DiscussGate { gate, comment, shown, proof: None }),
+            Said::Decided(decision) => Body::Approval(ApprovalCommand::DecideGate(DecideGate {
+                gate,
+                decision,
+                comment,
+                shown,
+                limits: None,
+                proof: None,
+            })),
+            Said::Discuss => Body::Approval(ApprovalCommand::DiscussGate(DiscussGate {
+                gate,
+                comment,
+                shown,
+                proof: None,
+            })),
         };
         Ok(self.about_session(person, body)?.map(|_| ()))
     }
@@ -47,7 +57,13 @@ impl Player<'_> {
         let Some((gate, shown)) = gate else { return Ok(Err(self.nothing_takes(id, "form")?)) };
         let person = Actor { subject: form.by.clone(), role: Role::Approver };
         let (answer, comment) = (form.values.clone(), String::new());
-        let body = Body::AnswerGate(AnswerGate { gate, answer, comment, shown, proof: None });
+        let body = Body::Approval(ApprovalCommand::AnswerGate(AnswerGate {
+            gate,
+            answer,
+            comment,
+            shown,
+            proof: None,
+        }));
         Ok(self.about_session(person, body)?.map(|_| ()))
     }
 

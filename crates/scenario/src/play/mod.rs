@@ -8,11 +8,13 @@ mod moves;
 mod seen;
 mod work;
 
+use seen::{Seen, seconds};
 use serde_json::{Map, Value, json};
-use switchward_engine::{Authorized, Reason, Rejection, Settings};
-use switchward_formats::document::Span;
-use switchward_formats::{Finding, Report as Findings};
+use switchward_formats::{Finding, Report as Findings, document::Span};
 use switchward_machine::{SessionId, TenantId};
+use switchward_state::catalogue::Settings;
+use switchward_state::policy::Authorized;
+use switchward_state::{Reason, Rejection};
 
 use crate::codes::FILE;
 use crate::memory::{Care, Layout, Memory};
@@ -20,7 +22,6 @@ use crate::parse::parse;
 use crate::report::{Miss, REFUSAL, Report, StepReport};
 use crate::script::{Expected, Named, Scenario, Verb, Wanted};
 use crate::system::{Broken, System};
-use seen::{Seen, seconds};
 
 /// Returns the bytes of a file that a scenario names, relative to the scenario's own path; or why it cannot.
 pub type Loader<'a> = &'a dyn Fn(&str) -> Result<Vec<u8>, String>;

@@ -1,11 +1,13 @@
 //! Verbs as commands.
 
-use switchward_engine::{
-    Actor, Answer, Args, Authorize, Body, Cancel, Command, Draft, EndTurn, Outgoing, Pause, PostMessage,
-    RaiseCap, Reason, RecordData, RecordEvent, RecordReply, Rejection, Reply, ReportCall, ReportUsage,
-    RequestId, Resume, Role, Scope, SwitchRun,
-};
 use switchward_machine::{Digest, Micros, SessionId};
+use switchward_state::approval::{ApprovalCommand, RecordReply};
+use switchward_state::catalogue::Role;
+use switchward_state::delivery::{Draft, Outgoing};
+use switchward_state::policy::{Args, Authorize, PolicyCommand, RaiseCap, ReportCall, ReportUsage};
+use switchward_state::run::{Answer, EndTurn, RecordData, RecordEvent, RunCommand};
+use switchward_state::session::{Cancel, Pause, PostMessage, Resume, SessionCommand, SwitchRun};
+use switchward_state::{Actor, Body, Command, Reason, Rejection, Reply, RequestId, Scope};
 
 use super::{Moved, Player, Refusal};
 use crate::limits::TIME_MS_MAX;
@@ -21,52 +23,44 @@ impl Player<'_> {
     pub(super) fn step(&mut self, verb: &Verb) -> Moved {
         self.published.clear();
         match verb {
-            Verb::Answer { state, answer, note } => self.by_agent(Body::Answer(Answer {
+            Verb::Answer { state, answer, note } => self.by_agent(RunCommand::Answer(Answer {
                 state: state.clone(),
                 answer: answer.clone(),
                 note: note.clone(),
             })),
-            Verb::Message(text) => self.outsider_does(Body::PostMessage(PostMessage { text: text.clone() })),
-            Verb::Turn { text } => self.by_agent(Body::EndTurn(EndTurn { text: text.clone() })),
-            Verb::Record(values) => self.by_agent(Body::RecordData(RecordData { values: values.clone() })),
-            Verb::Signal => self.by_agent(Body::SignalCompletion),
-            Verb::Retry => self.by_agent(Body::RetryNode),
+            Verb::Message(text) => {
+                self.outsider_does(SessionCommand::PostMessage(PostMessage { text: text.clone() }))
+            }
+            Verb::Turn { text } => self.by_agent(RunCommand::EndTurn(EndTurn { text: text.clone() })),
+            Verb::Record(values) => {
+                self.by_agent(RunCommand::RecordData(RecordData { values: values.clone() }))
+            }
+            Verb::Signal => self.by_agent(RunCommand::SignalCompletion),
+            Verb::Retry => self.by_agent(RunCommand::RetryNode),
             Verb::Switch(workflow) => {
-                self.by_agent(Body::SwitchRun(SwitchRun { workflow: workflow.clone() }))
+                self.by_agent(SessionCommand::SwitchRun(SwitchRun { workflow: workflow.clone() }))
             }
             Verb::Event { key, data, state, token } => {
-                let token = token.as_ref().map(|token| self.reply_token(token));
                 let (key, data, state) = (key.clone(), data.clone(), state.clone());
+                let token = token.as_ref().map(|token| self.reply_token(token));
                 let (model, webhook, once) = (true, None, None);
                 let event = RecordEvent { key, data, state, model, token, webhook, once };
-                self.outsider_does(Body::RecordEvent(event))
+                self.outsider_does(RunCommand::RecordEvent(event))
             }
-            Verb::Email { from, text, authenticated } => self.by_operator(Body::RecordReply(RecordReply {
-                from: from.clone(),
-                subject: String::new(),
-                text: text.clone(),
-                authenticated: *authenticated,
-                signed: *authenticated,
-                pages_only: false,
-                brought_by: None,
-                vouched: false,
-                // If a model may be asked at all, one counts as available.
-                model: true,
-                token: None,
-                evidence: String::new(),
-                limits: None,
-            })),
+            Verb::Email { from, text, authenticated } => self.email(from, text, *authenticated),
             Verb::Authorize(call) => self.authorize(call),
             Verb::SendEmail(draft) => self.send_email(draft),
-            Verb::Tool { name, success, cost, tokens } => self.by_agent(Body::ReportCall(ReportCall {
-                call_id: None,
-                capability: Some(name.clone()),
-                success: *success,
-                cost: *cost,
-                tokens: *tokens,
-            })),
+            Verb::Tool { name, success, cost, tokens } => {
+                self.by_agent(PolicyCommand::ReportCall(ReportCall {
+                    call_id: None,
+                    capability: Some(name.clone()),
+                    success: *success,
+                    cost: *cost,
+                    tokens: *tokens,
+                }))
+            }
             Verb::Usage { cost, tokens } => {
-                self.by_agent(Body::ReportUsage(ReportUsage { cost: *cost, tokens: *tokens }))
+                self.by_agent(PolicyCommand::ReportUsage(ReportUsage { cost: *cost, tokens: *tokens }))
             }
             Verb::Work(work) => self.work(work),
             Verb::Decide(decide) => self.decide(decide),
@@ -76,20 +70,45 @@ impl Player<'_> {
             Verb::Undelivered(to) => self.undelivered(to),
             Verb::Publish(named) => self.publish_next(named),
             Verb::Raise { cost, tokens } => self.raise(*cost, *tokens),
-            Verb::Resume { reason } => self.by_operator(Body::Resume(Resume { comment: reason.clone() })),
-            Verb::Pause { reason } => self.by_operator(Body::Pause(Pause { comment: reason.clone() })),
-            Verb::Cancel { reason } => self.by_operator(Body::Cancel(Cancel { comment: reason.clone() })),
+            Verb::Resume { reason } => {
+                self.by_operator(SessionCommand::Resume(Resume { comment: reason.clone() }))
+            }
+            Verb::Pause { reason } => {
+                self.by_operator(SessionCommand::Pause(Pause { comment: reason.clone() }))
+            }
+            Verb::Cancel { reason } => {
+                self.by_operator(SessionCommand::Cancel(Cancel { comment: reason.clone() }))
+            }
             Verb::Elsewhere(word) => self.elsewhere(word),
         }
+    }
+
+    /// A mail comes in.
+    fn email(&mut self, from: &str, text: &str, authenticated: bool) -> Moved {
+        self.by_operator(ApprovalCommand::RecordReply(RecordReply {
+            from: from.to_owned(),
+            subject: String::new(),
+            text: text.to_owned(),
+            authenticated,
+            signed: authenticated,
+            pages_only: false,
+            brought_by: None,
+            vouched: false,
+            // If a model may be asked at all, one counts as available.
+            model: true,
+            token: None,
+            evidence: String::new(),
+            limits: None,
+        }))
     }
 
     pub(super) fn agent(&self) -> Actor {
         Actor { subject: "agent".into(), role: Role::Agent }
     }
 
-    fn by_agent(&mut self, body: Body) -> Moved {
+    fn by_agent(&mut self, body: impl Into<Body>) -> Moved {
         let agent = self.agent();
-        Ok(self.about_session(agent, body)?.map(|_| ()))
+        Ok(self.about_session(agent, body.into())?.map(|_| ()))
     }
 
     /// The actor that brings external events, which an agent may not; the gates that they open are the agent's
@@ -98,14 +117,14 @@ impl Player<'_> {
         Actor { role: Role::Integration, ..self.agent() }
     }
 
-    fn outsider_does(&mut self, body: Body) -> Moved {
+    fn outsider_does(&mut self, body: impl Into<Body>) -> Moved {
         let outside = self.outside();
-        Ok(self.about_session(outside, body)?.map(|_| ()))
+        Ok(self.about_session(outside, body.into())?.map(|_| ()))
     }
 
-    fn by_operator(&mut self, body: Body) -> Moved {
+    fn by_operator(&mut self, body: impl Into<Body>) -> Moved {
         let operator = Actor { subject: "operator".into(), role: Role::Operator };
-        Ok(self.about_session(operator, body)?.map(|_| ()))
+        Ok(self.about_session(operator, body.into())?.map(|_| ()))
     }
 
     /// A command about the current session of the scenario.
@@ -182,9 +201,9 @@ impl Player<'_> {
     }
 
     fn asked(&mut self, call: Authorize) -> Moved {
-        let body = Body::Authorize(call);
+        let body = PolicyCommand::Authorize(call);
         let agent = self.agent();
-        match self.about_session(agent, body)? {
+        match self.about_session(agent, body.into())? {
             Ok(Reply::Authorized(authorized)) => {
                 self.last = Some(authorized);
                 Ok(Ok(()))
@@ -200,7 +219,7 @@ impl Player<'_> {
         for (param, value) in caps {
             let Some(value) = value else { continue };
             let raise = RaiseCap { param: param.into(), value };
-            if let Err(refusal) = self.by_operator(Body::RaiseCap(raise))? {
+            if let Err(refusal) = self.by_operator(PolicyCommand::RaiseCap(raise))? {
                 return Ok(Err(refusal));
             }
         }

@@ -3,10 +3,15 @@
 use serde_json::{Map, Number, Value, json};
 use std::ops::ControlFlow;
 use switchward_engine::{
-    Authorized, EffectBody, Event, Flow, IndexKey, Key, Kind, Machines, Open, OpenItem, OpenItemBody,
-    ReplyTokens, Row, RunView, Scope, SessionView, machines_of, public_events, run_views, session_view,
+    Machines, RunView, SessionView, machines_of, public_events, run_views, session_view,
 };
 use switchward_machine::{NodeIx, RunId, SessionId, Time, WorkKind};
+use switchward_state::approval::Open;
+use switchward_state::delivery::{DeliveryEvent, EffectBody};
+use switchward_state::policy::Authorized;
+use switchward_state::session::{ReplyTokens, SessionEvent};
+use switchward_state::work::{OpenItem, OpenItemBody, WorkEvent};
+use switchward_state::{Event, IndexKey, Key, Kind, Row, Scope};
 
 use super::Player;
 use crate::script::Wanted;
@@ -265,19 +270,20 @@ fn shows(view: &SessionView) -> String {
 }
 
 fn warning(event: &Event) -> Option<Value> {
-    if let Event::Warned { text, .. } = event { Some(json!(text)) } else { None }
+    if let Event::Session(SessionEvent::Warned { text, .. }) = event { Some(json!(text)) } else { None }
 }
 
 /// An effect to people and machines outside; effects to the server's own ledgers are left out. A request over HTTP is
 /// a work item of its own.
 fn effect(event: &Event) -> Option<Value> {
-    if let Event::Flow(Flow::ItemOpened { body: OpenItemBody::Work { kind: WorkKind::Http, owed }, .. }) =
-        event
+    if let Event::Work(WorkEvent::Opened {
+        body: OpenItemBody::Work { kind: WorkKind::Http, owed }, ..
+    }) = event
     {
         let url = owed.input.0.get("url");
         return Some(json!({ "kind": "http", "to": url, "text": owed.input.0.to_string() }));
     }
-    let Event::EffectQueued { effect } = event else { return None };
+    let Event::Delivery(DeliveryEvent::Queued { effect }) = event else { return None };
     match &effect.body {
         EffectBody::Notice { subject, .. } => {
             Some(json!({ "kind": "notice", "subject": subject, "text": subject }))

@@ -1,9 +1,10 @@
 //! A worker takes the oldest open work that matches, and finishes it.
 
-use switchward_engine::{
-    Actor, Body, CompleteWork, FailWork, LeaseWork, OpenItem, OpenItemBody, Reply, Role, SessionView,
-};
+use switchward_engine::SessionView;
 use switchward_machine::OpenId;
+use switchward_state::catalogue::Role;
+use switchward_state::work::{CompleteWork, FailWork, LeaseWork, OpenItem, OpenItemBody, WorkCommand};
+use switchward_state::{Actor, Body, Reply};
 
 use super::moves::no_session;
 use super::{Moved, Player, Refusal};
@@ -33,8 +34,12 @@ impl Player<'_> {
         };
         let (cost, tokens) = (work.cost, work.tokens);
         let body = match work.came.clone() {
-            Ok(result) => Body::CompleteWork(CompleteWork { item, fence, result, cost, tokens }),
-            Err(message) => Body::FailWork(FailWork { item, fence, message, cost, tokens, unknown: false }),
+            Ok(result) => {
+                Body::Work(WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }))
+            }
+            Err(message) => {
+                Body::Work(WorkCommand::Fail(FailWork { item, fence, message, cost, tokens, unknown: false }))
+            }
         };
         Ok(self.about_session(worker(), body)?.map(|_| ()))
     }
@@ -44,7 +49,8 @@ impl Player<'_> {
         let Some(id) = self.session else { return Ok(Err(no_session())) };
         let found = self.session_view(id)?.and_then(|view| oldest(&view, work));
         let Some(item) = found else { return Ok(Err(self.nothing_takes(id, "work")?)) };
-        let lease = Body::LeaseWork(LeaseWork { item, worker: WORKER.into(), lease_ms: LEASE_MS });
+        let lease =
+            Body::Work(WorkCommand::Lease(LeaseWork { item, worker: WORKER.into(), lease_ms: LEASE_MS }));
         match self.about_session(worker(), lease)? {
             Ok(Reply::Leased { fence, .. }) => Ok(Ok((item, fence))),
             Ok(other) => Err(Broken(format!("a lease got the answer {other:?}"))),

@@ -1,12 +1,15 @@
 //! A system in which a second tenant repeats every step of the first one.
 
 use std::collections::BTreeMap;
-use switchward_engine::{
-    Body, Command, EnsureTenancy, Key, MailKey, RecordEvent, Reply, Row, SEAL_NONCE_BYTES, Scope, View,
-    ViewError,
-};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_scenario::{Answer, Broken, Memory, System, ring};
+use switchward_state::approval::MailKey;
+use switchward_state::catalogue::{CatalogueCommand, EnsureTenancy};
+use switchward_state::policy::PolicyCommand;
+use switchward_state::run::{RecordEvent, RunCommand};
+use switchward_state::seal::SEAL_NONCE_BYTES;
+use switchward_state::session::SessionCommand;
+use switchward_state::{Body, Command, Key, Reply, Row, Scope, View, ViewError};
 
 /// The twin's name.
 const NAME: &str = "twin";
@@ -34,10 +37,10 @@ impl Twins {
 
     fn twin_of(&mut self, command: &Command) -> Command {
         let mut twin = command.clone();
-        if let Body::Start(start) = &command.body {
+        if let Body::Session(SessionCommand::Start(start)) = &command.body {
             self.first.clone_from(&start.reply_tenant);
         }
-        if let Body::CreateTenant(create) = &mut twin.body {
+        if let Body::Catalogue(CatalogueCommand::CreateTenant(create)) = &mut twin.body {
             create.name = NAME.into();
             return twin;
         }
@@ -48,7 +51,7 @@ impl Twins {
             twin.scope = Scope::Session(*self.sessions.entry(id).or_insert(fresh));
         }
         self.keyed(&command.body, &mut twin);
-        if let Body::ReportCall(report) = &mut twin.body
+        if let Body::Policy(PolicyCommand::ReportCall(report)) = &mut twin.body
             && let Some(name) = self.oldest(&twin.scope, report.capability.as_deref())
         {
             // One names the capability, the other the call that is meant by it.
@@ -60,17 +63,24 @@ impl Twins {
     /// The twin's reply tokens are made with a key of its own; a token that the first tenant's session has made is
     /// replaced by the twin's.
     fn keyed(&mut self, of_first: &Body, twin: &mut Command) {
-        if let Body::Start(start) = &mut twin.body {
+        if let Body::Session(SessionCommand::Start(start)) = &mut twin.body {
             start.reply_tenant = Some(NAME.into());
         }
-        if let Body::EnsureTenancy(ensure) = &mut twin.body {
+        if let Body::Catalogue(CatalogueCommand::EnsureTenancy(ensure)) = &mut twin.body {
             ensure.key = TWINS_KEY.sealed(ring(), self.twin, [0; SEAL_NONCE_BYTES]);
         }
-        if let Body::EnsureTenancy(EnsureTenancy { key: Some(key), .. }) = of_first {
+        if let Body::Catalogue(CatalogueCommand::EnsureTenancy(EnsureTenancy { key: Some(key), .. })) =
+            of_first
+        {
             self.key = MailKey::open(ring(), FIRST, key).ok();
         }
-        let (Body::RecordEvent(event), Scope::Session(id)) = (&mut twin.body, &twin.scope) else { return };
-        let Body::RecordEvent(RecordEvent { token: Some(token), .. }) = of_first else { return };
+        let (Body::Run(RunCommand::RecordEvent(event)), Scope::Session(id)) = (&mut twin.body, &twin.scope)
+        else {
+            return;
+        };
+        let Body::Run(RunCommand::RecordEvent(RecordEvent { token: Some(token), .. })) = of_first else {
+            return;
+        };
         let named = self.first.as_ref() == Some(&token.tenant);
         let own = named && self.key.as_ref().is_some_and(|key| key.made_reply(token));
         let twins = || TWINS_KEY.reply_token(NAME, *id, token.run, token.entry);

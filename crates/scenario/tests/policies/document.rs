@@ -1,7 +1,7 @@
 //! Randomly drawn documents, and what each decides by itself.
 
 use serde_json::{Map, Value, json};
-use switchward_engine::DefaultEffect;
+use switchward_state::catalogue::DefaultEffect;
 
 use crate::rng::Rng;
 

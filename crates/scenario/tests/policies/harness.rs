@@ -1,15 +1,18 @@
 //! One tenant with one definition, its policies, and one session.
 
 use std::sync::Arc;
-use switchward_engine::limits::TENANT_LEDGER;
-use switchward_engine::{
-    Actor, Args, AttachPolicy, Authorize, Body, Command, CreateTenant, DecideGate, DefaultEffect,
-    DefaultSetIn, Deploy, Key, Quotas, Reply, ReportCall, RequestId, Role, Row, Scope, SetTenantPolicy,
-    Settings, Start, pin_policies,
-};
+use switchward_engine::pin_policies;
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
 use switchward_scenario::{Care, Layout, Memory, System};
+use switchward_state::approval::{ApprovalCommand, DecideGate};
+use switchward_state::catalogue::{
+    CatalogueCommand, CreateTenant, DefaultEffect, DefaultSetIn, Deploy, Quotas, Role, Settings,
+};
+use switchward_state::limits::TENANT_LEDGER;
+use switchward_state::policy::{Args, AttachPolicy, Authorize, PolicyCommand, ReportCall, SetTenantPolicy};
+use switchward_state::session::{SessionCommand, Start};
+use switchward_state::{Actor, Body, Command, Key, Reply, RequestId, Row, Scope};
 
 use crate::document::{CALLS, Document};
 use crate::rng::Rng;
@@ -110,8 +113,9 @@ impl Harness {
         };
         harness.system.advance(Time(1_767_603_600_000)).unwrap();
         let create = CreateTenant { name: "t".into(), display_name: String::new(), settings };
-        let Reply::Tenant(tenant) =
-            harness.submit(Scope::Catalogue, Role::Admin, Body::CreateTenant(create)).unwrap()
+        let Reply::Tenant(tenant) = harness
+            .submit(Scope::Catalogue, Role::Admin, Body::Catalogue(CatalogueCommand::CreateTenant(create)))
+            .unwrap()
         else {
             panic!("a tenant is created")
         };
@@ -121,12 +125,16 @@ impl Harness {
             harness.deploy(&document.text.to_string());
             let (definition, policy, etag) = ("p".into(), document.name.clone(), String::new());
             let attach = AttachPolicy { definition, policy, attached: true, etag };
-            harness.submit(Scope::Catalogue, Role::Author, Body::AttachPolicy(attach)).unwrap();
+            harness
+                .submit(Scope::Catalogue, Role::Author, Body::Policy(PolicyCommand::AttachPolicy(attach)))
+                .unwrap();
         }
         for document in &ways.tenant {
             harness.deploy(&document.text.to_string());
             let set = SetTenantPolicy { name: document.name.clone(), version: None, key: None };
-            harness.submit(Scope::Catalogue, Role::Admin, Body::SetTenantPolicy(set)).unwrap();
+            harness
+                .submit(Scope::Catalogue, Role::Admin, Body::Policy(PolicyCommand::SetTenantPolicy(set)))
+                .unwrap();
         }
         harness.start(machine);
         harness
@@ -141,7 +149,8 @@ impl Harness {
             })
             .unwrap();
         let start = Start { policies, ..Start::of("p", 1, machine, "agent") };
-        self.submit(Scope::Session(self.session), Role::Agent, Body::Start(start)).unwrap();
+        self.submit(Scope::Session(self.session), Role::Agent, Body::Session(SessionCommand::Start(start)))
+            .unwrap();
     }
 
     fn deploy(&mut self, source: &str) -> Digest {
@@ -158,7 +167,8 @@ impl Harness {
             activate: true,
             etag: String::new(),
         };
-        self.submit(Scope::Catalogue, Role::Author, Body::Deploy(deploy)).unwrap();
+        self.submit(Scope::Catalogue, Role::Author, Body::Catalogue(CatalogueCommand::Deploy(deploy)))
+            .unwrap();
         digest
     }
 
@@ -210,10 +220,10 @@ impl Harness {
                     limits: None,
                     mail: None,
                 };
-                let reply = self.submit(scope, Role::Agent, Body::Authorize(call));
+                let reply = self.submit(scope, Role::Agent, Body::Policy(PolicyCommand::Authorize(call)));
                 if let Ok(Reply::Authorized(said)) = &reply {
                     self.gates.extend(said.gate.filter(|gate| !self.gates.contains(gate)));
-                    if said.effect == switchward_engine::EffectOfCall::Allow {
+                    if said.effect == switchward_state::policy::CallEffect::Allow {
                         self.open.push(call_id);
                     }
                 }
@@ -226,13 +236,13 @@ impl Harness {
                 let call_id = Some(self.open.remove(0));
                 let (capability, success, cost, tokens) = (None, true, Micros(*cost), 0);
                 let report = ReportCall { call_id, capability, success, cost, tokens };
-                self.submit(scope, Role::Agent, Body::ReportCall(report))
+                self.submit(scope, Role::Agent, Body::Policy(PolicyCommand::ReportCall(report)))
             }
             Move::Decide(decision) => {
                 let Some(gate) = self.gates.pop() else { return Ok(Reply::Done) };
                 let (decision, comment, shown) = (*decision, String::new(), None);
                 let decide = DecideGate { gate, decision, comment, shown, limits: None, proof: None };
-                self.submit(scope, Role::Operator, Body::DecideGate(decide))
+                self.submit(scope, Role::Operator, Body::Approval(ApprovalCommand::DecideGate(decide)))
             }
             Move::Wait { seconds } => {
                 let to = self.system.now().after_ms(seconds * 1_000);

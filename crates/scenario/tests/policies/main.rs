@@ -8,12 +8,12 @@ mod harness;
 #[path = "../../../engine/tests/replay/rng.rs"]
 mod rng;
 
-use std::collections::BTreeMap;
-use switchward_engine::{EffectOfCall, Key, Reply, Row};
-
 use document::{CALLS, Document, Says};
 use harness::{Harness, Move, Ways};
 use rng::Rng;
+use std::collections::BTreeMap;
+use switchward_state::policy::CallEffect;
+use switchward_state::{Key, Reply, Row};
 
 /// Runs of the first property, and of the second.
 const PAIRS: u64 = 250;
@@ -140,9 +140,9 @@ fn layers_together_are_as_strict_as_the_strictest_and_never_weaker() {
             }
             let strictest = layers.iter().max().copied().unwrap();
             let came = match said.effect {
-                EffectOfCall::Allow => Says::Allow,
-                EffectOfCall::Ask => Says::Ask,
-                EffectOfCall::Deny => Says::Deny,
+                CallEffect::Allow => Says::Allow,
+                CallEffect::Ask => Says::Ask,
+                CallEffect::Deny => Says::Deny,
             };
             assert!(came >= strictest, "seed {seed}: {capability} {said:?}\n{ways:#?}");
             let by_limit = said.reason.as_deref().is_some_and(|code| code != "POLICY_DENIED");

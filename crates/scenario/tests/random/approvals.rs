@@ -2,9 +2,10 @@
 //! recipient.
 
 use std::collections::BTreeMap;
-
-use switchward_engine::{Event, Flow, Gate};
 use switchward_machine::{Decision, ExitIx, Machine, OpenId, Port, RunId, Trigger};
+use switchward_state::Event;
+use switchward_state::approval::{ApprovalEvent, Gate};
+use switchward_state::run::RunEvent;
 
 /// The events at the gates of one entry of a run's node.
 #[derive(Default)]
@@ -20,12 +21,12 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
     let mut gates: BTreeMap<OpenId, (u32, Gate)> = BTreeMap::new();
     let mut entries: BTreeMap<u32, Entry> = BTreeMap::new();
     for event in events {
-        if let Event::GateOpened { gate, run, body } = event {
+        if let Event::Approval(ApprovalEvent::Opened { gate, run, body }) = event {
             gates.insert(*gate, (run.0, Gate::clone(body)));
-        } else if let Event::Flow(Flow::GateEscalated { gate, to, .. }) = event {
+        } else if let Event::Approval(ApprovalEvent::Escalated { gate, to, .. }) = event {
             let known = gates.get_mut(gate).and_then(|(_, gate)| gate.asked.as_mut());
             known.ok_or_else(|| format!("{event:?}, but nobody was asked"))?.to.extend(to.iter().cloned());
-        } else if let Event::GateClosed { gate, decision, by, .. } = event {
+        } else if let Event::Approval(ApprovalEvent::Closed { gate, decision, by, .. }) = event {
             let (run, gate) =
                 gates.remove(gate).ok_or_else(|| format!("{event:?}, but its gate is not open"))?;
             if !gate.addresses(by) || by == &gate.requester {
@@ -41,15 +42,15 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
                 (None, Decision::Discuss) => entry.port = Some("discussion"),
                 (_, Decision::Answer) => return Err(format!("{event:?} is not a decision")),
             }
-        } else if let Event::Flow(Flow::GateLapsed { gate }) = event {
+        } else if let Event::Approval(ApprovalEvent::Lapsed { gate }) = event {
             let (run, _) =
                 gates.remove(gate).ok_or_else(|| format!("{event:?}, but its gate is not open"))?;
             entries.entry(run).or_default().port = Some("timeout");
-        } else if let Event::Voided { gates: voided, .. } = event {
+        } else if let Event::Approval(ApprovalEvent::Voided { gates: voided, .. }) = event {
             gates.retain(|gate, _| !voided.contains(gate));
-        } else if let Event::Entered { run, .. } = event {
+        } else if let Event::Run(RunEvent::Entered { run, .. }) = event {
             entries.insert(run.0, Entry::default());
-        } else if let Event::Left { run, node, exit } = event {
+        } else if let Event::Run(RunEvent::Left { run, node, exit }) = event {
             let entry = entries.entry(run.0).or_default();
             let found = &machine(*run).node(*node).unwrap().exits[usize::from(exit.0)];
             if found.hold.is_some() && entry.free != Some(*exit) {

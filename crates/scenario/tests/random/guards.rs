@@ -1,12 +1,13 @@
 //! Properties of exits: the guard of the exit that is taken held, and no guard before it did. The data that guards
 //! look at are derived here from the history alone, and from nothing that the engine keeps.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Map, Value};
-use switchward_engine::{Event, Flow, Speaker};
+use std::collections::{BTreeMap, BTreeSet};
 use switchward_expr::{CmpOp, Path, compare, confirmed};
 use switchward_machine::{Exit, Guard, Machine, RunId, Trigger};
+use switchward_state::Event;
+use switchward_state::run::RunEvent;
+use switchward_state::session::{SessionEvent, Speaker};
 
 /// The input of guards.
 struct Known {
@@ -71,7 +72,7 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
     let mut looked = 0;
     for event in events {
         note(event, &mut runs);
-        let Event::Left { run, node, exit } = event else { continue };
+        let Event::Run(RunEvent::Left { run, node, exit }) = event else { continue };
         let Some(node) = machine(*run).node(*node) else { continue };
         let (known, at) = (runs.entry(run.0).or_default(), usize::from(exit.0));
         let taken = &node.exits[at];
@@ -103,25 +104,25 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
 #[expect(clippy::wildcard_enum_match_arm, reason = "guards read few values")]
 fn note(event: &Event, runs: &mut BTreeMap<u32, Known>) {
     match event {
-        Event::Entered { run, .. } => {
+        Event::Run(RunEvent::Entered { run, .. }) => {
             let known = runs.entry(run.0).or_default();
             known.seen.clear();
             known.said.clear();
         }
-        Event::Flow(Flow::Wrote { run, key, value, .. }) => {
+        Event::Run(RunEvent::Wrote { run, key, value, .. }) => {
             runs.entry(run.0).or_default().data[key.as_str()] = value.0.clone();
         }
-        Event::Flow(Flow::EventRecorded { run, key, early: None, .. }) => {
+        Event::Run(RunEvent::EventRecorded { run, key, early: None, .. }) => {
             runs.entry(run.0).or_default().seen.insert(key.clone());
         }
-        Event::Flow(Flow::EarlyTaken { run, keys, .. }) => {
+        Event::Run(RunEvent::EarlyTaken { run, keys, .. }) => {
             runs.entry(run.0).or_default().seen.extend(keys.iter().cloned());
         }
-        Event::Flow(Flow::MessagePosted { text, speaker: Speaker::User }) => {
+        Event::Session(SessionEvent::MessagePosted { text, speaker: Speaker::User }) => {
             runs.values_mut().for_each(|known| known.said.clone_from(text));
         }
         // A message that the agent relays replaces the user's, and confirms nothing.
-        Event::Flow(Flow::MessagePosted { speaker: Speaker::Relayed, .. }) => {
+        Event::Session(SessionEvent::MessagePosted { speaker: Speaker::Relayed, .. }) => {
             runs.values_mut().for_each(|known| known.said.clear());
         }
         _ => {}

@@ -256,7 +256,7 @@ fn nested(depth: usize) -> Vec<Value> {
 
 #[test]
 fn workflows_call_one_another_so_deep_and_no_deeper() {
-    let deepest = switchward_engine::limits::CALL_DEPTH_MAX;
+    let deepest = switchward_state::limits::CALL_DEPTH_MAX;
     let harness = Harness::open(&nested(deepest), b"", false, false).unwrap();
     let (decisions, view) = harness.decisions().unwrap();
     assert_eq!((decisions, view.at(), view.below.len()), (1, "s", deepest));

@@ -1,30 +1,36 @@
 //! Random commands, and what must hold after each.
 
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-use serde_json::{Map, Value};
-use switchward_engine::{
-    Actor, AnswerGate, Assisted, Body, Cancel, Command, CreateTenant, DecideGate, Deploy, DiscussGate,
-    Effect, EffectBody, EndTurn, EnsureTenancy, Event, FailEffect, Flow, Key, Kind, Machines, MailKey,
-    OpenItem, OpenItemBody, Pause, PostMessage, PutAssistant, Queued, RecordData, RecordEvent, RecordReply,
-    Reply, ReplyToken, ReportCall, RequestId, Resume, Role, Row, SEAL_NONCE_BYTES, Scope, SessionView,
-    Settings, Start, SwitchRun, View, machines_of, pin_callees, public_events, session_view,
-};
+use switchward_engine::{Machines, SessionView, machines_of, pin_callees, public_events, session_view};
 use switchward_formats::compile_file;
 use switchward_machine::{
     Decision, Digest, Machine, Micros, NodeIx, OpenId, Port, RunId, SessionId, Target, TenantId, Trigger,
     WorkKind,
 };
 use switchward_scenario::{Broken, Care, Layout, Memory, System, ring};
+use switchward_state::approval::{
+    AnswerGate, ApprovalCommand, ApprovalEvent, DecideGate, DiscussGate, MailKey, RecordReply,
+};
+use switchward_state::catalogue::{
+    CatalogueCommand, CreateTenant, Deploy, EnsureTenancy, PutAssistant, Role, Settings,
+};
+use switchward_state::delivery::{DeliveryCommand, DeliveryEvent, Effect, EffectBody, FailEffect};
+use switchward_state::policy::{PolicyCommand, ReportCall};
+use switchward_state::run::{EndTurn, RecordData, RecordEvent, RunCommand, RunEvent};
+use switchward_state::seal::SEAL_NONCE_BYTES;
+use switchward_state::session::{
+    Assisted, Cancel, Pause, PostMessage, Queued, ReplyToken, Resume, SessionCommand, Start, SwitchRun,
+};
+use switchward_state::work::{OpenItem, OpenItemBody, WorkEvent};
+use switchward_state::{Actor, Body, Command, Event, Key, Kind, Reply, RequestId, Row, Scope, View};
 
-use crate::approvals;
 use crate::rng::Rng;
 use crate::tally::Tally;
-use crate::workers;
 use crate::workflow::{EVENTS, FAMILY, PEOPLE, REPLIES, SAID, TOOLS, key, value};
-use crate::{guards, tasks};
+use crate::{approvals, guards, tasks, workers};
 
 /// Refusals that a random command may get.
 const MEANT: [&str; 11] = [
@@ -122,14 +128,7 @@ impl Harness {
             leases: Vec::new(),
             tokens: Vec::new(),
         };
-        let tenant =
-            CreateTenant { name: "t".into(), display_name: String::new(), settings: Settings::default() };
-        if let Ok(Reply::Tenant(tenant)) = harness.send(Scope::Catalogue, Body::CreateTenant(tenant))? {
-            harness.tenant = tenant;
-        }
-        let key = MailKey([3; 32]).sealed(ring(), harness.tenant, [0; SEAL_NONCE_BYTES]);
-        let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key };
-        harness.send(Scope::Catalogue, Body::EnsureTenancy(ensure))?.map_err(|no| no.message)?;
+        harness.tenant()?;
         // Each calls those after it, which must be deployed before.
         let deployed = family.iter().rev().map(|source| harness.deploy(source));
         let mut all = deployed.collect::<Result<Vec<Queued>, String>>()?;
@@ -170,9 +169,27 @@ impl Harness {
             escalation: Vec::new(),
             any_approver_address: false,
         };
-        harness.send(Scope::Session(harness.session), Body::Start(start))?.map_err(|no| no.message)?;
+        harness
+            .send(Scope::Session(harness.session), SessionCommand::Start(start).into())?
+            .map_err(|no| no.message)?;
         harness.check()?;
         Ok(harness)
+    }
+
+    /// Creates the tenant, with a key for its tokens.
+    fn tenant(&mut self) -> Result<(), String> {
+        let tenant =
+            CreateTenant { name: "t".into(), display_name: String::new(), settings: Settings::default() };
+        if let Ok(Reply::Tenant(tenant)) =
+            self.send(Scope::Catalogue, CatalogueCommand::CreateTenant(tenant).into())?
+        {
+            self.tenant = tenant;
+        }
+        let key = MailKey([3; 32]).sealed(ring(), self.tenant, [0; SEAL_NONCE_BYTES]);
+        let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key };
+        self.send(Scope::Catalogue, CatalogueCommand::EnsureTenancy(ensure).into())?
+            .map_err(|no| no.message)?;
+        Ok(())
     }
 
     /// The start of a session with an assistant.
@@ -191,7 +208,7 @@ impl Harness {
             instructions: instructions.clone(),
             etag: String::new(),
         };
-        self.send(Scope::Catalogue, Body::PutAssistant(put))?.map_err(|no| no.message)?;
+        self.send(Scope::Catalogue, CatalogueCommand::PutAssistant(put).into())?.map_err(|no| no.message)?;
         let mut found = None;
         let look = &mut |view: &dyn View| {
             found = view.row(&Key::assistant(self.tenant, &assistant))?;
@@ -220,7 +237,7 @@ impl Harness {
             activate: true,
             etag: String::new(),
         };
-        self.send(Scope::Catalogue, Body::Deploy(deploy))?.map_err(|no| no.message)?;
+        self.send(Scope::Catalogue, CatalogueCommand::Deploy(deploy).into())?.map_err(|no| no.message)?;
         Ok(Queued { definition: definition.name, version: 1, machine: digest })
     }
 
@@ -228,11 +245,11 @@ impl Harness {
     fn cast(&self, events: &[Event]) -> Cast<'_> {
         let mut names = BTreeMap::new();
         for event in events {
-            if let Event::RunCreated { run, of, .. } = event {
+            if let Event::Run(RunEvent::Created { run, of, .. }) = event {
                 // The session's own run has no workflow until the intent is known.
                 let name = of.as_ref().map(|(name, _)| name).filter(|_| run.0 != 0);
                 names.insert(*run, name.unwrap_or(&self.first).clone());
-            } else if let Event::Flow(Flow::ChildCreated { run, definition, .. }) = event {
+            } else if let Event::Run(RunEvent::ChildCreated { run, definition, .. }) = event {
                 names.insert(*run, definition.clone());
             }
         }
@@ -278,7 +295,7 @@ impl Harness {
                 Some(body) => ("w", Role::Worker, body),
                 None => self.request(rng)?,
             };
-            if let Body::RecordEvent(event) = &mut body
+            if let Body::Run(RunCommand::RecordEvent(event)) = &mut body
                 && rng.once_in(3)
                 && !self.tokens.is_empty()
             {
@@ -304,7 +321,9 @@ impl Harness {
 
     /// Returns true if it carries a reply token of a state that no run is in any more.
     fn void_token(&self, body: &Body) -> Result<bool, String> {
-        let Body::RecordEvent(RecordEvent { token: Some(token), .. }) = body else { return Ok(false) };
+        let Body::Run(RunCommand::RecordEvent(RecordEvent { token: Some(token), .. })) = body else {
+            return Ok(false);
+        };
         let view = self.view()?;
         let below = view.below.iter().map(|below| (below.id, below.run.entry));
         let mut standing = below.chain([(view.session.root, view.run.entry)]);
@@ -339,27 +358,14 @@ impl Harness {
         if rng.once_in(often) {
             let text = (*rng.pick(&REPLIES)).to_owned();
             let authenticated = rng.below(6) > 0;
-            let reply = RecordReply {
-                from: person.to_owned(),
-                subject: String::new(),
-                text,
-                authenticated,
-                signed: authenticated,
-                pages_only: false,
-                brought_by: None,
-                vouched: false,
-                model: rng.once_in(2),
-                token: None,
-                evidence: String::new(),
-                limits: None,
-            };
-            return Ok(("mail", Role::Operator, Body::RecordReply(reply)));
+            let reply = mailed(person, text, authenticated, rng.once_in(2));
+            return Ok(("mail", Role::Operator, ApprovalCommand::RecordReply(reply).into()));
         }
         let Some(gate) = gate.filter(|_| rng.once_in(2)) else {
             let body = command(rng);
             // Half of the users' messages come through the agent.
-            let outside = matches!(body, Body::RecordEvent(_))
-                || (matches!(body, Body::PostMessage(_)) && rng.once_in(2));
+            let outside = matches!(body, Body::Run(RunCommand::RecordEvent(_)))
+                || (matches!(body, Body::Session(SessionCommand::PostMessage(_))) && rng.once_in(2));
             let role = if outside { Role::Integration } else { Role::Agent };
             return Ok(("agent", role, body));
         };
@@ -367,26 +373,28 @@ impl Harness {
         if rng.once_in(if kind == Some("task") { 2 } else { 20 }) {
             let gate = self.part(rng, &view.session.opens)?.unwrap_or(gate);
             let answer = AnswerGate { gate, answer: value(rng), comment, shown: None, proof: None };
-            return Ok((person, Role::Approver, Body::AnswerGate(answer)));
+            return Ok((person, Role::Approver, ApprovalCommand::AnswerGate(answer).into()));
         }
         let body = match rng.below(4) {
-            0 => Body::DiscussGate(DiscussGate { gate, comment, shown: None, proof: None }),
-            1 => Body::DecideGate(DecideGate {
+            0 => ApprovalCommand::DiscussGate(DiscussGate { gate, comment, shown: None, proof: None }).into(),
+            1 => ApprovalCommand::DecideGate(DecideGate {
                 gate,
                 decision: Decision::Refuse,
                 comment,
                 shown: None,
                 limits: None,
                 proof: None,
-            }),
-            _ => Body::DecideGate(DecideGate {
+            })
+            .into(),
+            _ => ApprovalCommand::DecideGate(DecideGate {
                 gate,
                 decision: Decision::Approve,
                 comment,
                 shown: None,
                 limits: None,
                 proof: None,
-            }),
+            })
+            .into(),
         };
         Ok((person, Role::Approver, body))
     }
@@ -395,21 +403,28 @@ impl Harness {
     pub(crate) fn answer(&mut self, by: &str, answer: Value) -> Result<(), String> {
         let gate = *self.view()?.session.opens.first().ok_or("no open gates")?;
         let body = AnswerGate { gate, answer, comment: String::new(), shown: None, proof: None };
-        let sent = self.send_as(by, Role::Approver, Scope::Session(self.session), Body::AnswerGate(body))?;
+        let sent = self.send_as(
+            by,
+            Role::Approver,
+            Scope::Session(self.session),
+            ApprovalCommand::AnswerGate(body).into(),
+        )?;
         sent.map(drop).map_err(|no| no.message)
     }
 
     /// The newest mail to this address that is under way cannot be delivered.
     pub(crate) fn undelivered(&mut self, to: &str) -> Result<(), String> {
         let mails = self.events()?.into_iter().filter_map(|event| {
-            let Event::EffectQueued { effect: Effect { number, body, .. } } = event else { return None };
+            let Event::Delivery(DeliveryEvent::Queued { effect: Effect { number, body, .. } }) = event else {
+                return None;
+            };
             if let EffectBody::Message { to, .. } = body { Some((to, number)) } else { None }
         });
         let newest = mails.filter(|(one, _)| one == to).last();
         let (_, number) = newest.ok_or_else(|| format!("nothing was sent to {to}"))?;
         let (code, message) = ("mailbox_unknown".to_owned(), String::new());
         let body = FailEffect { number, code, message, round: None };
-        let sent = self.send(Scope::Session(self.session), Body::FailEffect(body))?;
+        let sent = self.send(Scope::Session(self.session), DeliveryCommand::FailEffect(body).into())?;
         sent.map(drop).map_err(|no| no.message)
     }
 
@@ -418,14 +433,16 @@ impl Harness {
         let data = Map::from_iter([("x".to_owned(), value)]);
         let (key, model) = ("e".into(), false);
         let body = RecordEvent { key, data, state: None, model, token: None, webhook: None, once: None };
-        let sent = self.send(Scope::Session(self.session), Body::RecordEvent(body))?;
+        let sent = self.send(Scope::Session(self.session), RunCommand::RecordEvent(body).into())?;
         sent.map(drop).map_err(|no| no.message)
     }
 
     /// The agent records data, and its turn ends.
     pub(crate) fn turn(&mut self, values: Map<String, Value>) -> Result<(), String> {
-        for body in [Body::RecordData(RecordData { values }), Body::EndTurn(EndTurn { text: String::new() })]
-        {
+        for body in [
+            RunCommand::RecordData(RecordData { values }).into(),
+            RunCommand::EndTurn(EndTurn { text: String::new() }).into(),
+        ] {
             self.send(Scope::Session(self.session), body)?.map_err(|no| no.message)?;
         }
         Ok(())
@@ -442,7 +459,7 @@ impl Harness {
             return Ok(Some(*rng.pick(opens)));
         }
         let answered = self.events()?.into_iter().rev().find_map(|event| {
-            if let Event::Flow(Flow::GateAnswered { gate, .. }) = event { Some(gate) } else { None }
+            if let Event::Approval(ApprovalEvent::Answered { gate, .. }) = event { Some(gate) } else { None }
         });
         Ok(answered)
     }
@@ -488,10 +505,9 @@ impl Harness {
 
     /// The text that the first run ended with.
     pub(crate) fn last_words(&self) -> Result<String, String> {
-        let ended = self
-            .events()?
-            .into_iter()
-            .find_map(|event| if let Event::RunEnded { comment, .. } = event { Some(comment) } else { None });
+        let ended = self.events()?.into_iter().find_map(|event| {
+            if let Event::Run(RunEvent::Ended { comment, .. }) = event { Some(comment) } else { None }
+        });
         ended.ok_or_else(|| "no run has ended".into())
     }
 
@@ -506,12 +522,12 @@ impl Harness {
         let cast = self.cast(&events);
         let mut at: BTreeMap<u32, Option<NodeIx>> = BTreeMap::new();
         for event in events.iter().filter(of_a_workflow) {
-            if let Event::Entered { run, node } = event {
+            if let Event::Run(RunEvent::Entered { run, node }) = event {
                 let due = at.insert(run.0, Some(*node)).flatten();
                 if due.is_some() {
                     return Err(format!("{event:?}, but the run had not left {due:?}"));
                 }
-            } else if let Event::Left { run, node, exit } = event {
+            } else if let Event::Run(RunEvent::Left { run, node, exit }) = event {
                 let stands = at.insert(run.0, None).flatten();
                 let exits = cast.of(*run).machine.node(*node).map(|node| &node.exits);
                 let exit = exits.and_then(|exits| exits.get(usize::from(exit.0)));
@@ -546,18 +562,18 @@ impl Harness {
         for event in &events {
             if !of_a_workflow(&event) {
                 tally.add("state intent".into());
-            } else if let Event::Entered { run, node } = event {
+            } else if let Event::Run(RunEvent::Entered { run, node }) = event {
                 cast.of(*run).entered(*node, tally);
-            } else if let Event::Left { run, node, exit } = event {
+            } else if let Event::Run(RunEvent::Left { run, node, exit }) = event {
                 cast.of(*run).left(*node, usize::from(exit.0), tally);
-            } else if let Event::Flow(Flow::Wrote { run, key, .. }) = event {
+            } else if let Event::Run(RunEvent::Wrote { run, key, .. }) = event {
                 let reducer = &cast.of(*run).source["state_schema"][key.as_str()]["reducer"];
                 tally.add(format!("reducer {}", reducer.as_str().unwrap_or("overwrite")));
-            } else if let Event::Flow(Flow::ChildCreated { run, parent, .. }) = event {
+            } else if let Event::Run(RunEvent::ChildCreated { run, parent, .. }) = event {
                 children.insert(*run);
                 let below = cast.names.get(&parent.run).is_some_and(|name| name != FAMILY[0]);
                 tally.add(if below { "grandchild".into() } else { "child".into() });
-            } else if let Event::RunEnded { run, ending, .. } = event
+            } else if let Event::Run(RunEvent::Ended { run, ending, .. }) = event
                 && children.contains(run)
             {
                 tally.add(format!("child {}", ending.outcome.status().word()));
@@ -571,15 +587,15 @@ impl Harness {
 fn led(events: &[Event], view: &SessionView, cast: &Cast<'_>) -> Result<(), String> {
     let mut to: BTreeMap<u32, Target> = BTreeMap::new();
     for event in events.iter().filter(of_a_workflow) {
-        if let Event::Left { run, node, exit } = event {
+        if let Event::Run(RunEvent::Left { run, node, exit }) = event {
             let exit = &cast.of(*run).machine.node(*node).unwrap().exits[usize::from(exit.0)];
             to.insert(run.0, exit.to.clone());
-        } else if let Event::Entered { run, node } = event {
+        } else if let Event::Run(RunEvent::Entered { run, node }) = event {
             let led = to.remove(&run.0).unwrap_or(Target::Node(cast.of(*run).machine.start));
             if led != Target::Node(*node) {
                 return Err(format!("{event:?}, but the exit leads to {led:?}"));
             }
-        } else if let Event::Flow(Flow::Faulted { message, .. }) = event
+        } else if let Event::Run(RunEvent::Faulted { message, .. }) = event
             && message.is_empty()
         {
             return Err(format!("{event:?} has no comment"));
@@ -587,7 +603,7 @@ fn led(events: &[Event], view: &SessionView, cast: &Cast<'_>) -> Result<(), Stri
     }
     let mut done = BTreeSet::new();
     for event in events {
-        if let Event::Flow(Flow::WorkDone { item, .. }) = event
+        if let Event::Work(WorkEvent::Done { item, .. }) = event
             && !done.insert(*item)
         {
             return Err(format!("{item:?} was done twice"));
@@ -603,12 +619,13 @@ fn below(events: &[Event], view: &SessionView) -> Result<(), String> {
     let mut waits_for: BTreeMap<RunId, RunId> = BTreeMap::new();
     let mut over = BTreeSet::new();
     for event in events {
-        if let Event::Flow(Flow::ChildCreated { run, parent, .. }) = event {
+        if let Event::Run(RunEvent::ChildCreated { run, parent, .. }) = event {
             if over.contains(&parent.run) || waits_for.insert(parent.run, *run).is_some() {
                 return Err(format!("{event:?}, but its parent has ended or waits for another run"));
             }
-        } else if let Event::Entered { run, .. } | Event::Left { run, .. } | Event::RunEnded { run, .. } =
-            event
+        } else if let Event::Run(RunEvent::Entered { run, .. })
+        | Event::Run(RunEvent::Left { run, .. })
+        | Event::Run(RunEvent::Ended { run, .. }) = event
         {
             if over.contains(run) || waits_for.contains_key(run) {
                 return Err(format!(
@@ -616,7 +633,7 @@ fn below(events: &[Event], view: &SessionView) -> Result<(), String> {
                     waits_for.get(run)
                 ));
             }
-            if let Event::RunEnded { .. } = event {
+            if let Event::Run(RunEvent::Ended { .. }) = event {
                 over.insert(*run);
                 waits_for.retain(|_, child| child != run);
             }
@@ -680,7 +697,7 @@ impl Written {
 
 /// Returns true for an event in a run of a workflow, not in the session's own.
 fn of_a_workflow(event: &&Event) -> bool {
-    !matches!(event, Event::Entered { run, .. } | Event::Left { run, .. } if run.0 == 0)
+    !matches!(event, Event::Run(RunEvent::Entered { run, .. }) | Event::Run(RunEvent::Left { run, .. }) if run.0 == 0)
 }
 
 fn operations(list: &Value, tally: &mut Tally) {
@@ -692,7 +709,9 @@ fn operations(list: &Value, tally: &mut Tally) {
 
 fn command(rng: &mut Rng) -> Body {
     match rng.below(36) {
-        0..=2 | 19..=22 => Body::PostMessage(PostMessage { text: (*rng.pick(&SAID)).to_owned() }),
+        0..=2 | 19..=22 => {
+            SessionCommand::PostMessage(PostMessage { text: (*rng.pick(&SAID)).to_owned() }).into()
+        }
         3..=7 => {
             let one = |_| match rng.below(6) {
                 0 | 1 => ((*rng.pick(&["flag", "free"])).to_owned(), Value::Bool(rng.once_in(2))),
@@ -700,17 +719,18 @@ fn command(rng: &mut Rng) -> Body {
                 _ => (key(rng).to_owned(), value(rng)),
             };
             let values: Map<String, Value> = [0, 1].map(one).into_iter().collect();
-            Body::RecordData(RecordData { values })
+            RunCommand::RecordData(RecordData { values }).into()
         }
-        8 | 9 | 16 | 17 => Body::ReportCall(ReportCall {
+        8 | 9 | 16 | 17 => PolicyCommand::ReportCall(ReportCall {
             call_id: None,
             capability: Some((*rng.pick(&TOOLS)).to_owned()),
             success: rng.once_in(2),
             cost: Micros(0),
             tokens: 0,
-        }),
-        10 => Body::SignalCompletion,
-        16..=18 | 23..=25 => Body::RecordEvent(RecordEvent {
+        })
+        .into(),
+        10 => RunCommand::SignalCompletion.into(),
+        16..=18 | 23..=25 => RunCommand::RecordEvent(RecordEvent {
             key: (*rng.pick(&EVENTS)).to_owned(),
             data: Map::from_iter([(key(rng).to_owned(), value(rng))]),
             state: None,
@@ -718,15 +738,34 @@ fn command(rng: &mut Rng) -> Body {
             token: None,
             webhook: None,
             once: None,
-        }),
-        11 => Body::RetryNode,
-        12 if rng.once_in(2) => Body::Pause(Pause { comment: String::new() }),
-        13 | 14 => Body::Resume(Resume { comment: String::new() }),
+        })
+        .into(),
+        11 => RunCommand::RetryNode.into(),
+        12 if rng.once_in(2) => SessionCommand::Pause(Pause { comment: String::new() }).into(),
+        13 | 14 => SessionCommand::Resume(Resume { comment: String::new() }).into(),
         26 if rng.once_in(3) => {
             let to = *rng.pick(&[FAMILY[0], FAMILY[1], FAMILY[2], OTHER, "nothing"]);
-            Body::SwitchRun(SwitchRun { workflow: to.to_owned() })
+            SessionCommand::SwitchRun(SwitchRun { workflow: to.to_owned() }).into()
         }
-        15 if rng.once_in(10) => Body::Cancel(Cancel { comment: String::new() }),
-        _ => Body::EndTurn(EndTurn { text: String::new() }),
+        15 if rng.once_in(10) => SessionCommand::Cancel(Cancel { comment: String::new() }).into(),
+        _ => RunCommand::EndTurn(EndTurn { text: String::new() }).into(),
+    }
+}
+
+/// A reply by mail.
+fn mailed(from: &str, text: String, authenticated: bool, model: bool) -> RecordReply {
+    RecordReply {
+        from: from.to_owned(),
+        subject: String::new(),
+        text,
+        authenticated,
+        signed: authenticated,
+        pages_only: false,
+        brought_by: None,
+        vouched: false,
+        model,
+        token: None,
+        evidence: String::new(),
+        limits: None,
     }
 }

@@ -1,11 +1,13 @@
 //! Properties of tasks and of work for other assistants: a state that owes them is left when they are done, by its
 //! own error, or with its run; each part is answered once, by its participant; the answers are stored completely.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
-use switchward_engine::{Event, Flow, Json, OpenItemBody, Writer};
+use std::collections::BTreeMap;
 use switchward_machine::{ActKind, ExitIx, GateKind, Machine, NodeIx, OpenId, RunId, Trigger, WorkKind};
+use switchward_state::Event;
+use switchward_state::approval::ApprovalEvent;
+use switchward_state::run::{Json, RunEvent, Writer};
+use switchward_state::work::{OpenItemBody, WorkEvent};
 
 /// One entry of a run's node.
 struct Entry {
@@ -80,42 +82,43 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
     let mut entries: BTreeMap<u32, Entry> = BTreeMap::new();
     let mut parts: BTreeMap<OpenId, u32> = BTreeMap::new();
     for event in events {
-        if let Event::Entered { run, node } = event {
+        if let Event::Run(RunEvent::Entered { run, node }) = event {
             entries.insert(run.0, Entry::of(*node));
-        } else if let Event::Flow(Flow::Restarted { run, .. }) = event {
+        } else if let Event::Run(RunEvent::Restarted { run, .. }) = event {
             let entry = at(&mut entries, run.0)?;
             *entry = Entry::of(entry.node);
-        } else if let Event::GateOpened { gate, run, body } = event
+        } else if let Event::Approval(ApprovalEvent::Opened { gate, run, body }) = event
             && body.kind == GateKind::Task
         {
             let person = body.asked.as_ref().and_then(|asked| asked.to.first()).cloned();
             let person = person.ok_or_else(|| format!("{event:?} asks nobody"))?;
             at(&mut entries, run.0)?.parts.push((*gate, person, None));
             parts.insert(*gate, run.0);
-        } else if let Event::Flow(Flow::GateAnswered { gate, by, answer: Json(answer), .. }) = event {
+        } else if let Event::Approval(ApprovalEvent::Answered { gate, by, answer: Json(answer), .. }) = event
+        {
             let run = parts.remove(gate).ok_or_else(|| format!("{event:?}, but its gate is not open"))?;
             at(&mut entries, run)?.answered(*gate, by, answer)?;
-        } else if let Event::GateClosed { gate, .. } = event
+        } else if let Event::Approval(ApprovalEvent::Closed { gate, .. }) = event
             && parts.contains_key(gate)
         {
             return Err(format!("{event:?}, but its gate takes no decision"));
-        } else if let Event::Flow(Flow::Wrote { run, key, value: Json(value), by }) = event
+        } else if let Event::Run(RunEvent::Wrote { run, key, value: Json(value), by }) = event
             && key == "tasks"
             && *by == Writer::Person
         {
             at(&mut entries, run.0)?.kept(value, machine(*run))?;
-        } else if let Event::Flow(Flow::ItemOpened {
+        } else if let Event::Work(WorkEvent::Opened {
             item, run, body: OpenItemBody::Work { kind, .. }, ..
         }) = event
             && *kind == WorkKind::Delegate
         {
             at(&mut entries, run.0)?.asked.push(*item);
-        } else if let Event::Flow(Flow::WorkDone { item, run, .. }) = event {
+        } else if let Event::Work(WorkEvent::Done { item, run, .. }) = event {
             at(&mut entries, run.0)?.asked.retain(|known| known != item);
-        } else if let Event::Voided { gates, items, .. } = event {
+        } else if let Event::Approval(ApprovalEvent::Voided { gates, items, .. }) = event {
             parts.retain(|gate, _| !gates.contains(gate));
             entries.values_mut().for_each(|entry| entry.void(gates, items));
-        } else if let Event::Left { run, exit, .. } = event {
+        } else if let Event::Run(RunEvent::Left { run, exit, .. }) = event {
             at(&mut entries, run.0)?.left(*exit, machine(*run))?;
         }
     }

@@ -1,8 +1,9 @@
 //! Workers that come late, twice and in any order, with results of every kind.
 
 use serde_json::{Value, json};
-use switchward_engine::{Body, CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 use switchward_machine::{Micros, OpenId, WorkKind};
+use switchward_state::Body;
+use switchward_state::work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, WorkCommand};
 
 use crate::rng::Rng;
 use crate::workflow::value;
@@ -16,7 +17,7 @@ pub(crate) fn command(rng: &mut Rng, open: &[(OpenId, WorkKind)], leases: &[(Ope
     if !open.is_empty() && (!taken || rng.once_in(6)) {
         let (item, _) = *rng.pick(open);
         let lease_ms = u64::from(*rng.pick(&[1_000_u32, 60_000, 3_600_000]));
-        return Some(Body::LeaseWork(LeaseWork { item, worker: "w".into(), lease_ms }));
+        return Some(Body::Work(WorkCommand::Lease(LeaseWork { item, worker: "w".into(), lease_ms })));
     }
     let newest = leases.len().saturating_sub(REMEMBERED);
     let old = leases.get(newest..).filter(|old| !old.is_empty())?;
@@ -24,15 +25,22 @@ pub(crate) fn command(rng: &mut Rng, open: &[(OpenId, WorkKind)], leases: &[(Ope
     let kind = open.iter().find(|(known, _)| *known == item).map(|(_, kind)| *kind);
     let (cost, tokens) = (Micros(0), 1);
     Some(match rng.below(10) {
-        0 => Body::ReleaseWork(ReleaseWork { item, fence }),
-        1 => Body::ExtendLease(ExtendLease { item, fence, lease_ms: 60_000 }),
+        0 => Body::Work(WorkCommand::Release(ReleaseWork { item, fence })),
+        1 => Body::Work(WorkCommand::Extend(ExtendLease { item, fence, lease_ms: 60_000 })),
         2 | 3 => {
             let unknown = fence.is_multiple_of(2);
-            Body::FailWork(FailWork { item, fence, message: "no".into(), cost, tokens, unknown })
+            Body::Work(WorkCommand::Fail(FailWork {
+                item,
+                fence,
+                message: "no".into(),
+                cost,
+                tokens,
+                unknown,
+            }))
         }
         _ => {
             let result = result(rng, kind.unwrap_or(WorkKind::Agent));
-            Body::CompleteWork(CompleteWork { item, fence, result, cost, tokens })
+            Body::Work(WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }))
         }
     })
 }

@@ -1,11 +1,9 @@
 //! Operations on the files of this server, over all of its groups: scrubbing and a consistent cut.
 
 use std::io;
-use std::sync::Arc;
-use switchward_store::{Cut, SegmentLog};
+use switchward_store::Cut;
 
-use super::{Cluster, Inner};
-use crate::group::Group;
+use super::Cluster;
 use crate::scrub;
 
 impl Cluster {
@@ -45,22 +43,5 @@ impl Cluster {
     #[must_use]
     pub fn shard_count(&self) -> u32 {
         u32::try_from(self.shards().len()).unwrap_or(u32::MAX)
-    }
-}
-
-impl Inner {
-    /// All groups of this server, the catalogue's first.
-    pub(crate) fn groups(&self) -> Vec<Group> {
-        let shards = std::iter::once(&self.catalogue).chain(&self.shards);
-        shards.map(|shard| shard.group().clone()).collect()
-    }
-
-    /// The number of groups, the catalogue's included.
-    pub(crate) fn parts(&self) -> u32 {
-        u32::try_from(self.shards.len()).unwrap_or(u32::MAX).saturating_add(1)
-    }
-
-    pub(crate) fn log(&self) -> Arc<SegmentLog> {
-        Arc::clone(&self.log)
     }
 }

@@ -1,10 +1,12 @@
 //! Quotas of a tenant that span the shards.
 
-use switchward_engine::{Body, Command, Key, Quota, Row, Usage, View as _, is_remembered, quota_exceeded};
+use switchward_engine::{is_remembered, quota_exceeded};
 use switchward_machine::TenantId;
+use switchward_state::catalogue::{Quota, Usage};
+use switchward_state::session::SessionCommand;
+use switchward_state::{Body, Command, Key, Row, View as _};
 
 use super::Cluster;
-use crate::admission_class::fills;
 use crate::failure::Failure;
 use crate::shard::Shard;
 
@@ -24,7 +26,7 @@ impl Cluster {
     ) -> Result<Usage, Failure> {
         let key = Key::usage(tenant);
         shards.into_iter().try_fold(Usage::default(), |usage, shard| {
-            let row = shard.read_stale().row(&key).map_err(|error| self.unreadable(&error))?;
+            let row = shard.read_stale().row(&key).map_err(|error| self.0.unreadable(&error))?;
             let held = if let Some(Row::Usage(held)) = row.as_deref() { *held } else { Usage::default() };
             Ok(usage.and(held))
         })
@@ -42,14 +44,14 @@ impl Cluster {
     /// QUOTA_EXCEEDED, unless the request was executed before.
     pub(super) fn keep_quotas(&self, command: &mut Command) -> Result<(), Failure> {
         let (tenant, quotas) = (command.tenant, command.settings.quotas);
-        if let Some(most) = quotas.bytes.filter(|_| fills(&command.body)) {
+        if let Some(most) = quotas.bytes.filter(|_| command.body.fills()) {
             let full = self.usage(tenant)?.bytes >= most;
             let home = self.0.home(command);
             if full && !is_remembered(&home.read_stale(), command).unwrap_or(false) {
                 return Err(Failure::Rejected(quota_exceeded(Quota::Bytes)));
             }
         }
-        if let (Some(most), Body::Start(_)) = (quotas.sessions, &command.body) {
+        if let (Some(most), Body::Session(SessionCommand::Start(_))) = (quotas.sessions, &command.body) {
             let home = self.0.home(command).number();
             let others = self.shards().iter().filter(|shard| shard.number() != home);
             let elsewhere = self.usage_of(tenant, others)?.sessions;

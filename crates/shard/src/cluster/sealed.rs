@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_engine::{Key, Kind, RingKeyId, Row, Sealed, View as _, WebhookSource};
 use switchward_machine::TenantId;
+use switchward_state::delivery::WebhookSource;
+use switchward_state::seal::{RingKeyId, Sealed};
+use switchward_state::{Key, Kind, Row, View as _};
 
 use super::Cluster;
 use crate::failure::Failure;
@@ -59,7 +61,7 @@ impl Cluster {
             sources.into_iter().for_each(|source| count_sealed(&Row::WebhookSource(source), &mut under));
             for shard in self.shards() {
                 let row = shard.read().await?.row(&Key::tenancy(tenant));
-                let row = row.map_err(|error| self.unreadable(&error))?;
+                let row = row.map_err(|error| self.0.unreadable(&error))?;
                 row.iter().for_each(|row| count_sealed(row, &mut under));
             }
         }
@@ -79,7 +81,7 @@ impl Cluster {
             }
             ControlFlow::Continue(())
         });
-        read.map_err(|error| self.unreadable(&error))?;
+        read.map_err(|error| self.0.unreadable(&error))?;
         Ok(tenants)
     }
 
@@ -92,7 +94,7 @@ impl Cluster {
         tenant: TenantId,
     ) -> Result<(Option<Arc<Row>>, Vec<WebhookSource>), Failure> {
         let view = self.catalogue().read().await?;
-        let tenancy = view.row(&Key::tenancy_record(tenant)).map_err(|error| self.unreadable(&error))?;
+        let tenancy = view.row(&Key::tenancy_record(tenant)).map_err(|error| self.0.unreadable(&error))?;
         let mut sources = Vec::new();
         let prefix = Key::prefix_of_catalogue(tenant, Kind::WebhookSource);
         let read = view.scan(&prefix, None, &mut |_, row| {
@@ -101,7 +103,7 @@ impl Cluster {
             }
             ControlFlow::Continue(())
         });
-        read.map_err(|error| self.unreadable(&error))?;
+        read.map_err(|error| self.0.unreadable(&error))?;
         Ok((tenancy, sources))
     }
 }

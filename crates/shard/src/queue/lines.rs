@@ -2,14 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
-use switchward_engine::Command;
-use switchward_engine::limits::WEIGHT_DEFAULT;
 use switchward_machine::TenantId;
+use switchward_state::limits::WEIGHT_DEFAULT;
+use switchward_state::{AdmissionClass, Command};
 
 use super::cost::cost;
 use super::late::Quick;
 use super::{Job, Refused};
-use crate::admission_class::AdmissionClass;
 use crate::limits::{DEBT_MAX, DEBTORS_MAX, QUEUE_COMMANDS_MAX, QUEUE_ESSENTIAL_MAX, TURN_COST};
 use crate::throttle::Throttle;
 
@@ -58,7 +57,7 @@ impl Lines {
         let tenant = job.command.tenant;
         let pushed_out = match self.waiting {
             waiting if waiting < QUEUE_COMMANDS_MAX => None,
-            waiting if AdmissionClass::of(&job.command.body) == AdmissionClass::Ends => {
+            waiting if job.command.body.admission() == AdmissionClass::Ends => {
                 if waiting >= QUEUE_COMMANDS_MAX + QUEUE_ESSENTIAL_MAX {
                     return Err(Refused::Full);
                 }
@@ -84,10 +83,8 @@ impl Lines {
         if longest.jobs.len() <= own + 1 {
             return None;
         }
-        let newest = longest
-            .jobs
-            .iter()
-            .rposition(|job| AdmissionClass::of(&job.command.body) != AdmissionClass::Ends)?;
+        let newest =
+            longest.jobs.iter().rposition(|job| job.command.body.admission() != AdmissionClass::Ends)?;
         self.waiting -= 1;
         longest.jobs.remove(newest)
     }

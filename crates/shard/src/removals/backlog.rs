@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-
-use switchward_engine::{IndexKey, Key, Removing, Retention, Row, View, ViewError};
 use switchward_machine::{SessionId, TenantId, Time};
+use switchward_state::session::{Removing, Retention};
+use switchward_state::{IndexKey, Key, Row, View, ViewError};
 
 use crate::limits::{EXPIRE_AT_ONCE, EXPIRY_QUEUES_MAX, REMOVE_STEP_ROWS};
 use crate::view::StateView;

@@ -1,13 +1,11 @@
 //! Expiry of what exceeds its retention. Small sessions are removed whole, many in one command; for others the
 //! removal begins.
 
-use std::ops::ControlFlow;
-
 use futures::future::join_all;
-use switchward_engine::{
-    Body, Command, Expiring, Key, REMOVED_KINDS, Remove, RemoveStep, Removing, Row, Scope, View, ViewError,
-};
+use std::ops::ControlFlow;
 use switchward_machine::{TenantId, Time};
+use switchward_state::session::{Expiring, Remove, RemoveStep, Removing, SessionCommand};
+use switchward_state::{Body, Command, Key, REMOVED_KINDS, Row, Scope, View, ViewError};
 use switchward_store::Record as _;
 
 use super::backlog::{Backlog, Late, Remains};
@@ -33,14 +31,20 @@ pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<bool, 
     for batch in plan.whole {
         let (count, rows) = (batch.sessions.len(), batch.rows);
         let step = RemoveStep::Expire { sessions: batch.sessions, ended_by: batch.ended_by };
-        shard.submit(Command::of_server(batch.tenant, Scope::Shard, Body::RemoveStep(step))).await?;
+        shard
+            .submit(Command::of_server(
+                batch.tenant,
+                Scope::Shard,
+                Body::Session(SessionCommand::RemoveStep(step)),
+            ))
+            .await?;
         begun += count;
         let metrics = shard.group().metrics();
         ShardMetrics::add(&metrics.removed_rows, rows);
         ShardMetrics::add(&metrics.removed, count);
     }
     let sessions = plan.large.into_iter().map(|it| {
-        let body = Body::Remove(Remove { how: it.how, ended_by: Some(it.ended_by) });
+        let body = Body::Session(SessionCommand::Remove(Remove { how: it.how, ended_by: Some(it.ended_by) }));
         shard.submit(Command::of_server(it.tenant, Scope::Session(it.id), body))
     });
     for result in join_all(sessions).await {
@@ -55,7 +59,9 @@ pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<bool, 
     for Remains { tenant, keys, ended_by } in remains {
         begun += keys.len();
         let step = RemoveStep::Forget { keys, ended_by };
-        shard.submit(Command::of_server(tenant, Scope::Shard, Body::RemoveStep(step))).await?;
+        shard
+            .submit(Command::of_server(tenant, Scope::Shard, Body::Session(SessionCommand::RemoveStep(step))))
+            .await?;
     }
     Ok(begun > 0 || !backlog.is_done())
 }

@@ -3,46 +3,20 @@
 
 use std::ops::ControlFlow;
 use std::sync::Weak;
-use switchward_engine::{Body, Command, Key, Kind, RemoveStep, Row, Scope, View, ViewError};
-use switchward_machine::{TenantId, Time};
+use switchward_machine::TenantId;
+use switchward_state::session::{RemoveStep, SessionCommand};
+use switchward_state::{Body, Command, Key, Kind, Row, Scope, View, ViewError};
 use switchward_store::Record as _;
 
 use super::unreadable;
-use crate::cluster::{Cluster, Inner};
+use crate::deletions::under_way;
 use crate::failure::Failure;
 use crate::limits::{REMOVE_STEP_BYTES, REMOVE_STEP_ROWS, REMOVE_STEPS};
 use crate::metrics::ShardMetrics;
 use crate::record::Stored;
 use crate::shard::Shard;
+use crate::shards::{CATALOGUE, Shards};
 use crate::view::StateView;
-
-/// The tenants in these rows that are being deleted, and when each deletion began.
-///
-/// # Errors
-/// A row cannot be read.
-pub(crate) fn under_way(view: &StateView) -> Result<Vec<(TenantId, Time)>, ViewError> {
-    let mut found = Vec::new();
-    let of_shard = (Key::before_tenant as fn(TenantId) -> Vec<u8>, Key::tenancy as fn(TenantId) -> Key);
-    let of_catalogue = (
-        Key::before_tenant_in_catalogue as fn(TenantId) -> Vec<u8>,
-        Key::tenancy_record as fn(TenantId) -> Key,
-    );
-    for (before, record) in [of_shard, of_catalogue] {
-        let end = before(TenantId(u32::MAX));
-        let mut next = 1;
-        while let Some(key) = view.first_between(&before(TenantId(next)), &end)? {
-            let tenant = key.tenant_of();
-            if let Some(Row::Tenancy(tenancy)) = view.row(&record(tenant))?.as_deref()
-                && let Some(deletion) = tenancy.deletion.as_ref().filter(|deletion| deletion.done.is_none())
-            {
-                found.push((tenant, deletion.at));
-            }
-            let Some(after) = tenant.0.checked_add(1) else { break };
-            next = after;
-        }
-    }
-    Ok(found)
-}
 
 /// Continues all deletions of a shard, or of the catalogue.
 pub(super) struct Round {
@@ -52,7 +26,7 @@ pub(super) struct Round {
     pub(super) left: usize,
 }
 
-pub(super) async fn round(shard: &Shard, cluster: &Weak<Inner>) -> Result<Round, Failure> {
+pub(super) async fn round(shard: &Shard, cluster: &Weak<Shards>) -> Result<Round, Failure> {
     let open = under_way(&shard.read_stale()).map_err(unreadable)?;
     let mut round = Round { moved: false, left: open.len() };
     for (tenant, _) in open {
@@ -63,7 +37,7 @@ pub(super) async fn round(shard: &Shard, cluster: &Weak<Inner>) -> Result<Round,
             round.left -= 1;
             // The catalogue waits for this.
             if let Some(cluster) = cluster.upgrade().filter(|_| !is_catalogue(shard)) {
-                Cluster(cluster).catalogue().group().shared.removals.notify_one();
+                cluster.catalogue().group().shared.removals.notify_one();
             }
         }
     }
@@ -71,23 +45,23 @@ pub(super) async fn round(shard: &Shard, cluster: &Weak<Inner>) -> Result<Round,
 }
 
 fn is_catalogue(shard: &Shard) -> bool {
-    shard.number() == crate::cluster::CATALOGUE
+    shard.number() == CATALOGUE
 }
 
 fn command(shard: &Shard, tenant: TenantId, step: RemoveStep) -> Command {
     let scope = if is_catalogue(shard) { Scope::Catalogue } else { Scope::Shard };
-    Command::of_server(tenant, scope, Body::RemoveStep(step))
+    Command::of_server(tenant, scope, Body::Session(SessionCommand::RemoveStep(step)))
 }
 
 /// Returns true if this is a shard, or if it is the catalogue and no shard has rows of the tenant any more.
-async fn others_are_done(shard: &Shard, cluster: &Weak<Inner>, tenant: TenantId) -> Result<bool, Failure> {
+async fn others_are_done(shard: &Shard, cluster: &Weak<Shards>, tenant: TenantId) -> Result<bool, Failure> {
     if !is_catalogue(shard) {
         return Ok(true);
     }
-    let Some(cluster) = cluster.upgrade().map(Cluster) else { return Ok(false) };
+    let Some(cluster) = cluster.upgrade() else { return Ok(false) };
     // A shard that did not get the record when the deletion began gets it now.
     cluster.spread(tenant).await?;
-    for other in cluster.shards() {
+    for other in cluster.owners() {
         let row = other.read().await?.row(&Key::tenancy(tenant)).map_err(unreadable)?;
         let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(false) };
         if tenancy.deletion.as_ref().is_none_or(|deletion| deletion.done.is_none()) {

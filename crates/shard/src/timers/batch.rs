@@ -1,6 +1,6 @@
 //! The payload of the transport: one attempt on timers that are due.
 
-use switchward_engine::Key;
+use switchward_state::Key;
 
 use crate::limits::{TIMER_BATCH_BYTES_MAX, TIMER_BATCH_MAX};
 
@@ -67,8 +67,8 @@ impl TimerBatch {
 
 #[cfg(test)]
 mod tests {
-    use switchward_engine::IndexKey;
     use switchward_machine::{OpenId, SessionId, TenantId};
+    use switchward_state::IndexKey;
 
     use super::*;
 

@@ -6,22 +6,22 @@ use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use switchward_engine::{Body, Command, IndexKey, Key, Row, Sweep, View};
-use tokio::task::JoinSet;
-use tokio::time::Instant;
+use switchward_state::session::{SessionCommand, Sweep};
+use switchward_state::{Body, Command, IndexKey, Key, Row, View};
+use tokio::{task::JoinSet, time::Instant};
 
 use super::head::ReadFrom;
 use super::{TimerBatch, TimerTransport, due_of};
-use crate::cluster::Inner;
 use crate::failure::Failure;
 use crate::limits::{
     CLOCK_LOOK, FIRE_WAIT, LEADER_LOOK, LEADER_TICK, TIMER_BATCHES_MAX, TRANSPORT_ACCEPT_WAIT,
     TRANSPORT_REST, TRANSPORT_REST_MAX, TRANSPORT_WAIT,
 };
 use crate::shard::Shard;
+use crate::shards::Shards;
 
 /// Runs for one shard until the cluster or the shard is gone.
-pub(crate) async fn work(shard: Shard, cluster: Weak<Inner>) {
+pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
     shard.clock().subscribe(Arc::clone(&shard.timers().notify));
     let mut dispatcher = Dispatcher::of(shard);
     let mut leads = dispatcher.shard.group().raft().server_metrics();
@@ -295,8 +295,11 @@ pub(crate) async fn fire(shard: &Shard, number: u64, entries: Vec<Key>) -> Resul
     let all = entries.into_iter().map(|entry| async {
         let result = match due_of(&entry) {
             Some(due) => {
-                let command =
-                    Command::of_server(due.key.tenant_of(), due.scope(), Body::Sweep(Sweep { key: due.key }));
+                let command = Command::of_server(
+                    due.key.tenant_of(),
+                    due.scope(),
+                    Body::Session(SessionCommand::Sweep(Sweep { key: due.key })),
+                );
                 shard.submit(command).await.map(drop)
             }
             None => Ok(()),

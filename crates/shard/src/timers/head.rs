@@ -9,9 +9,10 @@ mod resting;
 #[cfg(test)]
 mod tests;
 
+use resting::Resting;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use switchward_engine::Key;
 use switchward_machine::Time;
+use switchward_state::Key;
 use tokio::time::Instant;
 
 use super::{TimerBatch, due_of, travels};
@@ -21,7 +22,6 @@ use crate::limits::{
     TIMERS_IN_FLIGHT_MAX, TIMERS_READ_AGAIN, TIMERS_READ_MAX,
 };
 use crate::refused::Refused;
-use resting::Resting;
 
 /// The number of timers that a leader knows of in a shard. All but `fired` are 0 if the server does not lead.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -17,9 +17,8 @@ mod transport;
 
 use parking_lot::Mutex;
 use std::sync::Arc;
-use switchward_engine::{Due, IndexKey, Key, Kind};
-use tokio::sync::Notify;
-use tokio::time::Instant;
+use switchward_state::{Due, IndexKey, Key, Kind};
+use tokio::{sync::Notify, time::Instant};
 
 use crate::failure::Failure;
 pub use batch::TimerBatch;

@@ -1,12 +1,13 @@
 //! Commands like those of a gateway.
 
 use std::sync::Arc;
-use switchward_engine::{
-    Actor, Answer, Args, Authorize, Body, Command, CreateTenant, Deploy, ReportCall, RequestId, Role, Scope,
-    Settings, Start,
-};
 use switchward_formats::{Definition, SourceFile, compile};
 use switchward_machine::{Digest, Micros, SessionId, TenantId};
+use switchward_state::catalogue::{CatalogueCommand, CreateTenant, Deploy, Role, Settings};
+use switchward_state::policy::{Args, Authorize, PolicyCommand, ReportCall};
+use switchward_state::run::{Answer, RunCommand};
+use switchward_state::session::{SessionCommand, Start};
+use switchward_state::{Actor, Body, Command, RequestId, Scope};
 
 /// The source document's own example.
 pub(crate) const DEPLOY_GATE: &str = include_str!("../../../formats/tests/fixtures/deploy-gate.json");
@@ -46,7 +47,12 @@ pub(crate) fn create_tenants() -> [Command; 2] {
         let body =
             CreateTenant { name: name.into(), display_name: name.into(), settings: Settings::default() };
         let request = format!("tenant {name}");
-        command(TENANTS[0], Scope::Catalogue, Some(&request), Body::CreateTenant(body))
+        command(
+            TENANTS[0],
+            Scope::Catalogue,
+            Some(&request),
+            Body::Catalogue(CatalogueCommand::CreateTenant(body)),
+        )
     })
 }
 
@@ -62,7 +68,14 @@ pub(crate) fn deploys(definition: &Definition, source: &str) -> [Command; 2] {
         etag: String::new(),
     };
     let request = format!("deploy {}", definition.source);
-    TENANTS.map(|tenant| command(tenant, Scope::Catalogue, Some(&request), Body::Deploy(body.clone())))
+    TENANTS.map(|tenant| {
+        command(
+            tenant,
+            Scope::Catalogue,
+            Some(&request),
+            Body::Catalogue(CatalogueCommand::Deploy(body.clone())),
+        )
+    })
 }
 
 pub(crate) fn session(key: &str) -> SessionId {
@@ -75,12 +88,17 @@ pub(crate) fn start(definition: &Definition, key: &str) -> Command {
         key: Some(key.to_owned()),
         ..Start::of(definition.name.clone(), 1, definition.machine.digest(), "agent")
     };
-    command(tenant(key), Scope::Session(session(key)), Some(&format!("start {key}")), Body::Start(body))
+    command(
+        tenant(key),
+        Scope::Session(session(key)),
+        Some(&format!("start {key}")),
+        Body::Session(SessionCommand::Start(body)),
+    )
 }
 
 pub(crate) fn answer(key: &str, request: &str, answer: &str) -> Command {
     let body = Answer { state: None, answer: answer.to_owned(), note: String::new() };
-    command(tenant(key), Scope::Session(session(key)), Some(request), Body::Answer(body))
+    command(tenant(key), Scope::Session(session(key)), Some(request), Body::Run(RunCommand::Answer(body)))
 }
 
 /// Authorizes a call, whose name is its request id.
@@ -93,7 +111,12 @@ pub(crate) fn authorize(key: &str, call: &str, capability: &str, estimate: Optio
         limits: None,
         mail: None,
     };
-    command(tenant(key), Scope::Session(session(key)), Some(call), Body::Authorize(body))
+    command(
+        tenant(key),
+        Scope::Session(session(key)),
+        Some(call),
+        Body::Policy(PolicyCommand::Authorize(body)),
+    )
 }
 
 /// Reports a call.
@@ -104,6 +127,6 @@ pub(crate) fn report(key: &str, call: &str, cost: Micros) -> Command {
         tenant(key),
         Scope::Session(session(key)),
         Some(&format!("report {call}")),
-        Body::ReportCall(body),
+        Body::Policy(PolicyCommand::ReportCall(body)),
     )
 }

@@ -2,8 +2,10 @@
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
+};
 use std::time::Duration;
 use switchward_machine::Time;
 use switchward_shard::{

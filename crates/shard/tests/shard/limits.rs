@@ -3,9 +3,10 @@
 
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
-use switchward_engine::{EffectOfCall, IndexKey, Reply, View};
 use switchward_machine::Micros;
 use switchward_shard::Shard;
+use switchward_state::policy::CallEffect;
+use switchward_state::{IndexKey, Reply, View};
 
 use crate::commands::{
     DEPLOY_GATE, TENANTS, authorize, create_tenants, definition, deploys, report, start, tenant,
@@ -77,7 +78,7 @@ fn of_each(numbers: &[usize]) -> [usize; 2] {
 }
 
 fn allowed(answer: &Answered) -> bool {
-    matches!(answer, Ok(Reply::Authorized(said)) if said.effect == EffectOfCall::Allow)
+    matches!(answer, Ok(Reply::Authorized(said)) if said.effect == CallEffect::Allow)
 }
 
 /// Why a call was not allowed.

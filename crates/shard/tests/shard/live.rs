@@ -1,12 +1,16 @@
 //! Callers of a server that dies and restarts under them.
 
 use futures::future::join_all;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use switchward_engine::{Command, Rejection, Reply};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 use switchward_shard::{Cluster, Failure};
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
+use switchward_state::{Command, Rejection, Reply};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::watch,
+};
 
 use crate::server::{Server, Setup};
 

@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_engine::{Body, Command};
-use switchward_shard::limits::{LOG_BYTES_FULL, LOG_BYTES_KEPT, LOG_BYTES_MAX};
-use switchward_shard::{Group, Raft};
+use switchward_shard::{
+    Group, Raft,
+    limits::{LOG_BYTES_FULL, LOG_BYTES_KEPT, LOG_BYTES_MAX},
+};
+use switchward_state::session::SessionCommand;
+use switchward_state::{Body, Command};
 
 use crate::commands::{DEPLOY_GATE, definition, start};
 use crate::one_server::{digests, prepare};
@@ -22,7 +25,7 @@ const PURGE_WAIT: Duration = Duration::from_secs(60);
 
 fn long_start(number: usize) -> Command {
     let mut start = start(&definition(DEPLOY_GATE), &format!("session {number}"));
-    if let Body::Start(start) = &mut start.body {
+    if let Body::Session(SessionCommand::Start(start)) = &mut start.body {
         start.input = format!("\"{number} {}\"", "x".repeat(ENTRY_BYTES)).into_bytes();
     }
     start

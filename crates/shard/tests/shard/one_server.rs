@@ -4,9 +4,11 @@ use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use switchward_engine::{Body, Command, Reply, session_view};
+use switchward_engine::session_view;
 use switchward_machine::{Digest, Status};
 use switchward_shard::{Failure, Group, Shard};
+use switchward_state::session::SessionCommand;
+use switchward_state::{Body, Command, Reply};
 use switchward_store::{DataDir, StoreError};
 
 use crate::commands::{
@@ -256,7 +258,7 @@ fn a_batch_that_is_too_long_for_one_entry_becomes_several() {
     let input = format!("\"{}\"", "x".repeat(60_000)).into_bytes();
     let big = |number: usize| {
         let mut start = start(&gate, &format!("session {number}"));
-        if let Body::Start(start) = &mut start.body {
+        if let Body::Session(SessionCommand::Start(start)) = &mut start.body {
             start.input.clone_from(&input);
         }
         server.cluster().execute(start)

@@ -1,9 +1,9 @@
 //! A tenant's quotas span the shards of its server, and the counts survive a restart.
 
-use switchward_engine::{
-    Body, Cancel, Command, Key, Quotas, Reason, Remove, Removing, Reply, Row, Scope, View,
-};
 use switchward_shard::Failure;
+use switchward_state::catalogue::Quotas;
+use switchward_state::session::{Cancel, Remove, Removing, SessionCommand};
+use switchward_state::{Body, Command, Key, Reason, Reply, Row, Scope, View};
 
 use crate::commands::{DEPLOY_GATE, answer, command, definition, session, start, tenant};
 use crate::one_server::prepare;
@@ -53,9 +53,14 @@ fn sessions_of_all_shards_count_against_the_quota() {
     assert_eq!(usage(&server), counted);
     let last = keys().last().unwrap();
     assert_eq!(execute(&server, ten, start(&gate, &last)), Err(Some(Reason::QuotaExceeded)));
-    execute(&server, ten, of_session(&first, Body::Cancel(Cancel { comment: String::new() }))).unwrap();
+    execute(
+        &server,
+        ten,
+        of_session(&first, Body::Session(SessionCommand::Cancel(Cancel { comment: String::new() }))),
+    )
+    .unwrap();
     let remove = Remove { how: Removing::Deleted, ended_by: None };
-    execute(&server, ten, of_session(&first, Body::Remove(remove))).unwrap();
+    execute(&server, ten, of_session(&first, Body::Session(SessionCommand::Remove(remove)))).unwrap();
     // Its rows are removed in the background.
     let gone = async {
         while usage(&server).sessions == 10 {
@@ -85,7 +90,12 @@ fn steps_are_refused_while_the_histories_are_too_long_and_ends_are_not() {
     assert!(execute(&server, more, answer("key 0", "one", "yes")).is_ok());
     assert_eq!(execute(&server, more, answer("key 0", "two", "n/a")), refused);
     assert!(
-        execute(&server, more, of_session("key 0", Body::Cancel(Cancel { comment: "full".into() }))).is_ok()
+        execute(
+            &server,
+            more,
+            of_session("key 0", Body::Session(SessionCommand::Cancel(Cancel { comment: "full".into() })))
+        )
+        .is_ok()
     );
     assert!(server.cluster().usage(tenant("key 1")).unwrap().bytes == 0, "the other tenant has none");
 }

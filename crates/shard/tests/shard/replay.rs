@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use switchward_engine::{Body, Command, Decision, Key, KeyRing, Row, View, ViewError, evolve};
 use switchward_machine::{Bucket, Time};
 use switchward_shard::{
     Clock, Cluster, Failure, Group, GroupOptions, LogStore, ManualClock, NoPeers, Payload, RaftSettings,
     Shard,
 };
+use switchward_state::catalogue::CatalogueCommand;
+use switchward_state::seal::KeyRing;
+use switchward_state::{Body, Command, Decision, Key, Row, View, ViewError, evolve};
 use switchward_store::{GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tokio::runtime::{Builder, Runtime};
 
@@ -172,7 +174,7 @@ fn round(rng: &mut Rng, caller: &mut CommandGenerator, cluster: &Cluster, now: T
         commands.push(caller.next(rng, &Everywhere(cluster), now));
     }
     // No caller addresses a shard as a whole.
-    commands.retain(|command| !matches!(command.body, Body::InstallMachine(_)));
+    commands.retain(|command| !matches!(command.body, Body::Catalogue(CatalogueCommand::InstallMachine(_))));
     commands
 }
 

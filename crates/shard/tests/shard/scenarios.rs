@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use switchward_engine::{
-    Actor, Body, Command, Due, IndexKey, RequestId, Scope, Settings, Sweep, View, ViewError,
-};
 use switchward_machine::{Digest, TenantId, Time};
 use switchward_scenario::{Answer, Broken, Scenario, System, Verb, parse, play_on};
 use switchward_shard::{Clock, Cluster, Failure, Shard, StateView};
+use switchward_state::catalogue::{CatalogueCommand, Settings};
+use switchward_state::session::{SessionCommand, Sweep};
+use switchward_state::{Actor, Body, Command, Due, IndexKey, RequestId, Scope, View, ViewError};
 use tokio::runtime::Runtime;
 
 use crate::limits::carried;
@@ -103,7 +103,7 @@ impl System for Voters {
     }
 
     fn submit(&mut self, mut command: Command) -> Result<Answer, Broken> {
-        if let Body::CreateTenant(create) = &mut command.body {
+        if let Body::Catalogue(CatalogueCommand::CreateTenant(create)) = &mut command.body {
             create.name = format!("{}-{}", create.name, self.played);
         }
         // A command that is repeated after a change of leaders must not conflict with its own first execution.
@@ -145,7 +145,7 @@ impl System for Voters {
                     actor: Actor::server(),
                     settings: Settings::default(),
                     trace: None,
-                    body: Body::Sweep(Sweep { key: due.key }),
+                    body: Body::Session(SessionCommand::Sweep(Sweep { key: due.key })),
                 };
                 let shard = self.cluster().all().nth(at).expect("the row was found in this shard");
                 match shard.submit(sweep).await {

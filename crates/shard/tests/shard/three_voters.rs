@@ -1,13 +1,16 @@
 //! Three voters: what a majority has acknowledged survives the loss of any server.
 
 use futures::future::join_all;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use switchward_engine::{
-    Answer, Body, Command, InstallMachine, Key, Kind, Reason, Reply, Scope, View, session_view,
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
+use switchward_engine::session_view;
 use switchward_machine::Status;
 use switchward_shard::Failure;
+use switchward_state::catalogue::{CatalogueCommand, InstallMachine};
+use switchward_state::run::{Answer, RunCommand};
+use switchward_state::{Body, Command, Key, Kind, Reason, Reply, Scope, View};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::commands::{DEPLOY_GATE, TENANTS, answer, command, definition, session, start, tenant};
@@ -34,7 +37,12 @@ async fn install(trio: &Trio) {
     for (group, tenant) in groups.flat_map(|group| TENANTS.map(|tenant| (group, tenant))) {
         loop {
             let leader = trio.leader(group, None).await;
-            let install = command(tenant, Scope::Shard, None, Body::InstallMachine(body.clone()));
+            let install = command(
+                tenant,
+                Scope::Shard,
+                None,
+                Body::Catalogue(CatalogueCommand::InstallMachine(body.clone())),
+            );
             if trio.shard(leader, group).submit(install).await == Ok(Reply::Done) {
                 break;
             }
@@ -211,7 +219,12 @@ fn a_leader_without_a_majority_promises_nothing() {
     });
     let step = |request: &str, word: &str| {
         let body = Answer { state: Some("env-check".into()), answer: word.into(), note: String::new() };
-        command(tenant(&key), Scope::Session(session(&key)), Some(request), Body::Answer(body))
+        command(
+            tenant(&key),
+            Scope::Session(session(&key)),
+            Some(request),
+            Body::Run(RunCommand::Answer(body)),
+        )
     };
     trio.network.isolate(old, &others);
     let lonely = trio.cluster(old).clone();

@@ -2,14 +2,17 @@
 
 use openraft::async_runtime::WatchReceiver;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 use std::time::{Duration, Instant};
-use switchward_engine::{Body, Command, InstallMachine, Key, Reply, Row, Scope, View as _, session_view};
+use switchward_engine::session_view;
 use switchward_formats::Definition;
 use switchward_machine::Status;
-use switchward_shard::limits::{TIMERS_HEAD_MAX, TIMERS_IN_FLIGHT_MAX};
-use switchward_shard::{Clock, Cluster, Fired, TimerBatch, TimerTransport};
+use switchward_shard::{
+    Clock, Cluster, Fired, TimerBatch, TimerTransport,
+    limits::{TIMERS_HEAD_MAX, TIMERS_IN_FLIGHT_MAX},
+};
+use switchward_state::catalogue::{CatalogueCommand, InstallMachine};
+use switchward_state::{Body, Command, Key, Reply, Row, Scope, View as _};
 
 use crate::commands::{TENANTS, command, definition, session, start, tenant};
 use crate::jumping::{Faults, FaultyTransport, Jumping};
@@ -45,7 +48,9 @@ fn nap(ms: u64) -> Definition {
 async fn install(cluster: &Cluster, naps: &[Definition]) {
     for shard in cluster.shards() {
         for (nap, tenant) in naps.iter().flat_map(|nap| TENANTS.map(|tenant| (nap, tenant))) {
-            let body = Body::InstallMachine(InstallMachine { machine: Arc::new(nap.machine.clone()) });
+            let body = Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine {
+                machine: Arc::new(nap.machine.clone()),
+            }));
             let reply = shard.submit(command(tenant, Scope::Shard, None, body)).await;
             assert_eq!(reply, Ok(Reply::Done));
         }

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use switchward_engine::{Body, Command};
+use switchward_state::session::SessionCommand;
+use switchward_state::{Body, Command};
 
 use crate::commands::{DEPLOY_GATE, answer, definition, start};
 use crate::one_server::{digests, prepare, purge};
@@ -14,7 +15,7 @@ const PAGE: usize = 4096;
 /// A start whose input repeats this character.
 fn start_of(name: char) -> Command {
     let mut start = start(&definition(DEPLOY_GATE), &format!("session {name}"));
-    if let Body::Start(start) = &mut start.body {
+    if let Body::Session(SessionCommand::Start(start)) = &mut start.body {
         start.input = format!("\"{}\"", name.to_string().repeat(4 * PAGE)).into_bytes();
     }
     start

@@ -5,13 +5,15 @@ use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_engine::{Command, Reply};
 use switchward_machine::Digest;
 use switchward_shard::{Clock, Cluster, Failure, Group, GroupOptions, ManualClock, RaftSettings, Shard};
+use switchward_state::{Command, Reply};
 use switchward_store::{GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tempfile::TempDir;
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::watch,
+};
 
 use crate::live::Answered;
 use crate::network::Network;

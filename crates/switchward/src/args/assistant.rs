@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::client::Page;
+use super::page::Page;
 
 /// Arguments of `assistant`.
 #[derive(Debug, Args)]

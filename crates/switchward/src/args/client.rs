@@ -13,6 +13,7 @@ use super::effect::EffectArgs;
 use super::export::Export;
 use super::gates::Decide;
 use super::mail::MailArgs;
+use super::page::Page;
 use super::policy::PolicyArgs;
 use super::retention::{RetentionArgs, SessionArgs};
 use super::start::Start;
@@ -385,17 +386,6 @@ pub(crate) struct ListOf {
     /// The page.
     #[command(flatten)]
     pub(crate) page: Page,
-}
-
-/// A page of a list.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Page {
-    /// The maximum number of entries, 0 for all [default: 100; all events and decisions].
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) limit: Option<usize>,
-    /// Continue a list from this token.
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) page_token: Option<String>,
 }
 
 /// Arguments of `watch`.

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-use super::client::Page;
+use super::page::Page;
 
 /// Arguments of `mail`.
 #[derive(Debug, Args)]

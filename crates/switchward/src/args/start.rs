@@ -1,7 +1,6 @@
 //! Arguments of `start`.
 
 use clap::Args;
-
 use switchward_api::v1::Quorum;
 
 use super::values::{duration, label, quorum};

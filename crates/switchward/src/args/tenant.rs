@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-use super::client::Page;
+use super::page::Page;
+use super::values::{Limit, Weight};
 
 /// Arguments of `tenant`.
 #[derive(Debug, Args)]
@@ -114,14 +115,6 @@ pub(crate) struct TenantQuotas {
     #[arg(long, value_name = "NUMBER", value_parser = super::values::weight)]
     pub(crate) weight: Option<Weight>,
 }
-
-/// A weight; `None` is the server's default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Weight(pub(crate) Option<u32>);
-
-/// A limit; `None` is the server's default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limit(pub(crate) Option<u64>);
 
 /// Arguments of `tenant delete`.
 #[derive(Debug, Args)]

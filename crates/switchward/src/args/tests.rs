@@ -1,6 +1,7 @@
-use super::*;
 use clap::CommandFactory;
 use std::time::Duration;
+
+use super::*;
 
 fn parsed(words: &[&str]) -> Args {
     Args::try_parse_from(std::iter::once(&"switchward").chain(words))

@@ -1,10 +1,15 @@
-//! Parsers of values.
+//! Values of arguments, and their parsers.
 
 use std::time::Duration;
-
 use switchward_api::v1::{self, quorum::Rule};
 
-use super::{Limit, Weight};
+/// A weight; `None` is the server's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Weight(pub(crate) Option<u32>);
+
+/// A limit; `None` is the server's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit(pub(crate) Option<u64>);
 
 /// Parses a label such as `team=web`.
 pub(super) fn label(text: &str) -> Result<(String, String), String> {

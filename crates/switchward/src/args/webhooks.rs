@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use std::time::Duration;
 
-use super::client::Page;
+use super::page::Page;
 use super::values::duration;
 
 /// Arguments of `endpoint`.

@@ -1,18 +1,17 @@
 //! The list of erased and deleted sessions, as `switchward export` writes it: an older backup still has them.
 
+use anyhow::Context as _;
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use anyhow::Context as _;
-use serde::Deserialize;
-use switchward_engine::{
-    Actor, Body, Cancel, Command, Key, Remove, Removing, Role, Row, Scope, Session, View as _,
-};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::Cluster;
+use switchward_state::catalogue::Role;
+use switchward_state::session::{Cancel, Remove, Removing, Session, SessionCommand};
+use switchward_state::{Actor, Body, Command, Key, Row, Scope, View as _};
 
 /// Entries of all lists.
 const ENTRIES_MAX: usize = 1_000_000;
@@ -146,11 +145,11 @@ pub(crate) async fn repeat(
         if session.ended.is_none() {
             // It had not ended when the backup was taken, and has ended and was removed since.
             let comment = "the session ended and was removed after the backup was taken".to_owned();
-            cluster.execute(command(Body::Cancel(Cancel { comment }))).await?;
+            cluster.execute(command(Body::Session(SessionCommand::Cancel(Cancel { comment })))).await?;
         }
         let remove = Remove { how: erasure.how, ended_by: None };
         let actor = Actor { subject: erasure.by.clone(), role: Role::Admin };
-        cluster.execute(Command { actor, ..command(Body::Remove(remove)) }).await?;
+        cluster.execute(Command { actor, ..command(Body::Session(SessionCommand::Remove(remove))) }).await?;
         removed += 1;
     }
     for erasure in list {

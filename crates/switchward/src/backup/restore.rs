@@ -1,16 +1,19 @@
 //! Puts a backup into a new data folder, holds its effects and repeats erasures.
 
+use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-
-use anyhow::Context as _;
-use switchward_engine::{Body, Command, HoldEffects, Key, Kind, RingKeyId, Row, Scope, View as _};
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Cluster, SealedUnder, check_keys, count_sealed};
+use switchward_state::delivery::DeliveryCommand;
+use switchward_state::seal::RingKeyId;
+use switchward_state::session::HoldEffects;
+use switchward_state::{Body, Command, Key, Kind, Row, Scope, View as _};
 use switchward_store::{Backup, BackupFile, DataDir, StoreError};
 
-use super::erasures::{self, Erasure};
+use super::erasures;
+use super::erasures::Erasure;
 use crate::exit::Exit;
 use crate::key_ring::{self, KeyRingLocation};
 
@@ -105,7 +108,7 @@ impl Restoring {
     pub(crate) async fn finish(self, cluster: &Cluster) -> anyhow::Result<Restored> {
         let tenants = tenants(cluster).await?;
         for tenant in tenants.values() {
-            let body = Body::HoldEffects(HoldEffects { held: true });
+            let body = Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held: true }));
             cluster.execute(Command::of_server(*tenant, Scope::Catalogue, body)).await?;
         }
         let removed = erasures::repeat(cluster, &tenants, &self.erasures).await?;

@@ -1,10 +1,9 @@
 //! Mail ingress, the one call by plain HTTP.
 
-use std::future::poll_fn;
-use std::time::Duration;
-
 use axum::body::{Body, Bytes};
 use http::{Request, StatusCode};
+use std::future::poll_fn;
+use std::time::Duration;
 use tonic::codegen::Service as _;
 
 use super::{Target, endpoint, silent};

@@ -12,11 +12,10 @@ use switchward_store::{
 use super::offline::Stopped;
 use crate::args::{BackupArgs, BackupCommand, Output};
 use crate::backup::{begin, known, restore};
-use crate::config;
-use crate::control::{self, Frame, Frames, Request};
+use crate::control::{Frame, Frames, Request};
 use crate::exit::{Exit, FINDINGS};
 use crate::output::{GOOD, PROBLEM, Printer, card, clean, print, shell};
-use crate::private;
+use crate::{config, control, private};
 
 /// Takes or verifies a backup.
 pub(crate) fn run(args: BackupArgs, output: Output) -> Result<(), Exit> {
@@ -161,7 +160,7 @@ fn facts(folder: &Path, manifest: &BackupManifest) -> Vec<(&'static str, String)
     let mails = manifest.files.iter().filter(|file| file.group.is_none()).count();
     vec![
         ("backup", clean(&folder.to_string_lossy())),
-        ("taken", switchward_engine::time_text(Time(manifest.taken_ms))),
+        ("taken", switchward_state::policy::time_text(Time(manifest.taken_ms))),
         ("program", clean(&manifest.program)),
         ("data folder", clean(&manifest.data_dir)),
         ("shards", manifest.shards.to_string()),

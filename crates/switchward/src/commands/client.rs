@@ -26,12 +26,13 @@ pub(super) mod tenant;
 mod watch;
 mod work;
 
+use talk::Talk;
+
 use super::offline;
 use crate::args::{
     ClientCommand, ClockCommand, Keys, KeysCommand, On, Output, TenantArgs, TenantCommand, WorkCommand,
 };
 use crate::exit::Exit;
-use talk::Talk;
 
 /// Runs the command.
 pub(crate) fn run(command: ClientCommand, output: Output) -> Result<(), Exit> {

@@ -13,12 +13,12 @@ mod webhooks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use steps::Steps;
+use story::Story;
 
 use crate::args::{DemoArgs, Output};
 use crate::exit::Exit;
 use crate::output::print;
-use steps::Steps;
-use story::Story;
 
 /// The deploy gate of the source document, byte for byte.
 const DEPLOY_GATE: &[u8] =

@@ -3,6 +3,7 @@
 mod contexts;
 
 use anyhow::Context as _;
+use contexts::Written;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -11,25 +12,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_delivery::mail::Sender;
-use switchward_engine::{KeyRing, LinkAuth, Role};
-use switchward_gateway::auth::NewKey;
-use switchward_gateway::limits::MEMORY_BYTES_DEFAULT;
-use switchward_gateway::{ConnectionLimits, PageSettings, QuotaDefaults};
+use switchward_gateway::{
+    ConnectionLimits, PageSettings, QuotaDefaults, auth::NewKey, limits::MEMORY_BYTES_DEFAULT,
+};
 use switchward_machine::Time;
 use switchward_shard::{Clock, MachineClocks, ManualClock, MonotonicClock, RawClocks};
+use switchward_state::catalogue::{LinkAuth, Role};
+use switchward_state::seal::KeyRing;
 use switchward_store::write_secret;
 use tokio::net::TcpListener;
 
 use crate::args::{ClockKind, DevArgs, Output};
-use crate::config;
 use crate::exit::Exit;
 use crate::key_ring::KeyRingLocation;
 use crate::mailbox::{HOST, Mailbox};
 use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_default, stopped};
 use crate::outbound::DeliveryConfig;
-use crate::ready::{self, Ready};
-use crate::{private, runtime, telemetry, tls};
-use contexts::Written;
+use crate::ready::Ready;
+use crate::{config, private, ready, runtime, telemetry, tls};
 
 /// The tenant of a development server.
 const TENANT: &str = "dev";

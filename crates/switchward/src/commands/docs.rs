@@ -3,13 +3,13 @@
 mod cli;
 mod pages;
 
+use pages::{PAGES, Page};
 use serde_json::json;
 use switchward_formats::Report;
 
 use crate::args::{DocsArgs, Output};
 use crate::exit::Exit;
 use crate::output::{FAINT, Printer, STRONG, print, put};
-use pages::{PAGES, Page};
 
 /// Lists the pages or prints one.
 pub(crate) fn run(args: &DocsArgs, output: Output) -> Result<(), Exit> {

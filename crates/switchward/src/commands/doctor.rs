@@ -10,14 +10,12 @@ mod sent;
 
 use serde_json::json;
 
-use crate::args::{DoctorArgs, Output, ServerArgs};
-use crate::config::{self, Config};
-use crate::exit::{Exit, FINDINGS};
-use crate::output::{self, CARE, FAINT, GOOD, PROBLEM, clean, print};
-use crate::private;
-use crate::tls;
-
 use super::server::flags;
+use crate::args::{DoctorArgs, Output, ServerArgs};
+use crate::config::Config;
+use crate::exit::{Exit, FINDINGS};
+use crate::output::{CARE, FAINT, GOOD, PROBLEM, clean, print};
+use crate::{config, output, private, tls};
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,10 @@
 
 use anyhow::Context as _;
 use clap::{Command, CommandFactory as _};
-use clap_mangen::Man;
-use clap_mangen::roff::{Roff, bold, roman};
+use clap_mangen::{
+    Man,
+    roff::{Roff, bold, roman},
+};
 use std::fs;
 use std::path::Path;
 

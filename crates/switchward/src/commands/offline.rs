@@ -5,10 +5,9 @@ use anyhow::Context as _;
 use std::path::Path;
 use std::sync::Arc;
 use switchward_api::v1;
-use switchward_engine::KeyRing;
-use switchward_gateway::services::first;
-use switchward_gateway::{Api, Refusal};
+use switchward_gateway::{Api, Refusal, services::first};
 use switchward_shard::{Cluster, ClusterOptions, MonotonicClock};
+use switchward_state::seal::KeyRing;
 use switchward_store::DataDir;
 use tonic::Status;
 

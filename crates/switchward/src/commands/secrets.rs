@@ -3,19 +3,18 @@
 use anyhow::Context as _;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use switchward_engine::{RingKey, RingKeyId};
 use switchward_shard::SealedUnder;
+use switchward_state::seal::{RingKey, RingKeyId};
 use switchward_store::{Backup, DataDir};
 
 use super::backup::{data_dir, unanswered};
 use super::offline::Stopped;
 use crate::args::{DropKey, Output, SecretsArgs, SecretsCommand, SecretsStatus};
 use crate::backup::{known, restore};
-use crate::control::{self, Frame, Request, Secrets};
+use crate::control::{Frame, Request, Secrets};
 use crate::exit::Exit;
-use crate::key_ring;
 use crate::output::{Printer, Table, clean, count, print};
-use crate::private;
+use crate::{control, key_ring, private};
 
 /// Creates or changes a key ring, or shows the use of its keys.
 pub(crate) fn run(args: SecretsArgs, output: Output) -> Result<(), Exit> {

@@ -4,24 +4,24 @@ use anyhow::Context as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use switchward_engine::{KeyRing, RingKey, Role};
-use switchward_gateway::auth::NewKey;
-use switchward_gateway::decision::SignIn;
+use switchward_gateway::{auth::NewKey, decision::SignIn};
 use switchward_shard::MonotonicClock;
+use switchward_state::catalogue::Role;
+use switchward_state::seal::{KeyRing, RingKey};
 use tokio::net::TcpListener;
 
 use crate::args::{Output, RunServer, ServerArgs};
 use crate::backup::restore::{self, Restoring};
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::exit::Exit;
-use crate::key_ring::{self, KeyRingLocation};
+use crate::key_ring::KeyRingLocation;
 use crate::mail_config::MailConfig;
 use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_default, stopped};
 use crate::output::shell;
 use crate::ready::Ready;
 use crate::sign_in::OpenId;
-use crate::tls::{self, Certificates};
-use crate::{private, runtime, telemetry};
+use crate::tls::Certificates;
+use crate::{config, key_ring, private, runtime, telemetry, tls};
 
 /// Serves until it is stopped.
 pub(crate) fn run(args: RunServer, output: Output) -> Result<(), Exit> {

@@ -6,8 +6,10 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use switchward_formats::Report as Findings;
-use switchward_formats::document::{Syntax, read};
+use switchward_formats::{
+    Report as Findings,
+    document::{Syntax, read},
+};
 use switchward_scenario::{Report, Unplayed, simulate};
 
 use super::check::walk;

@@ -1,9 +1,11 @@
 //! The page `docs/configuration.md`. Its text is in `reference.toml`; the keys, the defaults and the environment variables
 //! come from the structures.
 
-use figment::Figment;
-use figment::error::Kind;
-use figment::providers::{Format as _, Serialized, Toml};
+use figment::{
+    Figment,
+    error::Kind,
+    providers::{Format as _, Serialized, Toml},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

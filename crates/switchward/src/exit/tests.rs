@@ -1,6 +1,7 @@
-use super::*;
 use std::time::Duration;
 use switchward_gateway::Refusal;
+
+use super::*;
 
 fn of(refusal: Refusal) -> Exit {
     Exit::refused(&Status::from(refusal))

@@ -1,10 +1,12 @@
 //! Reseals secrets under the current key.
 
 use anyhow::Context as _;
-use switchward_engine::limits::RESEALED_MAX;
-use switchward_engine::{Body, Command, KeyRing, Reseal, RingKey, RingKeyId, Row, Scope, Sealed, SecretOf};
 use switchward_machine::TenantId;
 use switchward_shard::{Cluster, check_keys};
+use switchward_state::catalogue::{CatalogueCommand, Reseal};
+use switchward_state::limits::RESEALED_MAX;
+use switchward_state::seal::{KeyRing, RingKey, RingKeyId, Sealed, SecretOf};
+use switchward_state::{Body, Command, Row, Scope};
 use tokio::signal::unix::Signal;
 
 use super::KeyRingLocation;
@@ -26,7 +28,8 @@ pub(crate) async fn reseal(cluster: &Cluster) -> anyhow::Result<usize> {
                 break;
             }
             done += step.secrets.len();
-            let command = Command::of_server(tenant, Scope::Catalogue, Body::Reseal(step));
+            let command =
+                Command::of_server(tenant, Scope::Catalogue, Body::Catalogue(CatalogueCommand::Reseal(step)));
             cluster.execute(command).await?;
         }
     }

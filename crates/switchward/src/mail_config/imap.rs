@@ -1,10 +1,9 @@
 //! The configuration of a mailbox that replies are read from.
 
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 use switchward_mail::imap::{Account, ImapTls, Pace};
 
 use super::secret;

@@ -1,13 +1,16 @@
 //! The configuration of inbound mail.
 
-use std::net::SocketAddr;
-
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use switchward_gateway::Api;
-use switchward_gateway::mail::{Level, MailIngress};
-use switchward_mail::imap::Account;
-use switchward_mail::incoming::{Dns, Settings};
+use std::net::SocketAddr;
+use switchward_gateway::{
+    Api,
+    mail::{Level, MailIngress},
+};
+use switchward_mail::{
+    imap::Account,
+    incoming::{Dns, Settings},
+};
 
 use super::imap::ImapSettings;
 

@@ -1,18 +1,24 @@
 //! The mailbox as pages: `/mail`, and `/mail/{id}` with a box to reply in.
 
-use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::{get, post};
-use axum::{Form, Json, Router};
+use axum::{
+    Form, Json, Router,
+    extract::{DefaultBodyLimit, Path, State},
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Redirect, Response},
+    routing::{get, post},
+};
 use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 use serde_json::json;
-use switchward_engine::time_text;
-use switchward_gateway::Api;
-use switchward_gateway::mail::{Level, MailIngress, Outcome, Seen};
-use switchward_mail::Signer;
-use switchward_mail::incoming::{Dns, Envelope, Settings};
+use switchward_gateway::{
+    Api,
+    mail::{Level, MailIngress, Outcome, Seen},
+};
+use switchward_mail::{
+    Signer,
+    incoming::{Dns, Envelope, Settings},
+};
+use switchward_state::policy::time_text;
 
 use super::{Kept, Mailbox};
 

@@ -1,20 +1,20 @@
 //! The outcome of a delivery job, as a command to the shard of its session.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
+use std::time::Duration;
 use switchward_delivery::worker::{AnswerError, Answers, DeliveryJob, HOOK, MAIL, Outcome, POST};
-use switchward_engine::{
-    AckEffect, Attempt, Body, Command, CompleteWork, DeferEffect, FailEffect, FailWork, Key, Reason,
-    RequestId, Row, Scope, TENANT_ITSELF, View as _, ViewError, scope_of_effects, work_view,
-};
+use switchward_engine::work_view;
 use switchward_machine::{Digest, Micros, OpenId, SessionId, TenantId, Time};
 use switchward_shard::{Cluster, Failure, StateView};
+use switchward_state::delivery::{AckEffect, Attempt, DeferEffect, DeliveryCommand, FailEffect};
+use switchward_state::work::{CompleteWork, FailWork, WorkCommand};
+use switchward_state::{
+    Body, Command, Key, Reason, RequestId, Row, Scope, TENANT_ITSELF, View as _, ViewError, scope_of_effects,
+};
 use switchward_webhook::retry::wait;
 
-use super::effects;
-use super::health;
-use super::hooks::{self, GONE};
+use super::hooks::GONE;
+use super::{effects, health, hooks};
 
 /// How often an outcome is offered to a shard that cannot take it just now.
 const OFFERS: u32 = 6;
@@ -113,13 +113,15 @@ fn done(job: &DeliveryJob, session: SessionId, outcome: Outcome) -> Option<Comma
     let (item, fence) = (OpenId(job.item), job.token.parse().ok()?);
     let (cost, tokens) = (Micros(0), 0);
     let body = match outcome {
-        Outcome::Done(result) => Body::CompleteWork(CompleteWork { item, fence, result, cost, tokens }),
+        Outcome::Done(result) => {
+            Body::Work(WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }))
+        }
         // It was not begun, and so is no attempt: when its lease is over, it goes out again.
         Outcome::Failed { reason, .. } if reason == NOT_BEGUN => return None,
         Outcome::Failed { reason, message, .. } => {
             let message = format!("{reason}: {message}");
             // No answer came in: it, or an attempt before it, may have been done all the same.
-            Body::FailWork(FailWork { item, fence, message, cost, tokens, unknown: true })
+            Body::Work(WorkCommand::Fail(FailWork { item, fence, message, cost, tokens, unknown: true }))
         }
     };
     // A job that is done twice may have two outcomes; the first is taken.
@@ -141,16 +143,28 @@ fn delivered(
 ) -> Option<Command> {
     let (number, attempt) = (job.item, effects::attempt(&job.token)?);
     let body = match outcome {
-        Outcome::Done(_) => Body::AckEffect(AckEffect { number }),
+        Outcome::Done(_) => Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number })),
         Outcome::Failed { reason, message, retry_after_ms } if job.kind == HOOK => {
             let wait = if reason == GONE { None } else { next_hook(job, attempt, retry_after_ms) };
             let code = hooks::FAILED.to_owned();
             match wait {
                 Some(wait) => {
                     let (until, code, made) = (now.after_ms(wait), reason, true);
-                    Body::DeferEffect(DeferEffect { number, attempt, until, code, message, made })
+                    Body::Delivery(DeliveryCommand::DeferEffect(DeferEffect {
+                        number,
+                        attempt,
+                        until,
+                        code,
+                        message,
+                        made,
+                    }))
                 }
-                None => Body::FailEffect(FailEffect { number, code, message, round: Some(attempt.round) }),
+                None => Body::Delivery(DeliveryCommand::FailEffect(FailEffect {
+                    number,
+                    code,
+                    message,
+                    round: Some(attempt.round),
+                })),
             }
         }
         Outcome::Failed { reason, message, retry_after_ms } => {
@@ -160,11 +174,23 @@ fn delivered(
                 Some(wait) => {
                     let until = now.after_ms(wait);
                     let (code, made) = (reason, true);
-                    Body::DeferEffect(DeferEffect { number, attempt, until, code, message, made })
+                    Body::Delivery(DeliveryCommand::DeferEffect(DeferEffect {
+                        number,
+                        attempt,
+                        until,
+                        code,
+                        message,
+                        made,
+                    }))
                 }
                 None => {
                     let round = Some(attempt.round);
-                    Body::FailEffect(FailEffect { number, code: reason, message, round })
+                    Body::Delivery(DeliveryCommand::FailEffect(FailEffect {
+                        number,
+                        code: reason,
+                        message,
+                        round,
+                    }))
                 }
             }
         }

@@ -2,16 +2,15 @@
 //! sessions; the server adds them up, with the mails that are in flight. A mail over a cap is deferred to the next hour, and
 //! its session's history says so.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use parking_lot::Mutex;
-use switchward_engine::{
-    Body, DeferEffect, Due, Effect, Key, MailCount, MailFull, Row, View as _, ViewError, mail_counts,
-    mail_full,
-};
 use switchward_machine::{SessionId, TenantId};
 use switchward_shard::{Cluster, Failure, Shard, StateView};
+use switchward_state::delivery::{
+    DeferEffect, DeliveryCommand, Effect, MailCount, MailFull, mail_counts, mail_full,
+};
+use switchward_state::{Body, Due, Key, Row, View as _, ViewError};
 
 use super::effects::{submit, unreadable};
 
@@ -59,7 +58,7 @@ impl Caps {
         let (number, attempt) = (effect.number, effect.attempt());
         let (code, message) = (full.cap.code().to_owned(), full.cap.to_string());
         let defer = DeferEffect { number, attempt, until: full.until, code, message, made: false };
-        submit(shard, at.0, session, Body::DeferEffect(defer)).await.map(|()| None)
+        submit(shard, at.0, session, Body::Delivery(DeliveryCommand::DeferEffect(defer))).await.map(|()| None)
     }
 
     /// Counts an effect unless a cap of it is reached. Two shards cannot both take what is left of a cap.

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-use switchward_engine::{IndexKey, Key, ViewError};
 use switchward_machine::Time;
 use switchward_shard::StateView;
+use switchward_state::{IndexKey, Key, ViewError};
 use tokio::time::Instant;
 
 /// Destinations whose beginning one relay knows; the others are searched from where the known ones end.
@@ -109,8 +108,12 @@ mod tests {
 
     use rand::rngs::StdRng;
     use rand::{Rng as _, SeedableRng as _};
-    use switchward_engine::{Effect, EffectBody, Purpose, Row, index_keys};
     use switchward_machine::{Channel, Content, NodeIx, RunId, SessionId, TenantId};
+    use switchward_state::{
+        Row,
+        delivery::{Effect, EffectBody, Purpose},
+        index_keys,
+    };
 
     use super::*;
 

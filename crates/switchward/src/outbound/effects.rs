@@ -1,31 +1,30 @@
 //! A leader task: publishes the effects of sessions on the bus, each once at a time, and tenants in turn. The record is the
 //! outbox; what the bus loses is published again when its time is over.
 
+use futures::future::join_all;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
-
-use futures::future::join_all;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
-use switchward_delivery::limits::JOBS_MAX;
-use switchward_delivery::worker::{DeliveryJob, HOOK, MAIL, POST};
-use switchward_engine::{
-    AckEffect, Attempt, Body, Command, Due, Effect, EffectBody, FailEffect, IndexKey, Key, Row, View as _,
-    ViewError, holds_effects, scope_of_effects,
+use switchward_delivery::{
+    limits::JOBS_MAX,
+    worker::{DeliveryJob, HOOK, MAIL, POST},
 };
+use switchward_engine::holds_effects;
 use switchward_machine::{Channel, SessionId, TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
-use tokio::sync::watch;
-use tokio::time::Instant;
+use switchward_state::delivery::{AckEffect, Attempt, DeliveryCommand, Effect, EffectBody, FailEffect};
+use switchward_state::{Body, Command, Due, IndexKey, Key, Row, View as _, ViewError, scope_of_effects};
+use tokio::{sync::watch, time::Instant};
 
 use super::backoff::{Backoff, Destination};
 use super::capacity::{Capacities, Capacity};
 use super::caps::{Caps, Counted};
 use super::destinations::Destinations;
-use super::hooks::{self, Hook};
-use super::mails;
+use super::hooks::Hook;
 use super::rules::Known;
+use super::{hooks, mails};
 
 /// How long one attempt may take, from its publishing on, milliseconds.
 const ATTEMPT_MS: u64 = 90_000;
@@ -191,7 +190,7 @@ fn is_held(view: &StateView, entry: &Key) -> Result<bool, Failure> {
     held.map_err(|error| unreadable(&error))
 }
 
-pub(super) fn unreadable(error: &switchward_engine::ViewError) -> Failure {
+pub(super) fn unreadable(error: &switchward_state::ViewError) -> Failure {
     tracing::error!(%error, "failed to read the outbox");
     Failure::Stopped
 }
@@ -346,7 +345,7 @@ async fn pack(
         Prepared::Send(stream, kind, input) => (stream, kind, input),
         Prepared::Keep => return Ok(None),
         Prepared::Done => {
-            let ack = Body::AckEffect(AckEffect { number: effect.number });
+            let ack = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: effect.number }));
             return submit(shard, tenant, session, ack).await.map(|()| None);
         }
         Prepared::Fail(message) => {
@@ -433,7 +432,7 @@ fn prepare(
 async fn give_up(shard: &Shard, due: &Named, (code, message): (&str, String)) -> Result<(), Failure> {
     let (number, round, code) = (due.number, Some(due.round), code.to_owned());
     let fail = FailEffect { number, code, message, round };
-    submit(shard, due.key.tenant_of(), due.session, Body::FailEffect(fail)).await
+    submit(shard, due.key.tenant_of(), due.session, Body::Delivery(DeliveryCommand::FailEffect(fail))).await
 }
 
 /// The name of an attempt, and what an answer to it must bring back.

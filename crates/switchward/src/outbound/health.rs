@@ -1,14 +1,15 @@
 //! The health of endpoints. It is recorded in the catalogue, so that one which fails for days is disabled after the same
 //! time, whichever server has tried and however often servers were restarted.
 
-use std::time::Duration;
-
 use serde_json::Value;
+use std::time::Duration;
 use switchward_delivery::worker::{DeliveryJob, Outcome};
-use switchward_engine::limits::{DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX};
-use switchward_engine::{Body, ChangeEndpoint, Command, Endpoint, Key, Row, Scope, View as _};
 use switchward_machine::TenantId;
 use switchward_shard::Cluster;
+use switchward_state::catalogue::ChangeEndpoint;
+use switchward_state::delivery::{DeliveryCommand, Endpoint};
+use switchward_state::limits::{DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX};
+use switchward_state::{Body, Command, Key, Row, Scope, View as _};
 use switchward_webhook::retry::{EndpointHealth, Verdict};
 
 use super::hooks::GONE;
@@ -50,7 +51,8 @@ fn endpoint(cluster: &Cluster, tenant: TenantId, id: &str) -> Option<Endpoint> {
 
 /// What cannot be written now is written after a later attempt.
 async fn change(cluster: &Cluster, tenant: TenantId, change: ChangeEndpoint) {
-    let command = Command::of_server(tenant, Scope::Catalogue, Body::Endpoint(change));
+    let command =
+        Command::of_server(tenant, Scope::Catalogue, Body::Delivery(DeliveryCommand::Endpoint(change)));
     if let Err(error) = cluster.execute(command).await {
         tracing::warn!(tenant = tenant.0, %error, "failed to record the health of an endpoint");
     }
@@ -66,10 +68,10 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::json;
-    use switchward_engine::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
-    use switchward_engine::{KeyRing, RingKey, SecretOf};
     use switchward_machine::Time;
     use switchward_shard::{ClusterOptions, ManualClock};
+    use switchward_state::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
+    use switchward_state::seal::{KeyRing, RingKey, SecretOf};
     use switchward_store::{DataDir, StoreError};
     use switchward_webhook::limits::FAILING_MAX;
 
@@ -110,7 +112,11 @@ mod tests {
             etag: String::new(),
         };
         cluster
-            .execute(Command::of_server(TenantId(1), Scope::Catalogue, Body::Endpoint(put)))
+            .execute(Command::of_server(
+                TenantId(1),
+                Scope::Catalogue,
+                Body::Delivery(DeliveryCommand::Endpoint(put)),
+            ))
             .await
             .unwrap();
     }

@@ -4,16 +4,16 @@
 //! worker, which would need the secrets over the bus, or would have to read the tenancy itself. An attempt is
 //! begun within the time that one may take, so that the timestamp is well within what receivers allow.
 
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-use serde_json::{Value, json};
-use switchward_engine::{Effect, EffectBody, Endpoint, Key, KeyRing, Row, TENANT_ITSELF, View, ViewError};
 use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_shard::StateView;
-use switchward_webhook::limits::SECRETS_ACTIVE_MAX;
-use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, standard};
+use switchward_state::delivery::{Effect, EffectBody, Endpoint};
+use switchward_state::seal::KeyRing;
+use switchward_state::{Key, Row, TENANT_ITSELF, View, ViewError};
+use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, limits::SECRETS_ACTIVE_MAX, standard};
 
 use super::rules::Names;
 
@@ -177,7 +177,11 @@ fn of_tenant(kind: EventType, tenant: String, about: &str) -> Result<Data, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use switchward_engine::{PUBLISHED, RingKey, SecretOf, SourceSecret};
+    use switchward_engine::PUBLISHED;
+    use switchward_state::{
+        delivery::SourceSecret,
+        seal::{RingKey, SecretOf},
+    };
     use switchward_webhook::{Headers, SourceKind, Unproven, verify};
 
     const OPS: (TenantId, SecretOf<'_>) = (TenantId(1), SecretOf::Endpoint("ops"));

@@ -3,16 +3,19 @@
 mod code;
 
 use serde_json::{Value, json};
-use switchward_delivery::limits::MAIL_SUBJECT_CHARS_MAX;
-use switchward_delivery::mail::{Choice, Fact, Head, OutboundMail, Purpose as Of};
-use switchward_engine::{
-    Effect, EffectBody, GateView, Key, MailHead, MailKey, Open, Purpose, ReplyTokens, Row, View, ViewError,
-    Way, gate_view,
+use switchward_delivery::{
+    limits::MAIL_SUBJECT_CHARS_MAX,
+    mail::{Choice, Fact, Head, OutboundMail, Purpose as Of},
 };
+use switchward_engine::{GateView, gate_view};
 use switchward_expr::{APPROVALS, REJECTIONS};
 use switchward_gateway::presented;
 use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId, Time};
 use switchward_shard::StateView;
+use switchward_state::approval::{MailKey, Open, Way};
+use switchward_state::delivery::{Effect, EffectBody, MailHead, Purpose};
+use switchward_state::session::ReplyTokens;
+use switchward_state::{Key, Row, View, ViewError};
 
 /// The outbound mail of an effect. `None` if it asks about a gate that is closed.
 pub(super) fn outbound(

@@ -1,17 +1,20 @@
 //! Single messages to endpoints, sent at once and outside of any session.
 
-use std::time::{Duration, Instant};
-
 use serde::Deserialize as _;
 use serde_json::Value;
+use std::time::{Duration, Instant};
 use switchward_delivery::http::{Client, Request};
-use switchward_engine::Endpoint;
-use switchward_gateway::names;
-use switchward_gateway::services::{Pinged, Pings};
+use switchward_gateway::{
+    names,
+    services::{Pinged, Pings},
+};
 use switchward_machine::{OpenId, SessionId, TenantId};
 use switchward_shard::{Clock as _, Cluster, SystemClock};
-use switchward_webhook::retry::{Attempt, Verdict};
-use switchward_webhook::{Body, Data, EventType, Group};
+use switchward_state::delivery::Endpoint;
+use switchward_webhook::{
+    Body, Data, EventType, Group,
+    retry::{Attempt, Verdict},
+};
 
 use super::hooks;
 

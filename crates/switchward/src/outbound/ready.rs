@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-
 use switchward_bus::Stream;
-use switchward_engine::{IndexKey, Key, OpenItem, OpenItemBody, Row, View as _, ViewError, holds_effects};
+use switchward_engine::holds_effects;
 use switchward_machine::WorkKind;
 use switchward_shard::StateView;
+use switchward_state::work::{OpenItem, OpenItemBody};
+use switchward_state::{IndexKey, Key, Row, View as _, ViewError};
 
 use super::capacity::{Capacities, Capacity, part};
 use super::destinations::behind;

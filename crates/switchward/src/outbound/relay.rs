@@ -1,21 +1,19 @@
 //! A leader task: leases the work that the server does by itself and puts it on the bus. The record is the work in the
 //! session; what the bus loses is leased and published again when its lease has lapsed.
 
+use futures::future::join_all;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-use futures::future::join_all;
-use serde_json::Value;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
-use switchward_delivery::limits::JOBS_MAX;
-use switchward_delivery::worker::DeliveryJob;
-use switchward_engine::{
-    Body, Command, FailWork, LeaseWork, ReleaseWork, Reply, ReplyTokens, Scope, ViewError, WorkView,
-    work_view,
-};
+use switchward_delivery::{limits::JOBS_MAX, worker::DeliveryJob};
+use switchward_engine::{WorkView, work_view};
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
 use switchward_shard::{Clock as _, Failure, Shard, StateView, SystemClock};
+use switchward_state::session::ReplyTokens;
+use switchward_state::work::{FailWork, LeaseWork, ReleaseWork, WorkCommand};
+use switchward_state::{Body, Command, Reply, Scope, ViewError};
 use tokio::sync::watch;
 
 use super::ready::{Turn, ready};
@@ -146,10 +144,10 @@ async fn send(
                 // It will never fit, and must not stand before the others. An earlier attempt at it may have gone out.
                 let (message, unknown) = ("the work item is too large to be sent".to_owned(), true);
                 let fail = FailWork { item: *work, fence, message, cost: Micros(0), tokens: 0, unknown };
-                submit(shard, *tenant, *session, Body::FailWork(fail)).await.map(drop)?;
+                submit(shard, *tenant, *session, Body::Work(WorkCommand::Fail(fail))).await.map(drop)?;
             }
             Err(error) => {
-                let release = Body::ReleaseWork(ReleaseWork { item: *work, fence });
+                let release = Body::Work(WorkCommand::Release(ReleaseWork { item: *work, fence }));
                 submit(shard, *tenant, *session, release).await.map(drop)?;
                 wait = Some(refused(&error).max(TICK));
             }
@@ -184,7 +182,7 @@ fn refused(error: &BusError) -> Duration {
 }
 
 fn lease(item: OpenId) -> Body {
-    Body::LeaseWork(LeaseWork { item, worker: WORKER.into(), lease_ms: LEASE_MS })
+    Body::Work(WorkCommand::Lease(LeaseWork { item, worker: WORKER.into(), lease_ms: LEASE_MS }))
 }
 
 /// Forgets what is done, given back or lost.

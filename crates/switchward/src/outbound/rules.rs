@@ -1,14 +1,13 @@
 //! What each tenant's definitions may reach, as configured.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use anyhow::Context as _;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use switchward_delivery::guard::{Egress, HostRule, Policies, RulesUnknown};
-use switchward_engine::{ViewError, tenant_numbered};
 use switchward_machine::TenantId;
 use switchward_shard::Cluster;
+use switchward_state::{ViewError, tenant_numbered};
 
 use super::DeliveryConfig;
 

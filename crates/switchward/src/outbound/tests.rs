@@ -1,17 +1,18 @@
 //! What the configuration says about egress, and what of that holds for requests.
 
+use async_trait::async_trait;
+use serde_json::json;
 use std::io;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-use async_trait::async_trait;
-use serde_json::json;
-use switchward_delivery::guard::{Policies, Refused};
-use switchward_delivery::http::{Client, Config as HttpConfig, Request, Resolve};
-use switchward_delivery::model::{Kind, Model};
-use switchward_engine::ViewError;
+use switchward_delivery::{
+    guard::{Policies, Refused},
+    http::{Client, Config as HttpConfig, Request, Resolve},
+    model::{Kind, Model},
+};
 use switchward_machine::TenantId;
+use switchward_state::ViewError;
 
 use super::DeliveryConfig;
 use super::rules::{Known, Names};

@@ -114,7 +114,7 @@ async fn see_through(cluster: &Cluster, bus: &dyn Bus, consumer: &str, delivery:
 #[cfg(test)]
 mod tests {
     use switchward_bus::{Memory, Settings};
-    use switchward_engine::Key;
+    use switchward_state::Key;
 
     use super::*;
 

@@ -1,7 +1,6 @@
 //! Tables for people: without borders, at most as wide as the terminal.
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table as Grid};
+use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table as Grid, presets::NOTHING};
 use terminal_size::{Width, terminal_size_of};
 
 use super::{STRONG, clean, put};

@@ -3,8 +3,10 @@
 
 use anyhow::{Context as _, bail};
 use opentelemetry_otlp::{SpanExporter, WithTonicConfig as _};
-use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::resource::{EnvResourceDetector, ResourceDetector as _};
+use opentelemetry_sdk::{
+    Resource,
+    resource::{EnvResourceDetector, ResourceDetector as _},
+};
 use std::fs;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 

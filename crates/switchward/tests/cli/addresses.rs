@@ -1,16 +1,16 @@
 //! What a definition may ask of a running server: the table of addresses, and the hosts of single tenants.
 
-use std::time::Duration;
-
-use prost_types::Struct;
-use prost_types::value::Kind;
+use prost_types::{Struct, value::Kind};
 use serde_json::json;
-use switchward_api::v1;
-use switchward_api::v1::definition_service_client::DefinitionServiceClient;
-use switchward_api::v1::session_service_client::SessionServiceClient;
-use switchward_api::v1::watch_session_response::Update;
-use tonic::Request;
-use tonic::transport::{Channel, Endpoint};
+use std::time::Duration;
+use switchward_api::v1::{
+    self, definition_service_client::DefinitionServiceClient, session_service_client::SessionServiceClient,
+    watch_session_response::Update,
+};
+use tonic::{
+    Request,
+    transport::{Channel, Endpoint},
+};
 
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::private;

@@ -1,12 +1,13 @@
 //! Backups of a server that runs: taken under load, looked through, restored; and what must not happen twice.
 
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 use std::thread;
-
-use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::delivery_jobs::Endpoint;

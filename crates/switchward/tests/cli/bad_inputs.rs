@@ -1,8 +1,7 @@
 //! Unreadable inputs, and servers other than Switchward: an exit code of the table, one line that says what is wrong, and no
 //! panic.
 
-use axum::Router;
-use axum::http::StatusCode;
+use axum::{Router, http::StatusCode};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;

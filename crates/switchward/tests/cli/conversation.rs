@@ -233,7 +233,10 @@ fn a_folder_of_scenarios_is_played_and_reported() {
     let path = folder.path().to_str().unwrap().to_owned();
     let report = folder.path().join("report.xml");
     let played = run(["test", &path, "--junit", report.to_str().unwrap()]).with_code(5);
-    assert!(played.out.contains("2 scenarios in ") && played.out.contains("1 passed, 1 failed"), "{played:?}");
+    assert!(
+        played.out.contains("2 scenarios in ") && played.out.contains("1 passed, 1 failed"),
+        "{played:?}"
+    );
     assert!(played.out.contains("bad.yaml") && !played.out.contains("good.yaml"), "{played:?}");
     let xml = std::fs::read_to_string(&report).expect("a report");
     for part in ["tests=\"2\" failures=\"1\" errors=\"0\"", "name=\"good.yaml\"", "<failure message="] {
@@ -266,7 +269,10 @@ fn the_report_has_one_suite_for_each_folder_and_counts_every_scenario_once() {
     let report = path("report.xml");
     // A scenario that is named beside its folder is the same one.
     let played = run(["test", &path(""), &path("a.yaml"), "--junit", &report]).with_code(5);
-    assert!(played.out.contains("3 scenarios in ") && played.out.contains("2 passed, 1 failed"), "{played:?}");
+    assert!(
+        played.out.contains("3 scenarios in ") && played.out.contains("2 passed, 1 failed"),
+        "{played:?}"
+    );
     let xml = std::fs::read_to_string(&report).expect("a report");
     let head = |tag: &str| -> Vec<String> {
         let tags = xml.split('<').filter(|part| part.starts_with(&format!("{tag} ")));

@@ -1,11 +1,10 @@
 //! What the server does by itself outside: it asks a model and makes requests, and what comes back moves the session.
 
+use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
-
-use serde_json::{Value, json};
 
 use crate::support::{Dev, folder, private};
 

@@ -7,12 +7,12 @@ mod page;
 mod reader;
 mod terminal;
 
+use page::blocks;
+use reader::play;
 use std::collections::BTreeSet;
 use std::fs;
 
 use crate::support::{Ended, program, repository};
-use page::blocks;
-use reader::play;
 
 /// Lines that the README has at most.
 const README_LINES_MAX: usize = 150;

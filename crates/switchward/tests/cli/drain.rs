@@ -3,16 +3,16 @@
 use prost_types::value::Kind;
 use std::collections::BTreeSet;
 use std::error::Error as _;
-use switchward_api::v1;
-use switchward_api::v1::definition_service_client::DefinitionServiceClient;
-use switchward_api::v1::session_service_client::SessionServiceClient;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-use tonic::metadata::AsciiMetadataValue;
-use tonic::service::Interceptor;
-use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Request, Status};
+use switchward_api::v1::{
+    self, definition_service_client::DefinitionServiceClient, session_service_client::SessionServiceClient,
+};
+use tokio::{sync::mpsc, task::JoinSet};
+use tonic::{
+    Code, Request, Status,
+    metadata::AsciiMetadataValue,
+    service::{Interceptor, interceptor::InterceptedService},
+    transport::{Channel, Endpoint},
+};
 use tonic_types::StatusExt as _;
 
 use crate::server::{ADMIN_KEY, Running, Site};

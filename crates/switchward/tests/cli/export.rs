@@ -1,11 +1,9 @@
 //! `switchward export`: whole, resumed where it was interrupted, and of one point in time while others write.
 
-use std::fs;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
-use serde_json::{Value, json};
+use std::{fs, thread};
 
 use crate::support::{Dev, Ended, deploy_gate, folder};
 

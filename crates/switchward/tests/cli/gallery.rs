@@ -1,17 +1,17 @@
 //! The support conversation of the gallery from its opening message to its end: a worker by gRPC, people and the customer
 //! by calls of the API, on a clock that is moved by hand.
 
-use std::time::Duration;
-
-use prost_types::value::Kind;
-use prost_types::{ListValue, Struct};
+use prost_types::{ListValue, Struct, value::Kind};
 use serde_json::{Value, json};
-use switchward_api::v1;
-use switchward_api::v1::session_service_client::SessionServiceClient;
-use switchward_api::v1::watch_session_response::Update;
-use switchward_api::v1::worker_service_client::WorkerServiceClient;
-use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Streaming};
+use std::time::Duration;
+use switchward_api::v1::{
+    self, session_service_client::SessionServiceClient, watch_session_response::Update,
+    worker_service_client::WorkerServiceClient,
+};
+use tonic::{
+    Request, Streaming,
+    transport::{Channel, Endpoint},
+};
 
 use crate::support::{Dev, repository};
 

@@ -1,11 +1,10 @@
 //! Mail on its way out and back: a server that writes to an approver, and the listeners by which their reply comes in.
 
+use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
-
-use serde_json::Value;
 
 use crate::port::free_port;
 use crate::server::{ADMIN_KEY, Running, Site};

@@ -1,7 +1,6 @@
 //! The first day of an operator: a server's first key, a certificate that is renewed, files that others cannot read.
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use serde_json::json;
 use std::fs;
 use std::io::{Read as _, Write as _};

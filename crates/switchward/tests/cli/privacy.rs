@@ -1,13 +1,12 @@
 //! Other users of the machine can read neither a server's files, nor the secrets that it starts with.
 
+use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-use serde_json::Value;
 
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{Ended, Process, program};

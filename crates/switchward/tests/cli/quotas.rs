@@ -42,10 +42,7 @@ fn a_quota_is_set_shown_and_named_if_it_is_used_up() {
     let (_, page) = dev.metrics();
     assert!(page.contains("switchward_quota_refusals_total{quota=\"sessions\"} 1\n"), "{page}");
 
-    assert!(
-        read.lines().any(|line| line.split_whitespace().eq(["weight", "1", "(default)"])),
-        "{read}"
-    );
+    assert!(read.lines().any(|line| line.split_whitespace().eq(["weight", "1", "(default)"])), "{read}");
     let heavy = dev.run(&["tenant", "quotas", "globex", "--weight", "4"]).with_code(0).out;
     assert!(heavy.lines().any(|line| line.split_whitespace().eq(["weight", "4"])), "{heavy}");
     dev.run(&["tenant", "quotas", "globex", "--weight", "0"]).with_code(2);

@@ -1,14 +1,15 @@
 //! Secrets at rest: a server's files have none in plain text; the key ring decrypts them, can be rotated, and is required.
 
+use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD, Engine as _};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD, Engine as _};
-use serde_json::Value;
-use switchward_engine::{Key, MailKey, RingKey, Row, SecretOf, View as _};
 use switchward_machine::TenantId;
 use switchward_shard::{Cluster, ClusterOptions, MonotonicClock};
+use switchward_state::approval::MailKey;
+use switchward_state::seal::{RingKey, SecretOf};
+use switchward_state::{Key, Row, View as _};
 use switchward_store::DataDir;
 
 use crate::server::{ADMIN_KEY, Running, Site};
@@ -128,7 +129,7 @@ fn opened(data: &str, ring: &str) -> (Vec<MailKey>, Vec<String>) {
             shards: 2,
             cache_bytes: 1024 * 1024,
             clock: std::sync::Arc::new(MonotonicClock::new()),
-            ring: switchward_engine::KeyRing::of(keys),
+            ring: switchward_state::seal::KeyRing::of(keys),
             on_fatal: Box::new(|why| panic!("{why}")),
         };
         let cluster = Cluster::open(options).await.expect("the ring opens it");

@@ -2,9 +2,9 @@
 
 mod provider;
 
-use std::collections::HashMap;
-
+use provider::{Provider, parameter};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use switchward_delivery::limits::OPENID_EXCHANGES_MAX;
 
 use crate::attacks::dns;
@@ -12,7 +12,6 @@ use crate::mail::{ASKS, Sink};
 use crate::port::free_port;
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{Ended, exchange, folder, private, program, run};
-use provider::{Provider, parameter};
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 

@@ -106,7 +106,10 @@ const DESERTED: &str = "http://127.0.0.1:1";
 fn a_server_that_is_not_there_is_unavailable() {
     let words = ["get", "x", "--api-key", "swk_1", "--address", DESERTED];
     let ended = run(words).with_code(69);
-    assert!(ended.err.starts_with(&format!("error: no response from the server at {DESERTED}: ")), "{ended:?}");
+    assert!(
+        ended.err.starts_with(&format!("error: no response from the server at {DESERTED}: ")),
+        "{ended:?}"
+    );
     assert!(ended.err.contains("switchward dev") && ended.err.contains("--address"), "{ended:?}");
     let error = run(words.iter().chain(&["-o", "json"])).with_code(69).error();
     assert_eq!(error["code"], "unavailable");

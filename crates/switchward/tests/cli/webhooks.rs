@@ -1,9 +1,8 @@
 //! Endpoints: which messages they get, under which id, and what happens if they fail.
 
+use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-
-use serde_json::{Value, json};
 
 use crate::delivery_jobs::{Asked, Endpoint};
 use crate::support::{Dev, folder, form_token, run};

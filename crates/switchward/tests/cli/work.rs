@@ -109,7 +109,10 @@ fn work_is_kept_given_back_lost_and_failed() {
     claim(&dev, "claim-1", "...");
     let [work, token] = taken(&dev);
     let kept = dev.run(&["work", "extend", &work, &token, "--lease", "10m"]).with_code(0);
-    assert!(kept.out.starts_with("leased until 20") && kept.out.ends_with(&format!("  {work}\n")), "{kept:?}");
+    assert!(
+        kept.out.starts_with("leased until 20") && kept.out.ends_with(&format!("  {work}\n")),
+        "{kept:?}"
+    );
     // Longer than it was taken for.
     dev.run(&["clock", "advance", "9m"]).with_code(0);
     let back = dev.run(&["work", "release", &work, &token]).with_code(0);

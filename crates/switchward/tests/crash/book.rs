@@ -2,8 +2,10 @@
 
 use anyhow::{Context as _, ensure};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
 use switchward_api::v1;
 
 use crate::crew::{Counter, Crew};

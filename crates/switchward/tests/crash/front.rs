@@ -4,16 +4,17 @@ use anyhow::{Context as _, bail, ensure};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_api::v1::definition_service_client::DefinitionServiceClient;
-use switchward_api::v1::gate_service_client::GateServiceClient;
-use switchward_api::v1::policy_service_client::PolicyServiceClient;
-use switchward_api::v1::session_service_client::SessionServiceClient;
+use switchward_api::v1::{
+    definition_service_client::DefinitionServiceClient, gate_service_client::GateServiceClient,
+    policy_service_client::PolicyServiceClient, session_service_client::SessionServiceClient,
+};
 use switchward_gateway::DOMAIN;
-use tokio::sync::watch;
-use tokio::time::timeout;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Request, Response, Status};
+use tokio::{sync::watch, time::timeout};
+use tonic::{
+    Code, Request, Response, Status,
+    metadata::{Ascii, MetadataValue},
+    transport::{Channel, Endpoint},
+};
 use tonic_types::StatusExt as _;
 
 use crate::server::Ready;

@@ -13,10 +13,10 @@ use crate::front::{Front, Wire, is_disk_low};
 use crate::plan::{DEFINITION, NAME, Notes, deploy};
 use crate::rig::disk::Small;
 use crate::rng::{Rng, setting};
-use crate::scratch;
 use crate::server::{Host, Server};
 use crate::tenants::Tenant;
-use crate::verify::{self, Look};
+use crate::verify::Look;
+use crate::{scratch, verify};
 
 /// The disk size, the free space below which growing writes are refused, and the reserve.
 const DISK_BYTES: u64 = 384 * 1024 * 1024;

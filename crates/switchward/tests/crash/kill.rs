@@ -3,8 +3,7 @@
 use anyhow::ensure;
 use rand::Rng as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 use std::time::{Duration, Instant};
 use switchward_shard::limits::LOG_BYTES_MAX;
 use switchward_store::{DataDir, GroupId, GroupLog as _, LogOptions, SegmentLog};
@@ -14,9 +13,9 @@ use crate::crew::CALLERS;
 use crate::front::Front;
 use crate::plan::{DEFINITION, Notes, deploy};
 use crate::rng::{Rng, setting};
-use crate::scratch;
 use crate::server::Host;
-use crate::verify::{self, Look};
+use crate::verify::Look;
+use crate::{scratch, verify};
 
 /// One of this many starts is killed before it is ready.
 const STARTS_KILLED: u32 = 4;

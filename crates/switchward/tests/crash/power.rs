@@ -14,9 +14,9 @@ use crate::rig::Rig;
 use crate::rig::disk::{Disk, Unsynced};
 use crate::rig::layer::Inside;
 use crate::rng::{Rng, setting};
-use crate::scratch;
 use crate::server::{Host, Ready};
-use crate::verify::{self, Look};
+use crate::verify::Look;
+use crate::{scratch, verify};
 
 /// Some answers cover several pages of the journal.
 const LIGHT: Load = Load {

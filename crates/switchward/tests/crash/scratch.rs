@@ -1,8 +1,7 @@
 //! The folder of one test.
 
-use std::fs;
 use std::path::Path;
-use std::process;
+use std::{fs, process};
 use tempfile::TempDir;
 
 use crate::rig::disk::unmount;

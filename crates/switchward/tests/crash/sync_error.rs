@@ -14,9 +14,8 @@ use crate::rig::Rig;
 use crate::rig::disk::Disk;
 use crate::rig::layer::Inside;
 use crate::rng::Rng;
-use crate::scratch;
 use crate::server::{Host, Server};
-use crate::verify;
+use crate::{scratch, verify};
 
 /// Acknowledged steps before a sync fails.
 const STEPS: u64 = 200;

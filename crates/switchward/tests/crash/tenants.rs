@@ -2,11 +2,13 @@
 //! confusion of the two shows.
 
 use anyhow::Context as _;
-use switchward_api::v1;
-use switchward_api::v1::api_key_service_client::ApiKeyServiceClient;
-use switchward_api::v1::tenant_service_client::TenantServiceClient;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::Endpoint;
+use switchward_api::v1::{
+    self, api_key_service_client::ApiKeyServiceClient, tenant_service_client::TenantServiceClient,
+};
+use tonic::{
+    metadata::{Ascii, MetadataValue},
+    transport::Endpoint,
+};
 
 use crate::front::Wire;
 use crate::server::Ready;

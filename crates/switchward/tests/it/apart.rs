@@ -1,9 +1,8 @@
 //! Two servers that were given the same Redis and the same prefix: neither takes what is the other's.
 
-use std::time::{Duration, Instant};
-
 use anyhow::ensure;
 use serde_json::json;
+use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 use crate::receiver::{Manner, Receiver};

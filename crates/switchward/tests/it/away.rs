@@ -1,9 +1,8 @@
 //! Redis is away: sessions go on, timers fire, effects wait within a bound and leave in the order in which they are due.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 use switchward_api::v1;
 use tokio::time::sleep;
 use tonic::Code;

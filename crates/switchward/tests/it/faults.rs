@@ -1,18 +1,16 @@
 //! Effects against receivers that fail three times in ten, while the server and its Redis are killed, emptied, stopped and
 //! cut off in turn: none is lost, and what arrives twice was on its way when something was done to it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-
 use anyhow::{Context as _, ensure};
-use rand::rngs::StdRng;
-use rand::seq::SliceRandom as _;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
-use tokio::time::sleep;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+use std::time::{Duration, Instant};
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::receiver::{Attempt, Fate, Manner, Receiver};
 use crate::setting;

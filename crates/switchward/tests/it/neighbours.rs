@@ -1,13 +1,11 @@
 //! Receivers that hang and receivers that send everybody away, beside those who work: what goes to the latter does not
 //! wait for the former, whether they are another tenant's or another endpoint of the same one.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use anyhow::ensure;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
-use tokio::time::sleep;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::receiver::{Manner, Receiver};
 use crate::site::{Caller, Redis, Site, SiteOptions};

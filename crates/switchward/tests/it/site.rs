@@ -1,27 +1,29 @@
 //! The server and its Redis as processes of the test, and a caller's way to the server.
 
+use anyhow::{Context as _, bail, ensure};
+use serde_json::Value;
 use std::fs::File;
 use std::future::Future;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
-
-use anyhow::{Context as _, bail, ensure};
-use serde_json::Value;
-use switchward_api::v1;
-use switchward_api::v1::api_key_service_client::ApiKeyServiceClient;
-use switchward_api::v1::definition_service_client::DefinitionServiceClient;
-use switchward_api::v1::effect_service_client::EffectServiceClient;
-use switchward_api::v1::session_service_client::SessionServiceClient;
-use switchward_api::v1::worker_service_client::WorkerServiceClient;
+use switchward_api::v1::{
+    self, api_key_service_client::ApiKeyServiceClient, definition_service_client::DefinitionServiceClient,
+    effect_service_client::EffectServiceClient, session_service_client::SessionServiceClient,
+    worker_service_client::WorkerServiceClient,
+};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
-use tokio::process::{Child, ChildStdout, Command};
-use tokio::time::{sleep, timeout};
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Request, Response, Status};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
+    process::{Child, ChildStdout, Command},
+    time::{sleep, timeout},
+};
+use tonic::{
+    Code, Request, Response, Status,
+    metadata::{Ascii, MetadataValue},
+    transport::{Channel, Endpoint},
+};
 
 use crate::port::free_port;
 

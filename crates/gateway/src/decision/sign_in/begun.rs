@@ -1,15 +1,14 @@
 //! A sign-in that a page has begun, as the browser keeps it.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use cookie::{Cookie, SameSite};
 use http::{HeaderMap, HeaderValue, header};
-use switchward_engine::limits::SIGN_IN_MS;
-use switchward_engine::{MAIL_TOKEN_BYTES_MAX, MailKey, SignInPart};
 use switchward_machine::Time;
+use switchward_state::approval::{MAIL_TOKEN_BYTES_MAX, MailKey, SignInPart};
+use switchward_state::limits::SIGN_IN_MS;
 
-use super::{Attempt, CALLBACK};
 use crate::decision::find::Asked;
+use crate::decision::provider::{Attempt, CALLBACK};
 use crate::limits::FORM_ID_CHARS;
 
 /// What the names of these cookies begin with; what comes back with the browser follows. So sign-ins of several pages go on

@@ -7,17 +7,17 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_api::v1::export_record::Record;
-use switchward_engine::{
-    History, Key, Kind, Removing, Row, Session, View, ViewError, decided, machines_of, redacted,
-};
+use switchward_engine::machines_of;
 use switchward_machine::SessionId;
 use switchward_shard::StateView;
+use switchward_state::session::{Removing, Session, decided, redacted};
+use switchward_state::{History, Key, Kind, Row, View, ViewError};
 
 use super::position::Spot;
 use super::records;
 use super::walk::{Found, Walk};
 use crate::convert;
-use crate::services::watch::sequence_of;
+use crate::services::history::sequence_of;
 
 /// Rows of history that are read at once.
 const ROWS_AT_ONCE: usize = 64;

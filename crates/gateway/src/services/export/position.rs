@@ -1,8 +1,7 @@
 //! The position at which an export continues, as its page tokens carry it.
 
-use switchward_engine::TENANT_ITSELF;
-use switchward_machine::limits::BUCKETS;
-use switchward_machine::{SessionId, Time};
+use switchward_machine::{SessionId, Time, limits::BUCKETS};
+use switchward_state::TENANT_ITSELF;
 
 /// The beginning of the next page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

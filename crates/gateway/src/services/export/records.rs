@@ -1,16 +1,16 @@
 //! Rows as the records of an export.
 
 use prost::Message as _;
-use switchward_api::v1;
-use switchward_api::v1::export_record::Record;
-use switchward_engine::{Actor, ChangedPart, KeptDecision, Removed, Session, TenantChange};
+use switchward_api::v1::{self, export_record::Record};
 use switchward_machine::{SessionId, Time};
+use switchward_state::Actor;
+use switchward_state::catalogue::{ChangedPart, TenantChange};
+use switchward_state::session::{KeptDecision, Removed, Session};
 
 use crate::auth::Caller;
-use crate::convert::{self, json, timestamp};
-use crate::hide;
+use crate::convert::{json, timestamp};
 use crate::limits::EXPORT_PART_BYTES_MAX;
-use crate::names;
+use crate::{convert, hide, names};
 
 /// The record as it is exported, without reply tokens and mail tokens.
 pub(super) fn masked(record: Record) -> v1::ExportRecord {

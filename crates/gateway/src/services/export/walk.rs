@@ -3,12 +3,11 @@
 use prost::Message as _;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use switchward_api::v1;
-use switchward_api::v1::export_record::Record;
-use switchward_engine::{Event, Key, Kind, Removed, Row, Session, TENANT_ITSELF, View, ViewError};
-use switchward_machine::limits::BUCKETS;
-use switchward_machine::{Bucket, SessionId, Time};
+use switchward_api::v1::{self, export_record::Record};
+use switchward_machine::{Bucket, SessionId, Time, limits::BUCKETS};
 use switchward_shard::StateView;
+use switchward_state::session::{Removed, Session, SessionEvent};
+use switchward_state::{Event, Key, Kind, Row, TENANT_ITSELF, View, ViewError};
 
 use super::position::{Position, Spot, Stage};
 use super::records;
@@ -261,8 +260,9 @@ impl<'c> Walk<'c> {
     ) -> Result<ControlFlow<()>, ViewError> {
         let first = view.row(&Key::history(self.call.caller.tenant, id, 0))?;
         let started = if let Some(Row::History(first)) = first.as_deref() { Some(first) } else { None };
-        let started = started
-            .filter(|first| first.events.iter().any(|event| matches!(event, Event::SessionStarted { .. })));
+        let started = started.filter(|first| {
+            first.events.iter().any(|event| matches!(event, Event::Session(SessionEvent::Started { .. })))
+        });
         let by = started.map(|first| &first.by);
         Ok(self.put(records::session(&self.call.caller, id, session, by, self.at)))
     }

@@ -1,18 +1,17 @@
 //! Sends an endpoint the messages that it has missed.
 
 use switchward_api::v1;
-use switchward_engine::{
-    Body, Endpoint, IndexKey, Key, Missed, Republish, Row, Scope, View, ViewError, missed,
-};
+use switchward_engine::{Missed, missed};
 use switchward_machine::{SessionId, Time};
 use switchward_shard::StateView;
+use switchward_state::delivery::{DeliveryCommand, Endpoint, Republish};
+use switchward_state::{Body, IndexKey, Key, Row, Scope, View, ViewError};
 
 use super::endpoint;
 use crate::api::{Call, named, refusal, unreadable};
-use crate::convert;
 use crate::error::{Reason, Refusal};
-use crate::names;
 use crate::pages::Page;
+use crate::{convert, names};
 
 /// Processes a page of sessions.
 pub(super) async fn recover(
@@ -85,7 +84,8 @@ async fn of_session(call: &Call<'_>, recovery: &Recovery, id: SessionId) -> Resu
         let count = retry.len() + events.len();
         if count > 0 {
             let body = Republish { endpoint: recovery.endpoint.id.clone(), retry, events };
-            call.execute(Scope::Session(id), None, None, Body::Republish(body)).await?;
+            call.execute(Scope::Session(id), None, None, Body::Delivery(DeliveryCommand::Republish(body)))
+                .await?;
         }
         messages += count;
         match upto {

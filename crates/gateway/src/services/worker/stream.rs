@@ -1,9 +1,7 @@
 //! A stream of work items, limited to what the worker can do at one time.
 
+use futures::{StreamExt as _, stream::BoxStream};
 use std::time::Duration;
-
-use futures::StreamExt as _;
-use futures::stream::BoxStream;
 use switchward_api::v1;
 use switchward_engine::work_view;
 use switchward_machine::{OpenId, SessionId};

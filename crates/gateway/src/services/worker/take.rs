@@ -1,21 +1,19 @@
 //! Takes work that is ready, and waits for it.
 
-use std::collections::BTreeSet;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::time::Duration;
-
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
-use parking_lot::Mutex;
+use futures::{StreamExt as _, stream::FuturesUnordered};
 use prost::Message as _;
+use std::ops::ControlFlow;
+use std::time::Duration;
 use switchward_api::v1;
-use switchward_engine::{Body, IndexKey, LeaseWork, Reply, Scope, View, WorkView, work_view};
+use switchward_engine::{WorkView, work_view};
 use switchward_machine::{OpenId, SessionId, TenantId, Time, WorkKind};
 use switchward_shard::{Cluster, Failure, Shard, Watched};
+use switchward_state::work::{LeaseWork, WorkCommand};
+use switchward_state::{Body, IndexKey, Reply, Scope, View};
 use tokio::time::Instant;
 
 use super::super::watch::begun;
+use super::claims::Claim;
 use crate::api::{Api, Call, refusal, unreadable};
 use crate::auth::{Caller, invalid, key_of};
 use crate::convert::{json, timestamp};
@@ -31,29 +29,6 @@ pub(super) struct Wanted {
     pub(super) queues: Vec<String>,
     pub(super) worker: String,
     pub(super) lease_ms: u64,
-}
-
-/// Work that a call of this server is taking right now, so that others do not try it at the same time.
-#[derive(Default)]
-pub(crate) struct Claims(Mutex<BTreeSet<(SessionId, OpenId)>>);
-
-/// One claim, released on drop.
-struct Claim {
-    claims: Arc<Claims>,
-    work: (SessionId, OpenId),
-}
-
-impl Claim {
-    /// Returns the claim; `None` if another call has it.
-    fn on(claims: &Arc<Claims>, work: (SessionId, OpenId)) -> Option<Self> {
-        claims.0.lock().insert(work).then(|| Self { claims: Arc::clone(claims), work })
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        self.claims.0.lock().remove(&self.work);
-    }
 }
 
 /// Work that was taken.
@@ -159,7 +134,7 @@ fn listed(
     tenant: TenantId,
     wanted: &Wanted,
     max: usize,
-) -> Result<Vec<Ready>, switchward_engine::ViewError> {
+) -> Result<Vec<Ready>, switchward_state::ViewError> {
     let mut prefixes = Vec::new();
     for kind in &wanted.kinds {
         if wanted.queues.is_empty() {
@@ -186,8 +161,11 @@ async fn lease(
     session: SessionId,
     work: OpenId,
 ) -> Result<Option<Taken>, Refusal> {
-    let body =
-        Body::LeaseWork(LeaseWork { item: work, worker: wanted.worker.clone(), lease_ms: wanted.lease_ms });
+    let body = Body::Work(WorkCommand::Lease(LeaseWork {
+        item: work,
+        worker: wanted.worker.clone(),
+        lease_ms: wanted.lease_ms,
+    }));
     let (fence, until) = match call.execute(Scope::Session(session), None, None, body).await {
         Ok(Reply::Leased { fence, until, .. }) => (fence, until),
         Ok(other) => return Err(crate::api::odd(&other)),

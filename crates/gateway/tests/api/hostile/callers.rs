@@ -7,10 +7,9 @@
 //! | `FUZZ_SEED` | the seed of all choices | 1 |
 //! | `FUZZ_ANSWER_MS` | how long an answer may take, milliseconds | 60,000 |
 
+use prost::Message;
 use std::collections::BTreeSet;
 use std::time::Duration;
-
-use prost::Message;
 
 use super::dice::Dice;
 use super::values::{hard, leaves, put};

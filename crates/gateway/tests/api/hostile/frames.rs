@@ -1,8 +1,10 @@
 //! Requests that are damaged below their fields: changed bytes, fields of another wire type, wrong frames.
 
 use bytes::Bytes;
-use prost::Message;
-use prost::encoding::{WireType, encode_key, encode_varint};
+use prost::{
+    Message,
+    encoding::{WireType, encode_key, encode_varint},
+};
 
 use super::dice::Dice;
 use super::{Attack, targets, ways};

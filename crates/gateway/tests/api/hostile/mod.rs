@@ -13,13 +13,12 @@ mod json;
 mod texts;
 pub(crate) mod values;
 
-use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex, Once};
-use std::time::{Duration, Instant};
-
 use http::StatusCode;
 use prost::Message;
 use prost_reflect::DynamicMessage;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex, Once};
+use std::time::{Duration, Instant};
 use tonic::{Code, Status};
 
 use crate::harness::Harness;

@@ -1,9 +1,10 @@
 //! A reply to a mail is answered in its thread with its outcome, and the history records that.
 
 use switchward_api::v1;
-use switchward_engine::{Key, MailKey, Row, View as _, Way};
 use switchward_gateway::mail::{Level, Outcome};
 use switchward_machine::{OpenId, SessionId, TenantId};
+use switchward_state::approval::{MailKey, Way};
+use switchward_state::{Key, Row, View as _};
 
 use super::{KIM, Message, from_kim};
 use crate::harness::Harness;

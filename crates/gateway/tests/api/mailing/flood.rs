@@ -2,10 +2,10 @@
 
 use prost_types::value::Kind;
 use switchward_api::v1;
-use switchward_engine::{MailKey, MailToken, Way};
 use switchward_gateway::mail::{Level, MailIngress, Outcome};
 use switchward_machine::{OpenId, SessionId, TenantId, WorkKind};
 use switchward_mail::incoming::Envelope;
+use switchward_state::approval::{MailKey, MailToken, Way};
 
 use super::{Asked, DANA, KIM, REPLIES, TRUSTED, from_kim};
 use crate::harness::Harness;

@@ -1,9 +1,11 @@
 //! Replies by the fields that the sender's mail service signs: a reply decides, or is answered with the page.
 
 use switchward_api::v1;
-use switchward_engine::{EffectBody, Key, Purpose, Row, View as _, Way};
 use switchward_gateway::mail::Level;
 use switchward_machine::TenantId;
+use switchward_state::approval::Way;
+use switchward_state::delivery::{EffectBody, Purpose};
+use switchward_state::{Key, Row, View as _};
 
 use super::{Asked, KIM, Message, TRUSTED, from_kim, recorded};
 use crate::harness::Harness;

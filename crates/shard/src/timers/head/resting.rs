@@ -1,7 +1,7 @@
 //! Entries that are left alone for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
-use switchward_engine::Key;
+use switchward_state::Key;
 use tokio::time::Instant;
 
 use crate::limits::REFUSED_MAX;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::time::Duration;
-use switchward_engine::{IndexKey, Key, Reason, Rejection};
 use switchward_machine::{Digest, OpenId, SessionId, TenantId, Time};
+use switchward_state::{IndexKey, Key, Reason, Rejection};
 use tokio::time::Instant;
 
 use super::*;

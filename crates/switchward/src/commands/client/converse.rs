@@ -3,10 +3,9 @@
 use prost_types::Struct;
 use switchward_api::v1;
 
-use super::conversation;
 use super::drive::{advise, typed};
-use super::show;
 use super::talk::Talk;
+use super::{conversation, show};
 use crate::args::{MailReply, Message, Record, SessionEvent, SessionOnly, Switch, Turn};
 use crate::exit::Exit;
 use crate::output::{GOOD, card, clean, print};

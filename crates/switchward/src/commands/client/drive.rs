@@ -1,7 +1,6 @@
 //! The commands of an agent: start, answer, authorize, report.
 
-use prost_types::value::Kind;
-use prost_types::{ListValue, Struct, Value};
+use prost_types::{ListValue, Struct, Value, value::Kind};
 use switchward_api::v1;
 use switchward_gateway::Reason;
 

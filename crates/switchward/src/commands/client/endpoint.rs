@@ -1,7 +1,6 @@
 //! Endpoints: the URLs that receive a tenant's events.
 
 use std::time::{Duration, SystemTime};
-
 use switchward_api::v1;
 
 use super::admin::with_secret;

@@ -2,15 +2,16 @@
 
 mod file;
 
+use file::Resumable;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use switchward_api::v1;
 
-use super::{show, talk::Talk};
+use super::show;
+use super::talk::Talk;
 use crate::args::Export;
 use crate::exit::Exit;
 use crate::output::{card, clean, json, print, put};
-use file::Resumable;
 
 /// Records of one page.
 const PAGE_RECORDS: u32 = 1_000;

@@ -3,10 +3,9 @@
 use switchward_api::v1;
 use tonic::{Code, Status};
 
-use super::conversation;
 use super::drive::advise;
-use super::show;
 use super::talk::Talk;
+use super::{conversation, show};
 use crate::args::Get;
 use crate::exit::Exit;
 use crate::output::print_bytes;

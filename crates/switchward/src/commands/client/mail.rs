@@ -4,9 +4,8 @@ use http::StatusCode;
 use serde_json::Value;
 use switchward_mail::limits::MESSAGE_BYTES_MAX;
 
-use super::drive;
-use super::quarantine;
 use super::talk::Talk;
+use super::{drive, quarantine};
 use crate::args::{IngestMail, MailArgs, MailCommand, On, Output, files};
 use crate::client::{Brought, Target, bring_mail};
 use crate::exit::Exit;

@@ -1,8 +1,7 @@
 //! `switchward watch`: follows a session's history; an interrupted stream is restarted.
 
 use std::ops::ControlFlow;
-use switchward_api::v1;
-use switchward_api::v1::watch_session_response::Update;
+use switchward_api::v1::{self, watch_session_response::Update};
 use tonic::{Code, Status};
 
 use super::show;

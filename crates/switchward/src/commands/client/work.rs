@@ -1,7 +1,6 @@
 //! `switchward work`: the commands of a worker.
 
-use prost_types::value::Kind;
-use prost_types::{ListValue, Struct, Value};
+use prost_types::{ListValue, Struct, Value, value::Kind};
 use std::time::Duration;
 use switchward_api::v1;
 

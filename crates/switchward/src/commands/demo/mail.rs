@@ -1,10 +1,9 @@
 //! The act of the demo in which a person replies to a mail.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use anyhow::Context as _;
 use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
 use switchward_api::v1;
 use switchward_delivery::http::{Client, Config, Request};
 

@@ -7,11 +7,10 @@ use switchward_api::v1;
 use switchward_gateway::Reason;
 use tonic::Status;
 
-use super::DEPLOY_GATE;
-use super::history;
 use super::narrator::Narrator;
 use super::server::{Files, Server};
 use super::steps::Steps;
+use super::{DEPLOY_GATE, history};
 use crate::args::Output;
 use crate::client::{Client, drawn_request_id};
 use crate::exit::Exit;

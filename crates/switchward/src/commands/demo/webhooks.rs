@@ -1,8 +1,7 @@
 //! The acts of the demo in which an integrator receives signed webhooks.
 
-use std::time::Duration;
-
 use anyhow::Context as _;
+use std::time::Duration;
 use switchward_api::v1;
 
 use super::story::{Story, ensure};

@@ -1,16 +1,18 @@
 //! The certificate of the port, verified as a client does.
 
+use jiff::{SignedDuration, Timestamp};
+use rustls::{
+    CertificateError, RootCertStore,
+    client::{WebPkiServerVerifier, danger::ServerCertVerifier as _},
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, UnixTime},
+};
 use std::path::Path;
 use std::sync::Arc;
-
-use jiff::{SignedDuration, Timestamp};
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::ServerCertVerifier as _;
-use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, RootCertStore};
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use x509_parser::{
+    extensions::GeneralName,
+    prelude::{FromDer as _, X509Certificate},
+};
 
 use super::Found;
 use crate::config::Tls;

@@ -1,11 +1,10 @@
 //! The machine: disk, memory, port, descriptors, clock.
 
+use jiff::Timestamp;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-use jiff::Timestamp;
 use switchward_shard::{Clock as _, SystemClock};
 use switchward_store::{DataDir, DiskOptions, Space};
 use tokio::net::TcpListener;

@@ -1,10 +1,14 @@
 //! Mail: the outgoing mail server, the mailbox for replies, and the DNS records of the domains.
 
-use switchward_delivery::mail::{OutboundMail, Purpose, compose};
-use switchward_delivery::openid::Published as OfProvider;
-use switchward_delivery::worker::MailChannel;
-use switchward_mail::imap;
-use switchward_mail::incoming::{Dns, Published};
+use switchward_delivery::{
+    mail::{OutboundMail, Purpose, compose},
+    openid::Published as OfProvider,
+    worker::MailChannel,
+};
+use switchward_mail::{
+    imap,
+    incoming::{Dns, Published},
+};
 
 use super::{Found, sent};
 use crate::mail_config::MailConfig;

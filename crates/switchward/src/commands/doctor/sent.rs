@@ -1,17 +1,17 @@
 //! A mail to the server's own reply address with a forged `Authentication-Results` field: checks whether the mail
 //! server in front removes it, as a trusted mail server must (RFC 8601 §5).
 
+use jiff::Zoned;
 use std::io;
 use std::sync::Mutex;
 use std::time::Duration;
-
-use jiff::Zoned;
 use switchward_delivery::mail::{Composed, Post as _};
-use switchward_mail::imap;
-use switchward_mail::incoming::{Envelope, Planted, planted};
-use switchward_mail::lmtp::{self, Receive, Taken};
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use switchward_mail::{
+    imap,
+    incoming::{Envelope, Planted, planted},
+    lmtp::{self, Receive, Taken},
+};
+use tokio::{net::TcpListener, sync::oneshot};
 
 use super::Found;
 use super::mail::{from, reply_domain};

@@ -1,13 +1,15 @@
 //! What becomes of effects that cannot go out.
 
 use std::sync::Arc;
-
 use switchward_bus::{Memory, Settings};
-use switchward_engine::{
-    Answer, Deploy, EnsureTenancy, KeyRing, Kind, MailCap, RetryEffect, RingKey, Scope, Start,
-};
 use switchward_machine::{Digest, Time};
 use switchward_shard::{ClusterOptions, ManualClock};
+use switchward_state::catalogue::{CatalogueCommand, Deploy, EnsureTenancy};
+use switchward_state::delivery::{DeliveryCommand, MailCap, RetryEffect};
+use switchward_state::run::{Answer, RunCommand};
+use switchward_state::seal::{KeyRing, RingKey};
+use switchward_state::session::{SessionCommand, Start};
+use switchward_state::{Kind, Scope};
 use switchward_store::DataDir;
 
 use super::*;
@@ -56,7 +58,11 @@ async fn deployed(cluster: &Cluster) -> Digest {
     let submit = async |scope, body| cluster.execute(Command::of_server(TENANT, scope, body)).await.unwrap();
     submit(
         Scope::Catalogue,
-        Body::EnsureTenancy(EnsureTenancy { any_approver_address: false, link_auth: None, key: None }),
+        Body::Catalogue(CatalogueCommand::EnsureTenancy(EnsureTenancy {
+            any_approver_address: false,
+            link_auth: None,
+            key: None,
+        })),
     )
     .await;
     let compiled = switchward_formats::compile_file("gate.json", PROCESS.as_bytes(), None);
@@ -72,7 +78,7 @@ async fn deployed(cluster: &Cluster) -> Digest {
         activate: true,
         etag: String::new(),
     };
-    submit(Scope::Catalogue, Body::Deploy(deploy)).await;
+    submit(Scope::Catalogue, Body::Catalogue(CatalogueCommand::Deploy(deploy))).await;
     digest
 }
 
@@ -83,9 +89,9 @@ async fn mails(cluster: &Cluster, session: SessionId, machine: Digest) {
     };
     let start =
         Start { audience: vec!["kim@acme.example".to_owned()], ..Start::of("gate", 1, machine, "agent") };
-    submit(Body::Start(start)).await;
+    submit(Body::Session(SessionCommand::Start(start))).await;
     let answer = Answer { answer: "help".to_owned(), state: None, note: String::new() };
-    submit(Body::Answer(answer)).await;
+    submit(Body::Run(RunCommand::Answer(answer))).await;
 }
 
 async fn mail(shard: &Shard) -> Effect {
@@ -122,7 +128,7 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
     let dead = mail(shard).await;
     assert_eq!(dead.dead().map(|dead| dead.code.as_str()), Some(NO_MAIL));
     // Sent again, it has its time again, and a server that sends mail takes it.
-    let retry = Body::RetryEffect(RetryEffect { number: dead.number });
+    let retry = Body::Delivery(DeliveryCommand::RetryEffect(RetryEffect { number: dead.number }));
     cluster.execute(Command::of_server(TENANT, Scope::Session(SESSION), retry)).await.unwrap();
     round((shard, 16), &context, &mut out).await.map(drop).unwrap();
     assert_eq!(mail(shard).await.dead(), None);
@@ -143,7 +149,9 @@ async fn all_go_out(cluster: &Cluster, (shard, count): (&Shard, usize), context:
         gone += sent.len();
         for key in &sent[..sent.len() - usize::from(gone == count)] {
             let session = key.session_of().unwrap();
-            let ack = Body::AckEffect(AckEffect { number: mail_of(shard, session).await.number });
+            let ack = Body::Delivery(DeliveryCommand::AckEffect(AckEffect {
+                number: mail_of(shard, session).await.number,
+            }));
             cluster.execute(Command::of_server(TENANT, Scope::Session(session), ack)).await.unwrap();
         }
     }

@@ -2,11 +2,15 @@
 
 use serde_json::Value;
 use switchward_delivery::mail::{OutboundMail, Purpose};
-use switchward_engine::limits::PAGE_CODE_MS;
-use switchward_engine::{Effect, EffectBody, GateView, ViewError, Way, gate_view, time_text};
+use switchward_engine::{GateView, gate_view};
 use switchward_gateway::presented;
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::StateView;
+use switchward_state::ViewError;
+use switchward_state::approval::Way;
+use switchward_state::delivery::{Effect, EffectBody};
+use switchward_state::limits::PAGE_CODE_MS;
+use switchward_state::policy::time_text;
 
 use super::{key_of, one_line};
 

@@ -1,14 +1,15 @@
 //! Bodies of callers without a key: they are refused before they are read, and take no memory. Those of webhooks, which
 //! prove themselves by their content, have a budget.
 
+use h2::{
+    SendStream,
+    client::{ResponseFuture, SendRequest},
+};
+use http::{Request, StatusCode};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
-
-use h2::SendStream;
-use h2::client::{ResponseFuture, SendRequest};
-use http::{Request, StatusCode};
 use tokio::task::JoinSet;
 
 use super::machine::peak_mib;

@@ -1,14 +1,13 @@
 //! Slow lists without results, whose callers have gone: others are answered meanwhile.
 
+use prost_types::{Struct, value::Kind};
 use std::time::Duration;
-
-use prost_types::Struct;
-use prost_types::value::Kind;
-use switchward_api::v1;
-use switchward_api::v1::session_service_client::SessionServiceClient;
+use switchward_api::v1::{self, session_service_client::SessionServiceClient};
 use tokio::task::JoinSet;
-use tonic::Request;
-use tonic::transport::{Channel, Endpoint};
+use tonic::{
+    Request,
+    transport::{Channel, Endpoint},
+};
 
 use crate::addresses::{OTHER_KEY, server};
 use crate::mail::ASKS;

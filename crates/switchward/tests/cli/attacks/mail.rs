@@ -1,8 +1,7 @@
 //! Mails that were not sent to the reply address, or without proof of their sender: none of them decides.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::signer::Key;
 use super::{APPROVER, DOMAIN, dns};

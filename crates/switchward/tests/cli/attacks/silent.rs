@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::time::Duration;
-
 use switchward_gateway::limits::{CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX};
-use tokio::io::AsyncReadExt as _;
-use tokio::net::{TcpSocket, TcpStream};
-use tokio::task::JoinSet;
+use tokio::{
+    io::AsyncReadExt as _,
+    net::{TcpSocket, TcpStream},
+    task::JoinSet,
+};
 
 use super::machine::open_files;
 use crate::server::{ADMIN_KEY, Running, Site};

@@ -1,7 +1,6 @@
 //! One tenant holds as many connections and streams as it may: others can still connect.
 
 use std::time::Duration;
-
 use switchward_api::v1;
 use tonic::{Code, Streaming};
 

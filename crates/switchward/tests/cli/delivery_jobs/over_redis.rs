@@ -1,9 +1,8 @@
 //! The same over a real Redis, which may be away, forget everything, and die.
 
+use serde_json::{Value, json};
 use std::process::Command;
 use std::time::Instant;
-
-use serde_json::{Value, json};
 
 use super::{Endpoint, PATIENCE};
 use crate::redis::{PASSWORD, Redis};

@@ -1,16 +1,20 @@
 //! A reader who plays a page in an empty folder: writes its files, types its commands, sends its requests.
 
-use figment::Figment;
-use figment::providers::{Format as _, Toml};
+use figment::{
+    Figment,
+    providers::{Format as _, Toml},
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use switchward_formats::document::{Syntax, read};
-use switchward_formats::{Report, SourceFile, detect, has_errors, render_text};
+use std::{fmt, fs};
+use switchward_formats::{
+    Report, SourceFile, detect,
+    document::{Syntax, read},
+    has_errors, render_text,
+};
 
 use super::compare;
 use super::page::{Block, Kind, Typed, blocks, typed};

@@ -1,13 +1,12 @@
 //! An OpenID provider on this machine, which signs by RSA and SHA-256 as most do.
 
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
-use serde_json::{Value, json};
 
 use crate::attacks::signer::Key;
 

@@ -12,14 +12,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use switchward_engine::KeyRing;
-use switchward_gateway::routes::{Services, one_port};
-use switchward_gateway::{Admission, Api, ConnectionLimits, serve, services};
+use switchward_gateway::{
+    Admission, Api, ConnectionLimits,
+    routes::{Services, one_port},
+    serve, services,
+};
 use switchward_shard::{Cluster, Group, GroupOptions, NoPeers, RaftSettings, SystemClock};
+use switchward_state::seal::KeyRing;
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
-use tokio::net::TcpListener;
-use tokio::sync::{oneshot, watch};
-use tokio::time::timeout;
+use tokio::{
+    net::TcpListener,
+    sync::{oneshot, watch},
+    time::timeout,
+};
 
 /// What this rig shows, and what it cannot.
 pub(crate) const CLAIM: &str = "what the log has written and not synced is lost; whether a sync reaches the disk is \

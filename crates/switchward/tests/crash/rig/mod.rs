@@ -4,10 +4,10 @@ pub(crate) mod disk;
 pub(crate) mod layer;
 
 use anyhow::bail;
+use disk::Disk;
 use std::path::Path;
 
 use crate::rng::setting;
-use disk::Disk;
 
 /// How the power is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

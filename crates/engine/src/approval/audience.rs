@@ -1,0 +1,109 @@
+//! Who is notified of a gate that addresses nobody: those whom the start names, else the directory's entry for the
+//! definition, else its entry for the owner, else its default audience. If nobody is found, a warning says so. Source:
+//! checkpoint processes, `notify_human` and *ask*; semantics §1b and §6.2.
+
+use switchward_machine::{OpenId, RunId};
+use switchward_state::approval::{ApprovalEvent, Asked, Gate, OF_OWNER, Open, VoteFact};
+use switchward_state::catalogue::Directory;
+use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, Purpose};
+use switchward_state::session::SessionEvent;
+
+use crate::approval::mails::{mail, mail_bytes};
+use crate::approval::{reminders, votes};
+use crate::delivery::capacity;
+use crate::turn::{Stop, Turn};
+
+/// Opens a gate that anybody with the right to decide may decide, and notifies its audience.
+pub(crate) fn open(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    gate: OpenId,
+    body: Gate,
+    subject: String,
+) -> Result<(), Stop> {
+    let kind = body.kind;
+    match found(turn, run, &subject)? {
+        Ok(to) => {
+            let remind = reminders::first(turn, run)?;
+            let asked = Asked { to: to.clone(), open: true, remind, ..Asked::once("", &subject, "") };
+            let body = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..body })?;
+            turn.emit(ApprovalEvent::Opened { gate, run, body: Box::new(body) })?;
+            for one in to {
+                turn.send(run, mail(one, subject.clone(), String::new(), gate, Purpose::Ask))?;
+            }
+        }
+        Err(why) => {
+            let body = counted(turn, run, gate, body, &subject)?;
+            turn.emit(ApprovalEvent::Opened { gate, run, body: Box::new(body) })?;
+            if let Some(why) = why {
+                let text = format!("nobody is told of gate {}: {why}", gate.0);
+                turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+            }
+            turn.send(run, EffectBody::Notice { gate, kind, subject })?;
+        }
+    }
+    Ok(())
+}
+
+/// Notifies the people whom the directory now resolves for a gate that was opened without any, keeps its votes, and
+/// acknowledges the original notice. Does nothing if there are still none.
+pub(crate) fn notify(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Stop> {
+    let EffectBody::Notice { gate, subject, .. } = &notice.body else { return Ok(()) };
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, *gate)?.map(|open| Open::clone(&open));
+    let Some(open) = open else { return Ok(()) };
+    let Ok(to) = found(turn, open.run, subject)? else { return Ok(()) };
+    let remind = reminders::first(turn, open.run)?;
+    let before = open.gate.asked.as_ref().and_then(|asked| asked.voting.clone());
+    let shown = open.gate.asked.clone().unwrap_or_else(|| Asked::once("", subject, ""));
+    let text = shown.body.clone();
+    let asked = Asked { to: to.clone(), open: true, remind, voting: None, ..shown };
+    let mut body = votes::begun(turn, *gate, open.run, Gate { asked: Some(asked), ..open.gate })?;
+    let Some(asked) = &mut body.asked else { return Ok(()) };
+    if let (Some(now), Some(before)) = (&mut asked.voting, before) {
+        now.votes = before.votes;
+    }
+    turn.emit(ApprovalEvent::Votes(VoteFact::Notified { gate: *gate, asked: Box::new(asked.clone()) }))?;
+    turn.emit(DeliveryEvent::Acked { number: notice.number })?;
+    for one in to {
+        turn.send(open.run, mail(one, subject.clone(), text.clone(), *gate, Purpose::Ask))?;
+    }
+    Ok(())
+}
+
+/// The addresses of a run's audience, as the start and the directory say now; maybe none.
+pub(crate) fn addresses(turn: &Turn<'_, '_>, run: RunId) -> Result<Vec<String>, Stop> {
+    Ok(turn.directory()?.all(&turn.settled(run)?.audience.value))
+}
+
+/// Returns the gate with the approvals that it takes, if it takes several, although nobody is notified of it.
+fn counted(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    gate: OpenId,
+    body: Gate,
+    subject: &str,
+) -> Result<Gate, Stop> {
+    let asked = Asked { to: Vec::new(), open: true, ..Asked::once("", subject, "") };
+    let counted = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..body.clone() })?;
+    let several = counted.asked.as_ref().is_some_and(|asked| asked.voting.is_some());
+    Ok(if several { counted } else { body })
+}
+
+/// Returns the audience; if it is empty, the reason, or `None` if nobody is missed: a tenant that has neither a directory
+/// nor an audience goes by its lists of gates.
+fn found(
+    turn: &Turn<'_, '_>,
+    run: RunId,
+    subject: &str,
+) -> Result<Result<Vec<String>, Option<String>>, Stop> {
+    let to = addresses(turn, run)?;
+    if to.is_empty() {
+        let owner = format!("{OF_OWNER}{}", turn.run(run)?.definition);
+        let missed = turn.directory()? != Directory::default() || !turn.session()?.audience.is_empty();
+        let why =
+            || format!("no address is found for the session's audience, {owner:?} or the default audience");
+        return Ok(Err(missed.then(why)));
+    }
+    let fault = capacity::mails(turn, to.len(), mail_bytes(&to, subject, ""))?;
+    Ok(fault.map_or(Ok(to), |fault| Err(Some(fault.message))))
+}

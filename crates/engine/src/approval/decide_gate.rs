@@ -1,0 +1,270 @@
+//! A person decides. Sources: semantics §6.2 and §7.
+
+use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId, Time};
+use switchward_state::approval::{
+    Closed, DecideGate, Grant, MailToken, Open, PageProof, Resolution, Via, Way,
+};
+use switchward_state::catalogue::Directory;
+use switchward_state::delivery::EffectBody;
+use switchward_state::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_SHOWN_BYTES_MAX};
+use switchward_state::policy::{LedgerRule, LimitOutcome, PolicyEvent, by_ledger};
+use switchward_state::{Actor, Key, Reason, Rejection, Reply};
+
+use crate::approval::resolve::Ruling;
+use crate::approval::votes::Cast;
+use crate::approval::{resolve, votes};
+use crate::policy::authorize::{fresh, stale};
+use crate::policy::{Asked, asked_call, gate_name};
+use crate::turn::{Stop, Turn, check_text};
+
+pub(crate) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply, Stop> {
+    let open = open_gate(turn, decide.gate)?;
+    proved(turn, decide.gate, &open, decide.proof.as_ref())?;
+    entitled(&turn.command.actor, &open, decide, &turn.directory()?)?;
+    let spec = resolve::spec_of(turn, &open)?;
+    let resolve = resolution_of(&spec, decide.decision)?;
+    if decide.decision == Decision::Answer {
+        return Err(unsaid().into());
+    }
+    let grant = if *resolve == Resolve::Grant { Some(granting(turn, decide, &open)?) } else { None };
+    let (by, comment) = (turn.command.actor.subject.clone(), decide.comment.clone());
+    let via = via(decide.proof.as_ref());
+    let ruling = Ruling { decision: decide.decision, by, comment, via };
+    match votes::cast(turn, decide.gate, &open, &ruling)? {
+        Cast::Decides => {}
+        Cast::Counts(_) => {
+            return Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence });
+        }
+        Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
+    }
+    resolve::close(turn, decide.gate, &open, &ruling)?;
+    if let Some(grant) = grant {
+        make_grant(turn, open.run, decide.gate, grant)?;
+    }
+    resolve::resolved(turn, &open, resolve)?;
+    Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence })
+}
+
+/// Checks that a person who acts on a page has the token that was made for them, of the newest request, and is recognised
+/// as the tenant requires.
+pub(crate) fn proved(
+    turn: &Turn<'_, '_>,
+    gate: OpenId,
+    open: &Open,
+    proof: Option<&PageProof>,
+) -> Result<(), Stop> {
+    let Some(PageProof { token, by }) = proof else { return Ok(()) };
+    has_token(turn, gate, open, token)?;
+    let tenancy = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?;
+    match tenancy.and_then(|known| known.link_auth) {
+        Some(least) if *by < least => {
+            let message = "this page does not know you yet";
+            Err(Rejection::new(Reason::CredentialInvalid, message).fact("link_auth", least.word()).into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Checks that the command's actor has the page's token that was made for them, of the newest request.
+pub(crate) fn has_token(
+    turn: &Turn<'_, '_>,
+    gate: OpenId,
+    open: &Open,
+    token: &MailToken,
+) -> Result<(), Stop> {
+    let person = turn.command.actor.subject.as_str();
+    let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(person));
+    if token.about == gate && round == Some(token.round) && turn.made(token, Way::Page, person)? {
+        return Ok(());
+    }
+    Err(Rejection::new(Reason::CredentialInvalid, "the page's token is not valid for this request").into())
+}
+
+/// Which way a command came that may have been said on a page.
+pub(crate) fn via(proof: Option<&PageProof>) -> Via {
+    proof.map_or(Via::Rpc, |proof| Via::page(proof.by))
+}
+
+/// The refusal of an answer that is none.
+pub(crate) fn unsaid() -> Rejection {
+    Rejection::new(Reason::FieldInvalid, "an answer must say something").fact("field", "answer")
+}
+
+/// What a decision does at a gate; one that the gate does not take is refused.
+pub(crate) fn resolution_of(spec: &GateSpec, decision: Decision) -> Result<&Resolve, Rejection> {
+    // What is passed on decides nothing.
+    spec.resolve(decision).filter(|resolve| **resolve != Resolve::PassOn).ok_or_else(|| {
+        let known: Vec<&str> = spec.outcomes.iter().map(|(known, _)| known.word()).collect();
+        Rejection::new(Reason::FieldInvalid, "the gate does not take this decision").allowed(known)
+    })
+}
+
+/// The open gate of this number, if the session is at the sequence that the caller saw.
+pub(crate) fn open_gate(turn: &Turn<'_, '_>, gate: OpenId) -> Result<Open, Stop> {
+    let session = turn.session()?;
+    let id = turn.session_id()?;
+    if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, gate))? {
+        addressed(&turn.command.actor, &closed.open, &turn.directory()?)?;
+        return Err(resolved(&closed).into());
+    }
+    let open = turn.rows.open(turn.tenant(), id, gate)?;
+    let open = open.ok_or_else(|| Rejection::new(Reason::NotFound, "there is no such gate"))?;
+    turn.expect_sequence(&session)?;
+    Ok(Open::clone(&open))
+}
+
+/// Checks that this person may decide it. Also checked before a ledger is asked, so that a refused decision holds nothing
+/// there.
+pub(crate) fn entitled(
+    actor: &Actor,
+    open: &Open,
+    decide: &DecideGate,
+    people: &Directory,
+) -> Result<(), Rejection> {
+    may_decide(actor, open, people)?;
+    if decide.decision == Decision::Approve {
+        votes::may_approve(&actor.subject, open, people)?;
+    }
+    is_meant(open, decide.shown, &decide.comment)
+}
+
+/// Whether this person may decide it, whatever is decided.
+pub(crate) fn may_decide(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
+    has_a_say(actor)?;
+    if open.gate.kind.needs_another() && people.one_person(&actor.subject, &open.gate.requester) {
+        return Err(Rejection::new(Reason::SelfApproval, "who asked cannot decide; somebody else must"));
+    }
+    addressed(actor, open, people)
+}
+
+/// Checks that the gate addresses this person, if it addresses anybody.
+fn addressed(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
+    let meant = |person: &String| open.gate.addresses(person);
+    if meant(&actor.subject) || people.addresses(&actor.subject).iter().any(meant) {
+        return Ok(());
+    }
+    let message = format!("{} is not one of those who are asked", actor.subject);
+    Err(Rejection::new(Reason::NotAnApprover, message))
+}
+
+/// Whether this person may speak at gates.
+pub(crate) fn has_a_say(actor: &Actor) -> Result<(), Rejection> {
+    if actor.role.decides() {
+        return Ok(());
+    }
+    let message = format!("a key of the role {} cannot decide", actor.role.word());
+    Err(Rejection::new(Reason::NotAnApprover, message))
+}
+
+/// Checks that the statement is about what the gate shows.
+pub(crate) fn is_meant(open: &Open, shown: Option<Digest>, comment: &str) -> Result<(), Rejection> {
+    if shown.is_some() && shown != open.gate.shown() {
+        let message = "what you were shown is not what this gate is about; look at it again";
+        return Err(Rejection::new(Reason::StateMismatch, message));
+    }
+    check_text("comment", comment, NOTE_BYTES_MAX)
+}
+
+/// The refusal that reports the first decision.
+fn resolved(closed: &Closed) -> Rejection {
+    let refusal =
+        |message: String| Rejection::new(Reason::AlreadyResolved, message).fact("at_ms", closed.at.0);
+    match &closed.resolution {
+        Resolution::Decided { decision, by, comment, via } => {
+            let word = decision.word();
+            let refusal = refusal(format!("{} decided before: {word}", via.who(by)));
+            let all: Vec<&str> = closed.open.gate.votes().map(|vote| vote.by.as_str()).collect();
+            let refusal = if all.is_empty() { refusal } else { refusal.fact("approved_by", all.join(" ")) };
+            refusal.fact("decision", word).fact("by", by).fact("via", via.word()).fact("comment", comment)
+        }
+        Resolution::Answered { by, answer, comment, via } => {
+            refusal(format!("{} has answered before", via.who(by)))
+                .fact("decision", Decision::Answer.word())
+                .fact("by", by)
+                .fact("via", via.word())
+                .fact("comment", comment)
+                .fact("answer", excerpt(&answer.0.to_string()))
+        }
+        Resolution::Lapsed => refusal("nobody decided in time".into()).fact("decision", "timeout"),
+        Resolution::Voided => {
+            refusal("the gate was closed when the session moved on".into()).fact("decision", "voided")
+        }
+    }
+}
+
+/// The beginning of an answer, for the refusal.
+fn excerpt(answer: &str) -> &str {
+    answer.get(..answer.floor_char_boundary(RESULT_SHOWN_BYTES_MAX)).unwrap_or(answer)
+}
+
+/// What approving an asked call makes.
+pub(crate) struct Granting {
+    rules: Vec<LedgerRule>,
+    grant: Grant,
+    /// When the ledger was asked, if it was.
+    asked: Option<Time>,
+}
+
+/// Returns what approving the asked call makes; refused if the session's cap or a limit is used up by now.
+pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) -> Result<Granting, Stop> {
+    let id = turn.session_id()?;
+    let session = turn.session()?;
+    if session.grants.len() >= GRANTS_MAX {
+        return Err(Rejection::new(
+            Reason::QuotaExceeded,
+            format!("{GRANTS_MAX} approved calls are not yet made"),
+        )
+        .into());
+    }
+    let asked = asked_call(turn.rows, turn.command, id, decide)?;
+    let asked = asked.ok_or_else(|| switchward_state::ViewError("the gate is about no call".into()))?;
+    let Asked { rules, call, over } = asked;
+    if let Some((reason, why)) = over {
+        return Err(Rejection::new(reason, format!("{why}; the gate stays open")).into());
+    }
+    if !rules.is_empty() {
+        let check = fresh(turn, decide.limits.as_ref(), &rules, call.estimate)?;
+        match &check.outcome {
+            LimitOutcome::Full { money, capability, until } => {
+                let message = format!("the limit of {capability} has no room; the gate stays open");
+                let retry = Some(until.since_ms(turn.now()));
+                return Err(Rejection::new(LimitOutcome::reason(*money), message)
+                    .fact("capability", capability)
+                    .retry_after_ms(retry)
+                    .into());
+            }
+            LimitOutcome::Available { reserved: true, .. } => {}
+            LimitOutcome::Available { reserved: false, .. } => return Err(stale()),
+        }
+    }
+    let reservation = (!rules.is_empty() && call.estimate.0 > 0).then(|| gate_name(id, decide.gate));
+    let grant = Grant {
+        gate: decide.gate.0,
+        capability: call.capability,
+        digest: call.digest,
+        expires: turn.now().after_ms(GRANT_KEPT_MS),
+        run: open.run,
+        reserved: call.estimate,
+        reservation,
+        rules: rules.clone(),
+        asked_by: call.asked_by,
+    };
+    Ok(Granting { rules, grant, asked: decide.limits.as_ref().map(|check| check.at) })
+}
+
+pub(crate) fn make_grant(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    gate: OpenId,
+    granting: Granting,
+) -> Result<(), Stop> {
+    let Granting { rules, grant, asked } = granting;
+    let (number, estimate) = (turn.session()?.next_id, grant.reserved);
+    turn.emit(PolicyEvent::GrantMade { number, grant })?;
+    let call = gate_name(turn.session_id()?, gate);
+    let at = asked.unwrap_or(turn.now());
+    for (process, rules) in by_ledger(&rules) {
+        turn.send(run, EffectBody::Confirm { process, call, rules, estimate, at })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Data that stand still: while an approval of a run is open, nothing changes what its people were shown. Records are
+//! refused; what comes from elsewhere is kept with the run, and enters in its order when the approval closes, before
+//! anything that follows from that. Source: semantics §7, *Second round* (22).
+//!
+//! Only a gate of the kind `approval` does that: a tool call that a person is asked about names its arguments itself, and
+//! a part of a task approves nothing. Runs that call or are called by this one have data of their own. What a run below
+//! gives back is written when it has ended, and while it runs no approval of its caller can be open.
+
+use serde_json::{Map, Value, json};
+use switchward_machine::{GateKind, Machine, OpenId, Port, RunId, kept::EVENT_KEY};
+use switchward_state::limits::{PENDING_INPUT_BYTES_MAX, PENDING_INPUTS_MAX};
+use switchward_state::run::{Json, PendingFact, PendingInput, RunEvent, Writer};
+use switchward_state::session::SessionEvent;
+use switchward_state::{Reason, Rejection};
+
+use crate::run::data::{self, BadWrite};
+use crate::run::scope::Scope;
+use crate::turn::{Stop, Turn};
+
+/// The approval that the data of a run stand still for; `None` if none is open.
+pub(crate) fn gate(turn: &Turn<'_, '_>, run: RunId) -> Result<Option<OpenId>, Stop> {
+    let session = turn.session()?;
+    for gate in &session.opens {
+        let open = turn.rows.open(turn.tenant(), turn.session_id()?, *gate)?;
+        if open.is_some_and(|open| open.run == run && open.gate.kind == GateKind::Approval) {
+            return Ok(Some(*gate));
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses to record data while they stand still.
+pub(crate) fn may_record(turn: &Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
+    let Some(gate) = gate(turn, run)? else { return Ok(()) };
+    let name = gate_name(turn, gate)?;
+    let message = "the data stand still until the open approval is decided; record them afterwards";
+    Err(Rejection::new(Reason::ApprovalPending, message).fact("gate", name).into())
+}
+
+/// The public name of a gate, without its tenant.
+fn gate_name(turn: &Turn<'_, '_>, gate: OpenId) -> Result<String, Stop> {
+    let session = turn.session_id()?.to_string();
+    Ok(format!("gat_{}_{}", session.strip_prefix("ses_").unwrap_or(&session), gate.0))
+}
+
+/// Whether the values fit behind what waits already.
+pub(crate) fn fits(
+    turn: &Turn<'_, '_>,
+    run: RunId,
+    values: &Map<String, Value>,
+) -> Result<Result<(), BadWrite>, Stop> {
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let mut scope = Scope::of_run(turn, run)?;
+    for input in &turn.run(run)?.pending {
+        scope = merged(&machine, scope, input.data()).unwrap_or_else(|(scope, _)| scope);
+    }
+    let fits = merged(&machine, scope, &Json(Value::Object(values.clone())));
+    Ok(fits.map(|_| ()).map_err(|(_, bad)| bad))
+}
+
+/// Refuses an input that cannot be kept until the approval is decided.
+pub(crate) fn check_capacity(
+    turn: &Turn<'_, '_>,
+    run: RunId,
+    gate: OpenId,
+    input: &PendingInput,
+) -> Result<(), Stop> {
+    let at = turn.run(run)?;
+    let bytes: usize = at.pending.iter().map(PendingInput::bytes).sum();
+    if at.pending.len() < PENDING_INPUTS_MAX && bytes.saturating_add(input.bytes()) <= PENDING_INPUT_BYTES_MAX
+    {
+        return Ok(());
+    }
+    let name = gate_name(turn, gate)?;
+    let message = format!(
+        "{PENDING_INPUTS_MAX} events and results or {PENDING_INPUT_BYTES_MAX} bytes of them wait for the open approval"
+    );
+    Err(Rejection::new(Reason::QuotaExceeded, message).fact("gate", name).into())
+}
+
+/// Keeps an input until the approval closes.
+pub(crate) fn keep(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    gate: OpenId,
+    input: PendingInput,
+) -> Result<(), Stop> {
+    Ok(turn.emit(PendingFact::Held { run, gate, input })?)
+}
+
+/// The inputs that were kept enter, in their order; each key is written once, with its final value. Returns the port of
+/// the act whose result was among them.
+pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Port>, Stop> {
+    let pending = turn.run(run)?.pending.clone();
+    if pending.is_empty() {
+        return Ok(None);
+    }
+    let count = u32::try_from(pending.len()).unwrap_or(u32::MAX);
+    turn.emit(PendingFact::Entered { run, count })?;
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let mut scope = Scope::of_run(turn, run)?;
+    let mut written: Vec<(String, Writer)> = Vec::new();
+    let (mut event_key, mut ended) = (None, None);
+    for input in pending {
+        let by = match &input {
+            PendingInput::Event { key, .. } => {
+                event_key = Some(key.clone());
+                Writer::Event
+            }
+            PendingInput::Work { port, .. } => {
+                ended = Some(port.clone());
+                Writer::Worker
+            }
+        };
+        scope = match merged(&machine, scope, input.data()) {
+            Ok(scope) => {
+                let keys = input.data().0.as_object().into_iter().flat_map(Map::keys);
+                for key in keys {
+                    written.retain(|(known, _)| known != key);
+                    written.push((key.clone(), by));
+                }
+                scope
+            }
+            // It fitted when it came, and what was decided since has taken its space.
+            Err((scope, bad)) => {
+                let text = format!("data that waited for an approval do not fit any more: {}", bad.0);
+                turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+                scope
+            }
+        };
+    }
+    for (key, by) in written {
+        let value = Json(scope.key(&key).cloned().unwrap_or(Value::Null));
+        turn.emit(RunEvent::Wrote { run, key, value, by })?;
+    }
+    if let Some(key) = event_key {
+        turn.emit(RunEvent::Wrote {
+            run,
+            key: EVENT_KEY.to_owned(),
+            value: Json(json!(key)),
+            by: Writer::Event,
+        })?;
+    }
+    Ok(ended)
+}
+
+/// What data hold once an input is merged into them: all of it, or nothing.
+fn merged(machine: &Machine, scope: Scope, data: &Json) -> Result<Scope, (Scope, BadWrite)> {
+    let mut after = scope.clone();
+    for (key, value) in data.0.as_object().into_iter().flatten() {
+        if let Err(bad) = data::merge(machine, &mut after, key, value.clone()) {
+            return Err((scope, bad));
+        }
+    }
+    Ok(after)
+}

@@ -1,0 +1,117 @@
+//! Gates that people are asked at: how they open, what a resolution does, and what happens while nobody decides.
+//! Sources: workflows, *Approval State* and *Approval Gates*; semantics §6.2 and §7.
+
+use serde_json::Value;
+use switchward_machine::{ExitIx, GateIx, GateKind, OpenId, RunId};
+use switchward_state::ViewError;
+use switchward_state::approval::{ApprovalEvent, Asked, Gate};
+use switchward_state::delivery::EffectBody;
+use switchward_state::run::{RunEvent, json_length};
+use switchward_state::session::SessionEvent;
+
+use crate::approval::resolve::held_port;
+use crate::approval::{audience, mails, reminders, shown, votes};
+use crate::delivery::capacity;
+use crate::delivery::messages::{Approvers, ComposedMessage, People, approvers, worded};
+use crate::fault::Fault;
+use crate::next::Next;
+use crate::run::scope::Scope;
+use crate::turn::{Stop, Turn};
+
+/// Returns how many bytes a gate takes: it shows what the mail says, and its recipients; the data keep the values, too.
+fn gate_bytes(composed: &ComposedMessage, values: &serde_json::Map<String, Value>) -> usize {
+    let size = json_length(&Value::Object(values.clone()));
+    composed.bytes() / composed.to.len().max(1) + composed.bytes() + size
+}
+
+/// Opens a gate of the entry that a run is in, and asks its recipients. If the request is faulty, nothing is opened.
+pub(crate) fn open(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    spec: GateIx,
+    exit: Option<ExitIx>,
+) -> Result<Option<Fault>, Stop> {
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let found = machine.gate(spec).ok_or_else(|| ViewError(format!("the machine has no {spec:?}")))?;
+    let plain = Gate { exit, ..Gate::open_to_all(spec, found.kind, turn.requester()) };
+    let Some(inquiry) = &found.inquiry else {
+        let gate = OpenId(turn.session()?.next_id);
+        turn.emit(ApprovalEvent::Opened { gate, run, body: Box::new(plain) })?;
+        return Ok(None);
+    };
+    let people = People::of(turn)?;
+    let scope = Scope::of_run(turn, run)?;
+    let Approvers { mut to, dropped } = match approvers(&scope, &inquiry.message.to, &people) {
+        Ok(approvers) => approvers,
+        Err(fault) => return Ok(Some(fault)),
+    };
+    if to.is_empty() {
+        // As if nobody were named: the audience of the process is asked, else everybody with the right to decide.
+        to = audience::addresses(turn, run)?;
+    }
+    let open = to.is_empty();
+    let composed = match worded(&scope, &inquiry.message, to) {
+        Ok(composed) => composed,
+        Err(fault) => return Ok(Some(fault)),
+    };
+    let values = shown::values(&scope, &inquiry.message);
+    let fault = capacity::mails(turn, composed.to.len(), composed.bytes())?;
+    if let Some(fault) = fault.or(turn.budget.check_bytes(gate_bytes(&composed, &values))) {
+        return Ok(Some(fault));
+    }
+    let asked = Asked {
+        to: composed.to.clone(),
+        subject: composed.subject.clone().unwrap_or_default(),
+        body: composed.body.clone(),
+        round: 0,
+        due: inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms)),
+        mails: Vec::new(),
+        answered: Vec::new(),
+        last: Vec::new(),
+        open,
+        closed_notified: Vec::new(),
+        bounced: Vec::new(),
+        remind: reminders::first(turn, run)?,
+        voting: None,
+        values: (found.kind == GateKind::Approval).then(|| shown::digest(&values)),
+        dropped: dropped.clone(),
+        codes: Vec::new(),
+    };
+    if let Some(problem) = shown::record(turn, run, values, &asked)? {
+        return Ok(Some(Fault::operation(problem)));
+    }
+    let gate = OpenId(turn.session()?.next_id);
+    let (kind, subject) = (found.kind, asked.subject.clone());
+    let body = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..plain })?;
+    turn.emit(ApprovalEvent::Opened { gate, run, body: Box::new(body) })?;
+    mails::not_asked(turn, gate, &dropped)?;
+    if open {
+        turn.send(run, EffectBody::Notice { gate, kind, subject })?;
+    }
+    for mail in composed.effects(Some(gate)) {
+        turn.send(run, mail)?;
+    }
+    Ok(None)
+}
+
+/// An exit is tried: it is taken, or a person is asked first.
+pub(crate) fn attempt(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    exit: ExitIx,
+    hold: GateIx,
+    ignores: bool,
+) -> Result<Next, Stop> {
+    let Some(fault) = open(turn, run, hold, Some(exit))? else { return Ok(Next::Rest) };
+    if !ignores {
+        return Ok(Next::Fault(fault));
+    }
+    // An error may be ignored, and an approval that nobody was asked for may not.
+    let node = turn.run(run)?.node;
+    let refused = held_port(turn, run, exit)?;
+    turn.emit(RunEvent::Faulted { run, node, code: fault.code, message: fault.message.clone() })?;
+    let text = format!("nobody can be asked, and the state is not left: {}", fault.message);
+    turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    turn.emit(RunEvent::Rested { run, refused })?;
+    Ok(Next::Rest)
+}

@@ -1,0 +1,157 @@
+//! Whom mails about a gate reach, and what happens if that is too few.
+
+use switchward_machine::{GateKind, OpenId, SessionId, TenantId};
+use switchward_state::approval::{Asked, Open, Quorum, Tally};
+use switchward_state::catalogue::Directory;
+use switchward_state::delivery::{EffectBody, MailFull, mail_caps};
+use switchward_state::limits::WAITING_NAMED_MAX;
+use switchward_state::policy::time_text;
+use switchward_state::session::SessionEvent;
+use switchward_state::{Key, ViewError, Working};
+
+use crate::approval::{rounds, votes};
+use crate::turn::{Stop, Turn};
+
+/// Whose mails about an open gate have come back, or are dead letters: addresses, each once.
+pub(crate) fn unreached(
+    rows: &Working<'_>,
+    (tenant, session): (TenantId, SessionId),
+    open: &Open,
+) -> Result<Vec<String>, ViewError> {
+    let Some(asked) = &open.gate.asked else { return Ok(Vec::new()) };
+    let mut unreached = bounced(asked, true);
+    for number in &asked.mails {
+        let Some(effect) = rows.outbox_at(&Key::outbox(tenant, session, *number))? else { continue };
+        if let (Some(_), EffectBody::Message { to, .. }) = (effect.dead(), &effect.body)
+            && !unreached.iter().any(|known| known.eq_ignore_ascii_case(to))
+        {
+            unreached.push(to.clone());
+        }
+    }
+    Ok(unreached)
+}
+
+/// Whose mails are said not to have arrived, by bounces that prove it or that do not.
+fn bounced(asked: &Asked, proved: bool) -> Vec<String> {
+    asked.bounced.iter().filter(|one| one.proved == proved).map(|one| one.to.clone()).collect()
+}
+
+/// Who knows of an open gate.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Whom no mail about it has reached that was sent so far, and who was named and is not asked: addresses.
+    pub unreached: Vec<String>,
+    /// Whether nobody who may decide was notified by mail: there are no recipients, no mail reaches any of them, or they
+    /// may not decide.
+    pub unnotified: bool,
+    /// What a reader of the gate should know of that, each a sentence.
+    pub warnings: Vec<String>,
+    /// How many inputs of its run wait for it to close.
+    pub held: u32,
+}
+
+impl Reach {
+    pub(crate) fn of(rows: &Working<'_>, at: (TenantId, SessionId), open: &Open) -> Result<Self, ViewError> {
+        let unreached = unreached(rows, at, open)?;
+        let people = rows.tenancy_at(&Key::tenancy(at.0))?.map(|known| known.directory.clone());
+        let people = people.unwrap_or_default();
+        let gone = |one: &String| unreached.iter().any(|known| known.eq_ignore_ascii_case(one));
+        let own =
+            |one: &String| open.gate.kind.needs_another() && people.one_person(one, &open.gate.requester);
+        let asked = open.gate.asked.as_ref();
+        let to = asked.map(|asked| asked.to.as_slice()).unwrap_or_default();
+        let now = rows.clock_at(&Key::clock())?.map_or(open.at, |clock| *clock);
+        let waiting = mail_caps::waiting(rows, at, open, now)?;
+        let waits = |one: &String| waiting.iter().any(|(known, _)| known.eq_ignore_ascii_case(one));
+        let unnotified = to.iter().all(|one| gone(one) || own(one) || waits(one));
+        let mut warnings = Vec::new();
+        if to.is_empty() {
+            warnings.push("nobody is told of it".to_owned());
+        } else if to.iter().all(own) {
+            warnings.push(format!("nobody is told but {}, who asked and cannot decide", to.join(", ")));
+        } else if unnotified && waiting.is_empty() {
+            warnings.push("no mail reaches anybody who may decide".to_owned());
+        }
+        warnings.extend(not_notified(waiting));
+        warnings.extend(asked.and_then(|asked| few(open, asked, &people)));
+        let dropped = asked.map(|asked| asked.dropped.as_slice()).unwrap_or_default();
+        warnings.extend(dropped.iter().map(|one| {
+            format!("{one} is not asked: data or the start names them, and the directory does not hold them")
+        }));
+        let doubted = asked.map(|asked| bounced(asked, false)).unwrap_or_default();
+        warnings.extend(doubted.iter().filter(|one| !gone(one)).map(|one| {
+            format!("a bounce that anybody could have sent says that no mail reaches {one}; nothing follows from it")
+        }));
+        let unreached = unreached.into_iter().chain(dropped.iter().cloned()).collect();
+        let held = match open.gate.kind {
+            GateKind::Approval => rows.run(at.0, at.1, open.run)?.pending.len(),
+            GateKind::Notify | GateKind::ToolAsk | GateKind::Task => 0,
+        };
+        Ok(Self { unreached, unnotified, warnings, held: u32::try_from(held).unwrap_or(u32::MAX) })
+    }
+}
+
+/// The warnings about people whose mails wait for the next hour: a sentence for each cap that they wait for.
+fn not_notified(waiting: Vec<(String, MailFull)>) -> Vec<String> {
+    let mut groups: Vec<(MailFull, Vec<String>)> = Vec::new();
+    for (one, full) in waiting {
+        match groups.iter_mut().find(|(known, _)| *known == full) {
+            Some((_, people)) => people.push(one),
+            None => groups.push((full, vec![one])),
+        }
+    }
+    let sentence = |(full, mut people): (MailFull, Vec<String>)| {
+        let more = people.len().saturating_sub(WAITING_NAMED_MAX);
+        people.truncate(WAITING_NAMED_MAX);
+        let (names, until) = (people.join(", "), time_text(full.until));
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("not notified before {until}: {names}{more}; {}", full.cap)
+    };
+    groups.into_iter().map(sentence).collect()
+}
+
+/// The warning if the approvals that were asked for are more than the people who know of the gate.
+fn few(open: &Open, asked: &Asked, people: &Directory) -> Option<String> {
+    let voting = asked.voting.as_ref()?;
+    let tally = Tally::of(open, voting.quorum, None, people);
+    let (know, need) = (tally.have + tally.missing.len(), tally.need);
+    match voting.quorum {
+        Quorum::All if asked.open && asked.to.is_empty() => {
+            Some("all who are told must approve, and nobody is: one approval decides".to_owned())
+        }
+        Quorum::All => None,
+        Quorum::AtLeast(least) if asked.open => {
+            let short = !asked.to.is_empty() && know < need;
+            short.then(|| {
+                format!("it takes {least} approvals, and only {know} of those who are told may decide")
+            })
+        }
+        Quorum::AtLeast(least) => {
+            let short = usize::try_from(least).unwrap_or(usize::MAX) > need;
+            short.then(|| {
+                format!("{least} approvals were wanted, and only {know} of those who are asked may decide: it takes {need}")
+            })
+        }
+    }
+}
+
+/// Begins the next round of an open gate if its mails have reached none of its recipients, and cannot any more, or too
+/// few for the approvals that it needs. A mail that has arrived is removed from those of the gate.
+pub(crate) fn reach(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.map(|open| Open::clone(&open));
+    let Some(open) = open else { return Ok(()) };
+    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    let dead = unreached(turn.rows, (turn.tenant(), turn.session_id()?), &open)?;
+    let alive = |one: &String| !dead.iter().any(|dead| dead.eq_ignore_ascii_case(one));
+    let people = turn.directory()?;
+    let hers = |one: &str| asked.to.iter().any(|known| alive(known) && people.one_person(known, one));
+    let few = votes::out_of_reach(&open, &people, hers);
+    if let Some(why) = &few {
+        let text = format!("gate {} cannot get the approvals that it needs: {why}", gate.0);
+        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    }
+    if few.is_some() || !asked.to.iter().any(alive) {
+        rounds::escalate_now(turn, gate)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,304 @@
+//! A reply comes by mail. Source: workflows, *Approval State* and *Wait State*; semantics §4b-5 and -6, §7. A reply
+//! counts only from an address that was written to, and at a gate only if the sender is proved; what anybody else writes
+//! is recorded and moves nothing.
+
+use switchward_state::approval::ApprovalEvent;
+
+use crate::approval::resolve;
+use crate::run::conversation;
+pub(crate) mod outcome;
+pub(crate) mod vouched;
+
+use switchward_expr::own_text;
+use switchward_machine::{Decision, OpenId, RunId, WaitOn};
+use switchward_state::approval::{
+    Closed, MailToken, Open, RecordReply, ReplyFact, SenderProof, Standing, Way,
+};
+use switchward_state::limits::{ADDRESS_BYTES_MAX, MAIL_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
+use switchward_state::work::OpenItemBody;
+use switchward_state::{Key, Reason, Rejection, Reply};
+
+pub(crate) use crate::approval::record_reply::outcome::decision_of;
+use crate::approval::record_reply::outcome::{Mail, cut, granting};
+use crate::turn::{Stop, Turn, check_text, ended};
+
+/// What a reply is about.
+enum About {
+    /// An open gate that addresses its sender.
+    Gate(OpenId, Box<Open>),
+    /// A wait for somebody whom the run has written to.
+    Wait(OpenId),
+    /// An open gate at which the reply cannot count, and why.
+    Moot(OpenId, Box<Open>, Standing),
+    /// A gate that is closed.
+    Late(OpenId, Box<Closed>),
+    /// Nothing here, and why.
+    Nothing(Standing),
+}
+
+impl About {
+    /// The gate or the wait.
+    fn which(&self) -> Option<OpenId> {
+        match self {
+            Self::Gate(id, _) | Self::Wait(id) | Self::Moot(id, ..) | Self::Late(id, _) => Some(*id),
+            Self::Nothing(_) => None,
+        }
+    }
+
+    /// Why the reply moves nothing, if that is clear from what it is about.
+    fn moot(&self) -> Option<Standing> {
+        match self {
+            Self::Gate(..) | Self::Wait(_) => None,
+            Self::Late(..) => Some(Standing::Late),
+            Self::Moot(_, _, why) | Self::Nothing(why) => Some(*why),
+        }
+    }
+}
+
+pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply, Stop> {
+    let session = turn.session()?;
+    let leaf = turn.leaf()?;
+    turn.expect_sequence(&session)?;
+    let about = match &reply.token {
+        Some(token) => by_token(turn, leaf, reply, token)?,
+        None if reply.authenticated || reply.vouched => newest(turn, leaf, &reply.from)?,
+        None => About::Nothing(Standing::Unproved),
+    };
+    if session.status.ended() && !matches!(about, About::Late(..)) {
+        return Err(ended(&session).into());
+    }
+    drop(session);
+    if reply.token.is_none() && !matches!(about, About::Gate(..)) {
+        conversation::conversation(turn, leaf)?;
+    }
+    check(reply)?;
+    let own = own_words(&reply.text);
+    let about = said_all(turn, about, &own)?;
+    if let (true, About::Gate(gate, open)) = (reply.vouched, &about) {
+        return crate::approval::record_reply::vouched::decide(turn, leaf, *gate, open, reply);
+    }
+    // What the ledger or a cap refuses is refused before anything is recorded.
+    let grant = match &about {
+        About::Gate(gate, open) => granting(turn, *gate, open, reply, &own),
+        About::Wait(_) | About::Moot(..) | About::Late(..) | About::Nothing(_) => Ok(None),
+    };
+    let (grant, full) = match grant {
+        Ok(grant) => (grant, None),
+        // A limit is full, and the gate stays open; the sender is informed if they brought a token.
+        Err(Stop::Refused(no)) if reply.token.is_some() && no.reason.is_limit() => (None, Some(no.message)),
+        Err(stop) => return Err(stop),
+    };
+    recorded(turn, leaf, reply, &own, &about)?;
+    let mail = Mail::of(reply, &own);
+    let standing = match (about, full) {
+        (About::Gate(gate, open), Some(full)) => {
+            crate::approval::record_reply::outcome::full(turn, gate, &open, &mail, &full)?
+        }
+        (About::Gate(gate, open), None) => {
+            crate::approval::record_reply::outcome::at_gate(turn, gate, &open, &mail, grant)?
+        }
+        (About::Moot(gate, open, why), _) => {
+            crate::approval::record_reply::outcome::moot(turn, gate, &open, &mail, why)?
+        }
+        (About::Wait(item), _) => crate::approval::record_reply::outcome::at_wait(turn, leaf, item, &mail)?,
+        (About::Late(gate, closed), _) => {
+            crate::approval::record_reply::outcome::late(turn, leaf, gate, &closed, &mail)?
+        }
+        (About::Nothing(why), _) => crate::approval::record_reply::outcome::nothing(turn, leaf, &mail, why)?,
+    };
+    Ok(Reply::Replied { session: turn.session_id()?, sequence: turn.session()?.sequence, standing })
+}
+
+/// Writes down that a reply has come, and what is known of its sender.
+fn recorded(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    reply: &RecordReply,
+    own: &str,
+    about: &About,
+) -> Result<(), Stop> {
+    let proof = match (reply.vouched, reply.authenticated) {
+        (true, _) => SenderProof::Vouched { by: turn.command.actor.subject.clone() },
+        (false, true) => SenderProof::Mail,
+        (false, false) => SenderProof::None,
+    };
+    let (from, text, evidence) = (reply.from.clone(), own.to_owned(), reply.evidence.clone());
+    let (about, why) = (about.which(), about.moot());
+    let brought_by = reply.brought_by.clone();
+    Ok(turn.emit(ApprovalEvent::ReplyRecorded(ReplyFact {
+        run,
+        from,
+        text,
+        proof,
+        about,
+        evidence,
+        why,
+        brought_by,
+    }))?)
+}
+
+/// What a reply is about, once it is known what it says: one without words decides nothing, and one that approves must be
+/// to a mail that showed all of what it approves.
+fn said_all(turn: &Turn<'_, '_>, about: About, own: &str) -> Result<About, Stop> {
+    let About::Gate(gate, open) = about else { return Ok(about) };
+    if own.trim().is_empty() {
+        return Ok(About::Moot(gate, open, Standing::Empty));
+    }
+    let approves = decision_of(&resolve::spec_of(turn, &open)?, own) == Some(Decision::Approve);
+    if approves && !open.gate.fits_a_mail() {
+        return Ok(About::Moot(gate, open, Standing::Unseen));
+    }
+    Ok(About::Gate(gate, open))
+}
+
+fn check(reply: &RecordReply) -> Result<(), Rejection> {
+    check_text("text", &reply.text, MAIL_BYTES_MAX)?;
+    check_text("from", &reply.from, ADDRESS_BYTES_MAX)?;
+    check_text("evidence", &reply.evidence, NOTE_BYTES_MAX)?;
+    check_text("subject", &reply.subject, NOTE_BYTES_MAX)?;
+    if reply.from.trim().is_empty() || reply.from.chars().any(char::is_control) {
+        let message = format!("{:?} is no address", reply.from);
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "from"));
+    }
+    Ok(())
+}
+
+/// What a token is about, for whom it was made.
+fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailToken) -> Result<About, Stop> {
+    let (id, from) = (turn.session_id()?, reply.from.as_str());
+    if !turn.made(token, Way::Reply, from)? {
+        // One that was made for somebody else was passed on; one that was made for nobody is no token.
+        return foreign(turn, leaf, reply, token);
+    }
+    if token.about.0 == 0 {
+        return Ok(match waits_for(turn, leaf, from)? {
+            None => About::Nothing(Standing::Unexpected),
+            Some(_) if !reply.authenticated => About::Nothing(Standing::Unproved),
+            Some(wait) => About::Wait(wait),
+        });
+    }
+    if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, token.about))? {
+        let known = closed.open.gate.wrote_to(from);
+        return Ok(if known {
+            About::Late(token.about, Box::new(Closed::clone(&closed)))
+        } else {
+            About::Nothing(Standing::Foreign)
+        });
+    }
+    let Some(open) = turn.rows.open(turn.tenant(), id, token.about)? else {
+        return Ok(About::Nothing(Standing::Unexpected));
+    };
+    let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(from));
+    let (gate, open) = (token.about, Box::new(Open::clone(&open)));
+    Ok(match round {
+        None => About::Nothing(Standing::Foreign),
+        // The requester cannot decide, by mail or otherwise.
+        Some(_) if is_own(turn, &open, from)? => About::Moot(gate, open, Standing::Own),
+        Some(round) if round != token.round => About::Moot(gate, open, Standing::Earlier),
+        Some(_) if !counts(turn, &open, reply)? => About::Moot(gate, open, Standing::Unproved),
+        Some(_) => About::Gate(gate, open),
+    })
+}
+
+/// Returns true if the proof of a reply's sender is enough to decide this gate. A reply that the gate's requester brings
+/// must be signed.
+fn counts(turn: &Turn<'_, '_>, open: &Open, reply: &RecordReply) -> Result<bool, Stop> {
+    if !reply.authenticated || reply.pages_only {
+        return Ok(false);
+    }
+    let Some(by) = reply.brought_by.as_ref().filter(|_| !reply.signed) else { return Ok(true) };
+    Ok(!turn.directory()?.one_person(&open.gate.requester, by))
+}
+
+/// A token that was made for somebody else was passed on, and one that was made for nobody is no token. A sender who is a
+/// recipient too and has answered another recipient's mail is asked to answer their own.
+fn foreign(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailToken) -> Result<About, Stop> {
+    if !known(turn, leaf, token)? {
+        return Err(no_token().into());
+    }
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, token.about)?;
+    Ok(match open.filter(|open| reply.authenticated && open.gate.wrote_to(&reply.from)) {
+        Some(open) => About::Moot(token.about, Box::new(Open::clone(&open)), Standing::Foreign),
+        None => About::Nothing(Standing::Foreign),
+    })
+}
+
+fn no_token() -> Rejection {
+    Rejection::new(Reason::CredentialInvalid, "the mail's token is not valid")
+}
+
+/// Whether a token was made for anybody whom this session has written to.
+fn known(turn: &Turn<'_, '_>, leaf: RunId, token: &MailToken) -> Result<bool, Stop> {
+    let (tenant, id) = (turn.tenant(), turn.session_id()?);
+    let asked = match turn.rows.open(tenant, id, token.about)? {
+        Some(open) => open.gate.asked.as_ref().map(|asked| asked.to.clone()),
+        None => {
+            let closed = turn.rows.closed_at(&Key::closed(tenant, id, token.about))?;
+            closed.and_then(|closed| closed.open.gate.asked.as_ref().map(|asked| asked.to.clone()))
+        }
+    };
+    let to = match asked {
+        Some(to) => to,
+        None => turn.run(leaf)?.mailed.clone(),
+    };
+    Ok(turn.made_for(token, Way::Reply, &to)?.is_some())
+}
+
+fn is_own(turn: &Turn<'_, '_>, open: &Open, from: &str) -> Result<bool, Stop> {
+    Ok(open.gate.kind.needs_another() && turn.directory()?.one_person(&open.gate.requester, from))
+}
+
+/// The writer's own words, as much of them as is kept.
+pub(crate) fn own_words(text: &str) -> String {
+    cut(&own_text(text), REPLY_BYTES_MAX)
+}
+
+/// The newest request that is open and was sent to this address, else the newest that was.
+fn newest(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
+    let (session, id) = (turn.session()?, turn.session_id()?);
+    let wait = waits_for(turn, leaf, from)?;
+    for gate in session.opens.iter().rev() {
+        let Some(open) = turn.rows.open(turn.tenant(), id, *gate)? else { continue };
+        if open.gate.wrote_to(from) && !is_own(turn, &open, from)? && wait.is_none_or(|wait| wait < *gate) {
+            return Ok(About::Gate(*gate, Box::new(Open::clone(&open))));
+        }
+    }
+    if let Some(item) = wait {
+        return Ok(About::Wait(item));
+    }
+    for gate in session.answered.iter().rev() {
+        let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, *gate))? else { continue };
+        if closed.open.gate.wrote_to(from) {
+            return Ok(About::Late(*gate, Box::new(Closed::clone(&closed))));
+        }
+    }
+    Ok(About::Nothing(Standing::Unexpected))
+}
+
+/// The wait for a reply that this address may end.
+fn waits_for(turn: &Turn<'_, '_>, run: RunId, from: &str) -> Result<Option<OpenId>, Stop> {
+    if !was_written_to(turn, run, from)? {
+        return Ok(None);
+    }
+    for item in &turn.run(run)?.items {
+        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, *item))?;
+        if row.is_some_and(|row| matches!(row.body, OpenItemBody::Wait { on: WaitOn::Reply, .. })) {
+            return Ok(Some(*item));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns true if a run's definition has written to this address, or that of one that has called it, directly or through
+/// others.
+fn was_written_to(turn: &Turn<'_, '_>, run: RunId, address: &str) -> Result<bool, Stop> {
+    let mut next = Some(run);
+    while let Some(run) = next {
+        let at = turn.run(run)?;
+        if at.recipients.iter().any(|known| known.eq_ignore_ascii_case(address)) {
+            return Ok(true);
+        }
+        next = at.parent.map(|parent| parent.run);
+    }
+    Ok(false)
+}

@@ -1,0 +1,70 @@
+//! Somebody's reply to a gate as an operator passes it on. Nothing proves who wrote it, so it counts as the operator's own
+//! decision: under their name, and only if they may decide the gate.
+
+use switchward_machine::{Decision, OpenId, Resolve, RunId};
+use switchward_state::Reply;
+use switchward_state::approval::{ApprovalEvent, Open, RecordReply, Standing, Via};
+use switchward_state::limits::NOTE_BYTES_MAX;
+
+use crate::approval::decide_gate::{make_grant, may_decide};
+use crate::approval::record_reply::outcome::{comment, cut, decision_of, granting};
+use crate::approval::record_reply::{About, own_words, recorded};
+use crate::approval::resolve::Ruling;
+use crate::approval::tasks::Given;
+use crate::approval::votes::Cast;
+use crate::approval::{discussion, resolve, tasks, votes};
+use crate::turn::{Stop, Turn};
+
+/// No model is asked what it means: the operator can say so.
+pub(crate) fn decide(
+    turn: &mut Turn<'_, '_>,
+    leaf: RunId,
+    gate: OpenId,
+    open: &Open,
+    reply: &RecordReply,
+) -> Result<Reply, Stop> {
+    let people = turn.directory()?;
+    may_decide(&turn.command.actor, open, &people)?;
+    let own = own_words(&reply.text);
+    let spec = resolve::spec_of(turn, open)?;
+    let decision = decision_of(&spec, &own);
+    if decision == Some(Decision::Approve) {
+        votes::may_approve(&turn.command.actor.subject, open, &people)?;
+        // Nothing may be recorded before what can be refused.
+        votes::not_again(turn, open, &turn.command.actor.subject)?;
+    }
+    let grant = granting(turn, gate, open, reply, &own)?;
+    recorded(turn, leaf, reply, &own, &About::Gate(gate, Box::new(open.clone())))?;
+    let (by, via) = (turn.command.actor.subject.clone(), Via::Vouched);
+    let discusses = spec.resolve(Decision::Discuss).is_some_and(|resolve| *resolve != Resolve::PassOn);
+    let passes_on = spec.resolve(Decision::Discuss) == Some(&Resolve::PassOn);
+    let standing = if spec.resolve(Decision::Answer).is_some() {
+        let (answer, comment) = (own.trim().into(), String::new());
+        tasks::answer(turn, gate, open, Given { answer, by, comment, via })?;
+        Standing::Answered
+    } else if let Some(decision) = decision.or(discusses.then_some(Decision::Discuss)) {
+        let said = if decision == Decision::Discuss { cut(&own, NOTE_BYTES_MAX) } else { comment(&own) };
+        let ruling = Ruling { decision, by, comment: said, via };
+        match votes::cast(turn, gate, open, &ruling)? {
+            Cast::Decides => {
+                resolve::close(turn, gate, open, &ruling)?;
+                if let Some(grant) = grant {
+                    make_grant(turn, open.run, gate, grant)?;
+                }
+                if let Some(resolve) = spec.resolve(decision) {
+                    resolve::resolved(turn, open, resolve)?;
+                }
+                Standing::Decided
+            }
+            Cast::Counts(_) => Standing::Counted,
+            Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
+        }
+    } else if passes_on {
+        discussion::pass_on(turn, gate, open, &by, cut(&own, NOTE_BYTES_MAX))?;
+        Standing::Noted
+    } else {
+        turn.emit(ApprovalEvent::Discussed { gate, by, comment: cut(&own, NOTE_BYTES_MAX) })?;
+        Standing::Noted
+    };
+    Ok(Reply::Replied { session: turn.session_id()?, sequence: turn.session()?.sequence, standing })
+}

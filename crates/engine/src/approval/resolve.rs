@@ -1,0 +1,123 @@
+//! What the resolution of a gate does.
+
+use serde_json::json;
+use switchward_machine::{
+    Decision, ExitIx, GateKind, GateSpec, OpenId, Resolve, RunId, Status, Trigger, kept::APPROVAL,
+};
+use switchward_state::ViewError;
+use switchward_state::approval::{ApprovalEvent, Open, Via};
+use switchward_state::policy::time_text;
+use switchward_state::run::{Deferral, RunEvent, Writer};
+use switchward_state::session::SessionEvent;
+
+use crate::approval::frozen;
+use crate::run::data::merge_below;
+use crate::turn::{Stop, Turn};
+
+/// What a person said.
+pub(crate) struct Ruling {
+    pub(crate) decision: Decision,
+    pub(crate) by: String,
+    pub(crate) comment: String,
+    pub(crate) via: Via,
+}
+
+/// The spec of an open gate.
+pub(crate) fn spec_of(turn: &Turn<'_, '_>, open: &Open) -> Result<GateSpec, Stop> {
+    let machine = turn.machine(&*turn.run(open.run)?)?;
+    let found = machine.gate(open.gate.spec).cloned();
+    Ok(found.ok_or_else(|| ViewError("the gate has no spec".into()))?)
+}
+
+/// A person has decided: the gate is closed, and what is refused is written down.
+pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: &Ruling) -> Result<(), Stop> {
+    turn.asker = Some(open.gate.requester.clone());
+    turn.emit(ApprovalEvent::Closed {
+        gate,
+        decision: ruling.decision,
+        by: ruling.by.clone(),
+        comment: ruling.comment.clone(),
+        via: ruling.via,
+    })?;
+    if ruling.decision != Decision::Refuse || open.gate.kind != GateKind::Approval {
+        return Ok(());
+    }
+    let value = json!({
+        "decision": ruling.decision.word(),
+        "by": ruling.by,
+        "comment": ruling.comment,
+        "at": time_text(turn.now()),
+    });
+    if let Some(text) = merge_below(turn, open.run, APPROVAL, value, Writer::Person)? {
+        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    }
+    Ok(())
+}
+
+/// What the resolution of a closed gate does; if the session is paused, it happens on resuming, so that a decision is
+/// never lost. Grants and denials of calls are handled separately.
+pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &Open, resolve: &Resolve) -> Result<(), Stop> {
+    let exit = || open.gate.exit.ok_or_else(|| ViewError("the gate holds no exit".into()));
+    let worked = if open.gate.kind == GateKind::Approval { frozen::enter(turn, open.run)? } else { None };
+    let due = match resolve {
+        Resolve::Grant | Resolve::Deny | Resolve::PassOn => return Ok(()),
+        Resolve::Stay => {
+            stay(turn, open.run, exit()?)?;
+            // The state's own work was done while its people were asked.
+            return worked.map_or(Ok(()), |port| now_or_later(turn, open.run, Deferral::Ended(port)));
+        }
+        Resolve::TakeHeld => Deferral::Take(exit()?),
+        Resolve::End(ending) => Deferral::End(ending.clone()),
+        Resolve::Settle(port) => Deferral::Ended(port.clone()),
+    };
+    now_or_later(turn, open.run, due)
+}
+
+/// It happens now, or on resuming if the session is paused.
+pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Deferral) -> Result<(), Stop> {
+    if turn.session()?.status == Status::Suspended {
+        // What a person has decided stands, and a judgement is kept with its choice.
+        let kept = match (&turn.run(run)?.due, &due) {
+            (Some(Deferral::Take(_) | Deferral::End(_)), _) | (Some(_), Deferral::Judged) => true,
+            (
+                Some(
+                    Deferral::Ended(_)
+                    | Deferral::Again
+                    | Deferral::Judged
+                    | Deferral::Fault { .. }
+                    | Deferral::Chosen(_),
+                )
+                | None,
+                _,
+            ) => false,
+        };
+        if !kept {
+            turn.emit(RunEvent::Deferred { run, due })?;
+        }
+        return Ok(());
+    }
+    turn.go(run, due);
+    Ok(())
+}
+
+/// The run stays in its state. A body that ended with a port leaves by it when it next tries to.
+fn stay(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<(), Stop> {
+    let refused = held_port(turn, run, exit)?;
+    turn.emit(RunEvent::Rested { run, refused })?;
+    Ok(())
+}
+
+/// The port at which an exit stands, if it stands at one.
+pub(crate) fn held_port(
+    turn: &Turn<'_, '_>,
+    run: RunId,
+    exit: ExitIx,
+) -> Result<Option<switchward_machine::Port>, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let found = machine.node(at.node).and_then(|node| node.exits.get(usize::from(exit.0)));
+    Ok(match found.map(|exit| &exit.on) {
+        Some(Trigger::Port(port)) => Some(port.clone()),
+        Some(Trigger::Answer(_) | Trigger::Auto { .. }) | None => None,
+    })
+}

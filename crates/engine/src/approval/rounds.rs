@@ -1,0 +1,123 @@
+//! What happens at a gate while nobody decides: rounds end, others are asked, and a gate lapses.
+
+use switchward_machine::{Inquiry, OpenId, Rounds, RunId};
+use switchward_state::Key;
+use switchward_state::approval::{ApprovalEvent, Asked, Open, VoteFact};
+use switchward_state::delivery::Purpose;
+use switchward_state::limits::ADDRESSEES_MAX;
+use switchward_state::session::SessionEvent;
+
+use crate::approval::mails::{mail, mail_bytes};
+use crate::approval::resolve::{resolved, spec_of};
+use crate::approval::{mails, reminders, tasks, votes};
+use crate::delivery::capacity;
+use crate::delivery::messages::{Approvers, People, approvers};
+use crate::run::scope::Scope;
+use crate::turn::{Stop, Turn};
+
+/// Something falls due at a gate while nobody decides: its round is over, or those who were asked are reminded.
+pub(crate) fn fall_due(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
+    let over = {
+        let Some(open) = turn.rows.open_at(key)? else { return Ok(()) };
+        open.gate.asked.as_ref().is_some_and(|asked| asked.due.is_some_and(|due| due <= turn.now()))
+    };
+    if over { round_over(turn, key, gate) } else { reminders::send(turn, key, gate) }
+}
+
+/// A round of a gate is over: others are asked, too, or it lapses. Does nothing if it is closed or not over yet.
+fn round_over(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
+    let Some(open) = turn.rows.open_at(key)?.map(|open| Open::clone(&open)) else { return Ok(()) };
+    let Some(asked) = open.gate.asked.as_ref().filter(|asked| asked.due.is_some_and(|due| due <= turn.now()))
+    else {
+        return Ok(());
+    };
+    let Some(Inquiry { rounds: Some(rounds), .. }) = spec_of(turn, &open)?.inquiry else { return Ok(()) };
+    if asked.round < rounds.max {
+        return escalate(turn, gate, open.run, asked, Some(&rounds));
+    }
+    if let Some(part) = open.gate.part {
+        return tasks::lapsed(turn, gate, &open, part, &rounds.lapse);
+    }
+    turn.asker = Some(open.gate.requester.clone());
+    turn.emit(ApprovalEvent::Lapsed { gate })?;
+    resolved(turn, &open, &rounds.lapse)
+}
+
+/// None of a gate's recipients can be reached: its next round begins now, if it has one. If its definition has none, the
+/// escalation contacts of the start or the directory are asked, once; else it stays as it is, because it can be decided
+/// without a mail.
+pub(crate) fn escalate_now(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?;
+    let Some(open) = open.map(|open| Open::clone(&open)) else { return Ok(()) };
+    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    let rounds = spec_of(turn, &open)?.inquiry.and_then(|inquiry| inquiry.rounds);
+    let again = match &rounds {
+        Some(rounds) => asked.round < rounds.max,
+        // A part of a task is one person's.
+        None if asked.round > 0 || open.gate.part.is_some() => false,
+        None => !turn.settled(open.run)?.escalation.value.is_empty(),
+    };
+    if again {
+        return escalate(turn, gate, open.run, asked, rounds.as_ref());
+    }
+    Ok(())
+}
+
+/// Who is asked in the next round: those whom the definition names, or, if none of them counts, those whom the start or
+/// the directory names. With the faults of those names.
+fn contacts(
+    turn: &Turn<'_, '_>,
+    run: RunId,
+    rounds: Option<&Rounds>,
+) -> Result<(Approvers, Option<String>), Stop> {
+    let (mut found, mut problem) = (Approvers { to: Vec::new(), dropped: Vec::new() }, None);
+    if let Some(rounds) = rounds.filter(|rounds| !rounds.to.is_empty()) {
+        match approvers(&Scope::of_run(turn, run)?, &rounds.to, &People::of(turn)?) {
+            Ok(approvers) => found = approvers,
+            Err(fault) => problem = Some(fault.message),
+        }
+    }
+    if found.to.is_empty() {
+        found.to = turn.directory()?.all(&turn.settled(run)?.escalation.value);
+    }
+    Ok((found, problem))
+}
+
+/// The contacts are asked with the words that the first were asked with.
+fn escalate(
+    turn: &mut Turn<'_, '_>,
+    gate: OpenId,
+    run: RunId,
+    asked: &Asked,
+    rounds: Option<&Rounds>,
+) -> Result<(), Stop> {
+    let (Approvers { mut to, dropped }, mut problem) = contacts(turn, run, rounds)?;
+    // People who have approved are not asked again.
+    let directory = turn.directory()?;
+    to.retain(|one| !asked.has_voted(one, &directory));
+    let known = |one: &String| asked.to.iter().any(|known| known.eq_ignore_ascii_case(one));
+    let mut new: Vec<String> = to.iter().filter(|one| !known(one)).cloned().collect();
+    new.truncate(ADDRESSEES_MAX.saturating_sub(asked.to.len()));
+    to.retain(|one| known(one) || new.contains(one));
+    let bytes = mail_bytes(to.iter(), &asked.subject, &asked.body);
+    if let Some(fault) = capacity::mails(turn, to.len(), bytes)? {
+        to.clear();
+        new.clear();
+        problem = Some(fault.message);
+    }
+    let due = rounds.map(|rounds| turn.now().after_ms(rounds.every_ms));
+    turn.emit(ApprovalEvent::Escalated { gate, to: new, due })?;
+    if !dropped.is_empty() {
+        mails::not_asked(turn, gate, &dropped)?;
+        turn.emit(ApprovalEvent::Votes(VoteFact::Dropped { gate, who: dropped }))?;
+    }
+    votes::escalated(turn, gate)?;
+    if let Some(problem) = problem {
+        let text = format!("nobody else is asked at gate {} in its next round: {problem}", gate.0);
+        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    }
+    for one in to {
+        turn.send(run, mail(one, asked.subject.clone(), asked.body.clone(), gate, Purpose::Ask))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! Gates that take several approvals, if the start of the session or the directory asks for that. An approval is a vote
+//! until there are enough; a rejection by anybody who may decide ends the gate at once, also by one who has approved
+//! before.
+//!
+//! A vote is bound to what was shown, so that it outlasts the rounds of its gate, which show the same to everybody. At a
+//! gate that addresses nobody the vote of everybody who may decide counts, notified or not, unless all must approve:
+//! those are the people who were notified. Parts of tasks always take one person's word.
+
+use switchward_machine::{Decision, GateSpec, OpenId, Recipient, RunId};
+use switchward_state::approval::{
+    ApprovalEvent, Asked, Gate, GateSettings, Open, Quorum, Settled, Tally, Vote, VoteFact, Voting,
+};
+use switchward_state::catalogue::Directory;
+use switchward_state::session::{SessionEvent, Start};
+use switchward_state::{Reason, Rejection};
+
+use crate::approval::resolve::{self, Ruling};
+use crate::catalogue::tenancy::check_quorum;
+use crate::turn::{Stop, Turn};
+
+/// What a decision does.
+pub(crate) enum Cast {
+    /// It decides.
+    Decides,
+    /// It counts, and others are needed; the tally, in words.
+    Counts(String),
+    /// The same person has approved before.
+    Again(Box<Vote>, String),
+}
+
+/// Counts an approval; every other decision decides.
+pub(crate) fn cast(
+    turn: &mut Turn<'_, '_>,
+    gate: OpenId,
+    open: &Open,
+    ruling: &Ruling,
+) -> Result<Cast, Stop> {
+    let Some((asked, voting)) =
+        open.gate.asked.as_ref().and_then(|asked| Some((asked, asked.voting.as_ref()?)))
+    else {
+        return Ok(Cast::Decides);
+    };
+    if ruling.decision != Decision::Approve {
+        return Ok(Cast::Decides);
+    }
+    let people = turn.directory()?;
+    let address = address_of(asked, &ruling.by, &people);
+    if let Some(before) = earlier(asked, voting, &ruling.by, &people) {
+        // The directory may have changed so that what there is has become enough.
+        if Tally::of(open, voting.quorum, None, &people).is_enough() {
+            return Ok(Cast::Decides);
+        }
+        return Ok(Cast::Again(Box::new(before.clone()), voting.so_far()));
+    }
+    let vote = Vote {
+        by: ruling.by.clone(),
+        address,
+        at: turn.now(),
+        comment: ruling.comment.clone(),
+        via: ruling.via,
+        shown: asked.digest(),
+    };
+    let tally = Tally::of(open, voting.quorum, Some(&vote), &people);
+    let mut now = voting.clone();
+    now.need = tally.need();
+    now.votes.push(vote.clone());
+    turn.emit(ApprovalEvent::Votes(VoteFact::Cast { gate, vote, need: now.need }))?;
+    Ok(if tally.is_enough() { Cast::Decides } else { Cast::Counts(now.so_far()) })
+}
+
+/// Refuses an approval of somebody who has approved before what is shown, as long as others are missing.
+pub(crate) fn not_again(turn: &Turn<'_, '_>, open: &Open, by: &str) -> Result<(), Stop> {
+    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    let Some(voting) = &asked.voting else { return Ok(()) };
+    let people = turn.directory()?;
+    match earlier(asked, voting, by, &people) {
+        Some(before) if !Tally::of(open, voting.quorum, None, &people).is_enough() => {
+            Err(again(before, &voting.so_far()).into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The address under which somebody is asked; else what they are called.
+fn address_of(asked: &Asked, by: &str, people: &Directory) -> String {
+    asked.to.iter().find(|one| people.same(one, by)).map_or(by, String::as_str).to_owned()
+}
+
+/// The vote that this person has cast on what is shown now.
+fn earlier<'v>(asked: &Asked, voting: &'v Voting, by: &str, people: &Directory) -> Option<&'v Vote> {
+    let address = address_of(asked, by, people);
+    let theirs = |vote: &&Vote| vote.is_of(by, people) || vote.is_of(&address, people);
+    voting.votes.iter().filter(|vote| vote.shown == asked.digest()).find(theirs)
+}
+
+/// Checks that this person's approval would count: if all who were notified must approve, others cannot stand in for
+/// them.
+pub(crate) fn may_approve(person: &str, open: &Open, people: &Directory) -> Result<(), Rejection> {
+    let Some(asked) = open.gate.asked.as_ref().filter(|asked| asked.open && !asked.to.is_empty()) else {
+        return Ok(());
+    };
+    let all = asked.voting.as_ref().is_some_and(|voting| voting.quorum == Quorum::All);
+    if !all || asked.to.iter().any(|one| people.one_person(one, person) || people.same(one, person)) {
+        return Ok(());
+    }
+    let approvers = asked.to.join(", ");
+    let message =
+        format!("all who were told must approve: {approvers}; {person} is none of them, and may only reject");
+    Err(Rejection::new(Reason::NotAnApprover, message))
+}
+
+/// The refusal of a second approval of one person, in the form of that of a second decision.
+pub(crate) fn again(vote: &Vote, so_far: &str) -> Rejection {
+    let word = Decision::Approve.word();
+    let message = format!("{} has approved before, which counts once: {so_far}", vote.via.who(&vote.by));
+    Rejection::new(Reason::AlreadyResolved, message)
+        .fact("at_ms", vote.at.0)
+        .fact("decision", word)
+        .fact("by", &vote.by)
+        .fact("via", vote.via.word())
+        .fact("comment", &vote.comment)
+}
+
+/// A gate that opens now, with what it needs. That fewer are asked than must approve is recorded: an escalation may ask
+/// more, and at a gate that others may decide as well, others may approve.
+pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gate) -> Result<Gate, Stop> {
+    let quorum = turn.settled(run)?.quorum.value.filter(|quorum| *quorum != Quorum::AtLeast(1));
+    let Some(quorum) = quorum else { return Ok(body) };
+    let (node, entry) = {
+        let at = turn.run(run)?;
+        (at.node, at.entry)
+    };
+    let mut open = Open { run, node, entry, at: turn.now(), gate: body };
+    if resolve::spec_of(turn, &open)?.resolve(Decision::Approve).is_none() {
+        return Ok(open.gate);
+    }
+    let people = turn.directory()?;
+    let tally = Tally::of(&open, quorum, None, &people);
+    let (asks, mut warnings) = (tally.missing.len(), Vec::new());
+    if let Quorum::AtLeast(least) = quorum
+        && usize::try_from(least).unwrap_or(usize::MAX) > asks
+        && let Some(asked) = &open.gate.asked
+    {
+        let rest = match (asked.open, asked.to.is_empty()) {
+            (false, _) => Some(format!("asks {asks} who may decide: it stays open until more are asked")),
+            (true, false) => Some(format!("tells {asks} who may decide: others must approve as well")),
+            // A tenant without a directory goes by its lists of gates.
+            (true, true) => None,
+        };
+        warnings.extend(rest.map(|rest| format!("gate {} needs {least} approvals and {rest}", gate.0)));
+    }
+    if let Some(asked) = &mut open.gate.asked {
+        let own =
+            |one: &&String| open.gate.kind.needs_another() && people.one_person(one, &open.gate.requester);
+        let addresses = asked.to.iter().filter(|one| !own(one)).count();
+        if addresses > asks {
+            let text =
+                format!("gate {} asks {asks} people at {addresses} addresses: each approves once", gate.0);
+            warnings.push(text);
+        }
+        asked.voting = Some(Voting { quorum, need: tally.need(), votes: Vec::new() });
+    }
+    for text in warnings {
+        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    }
+    Ok(open.gate)
+}
+
+/// Others are asked too: the number of approvals that it takes is counted again.
+pub(crate) fn escalated(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.map(|open| Open::clone(&open));
+    let Some(open) = open else { return Ok(()) };
+    let Some(voting) = open.gate.asked.as_ref().and_then(|asked| asked.voting.as_ref()) else {
+        return Ok(());
+    };
+    let need = Tally::of(&open, voting.quorum, None, &turn.directory()?).need();
+    if need != voting.need {
+        turn.emit(ApprovalEvent::Votes(VoteFact::Needed { gate, need }))?;
+    }
+    Ok(())
+}
+
+/// Explains why the quorum can no longer be met: too few remaining approvers satisfy `reachable`. `None` if it still can,
+/// or if no quorum applies.
+pub(crate) fn out_of_reach(
+    open: &Open,
+    people: &Directory,
+    reachable: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let asked = open.gate.asked.as_ref()?;
+    let voting = asked.voting.as_ref()?;
+    if asked.open && voting.quorum != Quorum::All {
+        // Others may approve.
+        return None;
+    }
+    let tally = Tally::of(open, voting.quorum, None, people);
+    let (here, gone): (Vec<&String>, Vec<&String>) = tally.missing.iter().partition(|one| reachable(one));
+    if tally.have + here.len() >= tally.need {
+        return None;
+    }
+    let gone: Vec<&str> = gone.into_iter().map(String::as_str).collect();
+    Some(format!("{}; no mail reaches {}", voting.so_far(), gone.join(", ")))
+}
+
+/// Checks that a start may ask for this many approvals: refused if a gate of its machines is known to ask fewer people.
+pub(crate) fn check(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
+    let Some(Quorum::AtLeast(least)) = start.quorum else { return Ok(()) };
+    let bad =
+        |message: String| Stop::from(Rejection::new(Reason::FieldInvalid, message).fact("field", "quorum"));
+    check_quorum("quorum", least)?;
+    let least = usize::try_from(least).unwrap_or(usize::MAX);
+    let people = turn.directory()?;
+    let said = GateSettings { escalation: start.escalation.clone(), ..GateSettings::default() };
+    for digest in start.machines() {
+        let Some(machine) = turn.rows.machine(turn.tenant(), digest)? else { continue };
+        let name = &machine.meta.name;
+        let contacts = Settled::of(&said, std::slice::from_ref(name), &people).escalation.value;
+        for gate in &machine.gates {
+            if let Some(asks) = asks(gate, &contacts, &people).filter(|asks| *asks < least) {
+                return Err(bad(format!("an approval of {name} asks {asks}, and {least} must approve")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many people a gate asks, escalations among them, if that is known before it opens. `contacts` are asked if its
+/// definition names nobody for an escalation.
+fn asks(gate: &GateSpec, contacts: &[String], people: &Directory) -> Option<usize> {
+    let inquiry = gate.inquiry.as_ref()?;
+    let mut found: Vec<String> = Vec::new();
+    let mut add = |these: Vec<String>| {
+        for one in these {
+            if !found.iter().any(|known| people.one_person(known, &one)) {
+                found.push(one);
+            }
+        }
+    };
+    let later = inquiry.rounds.as_ref().map(|rounds| rounds.to.as_slice()).unwrap_or_default();
+    for recipient in inquiry.message.to.iter().chain(later) {
+        let Recipient::Address(text) = recipient else { return None };
+        if text.contains(['{', '}']) {
+            return None;
+        }
+        let these = people.addresses(text);
+        add(if these.is_empty() { vec![text.clone()] } else { these });
+    }
+    if later.is_empty() {
+        add(people.all(contacts));
+    }
+    Some(found.len())
+}

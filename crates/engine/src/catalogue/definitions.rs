@@ -1,0 +1,122 @@
+//! Definitions and their versions, and the machines that shards know.
+
+use switchward_state::catalogue::{
+    ActivateVersion, CatalogueEvent, Deploy, InstallMachine, RetireVersion, SourceFile, Version, VersionFact,
+};
+use switchward_state::limits::VERSIONS_MAX;
+use switchward_state::{Key, Reason, Rejection, Reply};
+
+use crate::delivery::tenant_outbox::publish;
+use crate::run::callees::check_callees;
+use crate::turn::{Stop, Turn, check_etag};
+
+/// Publishes a definition. A known name gets its next version; the same files are the version that they were.
+pub(crate) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, Stop> {
+    let tenant = turn.tenant();
+    let known = turn.rows.definition_at(&Key::definition(tenant, &deploy.name))?;
+    let (latest, active) = known.as_ref().map_or((0, None), |known| (known.latest, known.active));
+    let before =
+        turn.rows.source_at(&Key::source(tenant, &deploy.name, deploy.source))?.map(|number| *number);
+    if let Some(number) = before.filter(|_| deploy.activate)
+        && known.as_ref().is_some_and(|known| known.retired(number).is_some())
+    {
+        let message = format!(
+            "these are the bytes of version {number}, which is retired; activate it by its number to use it again"
+        );
+        return Err(Rejection::new(Reason::VersionRetired, message).fact("version", number).into());
+    }
+    if let Some(known) = known.as_ref().filter(|known| known.format != deploy.format) {
+        let message = format!("{} is a {} definition and stays one", deploy.name, known.format);
+        return Err(Rejection::new(Reason::StateMismatch, message).into());
+    }
+    check_etag("definition", &deploy.etag, known.as_ref().map(|known| known.etag()))?;
+    drop(known);
+    if deploy.activate {
+        check_callees(turn.rows, tenant, &deploy.name, &deploy.machine)??;
+    }
+    let number = match before {
+        Some(number) => number,
+        None if latest >= VERSIONS_MAX => {
+            return Err(
+                Rejection::new(Reason::QuotaExceeded, format!("there are {VERSIONS_MAX} versions")).into()
+            );
+        }
+        None => {
+            let number = latest + 1;
+            turn.emit(CatalogueEvent::VersionDeployed {
+                name: deploy.name.clone(),
+                format: deploy.format.clone(),
+                version: version(turn, deploy, number),
+                machine: deploy.machine.clone(),
+            })?;
+            publish(turn, "definition.deployed", &format!("{}@{number}", deploy.name))?;
+            number
+        }
+    };
+    if deploy.activate && active != Some(number) {
+        turn.emit(VersionFact::Activated { name: deploy.name.clone(), number })?;
+        publish(turn, "definition.activated", &format!("{}@{number}", deploy.name))?;
+    }
+    Ok(Reply::Version { name: deploy.name.clone(), number, created: before.is_none() })
+}
+
+fn version(turn: &Turn<'_, '_>, deploy: &Deploy, number: u32) -> Version {
+    let file = |(path, bytes): &(String, Vec<u8>)| SourceFile { path: path.clone(), bytes: bytes.clone() };
+    Version {
+        number,
+        source: deploy.source,
+        machine: deploy.machine.digest(),
+        files: deploy.files.iter().map(file).collect(),
+        created: turn.now(),
+        by: turn.command.actor.subject.clone(),
+    }
+}
+
+/// New sessions use another version from now on; live ones keep theirs. One that was retired is used again.
+pub(crate) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> Result<Reply, Stop> {
+    let (name, number) = (&activate.name, activate.version);
+    let version = turn.rows.version_at(&Key::version(turn.tenant(), name, number))?;
+    let missing = || Rejection::new(Reason::NotFound, "there is no such version");
+    let digest = version.map(|version| version.machine).ok_or_else(missing)?;
+    if let Some(machine) = turn.rows.machine(turn.tenant(), digest)? {
+        check_callees(turn.rows, turn.tenant(), name, &machine)??;
+    }
+    let known = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?;
+    check_etag("definition", &activate.etag, known.as_ref().map(|known| known.etag()))?;
+    let active = known.and_then(|known| known.active);
+    if active != Some(number) {
+        turn.emit(VersionFact::Activated { name: name.clone(), number })?;
+        publish(turn, "definition.activated", &format!("{name}@{number}"))?;
+    }
+    Ok(Reply::Version { name: name.clone(), number, created: false })
+}
+
+/// No session starts with a version any more; live ones go on. The one that new sessions use stays.
+pub(crate) fn retire(turn: &mut Turn<'_, '_>, retire: &RetireVersion) -> Result<Reply, Stop> {
+    let (name, number) = (&retire.name, retire.version);
+    let missing = || Rejection::new(Reason::NotFound, "there is no such version");
+    let known = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?.ok_or_else(missing)?;
+    if !(1..=known.latest).contains(&number) {
+        return Err(missing().into());
+    }
+    check_etag("definition", &retire.etag, Some(known.etag()))?;
+    if known.active == Some(number) {
+        let message = format!("version {number} is the active one; activate another one first");
+        return Err(Rejection::new(Reason::StateMismatch, message).fact("version", number).into());
+    }
+    if known.retired(number).is_none() {
+        let by = turn.command.actor.subject.clone();
+        drop(known);
+        turn.emit(VersionFact::Retired { name: name.clone(), number, by })?;
+        publish(turn, "definition.retired", &format!("{name}@{number}"))?;
+    }
+    Ok(Reply::Version { name: name.clone(), number, created: false })
+}
+
+/// Makes a machine known to a shard. Said twice, it changes nothing.
+pub(crate) fn install(turn: &mut Turn<'_, '_>, install: &InstallMachine) -> Result<Reply, Stop> {
+    if turn.rows.machine(turn.tenant(), install.machine.digest())?.is_none() {
+        turn.emit(CatalogueEvent::MachineInstalled { machine: install.machine.clone() })?;
+    }
+    Ok(Reply::Done)
+}

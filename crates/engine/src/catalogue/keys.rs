@@ -1,0 +1,48 @@
+//! API keys.
+
+use switchward_state::catalogue::{ApiKey, CatalogueEvent, CreateKey, RevokeKey};
+use switchward_state::{Key, Reason, Rejection, Reply};
+
+use crate::turn::{Stop, Turn};
+
+pub(crate) fn create(turn: &mut Turn<'_, '_>, create: &CreateKey) -> Result<Reply, Stop> {
+    if turn.rows.api_key_at(&Key::api_key(&create.id))?.is_some() {
+        return Err(Rejection::new(Reason::AlreadyExists, "there is a key of this id already").into());
+    }
+    let tenant = turn.rows.tenant_at(&Key::tenant(&create.tenant_name))?;
+    if tenant.is_none_or(|tenant| tenant.id != turn.tenant()) {
+        return Err(Rejection::new(Reason::NotFound, "there is no such tenant").into());
+    }
+    if create.expires.is_some_and(|expires| expires <= turn.now()) {
+        let message = "the key would have expired already";
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "expire_time").into());
+    }
+    let key = ApiKey {
+        id: create.id.clone(),
+        hash: create.hash,
+        tenant: turn.tenant(),
+        role: create.role,
+        subject: create.subject.clone(),
+        display_name: create.display_name.clone(),
+        created: turn.now(),
+        expires: create.expires,
+        revoked: None,
+        tenant_name: create.tenant_name.clone(),
+    };
+    turn.emit(CatalogueEvent::KeyCreated(key))?;
+    Ok(Reply::Key(create.id.clone()))
+}
+
+/// Revokes a key of the tenant. Said twice, it changes nothing.
+pub(crate) fn revoke(turn: &mut Turn<'_, '_>, revoke: &RevokeKey) -> Result<Reply, Stop> {
+    let found = turn.rows.api_key_at(&Key::api_key(&revoke.id))?;
+    let Some(key) = found.filter(|key| key.tenant == turn.tenant()) else {
+        return Err(Rejection::new(Reason::NotFound, "there is no such key").into());
+    };
+    let revoked = key.revoked.is_some();
+    drop(key);
+    if !revoked {
+        turn.emit(CatalogueEvent::KeyRevoked(revoke.id.clone()))?;
+    }
+    Ok(Reply::Key(revoke.id.clone()))
+}

@@ -1,0 +1,141 @@
+//! What became of an effect: it has arrived, or cannot be delivered and is a dead letter, which somebody sends again or
+//! gives up. A session that has ended can still have effects.
+
+use switchward_state::approval::Way;
+use switchward_state::delivery::{
+    AckEffect, DeferEffect, DeliveryEvent, DismissEffect, Effect, EffectBody, FailEffect, RecordBounce,
+    RetryEffect,
+};
+use switchward_state::limits::{DEAD_CODE_BYTES_MAX, NOTE_BYTES_MAX};
+use switchward_state::{Event, Key, Reason, Rejection, Reply};
+
+use crate::approval::audience;
+use crate::approval::reach::reach;
+use crate::turn::{Stop, Turn, check_text};
+
+/// It has arrived. Said twice, it changes nothing.
+pub(crate) fn ack(turn: &mut Turn<'_, '_>, ack: &AckEffect) -> Result<Reply, Stop> {
+    if find(turn, ack.number)?.is_some() {
+        turn.emit(DeliveryEvent::Acked { number: ack.number })?;
+    }
+    Ok(Reply::Done)
+}
+
+/// It cannot be delivered. An approval that has reached nobody escalates at once, if it would do so later.
+pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, Stop> {
+    expected(turn)?;
+    worded(&fail.code, &fail.message)?;
+    let Some(effect) = outward(turn, fail.number)? else {
+        // It has arrived meanwhile, or nobody wants it any more.
+        return if fail.number < turn.session()?.next_id { turn.moved() } else { Err(missing().into()) };
+    };
+    if effect.dead().is_some() || fail.round.is_some_and(|round| round != effect.round()) {
+        return turn.moved();
+    }
+    let (number, code, message) = (fail.number, fail.code.clone(), fail.message.clone());
+    turn.emit(DeliveryEvent::Failed { number, code, message })?;
+    if let EffectBody::Message { gate: Some(gate), .. } = effect.body {
+        reach(turn, gate)?;
+    }
+    turn.moved()
+}
+
+/// It is tried again later.
+pub(crate) fn defer(turn: &mut Turn<'_, '_>, defer: &DeferEffect) -> Result<Reply, Stop> {
+    expected(turn)?;
+    worded(&defer.code, &defer.message)?;
+    let effect = outward(turn, defer.number)?;
+    if effect.is_some_and(|effect| effect.dead().is_none() && effect.attempt() == defer.attempt) {
+        let (number, code, message) = (defer.number, defer.code.clone(), defer.message.clone());
+        let until = defer.until.max(turn.now());
+        turn.emit(if defer.made {
+            Event::Delivery(DeliveryEvent::Deferred { number, until, code, message })
+        } else {
+            Event::Delivery(DeliveryEvent::Held { number, until, code, message })
+        })?;
+    }
+    turn.moved()
+}
+
+/// A mail has come back.
+pub(crate) fn bounced(turn: &mut Turn<'_, '_>, bounce: &RecordBounce) -> Result<Reply, Stop> {
+    check_text("message", &bounce.message, NOTE_BYTES_MAX)?;
+    let gate = bounce.token.about;
+    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?;
+    let asked = open.as_ref().and_then(|open| open.gate.asked.clone());
+    drop(open);
+    let Some(asked) = asked else { return turn.moved() };
+    let proved = turn.made_for(&bounce.token, Way::Bounce, &asked.to)?;
+    let (to, proved) = match proved {
+        Some(to) => (to, true),
+        None => match turn.made_for(&bounce.token, Way::Reply, &asked.to)? {
+            Some(to) => (to, false),
+            None => return Err(missing().into()),
+        },
+    };
+    let known = asked.bounced.iter().find(|known| known.to.eq_ignore_ascii_case(&to));
+    let known = known.is_some_and(|known| known.proved || !proved);
+    if known || asked.round_of(&to) != Some(bounce.token.round) {
+        return turn.moved();
+    }
+    turn.emit(DeliveryEvent::MailBounced { gate, to, message: bounce.message.clone(), proved })?;
+    if proved {
+        reach(turn, gate)?;
+    }
+    turn.moved()
+}
+
+/// Whether these are words for what has gone wrong.
+fn worded(code: &str, message: &str) -> Result<(), Rejection> {
+    check_text("code", code, DEAD_CODE_BYTES_MAX)?;
+    check_text("message", message, NOTE_BYTES_MAX)?;
+    let plain = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_.-".contains(sign);
+    if code.is_empty() || !code.chars().all(plain) {
+        let message = "a code is made of lower-case letters, digits and the signs _ . -";
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "code"));
+    }
+    Ok(())
+}
+
+/// Sends a dead letter again; a notice that nobody got goes to those whom the directory resolves now.
+pub(crate) fn retry(turn: &mut Turn<'_, '_>, retry: &RetryEffect) -> Result<Reply, Stop> {
+    expected(turn)?;
+    let effect = outward(turn, retry.number)?.ok_or_else(missing)?;
+    if effect.dead().is_some() {
+        turn.emit(DeliveryEvent::Retried { number: retry.number })?;
+    }
+    audience::notify(turn, &effect)?;
+    turn.moved()
+}
+
+/// A dead letter is given up. One that is on its way cannot be called back.
+pub(crate) fn dismiss(turn: &mut Turn<'_, '_>, dismiss: &DismissEffect) -> Result<Reply, Stop> {
+    expected(turn)?;
+    let effect = outward(turn, dismiss.number)?.ok_or_else(missing)?;
+    let tenancy = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?;
+    let held = tenancy.is_some_and(|tenancy| tenancy.holds_effects());
+    if effect.dead().is_none() && !held {
+        let message = "the effect is on its way; only one that cannot be delivered or is held is dismissed";
+        return Err(Rejection::new(Reason::StateMismatch, message).into());
+    }
+    turn.emit(DeliveryEvent::Dismissed { number: dismiss.number })?;
+    turn.moved()
+}
+
+fn expected(turn: &Turn<'_, '_>) -> Result<(), Stop> {
+    Ok(turn.expect_sequence(&*turn.session()?)?)
+}
+
+fn find(turn: &Turn<'_, '_>, number: u64) -> Result<Option<Effect>, Stop> {
+    let key = Key::outbox(turn.tenant(), turn.session_id()?, number);
+    Ok(turn.rows.outbox_at(&key)?.map(|effect| Effect::clone(&effect)))
+}
+
+/// The effect of this number, if it goes outside: the server handles what it carries itself.
+fn outward(turn: &Turn<'_, '_>, number: u64) -> Result<Option<Effect>, Stop> {
+    Ok(find(turn, number)?.filter(|effect| !effect.body.inner()))
+}
+
+fn missing() -> Rejection {
+    Rejection::new(Reason::NotFound, "there is no such effect")
+}

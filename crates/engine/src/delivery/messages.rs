@@ -1,0 +1,255 @@
+//! Messages to the outside: who gets them, and what they say.
+
+use serde_json::{Map, Value};
+use std::cell::RefCell;
+use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId, kept::TASKS};
+use switchward_state::catalogue::Tenancy;
+use switchward_state::delivery::{EffectBody, Purpose};
+use switchward_state::limits::{
+    EFFECT_BYTES, PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_SHOWN_BYTES_MAX,
+};
+use switchward_state::{Key, SharedRow};
+
+use crate::delivery::capacity;
+use crate::fault::Fault;
+use crate::run::scope::Scope;
+use crate::turn::{Stop, Turn};
+
+/// What a participant of a task is called in its data.
+pub(crate) const PARTICIPANT: &str = "participant";
+
+/// Whom names stand for, in one session.
+pub(crate) struct People {
+    /// The address of the person that the conversation is with.
+    contact: Option<String>,
+    tenancy: Option<SharedRow<Tenancy>>,
+    /// Whether approvers are asked who are not in the directory, wherever they come from.
+    any_approver: bool,
+}
+
+impl People {
+    pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Self, Stop> {
+        let session = turn.session()?;
+        let tenancy = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?;
+        let any = tenancy.as_ref().is_some_and(|known| known.any_approver_address);
+        let any_approver = any || session.any_approver_address;
+        Ok(Self { contact: session.contact.clone(), tenancy, any_approver })
+    }
+
+    /// Whether the directory knows of this name, or holds this address.
+    fn holds(&self, name: &str) -> bool {
+        let directory = self.tenancy.as_ref().map(|known| &known.directory);
+        directory.is_some_and(|known| !known.addresses(name).is_empty() || known.holds(name))
+    }
+
+    /// The addresses that a name stands for in the tenant's directory; what stands for nobody there is one itself.
+    fn addresses(&self, name: String) -> Vec<String> {
+        let known = self.tenancy.as_ref().map(|known| known.directory.addresses(&name)).unwrap_or_default();
+        if known.is_empty() { vec![name] } else { known }
+    }
+}
+
+/// Puts a message into the outbox, once for each recipient; what is wrong with it, or too much, sends nothing.
+pub(crate) fn send(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    scope: &Scope,
+    message: &Message,
+) -> Result<Option<Fault>, Stop> {
+    let people = People::of(turn)?;
+    let composed = match compose(scope, message, &people) {
+        Ok(composed) => composed,
+        Err(fault) => return Ok(Some(fault)),
+    };
+    let (count, bytes) = (composed.to.len(), composed.bytes());
+    let over = match composed.channel {
+        Channel::Email => capacity::mails(turn, count, bytes)?,
+        Channel::Chat | Channel::Webhook => capacity::effects(turn, count, bytes)?,
+    };
+    if let Some(fault) = over {
+        return Ok(Some(fault));
+    }
+    for effect in composed.effects(None) {
+        turn.send(run, effect)?;
+    }
+    Ok(None)
+}
+
+/// A message as it goes out.
+pub(crate) struct ComposedMessage {
+    channel: Channel,
+    /// To whom; one empty address in the conversation itself.
+    pub(crate) to: Vec<String>,
+    pub(crate) subject: Option<String>,
+    pub(crate) body: String,
+    content: Content,
+}
+
+impl ComposedMessage {
+    /// What its effects hold, bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let one = EFFECT_BYTES + self.subject.as_ref().map_or(0, String::len) + self.body.len();
+        let to: usize = self.to.iter().map(String::len).sum();
+        to.saturating_add(one.saturating_mul(self.to.len()))
+    }
+
+    /// One effect for each recipient; about a gate, if it is about one.
+    pub(crate) fn effects(self, gate: Option<OpenId>) -> impl Iterator<Item = EffectBody> {
+        let Self { channel, to, subject, body, content } = self;
+        to.into_iter().map(move |to| EffectBody::Message {
+            channel,
+            to,
+            subject: subject.clone(),
+            body: body.clone(),
+            content,
+            gate,
+            purpose: if gate.is_some() { Purpose::Ask } else { Purpose::Say },
+            head: None,
+        })
+    }
+}
+
+/// Renders a message, and finds out who gets it.
+pub(crate) fn compose(scope: &Scope, message: &Message, people: &People) -> Result<ComposedMessage, Fault> {
+    let to = match message.channel {
+        Channel::Chat => vec![String::new()],
+        Channel::Email | Channel::Webhook => recipients(scope, &message.to, people)?,
+    };
+    worded(scope, message, to)
+}
+
+/// Renders a message to these.
+pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Result<ComposedMessage, Fault> {
+    let subject = message.subject.as_ref().map(|subject| scope.text(subject, false)).transpose()?;
+    let subject = subject.map(|subject| subject.replace(['\r', '\n'], " "));
+    let text = scope.text(&message.body, message.content == Content::Html)?;
+    let (body, content) = match (message.content, message.channel) {
+        (Content::Markdown, Channel::Email) => (switchward_expr::to_html(&text), Content::Html),
+        (content, _) => (text, content),
+    };
+    Ok(ComposedMessage { channel: message.channel, to, subject, body, content })
+}
+
+/// Everybody whom a list names, each once, in its order; never nobody.
+pub(crate) fn recipients(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
+    let same = |one: &str, other: &str| one == other;
+    let found = named(scope, list, people, RECIPIENTS_MAX, same, &|_, _| true)?;
+    let found = found.ok_or_else(|| format!("a message goes to at most {RECIPIENTS_MAX}"));
+    let found = found.map_err(Fault::recipients)?;
+    if found.is_empty() {
+        return Err(Fault::recipients("the message has nobody to go to"));
+    }
+    Ok(found)
+}
+
+/// Whom a list names to approve something.
+pub(crate) struct Approvers {
+    /// Addresses, each once, in the list's order; nobody only if somebody was dropped.
+    pub(crate) to: Vec<String>,
+    /// Those who come from data or from the start, and whom the directory does not hold.
+    pub(crate) dropped: Vec<String>,
+}
+
+/// Everybody whom a list names to approve something, or to be asked later. A caller with an agent's key chooses data and
+/// start, so that people who come from there count only if the directory holds them.
+pub(crate) fn approvers(scope: &Scope, list: &[Recipient], people: &People) -> Result<Approvers, Fault> {
+    let dropped = RefCell::new(Vec::new());
+    let counts = |recipient: &Recipient, name: &str| {
+        let counts = recipient.is_fixed() || people.any_approver || people.holds(name);
+        let mut dropped = dropped.borrow_mut();
+        if !counts && dropped.len() < RECIPIENTS_MAX && !dropped.iter().any(|known| known == name) {
+            dropped.push(name.to_owned());
+        }
+        counts
+    };
+    let same = |one: &str, other: &str| one == other;
+    let to = named(scope, list, people, RECIPIENTS_MAX, same, &counts)?;
+    let to = to.ok_or_else(|| Fault::recipients(format!("a message goes to at most {RECIPIENTS_MAX}")))?;
+    let dropped = dropped.into_inner();
+    if to.is_empty() && dropped.is_empty() {
+        return Err(Fault::recipients("the message has nobody to go to"));
+    }
+    Ok(Approvers { to, dropped })
+}
+
+/// Everybody who takes part in a task, each once, in the list's order; maybe nobody. Addresses are compared without
+/// regard to case, as at the gates.
+pub(crate) fn participants(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
+    let found = named(scope, list, people, PARTICIPANTS_MAX, str::eq_ignore_ascii_case, &|_, _| true)?;
+    let found = found.ok_or_else(|| format!("at most {PARTICIPANTS_MAX} take part in a task"));
+    found.map_err(Fault::recipients)
+}
+
+/// Those whom a list names and who count, each once; `None` if there are more than the maximum.
+fn named(
+    scope: &Scope,
+    list: &[Recipient],
+    people: &People,
+    max: usize,
+    same: impl Fn(&str, &str) -> bool,
+    counts: &dyn Fn(&Recipient, &str) -> bool,
+) -> Result<Option<Vec<String>>, Fault> {
+    let mut found: Vec<String> = Vec::new();
+    for recipient in list {
+        for value in values(scope, recipient, people)? {
+            let Some(address) = address(value)?.filter(|name| counts(recipient, name)) else { continue };
+            for address in people.addresses(address) {
+                if !found.iter().any(|known| same(known, &address)) {
+                    found.push(address);
+                }
+                if found.len() > max {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+    Ok(Some(found))
+}
+
+/// What an entry of a list of recipients stands for.
+fn values(scope: &Scope, recipient: &Recipient, people: &People) -> Result<Vec<Value>, Fault> {
+    Ok(match recipient {
+        Recipient::Address(text) => match scope.braces(text)? {
+            Value::Array(items) => items,
+            one @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+                vec![one]
+            }
+        },
+        Recipient::Contact => people.contact.as_deref().map(Value::from).into_iter().collect(),
+        Recipient::Participants => known_participants(scope),
+        Recipient::Listed(path) => match scope.get(path) {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(items)) => items.clone(),
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+                return Err(Fault::recipients(format!("{} must be a list of texts", path.as_str())));
+            }
+        },
+    })
+}
+
+/// Those who have taken part in the tasks that are done.
+fn known_participants(scope: &Scope) -> Vec<Value> {
+    let tasks = scope.key(TASKS).and_then(Value::as_object).into_iter().flat_map(Map::values);
+    let answers = tasks.filter_map(Value::as_array).flatten();
+    answers.filter_map(|answer| answer.get(PARTICIPANT)).cloned().collect()
+}
+
+/// An address; `None` if it is empty.
+fn address(value: Value) -> Result<Option<String>, Fault> {
+    match value {
+        Value::String(text) if text.trim().is_empty() => Ok(None),
+        Value::String(text) if text.len() > RECIPIENT_BYTES_MAX => {
+            Err(Fault::recipients(format!("an address has at most {RECIPIENT_BYTES_MAX} bytes")))
+        }
+        Value::String(text) if text.chars().any(char::is_control) => {
+            Err(Fault::recipients(format!("{text:?} is no address")))
+        }
+        Value::String(text) => Ok(Some(text.trim().to_owned())),
+        Value::Null => Ok(None),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            let mut shown = other.to_string();
+            shown.truncate(shown.floor_char_boundary(RESULT_SHOWN_BYTES_MAX));
+            Err(Fault::recipients(format!("{shown} is no address")))
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What readers of a history see of what goes out.
+
+use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody};
+
+use crate::public::event::PublicEvent;
+
+/// Returns what a reader sees of an event; `None` if it is internal.
+pub(crate) fn public(event: &DeliveryEvent) -> Option<PublicEvent> {
+    Some(match event {
+        DeliveryEvent::Queued { effect } => return queued(effect),
+        DeliveryEvent::Failed { number, code, message } => PublicEvent::new("delivery.exhausted")
+            .with("number", number)
+            .with("code", code)
+            .with("message", message),
+        DeliveryEvent::Retried { number } => PublicEvent::new("delivery.retried").with("number", number),
+        DeliveryEvent::Dismissed { number } => PublicEvent::new("delivery.dismissed").with("number", number),
+        DeliveryEvent::Deferred { number, until, code, message }
+        | DeliveryEvent::Held { number, until, code, message } => PublicEvent::new("delivery.deferred")
+            .with("number", number)
+            .with("until_ms", until.0)
+            .with("code", code)
+            .with("message", message),
+        DeliveryEvent::MailBounced { gate, to, message, proved } => {
+            PublicEvent::new("approval.undeliverable")
+                .with("gate", gate.0)
+                .with("to", to)
+                .with("message", message)
+                .with("proved", proved)
+        }
+        DeliveryEvent::Acked { .. } | DeliveryEvent::Endpoints(_) | DeliveryEvent::WebhookSources(_) => {
+            return None;
+        }
+    })
+}
+
+fn queued(effect: &Effect) -> Option<PublicEvent> {
+    let public = PublicEvent::new("effect.queued").with("number", effect.number);
+    let trace = effect.trace.as_deref().unwrap_or_default();
+    Some(match &effect.body {
+        EffectBody::Notice { gate, kind, subject } => public
+            .with("kind", "notice")
+            .with("gate", gate.0)
+            .with("gate_kind", kind.word())
+            .with("subject", subject)
+            .with("traceparent", trace),
+        EffectBody::Message { channel, to, subject, .. } => public
+            .with("kind", channel.word())
+            .with("to", to)
+            .with("subject", subject.as_deref().unwrap_or_default())
+            .with("traceparent", trace),
+        EffectBody::Confirm { .. } | EffectBody::Settle { .. } | EffectBody::Publish { .. } => return None,
+    })
+}

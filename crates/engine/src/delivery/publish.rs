@@ -1,0 +1,227 @@
+//! What happens in a session is published to the endpoints of its tenant: at the end of each turn, in the same entry of
+//! the log, a message for each event that an endpoint wants.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use switchward_machine::{SessionId, TenantId, Time};
+use switchward_state::delivery::{DeliveryEvent, EffectBody, Endpoint, PublishedEvent};
+use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, PUBLISHED_TURN_MAX, REPUBLISH_MAX};
+use switchward_state::session::SessionEvent;
+use switchward_state::{Event, Key, Kind, Row, Scope, View, ViewError, Working};
+
+use crate::public::{PublicEvent, machines_in, public_events};
+use crate::turn::{Stop, Turn};
+
+/// The types of events of sessions that endpoints can receive, in order.
+pub const PUBLISHED: [&str; 23] = [
+    "approval.decided",
+    "approval.escalated",
+    "approval.reminded",
+    "approval.requested",
+    "approval.timed_out",
+    "approval.undeliverable",
+    "approval.voted",
+    "budget.exhausted",
+    "delivery.exhausted",
+    "policy.asked",
+    "policy.denied",
+    "session.abandoned",
+    "session.blocked",
+    "session.cancelled",
+    "session.completed",
+    "session.failed",
+    "session.paused",
+    "session.resumed",
+    "session.started",
+    "session.state_entered",
+    "session.warned",
+    "task.completed",
+    "task.created",
+];
+
+/// Puts a message for each event of the turn and each endpoint that wants it into the outbox.
+pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
+    let Scope::Session(id) = turn.command.scope else { return Ok(()) };
+    if turn.events.is_empty() {
+        return Ok(());
+    }
+    let tenancy = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?;
+    let Some(tenancy) = tenancy.filter(|known| known.endpoints.iter().any(|one| one.disabled.is_none()))
+    else {
+        return Ok(());
+    };
+    let machines = machines_in(turn.rows, turn.tenant(), id, &turn.events)?;
+    let (root, sequence, waiting) = {
+        let session = turn.session()?;
+        (session.root, session.sequence, usize::try_from(session.outbox().published).unwrap_or(usize::MAX))
+    };
+    let first = sequence.saturating_sub(u64::try_from(turn.events.len()).unwrap_or(u64::MAX));
+    let free = PUBLISHED_TURN_MAX.min(PUBLISHED_MAX.saturating_sub(waiting));
+    let (mut bodies, mut beyond) = (Vec::new(), 0_usize);
+    for (at, event) in public_events(&turn.events, &machines) {
+        let failed = failed(&turn.events[at]);
+        // A failed message to an endpoint is published to no endpoint.
+        if PUBLISHED.binary_search(&event.kind).is_err() || published(turn.rows, turn.tenant(), id, failed)? {
+            continue;
+        }
+        let message = message_of(first, at, turn.now(), &event);
+        for endpoint in tenancy.endpoints.iter().filter(|one| one.wants(event.kind)) {
+            if bodies.len() < free {
+                bodies.push(body(endpoint, message.clone()));
+            } else {
+                beyond += 1;
+            }
+        }
+    }
+    for body in bodies {
+        turn.send(root, body)?;
+    }
+    if beyond > 0 {
+        let text = format!("{beyond} messages to endpoints are not sent: too many have not arrived");
+        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    }
+    Ok(())
+}
+
+/// The effect that cannot be delivered, if the event says so.
+fn failed(event: &Event) -> Option<u64> {
+    if let Event::Delivery(DeliveryEvent::Failed { number, .. }) = event { Some(*number) } else { None }
+}
+
+/// Whether an effect is a message to an endpoint.
+fn published(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    session: SessionId,
+    number: Option<u64>,
+) -> Result<bool, ViewError> {
+    let Some(number) = number else { return Ok(false) };
+    let effect = rows.outbox_at(&Key::outbox(tenant, session, number))?;
+    Ok(effect.is_some_and(|effect| effect.body.published()))
+}
+
+/// The message about the event at index `at` of a turn, whose `first` event had the sequence before it.
+fn message_of(first: u64, at: usize, time: Time, event: &PublicEvent) -> PublishedEvent {
+    let sequence = first.saturating_add(u64::try_from(at).unwrap_or(u64::MAX)).saturating_add(1);
+    PublishedEvent { kind: event.kind.to_owned(), sequence, at: time, about: about(event) }
+}
+
+fn body(endpoint: &Endpoint, message: PublishedEvent) -> EffectBody {
+    let PublishedEvent { kind, sequence, at, about } = message;
+    EffectBody::Publish { endpoint: endpoint.id.clone(), kind, sequence, at, about }
+}
+
+/// What an endpoint has missed of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Missed {
+    /// Messages to it that could not be delivered, by their numbers.
+    pub retry: Vec<u64>,
+    /// Events that it wants and that are not on their way to it.
+    pub events: Vec<PublishedEvent>,
+    /// The sequence up to which the session was looked through; the rest is read from here; `None` at the end.
+    pub upto: Option<u64>,
+}
+
+/// What an endpoint has missed of what happened in a session since this time and after this sequence, in order, at most
+/// [`REPUBLISH_MAX`]; if `delivered`, also what has arrived there.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn missed(
+    view: &dyn View,
+    (tenant, session): (TenantId, SessionId),
+    endpoint: &Endpoint,
+    (since, after): (Time, u64),
+    delivered: bool,
+) -> Result<Missed, ViewError> {
+    let rows = Working::new(view);
+    let prefix = Key::prefix_of_session(tenant, session, Kind::History);
+    let mut turns: Vec<(u64, Arc<Row>)> = Vec::new();
+    view.scan(&prefix, None, &mut |key, row| {
+        if matches!(&**row, Row::History(turn) if turn.at >= since) {
+            turns.push((sequence_of(key), Arc::clone(row)));
+        }
+        ControlFlow::Continue(())
+    })?;
+    let events = || {
+        turns.iter().filter_map(
+            |(first, row)| {
+                if let Row::History(turn) = &**row { Some((*first, turn)) } else { None }
+            },
+        )
+    };
+    let machines = machines_in(&rows, tenant, session, events().flat_map(|(_, turn)| &turn.events))?;
+    let queued = queued(events().flat_map(|(_, turn)| &turn.events));
+    let mut missed = Missed::default();
+    for (first, turn) in events() {
+        for (at, event) in public_events(&turn.events, &machines) {
+            let message = message_of(first, at, turn.at, &event);
+            let wanted = PUBLISHED.binary_search(&event.kind).is_ok() && endpoint.wants(event.kind);
+            let of_us = failed(&turn.events[at]).is_some_and(|number| queued.all.contains(&number))
+                || published(&rows, tenant, session, failed(&turn.events[at]))?;
+            if !wanted || of_us || message.sequence <= after {
+                continue;
+            }
+            if missed.retry.len() + missed.events.len() == REPUBLISH_MAX {
+                return Ok(missed);
+            }
+            missed.upto = Some(message.sequence);
+            let Some(number) = queued.of.get(&(endpoint.id.as_str(), message.sequence)) else {
+                missed.events.push(message);
+                continue;
+            };
+            match rows.outbox_at(&Key::outbox(tenant, session, *number))? {
+                Some(effect) if effect.dead().is_some() => missed.retry.push(*number),
+                Some(_) => {}
+                None if delivered => missed.events.push(message),
+                None => {}
+            }
+        }
+    }
+    missed.upto = None;
+    Ok(missed)
+}
+
+fn sequence_of(key: &Key) -> u64 {
+    let rest = key.rest();
+    let last = rest.len().checked_sub(8).and_then(|at| rest[at..].try_into().ok());
+    last.map_or(0, u64::from_be_bytes)
+}
+
+/// Messages that were queued: all their numbers, and the last one of each endpoint and event.
+#[derive(Default)]
+struct Queued<'e> {
+    all: BTreeSet<u64>,
+    of: BTreeMap<(&'e str, u64), u64>,
+}
+
+fn queued<'e>(events: impl Iterator<Item = &'e Event>) -> Queued<'e> {
+    let mut queued = Queued::default();
+    for event in events {
+        if let Event::Delivery(DeliveryEvent::Queued { effect }) = event
+            && let EffectBody::Publish { endpoint, sequence, .. } = &effect.body
+        {
+            queued.all.insert(effect.number);
+            queued.of.insert((endpoint, *sequence), effect.number);
+        }
+    }
+    queued
+}
+
+/// What an event is about, by its group: never what was said or decided in words.
+fn about(event: &PublicEvent) -> Option<String> {
+    let name = match event.kind.split_once('.')?.0 {
+        "approval" | "task" => "gate",
+        "policy" => "capability",
+        "session" => "state",
+        "delivery" => "number",
+        "budget" => {
+            let usd = event.fields.iter().any(|(name, _)| *name == "cap_usd");
+            return Some(if usd { "usd" } else { "mails" }.to_owned());
+        }
+        _ => return None,
+    };
+    let (_, value) = event.fields.iter().find(|(known, _)| *known == name)?;
+    Some(value[..value.floor_char_boundary(PUBLISHED_ABOUT_BYTES_MAX)].to_owned())
+}

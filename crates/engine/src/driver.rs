@@ -1,0 +1,257 @@
+//! Moves: nodes are left and entered and runs end only here. A run goes on for as long as nobody is needed.
+
+use switchward_machine::{
+    ActIx, Boundary, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
+};
+use switchward_state::ViewError;
+use switchward_state::limits::{ENTRIES_MAX, TRAIL_BYTES_MAX};
+use switchward_state::run::RunEvent;
+
+use crate::acts::{self, Ran, operate};
+use crate::approval::gates;
+use crate::next::Next;
+use crate::run::guards::{Looked, Verdict};
+use crate::run::leave::{exit_on, void};
+use crate::run::{events, faults};
+use crate::session::intent;
+use crate::turn::{Stop, Turn};
+
+/// Does what a command has left to do, until nothing moves any more.
+pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
+    while let Some((run, next)) = turn.next.take() {
+        drive(turn, run, next)?;
+    }
+    Ok(())
+}
+
+/// Goes on until nothing moves any more: into a child that begins, at a child's end in the run that called it, and with
+/// the end of a session's run into the next one.
+fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(), Stop> {
+    let (mut run, mut next) = (run, next);
+    loop {
+        next = match next {
+            Next::Enter(node) => enter(turn, run, node)?,
+            Next::Begin(act) => acts::begin(turn, run, act)?,
+            Next::Ended(port) => ended(turn, run, port)?,
+            Next::Settle(port) => settle(turn, run, port)?,
+            Next::Event => tried(turn, run)?,
+            Next::Judged => judged(turn, run)?,
+            Next::Again => {
+                turn.emit(RunEvent::Restarted { run, asked: false })?;
+                Next::Begin(ActIx(0))
+            }
+            Next::Try(exit) => held(turn, run, exit)?,
+            Next::Take(exit) => leave(turn, run, exit)?,
+            Next::Fault(fault) => faults::handle(turn, run, fault)?,
+            Next::Descend(child) => {
+                run = child;
+                Next::Enter(turn.machine(&*turn.run(child)?)?.start)
+            }
+            Next::End(ending, comment) => match over(turn, run, ending, comment)? {
+                None => return Ok(()),
+                Some((other, next)) => {
+                    run = other;
+                    next
+                }
+            },
+            Next::Chosen(names) => match intent::begin(turn, &names)? {
+                None => return Ok(()),
+                Some((other, next)) => {
+                    run = other;
+                    next
+                }
+            },
+            Next::Rest => return Ok(()),
+        }
+    }
+}
+
+fn enter(turn: &mut Turn<'_, '_>, run: RunId, node: NodeIx) -> Result<Next, Stop> {
+    turn.emit(RunEvent::Entered { run, node })?;
+    let machine = turn.run(run)?.machine;
+    turn.trail.push((machine, node));
+    if turn.run(run)?.drained > ENTRIES_MAX {
+        let ending = Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) };
+        return Ok(Next::End(ending, cycle(turn)?));
+    }
+    let machine = turn.machine(&*turn.run(run)?)?;
+    events::take_early(turn, run, standing(&machine, node)?)?;
+    Ok(Next::Begin(ActIx(0)))
+}
+
+/// Tries the exits that an event may take: those whose guards ask for something.
+fn tried(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = standing(&machine, at.node)?;
+    drop(at);
+    choose(turn, run, node, true).map(|taken| taken.unwrap_or(Next::Rest))
+}
+
+/// A judgement has come: the choice that waits for it begins again.
+fn judged(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Next, Stop> {
+    match turn.run(run)?.choice.as_ref().map(|choice| choice.event) {
+        None => Ok(Next::Rest),
+        Some(true) => tried(turn, run),
+        Some(false) => settle(turn, run, Port::Done),
+    }
+}
+
+/// The first exit whose guard holds, of all that the end of the body may take, or of those that listen to events. The
+/// walk stops at one that only a judge can decide until the judge has answered.
+fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Result<Option<Next>, Stop> {
+    let listens = |exit: &&Exit| match exit.on {
+        Trigger::Auto { event: too } => too || !event,
+        Trigger::Answer(_) | Trigger::Port(_) => false,
+    };
+    if !node.exits.iter().any(|exit| listens(&exit)) {
+        return Ok(None);
+    }
+    let looked = Looked::at(turn, run)?;
+    let before = turn.run(run)?.choice.clone();
+    let known = before.as_ref().map(|choice| choice.judged.as_slice()).unwrap_or_default();
+    for (at, exit) in node.exits.iter().enumerate().filter(|(_, exit)| listens(exit)) {
+        let at = position(at)?;
+        match looked.verdict(at, &exit.guard, known) {
+            Verdict::Pass => return Ok(Some(Next::Try(at))),
+            Verdict::Fail => {}
+            Verdict::Error(fault) => return Ok(Some(Next::Fault(fault))),
+            Verdict::Pending(asked) => {
+                acts::ask_judge(turn, run, at, asked, event)?;
+                return Ok(Some(Next::Rest));
+            }
+        }
+    }
+    if before.is_some_and(|choice| choice.event == event) {
+        turn.emit(RunEvent::ChoiceOver { run })?;
+    }
+    Ok(None)
+}
+
+/// The nodes that a drain goes round, in their order: all of them, or of very many the first and how many more there are.
+fn cycle(turn: &Turn<'_, '_>) -> Result<String, Stop> {
+    let Some((last, before)) = turn.trail.split_last() else { return Ok(String::new()) };
+    let from = before.iter().rposition(|node| node == last).unwrap_or(0);
+    let mut text = String::new();
+    for (at, (machine, node)) in turn.trail.iter().enumerate().skip(from) {
+        let machine = turn.rows.machine(turn.tenant(), *machine)?;
+        let name = machine.as_ref().and_then(|machine| machine.node(*node)).map_or("", |node| &node.name);
+        if text.len() + name.len() > TRAIL_BYTES_MAX {
+            let more = turn.trail.len() - at;
+            text.push_str(&format!(" -> ... and {more} more"));
+            break;
+        }
+        if at > from {
+            text.push_str(" -> ");
+        }
+        text.push_str(name);
+    }
+    Ok(text)
+}
+
+/// An act of the body has ended: the body goes on as it is wired, or ends.
+fn ended(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = standing(&machine, at.node)?;
+    let wired = node
+        .acts
+        .get(usize::from(at.act.0))
+        .and_then(|act| act.then.iter().find(|(known, _)| *known == port).map(|(_, next)| *next));
+    drop(at);
+    let Some(next) = wired else { return Ok(Next::Settle(port)) };
+    turn.emit(RunEvent::ActBegun { run, act: next })?;
+    Ok(Next::Begin(next))
+}
+
+/// Chooses the exit of a body that has ended.
+fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = standing(&machine, at.node)?;
+    let rests = at.rests;
+    drop(at);
+    if port != Port::Done {
+        return Ok(match exit_on(node, &port) {
+            Some(exit) => Next::Try(exit),
+            None => Next::End(
+                Ending { outcome: Outcome::Failed, reason: Some("port_unconnected".into()) },
+                format!("nothing stands at the port {} of {}", port.word(), node.name),
+            ),
+        });
+    }
+    if let Some(next) = choose(turn, run, node, false)? {
+        return Ok(next);
+    }
+    match &node.on_no_exit {
+        NoExit::Stay if rests => Ok(Next::Rest),
+        NoExit::Stay => {
+            turn.emit(RunEvent::Rested { run, refused: None })?;
+            Ok(Next::Rest)
+        }
+        NoExit::End(ending) => Ok(Next::End(ending.clone(), String::new())),
+        NoExit::Fail(reason) => {
+            let ending = Ending { outcome: Outcome::Failed, reason: Some(reason.clone()) };
+            Ok(Next::End(ending, String::new()))
+        }
+    }
+}
+
+fn position(at: usize) -> Result<ExitIx, ViewError> {
+    u16::try_from(at).map(ExitIx).map_err(|_| ViewError("a node has too many exits".into()))
+}
+
+fn standing(machine: &switchward_machine::Machine, node: NodeIx) -> Result<&Node, ViewError> {
+    machine.node(node).ok_or_else(|| ViewError(format!("machine has no node {node:?}")))
+}
+
+/// An exit that a person may hold back.
+fn held(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = standing(&machine, at.node)?;
+    drop(at);
+    let hold = node.exits.get(usize::from(exit.0)).and_then(|found| found.hold);
+    let Some(hold) = hold else { return Ok(Next::Take(exit)) };
+    acts::drop_judges(turn, run)?;
+    gates::attempt(turn, run, exit, hold, matches!(node.boundary, Boundary::Ignore(_)))
+}
+
+fn leave(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop> {
+    let at = turn.run(run)?.node;
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let found = standing(&machine, at)?.exits.get(usize::from(exit.0));
+    let found = found.ok_or_else(|| ViewError(format!("node {at:?} has no exit {exit:?}")))?;
+    void(turn, run)?;
+    turn.emit(RunEvent::Left { run, node: at, exit })?;
+    if let Ran::Fault(fault) = operate(turn, run, &found.ops)? {
+        return Ok(Next::Fault(fault));
+    }
+    Ok(match &found.to {
+        Target::Node(to) => Next::Enter(*to),
+        Target::End(ending) => Next::End(ending.clone(), String::new()),
+    })
+}
+
+/// A run is over. Gives the run that goes on then, and what it does: the one that has called it, else the next one of its
+/// session.
+fn over(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    ending: Ending,
+    comment: String,
+) -> Result<Option<(RunId, Next)>, Stop> {
+    void(turn, run)?;
+    turn.emit(RunEvent::Ended { run, ending: ending.clone(), comment: comment.clone() })?;
+    if let Some(parent) = turn.run(run)?.parent {
+        let next = acts::child_ended(turn, parent, run, &ending, &comment)?;
+        return Ok(Some((parent.run, next)));
+    }
+    let session = turn.session()?;
+    let next = session.queue.first().copied().filter(|_| session.root == run);
+    drop(session);
+    let Some(next) = next else { return Ok(None) };
+    turn.emit(RunEvent::Activated { run: next })?;
+    let start = turn.machine(&*turn.run(next)?)?.start;
+    Ok(Some((next, Next::Enter(start))))
+}

@@ -1,0 +1,52 @@
+//! What a run does next: acts and commands say it, and the driver does it.
+
+use switchward_machine::{ActIx, Ending, ExitIx, NodeIx, Port, RunId};
+use switchward_state::run::Deferral;
+
+use crate::fault::Fault;
+
+/// What a run does next.
+pub(crate) enum Next {
+    /// A node is entered.
+    Enter(NodeIx),
+    /// A part of the node's body begins.
+    Begin(ActIx),
+    /// The current part has ended with this port.
+    Ended(Port),
+    /// The body has ended with this port.
+    Settle(Port),
+    /// An event has come while the node rests or waits: the exits that listen to events are tried.
+    Event,
+    /// The body begins again.
+    Again,
+    /// A judgement has come that the choice of an exit waits for.
+    Judged,
+    /// An exit is tried: if it is held, a person is asked before it is taken.
+    Try(ExitIx),
+    /// An exit is taken.
+    Take(ExitIx),
+    /// Something has gone wrong.
+    Fault(Fault),
+    /// A child begins, and this run waits for it.
+    Descend(RunId),
+    /// The run is over.
+    End(Ending, String),
+    /// It is known which workflows are meant; none of them means that somebody is asked.
+    Chosen(Vec<String>),
+    /// Nothing moves without somebody or something outside.
+    Rest,
+}
+
+impl From<Deferral> for Next {
+    fn from(due: Deferral) -> Self {
+        match due {
+            Deferral::Take(exit) => Self::Take(exit),
+            Deferral::End(ending) => Self::End(ending, String::new()),
+            Deferral::Ended(port) => Self::Ended(port),
+            Deferral::Again => Self::Again,
+            Deferral::Judged => Self::Judged,
+            Deferral::Fault { code, message } => Self::Fault(Fault { code, message }),
+            Deferral::Chosen(names) => Self::Chosen(names),
+        }
+    }
+}

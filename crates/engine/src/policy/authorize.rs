@@ -1,0 +1,388 @@
+//! May the agent call this? A denial is an answer and an event, not an error.
+
+use switchward_machine::{BudgetUnit, Digest, GateIx, GateKind, Micros, OpenId, Pattern, sends_mail};
+use switchward_state::approval::{AskedCall, Call, Gate};
+use switchward_state::delivery::EffectBody;
+use switchward_state::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
+use switchward_state::policy::{
+    Authorize, Authorized, CallEffect, LedgerRule, LimitCheck, LimitOutcome, PolicyEvent, Remaining,
+    by_ledger,
+};
+use switchward_state::session::Session;
+use switchward_state::{Key, Reason, Rejection, Reply};
+
+use crate::approval::audience;
+use crate::delivery::capacity;
+use crate::policy::{
+    Assessment, AssessmentContext, GRANTED, InForce, Judged, Said, Verdict, assess, call_name, in_force,
+    limit_full_message, to_ask, used,
+};
+use crate::turn::{Stop, Turn, check_text};
+
+pub(crate) fn run(turn: &mut Turn<'_, '_>, call: &Authorize) -> Result<Reply, Stop> {
+    well_formed(call)?;
+    let session = turn.live_session()?;
+    let id = turn.session_id()?;
+    let force = in_force(turn.rows, turn.tenant(), id, &session, turn.leaf()?)?;
+    let settings = turn.command.settings;
+    let context = AssessmentContext { tenant: turn.tenant(), session: id, settings, now: turn.now() };
+    match assess(turn.rows, &context, &session, &force, call)? {
+        Assessment::Denied(reason, message, said) => {
+            deny(turn, &session, call, Denial { reason, message, said: *said, retry_after_ms: None })
+        }
+        Assessment::Granted(number) => redeem(turn, &force, call, number),
+        Assessment::Open(judged) => judged_open(turn, &session, &force, call, judged),
+    }
+}
+
+/// Checks that it names one call. Also checked before a ledger is asked, so that a refused call holds nothing there.
+pub(crate) fn well_formed(call: &Authorize) -> Result<(), Rejection> {
+    Pattern::check_call(&call.capability).map_err(|bad| {
+        let message = format!("the capability {bad}; name one call, such as mcp:filesystem:write_file");
+        Rejection::new(Reason::FieldInvalid, message).fact("field", "capability")
+    })?;
+    check_text("call_id", &call.call_id, CALL_ID_BYTES_MAX)
+}
+
+/// It depends on the limits, if there are any, and then on the verdict.
+fn judged_open(
+    turn: &mut Turn<'_, '_>,
+    session: &Session,
+    force: &InForce,
+    call: &Authorize,
+    judged: Judged,
+) -> Result<Reply, Stop> {
+    let said = Said { rule: judged.rule.clone(), layers: judged.several() };
+    let left = if judged.limited.is_empty() {
+        Remaining::default()
+    } else {
+        let check = fresh(turn, call.limits.as_ref(), &judged.limited, call.estimate.unwrap_or_default())?;
+        match &check.outcome {
+            LimitOutcome::Full { money, capability, until } => {
+                let (reason, message) = (LimitOutcome::reason(*money), limit_full_message(capability));
+                let retry_after_ms = Some(until.since_ms(turn.now()));
+                return deny(turn, session, call, Denial { reason, message, said, retry_after_ms });
+            }
+            LimitOutcome::Available { reserved: false, .. } if judged.verdict == Verdict::Allow => {
+                return Err(stale());
+            }
+            LimitOutcome::Available { remaining, .. } => *remaining,
+        }
+    };
+    match judged.verdict.clone() {
+        Verdict::Ask(spec) => ask(turn, session, force, call, spec, &judged, left),
+        Verdict::Allow => allow(turn, session, force, call, &judged, left),
+        Verdict::Deny(message) => {
+            let reason = Reason::PolicyDenied;
+            deny(turn, session, call, Denial { reason, message, said, retry_after_ms: None })
+        }
+    }
+}
+
+/// The ledger's answer, if it is about these very rules and not too old.
+pub(crate) fn fresh<'c>(
+    turn: &Turn<'_, '_>,
+    check: Option<&'c LimitCheck>,
+    rules: &[LedgerRule],
+    estimate: Micros,
+) -> Result<&'c LimitCheck, Stop> {
+    check
+        .filter(|check| check.rules == rules && check.estimate == estimate)
+        .filter(|check| turn.now().since_ms(check.at) < RESERVATION_USABLE_MS)
+        .ok_or_else(stale)
+}
+
+pub(crate) fn stale() -> Stop {
+    Rejection::new(Reason::LimitsStale, "the ledger must be asked first").into()
+}
+
+/// Why a call is denied.
+struct Denial {
+    reason: Reason,
+    message: String,
+    said: Said,
+    retry_after_ms: Option<u64>,
+}
+
+fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: Denial) -> Result<Reply, Stop> {
+    let Denial { reason, message, said: Said { rule, layers }, retry_after_ms } = denial;
+    turn.emit(PolicyEvent::CallDenied {
+        capability: call.capability.clone(),
+        digest: call.args.digest(),
+        reason: reason.code().to_owned(),
+        rule: rule.clone(),
+        call_id: call.call_id.clone(),
+        layers: layers.clone(),
+    })?;
+    if let Some(check) = call
+        .limits
+        .as_ref()
+        .filter(|check| matches!(check.outcome, LimitOutcome::Available { reserved: true, .. }))
+    {
+        let name = call_name(turn.session_id()?, &call.call_id);
+        for (process, rules) in by_ledger(&check.rules) {
+            let (call, cost, at) = (Some(name), Micros(0), turn.now());
+            let body = EffectBody::Settle { process, call, rules, cost, at, release: true };
+            turn.send(session.root, body)?;
+        }
+    }
+    Ok(Reply::Authorized(Authorized {
+        effect: CallEffect::Deny,
+        reason: Some(reason.code().to_owned()),
+        message,
+        rule,
+        gate: None,
+        granted_by: None,
+        call_id: call.call_id.clone(),
+        retry_after_ms,
+        remaining: Remaining::default(),
+        layers,
+    }))
+}
+
+fn ask(
+    turn: &mut Turn<'_, '_>,
+    session: &Session,
+    force: &InForce,
+    call: &Authorize,
+    spec: GateIx,
+    judged: &Judged,
+    remaining: Remaining,
+) -> Result<Reply, Stop> {
+    let gate = match asked_before(turn, session, call, judged)? {
+        Some(gate) => gate,
+        None => open_gate(turn, session, force, call, spec, judged)?,
+    };
+    Ok(Reply::Authorized(Authorized {
+        effect: CallEffect::Ask,
+        reason: None,
+        message: to_ask(&call.capability),
+        rule: judged.rule.clone(),
+        gate: Some(gate),
+        granted_by: None,
+        call_id: call.call_id.clone(),
+        retry_after_ms: None,
+        remaining,
+        layers: judged.several(),
+    }))
+}
+
+/// The open gate about the same call with the same arguments, if it shows every layer that asks.
+fn asked_before(
+    turn: &Turn<'_, '_>,
+    session: &Session,
+    call: &Authorize,
+    judged: &Judged,
+) -> Result<Option<OpenId>, Stop> {
+    let asking = judged.asking();
+    for open in &session.opens {
+        let Some(row) = turn.rows.open(turn.tenant(), turn.session_id()?, *open)? else { continue };
+        let same = row.gate.call.as_ref().is_some_and(|asked| {
+            asked.capability == call.capability
+                && asked.digest == call.args.digest()
+                && asking.iter().all(|layer| asked.asked_by.contains(layer))
+        });
+        if same {
+            return Ok(Some(*open));
+        }
+    }
+    Ok(None)
+}
+
+fn open_gate(
+    turn: &mut Turn<'_, '_>,
+    session: &Session,
+    force: &InForce,
+    call: &Authorize,
+    spec: GateIx,
+    judged: &Judged,
+) -> Result<OpenId, Stop> {
+    if session.opens.len() >= OPENS_MAX {
+        let message = format!("the session waits for {OPENS_MAX} decisions already");
+        return Err(Rejection::new(Reason::QuotaExceeded, message).into());
+    }
+    let gate = OpenId(session.next_id);
+    let asked = AskedCall {
+        capability: call.capability.clone(),
+        args: call.args.json().to_vec(),
+        digest: call.args.digest(),
+        estimate: call.estimate.unwrap_or_default(),
+        asked_by: judged.asking(),
+    };
+    turn.emit(PolicyEvent::CallAsked {
+        capability: call.capability.clone(),
+        digest: call.args.digest(),
+        gate,
+        rule: judged.rule.clone(),
+        call_id: call.call_id.clone(),
+        layers: judged.several(),
+    })?;
+    let requester = turn.command.actor.subject.clone();
+    let body = Gate { call: Some(asked), ..Gate::open_to_all(spec, GateKind::ToolAsk, requester) };
+    let run = turn.leaf()?;
+    let subject = format!("{}: approve {}?", force.machine.meta.name, call.capability);
+    audience::open(turn, run, gate, body, subject)?;
+    Ok(gate)
+}
+
+fn allow(
+    turn: &mut Turn<'_, '_>,
+    session: &Session,
+    force: &InForce,
+    call: &Authorize,
+    judged: &Judged,
+    left: Remaining,
+) -> Result<Reply, Stop> {
+    let id = turn.session_id()?;
+    let name = call_name(id, &call.call_id);
+    let reserved = call.estimate.unwrap_or_default();
+    let reservation = (!judged.limited.is_empty() && reserved.0 > 0).then_some(name);
+    not_counted_yet(session, name)?;
+    check_capacity(turn, session, call, reserved)?;
+    let said = Said { rule: judged.rule.clone(), layers: judged.several() };
+    permit(turn, session, call, Permit { reserved, reservation, rules: judged.limited.clone(), said })?;
+    if let Some(check) = call.limits.as_ref() {
+        for (process, rules) in by_ledger(&judged.limited) {
+            let (estimate, at) = (reserved, check.at);
+            turn.send(session.root, EffectBody::Confirm { process, call: name, rules, estimate, at })?;
+        }
+    }
+    let remaining = with_caps(turn, force, &call.capability, left)?;
+    let said = Said { rule: judged.rule.clone(), layers: judged.several() };
+    Ok(allowed(call, said, None, remaining))
+}
+
+/// The ledger holds one reservation for all calls of one name until it has counted the first of them; then it refuses the
+/// others itself.
+fn not_counted_yet(session: &Session, name: Digest) -> Result<(), Rejection> {
+    if session.uncounted.contains(&name) {
+        let message = "a call of this call_id was permitted before; use a new call_id for a new call";
+        return Err(Rejection::new(Reason::RequestIdReused, message).fact("field", "call_id"));
+    }
+    if session.uncounted.len() >= CALLS_OPEN_MAX {
+        let message = format!("{CALLS_OPEN_MAX} calls of the session are not yet counted");
+        return Err(Rejection::new(Reason::QuotaExceeded, message));
+    }
+    Ok(())
+}
+
+/// An approved call is made: it neither counts nor checks limits again (semantics §7, checkpoint (2)).
+fn redeem(turn: &mut Turn<'_, '_>, force: &InForce, call: &Authorize, number: u64) -> Result<Reply, Stop> {
+    let id = turn.session_id()?;
+    let key = Key::grant(turn.tenant(), id, number);
+    let grant = turn.rows.grant_at(&key)?.map(|grant| switchward_state::approval::Grant::clone(&grant));
+    let grant = grant.ok_or_else(|| switchward_state::ViewError(format!("key {key:?} holds no grant")))?;
+    let session = turn.session()?;
+    // What is refused is refused before anything is written.
+    check_capacity(turn, &session, call, grant.reserved)?;
+    turn.emit(PolicyEvent::GrantUsed { number })?;
+    let (reserved, reservation, rules) = (grant.reserved, grant.reservation, grant.rules);
+    permit(turn, &session, call, Permit { reserved, reservation, rules, said: Said::default() })?;
+    let remaining = with_caps(turn, force, &call.capability, Remaining::default())?;
+    Ok(allowed(call, Said::default(), Some(OpenId(grant.gate)), remaining))
+}
+
+/// Whether the session can remember the call, and send what it sends.
+fn check_capacity(
+    turn: &Turn<'_, '_>,
+    session: &Session,
+    call: &Authorize,
+    reserved: Micros,
+) -> Result<(), Rejection> {
+    if session.calls.len() >= CALLS_OPEN_MAX && reserved.0 > 0 {
+        let message = format!("{CALLS_OPEN_MAX} calls of the session are not yet reported");
+        return Err(Rejection::new(Reason::QuotaExceeded, message));
+    }
+    let Some(mail) = &call.mail else { return Ok(()) };
+    let effects = mail.effects();
+    let bytes = effects.iter().map(EffectBody::bytes).fold(0, usize::saturating_add);
+    let fault = capacity::mails_of(turn, session, effects.len(), bytes);
+    fault.map_or(Ok(()), |fault| Err(Rejection::new(Reason::QuotaExceeded, fault.message)))
+}
+
+/// The mail of a call goes out: the call is made, and nobody need report it. One that holds money, because it was approved
+/// with a price, is left to be reported, or to lapse, as any other.
+fn send(
+    turn: &mut Turn<'_, '_>,
+    call: &Authorize,
+    number: Option<u64>,
+    reserved: Micros,
+) -> Result<(), Stop> {
+    let Some(mail) = &call.mail else { return Ok(()) };
+    let run = turn.leaf()?;
+    for effect in mail.effects() {
+        turn.send(run, effect)?;
+    }
+    if reserved.0 == 0 {
+        turn.emit(PolicyEvent::CallReported { number, capability: call.capability.clone(), success: true })?;
+    }
+    Ok(())
+}
+
+/// What is permitted.
+struct Permit {
+    reserved: Micros,
+    reservation: Option<Digest>,
+    rules: Vec<LedgerRule>,
+    said: Said,
+}
+
+fn permit(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, permit: Permit) -> Result<(), Stop> {
+    let Permit { reserved, reservation, rules, said } = permit;
+    let full = session.calls.len() >= CALLS_OPEN_MAX;
+    let number = if full { None } else { Some(turn.session()?.next_id) };
+    // Every mail counts, capped or not: a tenant's cap holds at once.
+    let mail = sends_mail(&call.capability);
+    let made = Call {
+        call_id: call.call_id.clone(),
+        capability: call.capability.clone(),
+        at: turn.now(),
+        reserved,
+        reservation,
+        rules,
+    };
+    let (rule, layers) = (said.rule, said.layers);
+    turn.emit(PolicyEvent::CallPermitted {
+        number,
+        call: made,
+        digest: call.args.digest(),
+        rule,
+        mail,
+        layers,
+    })?;
+    send(turn, call, number, reserved)
+}
+
+/// What is left after the call, with the session's own caps.
+fn with_caps(
+    turn: &Turn<'_, '_>,
+    force: &InForce,
+    capability: &str,
+    mut left: Remaining,
+) -> Result<Remaining, Stop> {
+    let session = turn.session()?;
+    for cap in force.caps.iter().filter(|cap| cap.budget.stops(capability)) {
+        let free = cap.value.saturating_sub(used(cap.budget.unit, &session.meters));
+        left = left.least(match cap.budget.unit {
+            BudgetUnit::UsdMicros => Remaining { calls: None, usd: Some(Micros(free)) },
+            BudgetUnit::Mails => Remaining { calls: Some(free), usd: None },
+        });
+    }
+    Ok(left)
+}
+
+fn allowed(call: &Authorize, said: Said, granted_by: Option<OpenId>, remaining: Remaining) -> Reply {
+    let message = if granted_by.is_some() { GRANTED } else { "" };
+    Reply::Authorized(Authorized {
+        effect: CallEffect::Allow,
+        reason: None,
+        message: message.into(),
+        rule: said.rule,
+        gate: None,
+        granted_by,
+        call_id: call.call_id.clone(),
+        retry_after_ms: None,
+        remaining,
+        layers: said.layers,
+    })
+}

@@ -1,0 +1,59 @@
+//! The form of events that readers see, and what names their parts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use switchward_machine::{Exit, ExitIx, Machine, Node, NodeIx, RunId};
+
+/// The field that says which run an event is about.
+pub(crate) const RUN_FIELD: &str = "run";
+
+/// An event for a reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicEvent {
+    /// Its type: `session.started`, `policy.denied`.
+    pub kind: &'static str,
+    /// Name and value, in order.
+    pub fields: Vec<(&'static str, String)>,
+}
+
+impl PublicEvent {
+    pub(crate) fn new(kind: &'static str) -> Self {
+        Self { kind, fields: Vec::new() }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        let value = value.to_string();
+        if !value.is_empty() {
+            self.fields.push((name, value));
+        }
+        self
+    }
+}
+
+/// The machines of runs, by which their nodes have names, and which of the runs are children.
+#[derive(Debug, Clone, Default)]
+pub struct Machines(pub(crate) BTreeMap<RunId, (Arc<Machine>, bool)>);
+
+impl Machines {
+    /// The machine of a run.
+    #[must_use]
+    pub fn machine(&self, run: RunId) -> Option<&Arc<Machine>> {
+        self.0.get(&run).map(|(machine, _)| machine)
+    }
+
+    pub(crate) fn is_child(&self, run: RunId) -> bool {
+        self.0.get(&run).is_some_and(|(_, child)| *child)
+    }
+
+    fn node(&self, run: RunId, node: NodeIx) -> Option<&Node> {
+        self.machine(run)?.node(node)
+    }
+
+    pub(crate) fn name(&self, run: RunId, node: NodeIx) -> String {
+        self.node(run, node).map(|node| node.name.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn exit(&self, run: RunId, node: NodeIx, exit: ExitIx) -> Option<&Exit> {
+        self.node(run, node)?.exits.get(usize::from(exit.0))
+    }
+}

@@ -1,0 +1,135 @@
+//! The write path of a run's data: limits, then the key's type and reducer.
+
+use serde_json::{Map, Value};
+use switchward_expr::{DataType, Reducer, reduce};
+use switchward_machine::{Machine, Mapped, RunId, kept};
+use switchward_state::limits::{DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_KEY_BYTES_MAX, DATA_KEYS_MAX};
+use switchward_state::run::{Json, RunEvent, Writer, json_depth, json_length};
+use switchward_state::session::SessionEvent;
+
+use crate::run::scope::Scope;
+use crate::turn::{Stop, Turn};
+
+/// A value that may not be written; nothing of it is. What exactly, for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadWrite(pub(crate) String);
+
+/// Merges a value into what a key holds. Returns how many bytes of JSON it holds then. Nobody but the engine writes the
+/// reserved keys, whatever the value's origin.
+pub(crate) fn merge(
+    machine: &Machine,
+    scope: &mut Scope,
+    key: &str,
+    value: Value,
+) -> Result<usize, BadWrite> {
+    if kept::holds(key) {
+        return Err(BadWrite(format!("{key:?} is written by the engine alone")));
+    }
+    put(machine, scope, key, value)
+}
+
+/// Merges a value that was mapped from another run. What the engine wrote there goes to the same key here and to no
+/// other; nothing else goes to such a key.
+pub(crate) fn copy(
+    machine: &Machine,
+    scope: &mut Scope,
+    mapped: &Mapped,
+    value: Value,
+) -> Result<usize, BadWrite> {
+    if mapped.from.as_str() == mapped.to {
+        return put(machine, scope, &mapped.to, value);
+    }
+    merge(machine, scope, &mapped.to, value)
+}
+
+fn put(machine: &Machine, scope: &mut Scope, key: &str, value: Value) -> Result<usize, BadWrite> {
+    if key.is_empty() || key.len() > DATA_KEY_BYTES_MAX {
+        return Err(BadWrite(format!("a key must be 1 to {DATA_KEY_BYTES_MAX} bytes")));
+    }
+    if json_depth(&value) > DATA_DEPTH_MAX {
+        return Err(BadWrite(format!("{key:?} is nested deeper than {DATA_DEPTH_MAX}")));
+    }
+    let before = scope.key(key);
+    if before.is_none() && scope.keys() >= DATA_KEYS_MAX {
+        return Err(BadWrite(format!("there are {DATA_KEYS_MAX} keys already")));
+    }
+    let (holds, reducer) =
+        machine.field(key).map_or((DataType::Any, Reducer::Overwrite), |field| (field.holds, field.reducer));
+    let merged = reduce(before, reducer, holds, value);
+    let merged = merged.map_err(|clash| BadWrite(format!("{key:?}: {clash}")))?;
+    let (was, grown) = (before.map_or(0, json_length), json_length(&merged));
+    let all = scope.bytes().saturating_sub(was).saturating_add(grown);
+    if all > DATA_BYTES_MAX {
+        return Err(BadWrite(format!("{key:?} would make the data larger than {DATA_BYTES_MAX} bytes")));
+    }
+    scope.hold(key, merged, all);
+    Ok(grown)
+}
+
+/// Writes something of the run's state below a key of the data that is kept for it, under the state's name. What does
+/// not fit any more is warned of and not written: by then it is a fact, and cannot be refused.
+pub(crate) fn keep_below(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    key: &str,
+    value: Value,
+    by: Writer,
+) -> Result<(), Stop> {
+    if let Some(text) = put_below(turn, run, key, value, by)? {
+        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    }
+    Ok(())
+}
+
+/// The same; returns why nothing is written, if that is so.
+pub(crate) fn put_below(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    key: &str,
+    value: Value,
+    by: Writer,
+) -> Result<Option<String>, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let state = machine.node(at.node).map(|node| node.name.clone()).unwrap_or_default();
+    drop(at);
+    let scope = Scope::of_run(turn, run)?;
+    let mut all = scope.key(key).and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
+    if scope.bytes().saturating_add(json_length(&value)).saturating_add(state.len()) > DATA_BYTES_MAX {
+        let text = format!("{key}.{state} is not kept: the data would be larger than {DATA_BYTES_MAX} bytes");
+        return Ok(Some(text));
+    }
+    all.insert(state, value);
+    let value = Json(Value::Object(all));
+    turn.emit(RunEvent::Wrote { run, key: key.to_owned(), value, by })?;
+    Ok(None)
+}
+
+/// Whether something of this name stands below a key that is kept, for the run's state.
+pub(crate) fn has_below(turn: &Turn<'_, '_>, run: RunId, key: &str, name: &str) -> Result<bool, Stop> {
+    Ok(below(turn, run, key)?.is_some_and(|fields| fields.contains_key(name)))
+}
+
+/// Writes fields of an object as [`put_below`] writes a value; what else the object has stays.
+pub(crate) fn merge_below(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    key: &str,
+    fields: Value,
+    by: Writer,
+) -> Result<Option<String>, Stop> {
+    let mut all = below(turn, run, key)?.unwrap_or_default();
+    if let Value::Object(fields) = fields {
+        all.extend(fields);
+    }
+    put_below(turn, run, key, Value::Object(all), by)
+}
+
+/// The object that stands below a key that is kept, for the run's state.
+fn below(turn: &Turn<'_, '_>, run: RunId, key: &str) -> Result<Option<Map<String, Value>>, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let state = machine.node(at.node).map(|node| node.name.as_str()).unwrap_or_default();
+    let scope = Scope::of_run(turn, run)?;
+    Ok(scope.key(key).and_then(|all| all.get(state)?.as_object()).cloned())
+}

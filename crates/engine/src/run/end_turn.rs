@@ -1,0 +1,47 @@
+//! The agent's turn is over: the exits of the state are tried in order. Source: workflows, *State machine evaluation*.
+
+use switchward_machine::{ActKind, Port};
+use switchward_state::limits::MESSAGE_BYTES_MAX;
+use switchward_state::run::{EndTurn, RunEvent};
+use switchward_state::session::{SessionEvent, Speaker};
+use switchward_state::work::{OpenItemBody, WorkEvent};
+use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
+
+use crate::next::Next;
+use crate::turn::{Stop, Turn, check_text, not_held, not_paused};
+
+pub(crate) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop> {
+    let session = turn.live_session()?;
+    let leaf = turn.leaf()?;
+    not_paused(&session)?;
+    check_text("text", &end.text, MESSAGE_BYTES_MAX)?;
+    let run = turn.run(leaf)?;
+    let machine = turn.machine(&run)?;
+    let node = machine.node(run.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
+    not_held(&run, node)?;
+    let takes = match node.acts.get(usize::from(run.act.0)).map(|act| &act.kind) {
+        Some(ActKind::Ask(ask)) => ask.turns,
+        Some(ActKind::Work(work)) => work.turn_ends,
+        Some(ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_) | ActKind::Spawn(_)) | None => false,
+    };
+    if !(takes || (node.records && (run.rests || run.choice.is_some()))) {
+        let message = format!("{:?} takes no turn of the agent now", node.name);
+        return Err(Rejection::new(Reason::StateMismatch, message).fact("state", &node.name).into());
+    }
+    let items = run.items.clone();
+    // A body that has ended with a port, and was not let go, tries to leave by it once more.
+    let port = run.refused.clone().unwrap_or(Port::Done);
+    drop((session, run));
+    if !end.text.is_empty() {
+        turn.emit(SessionEvent::MessagePosted { text: end.text.clone(), speaker: Speaker::Agent })?;
+    }
+    turn.emit(RunEvent::TurnEnded { run: leaf })?;
+    for item in items {
+        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
+        if row.is_some_and(|row| matches!(row.body, OpenItemBody::Work { .. })) {
+            turn.emit(WorkEvent::Closed { item, run: leaf })?;
+        }
+    }
+    turn.go(leaf, Next::Settle(port));
+    turn.moved()
+}

@@ -1,0 +1,47 @@
+//! Faults: what goes wrong inside a run, and the one path that it takes: a retry, the boundary, the end of the run.
+
+use switchward_machine::{Boundary, Ending, Outcome, RunId};
+use switchward_state::ViewError;
+use switchward_state::run::RunEvent;
+use switchward_state::session::SessionEvent;
+use switchward_state::work::{OpenItemBody, Why};
+
+use crate::fault::Fault;
+use crate::next::Next;
+use crate::run::leave::{exit_on, void};
+use crate::turn::{Stop, Turn};
+
+/// What a fault leads to.
+pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = machine.node(at.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
+    let (stands, again) = (at.node, fault.code.is_retryable() && at.attempt < node.attempts.max);
+    drop(at);
+    turn.emit(RunEvent::Faulted { run, node: stands, code: fault.code, message: fault.message.clone() })?;
+    if again {
+        void(turn, run)?;
+        if node.attempts.backoff_ms == 0 {
+            return Ok(Next::Again);
+        }
+        let due = turn.now().after_ms(node.attempts.backoff_ms);
+        turn.open(run, OpenItemBody::Timer { due, why: Why::Backoff })?;
+        return Ok(Next::Rest);
+    }
+    let failed = |reason: &str| {
+        let ending = Ending { outcome: Outcome::Failed, reason: Some(reason.to_owned()) };
+        Next::End(ending, fault.message.clone())
+    };
+    Ok(match &node.boundary {
+        Boundary::Fail => failed(fault.code.word()),
+        Boundary::Port(port) => match exit_on(node, port) {
+            Some(exit) => Next::Take(exit),
+            None => failed("port_unconnected"),
+        },
+        Boundary::Ignore(port) => {
+            let text = format!("{}: {}, which is ignored", node.name, fault.message);
+            turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+            Next::Settle(port.clone())
+        }
+    })
+}

@@ -1,0 +1,112 @@
+//! Guards: whether an exit may be taken.
+
+use serde_json::Value;
+use switchward_expr::{compare, confirmed};
+use switchward_machine::{ExitIx, Guard, RunId};
+use switchward_state::Key;
+use switchward_state::run::Judged;
+
+use crate::fault::Fault;
+use crate::run::scope::Scope;
+use crate::turn::{Stop, Turn};
+
+/// What guards look at.
+pub(crate) struct Looked {
+    scope: Scope,
+    called: Vec<(String, bool)>,
+    seen: Vec<String>,
+    /// The user's last message if it came since the node was entered, else empty.
+    said: String,
+}
+
+impl Looked {
+    pub(crate) fn at(turn: &Turn<'_, '_>, run: RunId) -> Result<Self, Stop> {
+        let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
+        let at = turn.run(run)?;
+        let confirms = |said: &switchward_state::session::Said| said.by_user && said.sequence > at.entered;
+        Ok(Self {
+            scope: Scope::of_run(turn, run)?,
+            called: at.called.clone(),
+            seen: at.seen.clone(),
+            said: said.filter(|said| confirms(said)).map(|said| said.text.clone()).unwrap_or_default(),
+        })
+    }
+
+    /// What the guard of an exit evaluates to, with what was judged so far. All of it is looked at before anybody outside
+    /// is asked; what cannot be judged is an error and never true.
+    pub(crate) fn verdict(&self, exit: ExitIx, guard: &Guard, judged: &[Judged]) -> Verdict {
+        let mut judges = 0;
+        self.look(guard, &mut |rubric, model| {
+            let nth = judges;
+            judges += 1;
+            match judged.iter().find(|known| (known.exit, known.nth) == (exit, nth)) {
+                Some(known) => Verdict::of(known.holds),
+                None => Verdict::Pending(Asked { nth, rubric: rubric.to_owned(), model: model.to_owned() }),
+            }
+        })
+    }
+
+    fn look(&self, guard: &Guard, judge: &mut dyn FnMut(&str, &str) -> Verdict) -> Verdict {
+        match guard {
+            Guard::Always => Verdict::Pass,
+            Guard::All(all) => {
+                let each: Vec<Verdict> = all.iter().map(|guard| self.look(guard, judge)).collect();
+                joined(each, &Verdict::Fail, Verdict::Pass)
+            }
+            Guard::Any(any) => {
+                let each: Vec<Verdict> = any.iter().map(|guard| self.look(guard, judge)).collect();
+                joined(each, &Verdict::Pass, Verdict::Fail)
+            }
+            Guard::Present(path) => Verdict::of(self.scope.get(path).is_some_and(|value| !value.is_null())),
+            Guard::Compare { left, op, right } => {
+                let right = serde_json::from_str::<Value>(right).map_err(|error| error.to_string());
+                let holds = right.and_then(|right| {
+                    compare(self.scope.get(left), *op, &right).map_err(|error| error.to_string())
+                });
+                holds.map_or_else(|error| Verdict::Error(Fault::guard(error)), Verdict::of)
+            }
+            Guard::Called { tool, success } => {
+                Verdict::of(self.called.iter().any(|(name, worked)| name == tool && (*worked || !success)))
+            }
+            Guard::Said(phrases) => Verdict::of(confirmed(&self.said, phrases)),
+            Guard::Seen(key) => Verdict::of(self.seen.contains(key)),
+            Guard::Judge { rubric, model } => judge(rubric, model),
+        }
+    }
+}
+
+/// What a guard evaluates to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Pass,
+    Fail,
+    /// A judge must be asked first.
+    Pending(Asked),
+    /// It cannot be said.
+    Error(Fault),
+}
+
+impl Verdict {
+    fn of(holds: bool) -> Self {
+        if holds { Self::Pass } else { Self::Fail }
+    }
+}
+
+/// A judgement that is needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Which of its exit's judgements, from 0.
+    pub(crate) nth: u16,
+    pub(crate) rubric: String,
+    pub(crate) model: String,
+}
+
+/// One verdict of several: one of them decides, whatever the others are; an error beats what is open.
+fn joined(each: Vec<Verdict>, decides: &Verdict, otherwise: Verdict) -> Verdict {
+    if each.contains(decides) {
+        return decides.clone();
+    }
+    let error = each.iter().position(|verdict| matches!(verdict, Verdict::Error(_)));
+    let open = error.or_else(|| each.iter().position(|verdict| matches!(verdict, Verdict::Pending(_))));
+    open.and_then(|at| each.into_iter().nth(at)).unwrap_or(otherwise)
+}

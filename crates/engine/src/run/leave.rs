@@ -1,0 +1,59 @@
+//! What a node's entry leaves behind is closed when a run leaves it.
+
+use switchward_machine::{ExitIx, Micros, Node, Port, RunId, Trigger};
+use switchward_state::Key;
+use switchward_state::approval::ApprovalEvent;
+use switchward_state::delivery::EffectBody;
+use switchward_state::policy::by_ledger;
+
+use crate::acts;
+use crate::turn::{Stop, Turn};
+
+/// The exit of this port.
+pub(crate) fn exit_on(node: &Node, port: &Port) -> Option<ExitIx> {
+    let at = node.exits.iter().position(|exit| matches!(&exit.on, Trigger::Port(known) if known == port))?;
+    u16::try_from(at).ok().map(ExitIx)
+}
+
+/// Closes all that belongs to the entry: children, gates, approvals that were not used, work, waits and timers.
+pub(crate) fn void(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
+    acts::abandon(turn, run)?;
+    let (session, at) = (turn.session()?, turn.run(run)?);
+    if session.opens.is_empty() && session.grants.is_empty() && at.items.is_empty() {
+        return Ok(());
+    }
+    let (opens, all_grants) = (session.opens.clone(), session.grants.clone());
+    let items = at.items.clone();
+    drop((session, at));
+    let (mut gates, mut grants) = (Vec::new(), Vec::new());
+    for gate in opens {
+        let row = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?;
+        gates.extend(row.filter(|row| row.run == run).map(|_| gate));
+    }
+    for number in all_grants {
+        let row = turn.rows.grant_at(&Key::grant(turn.tenant(), turn.session_id()?, number))?;
+        grants.extend(row.filter(|row| row.run == run).map(|_| number));
+    }
+    if gates.is_empty() && grants.is_empty() && items.is_empty() {
+        return Ok(());
+    }
+    for number in &grants {
+        release(turn, run, *number)?;
+    }
+    let of = (!items.is_empty()).then_some(run);
+    turn.emit(ApprovalEvent::Voided { gates, grants, items, run: of })?;
+    Ok(())
+}
+
+/// Gives back the money that an unused grant holds in a ledger.
+pub(crate) fn release(turn: &mut Turn<'_, '_>, run: RunId, number: u64) -> Result<(), Stop> {
+    let key = Key::grant(turn.tenant(), turn.session_id()?, number);
+    let Some(grant) = turn.rows.grant_at(&key)? else { return Ok(()) };
+    let (Some(held), rules) = (grant.reservation, grant.rules.clone()) else { return Ok(()) };
+    drop(grant);
+    for (process, rules) in by_ledger(&rules) {
+        let (call, cost, at) = (Some(held), Micros(0), turn.now());
+        turn.send(run, EffectBody::Settle { process, call, rules, cost, at, release: false })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! An event comes from outside. Source: workflows, *Guards*, `external_event`, and *Wait State*; an event tries the
+//! guarded exits at once, the others wait for the end of a turn.
+
+use serde_json::{Value, json};
+use switchward_machine::{OpenId, Port, RunId, WaitOn, kept::EVENT_KEY};
+use switchward_state::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
+use switchward_state::run::{Json, Once, PendingInput, RecordEvent, RunEvent, Writer, json_length};
+use switchward_state::session::{EventSource, SessionEvent};
+use switchward_state::work::{OpenItemBody, WorkEvent};
+use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
+
+use crate::approval::classify::Said;
+use crate::approval::record_reply::outcome::waiting;
+use crate::approval::{classify, frozen};
+use crate::next::Next;
+use crate::run::data::BadWrite;
+use crate::run::{conversation, events};
+use crate::session::intent;
+use crate::turn::{Stop, Turn, check_text, not_paused};
+
+pub(crate) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply, Stop> {
+    if let Some(token) = &event.token {
+        crate::run::reply_token::check(turn, token)?;
+    }
+    let session = turn.live_session()?;
+    let leaf = turn.leaf()?;
+    conversation::conversation(turn, leaf)?;
+    not_paused(&session)?;
+    intent::known(&session)?;
+    drop(session);
+    well_formed(event)?;
+    new(turn, event)?;
+    let run = match &event.token {
+        Some(token) => stands_at(turn, crate::run::reply_token::addressed(turn, leaf, token)?, event)?,
+        None => addressed(turn, leaf, event)?,
+    };
+    let source = EventSource::of(event, &turn.command.actor);
+    bound(turn, run, event, &source)?;
+    let merged = Brought::of(turn, run, event)?;
+    let listens = events::listens(turn, run, &event.key)?;
+    if !listens {
+        check_early_capacity(turn, event)?;
+    }
+    let until = turn.now().after_ms(EARLY_KEPT_MS);
+    let data = Json(Value::Object(event.data.clone()));
+    let early = (!listens).then_some((data, until, event.model));
+    turn.emit(RunEvent::EventRecorded { run, key: event.key.clone(), early, source })?;
+    let number = turn.session()?.sequence;
+    if let Some(Once { message, known_ms }) = event.once {
+        turn.emit(SessionEvent::MessageRecorded { message, until: turn.now().after_ms(known_ms) })?;
+    }
+    merged.enter(turn, run, event)?;
+    match ended_wait(turn, run, event)? {
+        Some(port) => turn.go(run, Next::Ended(port)),
+        // A person is asked about an exit already: no other is tried meanwhile.
+        None if turn.run(run)?.held.is_some() => {}
+        // Somebody else has the state until that is done.
+        None if kept(turn, run)? => {}
+        None => turn.go(run, Next::Event),
+    }
+    let (session, sequence) = (turn.session_id()?, turn.session()?.sequence);
+    Ok(Reply::Recorded { session, sequence, event: number })
+}
+
+/// Refuses a copy of a message that was recorded already.
+fn new(turn: &Turn<'_, '_>, event: &RecordEvent) -> Result<(), Stop> {
+    let Some(once) = event.once else { return Ok(()) };
+    let known = turn.rows.recorded_at(&Key::recorded(turn.tenant(), turn.session_id()?, once.message))?;
+    if known.is_some_and(|until| turn.now() < *until) {
+        let message = "a message of this signature was recorded before";
+        return Err(Rejection::new(Reason::RequestIdReused, message).into());
+    }
+    Ok(())
+}
+
+/// Refuses an event that the tenant has bound to other sources.
+fn bound(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent, source: &EventSource) -> Result<(), Stop> {
+    let (definition, people) = (turn.run(run)?.definition.clone(), turn.directory()?);
+    let Some(sources) = people.other_sources(&definition, &event.key, source) else { return Ok(()) };
+    let message = format!("the event {:?} of {definition} does not come from {}", event.key, source.label());
+    let refusal = Rejection::new(Reason::EventSourceNotAllowed, message).fact("source", source.label());
+    Err(refusal.allowed(sources.iter().map(String::as_str)).into())
+}
+
+/// What becomes of the data of an event.
+enum Brought {
+    /// They are merged into the run's, which hold these values then.
+    Now(Vec<(String, Value)>),
+    /// They wait for an approval to close.
+    Later(OpenId, PendingInput),
+}
+
+impl Brought {
+    /// Refuses data that do not fit, before anything is recorded.
+    fn of(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Self, Stop> {
+        let bad = |bad: BadWrite| Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "data");
+        let Some(gate) = frozen::gate(turn, run)? else {
+            return Ok(Self::Now(events::merged(turn, run, &event.data)?.map_err(bad)?));
+        };
+        frozen::fits(turn, run, &event.data)?.map_err(bad)?;
+        let data = Json(Value::Object(event.data.clone()));
+        let input = PendingInput::Event { key: event.key.clone(), data };
+        frozen::check_capacity(turn, run, gate, &input)?;
+        Ok(Self::Later(gate, input))
+    }
+
+    fn enter(self, turn: &mut Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<(), Stop> {
+        let merged = match self {
+            Self::Now(merged) => merged,
+            Self::Later(gate, input) => return frozen::keep(turn, run, gate, input),
+        };
+        for (key, value) in merged.into_iter().chain([(EVENT_KEY.to_owned(), json!(event.key))]) {
+            turn.emit(RunEvent::Wrote { run, key, value: Json(value), by: Writer::Event })?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks that one more event that nothing listens to yet can be kept.
+fn check_early_capacity(turn: &Turn<'_, '_>, event: &RecordEvent) -> Result<(), Stop> {
+    let (session, now) = (turn.session()?, turn.now());
+    let kept = session.early.iter().filter(|early| now < early.until);
+    let (count, bytes) = kept.fold((0, 0), |(count, bytes), early| {
+        (count + 1, bytes + early.key.len() + json_length(&early.data.0))
+    });
+    let own = event.key.len() + json_length(&Value::Object(event.data.clone()));
+    if count < EARLY_MAX && bytes + own <= EARLY_BYTES_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("{EARLY_MAX} events or {EARLY_BYTES_MAX} bytes of them wait for what listens to them");
+    Err(Rejection::new(Reason::QuotaExceeded, message).into())
+}
+
+/// Whether the part of the body that a run is in lets it leave by its own end alone.
+fn kept(turn: &Turn<'_, '_>, run: RunId) -> Result<bool, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let act = machine.node(at.node).and_then(|node| node.acts.get(usize::from(at.act.0)));
+    let over = at.rests || at.choice.is_some();
+    Ok(!over && act.is_some_and(|act| act.kind.keeps()))
+}
+
+fn well_formed(event: &RecordEvent) -> Result<(), Stop> {
+    if event.key.is_empty() {
+        return Err(Rejection::new(Reason::FieldInvalid, "an event has a key").fact("field", "key").into());
+    }
+    Ok(check_text("key", &event.key, DATA_KEY_BYTES_MAX)?)
+}
+
+/// The run that the event is for: the first that listens to it, from the active leaf up through those that have called
+/// it; else the leaf. Of one that names a state, that run must stand there.
+fn addressed(turn: &Turn<'_, '_>, leaf: RunId, event: &RecordEvent) -> Result<RunId, Stop> {
+    let mut next = Some(leaf);
+    while let Some(run) = next {
+        let at = turn.run(run)?;
+        let machine = turn.machine(&at)?;
+        let node = machine.node(at.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
+        let here = event.state.as_ref().is_none_or(|state| *state == node.name);
+        // The leaf is where the session stands, whether it listens or not.
+        let leaf = run == leaf && event.state.is_some();
+        if here && (leaf || events::listens(turn, run, &event.key)?) {
+            return Ok(run);
+        }
+        next = at.parent.map(|parent| parent.run);
+    }
+    stands_at(turn, leaf, event)
+}
+
+/// Returns the run if it stands in the state that the event names, or if the event names none.
+fn stands_at(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<RunId, Stop> {
+    let Some(state) = &event.state else { return Ok(run) };
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let stands = machine.node(at.node).map_or("", |node| node.name.as_str());
+    if stands == state {
+        return Ok(run);
+    }
+    let message = format!("the session stands at {stands:?}, and the event is for {state:?}");
+    Err(Rejection::new(Reason::StateMismatch, message).fact("state", stands).into())
+}
+
+/// Ends the wait for this event and returns the act's port. An event that means nothing to a wait that sorts leaves it
+/// open; a model is asked if there is one and the author gave no phrases.
+fn ended_wait(turn: &mut Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Option<Port>, Stop> {
+    let Some(item) = open_wait(turn, run)? else { return Ok(None) };
+    let wait = waiting(turn, run)?;
+    if let Some(port) = events::port_of(&wait, &event.key, &event.data) {
+        turn.emit(WorkEvent::Closed { item, run })?;
+        events::remember(turn, run, &event.key, &Value::Object(event.data.clone()))?;
+        return Ok(Some(port));
+    }
+    if let Some(sort) = wait.sort.filter(|sort| event.model && !sort.hinted) {
+        let said = Said::Event { key: &event.key, data: &event.data };
+        classify::ask(turn, run, item, said, &sort.ports)?;
+    }
+    Ok(None)
+}
+
+/// The wait for an event that the run is in.
+fn open_wait(turn: &Turn<'_, '_>, run: RunId) -> Result<Option<OpenId>, Stop> {
+    for item in &turn.run(run)?.items {
+        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, *item))?;
+        if row.is_some_and(|row| matches!(row.body, OpenItemBody::Wait { on: WaitOn::Event, .. })) {
+            return Ok(Some(*item));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,158 @@
+//! What templates, guards and operations read: a run's data, with the items of its loops over them.
+
+use serde_json::{Map, Value};
+use std::fmt::Display;
+use switchward_expr::{Braces, Escape, JinjaLimits, Path};
+use switchward_machine::{Dialect, RunId, Text, kept};
+use switchward_state::limits::{TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX};
+use switchward_state::run::{Json, Loop, json_length};
+use switchward_state::{Key, ViewError};
+
+use crate::fault::Fault;
+use crate::turn::Turn;
+
+/// The position of an item, as templates call it.
+const INDEX: &str = "index";
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Scope {
+    /// The data, with the items of loops under their names.
+    root: Value,
+    /// Bytes of the data's JSON text.
+    bytes: usize,
+}
+
+impl Scope {
+    /// The data of a run, the mark of the reply token of its state, and the positions of its loops. So nothing that is
+    /// rendered here and stored holds a token.
+    pub(crate) fn of_run(turn: &Turn<'_, '_>, run: RunId) -> Result<Self, ViewError> {
+        let key = Key::data(turn.tenant(), turn.session_id()?, run);
+        let data = turn.rows.data_at(&key)?.map(|data| data.values.clone()).unwrap_or_default();
+        let mut scope = Self::of(data).with_token(turn.reply_mark(run)?);
+        for at in &turn.run(run)?.loops {
+            scope.enter(at);
+        }
+        Ok(scope)
+    }
+
+    pub(crate) fn of(data: Map<String, Value>) -> Self {
+        let root = Value::Object(data);
+        let bytes = json_length(&root);
+        Self { root, bytes }
+    }
+
+    /// The same, with a reply token, or the mark of one, that can be read and is not part of the data.
+    pub(crate) fn with_token(mut self, token: Option<impl Display>) -> Self {
+        if let Some(token) = token {
+            self.put(kept::REPLY_TOKEN, Some(Value::String(token.to_string())));
+        }
+        self
+    }
+
+    /// Bytes of the data's JSON text.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// All that can be read.
+    pub(crate) fn root(&self) -> &Value {
+        &self.root
+    }
+
+    pub(crate) fn keys(&self) -> usize {
+        self.root.as_object().map_or(0, Map::len)
+    }
+
+    pub(crate) fn key(&self, key: &str) -> Option<&Value> {
+        self.root.get(key)
+    }
+
+    pub(crate) fn get(&self, path: &Path) -> Option<&Value> {
+        path.get(&self.root)
+    }
+
+    /// A key of the data holds this from now on, which makes the data this many bytes.
+    pub(crate) fn hold(&mut self, key: &str, value: Value, bytes: usize) {
+        self.put(key, Some(value));
+        self.bytes = bytes;
+    }
+
+    /// Gives a name to a value, or takes it away; gives what was called so before.
+    fn put(&mut self, name: &str, value: Option<Value>) -> Option<Value> {
+        let map = self.root.as_object_mut()?;
+        match value {
+            Some(value) => map.insert(name.to_owned(), value),
+            None => map.remove(name),
+        }
+    }
+
+    /// Calls the item of a loop by its name.
+    fn enter(&mut self, at: &Loop) {
+        let Json(Value::Array(items)) = &at.items else { return };
+        let index = usize::try_from(at.at).unwrap_or(usize::MAX);
+        self.enter_item(&at.name, index, items.get(index).cloned().unwrap_or(Value::Null));
+    }
+
+    /// Calls an item of a list by its name; gives what the names meant before.
+    pub(crate) fn enter_item(&mut self, name: &str, index: usize, item: Value) -> [Option<Value>; 2] {
+        [self.put(name, Some(item)), self.put(INDEX, Some(Value::from(index)))]
+    }
+
+    /// The names mean again what they did.
+    pub(crate) fn leave_item(&mut self, name: &str, [item, index]: [Option<Value>; 2]) {
+        self.put(INDEX, index);
+        self.put(name, item);
+    }
+
+    /// A JSON text with references in its texts.
+    pub(crate) fn value(&self, source: &str) -> Result<Value, Fault> {
+        let value: Value =
+            serde_json::from_str(source).map_err(|error| Fault::template(error.to_string()))?;
+        self.filled(&value)
+    }
+
+    fn filled(&self, value: &Value) -> Result<Value, Fault> {
+        Ok(match value {
+            Value::String(text) => self.braces(text)?,
+            Value::Array(items) => {
+                Value::Array(items.iter().map(|item| self.filled(item)).collect::<Result<_, _>>()?)
+            }
+            Value::Object(map) => {
+                let fields = map.iter().map(|(name, value)| Ok((name.clone(), self.filled(value)?)));
+                Value::Object(fields.collect::<Result<_, Fault>>()?)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        })
+    }
+
+    /// A text with references; one that is exactly one reference keeps the value's type.
+    pub(crate) fn braces(&self, text: &str) -> Result<Value, Fault> {
+        let look = |path: &Path| path.get(&self.root).cloned();
+        Braces::parse(text).render(&look, TEXT_BYTES_MAX).map_err(|error| Fault::template(error.to_string()))
+    }
+
+    /// A text in the dialect that it is written in. HTML is escaped if the text is HTML.
+    pub(crate) fn text(&self, text: &Text, html: bool) -> Result<String, Fault> {
+        match text.dialect {
+            Dialect::Plain => Ok(text.source.clone()),
+            Dialect::Braces => Ok(plain(self.braces(&text.source)?)),
+            Dialect::Jinja => {
+                let escape = if html { Escape::Html } else { Escape::None };
+                let limits =
+                    JinjaLimits { fuel: TEMPLATE_FUEL, depth: TEMPLATE_DEPTH, bytes: TEXT_BYTES_MAX };
+                switchward_expr::render(&text.source, &self.root, escape, &limits)
+                    .map_err(|error| Fault::template(error.to_string()))
+            }
+        }
+    }
+}
+
+/// A value as a text.
+pub(crate) fn plain(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
+    }
+}

@@ -1,0 +1,35 @@
+//! A session stops in place, and goes on.
+
+use switchward_machine::Status;
+use switchward_state::limits::NOTE_BYTES_MAX;
+use switchward_state::session::{Pause, Resume, SessionEvent};
+use switchward_state::{Actor, Reason, Rejection, Reply};
+
+use crate::turn::{Stop, Turn, check_text, not_paused};
+
+pub(crate) fn pause(turn: &mut Turn<'_, '_>, pause: &Pause) -> Result<Reply, Stop> {
+    let session = turn.live_session()?;
+    not_paused(&session)?;
+    check_text("reason", &pause.comment, NOTE_BYTES_MAX)?;
+    drop(session);
+    turn.emit(SessionEvent::Paused { comment: pause.comment.clone() })?;
+    turn.moved()
+}
+
+pub(crate) fn resume(turn: &mut Turn<'_, '_>, resume: &Resume) -> Result<Reply, Stop> {
+    let session = turn.live_session()?;
+    if session.status != Status::Suspended {
+        return Err(Rejection::new(Reason::StateMismatch, "the session is not paused").into());
+    }
+    check_text("reason", &resume.comment, NOTE_BYTES_MAX)?;
+    let leaf = turn.leaf()?;
+    let due = turn.run(leaf)?.due.clone();
+    drop(session);
+    turn.emit(SessionEvent::Unpaused { comment: resume.comment.clone() })?;
+    if let Some(due) = due {
+        // Who resumes a session asks for nothing that it does then.
+        turn.asker = Some(Actor::server().subject);
+        turn.go(leaf, due);
+    }
+    turn.moved()
+}

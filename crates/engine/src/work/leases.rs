@@ -1,0 +1,302 @@
+//! Workers: they take work for a time, and come back with a result or without one. Source: workflows, *Parse State*,
+//! *Guards*, `llm_judge`, *Operations*, `http_request`; a worker that is lost is no attempt, a bad result is one.
+
+use serde_json::Value;
+use switchward_machine::{Accept, ActKind, Machine, OpenId, RunId, WorkKind};
+use switchward_state::limits::{
+    LEASE_MS_MAX, LEASE_MS_MIN, LEASES_LAPSED_MAX, NOTE_BYTES_MAX, RESULT_BYTES_MAX, WORKER_BYTES_MAX,
+};
+use switchward_state::policy::ReportUsage;
+use switchward_state::run::{Deferral, FaultCode, Json, Judged, PendingInput, RunEvent, Writer};
+use switchward_state::work::{
+    About, CompleteWork, ExtendLease, FailWork, LeaseWork, OpenItem, OpenItemBody, Owed, ReleaseWork,
+    WorkEvent,
+};
+use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
+
+use crate::acts::{Taken, accepted, result_schema};
+use crate::approval::{classify, frozen, resolve};
+use crate::fault::Fault;
+use crate::policy::report;
+use crate::turn::{Stop, Turn, check_size, check_text};
+
+/// Work that is open, with its item's body.
+struct Found {
+    item: OpenId,
+    run: RunId,
+    kind: WorkKind,
+    owed: Owed,
+    trace: Option<String>,
+}
+
+pub(crate) fn lease(turn: &mut Turn<'_, '_>, lease: &LeaseWork) -> Result<Reply, Stop> {
+    check_lease(lease.lease_ms)?;
+    if lease.worker.is_empty() {
+        let message = "a worker has a name";
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "worker").into());
+    }
+    check_text("worker", &lease.worker, WORKER_BYTES_MAX)?;
+    let found = find(turn, lease.item)?;
+    let now = turn.now();
+    match &found.owed.lease {
+        Some(held) if held.until > now => {
+            let message = "another worker has it";
+            let wait = held.until.0 - now.0;
+            return Err(Rejection::new(Reason::StateMismatch, message).retry_after_ms(Some(wait)).into());
+        }
+        Some(_) => turn.emit(WorkEvent::Released { item: found.item, lapsed: true })?,
+        None => {}
+    }
+    let (item, until) = (found.item, now.after_ms(lease.lease_ms));
+    turn.emit(WorkEvent::Leased { item, worker: lease.worker.clone(), until, again: false })?;
+    Ok(Reply::Leased { item, fence: found.owed.fence + 1, until })
+}
+
+/// A word in the first half of a lease writes nothing, so that short heartbeats cost nothing; the reply says until when
+/// the work is the worker's.
+pub(crate) fn extend(turn: &mut Turn<'_, '_>, extend: &ExtendLease) -> Result<Reply, Stop> {
+    check_lease(extend.lease_ms)?;
+    let found = held(turn, extend.item, extend.fence)?;
+    let (item, fence) = (found.item, extend.fence);
+    let until = turn.now().after_ms(extend.lease_ms);
+    let Some(lease) = found.owed.lease else { return Err(lost().into()) };
+    if until.0.saturating_sub(lease.until.0) < extend.lease_ms / 2 {
+        return Ok(Reply::Leased { item, fence, until: lease.until });
+    }
+    turn.emit(WorkEvent::Leased { item, worker: lease.worker, until, again: true })?;
+    Ok(Reply::Leased { item, fence, until })
+}
+
+pub(crate) fn release(turn: &mut Turn<'_, '_>, release: &ReleaseWork) -> Result<Reply, Stop> {
+    let found = held(turn, release.item, release.fence)?;
+    turn.emit(WorkEvent::Released { item: found.item, lapsed: false })?;
+    turn.moved()
+}
+
+pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, Stop> {
+    check_text("message", &fail.message, NOTE_BYTES_MAX)?;
+    let found = held(turn, fail.item, fail.fence)?;
+    not_frozen(turn, &found)?;
+    let usage = ReportUsage { cost: fail.cost, tokens: fail.tokens };
+    report::counted(turn, &usage)?;
+    let message = if fail.message.is_empty() { "the worker gave up" } else { &fail.message };
+    let ended = match found.owed.about {
+        // A reply that nobody could read counts as undecided; that is no fault of the run.
+        About::Reply { .. } => Ended::Reply(None),
+        About::Act | About::Judge { .. } => Ended::Fault(Fault::work(message)),
+    };
+    end(turn, &found, ended, fail.unknown)?;
+    turn.moved()
+}
+
+pub(crate) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Result<Reply, Stop> {
+    check_size("result", switchward_state::run::json_length(&complete.result), RESULT_BYTES_MAX, "bytes")?;
+    let found = held(turn, complete.item, complete.fence)?;
+    let ended = match found.owed.about {
+        About::Act => {
+            let accept = accept_of(turn, &found)?;
+            let taken = accepted(turn, found.run, accept.as_ref(), &complete.result)?;
+            if let Some(gate) = frozen::gate(turn, found.run)? {
+                return kept(turn, &found, complete, gate, taken);
+            }
+            match taken {
+                Ok(taken) => Ended::Taken(taken.written, taken.due),
+                Err(fault) => Ended::Fault(fault),
+            }
+        }
+        About::Judge { exit, nth } => match complete.result.get("verdict").and_then(Value::as_bool) {
+            Some(holds) => Ended::Judged(Judged { exit, nth, holds }),
+            None => Ended::Fault(Fault::result("/verdict must be true or false")),
+        },
+        About::Reply { .. } => Ended::Reply(classify::port_of(&found.owed, &complete.result)),
+    };
+    // An answer of HTTP that says no is a result all the same; what does not fit its schema is none.
+    let wrong = match &ended {
+        Ended::Fault(fault) if fault.code == FaultCode::BadResult => Some(fault.message.clone()),
+        Ended::Reply(None) => Some("/port must be one of the ports".to_owned()),
+        Ended::Fault(_) | Ended::Taken(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
+    };
+    report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
+    end(turn, &found, ended, false)?;
+    Ok(Reply::Worked { session: turn.session_id()?, sequence: turn.session()?.sequence, wrong })
+}
+
+/// A result that comes while an approval of its run is open: what it brings waits for that. One that brings nothing ends
+/// the work and no more, and the answer may make that void: it waits with its worker.
+fn kept(
+    turn: &mut Turn<'_, '_>,
+    found: &Found,
+    complete: &CompleteWork,
+    gate: OpenId,
+    taken: Result<Taken, Fault>,
+) -> Result<Reply, Stop> {
+    let (item, run) = (found.item, found.run);
+    let Ok(Taken { brought, due: Deferral::Ended(port), .. }) = taken else {
+        return Err(asked_first().into());
+    };
+    if brought.is_empty() {
+        return Err(asked_first().into());
+    }
+    if let Err(bad) = frozen::fits(turn, run, &brought)? {
+        return Err(Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "result").into());
+    }
+    let input = PendingInput::Work { item, data: Json(Value::Object(brought)), port };
+    frozen::check_capacity(turn, run, gate, &input)?;
+    report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
+    turn.follows(found.trace.as_ref());
+    let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
+    turn.emit(WorkEvent::Done { item, run, worker, wrong: None, unknown: false })?;
+    frozen::keep(turn, run, gate, input)?;
+    Ok(Reply::Worked { session: turn.session_id()?, sequence: turn.session()?.sequence, wrong: None })
+}
+
+/// A lease is over, and nobody has come back: the work is another's, or was handed out too often.
+pub(crate) fn lapse(turn: &mut Turn<'_, '_>, item: OpenId, owed: &Owed, run: RunId) -> Result<(), Stop> {
+    turn.emit(WorkEvent::Released { item, lapsed: true })?;
+    if owed.lapsed + 1 < LEASES_LAPSED_MAX || turn.run(run)?.held.is_some() {
+        return Ok(());
+    }
+    let worker = owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
+    let message = format!("{LEASES_LAPSED_MAX} workers had it, and none came back");
+    turn.emit(WorkEvent::Done { item, run, worker, wrong: Some(message.clone()), unknown: true })?;
+    if let About::Reply { .. } = owed.about {
+        return classify::answered(turn, run, owed, None);
+    }
+    unjudged(turn, run, owed.about)?;
+    let fault = Fault::lost(message);
+    resolve::now_or_later(turn, run, Deferral::Fault { code: fault.code, message: fault.message })
+}
+
+/// What the end of work leads to.
+enum Ended {
+    /// This is written, and that follows.
+    Taken(Vec<(String, Value)>, Deferral),
+    /// A guard is judged.
+    Judged(Judged),
+    /// A reply means this port, or nothing that may be.
+    Reply(Option<String>),
+    /// The attempt has failed.
+    Fault(Fault),
+}
+
+fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended, unknown: bool) -> Result<(), Stop> {
+    turn.follows(found.trace.as_ref());
+    let (item, run) = (found.item, found.run);
+    let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
+    let wrong = match &ended {
+        Ended::Fault(fault) => Some(fault.message.clone()),
+        Ended::Reply(None) => Some("the reply counts as undecided".to_owned()),
+        Ended::Taken(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
+    };
+    turn.emit(WorkEvent::Done { item, run, worker, wrong, unknown })?;
+    let due = match ended {
+        Ended::Taken(written, due) => {
+            for (key, value) in written {
+                turn.emit(RunEvent::Wrote { run, key, value: Json(value), by: Writer::Worker })?;
+            }
+            due
+        }
+        Ended::Judged(judged) => {
+            turn.emit(RunEvent::Judged { run, judged })?;
+            Deferral::Judged
+        }
+        Ended::Reply(port) => return classify::answered(turn, run, &found.owed, port.as_deref()),
+        Ended::Fault(fault) => {
+            unjudged(turn, run, found.owed.about)?;
+            Deferral::Fault { code: fault.code, message: fault.message }
+        }
+    };
+    resolve::now_or_later(turn, run, due)
+}
+
+/// What could not be judged does not hold: if the fault is ignored, nobody is asked again.
+fn unjudged(turn: &mut Turn<'_, '_>, run: RunId, about: About) -> Result<(), Stop> {
+    if let About::Judge { exit, nth } = about {
+        turn.emit(RunEvent::Judged { run, judged: Judged { exit, nth, holds: false } })?;
+    }
+    Ok(())
+}
+
+/// While a person is asked whether the state may be left, its work waits: the answer may make it void.
+fn not_frozen(turn: &Turn<'_, '_>, found: &Found) -> Result<(), Stop> {
+    if found.owed.about == About::Act && turn.run(found.run)?.held.is_some() {
+        return Err(asked_first().into());
+    }
+    Ok(())
+}
+
+fn asked_first() -> Rejection {
+    let message = "a person is asked first whether the state is left; keep the lease and try again";
+    Rejection::new(Reason::ApprovalPending, message)
+}
+
+fn check_lease(lease_ms: u64) -> Result<(), Rejection> {
+    if (LEASE_MS_MIN..=LEASE_MS_MAX).contains(&lease_ms) {
+        return Ok(());
+    }
+    let message = format!("a lease is {LEASE_MS_MIN} to {LEASE_MS_MAX} milliseconds, not {lease_ms}");
+    Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "lease"))
+}
+
+fn lost() -> Rejection {
+    Rejection::new(
+        Reason::LeaseLost,
+        "the work is another's by now, or nobody's any more; what was done is void",
+    )
+}
+
+/// The open work of this number.
+fn find(turn: &Turn<'_, '_>, item: OpenId) -> Result<Found, Stop> {
+    let key = Key::item(turn.tenant(), turn.session_id()?, item);
+    turn.session()?;
+    match turn.rows.item_at(&key)?.map(|row| OpenItem::clone(&row)) {
+        Some(OpenItem { run, body: OpenItemBody::Work { kind, owed }, trace, .. }) => {
+            Ok(Found { item, run, kind, owed, trace })
+        }
+        Some(OpenItem { body: OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. }, .. }) | None => {
+            Err(lost().into())
+        }
+    }
+}
+
+/// The same, if its last lease has this number.
+fn held(turn: &Turn<'_, '_>, item: OpenId, fence: u64) -> Result<Found, Stop> {
+    let session = turn.session()?;
+    turn.expect_sequence(&session)?;
+    let found = find(turn, item)?;
+    if found.owed.lease.is_none() || found.owed.fence != fence {
+        return Err(lost().into());
+    }
+    Ok(found)
+}
+
+fn accept_of(turn: &Turn<'_, '_>, found: &Found) -> Result<Option<Accept>, Stop> {
+    let at = turn.run(found.run)?;
+    let machine = turn.machine(&at)?;
+    Ok(accept_at(&machine, &at)
+        .ok_or_else(|| ViewError(format!("no work of the kind {}", found.kind.word())))?)
+}
+
+/// What the work of the body's current part accepts.
+fn accept_at(machine: &Machine, at: &switchward_state::run::Run) -> Option<Option<Accept>> {
+    match &machine.node(at.node)?.acts.get(usize::from(at.act.0))?.kind {
+        ActKind::Work(work) => Some(work.accept.clone()),
+        ActKind::Ask(_) | ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_) | ActKind::Spawn(_) => None,
+    }
+}
+
+/// The JSON Schema that a result of open work must meet.
+pub(crate) fn schema_of(machine: &Machine, at: &switchward_state::run::Run, owed: &Owed) -> Value {
+    match owed.about {
+        About::Act => {
+            let accept = accept_at(machine, at);
+            accept.map(|accept| result_schema(accept.as_ref(), &owed.input.0)).unwrap_or_default()
+        }
+        About::Judge { .. } => serde_json::json!({
+            "type": "object",
+            "properties": { "verdict": { "type": "boolean" } },
+            "required": ["verdict"],
+        }),
+        About::Reply { .. } => classify::schema(owed),
+    }
+}

@@ -1,0 +1,121 @@
+//! All shards of this server, as the tasks that work across them use them.
+
+mod tenancy;
+
+use parking_lot::RwLock;
+use std::sync::Arc;
+use switchward_machine::{Bucket, Time};
+use switchward_state::{Command, Reply, ViewError};
+use switchward_store::SegmentLog;
+
+use crate::clock::Clock;
+use crate::failure::Failure;
+use crate::group::Group;
+use crate::halt::Halt;
+use crate::shard::Shard;
+use crate::timers::TimerTransport;
+
+/// The group of the catalogue; the shards' groups follow it.
+pub(crate) const CATALOGUE: u64 = 0;
+
+/// This server's shards.
+pub(crate) struct Shards {
+    catalogue: Shard,
+    /// The shards that own buckets.
+    owners: Vec<Shard>,
+    clock: Arc<dyn Clock>,
+    halt: Halt,
+    log: Arc<SegmentLog>,
+    transport: RwLock<Option<Arc<dyn TimerTransport>>>,
+}
+
+impl Shards {
+    /// These shards, the first of which is the catalogue's.
+    pub(crate) fn of(
+        mut shards: Vec<Shard>,
+        clock: Arc<dyn Clock>,
+        halt: Halt,
+        log: Arc<SegmentLog>,
+    ) -> Self {
+        let catalogue = shards.remove(0);
+        Self { catalogue, owners: shards, clock, halt, log, transport: RwLock::default() }
+    }
+
+    /// Every shard, the catalogue's first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Shard> {
+        std::iter::once(&self.catalogue).chain(&self.owners)
+    }
+
+    /// The shards that own buckets.
+    pub(crate) fn owners(&self) -> &[Shard] {
+        &self.owners
+    }
+
+    /// The catalogue's shard.
+    pub(crate) fn catalogue(&self) -> &Shard {
+        &self.catalogue
+    }
+
+    /// The shard that owns a bucket.
+    pub(crate) fn shard_of(&self, bucket: Bucket) -> &Shard {
+        &self.owners[usize::from(bucket.number()) % self.owners.len()]
+    }
+
+    /// The shard that a command is for.
+    pub(crate) fn home(&self, command: &Command) -> &Shard {
+        command.scope.bucket(command.tenant).map_or(&self.catalogue, |bucket| self.shard_of(bucket))
+    }
+
+    pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
+        self.home(&command).submit(command).await
+    }
+
+    /// All groups of this server, the catalogue's first.
+    pub(crate) fn groups(&self) -> Vec<Group> {
+        self.all().map(|shard| shard.group().clone()).collect()
+    }
+
+    /// The number of groups, the catalogue's included.
+    pub(crate) fn parts(&self) -> u32 {
+        u32::try_from(self.owners.len()).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
+    /// The log that all groups share.
+    pub(crate) fn log(&self) -> &Arc<SegmentLog> {
+        &self.log
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// The transport for batches of timers, if there is one.
+    pub(crate) fn transport(&self) -> Option<Arc<dyn TimerTransport>> {
+        self.transport.read().clone()
+    }
+
+    /// Sets the transport for batches of timers.
+    pub(crate) fn set_transport(&self, transport: Option<Arc<dyn TimerTransport>>) {
+        *self.transport.write() = transport;
+    }
+
+    pub(crate) fn halt(&self, why: &str) {
+        (self.halt)(why);
+    }
+
+    /// Ends the server, because a row cannot be read.
+    pub(crate) fn unreadable(&self, error: &ViewError) -> Failure {
+        self.halt(&error.to_string());
+        Failure::Stopped
+    }
+}
+
+impl Drop for Shards {
+    fn drop(&mut self) {
+        // Tasks that sleep find that the shard is draining.
+        for shard in self.all() {
+            shard.group().shared.wake();
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `evolve`: from a decision to changed rows. Nothing is judged here; values are copied out of events.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use switchward_machine::Digest;
+
+use crate::limits::REQUESTS_MAX;
+use crate::session::Remembered;
+use crate::{
+    Answered, Decision, Event, History, Key, Request, Row, Scope, Site, TurnRecord, View, ViewError, Working,
+    approval, catalogue, delivery, policy, run, session, work,
+};
+
+/// Changed rows: the row, or `None` if it is gone.
+pub type Changes = BTreeMap<Key, Option<Arc<Row>>>;
+
+/// The rows that a decision changes.
+///
+/// # Errors
+/// A row cannot be read, or the decision does not fit the rows; the replica must stop.
+pub fn evolve(decision: &Decision, view: &dyn View) -> Result<Changes, ViewError> {
+    let mut rows = Working::new(view);
+    for turn in &decision.turns {
+        let site = Site { tenant: turn.tenant, scope: &turn.scope, at: decision.at };
+        for event in &turn.events {
+            apply(&mut rows, &site, event)?;
+        }
+        finish(&mut rows, &site, turn)?;
+    }
+    rows.put(Key::clock(), Row::Clock(decision.at));
+    Ok(rows.into_changes())
+}
+
+/// Applies one event.
+///
+/// # Errors
+/// A row cannot be read, or the event does not fit the rows.
+pub fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), ViewError> {
+    match event {
+        Event::Session(event) => session::apply::apply(rows, site, event)?,
+        Event::Run(event) => run::apply::apply(rows, site, event)?,
+        Event::Approval(event) => approval::apply::apply(rows, site, event)?,
+        Event::Work(event) => work::apply::apply(rows, site, event)?,
+        Event::Delivery(event) => delivery::apply::apply(rows, site, event)?,
+        Event::Policy(event) => policy::apply_calls::apply(rows, site, event)?,
+        Event::Catalogue(event) => catalogue::apply::apply(rows, site, event)?,
+    }
+    if event.counts() {
+        let session = rows.session_at_mut(&site.session_key()?)?;
+        session.stable_from =
+            if event.is_progress() { session.stable_from.or(Some(session.sequence)) } else { None };
+        session.sequence += 1;
+    }
+    Ok(())
+}
+
+/// Writes down what a whole turn leaves: its history, and the reply under its request id.
+pub fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &TurnRecord) -> Result<(), ViewError> {
+    if let Scope::Session(id) = site.scope {
+        let session = rows.session_at_mut(&site.session_key()?)?;
+        session.updated = site.at;
+        let count = u64::try_from(turn.events.len()).unwrap_or(u64::MAX);
+        let first = session.sequence.saturating_sub(count);
+        if let Some((request, _)) = &turn.request {
+            if session.requests.len() == REQUESTS_MAX {
+                session.requests.remove(0);
+            }
+            session.requests.push(Remembered { hash: hash(request), sequence: first });
+        }
+        let answer = |(_, body): &(String, Digest)| Answered { body: *body, reply: turn.reply.clone() };
+        let history = History {
+            at: site.at,
+            by: turn.by.clone(),
+            request: turn.request.as_ref().map(|(id, _)| id.clone()),
+            events: turn.events.clone(),
+            answered: turn.request.as_ref().map(answer),
+        };
+        let (head, bytes) = history.link_measured(session.head);
+        session.head = head;
+        session.bytes = session.bytes.saturating_add(bytes);
+        catalogue::apply_usage::grew(rows, site.tenant, bytes)?;
+        rows.put(Key::history(site.tenant, *id, first), Row::History(history));
+    } else if let Some((id, body)) = &turn.request {
+        let request = Request { body: *body, reply: turn.reply.clone(), at: site.at };
+        rows.put(Key::request(site.tenant, site.scope, hash(id)), Row::Request(request));
+    }
+    Ok(())
+}
+
+fn hash(request: &str) -> [u8; 16] {
+    let digest = Digest::of(request.as_bytes());
+    let mut hash = [0u8; 16];
+    hash.copy_from_slice(&digest.0[..16]);
+    hash
+}

@@ -1,0 +1,177 @@
+//! What happens at gates.
+
+use switchward_machine::{OpenId, Time};
+
+use crate::approval::{ApprovalEvent, Asked, Closed, Open, Resolution, VoteFact, apply_page_codes};
+use crate::delivery::apply as delivery;
+use crate::limits::{ANSWERED_MAX, MAILED_MAX};
+use crate::policy::apply_calls;
+use crate::run::Held;
+use crate::work::apply as work;
+use crate::{Key, Row, Site, ViewError, Working};
+
+/// Applies an event about a gate.
+pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &ApprovalEvent) -> Result<(), ViewError> {
+    let id = site.session()?;
+    match event {
+        ApprovalEvent::Opened { gate, run, body } => {
+            let session = rows.session_at_mut(&site.session_key()?)?;
+            session.opens.push(*gate);
+            session.next_id = gate.0 + 1;
+            let at = rows.run_at_mut(&Key::run(site.tenant, id, *run))?;
+            at.held = body.exit.map(|exit| Held { exit, gate: *gate }).or(at.held.take());
+            let gated = body.as_ref().clone();
+            let open = Open { run: *run, node: at.node, entry: at.entry, at: site.at, gate: gated };
+            rows.put(Key::open(site.tenant, id, *gate), Row::Open(open));
+        }
+        ApprovalEvent::Closed { gate, decision, by, comment, via } => {
+            let (by, comment) = (by.clone(), comment.clone());
+            close(rows, site, *gate, Resolution::Decided { decision: *decision, by, comment, via: *via })?;
+        }
+        ApprovalEvent::Discussed { .. } | ApprovalEvent::ReplyRecorded(_) => {}
+        ApprovalEvent::Voided { gates, grants, items, run } => {
+            for (item, run) in items.iter().zip(run.iter().cycle()) {
+                work::close(rows, site, *run, *item)?;
+            }
+            for gate in gates {
+                close(rows, site, *gate, Resolution::Voided)?;
+            }
+            for grant in grants {
+                apply_calls::drop_grant(rows, site, *grant)?;
+            }
+        }
+        ApprovalEvent::Escalated { gate, to, due } => escalate(rows, site, *gate, to, *due)?,
+        ApprovalEvent::Reminded { gate, next, .. } => {
+            let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
+            if let Some(asked) = &mut open.gate.asked {
+                asked.remind = *next;
+            }
+        }
+        ApprovalEvent::Lapsed { gate } => close(rows, site, *gate, Resolution::Lapsed)?,
+        ApprovalEvent::ReplyAnswered { run: Some(run), to, .. } => {
+            let answered = &mut rows.run_at_mut(&Key::run(site.tenant, site.session()?, *run))?.answered_back;
+            answered.push(to.clone());
+            answered.drain(..answered.len().saturating_sub(MAILED_MAX));
+        }
+        ApprovalEvent::ReplyAnswered { gate, to, run: None } => answered(rows, site, *gate, to)?,
+        ApprovalEvent::Answered { gate, by, answer, comment, via } => {
+            let (by, answer, comment, via) = (by.clone(), answer.clone(), comment.clone(), *via);
+            close(rows, site, *gate, Resolution::Answered { by, answer, comment, via })?;
+        }
+        ApprovalEvent::AudienceSet { audience } => {
+            rows.session_at_mut(&site.session_key()?)?.audience.clone_from(audience);
+        }
+        ApprovalEvent::RemindersSet { reminders } => {
+            rows.session_at_mut(&site.session_key()?)?.reminders = Some(*reminders);
+        }
+        ApprovalEvent::PageCodes(fact) => apply_page_codes::apply(rows, site, fact)?,
+        ApprovalEvent::Votes(fact) => voted(rows, site, fact)?,
+    }
+    Ok(())
+}
+
+/// Approvals are counted.
+pub(crate) fn voted(rows: &mut Working<'_>, site: &Site<'_>, fact: &VoteFact) -> Result<(), ViewError> {
+    let (gate, cast, now) = match fact {
+        VoteFact::QuorumSet { quorum } => {
+            rows.session_at_mut(&site.session_key()?)?.quorum = Some(*quorum);
+            return Ok(());
+        }
+        VoteFact::Notified { gate, asked } => {
+            let gate = &mut rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?.gate;
+            (gate.asked, gate.notice) = (Some(Asked::clone(asked)), None);
+            return Ok(());
+        }
+        VoteFact::EscalationSet { contacts } => {
+            rows.session_at_mut(&site.session_key()?)?.escalation.clone_from(contacts);
+            return Ok(());
+        }
+        VoteFact::Dropped { gate, who } => {
+            let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
+            open.gate.asked.iter_mut().for_each(|asked| asked.dropped.extend(who.iter().cloned()));
+            return Ok(());
+        }
+        VoteFact::Cast { gate, vote, need } => (gate, Some(vote), *need),
+        VoteFact::Needed { gate, need } => (gate, None, *need),
+    };
+    let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
+    if let Some(voting) = open.gate.asked.as_mut().and_then(|asked| asked.voting.as_mut()) {
+        voting.need = now;
+        voting.votes.extend(cast.cloned());
+    }
+    Ok(())
+}
+
+/// Others are asked, too, from now on.
+fn escalate(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    gate: OpenId,
+    to: &[String],
+    due: Option<Time>,
+) -> Result<(), ViewError> {
+    let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, gate))?;
+    if let Some(asked) = &mut open.gate.asked {
+        asked.to.extend(to.iter().cloned());
+        asked.round += 1;
+        asked.due = due;
+        // A recipient who is asked again now is not reminded at the same time.
+        if let Some(remind) = asked.remind.as_mut().filter(|remind| remind.next <= site.at) {
+            remind.next = site.at.after_ms(remind.every_ms);
+        }
+    }
+    Ok(())
+}
+
+/// Somebody was written back to about a gate, which may be closed.
+fn answered(rows: &mut Working<'_>, site: &Site<'_>, gate: OpenId, to: &str) -> Result<(), ViewError> {
+    let id = site.session()?;
+    let (open, closed) = (Key::open(site.tenant, id, gate), Key::closed(site.tenant, id, gate));
+    if rows.open_at(&open)?.is_some() {
+        if let Some(asked) = &mut rows.open_at_mut(&open)?.gate.asked {
+            asked.answered.push(to.to_owned());
+        }
+    } else if let Some(asked) = &mut rows.closed_at_mut(&closed)?.open.gate.asked {
+        asked.closed_notified.push(to.to_owned());
+    }
+    Ok(())
+}
+
+/// Moves a gate to the closed ones; a notice or a request that has not gone out yet has nothing left to say.
+fn close(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    gate: OpenId,
+    resolution: Resolution,
+) -> Result<(), ViewError> {
+    let id = site.session()?;
+    let key = Key::open(site.tenant, id, gate);
+    let Some(mut open) = rows.open_at(&key)?.map(|open| Open::clone(&open)) else {
+        return Err(ViewError(format!("key {key:?} holds no open gate")));
+    };
+    if let Some(asked) = &mut open.gate.asked {
+        asked.codes.clear();
+    }
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    session.opens.retain(|known| *known != gate);
+    if open.gate.asked.is_some() {
+        session.answered.push(gate);
+        if session.answered.len() > ANSWERED_MAX {
+            session.answered.remove(0);
+        }
+    }
+    let run = rows.run_at_mut(&Key::run(site.tenant, id, open.run))?;
+    if run.held.is_some_and(|held| held.gate == gate) {
+        run.held = None;
+    }
+    if open.gate.asked.is_some() && resolution != Resolution::Voided {
+        run.drained = 0;
+    }
+    let mails = open.gate.asked.iter().flat_map(|asked| &asked.mails);
+    for number in mails.chain(&open.gate.notice) {
+        delivery::goes(rows, site, *number)?;
+    }
+    rows.delete(key);
+    rows.put(Key::closed(site.tenant, id, gate), Row::Closed(Closed { open, resolution, at: site.at }));
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! Commands about gates.
+
+use switchward_machine::{Decision, Digest, OpenId};
+
+use crate::AdmissionClass;
+use crate::approval::MailToken;
+use crate::catalogue::LinkAuth;
+use crate::policy::LimitCheck;
+use crate::size::weigh;
+
+/// A command about gates.
+#[derive(Debug, Clone)]
+pub enum ApprovalCommand {
+    /// A reply comes by mail.
+    RecordReply(RecordReply),
+    /// A person decides.
+    DecideGate(DecideGate),
+    /// A person says something about a decision, and does not make it.
+    DiscussGate(DiscussGate),
+    /// A participant answers their part of a task.
+    AnswerGate(AnswerGate),
+    /// A code is mailed to the person whose decision page it is.
+    SendPageCode(SendPageCode),
+    /// Somebody enters the code that was mailed to them.
+    EnterPageCode(EnterPageCode),
+}
+
+impl ApprovalCommand {
+    /// What the command does to the load of a shard.
+    #[must_use]
+    pub fn admission(&self) -> AdmissionClass {
+        match self {
+            Self::RecordReply(_)
+            | Self::DecideGate(_)
+            | Self::DiscussGate(_)
+            | Self::AnswerGate(_)
+            | Self::SendPageCode(_)
+            | Self::EnterPageCode(_) => AdmissionClass::Ends,
+        }
+    }
+
+    /// Returns true if the command makes the stored data grow.
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        match self {
+            Self::RecordReply(_)
+            | Self::DecideGate(_)
+            | Self::DiscussGate(_)
+            | Self::AnswerGate(_)
+            | Self::SendPageCode(_)
+            | Self::EnterPageCode(_) => false,
+        }
+    }
+
+    /// The approximate size of what the command carries, bytes.
+    #[must_use]
+    pub fn carried(&self) -> usize {
+        match self {
+            Self::RecordReply(reply) => reply.text.len(),
+            Self::AnswerGate(answer) => weigh(&answer.answer),
+            Self::DecideGate(_) | Self::DiscussGate(_) | Self::SendPageCode(_) | Self::EnterPageCode(_) => 0,
+        }
+    }
+}
+
+/// A person decides.
+#[derive(Debug, Clone)]
+pub struct DecideGate {
+    /// The gate.
+    pub gate: OpenId,
+    /// The decision.
+    pub decision: Decision,
+    /// Free text for the history.
+    pub comment: String,
+    /// What the person was shown; if given, it must be what the gate shows.
+    pub shown: Option<Digest>,
+    /// The ledger's answer, if approving a call meets limits.
+    pub limits: Option<LimitCheck>,
+    /// What the decision page that it was said on proves; `None` if it was said elsewhere.
+    pub proof: Option<PageProof>,
+}
+
+/// A person says something about a decision, and does not make it.
+#[derive(Debug, Clone)]
+pub struct DiscussGate {
+    /// The gate, which stays open.
+    pub gate: OpenId,
+    /// What is said.
+    pub comment: String,
+    /// What the person was shown; if given, it must be what the gate shows.
+    pub shown: Option<Digest>,
+    /// What the decision page that it was said on proves; `None` if it was said elsewhere.
+    pub proof: Option<PageProof>,
+}
+
+/// A participant answers their part of a task.
+#[derive(Debug, Clone)]
+pub struct AnswerGate {
+    /// The gate, which this answer ends.
+    pub gate: OpenId,
+    /// Any value; the definition gives it its meaning.
+    pub answer: serde_json::Value,
+    /// Words beside it.
+    pub comment: String,
+    /// What the person was shown; if given, it must be what the gate shows.
+    pub shown: Option<Digest>,
+    /// What the decision page that it was said on proves; `None` if it was said elsewhere.
+    pub proof: Option<PageProof>,
+}
+
+/// What a decision page proves of its visitor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageProof {
+    /// The page's token: made for the command's actor, for the newest request.
+    pub token: MailToken,
+    /// How the person was recognised. The caller has seen to it.
+    pub by: LinkAuth,
+}
+
+/// A code is mailed to the person whose decision page this is, so that the page recognises them.
+#[derive(Debug, Clone)]
+pub struct SendPageCode {
+    /// The page's token: made for the command's actor, for the newest request of an open gate.
+    pub token: MailToken,
+}
+
+/// Somebody enters the code that was mailed to them.
+#[derive(Debug, Clone)]
+pub struct EnterPageCode {
+    /// The page's token: made for the command's actor, for the newest request of an open gate.
+    pub token: MailToken,
+    /// What was entered; blanks in it do not count.
+    pub code: String,
+}
+
+/// A reply comes by mail.
+#[derive(Debug, Clone)]
+pub struct RecordReply {
+    /// The bare address of who wrote it.
+    pub from: String,
+    /// Its subject, for what answers it; may be empty.
+    pub subject: String,
+    /// The body as it came, with whatever it quotes.
+    pub text: String,
+    /// Whether the sender is proved, as far as is asked for; what others write is recorded and moves nothing.
+    pub authenticated: bool,
+    /// Whether a signature of the sender's covers the address that it was sent to: then nobody else can have sent it there.
+    pub signed: bool,
+    /// Whether gates are decided on pages alone: at a gate it moves nothing.
+    pub pages_only: bool,
+    /// Who brought it with a key; `None` if a mail server did. At a gate of their own it counts only if it is signed.
+    pub brought_by: Option<String>,
+    /// Whether the command's actor vouches for the sender: at a gate it is then the actor's own decision.
+    pub vouched: bool,
+    /// Whether a model is at hand that can be asked what a reply means.
+    pub model: bool,
+    /// The token that it came with; `None` if the actor who passes it on vouches for what it is about.
+    pub token: Option<MailToken>,
+    /// The evidence of its origin, for the history; at most 16 KiB.
+    pub evidence: String,
+    /// The ledger's answer, if the reply approves a call with limits; see [`plan`](switchward_engine::policy::plan).
+    pub limits: Option<LimitCheck>,
+}

@@ -1,0 +1,36 @@
+//! Approvals: gates, who is asked, votes, settings, mail tokens and decision pages.
+
+pub(crate) mod apply;
+pub(crate) mod apply_page_codes;
+mod command;
+mod event;
+mod mail_token;
+mod page_code_events;
+mod person;
+mod quorum;
+mod reminders;
+mod reply_events;
+mod rows;
+mod settings;
+mod settled;
+mod tally;
+mod via;
+mod vote_events;
+
+pub use command::ApprovalCommand;
+pub use command::{AnswerGate, DecideGate, DiscussGate, EnterPageCode, PageProof, RecordReply, SendPageCode};
+pub use event::ApprovalEvent;
+pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, SignInPart, Way};
+pub use page_code_events::{PageCodeFact, PageCodeStep};
+pub(crate) use person::mailbox;
+pub use quorum::{Quorum, Vote, Voting};
+pub use reminders::Reminders;
+pub use reply_events::{ReplyFact, SenderProof, Standing};
+pub use rows::{
+    Asked, AskedCall, Bounced, Call, Closed, Gate, Grant, Open, PageCodes, Part, Reminding, Resolution,
+};
+pub use settings::{GateSettings, OF_DEFINITION, OF_OWNER};
+pub use settled::{Setting, SettingSource, Settled};
+pub use tally::Tally;
+pub use via::Via;
+pub use vote_events::VoteFact;

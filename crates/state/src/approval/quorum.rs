@@ -1,0 +1,73 @@
+//! How many people must approve, and who has.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{Digest, Time};
+
+use crate::approval::Via;
+
+/// How many of those whom a gate asks must approve, if one is not enough. Stored form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Quorum {
+    /// Everybody who was asked, those whom an escalation added among them.
+    #[n(0)]
+    All,
+    /// This many people, at least 1, however few are asked: then others have to be asked first.
+    #[n(1)]
+    AtLeast(#[n(0)] u32),
+}
+
+/// What a gate that needs several approvals has of them. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Voting {
+    /// The rule.
+    #[n(0)]
+    pub quorum: Quorum,
+    /// How many approvals that came to when it was counted last: when the gate opened, escalated or was approved.
+    #[n(1)]
+    pub need: u32,
+    /// The approvals, oldest first; no two of one person.
+    #[n(2)]
+    pub votes: Vec<Vote>,
+}
+
+/// One person's approval. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Vote {
+    /// Who, by the name that the person decided under.
+    #[n(0)]
+    pub by: String,
+    /// Their address among those who are asked.
+    #[n(1)]
+    pub address: String,
+    /// When.
+    #[n(2)]
+    pub at: Time,
+    /// Their words beside it.
+    #[n(3)]
+    pub comment: String,
+    /// Which way it came.
+    #[n(4)]
+    pub via: Via,
+    /// The digest of what they were shown; it counts for nothing else.
+    #[n(5)]
+    pub shown: Digest,
+}
+
+impl Voting {
+    /// How far it has come, in words.
+    #[must_use]
+    pub fn so_far(&self) -> String {
+        format!("{} of {} approvals so far{}", self.votes.len(), self.need, self.who())
+    }
+
+    /// The same beside a label: how many of how many, and whose.
+    #[must_use]
+    pub fn count(&self) -> String {
+        format!("{} of {}{}", self.votes.len(), self.need, self.who())
+    }
+
+    fn who(&self) -> String {
+        let who: Vec<String> = self.votes.iter().map(|vote| vote.via.who(&vote.by)).collect();
+        if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) }
+    }
+}

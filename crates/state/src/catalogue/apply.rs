@@ -1,0 +1,110 @@
+//! Tenants, keys, definitions, and the machines that a shard knows.
+
+use crate::catalogue::{
+    AssistantFact, CatalogueEvent, Definition, Retired, Tenancy, TenantFact, Version, VersionFact,
+};
+use crate::limits::TENANT_CHANGES_MAX;
+use crate::{Key, Row, Scope, Site, ViewError, Working};
+
+/// Applies an event about the catalogue.
+pub(crate) fn apply(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    event: &CatalogueEvent,
+) -> Result<(), ViewError> {
+    match event {
+        CatalogueEvent::MachineInstalled { machine } => {
+            rows.put(Key::machine(site.tenant, machine.digest()), Row::Machine(machine.clone()));
+        }
+        CatalogueEvent::TenantCreated(tenant) => {
+            rows.put(Key::last_tenant(), Row::LastTenant(tenant.id.0));
+            rows.put(Key::tenant(&tenant.name), Row::Tenant(tenant.clone()));
+        }
+        CatalogueEvent::TenantChanged(name, settings) => {
+            let tenant = rows.tenant_at_mut(&Key::tenant(name))?;
+            tenant.settings = *settings;
+            tenant.updated = site.at;
+        }
+        CatalogueEvent::KeyCreated(key) => rows.put(Key::api_key(&key.id), Row::ApiKey(key.clone())),
+        CatalogueEvent::KeyRevoked(id) => rows.api_key_at_mut(&Key::api_key(id))?.revoked = Some(site.at),
+        CatalogueEvent::VersionDeployed { name, format, version, machine } => {
+            deployed(rows, site, name, format, version)?;
+            rows.put(Key::machine(site.tenant, version.machine), Row::Machine(machine.clone()));
+        }
+        CatalogueEvent::Versions(VersionFact::Activated { name, number }) => {
+            let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
+            definition.active = Some(*number);
+            definition.retired.retain(|retired| retired.number != *number);
+            definition.updated = site.at;
+        }
+        CatalogueEvent::Versions(VersionFact::Retired { name, number, by }) => {
+            let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
+            definition.retired.push(Retired { number: *number, at: site.at, by: by.clone() });
+            definition.updated = site.at;
+        }
+        CatalogueEvent::Assistants(AssistantFact::Put { assistant, machine }) => {
+            rows.put(Key::assistant(site.tenant, &assistant.name), Row::Assistant(assistant.clone()));
+            rows.put(Key::machine(site.tenant, assistant.machine), Row::Machine(machine.clone()));
+        }
+        CatalogueEvent::Assistants(AssistantFact::Deleted { name }) => {
+            rows.delete(Key::assistant(site.tenant, name));
+        }
+        CatalogueEvent::TenancyPut(tenancy) => {
+            let key = match site.scope {
+                Scope::Catalogue => Key::tenancy_record(site.tenant),
+                Scope::Session(_) | Scope::Ledger(_) | Scope::Shard => Key::tenancy(site.tenant),
+            };
+            rows.put(key, Row::Tenancy(tenancy.clone()));
+        }
+        CatalogueEvent::Tenants(fact) => of_tenant(rows, site, fact)?,
+    }
+    Ok(())
+}
+
+/// Something about a tenant as a whole.
+fn of_tenant(rows: &mut Working<'_>, site: &Site<'_>, fact: &TenantFact) -> Result<(), ViewError> {
+    match fact {
+        TenantFact::Changed { number, change } => {
+            rows.put(Key::tenant_change(site.tenant, *number), Row::TenantChange(change.clone()));
+            if let Some(oldest) = number.checked_sub(TENANT_CHANGES_MAX).filter(|oldest| *oldest > 0) {
+                rows.delete(Key::tenant_change(site.tenant, oldest));
+            }
+        }
+        TenantFact::Deleted { tenant, name, tombstone } => {
+            rows.put(Key::tenancy_record(*tenant), Row::Tenancy(Tenancy::clone(tombstone)));
+            let tenant = rows.tenant_at_mut(&Key::tenant(name))?;
+            tenant.deleted = Some(site.at);
+            tenant.updated = site.at;
+        }
+    }
+    Ok(())
+}
+
+fn deployed(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    name: &str,
+    format: &str,
+    version: &Version,
+) -> Result<(), ViewError> {
+    let key = Key::definition(site.tenant, name);
+    if rows.definition_at(&key)?.is_none() {
+        let fresh = Definition {
+            name: name.to_owned(),
+            format: format.to_owned(),
+            active: None,
+            latest: 0,
+            created: site.at,
+            updated: site.at,
+            policies: Vec::new(),
+            retired: Vec::new(),
+        };
+        rows.put(key.clone(), Row::Definition(fresh));
+    }
+    let definition = rows.definition_at_mut(&key)?;
+    definition.latest = version.number;
+    definition.updated = site.at;
+    rows.put(Key::source(site.tenant, name, version.source), Row::Source(version.number));
+    rows.put(Key::version(site.tenant, name, version.number), Row::Version(version.clone()));
+    Ok(())
+}

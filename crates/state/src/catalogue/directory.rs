@@ -1,0 +1,235 @@
+//! Who is who in a tenant.
+
+use minicbor::{CborLen, Decode, Encode};
+use std::collections::BTreeSet;
+
+use crate::approval::GateSettings;
+use crate::catalogue::EventBinding;
+use crate::limits::{DIRECTORY_DEPTH_MAX, RECIPIENTS_MAX};
+
+/// Who is who in a tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Directory {
+    /// Names, ordered, and what each stands for. A name may be a person's (`kim`), a group's (`group:release`), or say
+    /// whose a process is (`owner:deploy-gate`).
+    #[n(0)]
+    pub entries: Vec<DirectoryEntry>,
+    /// Who is notified if nobody else is named: addresses and names.
+    #[n(1)]
+    pub audience: Vec<String>,
+    /// Which sources may send which events, ordered by definition and key.
+    #[cbor(n(2), default, skip_if = "Vec::is_empty")]
+    pub event_bindings: Vec<EventBinding>,
+}
+
+/// A name, and what it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct DirectoryEntry {
+    /// The name, in lower case.
+    #[n(0)]
+    pub name: String,
+    /// Addresses, and names of other entries.
+    #[n(1)]
+    pub members: Vec<String>,
+    /// What holds for the gates of a definition; of `definition:NAME` and `owner:NAME` alone.
+    #[cbor(n(2), default, skip_if = "GateSettings::is_empty")]
+    pub settings: GateSettings,
+}
+
+impl DirectoryEntry {
+    /// The lists of names and addresses that it holds.
+    fn lists(&self) -> [&[String]; 3] {
+        [&self.members, &self.settings.audience, &self.settings.escalation]
+    }
+}
+
+impl Directory {
+    /// Stands for the directory as it is now: 16 hexadecimal digits, others after every change.
+    #[must_use]
+    pub fn etag(&self) -> String {
+        crate::catalogue::etag(self)
+    }
+
+    /// What it holds, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let texts = |list: &[String]| list.iter().map(String::len).sum::<usize>();
+        let of = |entry: &DirectoryEntry| entry.lists().iter().map(|list| texts(list)).sum::<usize>();
+        let entries = self.entries.iter().map(|entry| entry.name.len() + of(entry));
+        let bindings = self.event_bindings.iter();
+        let bindings = bindings.map(|one| one.definition.len() + one.event_key.len() + texts(&one.sources));
+        entries.sum::<usize>() + texts(&self.audience) + bindings.sum::<usize>()
+    }
+
+    /// The addresses that a name stands for, each once; empty if there is no such name. Of names that stand for one
+    /// another in a cycle, each counts once.
+    #[must_use]
+    pub fn addresses(&self, name: &str) -> Vec<String> {
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+        self.collect(name, 0, &mut seen, &mut found);
+        found
+    }
+
+    /// The addresses of all of these: a name that stands for nobody is taken to be an address itself if it holds an `@`.
+    #[must_use]
+    pub fn all(&self, names: &[String]) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for name in names {
+            let mut these = self.addresses(name);
+            if these.is_empty() && name.contains('@') {
+                these.push(name.clone());
+            }
+            for one in these {
+                if found.len() < RECIPIENTS_MAX && !has(&found, &one) {
+                    found.push(one);
+                }
+            }
+        }
+        found
+    }
+
+    /// What leads to nobody, each a sentence: names without an address behind them, and members that are neither an address
+    /// nor a name of it.
+    #[must_use]
+    pub fn odd(&self) -> Vec<String> {
+        let address = |one: &str| one.contains('@') && !one.contains(char::is_whitespace);
+        let known = |one: &String| address(one) || self.members(one).is_some();
+        let mut odd = Vec::new();
+        for entry in &self.entries {
+            let name = &entry.name;
+            // An entry may be there for its settings alone.
+            if self.addresses(name).is_empty() && (!entry.members.is_empty() || entry.settings.is_empty()) {
+                odd.push(format!("{name} leads to no address"));
+            }
+            for (list, what) in
+                entry.lists().into_iter().zip(["a member", "of the audience", "of the escalation"])
+            {
+                let strange = list.iter().filter(|one| !known(one));
+                odd.extend(strange.map(|one| {
+                    format!("{one}, {what} of {name}, is neither an address nor a name of the directory")
+                }));
+            }
+        }
+        odd.extend(
+            self.nobody(&self.audience)
+                .map(|one| format!("{one}, of the default audience, leads to no address")),
+        );
+        odd
+    }
+
+    /// The warnings about names in a start's audience that stand for nobody now, each a sentence.
+    #[must_use]
+    pub fn nobody_behind(&self, audience: &[String]) -> Vec<String> {
+        self.nobody(audience).map(|one| format!("{one} is to be told, and leads to no address now")).collect()
+    }
+
+    /// Those of these names and addresses that stand for nobody now.
+    fn nobody<'a>(&self, names: &'a [String]) -> impl Iterator<Item = &'a str> {
+        let gone = |one: &&String| self.all(std::slice::from_ref(*one)).is_empty();
+        names.iter().filter(gone).map(String::as_str)
+    }
+
+    /// Whether both are one person: the same name or address without regard to case, or a name and an address of that
+    /// person.
+    #[must_use]
+    pub fn same(&self, one: &str, other: &str) -> bool {
+        let stands_for = |name: &str, address: &str| has(&self.addresses(name), address);
+        one.eq_ignore_ascii_case(other) || stands_for(one, other) || stands_for(other, one)
+    }
+
+    /// Returns true if this address stands in it: as a member of an entry, or among those who are notified or asked.
+    #[must_use]
+    pub fn holds(&self, address: &str) -> bool {
+        let address = address.trim();
+        let lists = self.entries.iter().flat_map(DirectoryEntry::lists);
+        address.contains('@') && lists.chain([self.audience.as_slice()]).any(|list| has(list, address))
+    }
+
+    /// The entry of this name.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&DirectoryEntry> {
+        let name = name.trim().to_lowercase();
+        let at = self.entries.binary_search_by(|entry| entry.name.as_str().cmp(&name)).ok()?;
+        self.entries.get(at)
+    }
+
+    fn members(&self, name: &str) -> Option<&[String]> {
+        self.entry(name).map(|entry| entry.members.as_slice())
+    }
+
+    fn collect(&self, name: &str, depth: usize, seen: &mut BTreeSet<String>, found: &mut Vec<String>) {
+        let Some(members) = self.members(name) else { return };
+        if depth > DIRECTORY_DEPTH_MAX || !seen.insert(name.trim().to_lowercase()) {
+            return;
+        }
+        for member in members {
+            if self.members(member).is_some() {
+                self.collect(member, depth + 1, seen, found);
+            } else if member.contains('@') && found.len() < RECIPIENTS_MAX && !has(found, member) {
+                found.push(member.clone());
+            }
+        }
+    }
+}
+
+fn has(list: &[String], one: &str) -> bool {
+    list.iter().any(|known| known.eq_ignore_ascii_case(one))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A directory of these names and their members.
+    pub(crate) fn directory(entries: &[(&str, &[&str])]) -> Directory {
+        let entry = |(name, members): &(&str, &[&str])| DirectoryEntry {
+            name: (*name).to_owned(),
+            members: members.iter().map(|one| (*one).to_owned()).collect(),
+            ..DirectoryEntry::default()
+        };
+        let mut entries: Vec<DirectoryEntry> = entries.iter().map(entry).collect();
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        Directory { entries, ..Directory::default() }
+    }
+
+    #[test]
+    fn a_group_stands_for_its_people_each_once() {
+        let directory = directory(&[
+            ("kim", &["kim@a.example"]),
+            ("dana", &["dana@a.example", "dana@home.example"]),
+            ("group:release", &["kim", "dana", "KIM", "ops@a.example", "nobody"]),
+        ]);
+        let release = ["kim@a.example", "dana@a.example", "dana@home.example", "ops@a.example"];
+        assert_eq!(directory.addresses("Group:Release"), release);
+        assert!(directory.addresses("group:other").is_empty());
+        let names = ["x@b.example", "nobody", "kim"].map(str::to_owned);
+        assert_eq!(directory.all(&names), ["x@b.example", "kim@a.example"]);
+    }
+
+    #[test]
+    fn what_leads_to_nobody_is_said() {
+        let directory = Directory {
+            audience: ["group:none", "ops@a.example"].map(str::to_owned).to_vec(),
+            ..directory(&[
+                ("a", &["b"]),
+                ("b", &["a"]),
+                ("group:none", &[]),
+                ("group:release", &["kim", "kim@a.example"]),
+            ])
+        };
+        let odd = [
+            "a leads to no address",
+            "b leads to no address",
+            "group:none leads to no address",
+            "kim, a member of group:release, is neither an address nor a name of the directory",
+            "group:none, of the default audience, leads to no address",
+        ];
+        assert_eq!(directory.odd(), odd);
+    }
+
+    #[test]
+    fn groups_in_a_circle_come_to_an_end() {
+        let directory = directory(&[("a", &["b", "a@x.example"]), ("b", &["a", "b@x.example"])]);
+        assert_eq!(directory.addresses("a"), ["b@x.example", "a@x.example"]);
+    }
+}

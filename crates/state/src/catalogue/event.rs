@@ -1,0 +1,58 @@
+//! Events about the catalogue.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::Machine;
+
+use crate::catalogue::{ApiKey, AssistantFact, Settings, TenantFact, VersionFact};
+
+/// An event about the catalogue. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum CatalogueEvent {
+    /// A shard knows a machine.
+    #[n(0)]
+    MachineInstalled {
+        /// The machine.
+        #[cbor(n(0), with = "crate::row::machine_bytes")]
+        machine: std::sync::Arc<Machine>,
+    },
+    /// A tenant exists from now on.
+    #[n(1)]
+    TenantCreated(#[n(0)] crate::catalogue::Tenant),
+    /// A tenant of this name has other switches, all of which these are.
+    #[n(2)]
+    TenantChanged(#[n(0)] String, #[n(1)] Settings),
+    /// A key exists from now on.
+    #[n(3)]
+    KeyCreated(#[n(0)] ApiKey),
+    /// The key of this public id is void.
+    #[n(4)]
+    KeyRevoked(#[n(0)] String),
+    /// A version exists from now on.
+    #[n(5)]
+    VersionDeployed {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// Its format.
+        #[n(1)]
+        format: String,
+        /// The version.
+        #[n(2)]
+        version: crate::catalogue::Version,
+        /// Its machine.
+        #[cbor(n(3), with = "crate::row::machine_bytes")]
+        machine: std::sync::Arc<Machine>,
+    },
+    /// New sessions use another version from now on, or never one.
+    #[n(6)]
+    Versions(#[n(0)] VersionFact),
+    /// An assistant is another one from now on.
+    #[n(7)]
+    Assistants(#[n(0)] AssistantFact),
+    /// What every shard must know of a tenant is this from now on: in the catalogue, or in one shard.
+    #[n(8)]
+    TenancyPut(#[n(0)] crate::catalogue::Tenancy),
+    /// Something about a tenant as a whole.
+    #[n(9)]
+    Tenants(#[n(0)] TenantFact),
+}

@@ -1,0 +1,36 @@
+//! The catalogue: tenants, keys, definitions, assistants, settings and quotas.
+
+pub(crate) mod apply;
+pub(crate) mod apply_usage;
+mod bound_events;
+mod command;
+pub(crate) mod directory;
+mod event;
+mod event_binding;
+mod facts;
+mod quotas;
+mod role;
+mod rows;
+mod settings;
+mod tenancy;
+mod tenant_change;
+mod usage;
+
+pub use command::CatalogueCommand;
+pub use command::{
+    ActivateVersion, ChangeEndpoint, ChangeWebhookSource, CreateKey, CreateTenant, DeleteAssistant, Deploy,
+    EnsureTenancy, InstallMachine, InstallTenancy, PutAssistant, PutDirectory, Reseal, RetireVersion,
+    RevokeKey, UpdateTenant,
+};
+pub use directory::{Directory, DirectoryEntry};
+pub use event::CatalogueEvent;
+pub use event_binding::EventBinding;
+pub use facts::{AssistantFact, TenantFact, VersionFact};
+pub use quotas::{PutQuotas, Quota, Quotas};
+pub use role::Role;
+pub(crate) use rows::etag;
+pub use rows::{ApiKey, Assistant, Definition, Retired, SourceFile, Tenant, Version};
+pub use settings::{DefaultEffect, DefaultSetIn, LinkAuth, Settings};
+pub use tenancy::{Deletion, Tenancy, TenantOutbox};
+pub use tenant_change::{ChangedPart, TenantChange, between, changed};
+pub use usage::Usage;

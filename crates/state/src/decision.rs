@@ -1,0 +1,68 @@
+//! Decisions: what is replicated. The log carries them, and evolving them is all that changes state.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{Digest, TenantId, Time};
+
+use crate::{Actor, Event, Reply, Scope};
+
+/// What one batch of commands came to: one log entry. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Decision {
+    /// The time of the whole batch; never before that of the decision before it.
+    #[n(0)]
+    pub at: Time,
+    /// One for each accepted command that changed something.
+    #[n(1)]
+    pub turns: Vec<TurnRecord>,
+}
+
+/// The version of a decision's stored form; its first byte.
+const FORM: u8 = 1;
+
+impl Decision {
+    /// The stored form: a form byte, then fields by number.
+    ///
+    /// # Panics
+    /// Never: encoding into memory cannot fail.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        out.push(FORM);
+        minicbor::encode(self, &mut out).expect("encoding into memory cannot fail");
+        out
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// Another form, or broken bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, crate::RowError> {
+        match bytes.split_first() {
+            Some((&FORM, rest)) => minicbor::decode(rest).map_err(|error| crate::RowError(error.to_string())),
+            _ => Err(crate::RowError(format!("a decision's form is not {FORM}"))),
+        }
+    }
+}
+
+/// What one command came to.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct TurnRecord {
+    /// Whose rows it changes.
+    #[n(0)]
+    pub tenant: TenantId,
+    /// What it is about.
+    #[n(1)]
+    pub scope: Scope,
+    /// By whom.
+    #[n(2)]
+    pub by: Actor,
+    /// The request id and the digest of its body.
+    #[n(3)]
+    pub request: Option<(String, Digest)>,
+    /// The reply, remembered under the request id.
+    #[n(4)]
+    pub reply: Reply,
+    /// What happened, in order.
+    #[n(5)]
+    pub events: Vec<Event>,
+}

@@ -1,0 +1,153 @@
+//! Commands about what goes out.
+
+use switchward_machine::Time;
+
+use crate::AdmissionClass;
+use crate::approval::MailToken;
+use crate::catalogue::{ChangeEndpoint, ChangeWebhookSource};
+use crate::delivery::{Attempt, Republish};
+use crate::limits::EFFECT_BYTES;
+use crate::session::HoldEffects;
+
+/// A command about what goes out.
+#[derive(Debug, Clone)]
+pub enum DeliveryCommand {
+    /// An effect has arrived.
+    AckEffect(AckEffect),
+    /// An effect cannot be delivered.
+    FailEffect(FailEffect),
+    /// An effect is tried again later.
+    DeferEffect(DeferEffect),
+    /// A mail has come back.
+    RecordBounce(RecordBounce),
+    /// A dead letter is sent again.
+    RetryEffect(RetryEffect),
+    /// A dead letter is given up.
+    DismissEffect(DismissEffect),
+    /// A source of webhooks is created, changed or deleted.
+    WebhookSource(ChangeWebhookSource),
+    /// An endpoint of a tenant changes.
+    Endpoint(ChangeEndpoint),
+    /// An endpoint gets the events that it has missed.
+    Republish(Republish),
+    /// Nothing of a tenant goes out any more, or what waits goes out again.
+    HoldEffects(HoldEffects),
+}
+
+impl DeliveryCommand {
+    /// What the command does to the load of a shard.
+    #[must_use]
+    pub fn admission(&self) -> AdmissionClass {
+        match self {
+            Self::RetryEffect(_) => AdmissionClass::Begins,
+            Self::AckEffect(_) | Self::FailEffect(_) | Self::DeferEffect(_) | Self::RecordBounce(_) => {
+                AdmissionClass::Ends
+            }
+            Self::DismissEffect(_)
+            | Self::WebhookSource(_)
+            | Self::Endpoint(_)
+            | Self::Republish(_)
+            | Self::HoldEffects(_) => AdmissionClass::Neither,
+        }
+    }
+
+    /// Returns true if the command makes the stored data grow.
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        match self {
+            Self::RetryEffect(_) | Self::WebhookSource(_) | Self::Endpoint(_) | Self::Republish(_) => true,
+            Self::AckEffect(_)
+            | Self::FailEffect(_)
+            | Self::DeferEffect(_)
+            | Self::RecordBounce(_)
+            | Self::DismissEffect(_)
+            | Self::HoldEffects(_) => false,
+        }
+    }
+
+    /// The approximate size of what the command carries, bytes.
+    #[must_use]
+    pub fn carried(&self) -> usize {
+        match self {
+            Self::FailEffect(fail) => fail.message.len(),
+            Self::DeferEffect(defer) => defer.message.len(),
+            Self::RecordBounce(bounce) => bounce.message.len(),
+            Self::Republish(republish) => (republish.events.len() + republish.retry.len()) * EFFECT_BYTES,
+            Self::AckEffect(_)
+            | Self::RetryEffect(_)
+            | Self::DismissEffect(_)
+            | Self::WebhookSource(_)
+            | Self::Endpoint(_)
+            | Self::HoldEffects(_) => 0,
+        }
+    }
+}
+
+/// An effect has arrived. Repeated, or for an effect that no longer exists, it changes nothing; for a dead letter it
+/// closes the incident.
+#[derive(Debug, Clone)]
+pub struct AckEffect {
+    /// Its number in the session.
+    pub number: u64,
+}
+
+/// An effect cannot be delivered, now or later: it becomes a dead letter, and its session has an incident. For a dead
+/// letter, or for an effect that no longer exists, it changes nothing.
+#[derive(Debug, Clone)]
+pub struct FailEffect {
+    /// Its number in the session.
+    pub number: u64,
+    /// A lower-case code, 1 to 64 bytes.
+    pub code: String,
+    /// What exactly, for a person; at most 16 KiB.
+    pub message: String,
+    /// Which sending has failed, see [`Effect::round`](crate::delivery::Effect::round); of an older one than the last it changes
+    /// nothing. Nothing: the last.
+    pub round: Option<u32>,
+}
+
+/// An attempt to deliver an effect has failed, or was not made because a cap is reached, and another one is to be made
+/// later. For a dead letter, for an effect that no longer exists, or for an older attempt than the last, it changes
+/// nothing.
+#[derive(Debug, Clone)]
+pub struct DeferEffect {
+    /// Its number in the session.
+    pub number: u64,
+    /// Which attempt has failed.
+    pub attempt: Attempt,
+    /// When the next one is due.
+    pub until: Time,
+    /// A lower-case code, 1 to 64 bytes.
+    pub code: String,
+    /// What exactly, for a person; at most 16 KiB.
+    pub message: String,
+    /// Whether an attempt was made, which counts; one that was only put off does not bring it nearer to its last.
+    pub made: bool,
+}
+
+/// A mail has come back. A token of [`Way::Bounce`](crate::approval::Way), which stands in no header of a mail, proves the bounce: its
+/// recipient counts as out of reach, and if nobody else can be reached, the gate's next round begins. A token of a reply
+/// address is known to everybody whom the mail was forwarded to: then the gate shows a warning, and nothing else changes.
+/// Of a gate that is closed, or of a mail that is no more wanted, it changes nothing.
+#[derive(Debug, Clone)]
+pub struct RecordBounce {
+    /// The token of the mail; it names whom it went to.
+    pub token: MailToken,
+    /// What exactly, for a person; at most 16 KiB.
+    pub message: String,
+}
+
+/// A dead letter is to be delivered after all; its incident is closed. For an effect that is on its way, it changes
+/// nothing.
+#[derive(Debug, Clone)]
+pub struct RetryEffect {
+    /// Its number in the session.
+    pub number: u64,
+}
+
+/// Nobody is to deliver a dead letter any more; its incident is closed.
+#[derive(Debug, Clone)]
+pub struct DismissEffect {
+    /// Its number in the session.
+    pub number: u64,
+}

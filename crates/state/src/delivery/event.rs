@@ -1,0 +1,146 @@
+//! Events about what goes out, and where it goes.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{OpenId, RunId, Time};
+
+use crate::delivery::{Effect, EndpointFact, WebhookSourceFact};
+
+/// An event about what goes out, and where it goes. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum DeliveryEvent {
+    /// Something is needed from the outside.
+    #[n(0)]
+    Queued {
+        /// What.
+        #[n(0)]
+        effect: Effect,
+    },
+    /// An effect has arrived.
+    #[n(1)]
+    Acked {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+    },
+    /// An effect cannot be delivered: it is a dead letter, and the session has an incident.
+    #[n(2)]
+    Failed {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+        /// A lower-case code of the deliverer.
+        #[n(1)]
+        code: String,
+        /// What exactly.
+        #[n(2)]
+        message: String,
+    },
+    /// A dead letter is sent again, and its incident is closed.
+    #[n(3)]
+    Retried {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+    },
+    /// A dead letter is given up, and its incident is closed.
+    #[n(4)]
+    Dismissed {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+    },
+    /// An attempt to deliver an effect has failed, and another one follows.
+    #[n(5)]
+    Deferred {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+        /// When the next attempt is due.
+        #[n(1)]
+        until: Time,
+        /// A lower-case code of the deliverer.
+        #[n(2)]
+        code: String,
+        /// What exactly.
+        #[n(3)]
+        message: String,
+    },
+    /// An effect waits because a cap is reached; nothing was tried.
+    #[n(6)]
+    Held {
+        /// Its number.
+        #[n(0)]
+        number: u64,
+        /// Until when.
+        #[n(1)]
+        until: Time,
+        /// A lower-case code of the deliverer.
+        #[n(2)]
+        code: String,
+        /// What exactly.
+        #[n(3)]
+        message: String,
+    },
+    /// A mail that asks somebody at a gate has come back, or somebody says so.
+    #[n(7)]
+    MailBounced {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Whom it went to.
+        #[n(1)]
+        to: String,
+        /// What exactly.
+        #[n(2)]
+        message: String,
+        /// Whether it came to the address that only mail servers know.
+        #[n(3)]
+        proved: bool,
+    },
+    /// An endpoint's health was noted, or a message about the tenant itself was queued, put off or removed.
+    #[n(8)]
+    Endpoints(#[n(0)] EndpointFact),
+    /// A source of webhooks is another one from now on.
+    #[n(9)]
+    WebhookSources(#[n(0)] WebhookSourceFact),
+}
+
+impl DeliveryEvent {
+    /// Returns true if the event is about a session's own effects, and so counts in its sequence.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        !matches!(self, Self::Endpoints(_) | Self::WebhookSources(_))
+    }
+
+    /// Returns true if the event is only about the progress of an effect, or queues a message to an endpoint.
+    #[must_use]
+    pub fn is_progress(&self) -> bool {
+        match self {
+            Self::Queued { effect } => effect.body.published(),
+            Self::Acked { .. } | Self::Deferred { .. } | Self::Held { .. } => true,
+            Self::Failed { .. }
+            | Self::Retried { .. }
+            | Self::Dismissed { .. }
+            | Self::MailBounced { .. }
+            | Self::Endpoints(_)
+            | Self::WebhookSources(_) => false,
+        }
+    }
+
+    /// The run that queued the effect; `None` for what happens to it later.
+    #[must_use]
+    pub fn run(&self) -> Option<RunId> {
+        match self {
+            Self::Queued { effect } => Some(effect.run),
+            Self::Acked { .. }
+            | Self::Failed { .. }
+            | Self::Retried { .. }
+            | Self::Dismissed { .. }
+            | Self::Deferred { .. }
+            | Self::Held { .. }
+            | Self::MailBounced { .. }
+            | Self::Endpoints(_)
+            | Self::WebhookSources(_) => None,
+        }
+    }
+}

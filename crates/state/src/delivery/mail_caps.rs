@@ -1,0 +1,273 @@
+//! How many mails go out in a calendar hour of UTC: of a tenant, of one of its definitions, of one requester, to one
+//! address, and of one requester to one address, whichever sessions they come from. Spellings that lead to one mailbox
+//! are one address here.
+//!
+//! A mail is counted when it has gone out, in rows of the shard that its session belongs to, so that another leader and a
+//! server that was restarted go on with the same counts. The server adds up the counts of all shards before it sends a mail.
+//! The last part of every cap is kept for the first mails about gates of which nobody is notified yet, so that a flood of
+//! other mails does not keep a gate from its approvers. One requester cannot use up an address: its cap is twice the
+//! requester's. Codes for decision pages are not counted.
+
+use switchward_machine::{Channel, Digest, OpenId, Period, SessionId, TenantId, Time};
+
+use crate::approval::{Open, mailbox};
+use crate::delivery::{Effect, EffectBody, Purpose};
+use crate::limits::{
+    MAILS_COUNTED_MAX, MAILS_OF_DEFINITION_HOUR_MAX, MAILS_OF_REQUESTER_HOUR_MAX,
+    MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX, MAILS_OF_TENANT_HOUR_MAX, MAILS_TO_ADDRESS_HOUR_MAX,
+    MAILS_UNNOTIFIED_PART,
+};
+use crate::policy::period;
+use crate::{Actor, Key, Row, View, ViewError, Working};
+
+/// What mails are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MailCap {
+    /// All mails of the tenant.
+    Tenant,
+    /// All mails of all sessions of one definition.
+    Definition,
+    /// All mails of one requester: the subject of the key that asked for the gate, or that started the session if a mail
+    /// is about no gate.
+    Requester,
+    /// All mails to one address.
+    Address,
+    /// All mails of one requester to one address.
+    RequesterToAddress,
+}
+
+/// One count that a mail is a part of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailCount {
+    /// What it counts by.
+    pub cap: MailCap,
+    /// Its row.
+    pub key: Key,
+}
+
+/// Why a mail waits, and until when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MailFull {
+    /// Which cap is reached.
+    pub cap: MailCap,
+    /// When the next hour begins.
+    pub until: Time,
+}
+
+impl MailCap {
+    const ALL: [Self; 5] =
+        [Self::Tenant, Self::Definition, Self::Requester, Self::Address, Self::RequesterToAddress];
+
+    /// Mails in an hour.
+    #[must_use]
+    pub fn most(self) -> u32 {
+        match self {
+            Self::Tenant => MAILS_OF_TENANT_HOUR_MAX,
+            Self::Definition => MAILS_OF_DEFINITION_HOUR_MAX,
+            Self::Requester => MAILS_OF_REQUESTER_HOUR_MAX,
+            Self::Address => MAILS_TO_ADDRESS_HOUR_MAX,
+            Self::RequesterToAddress => MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX,
+        }
+    }
+
+    /// Those of them that any mail may use; the rest is for gates of which nobody has been notified.
+    #[must_use]
+    pub fn most_of_any(self) -> u32 {
+        self.most() - self.most() / MAILS_UNNOTIFIED_PART
+    }
+
+    /// The code of a mail that waits for it.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Tenant => "mail_tenant_limit",
+            Self::Definition => "mail_definition_limit",
+            Self::Requester => "mail_requester_limit",
+            Self::Address => "mail_address_limit",
+            Self::RequesterToAddress => "mail_requester_address_limit",
+        }
+    }
+
+    /// The cap of a code; `None` if it is the code of none.
+    #[must_use]
+    pub fn of_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cap| cap.code() == code)
+    }
+}
+
+impl std::fmt::Display for MailCap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let most = self.most();
+        match self {
+            Self::Tenant => write!(f, "the tenant sends at most {most} mails in an hour"),
+            Self::Definition => write!(f, "sessions of one definition send at most {most} mails in an hour"),
+            Self::Requester => write!(f, "one requester causes at most {most} mails in an hour"),
+            Self::Address => write!(f, "at most {most} mails go to one address in an hour"),
+            Self::RequesterToAddress => {
+                write!(f, "one requester causes at most {most} mails to one address in an hour")
+            }
+        }
+    }
+}
+
+/// The counts that an effect is a part of if it goes out at this time; empty for an effect that is not a mail or not
+/// counted.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn mail_counts(
+    view: &dyn View,
+    at: (TenantId, SessionId),
+    effect: &Effect,
+    now: Time,
+) -> Result<Vec<MailCount>, ViewError> {
+    counts(&Working::new(view), at, effect, now)
+}
+
+/// Finds whether a mail may go out now. `under_way` says for a row how many mails are on their way that it will count.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn mail_full(
+    view: &dyn View,
+    at: (TenantId, SessionId),
+    (effect, counts): (&Effect, &[MailCount]),
+    now: Time,
+    under_way: impl Fn(&Key) -> u32,
+) -> Result<Option<MailFull>, ViewError> {
+    full(&Working::new(view), at, (effect, counts), now, under_way)
+}
+
+fn counts(
+    rows: &Working<'_>,
+    (tenant, session): (TenantId, SessionId),
+    effect: &Effect,
+    now: Time,
+) -> Result<Vec<MailCount>, ViewError> {
+    let EffectBody::Message { channel: Channel::Email, to, purpose, gate, .. } = &effect.body else {
+        return Ok(Vec::new());
+    };
+    if *purpose == Purpose::Code {
+        return Ok(Vec::new());
+    }
+    let requester = requester(rows, (tenant, session), *gate)?;
+    let definition = rows.session(tenant, session)?.map(|session| session.definition.clone());
+    // Caps count by mailbox: `kim+1@…` and `kim+2@…` reach the same person, who must not get more mail for it.
+    let address = mailbox(to).unwrap_or_else(|| to.to_lowercase());
+    let hour = period::start(Period::Hour, now);
+    let count = |cap: MailCap, of: &[&str]| {
+        let parts: Vec<&[u8]> = of.iter().map(|part| part.as_bytes()).collect();
+        let digest = Digest::of_parts(&[&[cap as u8], parts.concat().as_slice()]);
+        MailCount { cap, key: Key::mailed(tenant, hour, digest) }
+    };
+    let mut all = vec![count(MailCap::Tenant, &[])];
+    all.extend(definition.map(|name| count(MailCap::Definition, &[&name])));
+    all.extend(requester.as_deref().map(|subject| count(MailCap::Requester, &[subject])));
+    all.push(count(MailCap::Address, &[&address]));
+    let pair =
+        requester.as_deref().map(|subject| count(MailCap::RequesterToAddress, &[subject, "\0", &address]));
+    all.extend(pair);
+    Ok(all)
+}
+
+/// The requester of a mail, see [`MailCap::Requester`]; `None` if the server itself started the session.
+fn requester(
+    rows: &Working<'_>,
+    (tenant, session): (TenantId, SessionId),
+    gate: Option<OpenId>,
+) -> Result<Option<String>, ViewError> {
+    let server = Actor::server();
+    if let Some(gate) = gate
+        && let Some(open) = rows.open(tenant, session, gate)?
+        && open.gate.requester != server.subject
+    {
+        return Ok(Some(open.gate.requester.clone()));
+    }
+    let first = rows.history_at(&Key::history(tenant, session, 0))?;
+    Ok(first.filter(|first| first.by.role != server.role).map(|first| first.by.subject.clone()))
+}
+
+fn full(
+    rows: &Working<'_>,
+    at: (TenantId, SessionId),
+    (effect, counts): (&Effect, &[MailCount]),
+    now: Time,
+    under_way: impl Fn(&Key) -> u32,
+) -> Result<Option<MailFull>, ViewError> {
+    let mut unnotified = None;
+    for MailCount { cap, key } in counts {
+        let count = rows.mailed_at(key)?.map_or(0, |count| *count).saturating_add(under_way(key));
+        if count < cap.most_of_any() {
+            continue;
+        }
+        let unnotified = match unnotified {
+            Some(known) => known,
+            None => *unnotified.insert(notifies_first(rows, at, effect)?),
+        };
+        if !unnotified || count >= cap.most() {
+            return Ok(Some(MailFull { cap: *cap, until: period::next(Period::Hour, now) }));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a mail is the request of an open gate of which nobody has been notified so far.
+fn notifies_first(
+    rows: &Working<'_>,
+    (tenant, session): (TenantId, SessionId),
+    effect: &Effect,
+) -> Result<bool, ViewError> {
+    let EffectBody::Message { gate: Some(gate), purpose: Purpose::Ask, .. } = &effect.body else {
+        return Ok(false);
+    };
+    let Some(open) = rows.open(tenant, session, *gate)? else { return Ok(false) };
+    // A mail that has arrived is removed from those of the gate.
+    Ok(open.gate.asked.as_ref().is_some_and(|asked| asked.mails.len() >= asked.to.len()))
+}
+
+/// A mail has gone out.
+pub(crate) fn count(
+    rows: &mut Working<'_>,
+    at: (TenantId, SessionId),
+    number: u64,
+    now: Time,
+) -> Result<(), ViewError> {
+    let Some(effect) = rows.outbox_at(&Key::outbox(at.0, at.1, number))? else { return Ok(()) };
+    for MailCount { key, .. } in counts(rows, at, &effect, now)? {
+        let count = rows.mailed_at(&key)?.map_or(0, |count| *count);
+        rows.put(key, Row::Mailed(count.saturating_add(1)));
+    }
+    Ok(())
+}
+
+/// Those who are asked at an open gate and whose mails wait for a cap: addresses with the cap that they wait for. A mail
+/// that nobody has tried to send so far is counted with those that have gone out at this time, the first
+/// [`MAILS_COUNTED_MAX`] of the gate.
+pub fn waiting(
+    rows: &Working<'_>,
+    at: (TenantId, SessionId),
+    open: &Open,
+    now: Time,
+) -> Result<Vec<(String, MailFull)>, ViewError> {
+    let Some(asked) = &open.gate.asked else { return Ok(Vec::new()) };
+    let (mut waiting, mut counted) = (Vec::new(), 0);
+    for number in &asked.mails {
+        let Some(effect) = rows.outbox_at(&Key::outbox(at.0, at.1, *number))? else { continue };
+        // Who gets a reminder has been asked before.
+        let EffectBody::Message { to, purpose: Purpose::Ask, .. } = &effect.body else { continue };
+        if effect.dead().is_some() {
+            continue;
+        }
+        let put_off = effect.last().and_then(|last| MailCap::of_code(&last.code));
+        let full = match put_off.filter(|_| effect.deliver_at > now) {
+            Some(cap) => Some(MailFull { cap, until: effect.deliver_at }),
+            None if counted < MAILS_COUNTED_MAX => {
+                counted += 1;
+                full(rows, at, (&effect, &counts(rows, at, &effect, now)?), now, |_| 0)?
+            }
+            None => None,
+        };
+        waiting.extend(full.map(|full| (to.clone(), full)));
+    }
+    Ok(waiting)
+}

@@ -1,0 +1,25 @@
+//! Deliveries: the outbox, outbound mail and its caps, endpoints and sources of webhooks.
+
+pub(crate) mod apply;
+pub(crate) mod apply_endpoints;
+mod command;
+mod endpoint;
+mod event;
+mod facts;
+pub mod mail_caps;
+mod outbox;
+mod outgoing;
+mod republish;
+mod webhook_source;
+
+pub use command::DeliveryCommand;
+pub use command::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
+pub use endpoint::{Endpoint, EndpointHealth};
+pub use event::DeliveryEvent;
+pub use facts::{EndpointFact, WebhookSourceFact};
+pub use mail_caps::{MailCap, MailCount, MailFull, mail_counts, mail_full, waiting};
+pub(crate) use outbox::web_destination;
+pub use outbox::{Attempt, Dead, Effect, EffectBody, Fate, MailHead, Outbox, Purpose};
+pub use outgoing::{BadMail, Draft, Outgoing};
+pub use republish::{PublishedEvent, Republish};
+pub use webhook_source::{Correlation, SourceSecret, TextSource, WebhookSource};

@@ -1,0 +1,57 @@
+//! What the engine stores and what its parts send each other: rows, keys, ids, commands, events and replies, each with
+//! its codec, and `evolve`, which applies a decision's events to rows.
+//!
+//! One folder for each aggregate: sessions, runs, approvals, work, deliveries, policies and the catalogue. The `engine`
+//! has the same folders and decides. Nothing is judged here: values are copied out of events.
+//!
+//! This crate must never know: how a command is decided, formats, a clock, IO, threads, Raft, how rows are stored.
+//! State is [`Row`]s by [`Key`]; a key cannot be made without a tenant.
+
+mod actor;
+mod admission;
+mod apply;
+pub mod approval;
+pub mod catalogue;
+mod command;
+mod command_from;
+mod decision;
+pub mod delivery;
+mod event;
+mod event_from;
+mod index;
+mod key;
+pub mod limits;
+mod make;
+mod mark;
+pub mod policy;
+mod rejection;
+mod reply;
+mod request_id;
+mod row;
+pub mod run;
+mod scope;
+pub mod seal;
+pub mod session;
+mod site;
+mod size;
+mod view;
+pub mod work;
+mod working;
+
+pub use actor::Actor;
+pub use admission::AdmissionClass;
+pub use apply::{Changes, apply, evolve, finish};
+pub use command::{Body, Command};
+pub use decision::{Decision, TurnRecord};
+pub use event::Event;
+pub use index::{Due, IndexKey, index_keys, may_be_indexed};
+pub use key::{Key, KeyBytes, Kind, REMOVED_KINDS, TENANT_ITSELF, scope_of_effects};
+pub use mark::mark;
+pub use rejection::{Reason, Rejection};
+pub use reply::Reply;
+pub use request_id::RequestId;
+pub use row::{Answered, History, Request, Row, RowError};
+pub use scope::Scope;
+pub use site::Site;
+pub use view::{View, ViewError, tenant_numbered};
+pub use working::{SharedRow, Working};

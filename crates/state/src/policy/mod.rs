@@ -1,0 +1,25 @@
+//! Policies: calls and their arguments, ledgers, limits and policy documents.
+
+pub(crate) mod apply_calls;
+pub(crate) mod apply_ledger;
+mod args;
+mod check;
+mod command;
+mod event;
+mod ledger;
+mod limits;
+pub(crate) mod period;
+mod rows;
+mod verdict;
+
+pub use args::{Args, BadArgs, canonical_of};
+pub use check::{check_limits, check_limits_in};
+pub use command::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
+pub use command::{Authorize, Confirm, PolicyCommand, RaiseCap, ReportCall, ReportUsage, Reserve, Settle};
+pub use event::{PolicyEvent, PolicyFact};
+pub(crate) use ledger::LimitLeft;
+pub use ledger::{LedgerRow, Reservation, Spent};
+pub use limits::{LedgerRule, LimitCheck, LimitOutcome, by_ledger};
+pub use period::time_text;
+pub use rows::{PinnedPolicy, TenantPolicy};
+pub use verdict::{Authorized, CallEffect, LayerVerdict, MatchedRule, Remaining};

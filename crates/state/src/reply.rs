@@ -1,0 +1,146 @@
+//! Replies: what an accepted command is answered with, and what a repetition of it is answered with again.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{OpenId, SessionId, TenantId, Time};
+
+use crate::approval::Standing;
+use crate::policy::Authorized;
+
+/// The answer to an accepted command. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Reply {
+    /// A session was moved, or stays in its state; its view says the rest.
+    #[n(0)]
+    Session {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Its sequence after the command.
+        #[n(1)]
+        sequence: u64,
+    },
+    /// What the policy says of a call.
+    #[n(1)]
+    Authorized(#[n(0)] Authorized),
+    /// A gate was decided.
+    #[n(2)]
+    Gate {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// The session's sequence after the command.
+        #[n(1)]
+        sequence: u64,
+    },
+    /// A code of a decision page was looked at.
+    #[n(170)]
+    PageCode {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Whether it was the right one.
+        #[n(1)]
+        accepted: bool,
+        /// How often something may still be entered before another code is needed.
+        #[n(2)]
+        left: u32,
+    },
+    /// A ledger holds the call, or does not.
+    #[n(3)]
+    Limits(#[n(0)] crate::policy::LimitCheck),
+    /// Done, and nothing more to say.
+    #[n(4)]
+    Done,
+    /// A tenant was made or changed.
+    #[n(5)]
+    Tenant(#[n(0)] TenantId),
+    /// A key was made or revoked.
+    #[n(6)]
+    Key(#[n(0)] String),
+    /// A version was made, found or activated.
+    #[n(7)]
+    Version {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// Its version.
+        #[n(1)]
+        number: u32,
+        /// Whether the command made it.
+        #[n(2)]
+        created: bool,
+    },
+    /// A worker has work.
+    #[n(8)]
+    Leased {
+        /// The work.
+        #[n(0)]
+        item: OpenId,
+        /// The number that its result must come with.
+        #[n(1)]
+        fence: u64,
+        /// Until when.
+        #[n(2)]
+        until: Time,
+    },
+    /// A worker's result was looked at.
+    #[n(9)]
+    Worked {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Its sequence after the command.
+        #[n(1)]
+        sequence: u64,
+        /// Why the result was not taken, if it was not: the attempt has failed then.
+        #[n(2)]
+        wrong: Option<String>,
+    },
+    /// An event from outside was recorded.
+    #[n(11)]
+    Recorded {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Its sequence after the command.
+        #[n(1)]
+        sequence: u64,
+        /// The number of the event in its history.
+        #[n(2)]
+        event: u64,
+    },
+    /// A reply by mail was recorded.
+    #[n(10)]
+    Replied {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Its sequence after the command.
+        #[n(1)]
+        sequence: u64,
+        /// What became of it.
+        #[n(2)]
+        standing: Standing,
+    },
+}
+
+impl Reply {
+    /// Says the sequence that the session has come to; does nothing for replies that carry none.
+    pub fn moved_to(&mut self, now: u64) {
+        match self {
+            Self::Session { sequence, .. }
+            | Self::Gate { sequence, .. }
+            | Self::Worked { sequence, .. }
+            | Self::Recorded { sequence, .. }
+            | Self::Replied { sequence, .. } => *sequence = now,
+            Self::Authorized(..)
+            | Self::PageCode { .. }
+            | Self::Limits(..)
+            | Self::Done
+            | Self::Tenant(..)
+            | Self::Key(..)
+            | Self::Version { .. }
+            | Self::Leased { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! One type for every row, and how rows are written down.
+
+use minicbor::{CborLen, Decode, Encode};
+use std::sync::Arc;
+use switchward_machine::{Digest, Machine, Time};
+
+use crate::approval::{Call, Closed, Grant, Open};
+use crate::catalogue::{ApiKey, Assistant, Definition, Tenancy, Tenant, TenantChange, Version};
+use crate::delivery::{Effect, WebhookSource};
+use crate::policy::LedgerRow;
+use crate::run::{Data, Run, Slot};
+use crate::session::{Removed, Session};
+use crate::work::OpenItem;
+use crate::{Actor, Event, Reply};
+
+/// The version of a row's stored form; its first byte.
+const FORM: u8 = 1;
+
+/// A row of the state. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Row {
+    /// A session.
+    #[n(1)]
+    Session(#[n(0)] Session),
+    /// A run.
+    #[n(2)]
+    Run(#[n(0)] Run),
+    /// An open gate.
+    #[n(3)]
+    Open(#[n(0)] Open),
+    /// A closed gate.
+    #[n(4)]
+    Closed(#[n(0)] Closed),
+    /// A permitted call.
+    #[n(5)]
+    Call(#[n(0)] Call),
+    /// What one command did.
+    #[n(6)]
+    History(#[n(0)] History),
+    /// A remembered reply.
+    #[n(7)]
+    Request(#[n(0)] Request),
+    /// Counters.
+    #[n(8)]
+    Ledger(#[n(0)] LedgerRow),
+    /// An effect.
+    #[n(9)]
+    Outbox(#[n(0)] Effect),
+    /// An installed machine.
+    #[n(10)]
+    Machine(#[cbor(n(0), with = "machine_bytes")] Arc<Machine>),
+    /// An approved call.
+    #[n(11)]
+    Grant(#[n(0)] Grant),
+    /// A tenant.
+    #[n(12)]
+    Tenant(#[n(0)] Tenant),
+    /// An API key.
+    #[n(13)]
+    ApiKey(#[n(0)] ApiKey),
+    /// A definition.
+    #[n(14)]
+    Definition(#[n(0)] Definition),
+    /// A version of a definition.
+    #[n(15)]
+    Version(#[n(0)] Version),
+    /// The time of the last decision.
+    #[n(16)]
+    Clock(#[n(0)] Time),
+    /// An entry of an index; its key says it all.
+    #[n(17)]
+    Index,
+    /// The number that the last tenant got.
+    #[n(18)]
+    LastTenant(#[n(0)] u32),
+    /// The number of a version.
+    #[n(19)]
+    Source(#[n(0)] u32),
+    /// Open work, a wait or a timer.
+    #[n(20)]
+    OpenItem(#[n(0)] OpenItem),
+    /// A run's data.
+    #[n(21)]
+    Data(#[n(0)] Data),
+    /// The last message of a conversation that is not the agent's own.
+    #[n(22)]
+    Said(#[n(0)] crate::session::Said),
+    /// A child's slot.
+    #[n(26)]
+    Slot(#[n(0)] Slot),
+    /// An assistant.
+    #[n(30)]
+    Assistant(#[n(0)] Assistant),
+    /// A source of webhooks.
+    #[n(40)]
+    WebhookSource(#[n(0)] WebhookSource),
+    /// What every shard must know of a tenant.
+    #[n(50)]
+    Tenancy(#[n(0)] Tenancy),
+    /// What remains of a session.
+    #[n(160)]
+    Removed(#[n(0)] Removed),
+    /// A change of what holds for a tenant.
+    #[n(170)]
+    TenantChange(#[n(0)] TenantChange),
+    /// A signed message was recorded, and is known again until then.
+    #[n(171)]
+    Recorded(#[n(0)] Time),
+    /// Mails that have gone out in an hour, of those that the key names.
+    #[n(172)]
+    Mailed(#[n(0)] u32),
+    /// What a tenant holds in a shard.
+    #[n(173)]
+    Usage(#[n(0)] crate::catalogue::Usage),
+}
+
+/// What one command did to its session, under the sequence of its first event. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct History {
+    /// When.
+    #[n(0)]
+    pub at: Time,
+    /// By whom.
+    #[n(1)]
+    pub by: Actor,
+    /// Under which request id.
+    #[n(2)]
+    pub request: Option<String>,
+    /// What happened, in order.
+    #[n(3)]
+    pub events: Vec<Event>,
+    /// What the request id was answered with, so that the same request is answered with it again.
+    #[n(4)]
+    pub answered: Option<Answered>,
+}
+
+/// The reply to a request. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Answered {
+    /// Of the body that came with the id.
+    #[n(0)]
+    pub body: Digest,
+    /// The reply.
+    #[n(1)]
+    pub reply: Reply,
+}
+
+impl History {
+    /// The head of a session's history once this is added. Nothing can be taken out of a history, changed or moved in
+    /// it without another head.
+    #[must_use]
+    pub fn link(&self, head: Digest) -> Digest {
+        self.link_measured(head).0
+    }
+
+    /// The same, and how many bytes this has as it is stored.
+    pub(crate) fn link_measured(&self, head: Digest) -> (Digest, u64) {
+        let mut bytes = Vec::with_capacity(512);
+        minicbor::encode(self, &mut bytes).expect("encoding into memory cannot fail");
+        (Digest::of_parts(&[&head.0, &bytes]), u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+    }
+
+    /// How many bytes this has as it is stored.
+    pub(crate) fn bytes(&self) -> u64 {
+        u64::try_from(minicbor::len(self)).unwrap_or(u64::MAX)
+    }
+}
+
+/// A reply that is remembered for its request id, outside of sessions: theirs stand in their histories. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Request {
+    /// Of the body that came with the id.
+    #[n(0)]
+    pub body: Digest,
+    /// The reply.
+    #[n(1)]
+    pub reply: Reply,
+    /// When it was given.
+    #[n(2)]
+    pub at: Time,
+}
+
+impl Row {
+    /// The stored form: a form byte, then fields by number.
+    ///
+    /// # Panics
+    /// Never: encoding into memory cannot fail.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(128);
+        out.push(FORM);
+        minicbor::encode(self, &mut out).expect("encoding into memory cannot fail");
+        out
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// Another form, or broken bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
+        match bytes.split_first() {
+            Some((&FORM, rest)) => minicbor::decode(rest).map_err(|error| RowError(error.to_string())),
+            Some((form, _)) => Err(RowError(format!("form {form} is not known here, only {FORM}"))),
+            None => Err(RowError("no bytes".into())),
+        }
+    }
+}
+
+/// Bytes that are not a row of this build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowError(pub String);
+
+impl std::fmt::Display for RowError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "failed to read a row: {}", self.0)
+    }
+}
+
+/// A machine inside a row, in its own canonical form.
+pub(crate) mod machine_bytes {
+    use minicbor::decode::Error as DecodeError;
+    use minicbor::encode::{Error as EncodeError, Write};
+    use minicbor::{Decoder, Encoder};
+    use std::sync::Arc;
+    use switchward_machine::Machine;
+
+    pub(crate) fn encode<C, W: Write>(
+        machine: &Arc<Machine>,
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), EncodeError<W::Error>> {
+        e.bytes(&machine.encode())?.ok()
+    }
+
+    pub(crate) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<Arc<Machine>, DecodeError> {
+        Machine::decode(d.bytes()?).map(Arc::new).map_err(|error| DecodeError::message(error.to_string()))
+    }
+
+    pub(crate) fn cbor_len<C>(machine: &Arc<Machine>, ctx: &mut C) -> usize {
+        minicbor::CborLen::cbor_len(&minicbor::bytes::ByteVec::from(machine.encode()), ctx)
+    }
+}
+
+/// Remembered request ids, as one byte string.
+pub(crate) mod remembered {
+    use minicbor::decode::Error as DecodeError;
+    use minicbor::encode::{Error as EncodeError, Write};
+    use minicbor::{Decoder, Encoder};
+
+    use crate::session::Remembered;
+
+    const HASH_BYTES: usize = 16;
+    const ENTRY_BYTES: usize = HASH_BYTES + 8;
+
+    pub(crate) fn encode<C, W: Write>(
+        list: &[Remembered],
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), EncodeError<W::Error>> {
+        let mut bytes = Vec::with_capacity(list.len() * ENTRY_BYTES);
+        for entry in list {
+            bytes.extend_from_slice(&entry.hash);
+            bytes.extend_from_slice(&entry.sequence.to_be_bytes());
+        }
+        e.bytes(&bytes)?.ok()
+    }
+
+    pub(crate) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<Vec<Remembered>, DecodeError> {
+        let (list, rest) = d.bytes()?.as_chunks::<ENTRY_BYTES>();
+        if !rest.is_empty() {
+            return Err(DecodeError::message("a remembered request id is cut short"));
+        }
+        Ok(list.iter().map(entry).collect())
+    }
+
+    fn entry(bytes: &[u8; ENTRY_BYTES]) -> Remembered {
+        let mut hash = [0; HASH_BYTES];
+        let mut sequence = [0; 8];
+        hash.copy_from_slice(&bytes[..HASH_BYTES]);
+        sequence.copy_from_slice(&bytes[HASH_BYTES..]);
+        Remembered { hash, sequence: u64::from_be_bytes(sequence) }
+    }
+
+    pub(crate) fn cbor_len<C>(list: &[Remembered], ctx: &mut C) -> usize {
+        let len = list.len() * ENTRY_BYTES;
+        minicbor::CborLen::cbor_len(&len, ctx) + len
+    }
+}

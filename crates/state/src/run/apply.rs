@@ -1,0 +1,255 @@
+//! What happens to a run, its data and the row of runs.
+
+use switchward_machine::{ActIx, Digest, Ending, NodeIx, Port, RunId, Status, Time};
+
+use super::apply_children;
+use crate::limits::EVENTS_NOTED_MAX;
+use crate::run::{Choice, Data, Json, PendingFact, Run, RunEvent};
+use crate::session::Early;
+use crate::{Key, Row, Site, ViewError, Working};
+
+/// Applies an event about a run.
+pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &RunEvent) -> Result<(), ViewError> {
+    let id = site.session()?;
+    let run_key = |run: RunId| Key::run(site.tenant, id, run);
+    match event {
+        RunEvent::Created { .. } => create(rows, site, event)?,
+        RunEvent::Activated { run } => activate(rows, site, *run)?,
+        RunEvent::Entered { run, node } => enter(rows, site, *run, *node)?,
+        RunEvent::ActBegun { run, act } => rows.run_at_mut(&run_key(*run))?.act = *act,
+        RunEvent::Answered { run, .. } => rows.run_at_mut(&run_key(*run))?.drained = 0,
+        RunEvent::Deferred { run, due } => rows.run_at_mut(&run_key(*run))?.due = Some(due.clone()),
+        RunEvent::Left { .. } | RunEvent::Signalled { .. } | RunEvent::Faulted { .. } => {}
+        RunEvent::Ended { run, ending, .. } => end(rows, site, *run, ending)?,
+        RunEvent::TurnEnded { run } => turned(rows.run_at_mut(&run_key(*run))?),
+        RunEvent::Wrote { run, key, value, .. } => {
+            write(rows, Key::data(site.tenant, id, *run), key, value)?;
+        }
+        RunEvent::Rested { run, refused } => rested(rows.run_at_mut(&run_key(*run))?, refused.as_ref()),
+        RunEvent::Restarted { run, asked } => {
+            let at = rows.run_at_mut(&run_key(*run))?;
+            at.act = ActIx(0);
+            at.rests = false;
+            at.refused = None;
+            at.loops.clear();
+            at.choice = None;
+            if *asked { at.asked += 1 } else { at.attempt += 1 }
+        }
+        RunEvent::Looped { run, level, at } => {
+            let loops = &mut rows.run_at_mut(&run_key(*run))?.loops;
+            loops.truncate(usize::from(*level));
+            loops.extend(at.clone());
+        }
+        RunEvent::EventRecorded { .. } | RunEvent::EarlyTaken { .. } => events(rows, site, event)?,
+        RunEvent::ChoicePending { run, event } => {
+            let at = rows.run_at_mut(&Key::run(site.tenant, id, *run))?;
+            let choice = at.choice.get_or_insert_with(|| Choice { event: *event, judged: Vec::new() });
+            // The end of the body asks for more than an event did, and is not forgotten for it.
+            choice.event &= *event;
+        }
+        RunEvent::ChoiceOver { run } => rows.run_at_mut(&Key::run(site.tenant, id, *run))?.choice = None,
+        RunEvent::Judged { run, judged } => {
+            let at = rows.run_at_mut(&Key::run(site.tenant, id, *run))?;
+            at.choice.iter_mut().for_each(|choice| choice.judged.push(*judged));
+        }
+        RunEvent::CalleesPinned { .. }
+        | RunEvent::ChildrenPlanned { .. }
+        | RunEvent::ChildCreated { .. }
+        | RunEvent::ChildEnded { .. }
+        | RunEvent::ChildrenJoined { .. } => apply_children::apply(rows, site, event)?,
+        RunEvent::Pending(fact) => pending(rows, site, fact)?,
+    }
+    Ok(())
+}
+
+/// A node is entered: what belonged to the entry before is forgotten.
+fn enter(rows: &mut Working<'_>, site: &Site<'_>, run: RunId, node: NodeIx) -> Result<(), ViewError> {
+    let sequence = rows.session_at_mut(&site.session_key()?)?.sequence;
+    let at = rows.run_at_mut(&Key::run(site.tenant, site.session()?, run))?;
+    at.node = node;
+    at.act = ActIx(0);
+    at.entry += 1;
+    at.drained += 1;
+    at.since = site.at;
+    at.entered = sequence;
+    (at.attempt, at.asked, at.rests) = (1, 0, false);
+    at.refused = None;
+    at.called.clear();
+    at.seen.clear();
+    at.loops.clear();
+    at.choice = None;
+    at.unknown = None;
+    Ok(())
+}
+
+/// A run ends, and with the last one its session.
+fn end(rows: &mut Working<'_>, site: &Site<'_>, run: RunId, ending: &Ending) -> Result<(), ViewError> {
+    let at = rows.run_at_mut(&Key::run(site.tenant, site.session()?, run))?;
+    at.ending = Some(ending.clone());
+    at.held = None;
+    at.due = None;
+    at.choice = None;
+    at.pending.clear();
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    if session.root == run && session.queue.is_empty() {
+        session.status = ending.outcome.status();
+        session.reason = ending.reason.clone();
+        session.ended = Some(site.at);
+    }
+    Ok(())
+}
+
+/// A run exists from now on.
+fn create(rows: &mut Working<'_>, site: &Site<'_>, event: &RunEvent) -> Result<(), ViewError> {
+    let RunEvent::Created { run, machine, of, queued } = event else { return Ok(()) };
+    let key = Key::run(site.tenant, site.session()?, *run);
+
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    if *run == crate::run::RUN {
+        session.root = *run;
+    } else {
+        session.runs += 1;
+    }
+    if *queued {
+        session.queue.push(*run);
+    }
+    let (definition, version) = of.clone().unwrap_or_else(|| (session.definition.clone(), session.version));
+    rows.put(key, Row::Run(fresh(site.at, *machine, definition, version)));
+    Ok(())
+}
+
+/// A run that has not begun.
+pub(crate) fn fresh(since: Time, machine: Digest, definition: String, version: u32) -> Run {
+    Run {
+        machine,
+        node: NodeIx(0),
+        act: ActIx(0),
+        entry: 0,
+        drained: 0,
+        since,
+        params: Vec::new(),
+        held: None,
+        due: None,
+        ending: None,
+        definition,
+        version,
+        attempt: 1,
+        asked: 0,
+        rests: false,
+        called: Vec::new(),
+        loops: Vec::new(),
+        items: Vec::new(),
+        seen: Vec::new(),
+        choice: None,
+        refused: None,
+        mailed: Vec::new(),
+        recipients: Vec::new(),
+        answered_back: Vec::new(),
+        parent: None,
+        slots: 0,
+        unknown: None,
+        pending: Vec::new(),
+        entered: 0,
+    }
+}
+
+/// Data wait for an approval to close, or enter because it has.
+fn pending(rows: &mut Working<'_>, site: &Site<'_>, fact: &PendingFact) -> Result<(), ViewError> {
+    let id = site.session()?;
+    match fact {
+        PendingFact::Held { run, input, .. } => {
+            rows.run_at_mut(&Key::run(site.tenant, id, *run))?.pending.push(input.clone());
+        }
+        PendingFact::Entered { run, .. } => {
+            rows.run_at_mut(&Key::run(site.tenant, id, *run))?.pending.clear();
+        }
+    }
+    Ok(())
+}
+
+/// The run stays in its state, perhaps because a person has not let it leave.
+fn rested(run: &mut Run, refused: Option<&Port>) {
+    run.rests = true;
+    run.refused = refused.cloned();
+    run.choice = None;
+}
+
+/// The agent's turn in a run is over.
+fn turned(at: &mut Run) {
+    at.drained = 0;
+    at.choice = None;
+}
+
+fn write(rows: &mut Working<'_>, at: Key, key: &str, value: &Json) -> Result<(), ViewError> {
+    if rows.data_at(&at)?.is_none() {
+        rows.put(at.clone(), Row::Data(Data::default()));
+    }
+    rows.data_at_mut(&at)?.values.insert(key.to_owned(), value.0.clone());
+    Ok(())
+}
+
+/// What comes from outside.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other facts are sorted out before")]
+fn events(rows: &mut Working<'_>, site: &Site<'_>, event: &RunEvent) -> Result<(), ViewError> {
+    let id = site.session()?;
+    match event {
+        RunEvent::EventRecorded { run, key, early, source } => {
+            let at = Key::run(site.tenant, id, *run);
+            rows.run_at_mut(&at)?.drained = 0;
+            match early {
+                None => see(rows, &at, key)?,
+                Some((data, until, model)) => {
+                    let (key, data, source) = (key.clone(), data.clone(), source.clone());
+                    let early = Early { key, data, until: *until, model: *model, source };
+                    keep(rows, site, early)?;
+                }
+            }
+        }
+        RunEvent::EarlyTaken { run, keys, positions } => {
+            for key in keys {
+                see(rows, &Key::run(site.tenant, id, *run), key)?;
+            }
+            let kept = &mut rows.session_at_mut(&site.session_key()?)?.early;
+            for position in positions.iter().rev() {
+                let position = usize::try_from(*position).unwrap_or(usize::MAX);
+                if position < kept.len() {
+                    kept.remove(position);
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Keeps an event that nothing listens to yet.
+fn keep(rows: &mut Working<'_>, site: &Site<'_>, early: Early) -> Result<(), ViewError> {
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    session.early.retain(|kept| site.at < kept.until);
+    session.early.push(early);
+    Ok(())
+}
+
+/// Notes that an event has come since the node was entered.
+fn see(rows: &mut Working<'_>, run: &Key, event: &str) -> Result<(), ViewError> {
+    let seen = &mut rows.run_at_mut(run)?.seen;
+    if seen.len() < EVENTS_NOTED_MAX && !seen.iter().any(|known| known == event) {
+        seen.push(event.to_owned());
+    }
+    Ok(())
+}
+
+/// The session is about this run now.
+fn activate(rows: &mut Working<'_>, site: &Site<'_>, run: RunId) -> Result<(), ViewError> {
+    let key = Key::run(site.tenant, site.session()?, run);
+    let found = rows.run_at(&key)?.ok_or_else(|| ViewError(format!("key {key:?} holds no run")))?;
+    let (definition, version, machine) = (found.definition.clone(), found.version, found.machine);
+    drop(found);
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    session.queue.retain(|known| *known != run);
+    session.root = run;
+    (session.definition, session.version, session.machine) = (definition, version, machine);
+    session.status = Status::Waiting;
+    session.reason = None;
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! A run's data, and other JSON in rows and events.
+
+use minicbor::{CborLen, Decode, Encode};
+use serde_json::{Map, Value};
+
+/// Who wrote a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Writer {
+    /// It came with the start.
+    #[n(0)]
+    Start,
+    /// The agent recorded it.
+    #[n(1)]
+    Agent,
+    /// An operation of the definition.
+    #[n(2)]
+    Operation,
+    /// It came with an event.
+    #[n(3)]
+    Event,
+    /// The run before it had it.
+    #[n(4)]
+    Switch,
+    /// A worker's result.
+    #[n(5)]
+    Worker,
+    /// It is a person's, at a gate or by mail.
+    #[n(10)]
+    Person,
+    /// A child has given it back.
+    #[n(20)]
+    Child,
+    /// A request shows it.
+    #[n(120)]
+    Request,
+}
+
+/// A run's data. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub struct Data {
+    /// Top-level keys and their values.
+    #[cbor(n(0), with = "object")]
+    pub values: Map<String, Value>,
+}
+
+/// A JSON value inside a stored form: its text, as bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Json(pub Value);
+
+impl<C> Encode<C> for Json {
+    fn encode<W: minicbor::encode::Write>(
+        &self,
+        e: &mut minicbor::Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.bytes(self.0.to_string().as_bytes())?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Json {
+    fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+        serde_json::from_slice(d.bytes()?).map(Self).map_err(minicbor::decode::Error::custom)
+    }
+}
+
+impl<C> CborLen<C> for Json {
+    fn cbor_len(&self, ctx: &mut C) -> usize {
+        length(self.0.to_string().len(), ctx)
+    }
+}
+
+pub(crate) fn length<C>(len: usize, ctx: &mut C) -> usize {
+    CborLen::cbor_len(&len, ctx) + len
+}
+
+/// A JSON object inside a stored form.
+pub(crate) mod object {
+    use minicbor::decode::Error as DecodeError;
+    use minicbor::encode::{Error as EncodeError, Write};
+    use minicbor::{Decoder, Encoder};
+    use serde_json::{Map, Value};
+
+    fn text(map: &Map<String, Value>) -> Vec<u8> {
+        serde_json::to_vec(map).expect("an object of JSON values has a text")
+    }
+
+    pub(crate) fn encode<C, W: Write>(
+        map: &Map<String, Value>,
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), EncodeError<W::Error>> {
+        e.bytes(&text(map))?.ok()
+    }
+
+    pub(crate) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<Map<String, Value>, DecodeError> {
+        serde_json::from_slice(d.bytes()?).map_err(DecodeError::custom)
+    }
+
+    pub(crate) fn cbor_len<C>(map: &Map<String, Value>, ctx: &mut C) -> usize {
+        super::length(text(map).len(), ctx)
+    }
+}
+
+/// Bytes of a value's JSON text.
+#[must_use]
+pub fn json_length(value: &Value) -> usize {
+    value.to_string().len()
+}
+
+/// How many lists and objects stand inside each other.
+#[must_use]
+pub fn json_depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(json_depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(json_depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}

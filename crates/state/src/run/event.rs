@@ -1,0 +1,340 @@
+//! Events about a run: where it goes, its data, and the runs below it.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, Outcome, Port, RunId, Time};
+
+use crate::run::{Deferral, FaultCode, Json, Judged, Loop, Parent, PendingFact, Pinned, Writer};
+use crate::session::EventSource;
+
+/// An event about a run: where it goes, its data, and the runs below it. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum RunEvent {
+    /// A run exists from now on.
+    #[n(0)]
+    Created {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// Its machine.
+        #[n(1)]
+        machine: Digest,
+        /// The definition and its version, if they are not the session's.
+        #[n(2)]
+        of: Option<(String, u32)>,
+        /// Whether it waits for the runs before it.
+        #[cbor(n(3), default)]
+        queued: bool,
+    },
+    /// A queued run is the session's own from now on.
+    #[n(1)]
+    Activated {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
+    /// A node is entered.
+    #[n(2)]
+    Entered {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The node.
+        #[n(1)]
+        node: NodeIx,
+    },
+    /// A part of a node's body begins.
+    #[n(3)]
+    ActBegun {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The part.
+        #[n(1)]
+        act: ActIx,
+    },
+    /// A checkpoint was answered.
+    #[n(4)]
+    Answered {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The checkpoint.
+        #[n(1)]
+        node: NodeIx,
+        /// The answer.
+        #[n(2)]
+        answer: String,
+        /// The agent's own words.
+        #[n(3)]
+        note: String,
+    },
+    /// A node is left.
+    #[n(5)]
+    Left {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The node.
+        #[n(1)]
+        node: NodeIx,
+        /// The exit.
+        #[n(2)]
+        exit: ExitIx,
+    },
+    /// A run is at its end.
+    #[n(6)]
+    Ended {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// How.
+        #[n(1)]
+        ending: Ending,
+        /// Somebody's words about it.
+        #[n(2)]
+        comment: String,
+    },
+    /// Something was settled while the session was paused.
+    #[n(7)]
+    Deferred {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// What happens on resuming.
+        #[n(1)]
+        due: Deferral,
+    },
+    /// The agent's turn is over.
+    #[n(8)]
+    TurnEnded {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
+    /// The agent says that its work here is done. Nothing reads it.
+    #[n(9)]
+    Signalled {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
+    /// A key of a run's data has this value from now on.
+    #[n(10)]
+    Wrote {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The top-level key.
+        #[n(1)]
+        key: String,
+        /// The value, merged already.
+        #[n(2)]
+        value: Json,
+        /// Who wrote it.
+        #[n(3)]
+        by: Writer,
+    },
+    /// The body has ended, and no exit was taken.
+    #[n(11)]
+    Rested {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The port at which it ended, if a person has not let it leave from there.
+        #[cbor(n(1), default)]
+        refused: Option<Port>,
+    },
+    /// Something has gone wrong in a node.
+    #[n(12)]
+    Faulted {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The node.
+        #[n(1)]
+        node: NodeIx,
+        /// The lower-case code.
+        #[n(2)]
+        code: FaultCode,
+        /// What exactly.
+        #[n(3)]
+        message: String,
+    },
+    /// A node's body begins again.
+    #[n(13)]
+    Restarted {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// Whether the agent asked for it.
+        #[n(1)]
+        asked: bool,
+    },
+    /// A loop of the body is at this item, or is over.
+    #[n(14)]
+    Looped {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// How many loops stand outside of it.
+        #[n(1)]
+        level: u8,
+        /// Where it is; `None` if it is over.
+        #[n(2)]
+        at: Option<Loop>,
+    },
+    /// An event came from outside.
+    #[n(15)]
+    EventRecorded {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// Its key.
+        #[n(1)]
+        key: String,
+        /// If nothing listens to it yet: what came with it, until when it is kept, and whether a model can be asked about
+        /// it.
+        #[n(2)]
+        early: Option<(Json, Time, bool)>,
+        /// Where it came from.
+        #[n(3)]
+        source: EventSource,
+    },
+    /// Events that came early count from now on.
+    #[n(16)]
+    EarlyTaken {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// Their keys.
+        #[n(1)]
+        keys: Vec<String>,
+        /// Their positions among those that are kept, ascending.
+        #[cbor(n(2), default)]
+        positions: Vec<u32>,
+    },
+    /// The choice of an exit waits for a judgement.
+    #[n(17)]
+    ChoicePending {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// Whether only the exits that listen to events are looked at.
+        #[n(1)]
+        event: bool,
+    },
+    /// A judgement has come.
+    #[n(18)]
+    Judged {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// What it is.
+        #[n(1)]
+        judged: Judged,
+    },
+    /// The choice has ended, and no exit was taken.
+    #[n(19)]
+    ChoiceOver {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
+    /// What the session's runs call is this from now on.
+    #[n(20)]
+    CalleesPinned {
+        /// Each definition once.
+        #[n(0)]
+        callees: Vec<Pinned>,
+    },
+    /// A run is going to have children.
+    #[n(21)]
+    ChildrenPlanned {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// How many.
+        #[n(1)]
+        count: u32,
+    },
+    /// A child exists from now on.
+    #[n(22)]
+    ChildCreated {
+        /// The child.
+        #[n(0)]
+        run: RunId,
+        /// Its machine.
+        #[n(1)]
+        machine: Digest,
+        /// Its definition.
+        #[n(2)]
+        definition: String,
+        /// The definition's version.
+        #[n(3)]
+        version: u32,
+        /// What it was called from.
+        #[n(4)]
+        parent: Parent,
+    },
+    /// A child has ended, and its slot records that.
+    #[n(23)]
+    ChildEnded {
+        /// The run that called it.
+        #[n(0)]
+        run: RunId,
+        /// Its slot there.
+        #[n(1)]
+        index: u32,
+        /// The child.
+        #[n(2)]
+        child: RunId,
+        /// How it ended.
+        #[n(3)]
+        outcome: Outcome,
+    },
+    /// A run has no children any more: they have ended, or were abandoned.
+    #[n(24)]
+    ChildrenJoined {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+    },
+    /// Something about data that wait for an approval.
+    #[n(25)]
+    Pending(#[n(0)] PendingFact),
+}
+
+impl RunEvent {
+    /// The run that the event is about.
+    #[must_use]
+    pub fn run(&self) -> Option<RunId> {
+        match self {
+            Self::Created { run, .. }
+            | Self::Activated { run }
+            | Self::Entered { run, .. }
+            | Self::Answered { run, .. }
+            | Self::Left { run, .. }
+            | Self::Ended { run, .. }
+            | Self::TurnEnded { run }
+            | Self::Signalled { run }
+            | Self::Wrote { run, .. }
+            | Self::Faulted { run, .. }
+            | Self::Restarted { run, .. }
+            | Self::EventRecorded { run, .. }
+            | Self::Pending(PendingFact::Held { run, .. } | PendingFact::Entered { run, .. })
+            | Self::Judged { run, .. }
+            | Self::ChildCreated { run, .. } => Some(*run),
+            Self::ActBegun { .. }
+            | Self::Deferred { .. }
+            | Self::Rested { .. }
+            | Self::Looped { .. }
+            | Self::EarlyTaken { .. }
+            | Self::ChoicePending { .. }
+            | Self::ChoiceOver { .. }
+            | Self::CalleesPinned { .. }
+            | Self::ChildrenPlanned { .. }
+            | Self::ChildEnded { .. }
+            | Self::ChildrenJoined { .. } => None,
+        }
+    }
+}

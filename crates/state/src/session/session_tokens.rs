@@ -1,0 +1,23 @@
+//! The reply tokens of one session, from its rows.
+
+use switchward_machine::{SessionId, TenantId};
+
+use crate::session::ReplyTokens;
+use crate::{View, ViewError, Working};
+
+impl ReplyTokens {
+    /// Those of one session; `None` if it has none.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub fn of_session(
+        view: &dyn View,
+        tenant: TenantId,
+        session: SessionId,
+    ) -> Result<Option<Self>, ViewError> {
+        let rows = Working::new(view);
+        let name = rows.session(tenant, session)?.and_then(|row| row.reply_tenant.clone());
+        let Some(name) = name else { return Ok(None) };
+        Ok(Some(Self::of_one(name, session, rows.mail_keys(tenant)?)))
+    }
+}

@@ -1,0 +1,103 @@
+//! The start of a session.
+
+use switchward_machine::Digest;
+
+use crate::policy::PinnedPolicy;
+use crate::run::Pinned;
+use crate::session::Assisted;
+
+/// A run that waits for the ones before it.
+#[derive(Debug, Clone)]
+pub struct Queued {
+    /// The definition's name.
+    pub definition: String,
+    /// Its version.
+    pub version: u32,
+    /// The machine that it compiled to; must be installed in the shard.
+    pub machine: Digest,
+}
+
+/// Begin a session. The scope's session id is derived from `key`, else from the request id.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The definition's name; empty if the first message decides which of `workflows` are meant.
+    pub definition: String,
+    /// The definition's version; 0 if `definition` is empty.
+    pub version: u32,
+    /// The machine that it compiled to, or the assistant's; must be installed in the shard.
+    pub machine: Digest,
+    /// The caller's own key for the session.
+    pub key: Option<String>,
+    /// The session's role, which the policy's must equal.
+    pub role: String,
+    /// Free, for the caller's own use; ordered by key.
+    pub labels: Vec<(String, String)>,
+    /// JSON, or empty.
+    pub input: Vec<u8>,
+    /// Further runs, which wait for the ones before them.
+    pub queue: Vec<Queued>,
+    /// The address of the person that the conversation is with.
+    pub contact: Option<String>,
+    /// The workflows that it may switch between, its own among them; empty if there is only its own.
+    pub workflows: Vec<Queued>,
+    /// The assistant that it is with, if any.
+    pub assistant: Option<Assisted>,
+    /// What the user opens the conversation with.
+    pub message: Option<String>,
+    /// All that its runs call, directly or through one another; see [`pin_callees`](crate::run::callees::pin_callees).
+    pub callees: Vec<Pinned>,
+    /// The name of its tenant, which its reply tokens carry; kept if events from outside can be for it.
+    pub reply_tenant: Option<String>,
+    /// Who is notified of gates that address nobody: addresses and names of the tenant's directory; if empty, the
+    /// directory's audience.
+    pub audience: Vec<String>,
+    /// How those who are asked to decide are reminded; `None`: as the directory says.
+    pub reminders: Option<crate::approval::Reminders>,
+    /// How many of those whom a gate asks must approve; `None`: as the directory says.
+    pub quorum: Option<crate::approval::Quorum>,
+    /// Who is asked, too, if those who were asked do not decide: addresses and names of the directory; if empty, the
+    /// directory's.
+    pub escalation: Vec<String>,
+    /// Whether approvers and escalation contacts that come from data are asked although the directory does not hold them.
+    /// Scenarios set it; a server goes by its tenant.
+    pub any_approver_address: bool,
+    /// The policy documents that are attached to any definition that it runs; see [`pin_policies`](crate::policy::attached::pin_policies).
+    pub policies: Vec<PinnedPolicy>,
+}
+
+impl Start {
+    /// A start of this version of a definition by this role, with defaults for the rest.
+    pub fn of(definition: impl Into<String>, version: u32, machine: Digest, role: impl Into<String>) -> Self {
+        Self {
+            definition: definition.into(),
+            version,
+            machine,
+            role: role.into(),
+            key: None,
+            labels: Vec::new(),
+            input: Vec::new(),
+            queue: Vec::new(),
+            contact: None,
+            workflows: Vec::new(),
+            assistant: None,
+            message: None,
+            callees: Vec::new(),
+            reply_tenant: None,
+            audience: Vec::new(),
+            reminders: None,
+            quorum: None,
+            escalation: Vec::new(),
+            any_approver_address: false,
+            policies: Vec::new(),
+        }
+    }
+
+    /// The machines that must be installed, each once.
+    pub fn machines(&self) -> impl Iterator<Item = Digest> {
+        let others = self.queue.iter().chain(&self.workflows).map(|other| other.machine);
+        let callees = self.callees.iter().map(|pinned| pinned.machine);
+        let policies = self.policies.iter().map(|pinned| pinned.machine);
+        let all = [self.machine].into_iter().chain(others).chain(callees).chain(policies);
+        all.collect::<std::collections::BTreeSet<_>>().into_iter()
+    }
+}

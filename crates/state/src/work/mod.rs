@@ -1,0 +1,11 @@
+//! Open items: work for workers, waits and timers.
+
+pub(crate) mod apply;
+mod command;
+mod event;
+mod rows;
+
+pub use command::WorkCommand;
+pub use command::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
+pub use event::WorkEvent;
+pub use rows::{About, Lease, OpenItem, OpenItemBody, Owed, Why};

@@ -1,0 +1,213 @@
+//! Working copies: the rows that a batch has changed, over the rows as they were.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use switchward_machine::{Digest, Machine, OpenId, RunId, SessionId, TenantId};
+
+use crate::approval::{Call, Closed, Grant, MailKey, Open};
+use crate::policy::LedgerRow;
+use crate::run::{Data, Run, Slot};
+use crate::seal::KeyRing;
+use crate::session::Session;
+use crate::work::OpenItem;
+use crate::{Key, Row, View, ViewError};
+
+/// Changed rows over unchanged ones.
+pub struct Working<'a> {
+    base: &'a dyn View,
+    changed: BTreeMap<Key, Option<Arc<Row>>>,
+}
+
+macro_rules! typed {
+    ($($read:ident $(, $write:ident)?: $row:ident, $type:ty;)*) => {$(
+        #[doc = concat!("The `", stringify!($row), "` row of this key, to read.")]
+        pub fn $read(&self, key: &Key) -> Result<Option<SharedRow<$type>>, ViewError> {
+            match self.get(key)? {
+                None => Ok(None),
+                Some(row) => match *row {
+                    Row::$row(_) => Ok(Some(SharedRow { row, of: |row| match row { Row::$row(held) => held, other => wrong(other) } })),
+                    ref other => Err(odd(key, other)),
+                },
+            }
+        }
+        $(
+            #[doc = concat!("The `", stringify!($row), "` row of this key, to change; it must exist.")]
+            pub(crate) fn $write(&mut self, key: &Key) -> Result<&mut $type, ViewError> {
+                match self.get_mut(key)? {
+                    Row::$row(held) => Ok(held),
+                    other => Err(odd(key, other)),
+                }
+            }
+        )?
+    )*};
+}
+
+/// A row of a known kind, shared with its other readers.
+pub struct SharedRow<T: 'static> {
+    row: Arc<Row>,
+    of: fn(&Row) -> &T,
+}
+
+impl<T> std::ops::Deref for SharedRow<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        (self.of)(&self.row)
+    }
+}
+
+impl<T> Clone for SharedRow<T> {
+    fn clone(&self) -> Self {
+        Self { row: Arc::clone(&self.row), of: self.of }
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for SharedRow<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+fn wrong<T>(row: &Row) -> &T {
+    unreachable!("the kind was looked at before: {row:?}")
+}
+
+fn odd(key: &Key, row: &Row) -> ViewError {
+    ViewError(format!("key {key:?} holds another kind of row: {row:?}"))
+}
+
+impl<'a> Working<'a> {
+    /// Nothing is changed yet.
+    pub fn new(base: &'a dyn View) -> Self {
+        Self { base, changed: BTreeMap::new() }
+    }
+
+    /// What was changed: the row, or `None` if it is gone.
+    pub fn into_changes(self) -> BTreeMap<Key, Option<Arc<Row>>> {
+        self.changed
+    }
+
+    /// What opens the secrets in the rows.
+    pub(crate) fn ring(&self) -> &KeyRing {
+        self.base.ring()
+    }
+
+    /// What a tenant's tokens are made with, the newest first; empty if it has none that can be opened.
+    pub fn mail_keys(&self, tenant: TenantId) -> Result<Vec<MailKey>, ViewError> {
+        let tenancy = self.tenancy_at(&Key::tenancy(tenant))?;
+        Ok(tenancy.map(|known| known.mail_keys(self.ring(), tenant)).unwrap_or_default())
+    }
+
+    /// The row of this key.
+    pub(crate) fn get(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
+        match self.changed.get(key) {
+            Some(row) => Ok(row.clone()),
+            None => self.base.row(key),
+        }
+    }
+
+    fn get_mut(&mut self, key: &Key) -> Result<&mut Row, ViewError> {
+        if !self.changed.contains_key(key) {
+            let row = self.base.row(key)?;
+            self.changed.insert(key.clone(), row);
+        }
+        match self.changed.get_mut(key) {
+            Some(Some(row)) => Ok(Arc::make_mut(row)),
+            Some(None) | None => Err(ViewError(format!("key {key:?} holds no row"))),
+        }
+    }
+
+    /// Puts a row; it replaces what was there.
+    pub fn put(&mut self, key: Key, row: Row) {
+        self.changed.insert(key, Some(Arc::new(row)));
+    }
+
+    /// The row is gone.
+    pub(crate) fn delete(&mut self, key: Key) {
+        self.changed.insert(key, None);
+    }
+
+    typed! {
+        session_at, session_at_mut: Session, Session;
+        run_at, run_at_mut: Run, Run;
+        open_at, open_at_mut: Open, Open;
+        closed_at, closed_at_mut: Closed, Closed;
+        call_at: Call, Call;
+        grant_at: Grant, Grant;
+        ledger_at, ledger_at_mut: Ledger, LedgerRow;
+        request_at: Request, crate::Request;
+        history_at: History, crate::History;
+        outbox_at: Outbox, crate::delivery::Effect;
+        tenant_at, tenant_at_mut: Tenant, crate::catalogue::Tenant;
+        api_key_at, api_key_at_mut: ApiKey, crate::catalogue::ApiKey;
+        definition_at, definition_at_mut: Definition, crate::catalogue::Definition;
+        version_at: Version, crate::catalogue::Version;
+        assistant_at: Assistant, crate::catalogue::Assistant;
+        tenancy_at: Tenancy, crate::catalogue::Tenancy;
+        usage_at, usage_at_mut: Usage, crate::catalogue::Usage;
+        webhook_source_at: WebhookSource, crate::delivery::WebhookSource;
+        last_tenant_at: LastTenant, u32;
+        source_at: Source, u32;
+        item_at, item_at_mut: OpenItem, OpenItem;
+        data_at, data_at_mut: Data, Data;
+        said_at: Said, crate::session::Said;
+        removed_at, removed_at_mut: Removed, crate::session::Removed;
+        slot_at: Slot, Slot;
+        recorded_at: Recorded, switchward_machine::Time;
+        clock_at: Clock, switchward_machine::Time;
+        mailed_at: Mailed, u32;
+    }
+
+    /// The session's row; `None` if it does not exist in this tenant.
+    pub fn session(&self, tenant: TenantId, id: SessionId) -> Result<Option<SharedRow<Session>>, ViewError> {
+        self.session_at(&Key::session(tenant, id))
+    }
+
+    /// The run's row; it must exist.
+    pub fn run(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<SharedRow<Run>, ViewError> {
+        let key = Key::run(tenant, id, run);
+        self.run_at(&key)?.ok_or_else(|| ViewError(format!("key {key:?} holds no run")))
+    }
+
+    /// The child that a run waits for; `None` if it has none.
+    pub fn child(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<Option<RunId>, ViewError> {
+        let at = self.run(tenant, id, run)?;
+        for index in 0..at.slots {
+            let slot = self.slot_at(&Key::slot(tenant, id, run, at.entry, index))?;
+            if let Some(Slot::Runs(child)) = slot.as_deref() {
+                return Ok(Some(*child));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The only active leaf below a run: the subject of a command that names nothing open. The run itself if it has no
+    /// child.
+    pub fn leaf(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<RunId, ViewError> {
+        let mut leaf = run;
+        while let Some(child) = self.child(tenant, id, leaf)? {
+            leaf = child;
+        }
+        Ok(leaf)
+    }
+
+    /// The open gate's row.
+    pub fn open(
+        &self,
+        tenant: TenantId,
+        id: SessionId,
+        open: OpenId,
+    ) -> Result<Option<SharedRow<Open>>, ViewError> {
+        self.open_at(&Key::open(tenant, id, open))
+    }
+
+    /// The installed machine.
+    pub fn machine(&self, tenant: TenantId, digest: Digest) -> Result<Option<Arc<Machine>>, ViewError> {
+        let key = Key::machine(tenant, digest);
+        let Some(row) = self.get(&key)? else { return Ok(None) };
+        if let Row::Machine(ref machine) = *row {
+            Ok(Some(Arc::clone(machine)))
+        } else {
+            Err(odd(&key, &row))
+        }
+    }
+}

@@ -1,0 +1,778 @@
+//! Stored forms: one of each, as hex, so that a change of a form is seen in review. `BLESS=1` rewrites the files.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on has failed, and golden files are files"
+)]
+
+use switchward_state::approval::ApprovalEvent;
+use switchward_state::catalogue::CatalogueEvent;
+use switchward_state::delivery::DeliveryEvent;
+use switchward_state::policy::PolicyEvent;
+use switchward_state::run::RunEvent;
+use switchward_state::session::SessionEvent;
+use switchward_state::work::WorkEvent;
+
+mod values;
+
+#[path = "forms/events.rs"]
+mod events;
+#[path = "forms/open.rs"]
+mod open;
+#[path = "forms/pending.rs"]
+mod pending;
+#[path = "forms/policies.rs"]
+mod policies;
+
+use events::{assistants, children, dead_letters, shared, webhook_sources};
+use policies::{call, definition, grant, layers, pinned_policy, rule, rules, tenant_policy};
+use std::sync::Arc;
+use switchward_machine::{
+    Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
+    GateIx, GateKind, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period,
+    Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, Work, WorkKind,
+};
+use switchward_state::approval::{
+    Asked, AskedCall, Bounced, Closed, Gate, GateSettings, Open, PageCodeFact, PageCodeStep, Part, Quorum,
+    Reminders, Reminding, ReplyFact, Resolution, SenderProof, Standing, Via, Vote, VoteFact, Voting,
+};
+use switchward_state::catalogue::{
+    ApiKey, Assistant, AssistantFact, DefaultEffect, DefaultSetIn, Definition, Directory, DirectoryEntry,
+    EventBinding, LinkAuth, Quotas, Retired, Role, Settings, SourceFile, Tenancy, Tenant, TenantOutbox,
+    Version, VersionFact,
+};
+use switchward_state::delivery::{
+    Correlation, Dead, Effect, EffectBody, Endpoint, EndpointFact, EndpointHealth, Fate, MailHead, Outbox,
+    Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
+};
+use switchward_state::policy::{
+    Authorized, CallEffect, LedgerRow, LimitCheck, LimitOutcome, PolicyFact, Remaining, Reservation, Spent,
+};
+use switchward_state::run::{
+    Choice, Data, Deferral, FaultCode, Held, Json, Judged, Loop, Parent, Pinned, Run, Slot, Unknown, Writer,
+};
+use switchward_state::seal::{KeyRing, RingKey, RingKeyId, SEAL_NONCE_BYTES, Sealed, SecretOf};
+use switchward_state::session::{
+    Assisted, Attached, Early, EventSource, MailDay, Meters, Remembered, Retention, Said, Session, Speaker,
+};
+use switchward_state::work::{About, Lease, OpenItem, OpenItemBody, Owed, Why};
+use switchward_state::{Actor, Answered, Decision, Event, History, Reply, Request, Row, Scope, TurnRecord};
+
+fn check(name: &str, lines: &[(&str, Vec<u8>)]) {
+    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let text: String = lines.iter().map(|(of, bytes)| format!("{of} {}\n", hex(bytes))).collect();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let known = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, known, "a stored form has changed: old data folders could not be read");
+}
+
+fn digest() -> Digest {
+    Digest([7; 32])
+}
+
+fn actor() -> Actor {
+    Actor { subject: "kim".into(), role: Role::Approver }
+}
+
+fn machine() -> Arc<Machine> {
+    let nothing =
+        switchward_machine::Act { kind: switchward_machine::ActKind::Do(Vec::new()), then: Vec::new() };
+    let on_no_exit = NoExit::End(Ending::plain(Outcome::Completed));
+    let node = Node { on_no_exit, ..Node::new("end", vec![nothing]) };
+    Arc::new(Machine {
+        start: NodeIx(0),
+        nodes: vec![node],
+        gates: Vec::new(),
+        policy: Policy::default(),
+        budgets: Vec::new(),
+        params: Vec::new(),
+        opening: Opening::default(),
+        words: StatusWords::default(),
+        meta: Meta::default(),
+        fields: Vec::new(),
+        callees: Vec::new(),
+    })
+}
+
+fn session() -> Session {
+    Session {
+        machine: digest(),
+        definition: "deploy-gate".into(),
+        version: 3,
+        key: Some("release-42".into()),
+        role: "agent".into(),
+        without_policy: false,
+        labels: vec![("team".into(), "web".into())],
+        created: Time(1),
+        updated: Time(2),
+        ended: Some(Time(3)),
+        sequence: 4,
+        next_id: 5,
+        root: RunId(1),
+        status: Status::Blocked,
+        reason: Some("paused".into()),
+        meters: Meters { usd_micros: 1, reserved_micros: 2, tokens: 3, mails: 4 },
+        opens: vec![OpenId(6)],
+        calls: vec![7],
+        grants: vec![8],
+        head: Digest([8; 32]),
+        queue: vec![RunId(2)],
+        runs: 2,
+        contact: Some("sam@example.com".into()),
+        early: vec![Early {
+            key: "paid".into(),
+            data: Json(serde_json::json!({"usd": 3})),
+            until: Time(9),
+            model: true,
+            source: EventSource::Webhook("shop".into()),
+        }],
+        workflows: vec![attached()],
+        answered: vec![OpenId(4)],
+        requests: vec![Remembered { hash: [9; 16], sequence: 3 }],
+        assistant: None,
+        reply_tenant: None,
+        outbox: None,
+        stable_from: None,
+        audience: Vec::new(),
+        mailed: None,
+        uncounted: Vec::new(),
+        reminders: None,
+        quorum: None,
+        policies: Vec::new(),
+        escalation: Vec::new(),
+        any_approver_address: false,
+        callees: Vec::new(),
+        removal: None,
+        bytes: 0,
+    }
+}
+
+/// A sealed secret of the tenant 1, with a fixed nonce so that its stored form stays the same.
+fn sealed(owner: SecretOf<'_>, secret: &[u8]) -> Sealed {
+    let ring = KeyRing::of(vec![RingKey::of([1; 32])]);
+    let sealed = ring.seal([2; SEAL_NONCE_BYTES], (TenantId(1), owner), secret).expect("there is a key");
+    let key: RingKeyId = RingKey::of([1; 32]).id();
+    assert_eq!(sealed.key, key);
+    sealed
+}
+
+fn assisted() -> Option<Assisted> {
+    Some(Assisted { name: "support".into(), instructions: "Be brief.".into() })
+}
+
+fn webhook_source() -> WebhookSource {
+    let sealed = |text: &str| sealed(SecretOf::Source("shop"), text.as_bytes());
+    let secret = |text: &str, until| SourceSecret { sealed: sealed(text), until };
+    WebhookSource {
+        name: "shop".into(),
+        kind: "github".into(),
+        secrets: vec![secret("sixteen letters.", None), secret("those before them", Some(Time(9)))],
+        correlation: Correlation {
+            session: TextSource::Pointer("/order/id".into()),
+            event_key: TextSource::Fixed("paid".into()),
+            data: "/order".into(),
+            known_ms: Some(3_600_000),
+        },
+        revision: 2,
+        created: Time(3),
+        updated: Time(4),
+    }
+}
+
+fn assistant() -> Assistant {
+    Assistant {
+        name: "support".into(),
+        workflows: vec!["refund".into(), "shipping".into()],
+        instructions: "Be brief.".into(),
+        machine: digest(),
+        created: Time(1),
+        updated: Time(2),
+    }
+}
+
+/// A machine whose intent work chooses workflows.
+fn asking() -> Arc<Machine> {
+    let accept = Some(Accept::Workflows);
+    let work = Work { accept, reads: Some(Reads::Said), ..Work::plain(WorkKind::Intent, false) };
+    let act = switchward_machine::Act { kind: switchward_machine::ActKind::Work(work), then: Vec::new() };
+    let meta = Meta { description: Some("Money back.".into()), ..Meta::default() };
+    let mut machine = Machine::clone(&machine());
+    machine.nodes = vec![Node::new("intent", vec![act])];
+    Arc::new(Machine { meta, ..machine })
+}
+
+fn attached() -> Attached {
+    Attached { definition: "shipping".into(), version: 2, machine: digest() }
+}
+
+fn run() -> Run {
+    Run {
+        machine: digest(),
+        node: NodeIx(1),
+        act: ActIx(0),
+        entry: 2,
+        drained: 1,
+        since: Time(3),
+        params: vec![(ParamIx(0), 9)],
+        held: Some(Held { exit: ExitIx(1), gate: OpenId(6) }),
+        due: Some(Deferral::Take(ExitIx(1))),
+        ending: Some(Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) }),
+        definition: "deploy-gate".into(),
+        version: 3,
+        attempt: 2,
+        asked: 1,
+        rests: true,
+        called: vec![("lookup".into(), true)],
+        loops: vec![looped()],
+        items: vec![OpenId(10)],
+        seen: vec!["paid".into()],
+        choice: Some(Choice { event: true, judged: vec![judged()] }),
+        refused: Some(Port::Named("received".into())),
+        mailed: vec!["sam@example.com".into()],
+        recipients: vec!["sam@example.com".into()],
+        answered_back: Vec::new(),
+        parent: None,
+        slots: 0,
+        unknown: None,
+        pending: Vec::new(),
+        entered: 5,
+    }
+}
+
+fn pinned() -> Pinned {
+    let callee = Callee { name: "shipping".into(), version: Some(2) };
+    Pinned { callee, version: 2, machine: digest() }
+}
+
+fn parent() -> Parent {
+    Parent { run: RunId(1), entry: 2, index: 0 }
+}
+
+/// Values of nested runs.
+fn below() -> Vec<(&'static str, Row)> {
+    let ended = Slot::Ended { run: RunId(2), outcome: Outcome::Failed };
+    let slot = |slot| ("slot", Row::Slot(slot));
+    vec![
+        ("session", Row::Session(Session { callees: vec![pinned()], ..session() })),
+        ("session-policies", Row::Session(Session { policies: vec![pinned_policy()], ..session() })),
+        ("run", Row::Run(Run { parent: Some(parent()), slots: 1, ..run() })),
+        ("run", Row::Run(Run { unknown: Some(Unknown { key: OpenId(10), of: digest() }), ..run() })),
+        slot(Slot::Empty),
+        slot(Slot::Runs(RunId(2))),
+        slot(ended),
+    ]
+}
+
+fn judged() -> Judged {
+    Judged { exit: ExitIx(1), nth: 2, holds: true }
+}
+
+fn looped() -> Loop {
+    Loop { name: "item".into(), items: Json(serde_json::json!(["a", 1])), at: 1 }
+}
+
+fn item(body: OpenItemBody) -> Row {
+    Row::OpenItem(OpenItem { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), body, trace: None })
+}
+
+fn data() -> Row {
+    let values =
+        serde_json::Map::from_iter([("amount".to_owned(), serde_json::json!({"usd": [1, 2.5, null]}))]);
+    Row::Data(Data { values })
+}
+
+fn message() -> EffectBody {
+    EffectBody::Message {
+        channel: Channel::Email,
+        to: "sam@example.com".into(),
+        subject: Some("Refund".into()),
+        body: "It is on its way.".into(),
+        content: Content::Html,
+        gate: Some(OpenId(6)),
+        purpose: Purpose::Say,
+        head: None,
+    }
+}
+
+fn gate() -> Gate {
+    let call = AskedCall {
+        capability: "bash".into(),
+        args: b"{}".to_vec(),
+        digest: digest(),
+        estimate: Micros(5),
+        asked_by: vec!["policy".into()],
+    };
+    Gate {
+        spec: GateIx(0),
+        kind: GateKind::ToolAsk,
+        requester: "agent".into(),
+        call: Some(call),
+        exit: None,
+        notice: Some(9),
+        asked: Some(asked()),
+        part: None,
+    }
+}
+
+/// A gate of a task, for one of its participants.
+fn part() -> Gate {
+    let asked = Asked::once("ann@example.com", "Your answer is needed: survey", "Rate us.");
+    let part = Part { first: OpenId(6), of: 2 };
+    let plain = Gate::open_to_all(GateIx(1), GateKind::Task, "agent".into());
+    Gate { asked: Some(asked), part: Some(part), ..plain }
+}
+
+fn answered() -> Resolution {
+    let answer = Json(serde_json::json!({ "rating": 5 }));
+    Resolution::Answered { by: "ann@example.com".into(), answer, comment: "fine".into(), via: Via::Mail }
+}
+
+fn asked() -> Asked {
+    Asked {
+        to: vec!["lead@example.com".into()],
+        subject: "Refund".into(),
+        body: "May we?".into(),
+        round: 1,
+        due: Some(Time(9)),
+        mails: vec![9],
+        answered: vec!["sam@example.com".into()],
+        last: Vec::new(),
+        open: false,
+        closed_notified: Vec::new(),
+        bounced: Vec::new(),
+        remind: None,
+        voting: None,
+        values: None,
+        dropped: Vec::new(),
+        codes: Vec::new(),
+    }
+}
+
+fn open() -> Open {
+    Open { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), gate: gate() }
+}
+
+fn effect(body: EffectBody) -> Effect {
+    let trace = Some("00-00000000000000000000000000000001-0000000000000001-01".into());
+    Effect {
+        run: RunId(1),
+        node: NodeIx(1),
+        entry: 2,
+        number: 9,
+        deliver_at: Time(3),
+        trace,
+        body,
+        fate: None,
+    }
+}
+
+/// Values of effects that cannot be delivered.
+fn undelivered() -> [(&'static str, Row); 3] {
+    let dead = Dead { code: "no_such_host".into(), message: "it is unknown".into(), at: Time(4) };
+    let effect =
+        |dead| Effect { fate: Some(Fate { round: 2, dead, ..Fate::default() }), ..effect(message()) };
+    let outbox = Some(Box::new(Outbox { count: 3, bytes: 4_000, dead: 1, published: 0 }));
+    [
+        ("outbox-dead", Row::Outbox(effect(Some(dead)))),
+        ("outbox-again", Row::Outbox(effect(None))),
+        ("session-outbox", Row::Session(Session { outbox, ..session() })),
+    ]
+}
+
+fn page_code_fact(step: PageCodeStep) -> PageCodeFact {
+    PageCodeFact { gate: OpenId(6), to: "lead@example.com".into(), step }
+}
+
+fn notice() -> EffectBody {
+    EffectBody::Notice { gate: OpenId(6), kind: GateKind::Notify, subject: "review".into() }
+}
+
+fn ledger() -> LedgerRow {
+    LedgerRow {
+        calls: vec![Time(1), Time(2)],
+        window_ms: 3_600_000,
+        reservations: vec![Reservation { call: digest(), at: Time(3), estimate: Micros(5), confirmed: true }],
+        spent: vec![Spent { period: Period::Day, start: Time(0), micros: Micros(7) }],
+    }
+}
+
+fn tenant() -> Tenant {
+    let settings = Settings {
+        default_effect: DefaultEffect::Ask,
+        allow_foreign_role: true,
+        default_set_in: DefaultSetIn::Tenant,
+        any_approver_address: true,
+        link_auth: Some(LinkAuth::Code),
+        browser_known_ms: Some(3_600_000),
+        quotas: Quotas::default(),
+    };
+    let (created, updated) = (Time(1), Time(2));
+    let (name, display_name) = ("acme".into(), "Acme".into());
+    Tenant { id: TenantId(1), name, display_name, settings, created, updated, deleted: None }
+}
+
+fn api_key() -> ApiKey {
+    ApiKey {
+        id: "0011".into(),
+        hash: digest(),
+        tenant: TenantId(1),
+        role: Role::Admin,
+        subject: "kim".into(),
+        display_name: "Kim".into(),
+        created: Time(1),
+        expires: Some(Time(9)),
+        revoked: Some(Time(5)),
+        tenant_name: "acme".into(),
+    }
+}
+
+fn version() -> Version {
+    let files = vec![SourceFile { path: "a.json".into(), bytes: b"{}".to_vec() }];
+    Version { number: 1, source: digest(), machine: digest(), files, created: Time(1), by: "kim".into() }
+}
+
+fn remembered() -> Answered {
+    Answered { body: digest(), reply: Reply::Session { session: SessionId([7; 16]), sequence: 5 } }
+}
+
+fn history() -> History {
+    let events = vec![Event::Session(SessionEvent::RequestsForgotten)];
+    History { at: Time(3), by: actor(), request: Some("r-1".into()), events, answered: Some(remembered()) }
+}
+
+fn replies() -> Vec<Reply> {
+    let remaining = Remaining { calls: Some(49), usd: Some(Micros(5)) };
+    let check = |outcome| LimitCheck { rules: rules(), estimate: Micros(5), at: Time(3), outcome };
+    vec![
+        Reply::Session { session: SessionId([1; 16]), sequence: 4 },
+        Reply::Authorized(Authorized {
+            effect: CallEffect::Ask,
+            reason: Some("RATE_LIMITED".into()),
+            message: "a person is asked".into(),
+            rule: Some(rule()),
+            gate: Some(OpenId(6)),
+            granted_by: Some(OpenId(6)),
+            call_id: "c-1".into(),
+            retry_after_ms: Some(10),
+            remaining,
+            layers: layers(),
+        }),
+        Reply::Gate { gate: OpenId(6), sequence: 4 },
+        Reply::Limits(check(LimitOutcome::Available { remaining, reserved: true })),
+        Reply::Limits(check(LimitOutcome::Full { money: true, capability: "bash".into(), until: Time(9) })),
+        Reply::Done,
+        Reply::Tenant(TenantId(1)),
+        Reply::Key("0011".into()),
+        Reply::Version { name: "deploy-gate".into(), number: 1, created: true },
+        Reply::Leased { item: OpenId(10), fence: 2, until: Time(9) },
+        Reply::Worked { session: SessionId([1; 16]), sequence: 4, wrong: Some("no".into()) },
+        Reply::Replied { session: SessionId([1; 16]), sequence: 4, standing: Standing::Counted },
+        Reply::Recorded { session: SessionId([1; 16]), sequence: 4, event: 3 },
+        values::page_codes::reply(),
+    ]
+}
+
+#[test]
+fn rows_keep_their_form() {
+    let decided = |decision| {
+        let (by, comment) = ("kim".into(), "fine".into());
+        Resolution::Decided { decision, by, comment, via: Via::Mail }
+    };
+    let closed = |resolution| Row::Closed(Closed { open: open(), resolution, at: Time(4) });
+    let mut rows = vec![
+        ("session", Row::Session(session())),
+        ("run", Row::Run(run())),
+        ("open", Row::Open(open())),
+        ("closed", closed(decided(GateDecision::Refuse))),
+        ("closed-voided", closed(Resolution::Voided)),
+        ("call", Row::Call(call())),
+        ("history", Row::History(history())),
+        ("ledger", Row::Ledger(ledger())),
+        ("outbox-notice", Row::Outbox(effect(notice()))),
+        ("outbox-message", Row::Outbox(effect(message()))),
+        ("outbox-confirm", Row::Outbox(effect(confirm()))),
+        ("outbox-settle", Row::Outbox(effect(settle()))),
+        ("machine", Row::Machine(machine())),
+        ("grant", Row::Grant(grant())),
+        ("tenant", Row::Tenant(tenant())),
+        ("api-key", Row::ApiKey(api_key())),
+        ("definition", Row::Definition(definition())),
+        ("version", Row::Version(version())),
+        ("clock", Row::Clock(Time(3))),
+        ("index", Row::Index),
+        ("last-tenant", Row::LastTenant(3)),
+        ("mailed", Row::Mailed(3)),
+        ("source", Row::Source(3)),
+        ("data", data()),
+        ("said", Row::Said(Said { text: "yes".into(), by_user: true, sequence: 7 })),
+    ];
+    rows.push((
+        "session-assisted",
+        Row::Session(Session { assistant: assisted().map(Box::new), ..session() }),
+    ));
+    rows.push(("assistant", Row::Assistant(assistant())));
+    rows.push(("machine-asking", Row::Machine(asking())));
+    rows.push(("closed-lapsed", closed(Resolution::Lapsed)));
+    rows.push(("closed-discussed", closed(decided(GateDecision::Discuss))));
+    rows.push(("open-part", Row::Open(Open { gate: part(), ..open() })));
+    rows.push(("closed-answered", closed(answered())));
+    let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
+    rows.extend(open::items().into_iter().map(|body| ("item", item(body))));
+    rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
+    rows.extend(below());
+    rows.push((
+        "session-reachable",
+        Row::Session(Session { reply_tenant: Some("acme".into()), ..session() }),
+    ));
+    rows.extend(undelivered());
+    rows.push(("webhook-source", Row::WebhookSource(webhook_source())));
+    rows.extend(values::written_to());
+    rows.extend(values::endpoint_rows());
+    rows.extend(pending::rows());
+    rows.extend(values::settled());
+    rows.extend(values::page_codes::rows());
+    let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
+    for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
+        assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");
+    }
+    check("row.v1.txt", &lines);
+}
+
+fn confirm() -> EffectBody {
+    let process = "deploy-gate".into();
+    EffectBody::Confirm { process, call: digest(), rules: rules(), estimate: Micros(5), at: Time(3) }
+}
+
+fn settle() -> EffectBody {
+    let process = "deploy-gate".into();
+    let (cost, at) = (Micros(5), Time(3));
+    EffectBody::Settle { process, call: Some(digest()), rules: rules(), cost, at, release: true }
+}
+
+fn moves() -> Vec<Event> {
+    let (run, node) = (RunId(1), NodeIx(1));
+    vec![
+        Event::Session(SessionEvent::Started {
+            definition: "deploy-gate".into(),
+            version: 3,
+            machine: digest(),
+            key: Some("release-42".into()),
+            role: "agent".into(),
+            without_policy: true,
+            labels: vec![("team".into(), "web".into())],
+            input: b"{}".to_vec(),
+            contact: Some("sam@example.com".into()),
+            workflows: vec![attached()],
+            any_approver_address: false,
+        }),
+        Event::Run(RunEvent::Created {
+            run,
+            machine: digest(),
+            of: Some(("shipping".into(), 2)),
+            queued: true,
+        }),
+        Event::Run(RunEvent::Entered { run, node }),
+        Event::Run(RunEvent::ActBegun { run, act: ActIx(1) }),
+        Event::Run(RunEvent::Answered { run, node, answer: "yes".into(), note: "checked".into() }),
+        Event::Run(RunEvent::Left { run, node, exit: ExitIx(0) }),
+        Event::Run(RunEvent::Ended {
+            run,
+            ending: Ending::plain(Outcome::Cancelled),
+            comment: "enough".into(),
+        }),
+        Event::Session(SessionEvent::Warned { text: "env-check: no".into(), of_definition: false }),
+        Event::Run(RunEvent::Deferred { run, due: Deferral::End(Ending::plain(Outcome::Blocked)) }),
+        Event::Policy(PolicyEvent::CapRaised { run, param: ParamIx(0), value: 9 }),
+        Event::Session(SessionEvent::Paused { comment: "lunch".into() }),
+        Event::Session(SessionEvent::Unpaused { comment: "back".into() }),
+        Event::Session(SessionEvent::RequestsForgotten),
+    ]
+}
+
+fn calls() -> Vec<Event> {
+    let text = |text: &str| text.to_owned();
+    let (gate_id, capability, call_id) = (OpenId(6), text("bash"), text("c-1"));
+    let (digest, rule) = (digest(), Some(rule()));
+    vec![
+        Event::Approval(ApprovalEvent::Opened { gate: gate_id, run: RunId(1), body: Box::new(gate()) }),
+        Event::Approval(ApprovalEvent::Closed {
+            gate: gate_id,
+            decision: GateDecision::Approve,
+            by: text("kim"),
+            comment: text("fine"),
+            via: Via::Mail,
+        }),
+        Event::Approval(ApprovalEvent::Voided {
+            gates: vec![gate_id],
+            grants: vec![8],
+            items: vec![OpenId(10)],
+            run: Some(RunId(1)),
+        }),
+        Event::Policy(PolicyEvent::CallPermitted {
+            number: Some(7),
+            call: call(),
+            digest,
+            rule: rule.clone(),
+            mail: true,
+            layers: layers(),
+        }),
+        Event::Policy(PolicyEvent::CallDenied {
+            capability: capability.clone(),
+            digest,
+            reason: text("RATE_LIMITED"),
+            rule: rule.clone(),
+            call_id: call_id.clone(),
+            layers: layers(),
+        }),
+        Event::Policy(PolicyEvent::CallAsked {
+            capability: capability.clone(),
+            digest,
+            gate: gate_id,
+            rule,
+            call_id,
+            layers: layers(),
+        }),
+        Event::Policy(PolicyEvent::Policies(PolicyFact::Attached {
+            name: "deploy-gate".into(),
+            policies: vec!["guard".into()],
+        })),
+        Event::Policy(PolicyEvent::Policies(PolicyFact::Pinned { policies: vec![pinned_policy()] })),
+        Event::Policy(PolicyEvent::GrantMade { number: 8, grant: grant() }),
+        Event::Policy(PolicyEvent::GrantUsed { number: 8 }),
+        Event::Policy(PolicyEvent::CallReported { number: Some(7), capability, success: true }),
+        Event::Policy(PolicyEvent::Metered { cost: Micros(5), tokens: 6 }),
+        Event::Policy(PolicyEvent::BudgetExhausted { unit: BudgetUnit::UsdMicros, cap: 9 }),
+        Event::Delivery(DeliveryEvent::Queued { effect: effect(notice()) }),
+        Event::Delivery(DeliveryEvent::Acked { number: 9 }),
+        Event::Policy(PolicyEvent::GrantLapsed { number: 8 }),
+        Event::Policy(PolicyEvent::CallLapsed { number: 7 }),
+    ]
+}
+
+/// Later additions; appended, so that the previous lines stay unchanged.
+fn later() -> Vec<Event> {
+    let (gate, run) = (OpenId(6), RunId(1));
+    let (by, comment, from) = ("kim".into(), "why now?".into(), "lead@example.com".to_owned());
+    let (text, about) = ("yes".into(), Some(gate));
+    let (item, worker) = (OpenId(10), || "w-1".to_owned());
+    let flows = [
+        Event::Approval(ApprovalEvent::Escalated { gate, to: vec![from.clone()], due: Some(Time(9)) }),
+        Event::Approval(ApprovalEvent::Lapsed { gate }),
+        Event::Approval(ApprovalEvent::ReplyAnswered { gate, run: None, to: from.clone() }),
+        Event::Approval(ApprovalEvent::ReplyRecorded(ReplyFact {
+            run,
+            from,
+            text,
+            proof: SenderProof::Mail,
+            about,
+            evidence: String::new(),
+            why: None,
+            brought_by: None,
+        })),
+        Event::Run(RunEvent::Wrote {
+            run,
+            key: "wait".into(),
+            value: Json(serde_json::json!({})),
+            by: Writer::Person,
+        }),
+        Event::Work(WorkEvent::Leased { item, worker: worker(), until: Time(9), again: true }),
+        Event::Work(WorkEvent::Released { item, lapsed: true }),
+        open::work_done(item, run, false),
+        open::work_done(item, run, true),
+        Event::Run(RunEvent::ChoicePending { run, event: true }),
+        Event::Run(RunEvent::Judged { run, judged: judged() }),
+        Event::Run(RunEvent::ChoiceOver { run }),
+        Event::Run(RunEvent::Wrote {
+            run,
+            key: "amount".into(),
+            value: Json(serde_json::json!(1)),
+            by: Writer::Worker,
+        }),
+    ];
+    let fault = Deferral::Fault { code: FaultCode::WorkError, message: "no".into() };
+    let deferred = [Deferral::Judged, fault].map(|due| Event::Run(RunEvent::Deferred { run, due }));
+    let discussed = Event::Approval(ApprovalEvent::Discussed { gate, by, comment });
+    let (answer, comment, via) = (Json(serde_json::json!([5])), String::new(), Via::Rpc);
+    let answered = Event::Approval(ApprovalEvent::Answered { gate, by: worker(), answer, comment, via });
+    let all = [discussed].into_iter().chain(flows).chain(deferred);
+    all.chain([answered]).chain(assistants()).collect()
+}
+
+#[test]
+fn decisions_keep_their_form() {
+    let scopes = [
+        Scope::Session(SessionId([1; 16])),
+        Scope::Ledger("deploy-gate".into()),
+        Scope::Catalogue,
+        Scope::Shard,
+    ];
+    let mut decisions = Vec::new();
+    let trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_owned());
+    let traced = Event::Work(WorkEvent::Opened {
+        item: OpenId(10),
+        run: RunId(1),
+        body: open::items().remove(1),
+        trace,
+    });
+    let own = [Event::Session(SessionEvent::ReplyTokensBegun { tenant: "acme".into() }), traced];
+    let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(values::mailed());
+    let latest = latest.chain(pending::events());
+    let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
+    for (at, event) in known.chain(later()).chain(children()).chain(latest).enumerate() {
+        let turn = TurnRecord {
+            tenant: TenantId(1),
+            scope: scopes[at % scopes.len()].clone(),
+            by: actor(),
+            request: (at % 2 == 0).then(|| ("r-1".to_owned(), digest())),
+            reply: Reply::Done,
+            events: vec![event],
+        };
+        decisions.push(Decision { at: Time(3), turns: vec![turn] });
+    }
+    let lines: Vec<(&str, Vec<u8>)> =
+        decisions.iter().map(|decision| ("decision", decision.encode())).collect();
+    for (decision, (_, bytes)) in decisions.iter().zip(&lines) {
+        assert_eq!(Decision::decode(bytes).as_ref(), Ok(decision));
+    }
+    check("decision.v1.txt", &lines);
+}
+
+/// Moves inside a node, and the rows of runs.
+fn flow_events() -> Vec<Event> {
+    let run = RunId(1);
+    let flows = vec![
+        Event::Run(RunEvent::Activated { run }),
+        Event::Session(SessionEvent::MessagePosted { text: "yes".into(), speaker: Speaker::Relayed }),
+        Event::Run(RunEvent::TurnEnded { run }),
+        Event::Run(RunEvent::Signalled { run }),
+        Event::Run(RunEvent::Wrote {
+            run,
+            key: "amount".into(),
+            value: Json(serde_json::json!(12)),
+            by: Writer::Agent,
+        }),
+        Event::Run(RunEvent::Rested { run, refused: Some(Port::Named("received".into())) }),
+        Event::Run(RunEvent::Faulted {
+            run,
+            node: NodeIx(1),
+            code: FaultCode::Operation,
+            message: "no list".into(),
+        }),
+        Event::Run(RunEvent::Restarted { run, asked: true }),
+        Event::Work(WorkEvent::Opened { item: OpenId(10), run, body: open::items().remove(1), trace: None }),
+        Event::Work(WorkEvent::Closed { item: OpenId(10), run }),
+        Event::Run(RunEvent::Looped { run, level: 0, at: Some(looped()) }),
+        Event::Run(RunEvent::EventRecorded {
+            run,
+            key: "paid".into(),
+            early: Some((Json(serde_json::json!({})), Time(9), true)),
+            source: EventSource::Key { role: Role::Integration, subject: "erp".into() },
+        }),
+        Event::Run(RunEvent::EarlyTaken { run, keys: vec!["paid".into()], positions: vec![2] }),
+    ];
+    flows.into_iter().collect()
+}

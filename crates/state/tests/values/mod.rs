@@ -1,0 +1,274 @@
+//! Values of what is stored about people who are written to.
+
+use switchward_state::approval::ApprovalEvent;
+use switchward_state::catalogue::CatalogueEvent;
+use switchward_state::delivery::DeliveryEvent;
+pub(crate) mod page_codes;
+mod removal;
+
+use super::*;
+
+/// A gate with people who were notified of its closing.
+fn notified_and_bounced() -> Asked {
+    let notified = vec!["ann@example.com".into()];
+    let bounced = vec![Bounced { to: "lead@example.com".into(), proved: false }];
+    Asked { last: vec![1], open: true, closed_notified: notified, bounced, ..asked() }
+}
+
+fn tenancy() -> Tenancy {
+    let members = vec!["kim@example.com".into()];
+    let entry = DirectoryEntry { name: "group:release".into(), members, ..DirectoryEntry::default() };
+    let binding = EventBinding {
+        definition: "order".into(),
+        event_key: "paid".into(),
+        sources: vec!["webhook:shop".into(), "integration".into()],
+    };
+    let (audience, event_bindings) = (vec!["group:release".into()], vec![binding]);
+    let directory = Directory { entries: vec![entry], audience, event_bindings };
+    Tenancy {
+        revision: 3,
+        keys: vec![super::sealed(SecretOf::Mail, &[5; 32])],
+        directory,
+        endpoints: Vec::new(),
+        outbox: None,
+        policies: vec![super::tenant_policy()],
+        any_approver_address: false,
+        link_auth: None,
+        retention: Retention::default(),
+        held: None,
+        deletion: None,
+        changes: 0,
+    }
+}
+
+const REMINDERS: Reminders = Reminders { every_ms: 3_600_000, max: 2 };
+const REMINDING: Reminding = Reminding { next: Time(9), left: 1, every_ms: 3_600_000 };
+
+/// A gate of which people are reminded.
+fn reminded() -> Row {
+    let asked = Asked { remind: Some(REMINDING), ..asked() };
+    Row::Open(Open { gate: Gate { asked: Some(asked), ..super::gate() }, ..open() })
+}
+
+fn vote() -> Vote {
+    let (by, address) = ("kim".to_owned(), "kim@example.com".to_owned());
+    Vote { by, address, at: Time(8), comment: "fine".into(), via: Via::Page, shown: digest() }
+}
+
+/// A gate that one of several has approved.
+fn voted() -> Row {
+    let voting = Voting { quorum: Quorum::All, need: 3, votes: vec![vote()] };
+    let asked = Asked { voting: Some(voting), ..asked() };
+    Row::Open(Open { gate: Gate { asked: Some(asked), ..super::gate() }, ..open() })
+}
+
+/// Values of what is known about mail recipients.
+pub(super) fn written_to() -> Vec<(&'static str, Row)> {
+    let session = Session { stable_from: Some(7), audience: vec!["kim".into()], ..session() };
+    let last = Dead { code: "smtp_421".into(), message: "later".into(), at: Time(5) };
+    let fate = Some(Fate { round: 1, dead: None, attempts: 2, last: Some(last), since: None });
+    let since = fate.clone().map(|fate| Fate { since: Some(Time(2)), ..fate });
+    let EffectBody::Message { channel, to, subject, body, content, gate, .. } = message() else {
+        unreachable!()
+    };
+    let ask =
+        EffectBody::Message { channel, to, subject, body, content, gate, purpose: Purpose::Ask, head: None };
+    let EffectBody::Message { channel, to, subject, body, content, gate, .. } = message() else {
+        unreachable!()
+    };
+    let remind = EffectBody::Message {
+        channel,
+        to,
+        subject,
+        body,
+        content,
+        gate,
+        purpose: Purpose::Remind,
+        head: None,
+    };
+    let head = MailHead {
+        from: Some("bot@example.com".into()),
+        to: vec!["sam@example.com".into()],
+        cc: vec!["lead@example.com".into()],
+    };
+    let EffectBody::Message { channel, to, subject, body, .. } = message() else { unreachable!() };
+    let (content, purpose, head) = (Content::Text, Purpose::Say, Some(head));
+    let mail = EffectBody::Message { channel, to, subject, body, content, gate: None, purpose, head };
+    vec![
+        ("open-reminded", reminded()),
+        ("session-reminders", Row::Session(Session { reminders: Some(REMINDERS), ..super::session() })),
+        ("open-votes", voted()),
+        ("session-quorum", Row::Session(Session { quorum: Some(Quorum::AtLeast(2)), ..super::session() })),
+        ("effect-remind", Row::Outbox(effect(remind))),
+        ("effect-mail", Row::Outbox(effect(mail))),
+        ("session-uncounted", Row::Session(Session { uncounted: vec![Digest([8; 32])], ..super::session() })),
+        (
+            "session-mailed",
+            Row::Session(Session { mailed: Some(MailDay { day: 20, count: 3 }), ..super::session() }),
+        ),
+        ("tenancy", Row::Tenancy(tenancy())),
+        ("session-audience", Row::Session(session)),
+        ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask.clone()) })),
+        ("effect-since", Row::Outbox(Effect { fate: since, ..effect(ask) })),
+        ("run-told", Row::Run(Run { answered_back: vec!["lead@example.com".into()], ..run() })),
+        (
+            "open-told",
+            Row::Open(Open { gate: Gate { asked: Some(notified_and_bounced()), ..super::gate() }, ..open() }),
+        ),
+    ]
+}
+
+fn vouched() -> SenderProof {
+    SenderProof::Vouched { by: "kim".into() }
+}
+
+/// Values of what is known about mail recipients.
+pub(super) fn mailed() -> Vec<Event> {
+    let (run, about, evidence) = (RunId(1), Some(OpenId(6)), "dmarc=pass (computed)".to_owned());
+    let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
+    let (number, until, code, message) = (9, Time(90), "smtp_421".to_owned(), "later".to_owned());
+    let flows = [
+        Event::Approval(ApprovalEvent::ReplyRecorded(ReplyFact {
+            run,
+            from,
+            text,
+            proof: SenderProof::None,
+            about,
+            evidence,
+            why: None,
+            brought_by: Some("kim".into()),
+        })),
+        Event::Approval(ApprovalEvent::AudienceSet { audience: vec!["kim".into()] }),
+        Event::Delivery(DeliveryEvent::MailBounced {
+            gate: OpenId(6),
+            to: "lead@example.com".into(),
+            message: "5.1.1".into(),
+            proved: true,
+        }),
+        Event::Delivery(DeliveryEvent::Deferred {
+            number,
+            until,
+            code: code.clone(),
+            message: message.clone(),
+        }),
+    ];
+    flows.into_iter().chain(later()).chain(removal::events()).chain(page_codes::events()).collect()
+}
+
+/// What was added later.
+fn later() -> Vec<Event> {
+    let (number, until, code, message) = (9, Time(90), "smtp_421".to_owned(), "later".to_owned());
+    let held = Event::Delivery(DeliveryEvent::Held { number, until, code, message });
+    let to = vec!["lead@example.com".to_owned()];
+    let (run, evidence, again) = (RunId(1), String::new(), to[0].clone());
+    let (from, text, why) = (to[0].clone(), "fine".to_owned(), Some(Standing::Foreign));
+    let latest = vec![
+        Event::Catalogue(CatalogueEvent::TenancyPut(tenancy())),
+        held,
+        Event::Approval(ApprovalEvent::RemindersSet { reminders: REMINDERS }),
+        Event::Approval(ApprovalEvent::Reminded { gate: OpenId(6), to, next: Some(REMINDING) }),
+        DeliveryEvent::Endpoints(EndpointFact::Noted { id: "ops".into(), health: noted() }).into(),
+        Event::Delivery(DeliveryEvent::Endpoints(EndpointFact::Queued {
+            effect: Box::new(effect(tenant_event())),
+        })),
+        Event::Delivery(DeliveryEvent::Endpoints(EndpointFact::Deferred {
+            number: 7,
+            until: Time(9),
+            code: "timeout".into(),
+            message: "too slow".into(),
+        })),
+        DeliveryEvent::Endpoints(EndpointFact::Gone { number: 7, arrived: true }).into(),
+        Event::Approval(ApprovalEvent::Votes(VoteFact::QuorumSet { quorum: Quorum::All })),
+        Event::Approval(ApprovalEvent::Votes(VoteFact::Cast { gate: OpenId(6), vote: vote(), need: 3 })),
+        Event::Approval(ApprovalEvent::Votes(VoteFact::Needed { gate: OpenId(6), need: 4 })),
+        Event::Approval(ApprovalEvent::ReplyRecorded(ReplyFact {
+            run,
+            from,
+            text,
+            proof: vouched(),
+            about: None,
+            evidence,
+            why,
+            brought_by: None,
+        })),
+        Event::Approval(ApprovalEvent::ReplyAnswered { gate: OpenId(0), run: Some(run), to: again }),
+        Event::Approval(ApprovalEvent::Votes(VoteFact::Notified {
+            gate: OpenId(6),
+            asked: Box::new(asked()),
+        })),
+        Event::Approval(ApprovalEvent::Votes(VoteFact::EscalationSet { contacts: vec!["lead".into()] })),
+        Event::Approval(ApprovalEvent::Votes(VoteFact::Dropped {
+            gate: OpenId(6),
+            who: vec!["eve@example.com".into()],
+        })),
+    ];
+    latest
+}
+
+/// A published event of the tenant itself.
+fn tenant_event() -> EffectBody {
+    let (kind, about) = ("definition.deployed".into(), Some("release@3".into()));
+    EffectBody::Publish { endpoint: "ops".into(), kind, sequence: 7, at: Time(5), about }
+}
+
+/// The health of an endpoint.
+fn noted() -> EndpointHealth {
+    let failed = Dead { code: "receiver_refused".into(), message: "it said 500".into(), at: Time(8) };
+    EndpointHealth { failing_since: Some(Time(6)), succeeded: Some(Time(5)), failed: Some(failed) }
+}
+
+/// Rows of endpoints and of published events.
+pub(super) fn endpoint_rows() -> Vec<(&'static str, Row)> {
+    let secret = SourceSecret {
+        sealed: super::sealed(SecretOf::Endpoint("ops"), b"whsec_c2VjcmV0"),
+        until: Some(Time(9)),
+    };
+    let (id, url, filters) = ("ops".into(), "https://ops.example/in".into(), vec!["session.*".into()]);
+    let disabled = Some("gone".into());
+    let endpoint =
+        Endpoint { id, url, secrets: vec![secret], filters, disabled, created: Time(4), health: None };
+    let noted = Endpoint { health: Some(noted()), ..endpoint.clone() };
+    let (endpoint_id, kind, about) = ("ops".into(), "session.state_entered".into(), Some("review".into()));
+    let publish = EffectBody::Publish { endpoint: endpoint_id, kind, sequence: 12, at: Time(5), about };
+    let outbox = Some(Box::new(Outbox { count: 1, bytes: 400, dead: 0, published: 2 }));
+    let rows = vec![
+        ("session-published", Row::Session(Session { outbox, ..session() })),
+        ("tenancy-endpoints", Row::Tenancy(Tenancy { endpoints: vec![endpoint], ..tenancy() })),
+        (
+            "tenancy-endpoints-noted",
+            Row::Tenancy(Tenancy {
+                endpoints: vec![noted],
+                outbox: Some(TenantOutbox { last: 7, waiting: 2 }),
+                ..tenancy()
+            }),
+        ),
+        ("effect-published", Row::Outbox(effect(publish))),
+    ];
+    rows.into_iter().chain(removal::rows()).collect()
+}
+
+/// Settings outside of a definition: of the directory and of a start; and the retired versions.
+pub(super) fn settled() -> Vec<(&'static str, Row)> {
+    let settings = GateSettings {
+        audience: vec!["kim".into()],
+        quorum: Some(Quorum::AtLeast(2)),
+        reminders: Some(REMINDERS),
+        escalation: vec!["lead@example.com".into()],
+    };
+    let entry = DirectoryEntry { name: "definition:deploy-gate".into(), members: Vec::new(), settings };
+    let directory = Directory { entries: vec![entry], ..Directory::default() };
+    let escalation = vec!["lead@example.com".into()];
+    let session = Session { escalation, any_approver_address: true, ..session() };
+    let retired = vec![Retired { number: 1, at: Time(2), by: "kim".into() }];
+    let asked = Asked {
+        dropped: vec!["eve@example.com".into()],
+        bounced: vec![Bounced { to: "lead@example.com".into(), proved: true }],
+        ..asked()
+    };
+    vec![
+        ("tenancy-settings", Row::Tenancy(Tenancy { directory, any_approver_address: true, ..tenancy() })),
+        ("session-escalation", Row::Session(session)),
+        ("definition-retired", Row::Definition(Definition { retired, ..definition() })),
+        ("open-dropped", Row::Open(Open { gate: Gate { asked: Some(asked), ..gate() }, ..open() })),
+    ]
+}
