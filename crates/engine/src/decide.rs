@@ -10,6 +10,7 @@ use switchward_state::{
 use crate::delivery::publish;
 use crate::dispatch::dispatch;
 use crate::remembered;
+use crate::session::position;
 use crate::turn::{Stop, Turn};
 
 /// What a batch came to.
@@ -82,11 +83,11 @@ fn run(
     match answered_before(command, rows) {
         Err(Stop::Broken(error)) => return ControlFlow::Break(error),
         Err(Stop::Refused(rejection)) => return ControlFlow::Continue((Err(rejection), None)),
-        Ok(Some(reply)) => return ControlFlow::Continue((Ok(reply), None)),
+        Ok(Some(reply)) => return answer(rows, command, reply, None),
         Ok(None) => {}
     }
     let mut turn = Turn::new(rows, command, at);
-    let result = dispatch(&mut turn).and_then(|reply| publish::run(&mut turn).map(|()| reply));
+    let result = carried_out(&mut turn);
     let events = std::mem::take(&mut turn.events);
     *bytes = bytes.saturating_add(turn.budget.bytes());
     match result {
@@ -96,7 +97,7 @@ fn run(
             "a turn was refused after its first event: {}",
             rejection.message
         ))),
-        Ok(reply) if events.is_empty() => ControlFlow::Continue((Ok(reply), None)),
+        Ok(reply) if events.is_empty() => answer(rows, command, reply, None),
         Ok(reply) => {
             let record = TurnRecord {
                 tenant: command.tenant,
@@ -109,16 +110,39 @@ fn run(
             let site = Site { tenant: record.tenant, scope: &record.scope, at };
             match finish(rows, &site, &record) {
                 Err(error) => ControlFlow::Break(error),
-                Ok(()) => ControlFlow::Continue((Ok(reply), Some(record))),
+                Ok(()) => answer(rows, command, reply, Some(record)),
             }
         }
+    }
+}
+
+/// Carries out the command of a turn, and publishes what happened.
+fn carried_out(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
+    let mut reply = dispatch(turn)?;
+    publish::run(turn)?;
+    if turn.command.body.shows_session() {
+        reply.stands_at(position::of(turn)?);
+    }
+    Ok(reply)
+}
+
+/// The answer to the caller: the reply, with the rows at hand that complete it.
+fn answer(
+    rows: &Working<'_>,
+    command: &Command,
+    mut reply: Reply,
+    turn: Option<TurnRecord>,
+) -> ControlFlow<ViewError, Ran> {
+    match position::load(rows, command.tenant, &command.scope, &mut reply) {
+        Err(error) => ControlFlow::Break(error),
+        Ok(()) => ControlFlow::Continue((Ok(reply), turn)),
     }
 }
 
 /// The reply that this request id was answered with before.
 fn answered_before(command: &Command, rows: &Working<'_>) -> Result<Option<Reply>, Stop> {
     let Some(request) = &command.request else { return Ok(None) };
-    let Some(known) = remembered::answered(rows, command)? else { return Ok(None) };
+    let Some(known) = remembered::answered_in(rows, command)? else { return Ok(None) };
     if known.body == request.body {
         return Ok(Some(known.reply));
     }

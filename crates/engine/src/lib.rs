@@ -33,8 +33,9 @@ pub use delivery::held::holds_effects;
 pub use delivery::publish::{Missed, PUBLISHED, missed};
 pub use policy::attached::pin_policies;
 pub use public::{Machines, PublicEvent, machines_of, public_events};
-pub use remembered::is_remembered;
+pub use remembered::{answered, is_remembered};
 pub use run::callees::pin_callees;
+pub use session::position::{PositionView, position_view};
 pub use views::{
     Below, EffectView, GateView, RunView, SessionView, WorkView, effect_view, gate_view, run_views,
     session_view, work_view,

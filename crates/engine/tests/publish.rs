@@ -1,7 +1,7 @@
 //! Events of a session are published to the endpoints of its tenant.
 
 use switchward_state::catalogue::CatalogueCommand;
-use switchward_state::delivery::{DeliveryCommand, DeliveryEvent};
+use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, DeliveryEvent};
 use switchward_state::run::RunEvent;
 use switchward_state::session::{SessionCommand, SessionEvent};
 mod memory;
@@ -12,7 +12,7 @@ use switchward_engine::{PUBLISHED, decide};
 use switchward_formats::compile_file;
 use switchward_machine::{Digest, SessionId, TenantId, Time};
 use switchward_state::catalogue::{
-    ChangeEndpoint, Deploy, InstallMachine, InstallTenancy, Role, Settings, Tenancy, TenantOutbox,
+    Deploy, InstallMachine, InstallTenancy, Role, Settings, Tenancy, TenantOutbox,
 };
 use switchward_state::delivery::{
     AckEffect, Attempt, DeferEffect, EffectBody, Endpoint, EndpointFact, FailEffect, SourceSecret,

@@ -1,7 +1,7 @@
 //! Tenants: recorded changes, held effects, deletion.
 
-use switchward_state::catalogue::CatalogueCommand;
-use switchward_state::delivery::DeliveryCommand;
+use switchward_state::catalogue::{CatalogueCommand, DeleteTenant};
+use switchward_state::delivery::{ChangeEndpoint, ChangeWebhookSource, DeliveryCommand, HoldEffects};
 use switchward_state::session::SessionCommand;
 mod memory;
 
@@ -13,13 +13,12 @@ use std::sync::Arc;
 use switchward_engine::{decide, holds_effects};
 use switchward_machine::{Digest, TenantId, Time};
 use switchward_state::catalogue::{
-    ChangeEndpoint, ChangeWebhookSource, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, Directory,
-    DirectoryEntry, EnsureTenancy, InstallTenancy, PutDirectory, Reseal, Role, Settings, Tenancy,
-    TenantChange, UpdateTenant,
+    CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, Directory, DirectoryEntry, EnsureTenancy,
+    InstallTenancy, PutDirectory, Reseal, Role, Settings, Tenancy, TenantChange, UpdateTenant,
 };
 use switchward_state::delivery::{Correlation, SourceSecret, TextSource};
 use switchward_state::seal::{KeyRing, Sealed, SecretOf};
-use switchward_state::session::{DeleteTenant, HoldEffects, RemoveStep};
+use switchward_state::session::RemoveStep;
 use switchward_state::{
     Actor, Body, Command, Key, Kind, Reason, Reply, Row, Scope, View, ViewError, evolve, index_keys,
     tenant_numbered,

@@ -184,7 +184,7 @@ fn one_session_more_than_the_quota_is_refused_until_one_has_gone() {
     }
     let refused = rows.attempt(Scope::Session(id(3)), two, start(machine)).expect_err("there is no room");
     assert_eq!(refused.reason, Reason::QuotaExceeded);
-    assert_eq!(refused.facts, [("quota", "sessions".to_owned())]);
+    assert_eq!(refused.facts, [("quota".to_owned(), "sessions".to_owned())]);
     // Existing sessions continue, and the end of one does not free quota.
     rows.attempt(Scope::Session(id(1)), two, cancel()).expect("it ends");
     assert!(rows.attempt(Scope::Session(id(3)), two, start(machine)).is_err());

@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 use std::time::Duration;
-use switchward_engine::{SessionView, session_view};
+use switchward_engine::{SessionView, answered, session_view};
 use switchward_machine::{Digest, SessionId, Time, WorkKind};
 use switchward_shard::{Cluster, Failure, ManualClock, Shard, StateView};
 use switchward_state::catalogue::{DefaultEffect, LinkAuth, Quota, Role};
@@ -346,25 +346,21 @@ impl Call<'_> {
         found.ok_or_else(|| Refusal::not_found("session", name))
     }
 
-    /// Whether this session has carried out the request before, and still knows it.
+    /// What this session has answered the request with before, if it still knows it.
     ///
     /// # Errors
     /// REQUEST_ID_REUSED if the request had another body then.
-    pub(crate) async fn has_answered(&self, id: SessionId, request: &RequestId) -> Result<bool, Refusal> {
-        let (tenant, hash) = (self.caller.tenant, request.hash());
+    pub(crate) async fn answered(
+        &self,
+        id: SessionId,
+        request: &RequestId,
+    ) -> Result<Option<Reply>, Refusal> {
         let view = self.shard(id).read().await.map_err(refusal)?;
-        let body = view.consistent(|rows| {
-            let row = rows.row(&Key::session(tenant, id))?;
-            let Some(Row::Session(session)) = row.as_deref() else { return Ok(None) };
-            let known = session.requests.iter().rev().find(|known| known.hash == hash);
-            let Some(known) = known else { return Ok(None) };
-            let row = rows.row(&Key::history(tenant, id, known.sequence))?;
-            let Some(Row::History(history)) = row.as_deref() else { return Ok(None) };
-            Ok(history.answered.as_ref().map(|answered| answered.body))
-        });
-        match body.map_err(unreadable)? {
-            None => Ok(false),
-            Some(body) if body == request.body => Ok(true),
+        let (tenant, scope) = (self.caller.tenant, Scope::Session(id));
+        let known = view.consistent(|rows| answered(rows, tenant, &scope, request)).map_err(unreadable)?;
+        match known {
+            None => Ok(None),
+            Some(known) if known.body == request.body => Ok(Some(known.reply)),
             Some(_) => {
                 let message =
                     format!("request id {:?} was used before with another body; use a new one", request.id);
@@ -408,8 +404,8 @@ pub(crate) fn refusal(failure: Failure) -> Refusal {
         Failure::Rejected(mut rejection) => {
             // The engine counts milliseconds; callers get a readable time.
             for (name, value) in &mut rejection.facts {
-                if *name == "at_ms" {
-                    *name = "time";
+                if name == "at_ms" {
+                    "time".clone_into(name);
                     *value = value.parse().map(|ms| rfc3339(Time(ms))).unwrap_or_default();
                 }
             }
@@ -418,6 +414,8 @@ pub(crate) fn refusal(failure: Failure) -> Refusal {
         Failure::Electing => {
             Refusal::new(Reason::ShardElecting, failure.to_string()).retry_after(ELECTING_RETRY)
         }
+        // No time to try again: a client must not do that by itself.
+        Failure::OutcomeUnknown => Refusal::new(Reason::OutcomeUnknown, failure.to_string()),
         Failure::Overloaded => Refusal::new(Reason::QuotaExceeded, failure.to_string())
             .quota("shard queue", "commands waiting at the same time")
             .retry_after(OVERLOAD_RETRY),
@@ -469,6 +467,15 @@ mod tests {
             );
             assert_eq!(details.quota_failure().is_some(), code == Code::ResourceExhausted);
         }
+    }
+
+    #[test]
+    fn an_unknown_outcome_is_not_to_be_tried_again() {
+        let status = Status::from(refusal(Failure::OutcomeUnknown));
+        let details = status.get_error_details();
+        assert_eq!(status.code(), Code::Aborted);
+        assert_eq!(details.error_info().unwrap().reason, "OUTCOME_UNKNOWN");
+        assert!(details.retry_info().is_none());
     }
 
     #[test]

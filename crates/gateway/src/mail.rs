@@ -351,6 +351,7 @@ impl Api {
 fn refused(refusal: &Refusal) -> Outcome {
     let reason = refusal.reason();
     let later = [
+        Reason::OutcomeUnknown,
         Reason::ShardElecting,
         Reason::Draining,
         Reason::StreamBackendDown,

@@ -255,7 +255,7 @@ impl Cluster {
         }
         let Body::Session(SessionCommand::Start(start)) = &command.body else { return first };
         for machine in start.machines() {
-            self.install(&command, machine).await?;
+            self.install(&command, machine).await.map_err(Failure::before)?;
         }
         self.0.submit(command).await
     }
@@ -292,7 +292,7 @@ impl Cluster {
                     last = Failure::Rejected(no);
                     continue;
                 }
-                asked => asked?,
+                asked => asked.map_err(Failure::before)?,
             };
             command.take_along(limits);
             match self.0.submit(command.clone()).await {

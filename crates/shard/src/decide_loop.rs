@@ -43,8 +43,12 @@ type Waiting = (oneshot::Sender<Result<Reply, Failure>>, Span, Instant);
 enum Unanswered {
     /// The decision is too long for one entry; the first N commands make a shorter one.
     Long(usize),
-    /// The outcome is unknown, or nothing happened.
+    /// Nothing happened.
     Failed(Failure),
+    /// Their entry may be committed or not.
+    Unknown,
+    /// The same, and the group has stopped.
+    Lost,
 }
 
 impl DecideLoop {
@@ -111,10 +115,16 @@ impl DecideLoop {
                 }
                 Err(Unanswered::Long(middle)) => give_back(jobs, &mut commands, &mut waiting, middle),
                 Err(Unanswered::Failed(failure)) => {
-                    for (waiting, ..) in waiting {
-                        let _gone = waiting.send(Err(failure.clone()));
-                    }
+                    fail(waiting, &failure);
                     return if failure == Failure::Stopped { Err(failure) } else { Ok(()) };
+                }
+                Err(Unanswered::Unknown) => {
+                    fail(waiting, &Failure::OutcomeUnknown);
+                    return Ok(());
+                }
+                Err(Unanswered::Lost) => {
+                    fail(waiting, &Failure::OutcomeUnknown);
+                    return Err(Failure::Stopped);
                 }
             }
         }
@@ -144,7 +154,7 @@ impl DecideLoop {
     async fn batch(&mut self, commands: &[Command], jobs: &Exit) -> Result<Answers, Unanswered> {
         self.log_within_bound().await;
         let term = self.leadership.term().await.map_err(|failure| self.stopped(failure))?;
-        self.proposer.settle(&self.leadership, term).await.map_err(|why| self.unwritten(why))?;
+        self.proposer.settle(&self.leadership, term).await.map_err(|why| self.unsettled(&why))?;
         let base = self.group.shared.position();
         let decided = self.decide(commands, jobs);
         let Decided { decision, changes, answers } =
@@ -169,7 +179,7 @@ impl DecideLoop {
                 self.group.log.writes_for(Span::current());
                 let begun = Instant::now();
                 let written = self.proposer.write(&self.leadership, term, Payload(entry)).await;
-                written.map_err(|why| self.unwritten(why))?;
+                written.map_err(|why| self.unwritten(&why))?;
                 jobs.wrote(&commands[..answers.len()], begun.elapsed(), bytes);
                 ShardMetrics::add(&self.group.metrics().entries, 1);
             }
@@ -209,10 +219,23 @@ impl DecideLoop {
         }
     }
 
-    fn unwritten(&self, why: Unwritten) -> Unanswered {
+    /// What becomes of commands whose own entry was not seen to be applied.
+    fn unwritten(&self, why: &Unwritten) -> Unanswered {
+        match why {
+            Unwritten::Unknown => Unanswered::Unknown,
+            Unwritten::Discarded => Unanswered::Failed(Failure::Electing),
+            Unwritten::Stopped(why) => {
+                self.stop(why);
+                Unanswered::Lost
+            }
+        }
+    }
+
+    /// What becomes of commands if the entry before theirs is not settled: they are not executed.
+    fn unsettled(&self, why: &Unwritten) -> Unanswered {
         Unanswered::Failed(match why {
-            Unwritten::Unknown(failure) => failure,
-            Unwritten::Stopped(why) => self.stop(&why),
+            Unwritten::Unknown | Unwritten::Discarded => Failure::Electing,
+            Unwritten::Stopped(why) => self.stop(why),
         })
     }
 
@@ -229,6 +252,13 @@ impl DecideLoop {
             (self.halt)(why);
         }
         Failure::Stopped
+    }
+}
+
+/// Answers all commands of a batch with one failure.
+fn fail(waiting: Vec<Waiting>, failure: &Failure) {
+    for (waiting, ..) in waiting {
+        let _gone = waiting.send(Err(failure.clone()));
     }
 }
 

@@ -9,10 +9,16 @@ pub enum Failure {
     /// The engine refused it; nothing was changed.
     #[error("{}", .0.message)]
     Rejected(Rejection),
-    /// The shard has no leader here at present. It is unknown whether the command was executed; the same request id
-    /// finds out.
+    /// The shard has no leader here at present; nothing was changed.
     #[error("the shard has no leader now; try again")]
     Electing,
+    /// The command was written to the log, and this server does not know whether a majority has it: it may be executed
+    /// or not. The same request id finds out.
+    #[error(
+        "it is unknown whether the request was executed: the shard lost its leader meanwhile; send it again with the \
+         same request id, or read what it changes"
+    )]
+    OutcomeUnknown,
     /// The shard's queue is full; nothing was changed.
     #[error("the shard is overloaded; try again later")]
     Overloaded,
@@ -33,6 +39,22 @@ pub enum Failure {
     /// The shard has stopped, because its state could not be read or written.
     #[error("the shard has stopped")]
     Stopped,
+}
+
+impl Failure {
+    /// The failure of a step before the command itself: whatever became of the step, the command was not executed.
+    #[must_use]
+    pub(crate) fn before(self) -> Self {
+        match self {
+            Self::OutcomeUnknown => Self::Electing,
+            Self::Rejected(_)
+            | Self::Electing
+            | Self::Overloaded
+            | Self::DiskLow { .. }
+            | Self::Draining
+            | Self::Stopped => self,
+        }
+    }
 }
 
 /// An error with its causes, in one line.

@@ -6,7 +6,6 @@ use openraft::{
 };
 use std::time::Duration;
 
-use crate::failure::Failure;
 use crate::group::Group;
 use crate::leadership::Leadership;
 use crate::limits::{COMMIT_WAIT, LEADER_LOOK};
@@ -24,9 +23,11 @@ pub(crate) struct Proposer {
 
 /// Why an entry was not seen to be applied.
 pub(crate) enum Unwritten {
-    /// It is unknown whether the command was executed.
-    Unknown(Failure),
-    /// The group has stopped.
+    /// It may be committed or not.
+    Unknown,
+    /// Another leader's entry stands where it was: it is never committed.
+    Discarded,
+    /// The group has stopped; the entry may be committed or not.
     Stopped(String),
 }
 
@@ -77,11 +78,11 @@ impl Proposer {
                 continue;
             }
             if leadership.current() != Some(term) {
-                return Err(Unwritten::Unknown(Failure::Electing));
+                return Err(Unwritten::Unknown);
             }
             if waited >= patience {
                 self.unsettled = Some((term, outcome));
-                return Err(Unwritten::Unknown(Failure::Electing));
+                return Err(Unwritten::Unknown);
             }
         }
     }
@@ -90,9 +91,9 @@ impl Proposer {
 fn settled(result: ClientWriteResult<TypeConfig>) -> Result<(), Unwritten> {
     match result {
         Ok(_) => Ok(()),
-        Err(ClientWriteError::ForwardToLeader(_) | ClientWriteError::LogEntryDiscarded(_)) => {
-            Err(Unwritten::Unknown(Failure::Electing))
-        }
+        // Raft says this also of entries that were under way when the leader lost its leadership.
+        Err(ClientWriteError::ForwardToLeader(_)) => Err(Unwritten::Unknown),
+        Err(ClientWriteError::LogEntryDiscarded(_)) => Err(Unwritten::Discarded),
         Err(
             error @ (ClientWriteError::ChangeMembershipError(_) | ClientWriteError::PreconditionFailed(_)),
         ) => Err(Unwritten::Stopped(error.to_string())),

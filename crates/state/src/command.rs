@@ -1,5 +1,6 @@
 //! Commands: requests to change something, each with its actor. Each aggregate has its own.
 
+use minicbor::{Decode, Encode};
 use switchward_machine::TenantId;
 
 use crate::approval::ApprovalCommand;
@@ -11,44 +12,78 @@ use crate::session::SessionCommand;
 use crate::work::WorkCommand;
 use crate::{Actor, AdmissionClass, RequestId, Scope};
 
-/// A request, and everything that is known of its actor.
-#[derive(Debug, Clone)]
+/// A request, and everything that is known of its actor. Stored form.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Command {
     /// From the credential, never from the request's body.
+    #[n(0)]
     pub tenant: TenantId,
     /// What it is about.
+    #[n(1)]
     pub scope: Scope,
     /// Makes a repetition find the first reply.
+    #[n(2)]
     pub request: Option<RequestId>,
     /// The sequence that the caller saw last; another one is refused with SEQUENCE_CONFLICT.
+    #[n(3)]
     pub expected_sequence: Option<u64>,
     /// Who requests it.
+    #[n(4)]
     pub actor: Actor,
     /// The tenant's switches as they are now.
+    #[n(5)]
     pub settings: Settings,
     /// The trace that it belongs to (`traceparent`), kept with what it causes.
+    #[n(6)]
     pub trace: Option<String>,
     /// The request.
+    #[n(7)]
     pub body: Body,
 }
 
+/// The version of a command's form; its first byte.
+const FORM: u8 = 1;
+
+impl Command {
+    /// The form that is sent between servers: a form byte, then fields by number.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        crate::wire::framed(FORM, self)
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// Another form, or bytes that are no command.
+    pub fn decode(bytes: &[u8]) -> Result<Self, crate::RowError> {
+        crate::wire::unframed(FORM, bytes, "command")
+    }
+}
+
 /// The requests.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub enum Body {
     /// About a session.
-    Session(SessionCommand),
+    #[n(0)]
+    Session(#[n(0)] SessionCommand),
     /// About a run.
-    Run(RunCommand),
+    #[n(1)]
+    Run(#[n(0)] RunCommand),
     /// About gates.
-    Approval(ApprovalCommand),
+    #[n(2)]
+    Approval(#[n(0)] ApprovalCommand),
     /// About work.
-    Work(WorkCommand),
+    #[n(3)]
+    Work(#[n(0)] WorkCommand),
     /// About what goes out.
-    Delivery(DeliveryCommand),
+    #[n(4)]
+    Delivery(#[n(0)] DeliveryCommand),
     /// About calls, what they use, ledgers and policy documents.
-    Policy(PolicyCommand),
+    #[n(5)]
+    Policy(#[n(0)] PolicyCommand),
     /// About the catalogue.
-    Catalogue(CatalogueCommand),
+    #[n(6)]
+    Catalogue(#[n(0)] CatalogueCommand),
 }
 
 impl Body {
@@ -105,6 +140,18 @@ impl Body {
                 self,
                 Self::Run(RunCommand::RecordEvent(_)) | Self::Policy(PolicyCommand::ReportUsage(_))
             )
+    }
+
+    /// Returns true if the command is answered with where its session stands.
+    #[must_use]
+    pub fn shows_session(&self) -> bool {
+        match self {
+            Self::Session(command) => command.shows_session(),
+            Self::Run(_) => true,
+            Self::Approval(command) => matches!(command, ApprovalCommand::RecordReply(_)),
+            Self::Policy(command) => matches!(command, PolicyCommand::RaiseCap(_)),
+            Self::Work(_) | Self::Delivery(_) | Self::Catalogue(_) => false,
+        }
     }
 
     /// Returns true if limits in a ledger may have to be asked before the command is decided.

@@ -21,15 +21,9 @@ const FORM: u8 = 1;
 
 impl Decision {
     /// The stored form: a form byte, then fields by number.
-    ///
-    /// # Panics
-    /// Never: encoding into memory cannot fail.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(256);
-        out.push(FORM);
-        minicbor::encode(self, &mut out).expect("encoding into memory cannot fail");
-        out
+        crate::wire::framed(FORM, self)
     }
 
     /// Reads the stored form.
@@ -37,10 +31,7 @@ impl Decision {
     /// # Errors
     /// Another form, or broken bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, crate::RowError> {
-        match bytes.split_first() {
-            Some((&FORM, rest)) => minicbor::decode(rest).map_err(|error| crate::RowError(error.to_string())),
-            _ => Err(crate::RowError(format!("a decision's form is not {FORM}"))),
-        }
+        crate::wire::unframed(FORM, bytes, "decision")
     }
 }
 

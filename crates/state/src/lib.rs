@@ -35,6 +35,7 @@ pub mod session;
 mod site;
 mod size;
 mod view;
+mod wire;
 pub mod work;
 mod working;
 

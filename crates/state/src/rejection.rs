@@ -1,18 +1,44 @@
 //! Rejections: refusals of the caller's request, typed, with a stable reason.
 
-/// A refusal. Nothing was changed and nothing was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use minicbor::{Decode, Encode};
+
+/// A refusal. Nothing was changed and nothing was written. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Rejection {
     /// The stable code.
+    #[n(0)]
     pub reason: Reason,
     /// A sentence for a person.
+    #[n(1)]
     pub message: String,
     /// What would have been allowed, if that is a closed list.
+    #[n(2)]
     pub allowed: Vec<String>,
-    /// Facts for a program: name and value.
-    pub facts: Vec<(&'static str, String)>,
+    /// Facts for a program: name and value, in the order in which they are shown.
+    #[n(3)]
+    pub facts: Vec<(String, String)>,
     /// When it may be worth trying again, milliseconds from now.
+    #[n(4)]
     pub retry_after_ms: Option<u64>,
+}
+
+/// The version of a rejection's form; its first byte.
+const FORM: u8 = 1;
+
+impl Rejection {
+    /// The form that is sent between servers: a form byte, then fields by number.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        crate::wire::framed(FORM, self)
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// Another form, a reason that this server does not know, or broken bytes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, crate::RowError> {
+        crate::wire::unframed(FORM, bytes, "rejection")
+    }
 }
 
 impl Reason {
@@ -39,8 +65,8 @@ impl Rejection {
 
     /// With a fact for a program.
     #[must_use]
-    pub fn fact(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.facts.push((name, value.to_string()));
+    pub fn fact(mut self, name: impl Into<String>, value: impl ToString) -> Self {
+        self.facts.push((name.into(), value.to_string()));
         self
     }
 

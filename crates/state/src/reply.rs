@@ -5,6 +5,7 @@ use switchward_machine::{OpenId, SessionId, TenantId, Time};
 
 use crate::approval::Standing;
 use crate::policy::Authorized;
+use crate::session::Position;
 
 /// The answer to an accepted command. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -18,6 +19,9 @@ pub enum Reply {
         /// Its sequence after the command.
         #[n(1)]
         sequence: u64,
+        /// Where it stands, if its caller is shown that.
+        #[n(2)]
+        position: Option<Box<Position>>,
     },
     /// What the policy says of a call.
     #[n(1)]
@@ -108,6 +112,9 @@ pub enum Reply {
         /// The number of the event in its history.
         #[n(2)]
         event: u64,
+        /// Where it stands, if its caller is shown that.
+        #[n(3)]
+        position: Option<Box<Position>>,
     },
     /// A reply by mail was recorded.
     #[n(10)]
@@ -121,10 +128,66 @@ pub enum Reply {
         /// What became of it.
         #[n(2)]
         standing: Standing,
+        /// Where it stands, if its caller is shown that.
+        #[n(3)]
+        position: Option<Box<Position>>,
     },
 }
 
+/// The version of a reply's form; its first byte.
+const FORM: u8 = 1;
+
 impl Reply {
+    /// The form that is sent between servers: a form byte, then fields by number.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        crate::wire::framed(FORM, self)
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    /// Another form, or bytes that are no reply.
+    pub fn decode(bytes: &[u8]) -> Result<Self, crate::RowError> {
+        crate::wire::unframed(FORM, bytes, "reply")
+    }
+
+    /// Where the session stands, for replies that show it.
+    pub fn position_mut(&mut self) -> Option<&mut Position> {
+        self.shown()?.as_deref_mut()
+    }
+
+    /// Where the session stands, given away.
+    #[must_use]
+    pub fn into_position(mut self) -> Option<Position> {
+        self.shown()?.take().map(|position| *position)
+    }
+
+    /// Says where the session stands; does nothing for replies that do not show it.
+    pub fn stands_at(&mut self, position: Option<Position>) {
+        if let Some(shown) = self.shown() {
+            *shown = position.map(Box::new);
+        }
+    }
+
+    fn shown(&mut self) -> Option<&mut Option<Box<Position>>> {
+        match self {
+            Self::Session { position, .. }
+            | Self::Recorded { position, .. }
+            | Self::Replied { position, .. } => Some(position),
+            Self::Gate { .. }
+            | Self::Worked { .. }
+            | Self::Authorized(..)
+            | Self::PageCode { .. }
+            | Self::Limits(..)
+            | Self::Done
+            | Self::Tenant(..)
+            | Self::Key(..)
+            | Self::Version { .. }
+            | Self::Leased { .. } => None,
+        }
+    }
+
     /// Says the sequence that the session has come to; does nothing for replies that carry none.
     pub fn moved_to(&mut self, now: u64) {
         match self {

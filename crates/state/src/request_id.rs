@@ -1,13 +1,16 @@
 //! What makes a repeated request find the first reply.
 
+use minicbor::{Decode, Encode};
 use switchward_machine::Digest;
 
 /// A request id, and the digest of the body that came with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct RequestId {
     /// 1 to 128 characters.
+    #[n(0)]
     pub id: String,
     /// Of the request as the caller sent it.
+    #[n(1)]
     pub body: Digest,
 }
 

@@ -436,7 +436,10 @@ fn version() -> Version {
 }
 
 fn remembered() -> Answered {
-    Answered { body: digest(), reply: Reply::Session { session: SessionId([7; 16]), sequence: 5 } }
+    Answered {
+        body: digest(),
+        reply: Reply::Session { session: SessionId([7; 16]), sequence: 5, position: None },
+    }
 }
 
 fn history() -> History {
@@ -448,7 +451,7 @@ fn replies() -> Vec<Reply> {
     let remaining = Remaining { calls: Some(49), usd: Some(Micros(5)) };
     let check = |outcome| LimitCheck { rules: rules(), estimate: Micros(5), at: Time(3), outcome };
     vec![
-        Reply::Session { session: SessionId([1; 16]), sequence: 4 },
+        Reply::Session { session: SessionId([1; 16]), sequence: 4, position: values::position() },
         Reply::Authorized(Authorized {
             effect: CallEffect::Ask,
             reason: Some("RATE_LIMITED".into()),
@@ -470,8 +473,13 @@ fn replies() -> Vec<Reply> {
         Reply::Version { name: "deploy-gate".into(), number: 1, created: true },
         Reply::Leased { item: OpenId(10), fence: 2, until: Time(9) },
         Reply::Worked { session: SessionId([1; 16]), sequence: 4, wrong: Some("no".into()) },
-        Reply::Replied { session: SessionId([1; 16]), sequence: 4, standing: Standing::Counted },
-        Reply::Recorded { session: SessionId([1; 16]), sequence: 4, event: 3 },
+        Reply::Replied {
+            session: SessionId([1; 16]),
+            sequence: 4,
+            standing: Standing::Counted,
+            position: None,
+        },
+        Reply::Recorded { session: SessionId([1; 16]), sequence: 4, event: 3, position: None },
         values::page_codes::reply(),
     ]
 }

@@ -106,7 +106,12 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
         }
         (About::Nothing(why), _) => crate::approval::record_reply::outcome::nothing(turn, leaf, &mail, why)?,
     };
-    Ok(Reply::Replied { session: turn.session_id()?, sequence: turn.session()?.sequence, standing })
+    Ok(Reply::Replied {
+        session: turn.session_id()?,
+        sequence: turn.session()?.sequence,
+        standing,
+        position: None,
+    })
 }
 
 /// Writes down that a reply has come, and what is known of its sender.

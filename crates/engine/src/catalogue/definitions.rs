@@ -1,7 +1,7 @@
 //! Definitions and their versions, and the machines that shards know.
 
 use switchward_state::catalogue::{
-    ActivateVersion, CatalogueEvent, Deploy, InstallMachine, RetireVersion, SourceFile, Version, VersionFact,
+    ActivateVersion, CatalogueEvent, Deploy, InstallMachine, RetireVersion, Version, VersionFact,
 };
 use switchward_state::limits::VERSIONS_MAX;
 use switchward_state::{Key, Reason, Rejection, Reply};
@@ -61,12 +61,11 @@ pub(crate) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
 }
 
 fn version(turn: &Turn<'_, '_>, deploy: &Deploy, number: u32) -> Version {
-    let file = |(path, bytes): &(String, Vec<u8>)| SourceFile { path: path.clone(), bytes: bytes.clone() };
     Version {
         number,
         source: deploy.source,
         machine: deploy.machine.digest(),
-        files: deploy.files.iter().map(file).collect(),
+        files: deploy.files.clone(),
         created: turn.now(),
         by: turn.command.actor.subject.clone(),
     }

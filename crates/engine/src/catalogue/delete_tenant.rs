@@ -1,9 +1,11 @@
 //! Deletes a tenant: its callers are refused at once, its rows are removed in bounded steps.
 
 use minicbor::bytes::ByteVec;
-use switchward_state::catalogue::{CatalogueCommand, CatalogueEvent, Deletion, Tenancy, TenantFact};
+use switchward_state::catalogue::{
+    CatalogueCommand, CatalogueEvent, DeleteTenant, Deletion, Tenancy, TenantFact,
+};
 use switchward_state::limits::REMOVE_ROWS_MAX;
-use switchward_state::session::{DeleteTenant, RemovalFact, SessionCommand, SessionEvent};
+use switchward_state::session::{RemovalFact, SessionCommand, SessionEvent};
 use switchward_state::{Body, Key, Kind, Reason, Rejection, Reply, Scope};
 
 use crate::turn::{Stop, Turn, check_etag, check_size};

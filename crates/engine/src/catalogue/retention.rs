@@ -1,8 +1,8 @@
 //! How long what has ended is kept.
 
-use switchward_state::catalogue::Tenancy;
+use switchward_state::catalogue::{PutRetention, Tenancy};
 use switchward_state::limits::{RETENTION_MS_MIN, RETENTION_RULES_MAX};
-use switchward_state::session::{PutRetention, Retention, RetentionRule};
+use switchward_state::session::{Retention, RetentionRule};
 use switchward_state::{Key, Reason, Rejection, Reply};
 
 use crate::catalogue::tenancy::record;

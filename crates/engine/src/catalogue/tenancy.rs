@@ -6,11 +6,11 @@ use switchward_state::catalogue::{
     CatalogueEvent, Directory, DirectoryEntry, EnsureTenancy, EventBinding, InstallTenancy, PutDirectory,
     Tenancy, TenantChange, TenantFact, changed,
 };
+use switchward_state::delivery::HoldEffects;
 use switchward_state::limits::{
     ADDRESS_BYTES_MAX, ADDRESSEES_MAX, DATA_KEY_BYTES_MAX, DIRECTORY_ENTRIES_MAX, DIRECTORY_MEMBERS_MAX,
     DIRECTORY_NAME_BYTES_MAX, EVENT_BINDINGS_MAX, REMIND_MS_MAX, REMIND_MS_MIN, REMINDERS_MAX,
 };
-use switchward_state::session::HoldEffects;
 use switchward_state::{Key, Reason, Rejection, Reply};
 
 use crate::turn::{Stop, Turn, check_etag, check_size};

@@ -1,7 +1,7 @@
 //! Endpoints: the receivers of a tenant's events. They stand in its tenancy, so that every shard knows them.
 
-use switchward_state::catalogue::{CatalogueEvent, ChangeEndpoint, Tenancy};
-use switchward_state::delivery::{Endpoint, EndpointFact, SourceSecret};
+use switchward_state::catalogue::{CatalogueEvent, Tenancy};
+use switchward_state::delivery::{ChangeEndpoint, Endpoint, EndpointFact, SourceSecret};
 use switchward_state::limits::{
     DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX,
     ENDPOINTS_MAX, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX, SOURCE_SECRET_BYTES_MAX,

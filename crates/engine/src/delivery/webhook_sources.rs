@@ -1,8 +1,8 @@
 //! Sources of webhooks: who may send events to a tenant's sessions without a key of the API.
 
-use switchward_state::catalogue::ChangeWebhookSource;
 use switchward_state::delivery::{
-    Correlation, DeliveryEvent, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
+    ChangeWebhookSource, Correlation, DeliveryEvent, SourceSecret, TextSource, WebhookSource,
+    WebhookSourceFact,
 };
 use switchward_state::limits::{
     DATA_KEY_BYTES_MAX, MESSAGE_KNOWN_MS_MAX, MESSAGE_KNOWN_MS_MIN, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX,

@@ -203,5 +203,5 @@ fn moved_on(command: &Command, session: &Session) -> bool {
 }
 
 fn known(rows: &Working<'_>, command: &Command) -> Result<bool, ViewError> {
-    Ok(crate::remembered::answered(rows, command)?.is_some())
+    Ok(crate::remembered::answered_in(rows, command)?.is_some())
 }

@@ -59,7 +59,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
         None => turn.go(run, Next::Event),
     }
     let (session, sequence) = (turn.session_id()?, turn.session()?.sequence);
-    Ok(Reply::Recorded { session, sequence, event: number })
+    Ok(Reply::Recorded { session, sequence, event: number, position: None })
 }
 
 /// Refuses a copy of a message that was recorded already.

@@ -3,6 +3,7 @@
 pub(crate) mod cancel;
 pub(crate) mod intent;
 pub(crate) mod pause;
+pub(crate) mod position;
 pub(crate) mod post_message;
 pub(crate) mod public;
 pub(crate) mod remove;

@@ -160,7 +160,10 @@ impl CommandGenerator {
         let body = Deploy {
             name: compiled.name,
             format: "checkpoint".into(),
-            files: vec![("definition.json".into(), compiled.source)],
+            files: vec![switchward_state::catalogue::SourceFile {
+                path: "definition.json".into(),
+                bytes: compiled.source,
+            }],
             source: compiled.digest,
             machine: compiled.machine,
             activate: rng.once_in(2),

@@ -297,6 +297,7 @@ impl Harness {
             Some(decision) => self.write(&decision, &changes)?,
         }
         for (command, answer) in batch.iter().zip(&answers) {
+            read_back(command, answer)?;
             match answer {
                 Ok(reply) => self.generator.answered(command, reply),
                 Err(_) => self.seen.rejections += 1,
@@ -436,4 +437,17 @@ pub(crate) fn kinds() -> BTreeSet<String> {
         kinds.extend(body.lines().filter_map(variant));
     }
     kinds
+}
+
+/// A command and its answer are the same after another server has read them.
+fn read_back(command: &Command, answer: &Answer) -> Result<(), String> {
+    let read = Command::decode(&command.encode()).map_err(|error| error.to_string())?;
+    if read != *command {
+        return Err(format!("a command is another one when it is read back: {command:?}"));
+    }
+    let same = match answer {
+        Ok(reply) => Reply::decode(&reply.encode()).as_ref() == Ok(reply),
+        Err(rejection) => Rejection::decode(&rejection.encode()).as_ref() == Ok(rejection),
+    };
+    if same { Ok(()) } else { Err(format!("an answer is another one when it is read back: {answer:?}")) }
 }

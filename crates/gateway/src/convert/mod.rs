@@ -5,6 +5,7 @@ pub(crate) mod events;
 pub(crate) mod gates;
 pub(crate) mod json;
 pub(crate) mod keys;
+pub(crate) mod positions;
 pub(crate) mod sessions;
 
 use switchward_api::v1;

@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_engine::{GateView, RunView, SessionView};
-use switchward_machine::{BudgetUnit, Exit, Micros, Op, Outcome, Status, Target};
+use switchward_machine::{BudgetUnit, Exit, Micros, Node, Op, Outcome, Status, Target};
 use switchward_state::approval::{Quorum, Reminders, SettingSource};
 use switchward_state::session::Meters;
 use switchward_state::work::{OpenItem, OpenItemBody};
@@ -138,16 +138,26 @@ pub(crate) fn status(status: Status) -> v1::SessionStatus {
 
 fn checkpoint(view: &SessionView) -> v1::Checkpoint {
     let (prompt, question) = view.shows();
-    let taken: Vec<&str> = view.answers().collect();
-    let exits = view.node().into_iter().flat_map(|node| &node.exits);
+    checkpoint_of(view.node(), prompt.unwrap_or_default(), question.as_deref(), view.answers())
+}
+
+/// A checkpoint: the node, the text before the first turn, the question, and the answers that are accepted now.
+pub(crate) fn checkpoint_of<'a>(
+    node: Option<&Node>,
+    prompt: &str,
+    question: Option<&str>,
+    accepted: impl Iterator<Item = &'a str>,
+) -> v1::Checkpoint {
+    let taken: Vec<&str> = accepted.collect();
+    let exits = node.into_iter().flat_map(|node| &node.exits);
     let answers = exits.filter_map(|exit| {
         let key = exit.answer().filter(|key| taken.contains(key))?;
         Some(v1::AnswerOption { key: key.to_owned(), effect: effect(exit).into() })
     });
     v1::Checkpoint {
-        state: view.node().map(|node| node.name.clone()).unwrap_or_default(),
-        question: question.unwrap_or_default().to_string(),
-        prompt: prompt.unwrap_or_default().to_owned(),
+        state: node.map(|node| node.name.clone()).unwrap_or_default(),
+        question: question.unwrap_or_default().to_owned(),
+        prompt: prompt.to_owned(),
         answers: answers.collect(),
     }
 }

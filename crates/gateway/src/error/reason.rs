@@ -96,9 +96,11 @@ reasons! {
     EtagMismatch = "ETAG_MISMATCH" => Aborted,
     /// The work was given to somebody else.
     LeaseLost = "LEASE_LOST" => Aborted,
-    /// The shard is choosing a leader.
+    /// The request may have been executed or not: the shard lost its leader while the request was written.
+    OutcomeUnknown = "OUTCOME_UNKNOWN" => Aborted,
+    /// The shard is choosing a leader; nothing was changed.
     ShardElecting = "SHARD_ELECTING" => Unavailable,
-    /// The server is stopping.
+    /// The server is stopping; nothing was changed.
     Draining = "DRAINING" => Unavailable,
     /// The bus does not answer.
     StreamBackendDown = "STREAM_BACKEND_DOWN" => Unavailable,

@@ -8,8 +8,8 @@ use switchward_state::run::{EndTurn, RecordData, RecordEvent, RunCommand};
 use switchward_state::session::{PostMessage, ReplyToken, SessionCommand, SwitchRun};
 use switchward_state::{Body, Reply, Scope};
 
-use super::shown::{moved, shown};
-use crate::api::{Call, named, request_id};
+use super::shown::{moved, stands};
+use crate::api::{Call, named, odd, request_id};
 use crate::error::Refusal;
 use crate::{convert, names, reply_tokens};
 
@@ -119,10 +119,8 @@ pub(super) async fn record_reply(
     let id = names::session(&call.caller, "name", &message.name)?;
     let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "session", &message.name))?;
-    // A reply recorded before outcomes were stored has none.
-    let standing =
-        if let Reply::Replied { standing, .. } = reply { standing.word().to_owned() } else { String::new() };
-    let session = Some(shown(call, id, &message.name).await?);
+    let Reply::Replied { standing, .. } = reply else { return Err(odd(&reply)) };
+    let (standing, session) = (standing.word().to_owned(), Some(stands(call, id, reply, &message.name)?));
     Ok(v1::RecordReplyResponse { session, standing })
 }
 

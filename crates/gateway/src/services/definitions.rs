@@ -5,6 +5,7 @@ use std::sync::Arc;
 use switchward_api::v1::{self, definition_service_server::DefinitionService};
 use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile, not_in_catalogue};
 use switchward_machine::{ActKind, Digest, Machine, Target};
+use switchward_state::catalogue;
 use switchward_state::catalogue::{
     ActivateVersion, CatalogueCommand, Definition, Deploy, RetireVersion, Version,
 };
@@ -262,7 +263,7 @@ async fn deploy(
     let body = Body::Catalogue(CatalogueCommand::Deploy(Deploy {
         name: ready.name.clone(),
         format: format.to_owned(),
-        files: message.files.iter().map(|file| (file.path.clone(), file.content.to_vec())).collect(),
+        files: message.files.iter().map(stored_file).collect(),
         source: ready.source,
         machine: Arc::new(ready.machine),
         activate: message.activate.unwrap_or(true),
@@ -278,6 +279,10 @@ async fn deploy(
         created,
         findings,
     })
+}
+
+fn stored_file(file: &v1::DefinitionFile) -> catalogue::SourceFile {
+    catalogue::SourceFile { path: file.path.clone(), bytes: file.content.to_vec() }
 }
 
 /// The refusal of a definition with errors: each one is a violation, with its position.
@@ -400,7 +405,7 @@ fn of_version(caller: &Caller, definition: &Definition, row: &Version) -> v1::Ve
 }
 
 fn files(version: &Version) -> Vec<v1::DefinitionFile> {
-    let file = |file: &switchward_state::catalogue::SourceFile| v1::DefinitionFile {
+    let file = |file: &catalogue::SourceFile| v1::DefinitionFile {
         path: file.path.clone(),
         content: file.bytes.clone().into(),
     };

@@ -4,8 +4,7 @@ use switchward_api::v1::{self, effect_service_server::EffectService};
 use switchward_engine::effect_view;
 use switchward_machine::SessionId;
 use switchward_shard::StateView;
-use switchward_state::delivery::{DeliveryCommand, DismissEffect, FailEffect, RetryEffect};
-use switchward_state::session::HoldEffects;
+use switchward_state::delivery::{DeliveryCommand, DismissEffect, FailEffect, HoldEffects, RetryEffect};
 use switchward_state::{Body, IndexKey, Key, Reply, Row, Scope, View};
 use tonic::{Request, Response, Status};
 

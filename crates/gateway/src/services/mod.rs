@@ -21,7 +21,6 @@ mod sessions;
 mod shown;
 mod start;
 mod tenants;
-mod voided;
 mod watch;
 mod webhook_endpoints;
 mod webhook_sources;

@@ -1,8 +1,8 @@
 //! RetentionService.
 
 use switchward_api::v1::{self, retention_service_server::RetentionService};
-use switchward_state::catalogue::CatalogueCommand;
-use switchward_state::session::{PutRetention, Remove, Removing, Retention, RetentionRule, SessionCommand};
+use switchward_state::catalogue::{CatalogueCommand, PutRetention};
+use switchward_state::session::{Remove, Removing, Retention, RetentionRule, SessionCommand};
 use switchward_state::{Body, Key, Row, Scope};
 use tonic::{Request, Response, Status};
 

@@ -1,11 +1,11 @@
-//! A session as calls show it, after a command or as it is.
+//! A session as calls show it: as it is, or where it stands after a command.
 
 use switchward_api::v1;
-use switchward_engine::{SessionView, gate_view, run_views, session_view};
+use switchward_engine::{SessionView, gate_view, position_view, run_views, session_view};
 use switchward_machine::SessionId;
-use switchward_state::{Body, RequestId, Scope, View};
+use switchward_state::session::Position;
+use switchward_state::{Body, Reply, RequestId, Scope, View};
 
-use super::voided;
 use crate::api::{Call, named, refusal, unreadable};
 use crate::error::Refusal;
 use crate::{convert, names};
@@ -19,12 +19,31 @@ pub(super) async fn moved(
     body: Body,
 ) -> Result<v1::Session, Refusal> {
     let id = names::session(&call.caller, "name", name)?;
-    let before = voided::opens(call, id)?;
     let reply = call.execute(Scope::Session(id), request, expected_sequence, body).await;
-    reply.map_err(|refusal| named(refusal, "session", name))?;
-    let mut session = shown(call, id, name).await?;
-    session.voided_gates = voided::since(call, id, &before).await?;
-    Ok(session)
+    stands(call, id, reply.map_err(|refusal| named(refusal, "session", name))?, name)
+}
+
+/// Where a session stands after a command, by the command's own reply.
+pub(super) fn stands(
+    call: &Call<'_>,
+    id: SessionId,
+    reply: Reply,
+    name: &str,
+) -> Result<v1::Session, Refusal> {
+    let Some(position) = reply.into_position() else { return Err(Refusal::not_found("session", name)) };
+    at(call, id, position, name)
+}
+
+/// The same, by the position itself.
+pub(super) fn at(
+    call: &Call<'_>,
+    id: SessionId,
+    position: Position,
+    name: &str,
+) -> Result<v1::Session, Refusal> {
+    let view = position_view(&call.shard(id).read_stale(), call.caller.tenant, id, position);
+    let view = view.map_err(unreadable)?.ok_or_else(|| Refusal::not_found("session", name))?;
+    Ok(convert::positions::session(&call.caller, &view))
 }
 
 /// A session as it is now.

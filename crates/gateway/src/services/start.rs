@@ -4,14 +4,14 @@ use switchward_api::v1;
 use switchward_engine::{pin_callees, pin_policies};
 use switchward_machine::{Digest, SessionId};
 use switchward_state::approval::{Quorum, Reminders};
-use switchward_state::catalogue::{Directory, Role};
+use switchward_state::catalogue::Role;
 use switchward_state::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_state::session::{Assisted, Queued, SessionCommand, Start};
-use switchward_state::{Body, Key, Reply, Row, Scope, View};
+use switchward_state::{Body, Key, Reply, Row, Scope};
 
 use super::assistants;
-use super::shown::shown;
-use crate::api::{Call, odd, refusal, request_id, unreadable};
+use super::shown;
+use crate::api::{Call, odd, request_id, unreadable};
 use crate::auth::Caller;
 use crate::error::{Reason, Refusal};
 use crate::{convert, names};
@@ -49,10 +49,8 @@ pub(super) async fn start(
         }
         // The session's definitions may be gone by now; a start that was answered is answered the same again.
         Err(refused) => match &request {
-            Some(request) if call.has_answered(id, request).await? => {
-                return begun(call, id).await;
-            }
-            Some(_) | None => return Err(refused),
+            Some(request) => call.answered(id, request).await?.ok_or(refused),
+            None => return Err(refused),
         },
     };
     let reply = reply.map_err(|refusal| {
@@ -60,7 +58,9 @@ pub(super) async fn start(
         if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }
     })?;
     let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
-    begun(call, session).await
+    let Some(position) = reply.into_position() else { return Err(Refusal::not_found("session", "")) };
+    let warnings = position.warnings.clone();
+    Ok(v1::StartSessionResponse { session: Some(shown::at(call, session, position, "")?), warnings })
 }
 
 /// Refuses settings that an agent's key must not choose: who decides about the agent, and how many must.
@@ -85,22 +85,6 @@ fn not_for_agents(field: &str) -> Refusal {
     let message = format!("an agent's key may not set `{field}`: {belongs}");
     let role = Role::Agent.word();
     Refusal::new(Reason::RoleNotAllowed, message).meta("field", field).meta("role", role)
-}
-
-/// The response for a session that has begun, with warnings about its start.
-async fn begun(call: &Call<'_>, id: SessionId) -> Result<v1::StartSessionResponse, Refusal> {
-    let session = shown(call, id, "").await?;
-    let mut warnings = Vec::new();
-    if session.audience_source() == v1::SettingSource::Start {
-        let view = call.shard(id).read().await.map_err(refusal)?;
-        let row = view.row(&Key::tenancy(call.caller.tenant)).map_err(unreadable)?;
-        let directory = match row.as_deref() {
-            Some(Row::Tenancy(row)) => row.directory.clone(),
-            _ => Directory::default(),
-        };
-        warnings = directory.nobody_behind(&session.audience);
-    }
-    Ok(v1::StartSessionResponse { session: Some(session), warnings })
 }
 
 /// Resolves all definitions that a start names in the current catalogue.

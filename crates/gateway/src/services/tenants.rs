@@ -3,11 +3,10 @@
 use switchward_api::v1::{self, tenant_service_server::TenantService};
 use switchward_machine::TenantId;
 use switchward_state::catalogue::{
-    CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, EnsureTenancy, LinkAuth, Role,
-    Settings, Tenant, UpdateTenant,
+    CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, DeleteTenant, EnsureTenancy,
+    LinkAuth, Role, Settings, Tenant, UpdateTenant,
 };
 use switchward_state::limits::{BROWSER_KNOWN_MS_MAX, BROWSER_KNOWN_MS_MIN};
-use switchward_state::session::DeleteTenant;
 use switchward_state::{Key, Kind, Reply, Row, Scope};
 use tonic::{Request, Response, Status};
 

@@ -1,11 +1,10 @@
 //! WebhookEndpointService.
 
-use switchward_state::delivery::DeliveryCommand;
+use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand};
 mod pings;
 mod recover;
 
 use switchward_api::v1::{self, webhook_endpoint_service_server::WebhookEndpointService};
-use switchward_state::catalogue::ChangeEndpoint;
 use switchward_state::delivery::Endpoint;
 use switchward_state::limits::ROTATION_MS_MAX;
 use switchward_state::seal::{Sealed, SecretOf};

@@ -1,8 +1,9 @@
 //! WebhookSourceService.
 
 use switchward_api::v1::{self, webhook_source_service_server::WebhookSourceService};
-use switchward_state::catalogue::ChangeWebhookSource;
-use switchward_state::delivery::{Correlation, DeliveryCommand, SourceSecret, TextSource, WebhookSource};
+use switchward_state::delivery::{
+    ChangeWebhookSource, Correlation, DeliveryCommand, SourceSecret, TextSource, WebhookSource,
+};
 use switchward_state::limits::{MESSAGE_KNOWN_MS, ROTATION_MS_MAX};
 use switchward_state::seal::SecretOf;
 use switchward_state::{Body, Key, Kind, RequestId, Row, Scope};

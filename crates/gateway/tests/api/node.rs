@@ -19,9 +19,9 @@ use switchward_shard::{Cluster, ClusterOptions, ManualClock};
 use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, EnsureTenancy, LinkAuth, Role, Settings, UpdateTenant,
 };
-use switchward_state::delivery::{DeliveryCommand, Endpoint};
+use switchward_state::delivery::{DeliveryCommand, Endpoint, HoldEffects};
 use switchward_state::seal::{KeyRing, RingKey};
-use switchward_state::session::{Cancel, HoldEffects, SessionCommand};
+use switchward_state::session::{Cancel, SessionCommand};
 use switchward_state::{Actor, Body, Command, IndexKey, Scope, View};
 use switchward_store::DataDir;
 use switchward_webhook::EventType;

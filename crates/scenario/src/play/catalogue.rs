@@ -6,7 +6,7 @@ use switchward_formats::{Finding, Severity, compile_file};
 use switchward_machine::{Digest, RunId, SessionId, TenantId};
 use switchward_state::approval::MailKey;
 use switchward_state::catalogue::{
-    CatalogueCommand, CreateTenant, Deploy, EnsureTenancy, PutAssistant, Role, Settings,
+    CatalogueCommand, CreateTenant, Deploy, EnsureTenancy, PutAssistant, Role, Settings, SourceFile,
 };
 use switchward_state::policy::{AttachPolicy, PinnedPolicy, PolicyCommand, SetTenantPolicy};
 use switchward_state::run::Pinned;
@@ -150,7 +150,7 @@ impl Player<'_> {
         Ok(Ok(Deploy {
             name: definition.name,
             format: format.name().into(),
-            files: vec![(named.path.clone(), bytes.clone())],
+            files: vec![SourceFile { path: named.path.clone(), bytes: bytes.clone() }],
             source: definition.source,
             machine: Arc::new(definition.machine),
             activate: true,

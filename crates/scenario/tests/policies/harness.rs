@@ -161,7 +161,10 @@ impl Harness {
         let deploy = Deploy {
             name: definition.name,
             format,
-            files: vec![("p.json".into(), source.as_bytes().to_vec())],
+            files: vec![switchward_state::catalogue::SourceFile {
+                path: "p.json".into(),
+                bytes: source.as_bytes().to_vec(),
+            }],
             source: definition.source,
             machine: Arc::new(definition.machine),
             activate: true,

@@ -231,7 +231,10 @@ impl Harness {
         let deploy = Deploy {
             name: definition.name.clone(),
             format: "conversation".into(),
-            files: vec![("random.json".into(), text.into_bytes())],
+            files: vec![switchward_state::catalogue::SourceFile {
+                path: "random.json".into(),
+                bytes: text.into_bytes(),
+            }],
             source: definition.source,
             machine,
             activate: true,

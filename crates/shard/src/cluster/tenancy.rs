@@ -14,9 +14,10 @@ impl Cluster {
         let shards = Arc::clone(&self.0);
         let change = async move {
             let reply = shards.submit(command).await?;
-            shards.spread(tenant).await.map(|()| reply)
+            // The catalogue has the change; a shard that has not got it yet gets it when the request is sent again.
+            shards.spread(tenant).await.map(|()| reply).map_err(|_| Failure::OutcomeUnknown)
         };
-        tokio::spawn(change).await.unwrap_or(Err(Failure::Stopped))
+        tokio::spawn(change).await.unwrap_or(Err(Failure::OutcomeUnknown))
     }
 
     /// Gives every shard its copy of a tenant's record, unless it is up to date.

@@ -324,7 +324,13 @@ impl Head {
             Ok(()) => self.refused.refused(&due.key, now),
             Err(Failure::Rejected(no)) => self.refused.warn(&due.key, &no, now),
             Err(Failure::DiskLow { .. }) => DISK_AGAIN,
-            Err(Failure::Electing | Failure::Overloaded | Failure::Draining | Failure::Stopped) => FIRE_AGAIN,
+            Err(
+                Failure::Electing
+                | Failure::OutcomeUnknown
+                | Failure::Overloaded
+                | Failure::Draining
+                | Failure::Stopped,
+            ) => FIRE_AGAIN,
         };
         self.rest(entry, now + wait, now);
     }

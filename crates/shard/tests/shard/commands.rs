@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use switchward_formats::{Definition, SourceFile, compile};
 use switchward_machine::{Digest, Micros, SessionId, TenantId};
+use switchward_shard::Failure;
 use switchward_state::catalogue::{CatalogueCommand, CreateTenant, Deploy, Role, Settings};
 use switchward_state::policy::{Args, Authorize, PolicyCommand, ReportCall};
 use switchward_state::run::{Answer, RunCommand};
 use switchward_state::session::{SessionCommand, Start};
-use switchward_state::{Actor, Body, Command, RequestId, Scope};
+use switchward_state::{Actor, Body, Command, Reply, RequestId, Scope};
 
 /// The source document's own example.
 pub(crate) const DEPLOY_GATE: &str = include_str!("../../../formats/tests/fixtures/deploy-gate.json");
@@ -61,7 +62,10 @@ pub(crate) fn deploys(definition: &Definition, source: &str) -> [Command; 2] {
     let body = Deploy {
         name: definition.name.clone(),
         format: "checkpoint".into(),
-        files: vec![("definition.json".into(), source.as_bytes().to_vec())],
+        files: vec![switchward_state::catalogue::SourceFile {
+            path: "definition.json".into(),
+            bytes: source.as_bytes().to_vec(),
+        }],
         source: definition.source,
         machine: Arc::new(definition.machine.clone()),
         activate: true,
@@ -129,4 +133,12 @@ pub(crate) fn report(key: &str, call: &str, cost: Micros) -> Command {
         Some(&format!("report {call}")),
         Body::Policy(PolicyCommand::ReportCall(body)),
     )
+}
+
+/// The session that a command has moved, and its sequence after it.
+pub(crate) fn moved(outcome: Result<Reply, Failure>) -> (SessionId, u64) {
+    match outcome {
+        Ok(Reply::Session { session, sequence, position: Some(_) }) => (session, sequence),
+        other => panic!("the session was not moved: {other:?}"),
+    }
 }

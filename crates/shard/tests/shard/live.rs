@@ -108,6 +108,7 @@ async fn insist(mut current: watch::Receiver<Option<Cluster>>, command: Command)
             Err(Failure::Rejected(rejection)) => return Err(rejection),
             Err(
                 Failure::Electing
+                | Failure::OutcomeUnknown
                 | Failure::Overloaded
                 | Failure::DiskLow { .. }
                 | Failure::Draining

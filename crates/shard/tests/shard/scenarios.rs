@@ -60,7 +60,7 @@ impl Voters {
                     return Ok(Ok(reply));
                 }
                 Err(Failure::Rejected(rejection)) => return Ok(Err(rejection)),
-                Err(Failure::Electing) => self.lead().await,
+                Err(Failure::Electing | Failure::OutcomeUnknown) => self.lead().await,
                 Err(failure) => return Err(unreadable(failure)),
             }
         }

@@ -1,50 +1,67 @@
 //! Commands about the catalogue.
 
-use switchward_machine::{Digest, Machine, Time};
+use minicbor::{Decode, Encode};
+use switchward_machine::{Digest, Machine, TenantId, Time};
 
 use crate::AdmissionClass;
-use crate::catalogue::{Directory, LinkAuth, PutQuotas, Role, Settings, Tenancy};
-use crate::delivery::{Correlation, SourceSecret};
+use crate::catalogue::{Directory, LinkAuth, PutQuotas, Role, Settings, SourceFile, Tenancy};
 use crate::seal::Sealed;
-use crate::session::{DeleteTenant, PutRetention};
+use crate::session::Retention;
 
 /// A command about the catalogue.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub enum CatalogueCommand {
     /// Make a machine known to a shard.
-    InstallMachine(InstallMachine),
+    #[n(0)]
+    InstallMachine(#[n(0)] InstallMachine),
     /// A new tenant.
-    CreateTenant(CreateTenant),
+    #[n(1)]
+    CreateTenant(#[n(0)] CreateTenant),
     /// Other switches.
-    UpdateTenant(UpdateTenant),
+    #[n(2)]
+    UpdateTenant(#[n(0)] UpdateTenant),
     /// Other quotas.
-    PutQuotas(PutQuotas),
+    #[n(3)]
+    PutQuotas(#[n(0)] PutQuotas),
     /// A new API key.
-    CreateKey(CreateKey),
+    #[n(4)]
+    CreateKey(#[n(0)] CreateKey),
     /// An API key is void.
-    RevokeKey(RevokeKey),
+    #[n(5)]
+    RevokeKey(#[n(0)] RevokeKey),
     /// A definition is published.
-    Deploy(Deploy),
+    #[n(6)]
+    Deploy(#[n(0)] Deploy),
     /// Another version is used from now on.
-    ActivateVersion(ActivateVersion),
+    #[n(7)]
+    ActivateVersion(#[n(0)] ActivateVersion),
     /// No session starts with a version any more.
-    RetireVersion(RetireVersion),
+    #[n(8)]
+    RetireVersion(#[n(0)] RetireVersion),
     /// An assistant is created or replaced.
-    PutAssistant(PutAssistant),
+    #[n(9)]
+    PutAssistant(#[n(0)] PutAssistant),
     /// An assistant is deleted.
-    DeleteAssistant(DeleteAssistant),
+    #[n(10)]
+    DeleteAssistant(#[n(0)] DeleteAssistant),
     /// A tenant that had no mail tokens has them from now on.
-    EnsureTenancy(EnsureTenancy),
+    #[n(11)]
+    EnsureTenancy(#[n(0)] EnsureTenancy),
     /// Who is who in a tenant.
-    PutDirectory(PutDirectory),
+    #[n(12)]
+    PutDirectory(#[n(0)] PutDirectory),
     /// What a shard must know of a tenant.
-    InstallTenancy(InstallTenancy),
+    #[n(13)]
+    InstallTenancy(#[n(0)] InstallTenancy),
     /// How long what has ended is kept.
-    PutRetention(PutRetention),
+    #[n(14)]
+    PutRetention(#[n(0)] PutRetention),
     /// Secrets of a tenant are sealed under another key.
-    Reseal(Reseal),
+    #[n(15)]
+    Reseal(#[n(0)] Reseal),
     /// A tenant is deleted, with all that it has.
-    DeleteTenant(DeleteTenant),
+    #[n(16)]
+    DeleteTenant(#[n(0)] DeleteTenant),
 }
 
 impl CatalogueCommand {
@@ -114,7 +131,7 @@ impl CatalogueCommand {
     #[must_use]
     pub fn carried(&self) -> usize {
         match self {
-            Self::Deploy(deploy) => deploy.files.iter().map(|(_, bytes)| bytes.len()).sum(),
+            Self::Deploy(deploy) => deploy.files.iter().map(|file| file.bytes.len()).sum(),
             Self::PutAssistant(put) => {
                 put.instructions.len() + put.workflows.iter().map(String::len).sum::<usize>()
             }
@@ -138,252 +155,228 @@ impl CatalogueCommand {
 }
 
 /// Make a machine known to a shard.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct InstallMachine {
     /// The machine.
+    #[cbor(n(0), with = "crate::row::machine_bytes")]
     pub machine: std::sync::Arc<Machine>,
 }
 
 /// A new tenant.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct CreateTenant {
     /// `[a-z0-9-]`, 1 to 63 characters.
+    #[n(0)]
     pub name: String,
     /// For people.
+    #[n(1)]
     pub display_name: String,
     /// Its switches.
+    #[n(2)]
     pub settings: Settings,
 }
 
 /// Other switches.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct UpdateTenant {
     /// The tenant.
+    #[n(0)]
     pub name: String,
     /// All of its switches.
+    #[n(1)]
     pub settings: Settings,
     /// What the caller saw, see [`Tenant::etag`](crate::catalogue::Tenant::etag); empty if any will do.
+    #[n(2)]
     pub etag: String,
 }
 
 /// A new API key.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct CreateKey {
     /// Its public id.
+    #[n(0)]
     pub id: String,
     /// The name of the command's tenant.
+    #[n(1)]
     pub tenant_name: String,
     /// SHA-256 of its secret.
+    #[n(2)]
     pub hash: Digest,
     /// What it allows.
+    #[n(3)]
     pub role: Role,
     /// Whose it is.
+    #[n(4)]
     pub subject: String,
     /// For people.
+    #[n(5)]
     pub display_name: String,
     /// When it stops working by itself.
+    #[n(6)]
     pub expires: Option<Time>,
 }
 
 /// An assistant is created or replaced.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct PutAssistant {
     /// Its name: `[a-z0-9-]`, 1 to 63 characters.
+    #[n(0)]
     pub name: String,
     /// Its workflows: names of definitions, each once.
+    #[n(1)]
     pub workflows: Vec<String>,
     /// Its instructions beside those of a state.
+    #[n(2)]
     pub instructions: String,
     /// What the caller saw, see [`Assistant::etag`](crate::catalogue::Assistant::etag); empty if any will do.
+    #[n(3)]
     pub etag: String,
 }
 
 /// An assistant is deleted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct DeleteAssistant {
     /// Its name.
+    #[n(0)]
     pub name: String,
     /// What the caller saw; empty if any will do.
+    #[n(1)]
     pub etag: String,
 }
 
-/// What changes about a source of webhooks.
-#[derive(Debug, Clone)]
-pub enum ChangeWebhookSource {
-    /// A new one.
-    Create {
-        /// Its name: `[a-z0-9-]`, 1 to 63 characters.
-        name: String,
-        /// The word of how it proves who it is.
-        kind: String,
-        /// What with; none for a kind that proves nothing.
-        secret: Option<SourceSecret>,
-        /// Which event of which session a message is.
-        correlation: Correlation,
-    },
-    /// Its messages are other events.
-    Correlate {
-        /// Its name.
-        name: String,
-        /// Which event of which session a message is.
-        correlation: Correlation,
-        /// What the caller saw; empty if any will do.
-        etag: String,
-    },
-    /// It has another secret.
-    Rotate {
-        /// Its name.
-        name: String,
-        /// The new one.
-        secret: SourceSecret,
-        /// How long the one before it stays good, milliseconds.
-        overlap_ms: u64,
-        /// What the caller saw; empty if any will do.
-        etag: String,
-    },
-    /// It is deleted.
-    Delete {
-        /// Its name.
-        name: String,
-        /// What the caller saw; empty if any will do.
-        etag: String,
-    },
-}
-
 /// An API key is void.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct RevokeKey {
     /// Its public id.
+    #[n(0)]
     pub id: String,
 }
 
 /// A definition is published.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Deploy {
     /// Its name.
+    #[n(0)]
     pub name: String,
     /// Its format: `checkpoint`.
+    #[n(1)]
     pub format: String,
-    /// The files as published: path and bytes.
-    pub files: Vec<(String, Vec<u8>)>,
+    /// The files as published.
+    #[n(2)]
+    pub files: Vec<SourceFile>,
     /// Of the files; the same bytes are the same version.
+    #[n(3)]
     pub source: Digest,
     /// What they compiled to.
+    #[cbor(n(4), with = "crate::row::machine_bytes")]
     pub machine: std::sync::Arc<Machine>,
     /// Whether new sessions use it from now on.
+    #[n(5)]
     pub activate: bool,
     /// What the caller saw, see [`Definition::etag`](crate::catalogue::Definition::etag); empty if any will do.
+    #[n(6)]
     pub etag: String,
 }
 
 /// Another version is used from now on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct ActivateVersion {
     /// The definition.
+    #[n(0)]
     pub name: String,
     /// The version.
+    #[n(1)]
     pub version: u32,
     /// What the caller saw, see [`Definition::etag`](crate::catalogue::Definition::etag); empty if any will do.
+    #[n(2)]
     pub etag: String,
 }
 
 /// No session starts with a version any more.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct RetireVersion {
     /// The definition.
+    #[n(0)]
     pub name: String,
     /// The version, which must not be the active one.
+    #[n(1)]
     pub version: u32,
     /// What the caller saw, see [`Definition::etag`](crate::catalogue::Definition::etag); empty if any will do.
+    #[n(2)]
     pub etag: String,
 }
 
 /// A tenant gets what its mail tokens are made with. If it has it already, nothing changes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct EnsureTenancy {
     /// The tenant's setting of the same name.
+    #[n(0)]
     pub any_approver_address: bool,
     /// The tenant's setting of the same name.
+    #[n(1)]
     pub link_auth: Option<LinkAuth>,
     /// Drawn for this tenant; used if it has none yet. `None` if the server has no key ring.
+    #[n(2)]
     pub key: Option<Sealed>,
 }
 
 /// Who is who in a tenant, all of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct PutDirectory {
     /// The entries in any order.
+    #[n(0)]
     pub directory: Directory,
     /// Drawn for this tenant; used if it has no key for its mail tokens yet.
+    #[n(1)]
     pub key: Option<Sealed>,
     /// What the caller saw, see [`Directory::etag`]; empty if any will do.
+    #[n(2)]
     pub etag: String,
 }
 
 /// What a shard must know of a tenant; an older revision than the one that it knows changes nothing.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct InstallTenancy {
     /// The catalogue's record.
+    #[n(0)]
     pub tenancy: Tenancy,
 }
 
-/// A change of a tenant's endpoints.
-#[derive(Debug, Clone)]
-pub enum ChangeEndpoint {
-    /// A new one, or another address and other filters for a known one; a disabled one is enabled again.
-    Put {
-        /// Its name: `[a-z0-9-]`, 1 to 63 characters.
-        id: String,
-        /// Where messages go.
-        url: String,
-        /// What it wants; the caller has looked at them.
-        filters: Vec<String>,
-        /// Drawn for it, sealed; used if it is new.
-        secret: Sealed,
-        /// Drawn for the tenant; used if it has no key for its mail tokens yet.
-        key: Option<Sealed>,
-        /// What the caller saw, see [`Endpoint::etag`](crate::delivery::Endpoint::etag); empty if any will do.
-        etag: String,
-    },
-    /// It has another secret.
-    Rotate {
-        /// Its name.
-        id: String,
-        /// The new one, sealed.
-        secret: Sealed,
-        /// How long the one before it stays good, milliseconds.
-        overlap_ms: u64,
-        /// What the caller saw; empty if any will do.
-        etag: String,
-    },
-    /// It is sent nothing any more, until it is put again.
-    Disable {
-        /// Its name.
-        id: String,
-        /// Why: `gone` or `failing`.
-        reason: String,
-    },
-    /// It is deleted.
-    Delete {
-        /// Its name.
-        id: String,
-        /// What the caller saw; empty if any will do.
-        etag: String,
-    },
-    /// An attempt to send it a message has ended.
-    Note {
-        /// Its name.
-        id: String,
-        /// What went wrong, a code and words; `None` if the message has arrived.
-        failure: Option<(String, String)>,
-    },
-}
-
 /// Secrets of a tenant are sealed under another key: those that still are as they were become as they shall be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Reseal {
     /// Each secret as it is sealed now, and as it shall be sealed.
+    #[n(0)]
     pub secrets: Vec<(Sealed, Sealed)>,
     /// The names of the sources of webhooks that may have some of them.
+    #[n(1)]
     pub sources: Vec<String>,
+}
+
+/// A tenant is deleted, by an admin of another one.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct DeleteTenant {
+    /// It.
+    #[n(0)]
+    pub tenant: TenantId,
+    /// Its name.
+    #[n(1)]
+    pub name: String,
+    /// What the caller saw, see [`Tenant::etag`](crate::catalogue::Tenant::etag); empty if any will do.
+    #[n(2)]
+    pub etag: String,
+}
+
+/// How long what has ended is kept.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct PutRetention {
+    /// The rules.
+    #[n(0)]
+    pub retention: Retention,
+    /// What mail tokens are made with, if the tenant has none of it yet.
+    #[n(1)]
+    pub key: Option<Sealed>,
+    /// The etag that the caller saw; empty for any.
+    #[n(2)]
+    pub etag: String,
 }

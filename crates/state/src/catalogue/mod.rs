@@ -18,8 +18,8 @@ mod usage;
 
 pub use command::CatalogueCommand;
 pub use command::{
-    ActivateVersion, ChangeEndpoint, ChangeWebhookSource, CreateKey, CreateTenant, DeleteAssistant, Deploy,
-    EnsureTenancy, InstallMachine, InstallTenancy, PutAssistant, PutDirectory, Reseal, RetireVersion,
+    ActivateVersion, CreateKey, CreateTenant, DeleteAssistant, DeleteTenant, Deploy, EnsureTenancy,
+    InstallMachine, InstallTenancy, PutAssistant, PutDirectory, PutRetention, Reseal, RetireVersion,
     RevokeKey, UpdateTenant,
 };
 pub use directory::{Directory, DirectoryEntry};

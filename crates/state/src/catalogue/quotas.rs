@@ -86,13 +86,16 @@ impl Quotas {
 }
 
 /// A tenant gets these quotas. The command is of that tenant, and its actor an admin of the server's first tenant.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode, CborLen)]
 pub struct PutQuotas {
     /// The tenant's name.
+    #[n(0)]
     pub name: String,
     /// All of its quotas.
+    #[n(1)]
     pub quotas: Quotas,
     /// What the caller saw, see [`Tenant::etag`](crate::catalogue::Tenant::etag); empty if any will do.
+    #[n(2)]
     pub etag: String,
 }
 

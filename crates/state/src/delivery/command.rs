@@ -1,37 +1,46 @@
 //! Commands about what goes out.
 
+use minicbor::{Decode, Encode};
 use switchward_machine::Time;
 
 use crate::AdmissionClass;
 use crate::approval::MailToken;
-use crate::catalogue::{ChangeEndpoint, ChangeWebhookSource};
-use crate::delivery::{Attempt, Republish};
+use crate::delivery::{Attempt, ChangeEndpoint, ChangeWebhookSource, Republish};
 use crate::limits::EFFECT_BYTES;
-use crate::session::HoldEffects;
 
 /// A command about what goes out.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub enum DeliveryCommand {
     /// An effect has arrived.
-    AckEffect(AckEffect),
+    #[n(0)]
+    AckEffect(#[n(0)] AckEffect),
     /// An effect cannot be delivered.
-    FailEffect(FailEffect),
+    #[n(1)]
+    FailEffect(#[n(0)] FailEffect),
     /// An effect is tried again later.
-    DeferEffect(DeferEffect),
+    #[n(2)]
+    DeferEffect(#[n(0)] DeferEffect),
     /// A mail has come back.
-    RecordBounce(RecordBounce),
+    #[n(3)]
+    RecordBounce(#[n(0)] RecordBounce),
     /// A dead letter is sent again.
-    RetryEffect(RetryEffect),
+    #[n(4)]
+    RetryEffect(#[n(0)] RetryEffect),
     /// A dead letter is given up.
-    DismissEffect(DismissEffect),
+    #[n(5)]
+    DismissEffect(#[n(0)] DismissEffect),
     /// A source of webhooks is created, changed or deleted.
-    WebhookSource(ChangeWebhookSource),
+    #[n(6)]
+    WebhookSource(#[n(0)] ChangeWebhookSource),
     /// An endpoint of a tenant changes.
-    Endpoint(ChangeEndpoint),
+    #[n(7)]
+    Endpoint(#[n(0)] ChangeEndpoint),
     /// An endpoint gets the events that it has missed.
-    Republish(Republish),
+    #[n(8)]
+    Republish(#[n(0)] Republish),
     /// Nothing of a tenant goes out any more, or what waits goes out again.
-    HoldEffects(HoldEffects),
+    #[n(9)]
+    HoldEffects(#[n(0)] HoldEffects),
 }
 
 impl DeliveryCommand {
@@ -85,43 +94,54 @@ impl DeliveryCommand {
 
 /// An effect has arrived. Repeated, or for an effect that no longer exists, it changes nothing; for a dead letter it
 /// closes the incident.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct AckEffect {
     /// Its number in the session.
+    #[n(0)]
     pub number: u64,
 }
 
 /// An effect cannot be delivered, now or later: it becomes a dead letter, and its session has an incident. For a dead
 /// letter, or for an effect that no longer exists, it changes nothing.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct FailEffect {
     /// Its number in the session.
+    #[n(0)]
     pub number: u64,
     /// A lower-case code, 1 to 64 bytes.
+    #[n(1)]
     pub code: String,
     /// What exactly, for a person; at most 16 KiB.
+    #[n(2)]
     pub message: String,
     /// Which sending has failed, see [`Effect::round`](crate::delivery::Effect::round); of an older one than the last it changes
     /// nothing. Nothing: the last.
+    #[n(3)]
     pub round: Option<u32>,
 }
 
 /// An attempt to deliver an effect has failed, or was not made because a cap is reached, and another one is to be made
 /// later. For a dead letter, for an effect that no longer exists, or for an older attempt than the last, it changes
 /// nothing.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct DeferEffect {
     /// Its number in the session.
+    #[n(0)]
     pub number: u64,
     /// Which attempt has failed.
+    #[n(1)]
     pub attempt: Attempt,
     /// When the next one is due.
+    #[n(2)]
     pub until: Time,
     /// A lower-case code, 1 to 64 bytes.
+    #[n(3)]
     pub code: String,
     /// What exactly, for a person; at most 16 KiB.
+    #[n(4)]
     pub message: String,
     /// Whether an attempt was made, which counts; one that was only put off does not bring it nearer to its last.
+    #[n(5)]
     pub made: bool,
 }
 
@@ -129,25 +149,37 @@ pub struct DeferEffect {
 /// recipient counts as out of reach, and if nobody else can be reached, the gate's next round begins. A token of a reply
 /// address is known to everybody whom the mail was forwarded to: then the gate shows a warning, and nothing else changes.
 /// Of a gate that is closed, or of a mail that is no more wanted, it changes nothing.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct RecordBounce {
     /// The token of the mail; it names whom it went to.
+    #[n(0)]
     pub token: MailToken,
     /// What exactly, for a person; at most 16 KiB.
+    #[n(1)]
     pub message: String,
 }
 
 /// A dead letter is to be delivered after all; its incident is closed. For an effect that is on its way, it changes
 /// nothing.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct RetryEffect {
     /// Its number in the session.
+    #[n(0)]
     pub number: u64,
 }
 
 /// Nobody is to deliver a dead letter any more; its incident is closed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct DismissEffect {
     /// Its number in the session.
+    #[n(0)]
     pub number: u64,
+}
+
+/// Nothing of a tenant goes out from now on, or what waits goes out again.
+#[derive(Debug, Clone, Copy, PartialEq, Encode, Decode)]
+pub struct HoldEffects {
+    /// Which of the two.
+    #[n(0)]
+    pub held: bool,
 }

@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 pub(crate) mod apply_endpoints;
 mod command;
+mod destination_commands;
 mod endpoint;
 mod event;
 mod facts;
@@ -13,7 +14,10 @@ mod republish;
 mod webhook_source;
 
 pub use command::DeliveryCommand;
-pub use command::{AckEffect, DeferEffect, DismissEffect, FailEffect, RecordBounce, RetryEffect};
+pub use command::{
+    AckEffect, DeferEffect, DismissEffect, FailEffect, HoldEffects, RecordBounce, RetryEffect,
+};
+pub use destination_commands::{ChangeEndpoint, ChangeWebhookSource};
 pub use endpoint::{Endpoint, EndpointHealth};
 pub use event::DeliveryEvent;
 pub use facts::{EndpointFact, WebhookSourceFact};

@@ -109,11 +109,13 @@ impl Effect {
 }
 
 /// One attempt to deliver an effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Encode, Decode, CborLen)]
 pub struct Attempt {
     /// How often the effect was sent again before it.
+    #[n(0)]
     pub round: u32,
     /// How many attempts of the round have failed before it.
+    #[n(1)]
     pub number: u32,
 }
 

@@ -4,6 +4,7 @@
 //! It is judged as a call of [`SENDING`] whose arguments are exactly what goes out: the two are made of one value, so that
 //! no mail can go to somebody whom the lists have not seen.
 
+use minicbor::{CborLen, Decode, Encode};
 use serde_json::{Map, Value};
 use switchward_machine::{Channel, Content, SENDING};
 
@@ -33,19 +34,25 @@ pub struct BadMail {
 }
 
 /// What a mail is made of, before it is looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Draft {
     /// Who sends it; empty: the server's own address.
+    #[n(0)]
     pub from: String,
     /// To whom.
+    #[n(1)]
     pub to: Vec<String>,
     /// Who gets it, too, and all see that.
+    #[n(2)]
     pub cc: Vec<String>,
     /// Who gets it, and nobody sees that.
+    #[n(3)]
     pub bcc: Vec<String>,
     /// One line.
+    #[n(4)]
     pub subject: String,
     /// Plain text.
+    #[n(5)]
     pub text: String,
 }
 
@@ -104,6 +111,13 @@ impl Outgoing {
         fields.insert("text".into(), self.text.as_str().into());
         Args::parse(Value::Object(fields).to_string().as_bytes())
             .map_err(|bad| BadMail { field: "text", problem: bad.0 })
+    }
+
+    /// The draft that it was made of.
+    pub(crate) fn draft(&self) -> Draft {
+        let MailHead { from, to, cc } = self.head.clone();
+        let (bcc, subject, text) = (self.bcc.clone(), self.subject.clone(), self.text.clone());
+        Draft { from: from.unwrap_or_default(), to, cc, bcc, subject, text }
     }
 
     /// One effect for each who gets it, each once.

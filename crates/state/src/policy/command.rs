@@ -1,5 +1,6 @@
 //! Commands about calls, what they use, ledgers and policy documents.
 
+use minicbor::{Decode, Encode};
 use switchward_machine::{Digest, Micros, Time};
 
 use crate::policy::{Args, LedgerRule, LimitCheck};
@@ -8,28 +9,38 @@ use crate::{AdmissionClass, RequestId};
 
 /// A command about calls, what they use, ledgers and policy documents.
 #[expect(clippy::large_enum_variant, reason = "there is one value for each command that is under way")]
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub enum PolicyCommand {
     /// May the agent call this?
-    Authorize(Authorize),
+    #[n(0)]
+    Authorize(#[n(0)] Authorize),
     /// A call was made.
-    ReportCall(ReportCall),
+    #[n(1)]
+    ReportCall(#[n(0)] ReportCall),
     /// Money or tokens were used.
-    ReportUsage(ReportUsage),
+    #[n(2)]
+    ReportUsage(#[n(0)] ReportUsage),
     /// A cap is set again.
-    RaiseCap(RaiseCap),
+    #[n(3)]
+    RaiseCap(#[n(0)] RaiseCap),
     /// Count a call before it is decided.
-    Reserve(Reserve),
+    #[n(4)]
+    Reserve(#[n(0)] Reserve),
     /// The call was permitted.
-    Confirm(Confirm),
+    #[n(5)]
+    Confirm(#[n(0)] Confirm),
     /// The call was reported, or will not be.
-    Settle(Settle),
+    #[n(6)]
+    Settle(#[n(0)] Settle),
     /// A policy document starts or stops to hold for a definition's new sessions.
-    AttachPolicy(AttachPolicy),
+    #[n(7)]
+    AttachPolicy(#[n(0)] AttachPolicy),
     /// A policy document holds for all sessions of the tenant from now on.
-    SetTenantPolicy(SetTenantPolicy),
+    #[n(8)]
+    SetTenantPolicy(#[n(0)] SetTenantPolicy),
     /// It stops to hold.
-    RemoveTenantPolicy(RemoveTenantPolicy),
+    #[n(9)]
+    RemoveTenantPolicy(#[n(0)] RemoveTenantPolicy),
 }
 
 impl PolicyCommand {
@@ -83,76 +94,98 @@ impl PolicyCommand {
 }
 
 /// May the agent call this?
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Authorize {
     /// A path such as `mcp:filesystem:write_file`.
+    #[n(0)]
     pub capability: String,
     /// What it would be called with.
+    #[n(1)]
     pub args: Args,
     /// What it is believed to cost.
+    #[n(2)]
     pub estimate: Option<Micros>,
     /// The caller's name for the call.
+    #[n(3)]
     pub call_id: String,
     /// The ledger's answer, if limits apply.
+    #[n(4)]
     pub limits: Option<LimitCheck>,
     /// The mail that goes out in the same decision if the call is allowed; the call is then made and reported.
+    #[n(5)]
     pub mail: Option<crate::delivery::Outgoing>,
 }
 
 /// A call was made.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct ReportCall {
     /// The call; without it, the oldest unreported one of the capability.
+    #[n(0)]
     pub call_id: Option<String>,
     /// What was called.
+    #[n(1)]
     pub capability: Option<String>,
     /// Whether it worked.
+    #[n(2)]
     pub success: bool,
     /// What it cost.
+    #[n(3)]
     pub cost: Micros,
     /// What it used.
+    #[n(4)]
     pub tokens: u64,
 }
 
 /// Money or tokens were used, by no call in particular.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct ReportUsage {
     /// Money.
+    #[n(0)]
     pub cost: Micros,
     /// Tokens.
+    #[n(1)]
     pub tokens: u64,
 }
 
 /// A cap is set again.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct RaiseCap {
     /// The parameter: `cost_usd`, `tokens`.
+    #[n(0)]
     pub param: String,
     /// Its new value, in the parameter's own unit.
+    #[n(1)]
     pub value: u64,
 }
 
 /// Count a call before it is decided.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Reserve {
     /// The session and call that it is for; stable over retries.
+    #[n(0)]
     pub call: Digest,
     /// The rules whose limits are checked.
+    #[n(1)]
     pub rules: Vec<LedgerRule>,
     /// Money held until the call is reported.
+    #[n(2)]
     pub estimate: Micros,
 }
 
 /// The call was permitted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Confirm {
     /// As reserved.
+    #[n(0)]
     pub call: Digest,
     /// As reserved.
+    #[n(1)]
     pub rules: Vec<LedgerRule>,
     /// As reserved.
+    #[n(2)]
     pub estimate: Micros,
     /// When it was reserved: the time at which it counts.
+    #[n(3)]
     pub at: Time,
 }
 
@@ -171,47 +204,60 @@ impl Confirm {
 }
 
 /// The call was reported, or will not be made: its reservation ends.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Settle {
     /// As reserved; none for a call that never reserved anything.
+    #[n(0)]
     pub call: Option<Digest>,
     /// The rules that are charged.
+    #[n(1)]
     pub rules: Vec<LedgerRule>,
     /// What it cost, in the period of `at`.
+    #[n(2)]
     pub cost: Micros,
     /// When it was reported.
+    #[n(3)]
     pub at: Time,
     /// Whether the call was never permitted: then it does not count either.
+    #[n(4)]
     pub release: bool,
 }
 
 /// A policy document is attached to a definition, or detached from it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct AttachPolicy {
     /// The definition.
+    #[n(0)]
     pub definition: String,
     /// The policy document.
+    #[n(1)]
     pub policy: String,
     /// Whether it is attached from now on; otherwise it is detached.
+    #[n(2)]
     pub attached: bool,
     /// What the caller saw, see [`Definition::etag`](crate::catalogue::Definition::etag); empty if any will do.
+    #[n(3)]
     pub etag: String,
 }
 
 /// A policy document holds for a tenant, in one version.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct SetTenantPolicy {
     /// Its name.
+    #[n(0)]
     pub name: String,
     /// Its version; `None` stands for the one that is active now.
+    #[n(1)]
     pub version: Option<u32>,
     /// Drawn for the tenant; used if it has no key for its mail tokens yet.
+    #[n(2)]
     pub key: Option<Sealed>,
 }
 
 /// A policy document stops to hold for a tenant.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct RemoveTenantPolicy {
     /// Its name.
+    #[n(0)]
     pub name: String,
 }

@@ -4,7 +4,7 @@ pub(crate) mod apply;
 pub(crate) mod apply_children;
 mod children;
 mod command;
-mod data;
+pub(crate) mod data;
 mod event;
 mod fault_code;
 mod pending;

@@ -2,29 +2,39 @@
 
 use crate::AdmissionClass;
 use crate::session::{Remove, RemoveStep, Start};
+use minicbor::{Decode, Encode};
 
 /// A command about a session.
 #[expect(clippy::large_enum_variant, reason = "there is one value for each command that is under way")]
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub enum SessionCommand {
     /// Begin a session.
-    Start(Start),
+    #[n(0)]
+    Start(#[n(0)] Start),
     /// The user says something.
-    PostMessage(PostMessage),
+    #[n(1)]
+    PostMessage(#[n(0)] PostMessage),
     /// The conversation turns to another workflow.
-    SwitchRun(SwitchRun),
+    #[n(2)]
+    SwitchRun(#[n(0)] SwitchRun),
     /// Stop in place.
-    Pause(Pause),
+    #[n(3)]
+    Pause(#[n(0)] Pause),
     /// Go on.
-    Resume(Resume),
+    #[n(4)]
+    Resume(#[n(0)] Resume),
     /// Stop for good.
-    Cancel(Cancel),
+    #[n(5)]
+    Cancel(#[n(0)] Cancel),
     /// Something may have lapsed.
-    Sweep(Sweep),
+    #[n(6)]
+    Sweep(#[n(0)] Sweep),
     /// The data of a session is removed.
-    Remove(Remove),
+    #[n(7)]
+    Remove(#[n(0)] Remove),
     /// A step of that.
-    RemoveStep(RemoveStep),
+    #[n(8)]
+    RemoveStep(#[n(0)] RemoveStep),
 }
 
 impl SessionCommand {
@@ -55,6 +65,20 @@ impl SessionCommand {
         }
     }
 
+    /// Returns true if the command is answered with where its session stands.
+    #[must_use]
+    pub fn shows_session(&self) -> bool {
+        match self {
+            Self::Start(_)
+            | Self::PostMessage(_)
+            | Self::SwitchRun(_)
+            | Self::Pause(_)
+            | Self::Resume(_)
+            | Self::Cancel(_) => true,
+            Self::Sweep(_) | Self::Remove(_) | Self::RemoveStep(_) => false,
+        }
+    }
+
     /// The approximate size of what the command carries, bytes.
     #[must_use]
     pub fn carried(&self) -> usize {
@@ -73,43 +97,49 @@ impl SessionCommand {
 }
 
 /// Stop in place.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Pause {
     /// Free text for the history.
+    #[n(0)]
     pub comment: String,
 }
 
 /// Go on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Resume {
     /// Free text for the history.
+    #[n(0)]
     pub comment: String,
 }
 
 /// Stop for good.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Cancel {
     /// Free text for the history.
+    #[n(0)]
     pub comment: String,
 }
 
 /// The row behind this key may hold something that has lapsed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Sweep {
     /// The row.
+    #[n(0)]
     pub key: crate::Key,
 }
 
 /// The user says something in the conversation.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct PostMessage {
     /// What.
+    #[n(0)]
     pub text: String,
 }
 
 /// The conversation turns to another workflow.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct SwitchRun {
     /// The workflow's name, one of the session's.
+    #[n(0)]
     pub workflow: String,
 }

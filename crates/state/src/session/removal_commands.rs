@@ -1,91 +1,80 @@
-//! Wishes that end data.
+//! Commands that end data.
 
-use switchward_machine::{SessionId, TenantId, Time};
+use minicbor::{Decode, Encode};
+use switchward_machine::{SessionId, Time};
 
 use crate::Key;
-use crate::seal::Sealed;
-use crate::session::{Removing, Retention};
+use crate::session::Removing;
 
 /// The data of the scope's session, which has ended, is to be removed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Remove {
     /// How.
+    #[n(0)]
     pub how: Removing,
     /// Only if it ended no later than this.
+    #[n(1)]
     pub ended_by: Option<Time>,
 }
 
 /// A bounded step of a removal. The scope is the shard.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub enum RemoveStep {
     /// Rows of a session whose removal is under way.
+    #[n(0)]
     Rows {
         /// The session.
+        #[n(0)]
         session: SessionId,
         /// Its rows, in the order of their keys.
+        #[n(1)]
         keys: Vec<Key>,
         /// Set if no other row was left when the session stood at this sequence: the removal is done then.
+        #[n(2)]
         last: Option<u64>,
     },
     /// Small sessions that ended no later than a time expire whole, each in one go.
+    #[n(1)]
     Expire {
         /// The sessions.
+        #[n(0)]
         sessions: Vec<Expiring>,
         /// The time.
+        #[n(1)]
         ended_by: Time,
     },
     /// What remains of expired sessions that ended no later than a time.
+    #[n(2)]
     Forget {
         /// The rows.
+        #[n(0)]
         keys: Vec<Key>,
         /// The time.
+        #[n(1)]
         ended_by: Time,
     },
     /// Rows of the command's tenant, which is being deleted.
+    #[n(3)]
     OfTenant {
         /// The rows.
+        #[n(0)]
         keys: Vec<Key>,
     },
     /// The command's tenant has no row left, in the shard or, if the scope is the catalogue, there.
+    #[n(4)]
     TenantGone,
 }
 
 /// A session that expires whole, as the caller saw it. One that is another by now stays as it is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Expiring {
     /// The session.
+    #[n(0)]
     pub session: SessionId,
     /// All of its rows but its own, in the order of their keys.
+    #[n(1)]
     pub keys: Vec<Key>,
     /// Its sequence.
+    #[n(2)]
     pub sequence: u64,
-}
-
-/// Nothing of a tenant goes out from now on, or what waits goes out again.
-#[derive(Debug, Clone, Copy)]
-pub struct HoldEffects {
-    /// Which of the two.
-    pub held: bool,
-}
-
-/// A tenant is deleted, by an admin of another one.
-#[derive(Debug, Clone)]
-pub struct DeleteTenant {
-    /// It.
-    pub tenant: TenantId,
-    /// Its name.
-    pub name: String,
-    /// What the caller saw, see [`Tenant::etag`](crate::catalogue::Tenant::etag); empty if any will do.
-    pub etag: String,
-}
-
-/// How long what has ended is kept.
-#[derive(Debug, Clone)]
-pub struct PutRetention {
-    /// The rules.
-    pub retention: Retention,
-    /// What mail tokens are made with, if the tenant has none of it yet.
-    pub key: Option<Sealed>,
-    /// The etag that the caller saw; empty for any.
-    pub etag: String,
 }

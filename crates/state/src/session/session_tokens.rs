@@ -2,10 +2,17 @@
 
 use switchward_machine::{SessionId, TenantId};
 
+use crate::approval::MailKey;
 use crate::session::ReplyTokens;
 use crate::{View, ViewError, Working};
 
 impl ReplyTokens {
+    /// Those of one session of the tenant with this name, made with the first of these keys.
+    #[must_use]
+    pub fn of_session_with(tenant: String, session: SessionId, keys: Vec<MailKey>) -> Self {
+        Self::of_one(tenant, session, keys)
+    }
+
     /// Those of one session; `None` if it has none.
     ///
     /// # Errors

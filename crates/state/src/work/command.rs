@@ -1,5 +1,6 @@
 //! Commands about work.
 
+use minicbor::{Decode, Encode};
 use serde_json::Value;
 use switchward_machine::{Micros, OpenId};
 
@@ -7,18 +8,23 @@ use crate::AdmissionClass;
 use crate::size::weigh;
 
 /// A command about work.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub enum WorkCommand {
     /// A worker takes work.
-    Lease(LeaseWork),
+    #[n(0)]
+    Lease(#[n(0)] LeaseWork),
     /// A worker is still at it.
-    Extend(ExtendLease),
+    #[n(1)]
+    Extend(#[n(0)] ExtendLease),
     /// A worker is done.
-    Complete(CompleteWork),
+    #[n(2)]
+    Complete(#[n(0)] CompleteWork),
     /// A worker gives up.
-    Fail(FailWork),
+    #[n(3)]
+    Fail(#[n(0)] FailWork),
     /// A worker hands work back.
-    Release(ReleaseWork),
+    #[n(4)]
+    Release(#[n(0)] ReleaseWork),
 }
 
 impl WorkCommand {
@@ -52,65 +58,84 @@ impl WorkCommand {
 }
 
 /// A worker takes work, for a time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct LeaseWork {
     /// The work.
+    #[n(0)]
     pub item: OpenId,
     /// What the worker calls itself.
+    #[n(1)]
     pub worker: String,
     /// For how long, milliseconds.
+    #[n(2)]
     pub lease_ms: u64,
 }
 
 /// A worker is still at it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct ExtendLease {
     /// The work.
+    #[n(0)]
     pub item: OpenId,
     /// The number of its lease.
+    #[n(1)]
     pub fence: u64,
     /// For how long from now, milliseconds.
+    #[n(2)]
     pub lease_ms: u64,
 }
 
 /// A worker is done.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct CompleteWork {
     /// The work.
+    #[n(0)]
     pub item: OpenId,
     /// The number of its lease.
+    #[n(1)]
     pub fence: u64,
     /// What came of it.
+    #[cbor(n(2), with = "crate::wire::value")]
     pub result: Value,
     /// What it cost.
+    #[n(3)]
     pub cost: Micros,
     /// What it used.
+    #[n(4)]
     pub tokens: u64,
 }
 
 /// A worker gives up: the attempt has failed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct FailWork {
     /// The work.
+    #[n(0)]
     pub item: OpenId,
     /// The number of its lease.
+    #[n(1)]
     pub fence: u64,
     /// Why, for a person.
+    #[n(2)]
     pub message: String,
     /// What it cost.
+    #[n(3)]
     pub cost: Micros,
     /// What it used.
+    #[n(4)]
     pub tokens: u64,
     /// Whether it may have been done all the same: the next attempt at it then keeps the name by which receivers outside
     /// recognise repeats.
+    #[n(5)]
     pub unknown: bool,
 }
 
 /// A worker hands work back: it is no attempt.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct ReleaseWork {
     /// The work.
+    #[n(0)]
     pub item: OpenId,
     /// The number of its lease.
+    #[n(1)]
     pub fence: u64,
 }

@@ -7,6 +7,43 @@ pub(crate) mod page_codes;
 mod removal;
 
 use super::*;
+use switchward_state::session::{GatePosition, Listening, Loaded, Position, RunPosition};
+
+/// Where a session stands.
+pub(crate) fn position() -> Option<Box<Position>> {
+    let gate = GatePosition {
+        gate: OpenId(6),
+        kind: GateKind::ToolAsk,
+        state: "pay".into(),
+        capability: Some("mcp:bank:pay".into()),
+        shown: Some(digest()),
+        at: Time(2),
+        to: vec!["kim@example.com".into()],
+        open: true,
+        needed: 2,
+        approvals: 1,
+    };
+    Some(Box::new(Position {
+        sequence: 5,
+        status: Status::Waiting,
+        reason: Some("paused".into()),
+        updated: Time(3),
+        ended: Some(Time(4)),
+        root: RunPosition { machine: Some(digest()), node: NodeIx(1) },
+        leaf: Some(RunPosition { machine: None, node: NodeIx(2) }),
+        opening: true,
+        text: Some("Pay 5?".into()),
+        takes_answers: true,
+        gates: vec![gate],
+        voided: vec![OpenId(5)],
+        warnings: vec!["nobody is behind group:none".into()],
+        meters: Meters { usd_micros: 1, reserved_micros: 2, tokens: 3, mails: 4 },
+        usd_cap: Some(5),
+        mail_cap: Some(6),
+        listens: Some(Listening { run: RunId(1), entry: 2 }),
+        loaded: Loaded::default(),
+    }))
+}
 
 /// A gate with people who were notified of its closing.
 fn notified_and_bounced() -> Asked {

@@ -6,9 +6,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Cluster, SealedUnder, check_keys, count_sealed};
-use switchward_state::delivery::DeliveryCommand;
+use switchward_state::delivery::{DeliveryCommand, HoldEffects};
 use switchward_state::seal::RingKeyId;
-use switchward_state::session::HoldEffects;
 use switchward_state::{Body, Command, Key, Kind, Row, Scope, View as _};
 use switchward_store::{Backup, BackupFile, DataDir, StoreError};
 

@@ -204,7 +204,8 @@ fn of_reason(reason: Reason) -> u8 {
         | Reason::TenantSuspended
         | Reason::RoleNotAllowed => DENIED,
         Reason::ApprovalPending => WAITING,
-        Reason::ShardElecting
+        Reason::OutcomeUnknown
+        | Reason::ShardElecting
         | Reason::Draining
         | Reason::StreamBackendDown
         | Reason::DiskLow
@@ -238,7 +239,7 @@ fn advice(reason: Reason) -> &'static [&'static str] {
         Reason::LeaseLost => &["discard the result; switchward work poll takes other work"],
         Reason::ShardElecting | Reason::Draining | Reason::StreamBackendDown => &["try again in a moment"],
         Reason::DiskLow => &["free space on the server's disk, then try again"],
-        Reason::DeadlineExceeded => &[
+        Reason::OutcomeUnknown | Reason::DeadlineExceeded => &[
             "repeat the command with the same --request-id, or check whether it was done; --timeout sets the limit",
         ],
         _ => &[],

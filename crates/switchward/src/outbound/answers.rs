@@ -63,9 +63,15 @@ impl Answers for ToShards {
                     tracing::info!(job = %job.name, reason = no.reason.code(), "a delivery job ended too late");
                     return Err(AnswerError::Gone);
                 }
-                Err(Failure::Electing | Failure::Overloaded | Failure::DiskLow { .. }) if offer < OFFERS => {}
                 Err(
                     Failure::Electing
+                    | Failure::OutcomeUnknown
+                    | Failure::Overloaded
+                    | Failure::DiskLow { .. },
+                ) if offer < OFFERS => {}
+                Err(
+                    Failure::Electing
+                    | Failure::OutcomeUnknown
                     | Failure::Overloaded
                     | Failure::DiskLow { .. }
                     | Failure::Draining

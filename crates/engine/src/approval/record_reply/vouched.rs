@@ -66,5 +66,10 @@ pub(crate) fn decide(
         turn.emit(ApprovalEvent::Discussed { gate, by, comment: cut(&own, NOTE_BYTES_MAX) })?;
         Standing::Noted
     };
-    Ok(Reply::Replied { session: turn.session_id()?, sequence: turn.session()?.sequence, standing })
+    Ok(Reply::Replied {
+        session: turn.session_id()?,
+        sequence: turn.session()?.sequence,
+        standing,
+        position: None,
+    })
 }

@@ -1,0 +1,281 @@
+//! Where a session stands after a command, for the answer to its caller; see [`Position`].
+
+use std::sync::Arc;
+use switchward_machine::{BudgetUnit, Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text};
+use switchward_state::approval::{ApprovalEvent, Open};
+use switchward_state::run::Run;
+use switchward_state::session::{
+    GatePosition, Listening, Loaded, LoadedRows, Position, ReplyToken, ReplyTokens, RunPosition, Session,
+    SessionEvent,
+};
+use switchward_state::{Event, Key, Reply, Scope as About, SharedRow, View, ViewError, Working};
+
+use crate::policy::in_force::in_force;
+use crate::policy::machine_of;
+use crate::run::scope::Scope;
+use crate::turn::{Stop, Turn};
+
+/// A run on the way to the active leaf.
+struct Active {
+    id: RunId,
+    run: SharedRow<Run>,
+    machine: Arc<Machine>,
+}
+
+impl Active {
+    fn node(&self) -> Option<&Node> {
+        self.machine.node(self.run.node)
+    }
+
+    fn position(&self, session: &Session) -> RunPosition {
+        let machine = (self.run.machine != session.machine).then_some(self.run.machine);
+        RunPosition { machine, node: self.run.node }
+    }
+}
+
+/// Where the turn's session stands now; `None` if there is no such session any more.
+pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Option<Position>, Stop> {
+    let (tenant, id) = (turn.tenant(), turn.session_id()?);
+    let Some(session) = turn.rows.session(tenant, id)? else { return Ok(None) };
+    if session.removal.is_some() {
+        return Ok(None);
+    }
+    let active = active(turn.rows, tenant, id, session.root)?;
+    let (Some(root), Some(leaf)) = (active.first(), active.last()) else { return Ok(None) };
+    let ended = session.status.ended();
+    let caps = in_force(turn.rows, tenant, id, &session, leaf.id)?.caps;
+    let cap = |unit| caps.iter().filter(|cap| cap.budget.unit == unit).map(|cap| cap.value).min();
+    let listening = |one: &&Active| !ended && session.reply_tenant.is_some() && listens(one);
+    Ok(Some(Position {
+        sequence: session.sequence,
+        status: session.status,
+        reason: session.reason.clone(),
+        updated: turn.now(),
+        ended: session.ended,
+        root: root.position(&session),
+        leaf: (active.len() > 1).then(|| leaf.position(&session)),
+        opening: leaf.run.entry <= 1 && !ended,
+        text: text(turn, leaf, ended)?,
+        takes_answers: session.status == Status::Waiting && leaf.run.held.is_none(),
+        gates: gates(turn, &session.opens, &active)?,
+        voided: turn.events.iter().flat_map(voided).copied().collect(),
+        warnings: turn.events.iter().filter_map(warning).collect(),
+        meters: session.meters,
+        usd_cap: cap(BudgetUnit::UsdMicros),
+        mail_cap: cap(BudgetUnit::Mails),
+        listens: active
+            .iter()
+            .rev()
+            .find(listening)
+            .map(|one| Listening { run: one.id, entry: one.run.entry }),
+        loaded: Loaded::default(),
+    }))
+}
+
+fn listens(one: &Active) -> bool {
+    one.node().is_some_and(Node::listens_to_events)
+}
+
+/// The root run, the child that it waits for, and so on.
+fn active(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    id: SessionId,
+    root: RunId,
+) -> Result<Vec<Active>, ViewError> {
+    let (mut active, mut next) = (Vec::new(), Some(root));
+    while let Some(run) = next {
+        let row = rows.run(tenant, id, run)?;
+        let machine = machine_of(rows, tenant, &row)?;
+        active.push(Active { id: run, run: row, machine });
+        next = rows.child(tenant, id, run)?;
+    }
+    Ok(active)
+}
+
+/// The text of the leaf's node with the data in it, if that is another one than its source.
+fn text(turn: &Turn<'_, '_>, leaf: &Active, ended: bool) -> Result<Option<String>, Stop> {
+    let Some(node) = leaf.node().filter(|node| !ended || node.exits.is_empty()) else { return Ok(None) };
+    let Some(source) = node.text.as_ref().filter(|source| source.contains('{')) else { return Ok(None) };
+    let text = Text { source: source.clone(), dialect: node.dialect };
+    // A text that cannot be rendered is shown as it was written.
+    let shown = Scope::of_run(turn, leaf.id)?.text(&text, false).ok();
+    Ok(shown.filter(|shown| shown != source))
+}
+
+fn gates(turn: &Turn<'_, '_>, opens: &[OpenId], active: &[Active]) -> Result<Vec<GatePosition>, Stop> {
+    let mut gates = Vec::new();
+    for id in opens {
+        let row = turn.rows.open_at(&Key::open(turn.tenant(), turn.session_id()?, *id))?;
+        gates.extend(row.map(|open| gate(*id, &open, active)));
+    }
+    Ok(gates)
+}
+
+fn gate(id: OpenId, open: &Open, active: &[Active]) -> GatePosition {
+    let of = active.iter().find(|one| one.id == open.run);
+    let node = of.and_then(|one| one.machine.node(open.node));
+    let asked = open.gate.asked.as_ref();
+    let voting = asked.and_then(|asked| asked.voting.as_ref());
+    GatePosition {
+        gate: id,
+        kind: open.gate.kind,
+        state: node.map(|node| node.name.clone()).unwrap_or_default(),
+        capability: open.gate.call.as_ref().map(|call| call.capability.clone()),
+        shown: open.gate.shown(),
+        at: open.at,
+        to: asked.map(|asked| asked.to.clone()).unwrap_or_default(),
+        open: asked.is_some_and(|asked| asked.open),
+        needed: voting.map_or(0, |voting| voting.need),
+        approvals: voting.map_or(0, |voting| u32::try_from(voting.votes.len()).unwrap_or(u32::MAX)),
+    }
+}
+
+/// The gates that an event closes without a decision.
+fn voided(event: &Event) -> &[OpenId] {
+    if let Event::Approval(ApprovalEvent::Voided { gates, .. }) = event { gates } else { &[] }
+}
+
+/// What an event warns of that the caller of a start chose.
+fn warning(event: &Event) -> Option<String> {
+    match event {
+        Event::Session(SessionEvent::Warned { text, of_definition: false }) => Some(text.clone()),
+        Event::Session(_)
+        | Event::Run(_)
+        | Event::Approval(_)
+        | Event::Work(_)
+        | Event::Delivery(_)
+        | Event::Policy(_)
+        | Event::Catalogue(_) => None,
+    }
+}
+
+/// Puts what is at hand into a reply that holds a position, so that its caller need not read it.
+pub(crate) fn load(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    scope: &About,
+    reply: &mut Reply,
+) -> Result<(), ViewError> {
+    let (About::Session(id), Some(position)) = (scope, reply.position_mut()) else { return Ok(()) };
+    position.loaded = Loaded(loaded(rows, tenant, *id, position)?.map(Box::new));
+    Ok(())
+}
+
+fn loaded(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    id: SessionId,
+    position: &Position,
+) -> Result<Option<LoadedRows>, ViewError> {
+    let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
+    if session.is_hidden() {
+        return Ok(None);
+    }
+    let machine = |of: RunPosition| rows.machine(tenant, of.machine.unwrap_or(session.machine));
+    let Some(root) = machine(position.root)? else { return Ok(None) };
+    let leaf = position.leaf.map(machine).transpose()?.flatten();
+    let key = if position.listens.is_some() { rows.mail_keys(tenant)?.into_iter().next() } else { None };
+    Ok(Some(LoadedRows { session, root, leaf, key }))
+}
+
+/// A position, with all that is needed to show it.
+#[derive(Clone)]
+pub struct PositionView {
+    /// Which session.
+    pub id: SessionId,
+    /// Its row, for what never changes of it.
+    pub session: SharedRow<Session>,
+    /// The root run's machine.
+    pub machine: Arc<Machine>,
+    /// The position.
+    pub position: Position,
+    leaf: Option<Arc<Machine>>,
+    tokens: Option<(ReplyTokens, Option<ReplyToken>)>,
+}
+
+/// Completes a position; reads only what is not at hand. `None` if the session is gone by now.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn position_view(
+    view: &dyn View,
+    tenant: TenantId,
+    id: SessionId,
+    mut position: Position,
+) -> Result<Option<PositionView>, ViewError> {
+    let loaded = match position.loaded.0.take() {
+        Some(rows) => Some(*rows),
+        None => loaded(&Working::new(view), tenant, id, &position)?,
+    };
+    let Some(LoadedRows { session, root, leaf, key }) = loaded else { return Ok(None) };
+    let name = session.reply_tenant.clone();
+    let tokens = name.zip(key).map(|(name, key)| {
+        let own = position.listens.map(|at| key.reply_token(&name, id, at.run, at.entry));
+        (ReplyTokens::of_session_with(name, id, vec![key]), own)
+    });
+    Ok(Some(PositionView { id, session, machine: root, position, leaf, tokens }))
+}
+
+impl PositionView {
+    fn leaf(&self) -> (&Machine, RunPosition) {
+        match (&self.leaf, self.position.leaf) {
+            (Some(machine), Some(at)) => (machine, at),
+            (Some(_) | None, _) => (&self.machine, self.position.root),
+        }
+    }
+
+    /// The node that the active leaf stands at, or ended in.
+    #[must_use]
+    pub fn node(&self) -> Option<&Node> {
+        let (machine, at) = self.leaf();
+        machine.node(at.node)
+    }
+
+    /// The name of the node that the root run stands at, or ended in.
+    #[must_use]
+    pub fn at(&self) -> &str {
+        self.machine.node(self.position.root.node).map_or("", |node| node.name.as_str())
+    }
+
+    /// The format's own word for its status.
+    #[must_use]
+    pub fn word(&self) -> &str {
+        self.machine.words.word(self.position.status, !self.position.gates.is_empty())
+    }
+
+    /// What the agent is shown: the text put before the first turn, and the question or the instructions.
+    #[must_use]
+    pub fn shows(&self) -> (Option<&str>, Option<String>) {
+        let ended = self.position.status.ended();
+        let (machine, _) = self.leaf();
+        let opening = machine.opening.text.as_deref().filter(|_| self.position.opening);
+        let node = self.node().filter(|node| !ended || node.exits.is_empty());
+        (
+            opening,
+            self.position
+                .text
+                .as_ref()
+                .or(node.and_then(|node| node.text.as_ref()))
+                .map(|text| self.put(text)),
+        )
+    }
+
+    /// The text with the session's reply tokens instead of their marks.
+    fn put(&self, text: &str) -> String {
+        let put = self.tokens.as_ref().and_then(|(tokens, _)| tokens.put_into(text));
+        put.unwrap_or_else(|| text.to_owned())
+    }
+
+    /// The answers that it takes now.
+    pub fn answers(&self) -> impl Iterator<Item = &str> {
+        let node = self.node().filter(|_| self.position.takes_answers);
+        node.into_iter().flat_map(|node| node.answers())
+    }
+
+    /// What somebody outside needs to send an event to its state; `None` if it takes none.
+    #[must_use]
+    pub fn reply_token(&self) -> Option<&ReplyToken> {
+        self.tokens.as_ref()?.1.as_ref()
+    }
+}

@@ -1,0 +1,159 @@
+//! Where a session stands after a command: what its caller is answered with, and answered with again if the request comes
+//! again. It holds what later commands change; what never changes of a session is read from its row.
+
+use minicbor::{CborLen, Decode, Encode};
+use std::fmt;
+use std::sync::Arc;
+use switchward_machine::{Digest, GateKind, Machine, NodeIx, OpenId, RunId, Status, Time};
+
+use crate::SharedRow;
+use crate::approval::MailKey;
+use crate::session::{Meters, Session};
+
+/// Where a session stands after a command, and what the command did beside.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Position {
+    /// The session's sequence after the command.
+    #[n(0)]
+    pub sequence: u64,
+    /// Its status.
+    #[n(1)]
+    pub status: Status,
+    /// Why it has this status, if there is a reason.
+    #[n(2)]
+    pub reason: Option<String>,
+    /// The time of the command.
+    #[n(3)]
+    pub updated: Time,
+    /// When it ended, if it has.
+    #[n(4)]
+    pub ended: Option<Time>,
+    /// Where its root run stands, or ended.
+    #[n(5)]
+    pub root: RunPosition,
+    /// Where the active leaf stands, if the root run waits for it.
+    #[n(6)]
+    pub leaf: Option<RunPosition>,
+    /// Whether the opening text of the leaf's machine is shown.
+    #[n(7)]
+    pub opening: bool,
+    /// The text of the leaf's node with the data in it, if that differs from what the definition says. Reply tokens stand
+    /// in it as their marks.
+    #[n(8)]
+    pub text: Option<String>,
+    /// Whether the answers of the leaf's node are accepted now.
+    #[n(9)]
+    pub takes_answers: bool,
+    /// The open gates, oldest first.
+    #[cbor(n(10), default, skip_if = "Vec::is_empty")]
+    pub gates: Vec<GatePosition>,
+    /// The gates that the command closed without a decision.
+    #[cbor(n(11), default, skip_if = "Vec::is_empty")]
+    pub voided: Vec<OpenId>,
+    /// What its caller should know of a start: sentences.
+    #[cbor(n(12), default, skip_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// What it has used.
+    #[n(13)]
+    pub meters: Meters,
+    /// The least cap on its money, millionths of a dollar.
+    #[n(14)]
+    pub usd_cap: Option<u64>,
+    /// The least cap on its mails.
+    #[n(15)]
+    pub mail_cap: Option<u64>,
+    /// The run whose node takes events from outside, if one does.
+    #[n(16)]
+    pub listens: Option<Listening>,
+    /// Rows that an answer also needs, if they are at hand.
+    #[cbor(skip)]
+    pub loaded: Loaded,
+}
+
+/// The node of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct RunPosition {
+    /// The run's machine; `None` if it is the session's own.
+    #[n(0)]
+    pub machine: Option<Digest>,
+    /// The node.
+    #[n(1)]
+    pub node: NodeIx,
+}
+
+/// The entry of a run into a node that takes events from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Listening {
+    /// The run.
+    #[n(0)]
+    pub run: RunId,
+    /// Which of the nodes that the run has entered, from 1.
+    #[n(1)]
+    pub entry: u32,
+}
+
+/// An open gate.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct GatePosition {
+    /// Its number.
+    #[n(0)]
+    pub gate: OpenId,
+    /// What it is for.
+    #[n(1)]
+    pub kind: GateKind,
+    /// The name of its node.
+    #[n(2)]
+    pub state: String,
+    /// The call that it is about, if it is about one: its capability.
+    #[n(3)]
+    pub capability: Option<String>,
+    /// Of what it shows.
+    #[n(4)]
+    pub shown: Option<Digest>,
+    /// When it was opened.
+    #[n(5)]
+    pub at: Time,
+    /// Who was asked or notified: addresses.
+    #[cbor(n(6), default, skip_if = "Vec::is_empty")]
+    pub to: Vec<String>,
+    /// Whether everybody may decide whose role allows it, and those above are only notified.
+    #[n(7)]
+    pub open: bool,
+    /// How many approvals it needs; 0 if the first decision counts.
+    #[n(8)]
+    pub needed: u32,
+    /// How many it has.
+    #[n(9)]
+    pub approvals: u32,
+}
+
+/// Rows that complete a position. They are no part of it: two positions are equal whatever is at hand.
+#[derive(Clone, Default)]
+pub struct Loaded(pub Option<Box<LoadedRows>>);
+
+/// The rows.
+#[derive(Clone)]
+pub struct LoadedRows {
+    /// The session's.
+    pub session: SharedRow<Session>,
+    /// The root run's machine.
+    pub root: Arc<Machine>,
+    /// The leaf's machine, if it is not the root run.
+    pub leaf: Option<Arc<Machine>>,
+    /// What reply tokens are made with, if a node listens.
+    pub key: Option<MailKey>,
+}
+
+impl PartialEq for Loaded {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Loaded {}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "loaded" } else { "not loaded" })
+    }
+}

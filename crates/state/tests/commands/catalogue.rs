@@ -1,0 +1,131 @@
+//! Commands about the catalogue.
+
+use std::sync::Arc;
+use switchward_machine::{
+    Act, ActKind, Ending, Machine, Meta, NoExit, Node, NodeIx, Opening, Outcome, Policy, StatusWords,
+    TenantId, Time,
+};
+use switchward_state::Body;
+use switchward_state::catalogue::{
+    ActivateVersion, CatalogueCommand, CreateKey, CreateTenant, DeleteAssistant, DeleteTenant, Deploy,
+    Directory, DirectoryEntry, EnsureTenancy, InstallMachine, InstallTenancy, LinkAuth, PutAssistant,
+    PutDirectory, PutQuotas, PutRetention, Quotas, Reseal, RetireVersion, RevokeKey, Role, Settings,
+    SourceFile, Tenancy, UpdateTenant,
+};
+use switchward_state::seal::{KeyRing, RingKey, SEAL_NONCE_BYTES, Sealed, SecretOf};
+use switchward_state::session::Retention;
+
+use crate::digest;
+
+pub(crate) fn sealed() -> Sealed {
+    let ring = KeyRing::of(vec![RingKey::of([1; 32])]);
+    ring.seal([2; SEAL_NONCE_BYTES], (TenantId(1), SecretOf::Mail), &[5; 32]).unwrap()
+}
+
+fn machine() -> Arc<Machine> {
+    let node = Node::new("end", vec![Act { kind: ActKind::Do(Vec::new()), then: Vec::new() }]);
+    let node = Node { on_no_exit: NoExit::End(Ending::plain(Outcome::Completed)), ..node };
+    Arc::new(Machine {
+        start: NodeIx(0),
+        nodes: vec![node],
+        gates: Vec::new(),
+        policy: Policy::default(),
+        budgets: Vec::new(),
+        params: Vec::new(),
+        opening: Opening::default(),
+        words: StatusWords::default(),
+        meta: Meta::default(),
+        fields: Vec::new(),
+        callees: Vec::new(),
+    })
+}
+
+fn directory() -> Directory {
+    let members = vec!["kim@example.com".into()];
+    let entry = DirectoryEntry { name: "group:release".into(), members, ..DirectoryEntry::default() };
+    Directory { entries: vec![entry], audience: vec!["group:release".into()], event_bindings: Vec::new() }
+}
+
+fn tenancy() -> Tenancy {
+    Tenancy {
+        revision: 3,
+        keys: vec![sealed()],
+        directory: directory(),
+        endpoints: Vec::new(),
+        outbox: None,
+        policies: Vec::new(),
+        any_approver_address: true,
+        link_auth: Some(LinkAuth::Oidc),
+        retention: Retention::default(),
+        held: None,
+        deletion: None,
+        changes: 2,
+    }
+}
+
+fn definitions() -> Vec<CatalogueCommand> {
+    let (name, etag, version) = (|| "order".to_owned(), || "e".to_owned(), 2);
+    vec![
+        CatalogueCommand::InstallMachine(InstallMachine { machine: machine() }),
+        CatalogueCommand::Deploy(Deploy {
+            name: name(),
+            format: "checkpoint".into(),
+            files: vec![SourceFile { path: "order.json".into(), bytes: vec![123, 125] }],
+            source: digest(6),
+            machine: machine(),
+            activate: true,
+            etag: etag(),
+        }),
+        CatalogueCommand::ActivateVersion(ActivateVersion { name: name(), version, etag: etag() }),
+        CatalogueCommand::RetireVersion(RetireVersion { name: name(), version, etag: etag() }),
+        CatalogueCommand::PutAssistant(PutAssistant {
+            name: "desk".into(),
+            workflows: vec![name()],
+            instructions: "Be brief.".into(),
+            etag: etag(),
+        }),
+        CatalogueCommand::DeleteAssistant(DeleteAssistant { name: "desk".into(), etag: etag() }),
+    ]
+}
+
+fn tenants() -> Vec<CatalogueCommand> {
+    let (name, etag, key) = (|| "acme".to_owned(), || "e".to_owned(), Some(sealed()));
+    let quotas = Quotas { sessions: Some(5), ..Quotas::default() };
+    let settings = Settings { quotas, ..Settings::default() };
+    vec![
+        CatalogueCommand::CreateTenant(CreateTenant { name: name(), display_name: "Acme".into(), settings }),
+        CatalogueCommand::UpdateTenant(UpdateTenant { name: name(), settings, etag: etag() }),
+        CatalogueCommand::PutQuotas(PutQuotas { name: name(), quotas, etag: etag() }),
+        CatalogueCommand::CreateKey(CreateKey {
+            id: "k1".into(),
+            tenant_name: name(),
+            hash: digest(7),
+            role: Role::Agent,
+            subject: "bot".into(),
+            display_name: "Bot".into(),
+            expires: Some(Time(99)),
+        }),
+        CatalogueCommand::RevokeKey(RevokeKey { id: "k1".into() }),
+        CatalogueCommand::EnsureTenancy(EnsureTenancy {
+            any_approver_address: false,
+            link_auth: Some(LinkAuth::Code),
+            key: key.clone(),
+        }),
+        CatalogueCommand::PutDirectory(PutDirectory {
+            directory: directory(),
+            key: key.clone(),
+            etag: etag(),
+        }),
+        CatalogueCommand::InstallTenancy(InstallTenancy { tenancy: tenancy() }),
+        CatalogueCommand::PutRetention(PutRetention { retention: Retention::default(), key, etag: etag() }),
+        CatalogueCommand::Reseal(Reseal {
+            secrets: vec![(sealed(), sealed())],
+            sources: vec!["shop".into()],
+        }),
+        CatalogueCommand::DeleteTenant(DeleteTenant { tenant: TenantId(2), name: name(), etag: etag() }),
+    ]
+}
+
+pub(crate) fn commands() -> Vec<Body> {
+    definitions().into_iter().chain(tenants()).map(Body::Catalogue).collect()
+}

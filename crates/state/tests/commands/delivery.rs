@@ -1,0 +1,92 @@
+//! Commands about what goes out.
+
+use switchward_machine::Time;
+use switchward_state::Body;
+use switchward_state::delivery::{
+    AckEffect, Attempt, ChangeEndpoint, ChangeWebhookSource, Correlation, DeferEffect, DeliveryCommand,
+    DismissEffect, FailEffect, HoldEffects, PublishedEvent, RecordBounce, Republish, RetryEffect,
+    SourceSecret, TextSource,
+};
+
+use crate::catalogue::sealed;
+use crate::session::token;
+
+fn effects() -> Vec<DeliveryCommand> {
+    let (number, code, message) = (3, "smtp_550".to_owned(), "no such user".to_owned());
+    let event = PublishedEvent {
+        kind: "session.completed".into(),
+        sequence: 7,
+        at: Time(8),
+        about: Some("gates/5".into()),
+    };
+    let (endpoint, retry, events) = ("crm".to_owned(), vec![1, 2], vec![event]);
+    vec![
+        DeliveryCommand::AckEffect(AckEffect { number }),
+        DeliveryCommand::FailEffect(FailEffect {
+            number,
+            code: code.clone(),
+            message: message.clone(),
+            round: Some(1),
+        }),
+        DeliveryCommand::DeferEffect(DeferEffect {
+            number,
+            attempt: Attempt { round: 1, number: 2 },
+            until: Time(90),
+            code,
+            message: message.clone(),
+            made: true,
+        }),
+        DeliveryCommand::RecordBounce(RecordBounce { token: token(), message }),
+        DeliveryCommand::RetryEffect(RetryEffect { number }),
+        DeliveryCommand::DismissEffect(DismissEffect { number }),
+        DeliveryCommand::Republish(Republish { endpoint, retry, events }),
+        DeliveryCommand::HoldEffects(HoldEffects { held: true }),
+    ]
+}
+
+fn sources() -> Vec<ChangeWebhookSource> {
+    let (name, etag) = (|| "shop".to_owned(), || "e".to_owned());
+    let secret = || SourceSecret { sealed: sealed(), until: Some(Time(9)) };
+    let correlation = || Correlation {
+        session: TextSource::Pointer("/order/id".into()),
+        event_key: TextSource::Fixed("order.paid".into()),
+        data: "/order".into(),
+        known_ms: Some(60_000),
+    };
+    vec![
+        ChangeWebhookSource::Create {
+            name: name(),
+            kind: "github".into(),
+            secret: Some(secret()),
+            correlation: correlation(),
+        },
+        ChangeWebhookSource::Correlate { name: name(), correlation: correlation(), etag: etag() },
+        ChangeWebhookSource::Rotate { name: name(), secret: secret(), overlap_ms: 5, etag: etag() },
+        ChangeWebhookSource::Delete { name: name(), etag: etag() },
+    ]
+}
+
+fn endpoints() -> Vec<ChangeEndpoint> {
+    let (id, etag) = (|| "crm".to_owned(), || "e".to_owned());
+    vec![
+        ChangeEndpoint::Put {
+            id: id(),
+            url: "https://crm.example/hook".into(),
+            filters: vec!["session.*".into()],
+            secret: sealed(),
+            key: Some(sealed()),
+            etag: etag(),
+        },
+        ChangeEndpoint::Rotate { id: id(), secret: sealed(), overlap_ms: 5, etag: etag() },
+        ChangeEndpoint::Disable { id: id(), reason: "gone".into() },
+        ChangeEndpoint::Delete { id: id(), etag: etag() },
+        ChangeEndpoint::Note { id: id(), failure: Some(("http_500".into(), "it fails".into())) },
+    ]
+}
+
+pub(crate) fn commands() -> Vec<Body> {
+    let mut all = effects();
+    all.extend(sources().into_iter().map(DeliveryCommand::WebhookSource));
+    all.extend(endpoints().into_iter().map(DeliveryCommand::Endpoint));
+    all.into_iter().map(Body::Delivery).collect()
+}

@@ -1,0 +1,66 @@
+//! Replies.
+
+use switchward_machine::{Micros, OpenId, SessionId, TenantId, Time};
+use switchward_state::Reply;
+use switchward_state::approval::Standing;
+use switchward_state::policy::{Authorized, CallEffect, Remaining};
+
+use crate::policy::limits;
+
+const SESSION: SessionId = SessionId([7; 16]);
+
+fn authorized() -> Authorized {
+    Authorized {
+        effect: CallEffect::Ask,
+        reason: None,
+        message: "a person is asked".into(),
+        rule: None,
+        gate: Some(OpenId(5)),
+        granted_by: None,
+        call_id: "c-1".into(),
+        retry_after_ms: Some(5),
+        remaining: Remaining { calls: Some(1), usd: Some(Micros(2)) },
+        layers: Vec::new(),
+    }
+}
+
+/// The name of a reply; a new one does not compile until it is in [`all`].
+fn name(reply: &Reply) -> &'static str {
+    match reply {
+        Reply::Session { .. } => "session",
+        Reply::Authorized(..) => "authorized",
+        Reply::Gate { .. } => "gate",
+        Reply::PageCode { .. } => "page-code",
+        Reply::Limits(..) => "limits",
+        Reply::Done => "done",
+        Reply::Tenant(..) => "tenant",
+        Reply::Key(..) => "key",
+        Reply::Version { .. } => "version",
+        Reply::Leased { .. } => "leased",
+        Reply::Worked { .. } => "worked",
+        Reply::Recorded { .. } => "recorded",
+        Reply::Replied { .. } => "replied",
+    }
+}
+
+pub(crate) fn all() -> Vec<(&'static str, Reply)> {
+    let (session, sequence, gate) = (SESSION, 4, OpenId(5));
+    [
+        Reply::Session { session, sequence, position: None },
+        Reply::Authorized(authorized()),
+        Reply::Gate { gate, sequence },
+        Reply::PageCode { gate, accepted: true, left: 2 },
+        Reply::Limits(limits()),
+        Reply::Done,
+        Reply::Tenant(TenantId(3)),
+        Reply::Key("k1".into()),
+        Reply::Version { name: "order".into(), number: 2, created: true },
+        Reply::Leased { item: gate, fence: 2, until: Time(9) },
+        Reply::Worked { session, sequence, wrong: Some("no object".into()) },
+        Reply::Recorded { session, sequence, event: 3, position: None },
+        Reply::Replied { session, sequence, standing: Standing::Decided, position: None },
+    ]
+    .into_iter()
+    .map(|reply| (name(&reply), reply))
+    .collect()
+}
