@@ -1,5 +1,6 @@
 //! Performs everything that goes out, and reports the outcomes.
 //!
+//! - [`channels`] perform jobs: HTTP requests, questions to models, mails and webhooks.
 //! - [`guard`] decides which addresses may be requested.
 //! - [`http`] is the one HTTP client of this repository: its connections go to addresses that passed the guard.
 //! - [`model`] queries a language model and accepts only answers of the requested schema.
@@ -15,6 +16,7 @@
 //!
 //! [`bus`]: switchward_bus
 
+pub mod channels;
 pub mod guard;
 pub mod http;
 pub mod limits;

@@ -5,8 +5,8 @@
 //! only a proposal, and no question offers a port that approves.
 
 mod anthropic;
-mod jobs;
 mod openai;
+mod question;
 mod schema;
 
 use std::collections::BTreeMap;
@@ -17,13 +17,12 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-pub use jobs::Kind;
+pub use question::{Classify, Extract, Intent, Judge, Kind, Question};
 
 use crate::guard::Egress;
 use crate::http::{Client, Request, Response};
 use crate::limits::{DEADLINE_MS_MAX, MODEL_CALLS_MAX, MODEL_OUTPUT_TOKENS_MAX};
 use crate::{Failed, Reason, Secret};
-use jobs::Job;
 
 /// The API that an endpoint has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
@@ -59,8 +58,8 @@ pub struct Config {
     pub egress: Option<Egress>,
 }
 
-/// A question, independent of the provider.
-struct Question {
+/// What is sent for a question, independent of the provider.
+struct Prompt {
     model: String,
     max_output_tokens: u32,
     /// Our own instructions and the author's.
@@ -95,29 +94,28 @@ impl Model {
         calls(&self.config)
     }
 
-    /// Performs a job for a tenant. `input` has the form that the kind's variant describes; the result has the kind's form
-    /// and meets `result_schema`. Asking twice may give two different answers.
+    /// Asks a question for a tenant. The result has the form that the question's kind describes, and meets `result_schema`.
+    /// Asking twice may give two different answers.
     ///
     /// # Errors
     ///
-    /// [`Failed`] if the job cannot be read, the endpoint cannot be reached or does not answer, or its answer does not
+    /// [`Failed`] if the question exceeds a limit, the endpoint cannot be reached or does not answer, or its answer does not
     /// match the schema.
     pub async fn perform(
         &self,
         tenant: u32,
-        kind: Kind,
-        input: &Value,
+        question: &Question,
         result_schema: &Value,
         deadline: Duration,
     ) -> Result<Value, Failed> {
-        let job = Job::read(kind, input)?;
+        question.check()?;
         let deadline = deadline.min(self.config.deadline).min(Duration::from_millis(DEADLINE_MS_MAX));
         let begun = Instant::now();
         let late = || Failed::new(Reason::Timeout, "too many other questions were open until its deadline");
         let turn = timeout(deadline, self.turns.acquire()).await.map_err(|_| late())?;
         let _turn = turn.map_err(|_| late())?;
-        let answer = self.ask(tenant, &job, deadline.saturating_sub(begun.elapsed())).await?;
-        let result = job.result(answer)?;
+        let answer = self.ask(tenant, question, deadline.saturating_sub(begun.elapsed())).await?;
+        let result = question.result(answer)?;
         if schema::holds(result_schema, &result) {
             Ok(result)
         } else {
@@ -125,9 +123,9 @@ impl Model {
         }
     }
 
-    async fn ask(&self, tenant: u32, job: &Job, deadline: Duration) -> Result<Value, Failed> {
-        let question = self.question(job)?;
-        let request = self.request(&question, deadline);
+    async fn ask(&self, tenant: u32, question: &Question, deadline: Duration) -> Result<Value, Failed> {
+        let prompt = self.prompt(question)?;
+        let request = self.request(&prompt, deadline);
         let response = match &self.config.egress {
             Some(egress) => self.client.send_under(egress, &request).await?,
             None => self.client.send(tenant, &request).await?,
@@ -137,16 +135,16 @@ impl Model {
             Provider::Anthropic => anthropic::answer(response.body)?,
             Provider::OpenAi => openai::answer(&response.body)?,
         };
-        if schema::holds(&question.schema, &answer) { Ok(answer) } else { Err(not_as_asked()) }
+        if schema::holds(&prompt.schema, &answer) { Ok(answer) } else { Err(not_as_asked()) }
     }
 
-    fn question(&self, job: &Job) -> Result<Question, Failed> {
-        let schema = job.schema();
-        Ok(Question {
-            model: self.model_for(job.model()),
+    fn prompt(&self, question: &Question) -> Result<Prompt, Failed> {
+        let schema = question.schema();
+        Ok(Prompt {
+            model: self.model_for(question.model()),
             max_output_tokens: self.config.max_output_tokens.clamp(1, MODEL_OUTPUT_TOKENS_MAX),
-            system: job.system(),
-            user: job.block()?,
+            system: question.system(),
+            user: question.block()?,
             strict: schema::is_strict(&schema),
             schema,
         })
@@ -161,11 +159,11 @@ impl Model {
         found.unwrap_or(&self.config.default_model).to_owned()
     }
 
-    fn request(&self, question: &Question, deadline: Duration) -> Request {
+    fn request(&self, prompt: &Prompt, deadline: Duration) -> Request {
         let key = self.config.key.reveal();
         let (path, headers, body) = match self.config.provider {
-            Provider::Anthropic => ("/v1/messages", anthropic::headers(key), anthropic::body(question)),
-            Provider::OpenAi => ("/v1/chat/completions", openai::headers(key), openai::body(question)),
+            Provider::Anthropic => ("/v1/messages", anthropic::headers(key), anthropic::body(prompt)),
+            Provider::OpenAi => ("/v1/chat/completions", openai::headers(key), openai::body(prompt)),
         };
         let url = format!("{}{path}", self.config.base_url.trim_end_matches('/'));
         Request { method: "POST".to_owned(), url, headers, body: Some(body), deadline }

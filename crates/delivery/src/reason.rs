@@ -17,7 +17,8 @@ pub struct Failed {
 }
 
 impl Failed {
-    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+    /// Creates a failure after which the other side did not say when to try again.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), retry_after: None }
     }
 }
@@ -58,7 +59,7 @@ pub enum Reason {
     AnswerTooLarge,
     /// The answer is compressed although that was not asked for.
     EncodingRefused,
-    /// The job has an unknown kind or an invalid input.
+    /// The job has an invalid input.
     JobInvalid,
     /// Nothing is set up for this kind of job.
     NotConfigured,
@@ -89,6 +90,83 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All reasons.
+    pub const ALL: [Self; 30] = [
+        Self::UrlInvalid,
+        Self::SchemeRefused,
+        Self::PortRefused,
+        Self::HostRefused,
+        Self::AddressRefused,
+        Self::RulesUnknown,
+        Self::RequestInvalid,
+        Self::RequestTooLarge,
+        Self::NameUnusable,
+        Self::ConnectFailed,
+        Self::TlsFailed,
+        Self::Timeout,
+        Self::NotBegun,
+        Self::AnswerBroken,
+        Self::AnswerTooLarge,
+        Self::EncodingRefused,
+        Self::JobInvalid,
+        Self::NotConfigured,
+        Self::ReceiverRefused,
+        Self::ReceiverGone,
+        Self::MailInvalid,
+        Self::MailRejected,
+        Self::MailDeferred,
+        Self::ModelUnauthorized,
+        Self::ModelLimited,
+        Self::ModelUnavailable,
+        Self::ModelRejected,
+        Self::ModelRefused,
+        Self::ModelAnswerInvalid,
+        Self::ModelAnswerCut,
+    ];
+
+    /// Returns the reason with this code; `None` if there is none.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.code() == code)
+    }
+
+    /// Returns true if another attempt at the same job would fail in the same way.
+    #[must_use]
+    pub fn is_permanent(self) -> bool {
+        match self {
+            Self::UrlInvalid
+            | Self::SchemeRefused
+            | Self::HostRefused
+            | Self::RequestInvalid
+            | Self::RequestTooLarge
+            | Self::JobInvalid
+            | Self::ReceiverGone
+            | Self::MailInvalid
+            | Self::MailRejected => true,
+            Self::PortRefused
+            | Self::AddressRefused
+            | Self::RulesUnknown
+            | Self::NameUnusable
+            | Self::ConnectFailed
+            | Self::TlsFailed
+            | Self::Timeout
+            | Self::NotBegun
+            | Self::AnswerBroken
+            | Self::AnswerTooLarge
+            | Self::EncodingRefused
+            | Self::NotConfigured
+            | Self::ReceiverRefused
+            | Self::MailDeferred
+            | Self::ModelUnauthorized
+            | Self::ModelLimited
+            | Self::ModelUnavailable
+            | Self::ModelRejected
+            | Self::ModelRefused
+            | Self::ModelAnswerInvalid
+            | Self::ModelAnswerCut => false,
+        }
+    }
+
     /// The code that is stored and shown; it never changes.
     #[must_use]
     pub fn code(self) -> &'static str {
@@ -130,5 +208,20 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_has_every_reason_in_order() {
+        for (at, reason) in Reason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, at, "{reason}");
+            assert_eq!(Reason::from_code(reason.code()), Some(reason));
+        }
+        assert_eq!(Reason::ALL.len(), Reason::ModelAnswerCut as usize + 1);
+        assert_eq!(Reason::from_code("lost"), None);
     }
 }

@@ -1,8 +1,9 @@
 //! The delivery worker: takes delivery jobs from the bus, performs them, and reports their outcomes.
 //!
 //! A job is performed at least once and its outcome reported at least once; the receiver recognises an outcome by the job's
-//! token and takes the first. If a worker dies, another takes its deliveries after the bus's idle time.
+//! origin and takes the first. If a worker dies, another takes its deliveries after the bus's idle time.
 
+mod ids;
 mod job;
 mod perform;
 mod run;
@@ -16,40 +17,34 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use switchward_bus::Bus;
 
-pub use job::{DeliveryJob, JobError};
-pub use perform::{HOOK, MAIL, POST};
+pub use job::{DeliveryJob, JobError, JobInput, Origin};
 
 use crate::Failed;
+use crate::channels::{Answer, MailChannel};
 use crate::http::Client;
 use crate::limits::{JOBS_MAX, WORKER_DRAIN_MS, WORKER_KEEP_MS};
-use crate::mail::{Post, Sender};
 use crate::model::Model;
 
 /// The outcome of a delivery job.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
-    /// The result. For `http` it is `{"status", "body"}` of the answer, whatever its status.
-    Done(Value),
-    /// The job failed.
-    Failed {
-        /// The stable code of [`Reason::code`](crate::Reason::code).
-        reason: String,
-        /// What happened.
-        message: String,
-        /// How long to wait before the next attempt, if the other side said so.
-        retry_after_ms: Option<u64>,
-    },
-}
+pub type Outcome = Result<Delivered, Failed>;
 
-impl From<Failed> for Outcome {
-    fn from(failed: Failed) -> Self {
-        let ms = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        Self::Failed {
-            reason: failed.reason.code().to_owned(),
-            message: failed.message,
-            retry_after_ms: failed.retry_after.map(ms),
-        }
-    }
+/// The result of a delivery job, by channel.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Delivered {
+    /// The answer to a request, whatever its status.
+    Http(Answer),
+    /// The result of a question, which meets its schema.
+    Model(Value),
+    /// The mail server accepted the mail.
+    Mail {
+        /// The message id, without the angle brackets.
+        message_id: String,
+    },
+    /// The receiver answered with success.
+    Webhook {
+        /// The HTTP status.
+        status: u16,
+    },
 }
 
 /// Why an outcome was not accepted.
@@ -121,15 +116,6 @@ pub struct DeliveryWorker {
     config: Config,
     /// The names of the jobs in progress.
     in_hand: Mutex<BTreeSet<String>>,
-}
-
-/// Who writes mails, and who takes them.
-#[derive(Clone)]
-pub struct MailChannel {
-    /// The sender.
-    pub sender: Arc<Sender>,
-    /// The transport of composed mails.
-    pub post: Arc<dyn Post>,
 }
 
 impl DeliveryWorker {

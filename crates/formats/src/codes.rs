@@ -73,6 +73,7 @@ codes! {
 
     CHANGED_SINCE_SHOWN "SW1225" Warning "a value that an approval showed is used after an agent may have changed it"
     POLICY_OPEN "SW1230" Notice "no rule of the policy covers everything, and the policy has no default: a call that it does not name is allowed, unless the default effect of the tenant or the server is another"
+    MAIL_DENIED "SW1231" Warning "email_config limits mail that the policy denies anyway, because no rule allows resend-email"
     CALLEE_ABSENT "SW1250" Warning "a called definition is neither among the definitions that are checked together nor in the catalogue"
 
     NOT_RUN "SW1301" Error "the format has this, but this build does not run it"

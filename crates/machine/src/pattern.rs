@@ -169,6 +169,13 @@ mod tests {
     }
 
     #[test]
+    fn a_capability_has_at_most_256_bytes() {
+        assert!(Pattern::check_call(&"a".repeat(256)).is_ok() && Pattern::new(&"a".repeat(256)).is_ok());
+        assert_eq!(Pattern::check_call(&"a".repeat(257)), Err(PatternError::TooLong));
+        assert_eq!(Pattern::new(&"a".repeat(257)), Err(PatternError::TooLong));
+    }
+
+    #[test]
     fn a_star_stands_only_at_the_end() {
         assert_eq!(Pattern::new("mcp:*:x"), Err(PatternError::StarInside));
         assert_eq!(Pattern::new("**"), Err(PatternError::StarInside));

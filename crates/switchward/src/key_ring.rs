@@ -201,6 +201,9 @@ pub(crate) fn explained(error: std::io::Error, location: &KeyRingLocation) -> an
 /// The remedy if the ring lacks a key.
 pub(crate) fn lacking(location: &KeyRingLocation) -> String {
     let looked = match location {
+        KeyRingLocation::File(file) if !file.exists() => {
+            format!("the key ring {} does not exist", file.display())
+        }
         KeyRingLocation::File(file) => {
             format!("{} is not the key ring that the secrets are encrypted with", file.display())
         }

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchward_delivery::{
     Secret,
+    channels::MailChannel,
     mail::{Sender, Smtp, SmtpConfig, SmtpTls},
     openid::Provider,
-    worker::MailChannel,
 };
 use switchward_gateway::PageSettings;
 use switchward_mail::Signer;

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_delivery::{mail::Sender, worker::MailChannel};
+use switchward_delivery::{channels::MailChannel, mail::Sender};
 use switchward_gateway::{
     Admission, Api, ConnectionLimits, PageSettings, QuotaDefaults,
     auth::NewKey,
@@ -59,7 +59,7 @@ pub(crate) struct Node {
     health: Health,
     app: Router,
     metrics: Router,
-    delivery: Option<outbound::Role>,
+    delivery: Option<switchward_outbound::Role>,
     listeners: Option<MailListeners>,
 }
 
@@ -229,7 +229,7 @@ impl Node {
         if let Some(max) = delivery.outbox_max {
             cluster.set_outbox_max(max);
         }
-        let delivery = outbound::Role::start((&cluster, &api), delivery, (redis, &owner), channel).await?;
+        let delivery = outbound::start(&cluster, &api, delivery, redis, &owner, channel).await?;
         Ok(Self { cluster, data, api, location, health, app, metrics, delivery, listeners })
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The content of an outbound mail. Stored form. As JSON it is the input of a job of kind `mail`.
+/// The content of an outbound mail. Stored form. As JSON it is the input of a delivery job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboundMail {
     /// The address of the recipient.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Question, not_as_asked};
+use super::{Prompt, not_as_asked};
 use crate::{Failed, Reason};
 
 const VERSION: &str = "2023-06-01";
@@ -13,16 +13,16 @@ pub(super) fn headers(key: &str) -> Vec<(String, String)> {
     headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
-pub(super) fn body(question: &Question) -> Value {
+pub(super) fn body(prompt: &Prompt) -> Value {
     json!({
-        "model": question.model,
-        "max_tokens": question.max_output_tokens,
-        "system": question.system,
-        "messages": [{ "role": "user", "content": question.user }],
+        "model": prompt.model,
+        "max_tokens": prompt.max_output_tokens,
+        "system": prompt.system,
+        "messages": [{ "role": "user", "content": prompt.user }],
         "tools": [{
             "name": TOOL,
             "description": "Gives the answer. It is used exactly once.",
-            "input_schema": question.schema,
+            "input_schema": prompt.schema,
         }],
         "tool_choice": { "type": "tool", "name": TOOL, "disable_parallel_tool_use": true },
     })

@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::{Question, not_as_asked};
+use super::{Prompt, not_as_asked};
 use crate::{Failed, Reason};
 
 pub(super) fn headers(key: &str) -> Vec<(String, String)> {
     vec![("authorization".to_owned(), format!("Bearer {key}"))]
 }
 
-pub(super) fn body(question: &Question) -> Value {
+pub(super) fn body(prompt: &Prompt) -> Value {
     json!({
-        "model": question.model,
-        "max_completion_tokens": question.max_output_tokens,
+        "model": prompt.model,
+        "max_completion_tokens": prompt.max_output_tokens,
         "messages": [
-            { "role": "system", "content": question.system },
-            { "role": "user", "content": question.user },
+            { "role": "system", "content": prompt.system },
+            { "role": "user", "content": prompt.user },
         ],
         "response_format": {
             "type": "json_schema",
-            "json_schema": { "name": "answer", "strict": question.strict, "schema": question.schema },
+            "json_schema": { "name": "answer", "strict": prompt.strict, "schema": prompt.schema },
         },
     })
 }

@@ -4,36 +4,77 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchward_bus::Envelope;
+use switchward_bus::{Envelope, Stream};
+use switchward_machine::{OpenId, SessionId, TenantId};
+
+use super::ids;
+use crate::channels::{HttpRequest, Webhook};
+use crate::mail::OutboundMail;
+use crate::model::Question;
 
 /// A delivery job, and where its outcome belongs. Stored form. As JSON it is the body of an [`Envelope`]; unknown fields
 /// are ignored, so that a newer writer is understood.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeliveryJob {
-    /// Its stable name.
-    pub name: String,
-    /// The number of its tenant, the same as in the envelope.
-    pub tenant: u32,
+    /// Its tenant, the same as in the envelope.
+    #[serde(with = "ids::tenant")]
+    pub tenant: TenantId,
     /// The session that waits for it.
-    pub session: String,
-    /// Which of the session's open items waits for it.
-    pub item: u64,
-    /// Proves that an outcome is for this attempt. Never shown.
-    pub token: String,
-    /// `http`, `post`, `hook`, `mail`, or one of [`Kind`](crate::model::Kind).
-    pub kind: String,
-    /// For `http`, `post` and `hook`: `{method, url, headers?: {name: value}, body?}`, of a `hook` with its signature; for
-    /// `mail` an [`OutboundMail`](crate::mail::OutboundMail); else as the kind of question says.
-    pub input: Value,
-    /// The JSON Schema that a result of a question must meet.
-    pub result_schema: Value,
+    #[serde(with = "ids::session")]
+    pub session: SessionId,
+    /// What of the session waits for it.
+    pub origin: Origin,
+    /// The input of its channel.
+    pub input: JobInput,
     /// The deadline, in milliseconds since 1970.
     pub deadline_ms: u64,
-    /// The same for all attempts; an HTTP request carries it.
+    /// The same for all attempts; a request carries it, except an event for an endpoint.
     pub idempotency_key: String,
-    /// The trace (`traceparent`) that it belongs to; an HTTP request carries it.
+    /// The trace (`traceparent`) that it belongs to; a request carries it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+}
+
+/// What of a session waits for the outcome of a job, and for which attempt. An outcome of another attempt is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// A work item.
+    Work {
+        /// Its number in the session.
+        #[serde(with = "ids::item")]
+        item: OpenId,
+        /// The fence of the lease under which the job was published.
+        fence: u64,
+    },
+    /// An effect in the outbox.
+    Effect {
+        /// Its number in the session.
+        number: u64,
+        /// How often the effect was retried by an operator, from 0.
+        round: u32,
+        /// How many attempts of this round came before, from 0.
+        attempt: u32,
+    },
+}
+
+/// The input of a job, by channel.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobInput {
+    /// A request whose answer of any status is the result.
+    Http(HttpRequest),
+    /// A question to a language model.
+    Model {
+        /// The question.
+        question: Question,
+        /// The JSON Schema that the result must meet; null for any result.
+        result_schema: Value,
+    },
+    /// A mail.
+    Mail(Box<OutboundMail>),
+    /// A message to a URL.
+    Webhook(Webhook),
 }
 
 /// The body of an envelope is not a job of the envelope's tenant.
@@ -47,7 +88,39 @@ pub enum JobError {
     OtherTenant,
 }
 
+impl JobInput {
+    /// Returns the stream that jobs with this input go over.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        match self {
+            Self::Http(_) => Stream::Http,
+            Self::Model { .. } => Stream::Model,
+            Self::Mail(_) => Stream::Mail,
+            Self::Webhook(_) => Stream::Webhook,
+        }
+    }
+}
+
 impl DeliveryJob {
+    /// Returns the name of the attempt: no other attempt of any tenant has it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let (tenant, session) = (self.tenant.0, self.session);
+        match self.origin {
+            Origin::Work { item, fence } => format!("{tenant}/{session}-{}.{fence}", item.0),
+            Origin::Effect { number, round, attempt } => {
+                format!("{tenant}/{session}-{number}.{round}.{attempt}")
+            }
+        }
+    }
+
+    /// Puts the job into an envelope.
+    #[must_use]
+    pub fn envelope(&self) -> Envelope {
+        let body = serde_json::to_vec(self).expect("all maps of a job have keys that are strings");
+        Envelope { tenant: self.tenant.0, id: self.name(), body }
+    }
+
     /// Reads the job of an envelope.
     ///
     /// # Errors
@@ -57,19 +130,16 @@ impl DeliveryJob {
         let job: Self = serde_json::from_slice(&envelope.body).map_err(|error| {
             JobError::Unreadable(format!("{:?} at line {}", error.classify(), error.line()))
         })?;
-        if job.tenant == envelope.tenant { Ok(job) } else { Err(JobError::OtherTenant) }
+        if job.tenant.0 == envelope.tenant { Ok(job) } else { Err(JobError::OtherTenant) }
     }
 }
 
-/// Shows where it belongs, and neither its token nor its input.
+/// Shows where it belongs, and not its input: that has tokens and the words of people.
 impl fmt::Debug for DeliveryJob {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("DeliveryJob")
-            .field("name", &self.name)
-            .field("tenant", &self.tenant)
-            .field("session", &self.session)
-            .field("item", &self.item)
-            .field("kind", &self.kind)
+            .field("name", &self.name())
+            .field("stream", &self.input.stream())
             .finish_non_exhaustive()
     }
 }

@@ -72,12 +72,12 @@ impl DeliveryWorker {
             return self.end(stream, &delivery.receipt).await;
         }
         // A job is published again if it is unknown whether the bus took it, so two deliveries may come at once.
-        let Some(_held) = InHand::of(self, &job.name) else {
+        let Some(_held) = InHand::of(self, &job.name()) else {
             tracing::debug!(?job, count = delivery.count, "a delivery job is already in progress");
             return self.end(stream, &delivery.receipt).await;
         };
         let outcome = self.perform(&job).await;
-        tracing::debug!(?job, count = delivery.count, "finished a delivery job");
+        tracing::debug!(?job, count = delivery.count, failed = outcome.is_err(), "finished a delivery job");
         match self.answers.answer(&job, outcome).await {
             Ok(()) | Err(AnswerError::Gone) => self.end(stream, &delivery.receipt).await,
             Err(AnswerError::Later) => {

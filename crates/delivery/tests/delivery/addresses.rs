@@ -7,10 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
-use switchward_bus::{Bus, Envelope, Memory, Settings, Stream};
+use switchward_bus::{Bus, Memory, Settings, Stream};
+use switchward_delivery::channels::HttpRequest;
 use switchward_delivery::guard::Egress;
 use switchward_delivery::http::{self, Client};
-use switchward_delivery::worker::{AnswerError, Answers, Config, DeliveryJob, DeliveryWorker, Outcome};
+use switchward_delivery::worker::{
+    AnswerError, Answers, Config, Delivered, DeliveryJob, DeliveryWorker, JobInput, Origin, Outcome,
+};
+use switchward_machine::{OpenId, SessionId, TenantId};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
@@ -37,7 +41,7 @@ fn address(url: &str) -> Option<IpAddr> {
 }
 
 /// Forwards outcomes.
-struct Recorder(mpsc::UnboundedSender<(u64, Outcome)>);
+struct Recorder(mpsc::UnboundedSender<(Origin, Outcome)>);
 
 #[async_trait]
 impl Answers for Recorder {
@@ -46,7 +50,7 @@ impl Answers for Recorder {
     }
 
     async fn answer(&self, job: &DeliveryJob, outcome: Outcome) -> Result<(), AnswerError> {
-        self.0.send((job.item, outcome)).map_err(|_| AnswerError::Gone)
+        self.0.send((job.origin, outcome)).map_err(|_| AnswerError::Gone)
     }
 }
 
@@ -65,31 +69,28 @@ async fn asked(client: Client, urls: &[(u32, &str)]) -> Vec<String> {
     let worker = tokio::spawn(worker.run(stopped));
     let mut outcomes = BTreeMap::new();
     for (item, (tenant, url)) in urls.iter().enumerate() {
-        let item = u64::try_from(item).expect("few rows");
+        let item = OpenId(u64::try_from(item).expect("few rows"));
+        let input = json!({ "method": "GET", "url": url });
         let job = DeliveryJob {
-            name: format!("ses_1:{item}"),
-            tenant: *tenant,
-            session: "ses_1".to_owned(),
-            item,
-            token: "t0k3n".to_owned(),
-            kind: "http".to_owned(),
-            input: json!({ "method": "GET", "url": url }),
-            result_schema: json!({}),
+            tenant: TenantId(*tenant),
+            session: SessionId([7; 16]),
+            origin: Origin::Work { item, fence: 1 },
+            input: JobInput::Http(HttpRequest::read(&input).expect("the request is readable")),
             deadline_ms: u64::MAX,
-            idempotency_key: format!("ses_1:{item}:http"),
+            idempotency_key: format!("ses_1:{}:http", item.0),
             traceparent: None,
         };
-        let body = serde_json::to_vec(&job).expect("the job can be written");
-        let envelope = Envelope { tenant: *tenant, id: job.name, body };
-        bus.publish(Stream::Http, envelope).await.expect("the bus has capacity");
-        let (item, outcome) = timeout(SOON, results.recv())
+        bus.publish(Stream::Http, job.envelope()).await.expect("the bus has capacity");
+        let (origin, outcome) = timeout(SOON, results.recv())
             .await
             .expect("the outcome comes soon")
             .expect("the worker is running");
         let word = match outcome {
-            Outcome::Done(result) => result["status"].to_string(),
-            Outcome::Failed { reason, .. } => reason,
+            Ok(Delivered::Http(answer)) => answer.status.to_string(),
+            Ok(other) => panic!("{other:?} is no answer to a request"),
+            Err(failed) => failed.reason.code().to_owned(),
         };
+        assert_eq!(origin, job.origin);
         outcomes.insert(item, word);
     }
     stop.send_replace(true);

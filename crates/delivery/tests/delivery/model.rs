@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchward_delivery::limits::ANSWER_BODY_BYTES_MAX;
-use switchward_delivery::model::{Config, Kind, Model, Provider};
+use switchward_delivery::model::{Config, Kind, Model, Provider, Question};
 use switchward_delivery::{Failed, Reason, Secret};
 
 use super::server::{Act, Server, answer, client, client_with, json as answered, open};
@@ -85,10 +85,14 @@ fn intent() -> Value {
     json!({ "text": "I want my money", "workflows": workflows })
 }
 
+fn question(kind: Kind, input: &Value) -> Question {
+    Question::read(kind, input).expect("the question is readable")
+}
+
 /// What a question comes to at an endpoint that does this.
 async fn asked(provider: Provider, act: Act, kind: Kind, input: &Value) -> Result<Value, Failed> {
     let server = Server::always(act).await;
-    model(provider, &server).perform(1, kind, input, &json!({}), SOON).await
+    model(provider, &server).perform(1, &Question::read(kind, input)?, &json!({}), SOON).await
 }
 
 /// What a judge comes to at an endpoint that does this.
@@ -174,7 +178,8 @@ async fn instructions_in_the_data_change_nothing_but_a_choice() {
         let got = asked(provider, obeyed, Kind::Classify, &input).await.map_err(|failed| failed.reason);
         assert_eq!(got, Err(Reason::ModelAnswerInvalid));
         let server = Server::always(says(provider, &json!({ "port": "discussion" }))).await;
-        let got = model(provider, &server).perform(1, Kind::Classify, &input, &json!({}), SOON).await;
+        let got =
+            model(provider, &server).perform(1, &question(Kind::Classify, &input), &json!({}), SOON).await;
         assert_eq!(got, Ok(json!({ "port": "discussion" })));
         let sent = server.seen()[0].json();
         let (system, user) = parts(provider, &sent);
@@ -203,7 +208,8 @@ async fn a_first_message_cannot_name_what_it_may_not_begin() {
             assert_eq!(got.map_err(|failed| failed.reason), Err(Reason::ModelAnswerInvalid), "{obeyed}");
         }
         let server = Server::always(says(provider, &json!({ "workflows": ["refund"] }))).await;
-        let got = model(provider, &server).perform(1, Kind::Intent, &input, &json!({}), SOON).await;
+        let got =
+            model(provider, &server).perform(1, &question(Kind::Intent, &input), &json!({}), SOON).await;
         assert_eq!(got, Ok(json!({ "workflows": ["refund"] })));
         let sent = server.seen()[0].json();
         let (system, user) = parts(provider, &sent);
@@ -303,7 +309,7 @@ async fn an_answer_with_any_byte_gone_or_changed_is_whole_or_none() {
         .await;
         let model = model(provider, &server);
         for number in 0..2 * length {
-            let got = model.perform(1, Kind::Judge, &judge(), &json!({}), SOON).await;
+            let got = model.perform(1, &question(Kind::Judge, &judge()), &json!({}), SOON).await;
             match got {
                 Ok(value) => assert!(number >= length && value["verdict"].is_boolean(), "{number}: {value}"),
                 Err(failed) => assert!(failed.reason.code().starts_with("model_"), "{number}: {failed}"),
@@ -357,9 +363,8 @@ async fn an_endpoint_that_hangs_is_given_up_on_and_holds_no_permit_after() {
         let server = Server::new(move |number| if number == 0 { Act::Hang } else { verdict.clone() }).await;
         let one = Config { concurrent_calls: 1, ..config(provider, &server) };
         let model = Model::new(client(&[server.port]), one);
-        let (input, schema) = (judge(), json!({}));
-        let ask =
-            |deadline: u64| model.perform(1, Kind::Judge, &input, &schema, Duration::from_millis(deadline));
+        let (question, schema) = (question(Kind::Judge, &judge()), json!({}));
+        let ask = |deadline: u64| model.perform(1, &question, &schema, Duration::from_millis(deadline));
         // Long enough for the first to be there, however much else the machine has to do.
         let (first, second) = tokio::join!(ask(2_000), ask(500));
         assert_eq!(first.map_err(|failed| failed.reason), Err(Reason::Timeout));
@@ -375,7 +380,8 @@ async fn the_schema_of_the_result_is_held_too() {
     for provider in BOTH {
         for (verdict, fits) in [(true, false), (false, true)] {
             let server = Server::always(says(provider, &json!({ "verdict": verdict }))).await;
-            let got = model(provider, &server).perform(1, Kind::Judge, &judge(), &schema, SOON).await;
+            let got =
+                model(provider, &server).perform(1, &question(Kind::Judge, &judge()), &schema, SOON).await;
             assert_eq!(got.is_ok(), fits);
         }
     }
@@ -384,7 +390,9 @@ async fn the_schema_of_the_result_is_held_too() {
 #[tokio::test]
 async fn anthropic_is_asked_as_it_wants() {
     let server = Server::always(says(Provider::Anthropic, &json!({ "verdict": true }))).await;
-    let asked = model(Provider::Anthropic, &server).perform(1, Kind::Judge, &judge(), &json!({}), SOON).await;
+    let asked = model(Provider::Anthropic, &server)
+        .perform(1, &question(Kind::Judge, &judge()), &json!({}), SOON)
+        .await;
     asked.expect("the model answers");
     let seen = &server.seen()[0];
     assert!(seen.head.starts_with("post /v1/messages http/1.1\r\n"), "{}", seen.head);
@@ -413,9 +421,12 @@ async fn openai_is_asked_as_it_wants() {
     let said = json!({ "name": null, "age": null, "born": null, "tags": null, "alive": null });
     let server = Server::always(says(Provider::OpenAi, &said)).await;
     let model = model(Provider::OpenAi, &server);
-    model.perform(1, Kind::Extract, &extract(), &json!({}), SOON).await.expect("the model answers");
     model
-        .perform(1, Kind::Classify, &classify(), &json!({}), SOON)
+        .perform(1, &question(Kind::Extract, &extract()), &json!({}), SOON)
+        .await
+        .expect("the model answers");
+    model
+        .perform(1, &question(Kind::Classify, &classify()), &json!({}), SOON)
         .await
         .expect_err("the scripted answer is for another question");
     let seen = &server.seen()[0];
@@ -447,7 +458,7 @@ async fn a_models_name_is_looked_up_where_there_is_a_map() {
         let mut input = judge();
         input["model"] = name;
         let model = Model::new(client(&[server.port]), config);
-        model.perform(1, Kind::Judge, &input, &json!({}), SOON).await.expect("the model answers");
+        model.perform(1, &question(Kind::Judge, &input), &json!({}), SOON).await.expect("the model answers");
         assert_eq!(server.seen().last().expect("a request came").json()["model"], json!(sent));
     }
 }
@@ -458,7 +469,9 @@ async fn an_endpoint_may_have_rules_of_its_own() {
     let strict = client_with(Default::default(), Default::default());
     let ask = async |egress| {
         let config = Config { egress, ..config(Provider::Anthropic, &server) };
-        Model::new(strict.clone(), config).perform(1, Kind::Judge, &judge(), &json!({}), SOON).await
+        Model::new(strict.clone(), config)
+            .perform(1, &question(Kind::Judge, &judge()), &json!({}), SOON)
+            .await
     };
     assert_eq!(ask(None).await.map_err(|failed| failed.reason), Err(Reason::SchemeRefused));
     assert!(ask(Some(open(&[server.port]))).await.is_ok());

@@ -8,36 +8,78 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use switchward_bus::{Bus, BusError, Delivery, Envelope, Memory, Receipt, Settings, Stream};
-use switchward_delivery::Secret;
+use switchward_delivery::channels::{Answer, Event, HttpRequest, Webhook};
 use switchward_delivery::limits::RESULT_BYTES_MAX;
-use switchward_delivery::model::{self, Model, Provider};
+use switchward_delivery::mail::{OutboundMail, Purpose};
+use switchward_delivery::model::{self, Kind, Model, Provider, Question};
 use switchward_delivery::worker::{
-    AnswerError, Answers, Config, DeliveryJob, DeliveryWorker, JobError, Outcome,
+    AnswerError, Answers, Config, Delivered, DeliveryJob, DeliveryWorker, JobError, JobInput, Origin, Outcome,
 };
+use switchward_delivery::{Reason, Secret};
+use switchward_machine::{OpenId, SessionId, TenantId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::server::{Act, Server, answer, client, json as answered};
 
-const GOLDEN: &str = include_str!("../golden/errand.v1.json");
+const GOLDEN: &str = include_str!("../golden/job.v1.json");
 
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+const KEY: &str = "ses_1:3:http";
 
 fn golden() -> DeliveryJob {
     DeliveryJob {
-        name: "ses_1:3".to_owned(),
-        tenant: 7,
-        session: "ses_1".to_owned(),
-        item: 3,
-        token: "t0k3n".to_owned(),
-        kind: "http".to_owned(),
-        input: json!({ "method": "GET", "url": "https://example.org/" }),
-        result_schema: json!({}),
+        tenant: TenantId(7),
+        session: SessionId([7; 16]),
+        origin: Origin::Work { item: OpenId(3), fence: 5 },
+        input: http(json!({ "method": "GET", "url": "https://example.org/" })),
         deadline_ms: 1_767_225_600_000,
-        idempotency_key: "ses_1:3:http".to_owned(),
+        idempotency_key: KEY.to_owned(),
         traceparent: None,
     }
+}
+
+fn http(input: Value) -> JobInput {
+    JobInput::Http(HttpRequest::read(&input).expect("the request is readable"))
+}
+
+fn question(kind: Kind, input: Value) -> JobInput {
+    let question = Question::read(kind, &input).expect("the question is readable");
+    JobInput::Model { question, result_schema: Value::Null }
+}
+
+fn judge() -> JobInput {
+    question(Kind::Judge, json!({ "rubric": "It is polite.", "data": {} }))
+}
+
+fn mail() -> JobInput {
+    JobInput::Mail(Box::new(OutboundMail {
+        to: "kim@acme.example".to_owned(),
+        subject: "Hello".to_owned(),
+        purpose: Purpose::Say,
+        body: "the words of people".to_owned(),
+        html: false,
+        id: "7".to_owned(),
+        thread: "ses_a-6".to_owned(),
+        reply_token: Some("t0k3n".to_owned()),
+        page_token: None,
+        bounce_token: None,
+        facts: Vec::new(),
+        choice: None,
+        head: None,
+    }))
+}
+
+fn event(url: String) -> JobInput {
+    let headers = [("webhook-id", "ses_1-3"), ("content-type", "application/json")];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    JobInput::Webhook(Webhook::Event(Event {
+        endpoint: "ops".to_owned(),
+        url,
+        headers,
+        body: "{\"a\": 1}".to_owned(),
+    }))
 }
 
 #[test]
@@ -53,15 +95,53 @@ fn a_job_is_written_and_read_as_ever() {
     assert!(text.ends_with(&format!(",\"traceparent\":\"{TRACE}\"}}")), "{text}");
     assert_eq!(DeliveryJob::read(&envelope(7, &text)), Ok(traced));
     assert_eq!(DeliveryJob::read(&envelope(8, GOLDEN)), Err(JobError::OtherTenant));
-    let broken = DeliveryJob::read(&envelope(7, "{\"name\":")).expect_err("the text is truncated");
+    let broken = DeliveryJob::read(&envelope(7, "{\"tenant\":")).expect_err("the text is truncated");
     assert!(matches!(broken, JobError::Unreadable(_)), "{broken}");
-    assert!(!format!("{:?}", golden()).contains("t0k3n"));
+}
+
+#[test]
+fn every_input_is_read_as_it_was_written_and_never_shown() {
+    let origins =
+        [Origin::Work { item: OpenId(3), fence: 5 }, Origin::Effect { number: 3, round: 1, attempt: 2 }];
+    let message = switchward_delivery::channels::Message {
+        url: "https://a.example/".to_owned(),
+        body: "the words of people".to_owned(),
+    };
+    let message = JobInput::Webhook(Webhook::Message(message));
+    let inputs = [golden().input, judge(), mail(), message, event("https://a.example/".to_owned())];
+    for input in inputs {
+        for origin in origins {
+            let job = DeliveryJob { origin, input: input.clone(), ..golden() };
+            let envelope = job.envelope();
+            assert_eq!((envelope.tenant, &envelope.id), (7, &job.name()));
+            assert_eq!(DeliveryJob::read(&envelope), Ok(job.clone()));
+            let shown = format!("{job:?}");
+            assert!(!shown.contains("t0k3n") && !shown.contains("words of people"), "{shown}");
+        }
+    }
+}
+
+/// Two tenants have effects of the same number about themselves, in a session of the same id.
+#[test]
+fn no_two_attempts_have_the_same_name() {
+    let origins = [
+        Origin::Work { item: OpenId(3), fence: 5 },
+        Origin::Work { item: OpenId(3), fence: 6 },
+        Origin::Effect { number: 3, round: 0, attempt: 5 },
+        Origin::Effect { number: 3, round: 5, attempt: 0 },
+    ];
+    let mut names = std::collections::BTreeSet::new();
+    for tenant in [TenantId(1), TenantId(2)] {
+        for origin in origins {
+            assert!(names.insert(DeliveryJob { tenant, origin, ..golden() }.name()), "{origin:?}");
+        }
+    }
 }
 
 const IDLE: Duration = Duration::from_millis(300);
 const SOON: Duration = Duration::from_secs(30);
-/// The outcome of the job of this number is not wanted.
-const UNWANTED: u64 = 404;
+/// The outcome of the job of this origin is not wanted.
+const UNWANTED: Origin = Origin::Work { item: OpenId(404), fence: 1 };
 
 /// Records outcomes, and refuses the first ones as scripted.
 struct Recorder {
@@ -72,7 +152,7 @@ struct Recorder {
 #[async_trait]
 impl Answers for Recorder {
     async fn wanted(&self, job: &DeliveryJob) -> bool {
-        job.item != UNWANTED
+        job.origin != UNWANTED
     }
 
     async fn answer(&self, job: &DeliveryJob, outcome: Outcome) -> Result<(), AnswerError> {
@@ -141,7 +221,7 @@ impl Harness {
 
     async fn publish(&self, stream: Stream, job: &DeliveryJob) {
         let body = serde_json::to_vec(job).expect("the job can be written");
-        self.publish_body(stream, job.tenant, body).await;
+        self.publish_body(stream, job.tenant.0, body).await;
     }
 
     async fn publish_body(&self, stream: Stream, tenant: u32, body: Vec<u8>) {
@@ -165,21 +245,22 @@ impl Harness {
 
 /// A job of its own name.
 fn ask(url: &str) -> DeliveryJob {
-    static ASKED: AtomicU64 = AtomicU64::new(0);
+    static ASKED: AtomicU64 = AtomicU64::new(1);
     DeliveryJob {
-        name: format!("ses_1:3.{}", ASKED.fetch_add(1, Ordering::Relaxed)),
-        input: json!({ "method": "POST", "url": url, "headers": { "x-a": "b" }, "body": { "c": 1 } }),
+        origin: Origin::Work { item: OpenId(3), fence: ASKED.fetch_add(1, Ordering::Relaxed) },
+        input: http(json!({ "method": "POST", "url": url, "headers": { "x-a": "b" }, "body": { "c": 1 } })),
         deadline_ms: u64::MAX,
         traceparent: Some(TRACE.to_owned()),
         ..golden()
     }
 }
 
-fn reason_of(outcome: &Outcome) -> Option<&str> {
-    match outcome {
-        Outcome::Done(_) => None,
-        Outcome::Failed { reason, .. } => Some(reason),
-    }
+fn reason_of(outcome: &Outcome) -> Option<Reason> {
+    outcome.as_ref().err().map(|failed| failed.reason)
+}
+
+fn answer_of(status: u16, body: Value) -> Outcome {
+    Ok(Delivered::Http(Answer { status, body }))
 }
 
 #[tokio::test]
@@ -190,14 +271,14 @@ async fn a_request_is_made_once_and_its_answer_is_handed_on_whatever_its_status(
         let job = ask(&server.url("/x"));
         harness.publish(Stream::Http, &job).await;
         let worker = harness.worker("one");
-        let done = Outcome::Done(json!({ "status": status, "body": { "d": 2 } }));
+        let done = answer_of(status, json!({ "d": 2 }));
         assert_eq!(harness.outcome().await, (job, done));
         assert!(harness.is_done(Stream::Http).await);
         let seen = server.seen();
         assert_eq!(seen.len(), 1);
         assert_eq!(
             ["idempotency-key", "traceparent", "x-a"].map(|name| seen[0].header(name)),
-            [Some("ses_1:3:http"), Some(TRACE), Some("b")]
+            [Some(KEY), Some(TRACE), Some("b")]
         );
         assert_eq!(seen[0].json(), json!({ "c": 1 }));
         worker.stop().await;
@@ -208,7 +289,7 @@ async fn a_request_is_made_once_and_its_answer_is_handed_on_whatever_its_status(
 async fn a_job_that_is_wanted_no_more_is_not_done() {
     let server = Server::always(answered(200, &json!(null))).await;
     let mut harness = Harness::with_idle(IDLE, &server);
-    harness.publish(Stream::Http, &DeliveryJob { item: UNWANTED, ..ask(&server.url("/unwanted")) }).await;
+    harness.publish(Stream::Http, &DeliveryJob { origin: UNWANTED, ..ask(&server.url("/unwanted")) }).await;
     let job = ask(&server.url("/wanted"));
     harness.publish(Stream::Http, &job).await;
     let worker = harness.worker("one");
@@ -241,28 +322,23 @@ async fn a_job_without_a_result_says_why() {
     let mut harness = Harness::with_idle(IDLE, &server);
     let _worker = harness.worker("one");
     let url = server.url("/");
+    let with = |input: JobInput| DeliveryJob { input, ..ask(&url) };
+    let host = http(json!({ "method": "GET", "url": url, "headers": { "host": "a" } }));
     let rows = [
-        (ask(&url), "answer_broken"),
-        (ask("http://10.0.0.1:1/"), "port_refused"),
-        (DeliveryJob { deadline_ms: 1, ..ask(&url) }, "not_begun"),
-        (DeliveryJob { kind: "parcel".to_owned(), ..ask(&url) }, "errand_invalid"),
-        (DeliveryJob { kind: "mail".to_owned(), ..ask(&url) }, "not_configured"),
-        (DeliveryJob { kind: "judge".to_owned(), ..ask(&url) }, "not_configured"),
-        (DeliveryJob { input: json!({ "url": url }), ..ask(&url) }, "errand_invalid"),
-        (
-            DeliveryJob {
-                input: json!({ "method": "GET", "url": url, "headers": { "host": "a" } }),
-                ..ask(&url)
-            },
-            "request_invalid",
-        ),
+        (ask(&url), Reason::AnswerBroken),
+        (ask("http://10.0.0.1:1/"), Reason::PortRefused),
+        (DeliveryJob { deadline_ms: 1, ..ask(&url) }, Reason::NotBegun),
+        (with(mail()), Reason::NotConfigured),
+        (with(judge()), Reason::NotConfigured),
+        (with(host), Reason::RequestInvalid),
     ];
     for (job, reason) in rows {
         harness.publish(Stream::Http, &job).await;
         let (found, outcome) = harness.outcome().await;
         assert_eq!((found, reason_of(&outcome)), (job, Some(reason)));
-        if let Outcome::Failed { message, .. } = outcome {
-            assert_eq!(message.contains("before the job began"), reason == "not_begun", "{message}");
+        if let Err(failed) = outcome {
+            let message = failed.message;
+            assert_eq!(message.contains("before the job began"), reason == Reason::NotBegun, "{message}");
         }
     }
     assert_eq!(server.seen().len(), 1, "only the first was sent");
@@ -273,7 +349,7 @@ async fn a_result_that_grows_too_large_is_refused() {
     let frame = json!({ "status": 200, "body": "" }).to_string().len();
     // A quotation mark is two bytes of JSON.
     let fits = "\"".repeat((RESULT_BYTES_MAX - frame) / 2);
-    for (body, reason) in [(fits.clone(), None), (fits + "\"", Some("answer_too_large"))] {
+    for (body, reason) in [(fits.clone(), None), (fits + "\"", Some(Reason::AnswerTooLarge))] {
         let server = Server::always(answer("200 x\r\ncontent-type: text/plain", body.as_bytes())).await;
         let mut harness = Harness::with_idle(IDLE, &server);
         let _worker = harness.worker("one");
@@ -289,8 +365,8 @@ async fn a_key_that_the_definition_names_stands() {
     let _worker = harness.worker("one");
     let input =
         json!({ "method": "GET", "url": server.url("/"), "headers": { "Idempotency-Key": "order 7" } });
-    harness.publish(Stream::Http, &DeliveryJob { input, ..ask("") }).await;
-    harness.outcome().await;
+    harness.publish(Stream::Http, &DeliveryJob { input: http(input), ..ask("") }).await;
+    drop(harness.outcome().await);
     assert_eq!(server.seen()[0].head.matches("idempotency-key: order 7").count(), 1);
     assert_eq!(server.seen()[0].head.matches("idempotency-key").count(), 1);
 }
@@ -319,12 +395,12 @@ async fn a_question_goes_to_the_model() {
     let model = Model::new(client(&[server.port]), config);
     let _worker = harness.worker_with(Some(model), Config::new("one".to_owned()));
     let input = json!({ "text": "no", "ports": ["rejected", "discussion"] });
-    let job = DeliveryJob { kind: "classify".to_owned(), input, ..ask("") };
-    for expected in [None, Some("model_limited")] {
+    let job = DeliveryJob { input: question(Kind::Classify, input), ..ask("") };
+    for expected in [None, Some(Reason::ModelLimited)] {
         harness.publish(Stream::Model, &job).await;
         let (_, outcome) = harness.outcome().await;
         assert_eq!(reason_of(&outcome), expected, "{outcome:?}");
-        assert!(expected.is_some() || outcome == Outcome::Done(json!({ "port": "rejected" })));
+        assert!(expected.is_some() || outcome == Ok(Delivered::Model(json!({ "port": "rejected" }))));
     }
     for _ in 0..3 {
         harness.publish(Stream::Model, &job).await;
@@ -347,12 +423,12 @@ async fn what_a_dead_worker_held_is_done_by_another() {
     // Signs of life keep it from going to the other.
     assert!(timeout(IDLE * 3, harness.outcomes.recv()).await.is_err());
     drop(dies);
-    let done = Outcome::Done(json!({ "status": 200, "body": "ok" }));
+    let done = answer_of(200, json!("ok"));
     assert_eq!(harness.outcome().await, (job, done));
     assert!(harness.is_done(Stream::Http).await);
     let keys: Vec<_> =
         server.seen().iter().map(|seen| seen.header("idempotency-key").map(str::to_owned)).collect();
-    assert_eq!(keys, vec![Some("ses_1:3:http".to_owned()); 2]);
+    assert_eq!(keys, vec![Some(KEY.to_owned()); 2]);
 }
 
 /// Waits for something that other tasks bring about.
@@ -381,7 +457,7 @@ async fn what_was_begun_is_bounded_and_the_rest_waits_on_the_bus() {
     let receipts: Vec<Receipt> = rest.into_iter().map(|delivery| delivery.receipt).collect();
     harness.bus.release(Stream::Http, "other", &receipts).await.expect("the bus is open");
     for _ in 0..8 {
-        harness.outcome().await;
+        drop(harness.outcome().await);
     }
     assert_eq!((server.peak.load(Ordering::SeqCst), server.seen().len()), (2, 8));
 }
@@ -394,8 +470,8 @@ async fn requests_that_hang_do_not_hold_up_questions() {
     harness.publish(Stream::Http, &ask(&server.url("/"))).await;
     harness.publish(Stream::Http, &ask(&server.url("/"))).await;
     until(|| server.seen().len() == 1).await;
-    harness.publish(Stream::Model, &DeliveryJob { kind: "judge".to_owned(), ..ask("") }).await;
-    assert_eq!(reason_of(&harness.outcome().await.1), Some("not_configured"));
+    harness.publish(Stream::Model, &DeliveryJob { input: judge(), ..ask("") }).await;
+    assert_eq!(reason_of(&harness.outcome().await.1), Some(Reason::NotConfigured));
 }
 
 /// What is handed in is sent as it is; any 2xx is an arrival, 410 the end, and all else is tried again when it may be.
@@ -403,20 +479,17 @@ async fn requests_that_hang_do_not_hold_up_questions() {
 async fn a_message_to_an_endpoint_arrives_or_says_what_becomes_of_it() {
     for (head, reason, wait) in [
         ("204 x", None, None),
-        ("302 x\r\nlocation: http://127.0.0.1/", Some("receiver_refused"), None),
-        ("410 x", Some("receiver_gone"), None),
-        ("503 x\r\nretry-after: 7", Some("receiver_refused"), Some(7_000)),
+        ("302 x\r\nlocation: http://127.0.0.1/", Some(Reason::ReceiverRefused), None),
+        ("410 x", Some(Reason::ReceiverGone), None),
+        ("503 x\r\nretry-after: 7", Some(Reason::ReceiverRefused), Some(Duration::from_secs(7))),
     ] {
         let server = Server::always(answer(head, b"")).await;
         let mut harness = Harness::with_idle(IDLE, &server);
-        let headers = json!({ "webhook-id": "ses_1-3", "content-type": "application/json" });
-        let input =
-            json!({ "method": "POST", "url": server.url("/in"), "headers": headers, "body": "{\"a\": 1}" });
-        harness.publish(Stream::Webhook, &DeliveryJob { kind: "hook".to_owned(), input, ..ask("") }).await;
+        let input = event(server.url("/in"));
+        harness.publish(Stream::Webhook, &DeliveryJob { input, ..ask("") }).await;
         let _worker = harness.worker("one");
         let (_, outcome) = harness.outcome().await;
-        let asked =
-            if let Outcome::Failed { retry_after_ms, .. } = &outcome { *retry_after_ms } else { None };
+        let asked = outcome.as_ref().err().and_then(|failed| failed.retry_after);
         assert_eq!((reason_of(&outcome), asked), (reason, wait), "{head}");
         let seen = server.seen();
         assert_eq!((seen.len(), seen[0].body.as_slice()), (1, b"{\"a\": 1}".as_slice()));
@@ -435,8 +508,8 @@ async fn an_outcome_that_nobody_wants_ends_and_one_that_must_wait_comes_again() 
     harness.publish(Stream::Http, &ask(&server.url("/"))).await;
     let begun = Instant::now();
     let _worker = harness.worker("one");
-    harness.outcome().await;
-    harness.outcome().await;
+    drop(harness.outcome().await);
+    drop(harness.outcome().await);
     assert!(begun.elapsed() >= IDLE, "{:?}", begun.elapsed());
     assert!(harness.is_done(Stream::Http).await);
     assert_eq!(server.seen().len(), 2);
@@ -453,7 +526,7 @@ async fn what_cannot_be_read_is_dropped_and_the_worker_goes_on() {
     harness.publish_body(Stream::Http, 8, whole.clone()).await;
     harness.publish_body(Stream::Http, 7, whole).await;
     let _worker = harness.worker("one");
-    harness.outcome().await;
+    drop(harness.outcome().await);
     assert!(harness.is_done(Stream::Http).await);
     assert!(harness.outcomes.try_recv().is_err());
     assert_eq!(server.seen().len(), 1);
@@ -472,7 +545,7 @@ async fn a_worker_that_is_stopped_finishes_or_gives_back() {
         until(|| server.seen().len() == number).await;
     }
     worker.stop().await;
-    let done = Outcome::Done(json!({ "status": 200, "body": null }));
+    let done = answer_of(200, json!(null));
     assert_eq!(harness.outcomes.try_recv().map(|(_, outcome)| outcome), Ok(done));
     assert!(harness.outcomes.try_recv().is_err());
     let rest = harness.bus.take(Stream::Http, "other", 8, Duration::ZERO).await.expect("the bus is open");
@@ -544,6 +617,6 @@ async fn a_worker_waits_for_a_bus_that_cannot_be_reached() {
     harness.publish(Stream::Http, &ask(&server.url("/"))).await;
     assert!(timeout(Duration::from_millis(100), harness.outcomes.recv()).await.is_err());
     bus.mended.store(true, Ordering::SeqCst);
-    harness.outcome().await;
+    drop(harness.outcome().await);
     assert_eq!(server.seen().len(), 1);
 }

@@ -7,13 +7,13 @@ use switchward_state::approval::{
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::EffectBody;
 use switchward_state::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_SHOWN_BYTES_MAX};
-use switchward_state::policy::{LedgerRule, LimitOutcome, PolicyEvent, by_ledger};
+use switchward_state::policy::{LedgerRule, LimitCheck, LimitOutcome, PolicyEvent, by_ledger};
 use switchward_state::{Actor, Key, Reason, Rejection, Reply};
 
 use crate::approval::resolve::Ruling;
 use crate::approval::votes::Cast;
 use crate::approval::{resolve, votes};
-use crate::policy::authorize::{fresh, stale};
+use crate::policy::authorize::{fresh, release_reservation, stale};
 use crate::policy::{Asked, asked_call, gate_name};
 use crate::turn::{Stop, Turn, check_text};
 
@@ -26,13 +26,16 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
     if decide.decision == Decision::Answer {
         return Err(unsaid().into());
     }
-    let grant = if *resolve == Resolve::Grant { Some(granting(turn, decide, &open)?) } else { None };
+    let grants = *resolve == Resolve::Grant
+        && votes::would_decide(&open, &turn.command.actor.subject, &turn.directory()?);
+    let grant = if grants { Some(granting(turn, decide, &open)?) } else { None };
     let (by, comment) = (turn.command.actor.subject.clone(), decide.comment.clone());
     let via = via(decide.proof.as_ref());
     let ruling = Ruling { decision: decide.decision, by, comment, via };
     match votes::cast(turn, decide.gate, &open, &ruling)? {
         Cast::Decides => {}
         Cast::Counts(_) => {
+            release(turn, open.run, decide.gate, decide.limits.as_ref())?;
             return Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence });
         }
         Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
@@ -250,6 +253,17 @@ pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) ->
         asked_by: call.asked_by,
     };
     Ok(Granting { rules, grant, asked: decide.limits.as_ref().map(|check| check.at) })
+}
+
+/// Releases the reservation of an approval that counts and does not decide: when it was planned, no other was missing.
+pub(crate) fn release(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    gate: OpenId,
+    check: Option<&LimitCheck>,
+) -> Result<(), Stop> {
+    let name = gate_name(turn.session_id()?, gate);
+    release_reservation(turn, run, name, check)
 }
 
 pub(crate) fn make_grant(

@@ -79,7 +79,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     }
     // What the ledger or a cap refuses is refused before anything is recorded.
     let grant = match &about {
-        About::Gate(gate, open) => granting(turn, *gate, open, reply, &own),
+        About::Gate(gate, open) => granting(turn, *gate, open, reply, &own, &reply.from),
         About::Wait(_) | About::Moot(..) | About::Late(..) | About::Nothing(_) => Ok(None),
     };
     let (grant, full) = match grant {

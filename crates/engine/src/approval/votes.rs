@@ -8,7 +8,7 @@
 
 use switchward_machine::{Decision, GateSpec, OpenId, Recipient, RunId};
 use switchward_state::approval::{
-    ApprovalEvent, Asked, Gate, GateSettings, Open, Quorum, Settled, Tally, Vote, VoteFact, Voting,
+    ApprovalEvent, Asked, Gate, GateSettings, Open, Quorum, Settled, Tally, Via, Vote, VoteFact, Voting,
 };
 use switchward_state::catalogue::Directory;
 use switchward_state::session::{SessionEvent, Start};
@@ -66,6 +66,25 @@ pub(crate) fn cast(
     now.votes.push(vote.clone());
     turn.emit(ApprovalEvent::Votes(VoteFact::Cast { gate, vote, need: now.need }))?;
     Ok(if tally.is_enough() { Cast::Decides } else { Cast::Counts(now.so_far()) })
+}
+
+/// Returns true if this person's approval would close the gate: no other approval is missing after it. Only such an
+/// approval needs a reservation in the ledgers.
+pub(crate) fn would_decide(open: &Open, by: &str, people: &Directory) -> bool {
+    let Some((asked, voting)) =
+        open.gate.asked.as_ref().and_then(|asked| Some((asked, asked.voting.as_ref()?)))
+    else {
+        return true;
+    };
+    let vote = earlier(asked, voting, by, people).is_none().then(|| Vote {
+        by: by.to_owned(),
+        address: address_of(asked, by, people),
+        at: open.at,
+        comment: String::new(),
+        via: Via::Rpc,
+        shown: asked.digest(),
+    });
+    Tally::of(open, voting.quorum, vote.as_ref(), people).is_enough()
 }
 
 /// Refuses an approval of somebody who has approved before what is shown, as long as others are missing.

@@ -1,6 +1,6 @@
 //! May the agent call this? A denial is an answer and an event, not an error.
 
-use switchward_machine::{BudgetUnit, Digest, GateIx, GateKind, Micros, OpenId, Pattern, sends_mail};
+use switchward_machine::{BudgetUnit, Digest, GateIx, GateKind, Micros, OpenId, Pattern, RunId, sends_mail};
 use switchward_state::approval::{AskedCall, Call, Gate};
 use switchward_state::delivery::EffectBody;
 use switchward_state::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
@@ -114,18 +114,8 @@ fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: De
         call_id: call.call_id.clone(),
         layers: layers.clone(),
     })?;
-    if let Some(check) = call
-        .limits
-        .as_ref()
-        .filter(|check| matches!(check.outcome, LimitOutcome::Available { reserved: true, .. }))
-    {
-        let name = call_name(turn.session_id()?, &call.call_id);
-        for (process, rules) in by_ledger(&check.rules) {
-            let (call, cost, at) = (Some(name), Micros(0), turn.now());
-            let body = EffectBody::Settle { process, call, rules, cost, at, release: true };
-            turn.send(session.root, body)?;
-        }
-    }
+    let name = call_name(turn.session_id()?, &call.call_id);
+    release_reservation(turn, session.root, name, call.limits.as_ref())?;
     Ok(Reply::Authorized(Authorized {
         effect: CallEffect::Deny,
         reason: Some(reason.code().to_owned()),
@@ -138,6 +128,23 @@ fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: De
         remaining: Remaining::default(),
         layers,
     }))
+}
+
+/// Sends the ledgers the release of a reservation, if `check` says that one was made under this name.
+pub(crate) fn release_reservation(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    name: Digest,
+    check: Option<&LimitCheck>,
+) -> Result<(), Stop> {
+    let reserved =
+        |check: &&LimitCheck| matches!(check.outcome, LimitOutcome::Available { reserved: true, .. });
+    let Some(check) = check.filter(reserved) else { return Ok(()) };
+    for (process, rules) in by_ledger(&check.rules) {
+        let (call, cost, at) = (Some(name), Micros(0), turn.now());
+        turn.send(run, EffectBody::Settle { process, call, rules, cost, at, release: true })?;
+    }
+    Ok(())
 }
 
 fn ask(

@@ -6,6 +6,7 @@
 
 use switchward_machine::{Digest, Micros, OpenId, Resolve, SessionId, Time};
 use switchward_state::approval::{ApprovalCommand, AskedCall, DecideGate, RecordReply};
+use switchward_state::catalogue::Directory;
 use switchward_state::policy::{Args, Authorize, LedgerRule, PolicyCommand};
 use switchward_state::session::Session;
 use switchward_state::{Body, Command, Key, Reason, Scope, View, ViewError, Working};
@@ -13,6 +14,7 @@ use switchward_state::{Body, Command, Key, Reason, Scope, View, ViewError, Worki
 use crate::approval::decide_gate::{entitled, may_decide};
 use crate::approval::record_reply::outcome::decision_of;
 use crate::approval::record_reply::own_words;
+use crate::approval::votes;
 use crate::policy::assess::{
     Assessment, AssessmentContext, assess, call_name, gate_name, machine_of, over_budget,
 };
@@ -82,7 +84,8 @@ fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply) -> Result
     };
     let (comment, shown) = (String::new(), open.gate.shown());
     let decide = DecideGate { gate, decision, comment, shown, limits: None, proof: None };
-    reserving(&rows, command, *id, &decide)
+    let by = if reply.vouched { &command.actor.subject } else { &reply.from };
+    reserving(&rows, command, *id, by, &decide)
 }
 
 /// The newest open gate that was sent to the sender of a reply, if its caller may decide it.
@@ -93,8 +96,7 @@ fn newest(
     reply: &RecordReply,
 ) -> Result<Option<OpenId>, ViewError> {
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
-    let tenancy = rows.tenancy_at(&Key::tenancy(command.tenant))?;
-    let people = tenancy.map(|known| known.directory.clone()).unwrap_or_default();
+    let people = directory(rows, command)?;
     for gate in session.opens.iter().rev() {
         let Some(open) = rows.open(command.tenant, id, *gate)? else { continue };
         if open.gate.wrote_to(&reply.from) {
@@ -143,22 +145,27 @@ fn plan_decide(view: &dyn View, command: &Command, decide: &DecideGate) -> Resul
     let Scope::Session(id) = command.scope else { return Ok(Plan::Direct) };
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(Plan::Direct) };
     let Some(open) = rows.open(command.tenant, id, decide.gate)? else { return Ok(Plan::Direct) };
-    let tenancy = rows.tenancy_at(&Key::tenancy(command.tenant))?;
-    let people = tenancy.map(|known| known.directory.clone()).unwrap_or_default();
+    let people = directory(&rows, command)?;
     let refused = moved_on(command, &session) || entitled(&command.actor, &open, decide, &people).is_err();
     if refused || known(&rows, command)? {
         return Ok(Plan::Direct);
     }
-    reserving(&rows, command, id, decide)
+    reserving(&rows, command, id, &command.actor.subject, decide)
 }
 
-/// A reservation for the call that a decision grants, if limits apply.
+/// A reservation for the call that `by`'s decision grants, if limits apply. An approval after which others are still
+/// missing grants nothing and reserves nothing.
 fn reserving(
     rows: &Working<'_>,
     command: &Command,
     id: SessionId,
+    by: &str,
     decide: &DecideGate,
 ) -> Result<Plan, ViewError> {
+    let Some(open) = rows.open(command.tenant, id, decide.gate)? else { return Ok(Plan::Direct) };
+    if !votes::would_decide(&open, by, &directory(rows, command)?) {
+        return Ok(Plan::Direct);
+    }
     match asked_call(rows, command, id, decide)? {
         Some(Asked { rules, call, over: None }) if !rules.is_empty() => {
             let (name, estimate) = (gate_name(id, decide.gate), call.estimate);
@@ -200,6 +207,12 @@ pub(crate) fn asked_call(
 /// Whether the session has moved since the caller looked.
 fn moved_on(command: &Command, session: &Session) -> bool {
     command.expected_sequence.is_some_and(|seen| !session.is_seen_at(seen))
+}
+
+/// The directory of the command's tenant; empty if the tenant has none.
+fn directory(rows: &Working<'_>, command: &Command) -> Result<Directory, ViewError> {
+    let tenancy = rows.tenancy_at(&Key::tenancy(command.tenant))?;
+    Ok(tenancy.map(|known| known.directory.clone()).unwrap_or_default())
 }
 
 fn known(rows: &Working<'_>, command: &Command) -> Result<bool, ViewError> {

@@ -24,7 +24,10 @@ pub(crate) fn attach(turn: &mut Turn<'_, '_>, attach: &AttachPolicy) -> Result<R
     let found = policies.binary_search(policy);
     match (found, *attached) {
         (Ok(_), true) => return Ok(Reply::Done),
-        (Err(_), false) => return Err(missing("policy", policy).into()),
+        (Err(_), false) => {
+            let message = format!("the policy {policy} is not attached to {definition}");
+            return Err(Rejection::new(Reason::NotFound, message).fact("policy", policy).into());
+        }
         (Ok(at), false) => {
             policies.remove(at);
         }

@@ -1,10 +1,11 @@
 //! A cap is set again on a live run, by an explicit and recorded call.
 
-use switchward_machine::{Budget, BudgetUnit, Num};
+use switchward_machine::{Budget, BudgetUnit, Machine, Micros, Num};
 use switchward_state::policy::{PolicyEvent, RaiseCap};
+use switchward_state::session::SessionEvent;
 use switchward_state::{Reason, Rejection, Reply};
 
-use crate::policy::{COST, COST_OF_DOCUMENTS, in_force};
+use crate::policy::{COST, COST_OF_DOCUMENTS, InForce, in_force};
 use crate::turn::{Stop, Turn};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, raise: &RaiseCap) -> Result<Reply, Stop> {
@@ -18,9 +19,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, raise: &RaiseCap) -> Result<Reply, St
     let capped = raise.param == COST && attached.flat_map(|document| &document.machine.budgets).any(money);
     let of_documents = capped.then_some(COST_OF_DOCUMENTS);
     let Some(param) = machine.param_named(&raise.param).or(of_documents) else {
-        let known = machine.params.iter().map(|param| param.name.as_str());
-        let message = format!("the definition has no cap called {}", raise.param);
-        return Err(Rejection::new(Reason::StateMismatch, message).allowed(known).into());
+        return Err(not_raised(&machine, &force, raise).into());
     };
     let own = machine.budgets.iter().filter(|budget| budget.cap == Num::Param(param));
     let units = own.map(|budget| budget.unit).chain(capped.then_some(BudgetUnit::UsdMicros));
@@ -34,7 +33,42 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, raise: &RaiseCap) -> Result<Reply, St
         return Err(Rejection::new(Reason::BudgetExhausted, message).fact("used", most).into());
     }
     let run = session.root;
+    let lower = of_tenant(&force, raise).filter(|(_, cap)| *cap < raise.value);
+    let lower: Vec<String> = lower.map(|(layer, cap)| still_caps(layer, cap)).collect();
     drop(session);
     turn.emit(PolicyEvent::CapRaised { run, param, value: raise.value })?;
+    for text in lower {
+        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    }
     turn.moved()
+}
+
+/// The caps of the tenant's policies that this call would raise if they were the definition's own, with their layers.
+fn of_tenant<'f>(force: &'f InForce, raise: &RaiseCap) -> impl Iterator<Item = (&'f str, u64)> {
+    let named = raise.param == COST;
+    let documents = force.documents.iter().filter(move |document| named && document.of_tenant);
+    documents.flat_map(|document| {
+        let money = document.machine.budgets.iter().filter(|budget| budget.unit == BudgetUnit::UsdMicros);
+        money.filter_map(|budget| match budget.cap {
+            Num::Literal(cap) => Some((document.layer.as_str(), cap)),
+            Num::Param(_) => None,
+        })
+    })
+}
+
+fn still_caps(layer: &str, cap: u64) -> String {
+    format!("{layer} still caps the session at {} USD; {BY_ADMIN}", Micros(cap))
+}
+
+const BY_ADMIN: &str = "only the tenant's admin changes that, by setting another version of the policy";
+
+/// The refusal of a raise without a cap that an operator may raise.
+fn not_raised(machine: &Machine, force: &InForce, raise: &RaiseCap) -> Rejection {
+    if let Some((layer, cap)) = of_tenant(force, raise).next() {
+        let message = format!("the definition has no cap called {}; {}", raise.param, still_caps(layer, cap));
+        return Rejection::new(Reason::StateMismatch, message).fact("layer", layer);
+    }
+    let known = machine.params.iter().map(|param| param.name.as_str());
+    let message = format!("the definition has no cap called {}", raise.param);
+    Rejection::new(Reason::StateMismatch, message).allowed(known)
 }

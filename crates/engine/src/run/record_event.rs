@@ -22,6 +22,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     if let Some(token) = &event.token {
         crate::run::reply_token::check(turn, token)?;
     }
+    // A copy is answered as one, whatever has become of the session since the first was recorded.
+    new(turn, event)?;
     let session = turn.live_session()?;
     let leaf = turn.leaf()?;
     conversation::conversation(turn, leaf)?;
@@ -29,7 +31,6 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     intent::known(&session)?;
     drop(session);
     well_formed(event)?;
-    new(turn, event)?;
     let run = match &event.token {
         Some(token) => stands_at(turn, crate::run::reply_token::addressed(turn, leaf, token)?, event)?,
         None => addressed(turn, leaf, event)?,

@@ -4,10 +4,14 @@ use std::sync::Arc;
 use switchward_engine::decide;
 use switchward_engine::policy::{Plan, plan};
 use switchward_formats::compile_file;
-use switchward_machine::{SessionId, TenantId, Time};
+use switchward_machine::{Decision, OpenId, SessionId, TenantId, Time};
+use switchward_state::approval::{ApprovalCommand, DecideGate, Quorum};
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine, Role, Settings};
 use switchward_state::delivery::{AckEffect, DeliveryCommand, DeliveryEvent, EffectBody};
-use switchward_state::policy::{Args, Authorize, Confirm, PolicyCommand, Reserve};
+use switchward_state::policy::{
+    Args, Authorize, Authorized, Confirm, LimitCheck, LimitOutcome, PolicyCommand, Remaining, Reserve,
+    check_limits,
+};
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Event, Reason, Rejection, Reply, Scope, evolve};
 
@@ -20,6 +24,13 @@ name: p
 initial: a
 states: {a: {question: q, answers: {y: {next: null}}}}
 policy: {role: agent, allow: [{capability: pay, rate_limit: {max_calls: 2, window_seconds: 86400}}]}
+";
+
+const ASKED: &str = r"
+name: p
+initial: a
+states: {a: {question: q, answers: {y: {next: null}}}}
+policy: {role: agent, ask: [{capability: pay, rate_limit: {max_calls: 2, window_seconds: 86400}}]}
 ";
 
 struct Harness(Rows, SessionId);
@@ -92,19 +103,72 @@ impl Harness {
 }
 
 fn harness() -> Harness {
-    let compiled = compile_file("p.yaml", SOURCE.as_bytes(), None);
+    harness_of(SOURCE, None)
+}
+
+fn harness_of(source: &str, quorum: Option<Quorum>) -> Harness {
+    let compiled = compile_file("p.yaml", source.as_bytes(), None);
     let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
     let machine = Arc::new(definition.machine);
     let mut harness = Harness(Rows::default(), SessionId::from_key(TENANT, "s"));
     let install =
         Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine: Arc::clone(&machine) }));
     harness.submit(harness.command(Scope::Shard, install)).0.unwrap();
-    let start = Start { key: Some("s".into()), ..Start::of("p", 1, machine.digest(), "agent") };
+    let start = Start { key: Some("s".into()), quorum, ..Start::of("p", 1, machine.digest(), "agent") };
     harness
         .submit(harness.command(Scope::Session(harness.1), Body::Session(SessionCommand::Start(start))))
         .0
         .unwrap();
     harness
+}
+
+fn decide_gate(gate: OpenId, limits: Option<LimitCheck>) -> Body {
+    let (decision, comment) = (Decision::Approve, String::new());
+    let decide = DecideGate { gate, decision, comment, shown: None, limits, proof: None };
+    Body::Approval(ApprovalCommand::DecideGate(decide))
+}
+
+#[test]
+fn only_the_last_approval_of_several_reserves_and_another_releases_what_was_reserved() {
+    let mut harness = harness_of(ASKED, Some(Quorum::AtLeast(2)));
+    let session = Scope::Session(harness.1);
+    let call = Authorize {
+        capability: "pay".into(),
+        call_id: "one".into(),
+        args: Args::parse(b"{}").unwrap(),
+        estimate: None,
+        limits: None,
+        mail: None,
+    };
+    let mut command = harness.command(session.clone(), Body::Policy(PolicyCommand::Authorize(call)));
+    let Plan::Look(asked) = plan(&harness.0, &command, NOW).unwrap() else { panic!("there is a limit") };
+    command.take_along(Some(check_limits(&harness.0, TENANT, &asked.rules, asked.estimate, NOW).unwrap()));
+    let Reply::Authorized(Authorized { gate: Some(gate), .. }) = harness.submit(command).0.unwrap() else {
+        panic!("a person is asked")
+    };
+    let by = |person: &str, command: Command| Command {
+        actor: Actor { subject: person.into(), role: Role::Approver },
+        ..command
+    };
+    let vote = by("kim", harness.command(session.clone(), decide_gate(gate, None)));
+    assert_eq!(plan(&harness.0, &vote, NOW).unwrap(), Plan::Direct);
+
+    // A check from before more approvals were needed: the vote counts, and releases the reservation.
+    let outcome =
+        LimitOutcome::Available { remaining: Remaining { calls: Some(1), usd: None }, reserved: true };
+    let check = LimitCheck { rules: asked.rules, estimate: asked.estimate, at: NOW, outcome };
+    let vote = by("kim", harness.command(session.clone(), decide_gate(gate, Some(check))));
+    let (reply, events) = harness.submit(vote);
+    reply.unwrap();
+    let released = events.iter().any(|event| {
+        matches!(event, Event::Delivery(DeliveryEvent::Queued { effect })
+            if matches!(effect.body, EffectBody::Settle { release: true, .. }))
+    });
+    assert!(released, "{events:?}");
+
+    let last = by("dana", harness.command(session, decide_gate(gate, None)));
+    assert!(matches!(plan(&harness.0, &last, NOW).unwrap(), Plan::Reserve(_)));
+    assert_eq!(harness.submit(last).0.unwrap_err().reason, Reason::LimitsStale);
 }
 
 #[test]

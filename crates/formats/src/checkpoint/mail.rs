@@ -2,12 +2,12 @@
 
 use switchward_machine::limits::ADDRESSES_MAX;
 use switchward_machine::{
-    AddressPattern, ArgRule, Breach, Budget, BudgetUnit, Layer, Num, Otherwise, Rule, SENDING,
+    AddressPattern, ArgRule, Breach, Budget, BudgetUnit, Fallback, Layer, Num, Otherwise, Rule, SENDING,
 };
 
 use super::tools::pattern;
-use crate::codes::ADDRESS;
-use crate::document::Node;
+use crate::codes::{ADDRESS, MAIL_DENIED};
+use crate::document::{Node, Span};
 use crate::limits::EMAILS_MAX;
 use crate::shape::{self, Fields, Shape};
 use crate::{Finding, Report, quoted};
@@ -60,6 +60,19 @@ pub(crate) fn read(node: Option<&Node>, report: &mut Report) -> Option<Mail> {
     });
     Some(Mail { layer, budget })
 }
+
+/// Warns of mail limits beside a policy that denies all mail by its default.
+pub(crate) fn warn_denied(layer: &Layer, span: Span, report: &mut Report) {
+    let mut rules = layer.deny.iter().chain(&layer.ask).chain(&layer.allow);
+    let denies = layer.otherwise == Otherwise::Stated(Fallback::Deny);
+    if report.errors() == 0 && denies && !rules.any(|rule| rule.pattern.covers(SENDING)) {
+        let message = "no rule allows `resend-email`, so `default_effect: deny` denies every mail, and `email_config` has \
+                       no effect";
+        report.add(Finding::new(MAIL_DENIED, span, message).hint(ALLOW_HINT));
+    }
+}
+
+const ALLOW_HINT: &str = "add `{capability: resend-email}` to `allow`, or to `ask`";
 
 /// An empty list allows no address; that is not the same as no list.
 fn addresses(node: &Node, what: &str, report: &mut Report) -> Vec<AddressPattern> {

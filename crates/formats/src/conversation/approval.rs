@@ -28,7 +28,9 @@ const ESCALATION: Shape = Shape {
 };
 
 /// The ports of an approval.
-pub(super) const PORTS: [&str; 4] = [APPROVED, "rejected", DISCUSSION, "timeout"];
+pub(super) const PORTS: [&str; 4] = [APPROVED, "rejected", DISCUSSION, TIMEOUT];
+/// The port of an approval that nobody has decided in time.
+const TIMEOUT: &str = "timeout";
 /// The port of an approval that was given.
 pub(super) const APPROVED: &str = "approved";
 /// The port of a reply without a decision; without a transition the request stays open.
@@ -51,8 +53,12 @@ pub(super) fn state<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>
         let body = body.and_then(|node| read::template(node, "`body_template`", TEMPLATE_BYTES_MAX, cx));
         message.body = body.unwrap_or(message.body);
     }
-    let phrases = fields.optional("classification_hints");
-    let phrases = phrases.map(|node| hints(node, &PORTS[..3], cx)).unwrap_or_default();
+    let phrases = fields.optional("classification_hints").map(|node| {
+        cx.idle(node, TIMEOUT, "no reply fires this port; it fires if nobody has decided in time");
+        hints(node, &PORTS, cx)
+    });
+    let mut phrases = phrases.unwrap_or_default();
+    phrases.retain(|(port, _)| port != TIMEOUT);
     if let Some(node) = fields.optional("channel") {
         shape::word(node, "`channel`", &["email"], cx.report);
     }
@@ -89,7 +95,7 @@ pub(super) fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<
     let max = fields.optional("max_escalations");
     let max = max.and_then(|node| shape::integer(node, "`max_escalations`", 0..=ESCALATIONS_MAX, cx.report));
     let max = max.and_then(|max| u32::try_from(max).ok()).unwrap_or(ESCALATIONS);
-    let lapse = Resolve::Settle(Port::Named("timeout".into()));
+    let lapse = Resolve::Settle(Port::Named(TIMEOUT.into()));
     Some(Rounds { every_ms: every_ms?, to, max, lapse })
 }
 

@@ -6,7 +6,7 @@ use switchward_machine::{Guard, Pattern};
 
 use super::parse::MODEL;
 use super::reader::Reader;
-use super::{expr, read};
+use super::{expr, read, texts};
 use crate::codes::{PATTERN, TOO_MANY_ENTRIES, TOO_NESTED};
 use crate::document::{Node, Span};
 use crate::limits::{
@@ -14,6 +14,9 @@ use crate::limits::{
 };
 use crate::shape::{self, Fields, Shape};
 use crate::{Finding, quoted};
+
+/// How a rubric names values of the data.
+const RUBRIC_HINT: &str = "name the value in words: the model is given the data of the session";
 
 const GUARD: Shape = Shape { what: "a guard", keys: &["type", "config"], ignored: &[], hints: &[] };
 
@@ -160,11 +163,14 @@ impl<'a> One<'_, 'a, '_> {
         shape::name(key, "`event_key`", LINE_BYTES_MAX, report).map(|key| Guard::Seen(key.to_owned()))
     }
 
-    /// The guard that asks a model.
+    /// The guard that asks a model. *Guards*: its rubric is a "natural language condition", and so no template.
     fn judge(&mut self, config: &Fields<'a>) -> Option<Guard> {
+        let node = config.required("rubric", self.cx.report);
+        let rubric = node.and_then(|node| shape::text(node, "`rubric`", TEXT_BYTES_MAX, self.cx.report));
+        if let (Some(node), Some(text)) = (node, rubric) {
+            texts::unread(node, "`rubric`", text, RUBRIC_HINT, self.cx);
+        }
         let report = &mut *self.cx.report;
-        let rubric = config.required("rubric", report);
-        let rubric = rubric.and_then(|node| shape::text(node, "`rubric`", TEXT_BYTES_MAX, report));
         let model = match config.optional("model") {
             Some(node) => shape::name(node, "`model`", LINE_BYTES_MAX, report),
             None => Some(MODEL),

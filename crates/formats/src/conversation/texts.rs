@@ -54,6 +54,28 @@ pub(super) fn path<'a>(node: &'a Node, path: &str, at: usize, cx: &mut Reader<'a
     note(node, vec![Mention::Data(path.split('.').map(name).collect())], Form::Braces, cx);
 }
 
+/// Warns of references in a text in which none are replaced.
+pub(super) fn unread<'a>(
+    node: &'a Node,
+    what: &str,
+    source: &str,
+    hint: &'static str,
+    cx: &mut Reader<'a, '_>,
+) {
+    for mention in switchward_expr::braces_mentions(source) {
+        let names = match &mention {
+            Mention::Data(names) => names.as_slice(),
+            Mention::Literal(name) => std::slice::from_ref(name),
+            Mention::Unknown { .. } | Mention::Word(_) => &[],
+        };
+        let Some(first) = names.first() else { continue };
+        let path: Vec<&str> = names.iter().map(|name| name.text.as_str()).collect();
+        let span = cx.source.inside(node, &[(first.at, first.text.len())]).first().copied();
+        let message = format!("{what} has no references: {} is not replaced", quoted(&path.join(".")));
+        cx.report.add(Finding::new(TEXT_BRACES, span.unwrap_or(node.span), message).hint(hint));
+    }
+}
+
 fn names(mention: &Mention) -> &[Name] {
     match mention {
         Mention::Data(names) => names,

@@ -61,6 +61,9 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
     };
     let layer = policy::lists(Some(&fields), None, otherwise, report);
     let mail = mail::read(fields.optional("email_config"), report);
+    if let Some(node) = fields.optional("email_config").filter(|_| mail.is_some()) {
+        mail::warn_denied(&layer, node.span, report);
+    }
     policy::notice_open(&layer, span, OPEN_HINT, report);
     let (mail, mails) = mail.map_or((None, None), |mail| (Some(mail.layer), mail.budget));
     let layers = [layer].into_iter().chain(mail).collect();

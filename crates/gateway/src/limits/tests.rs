@@ -11,6 +11,7 @@ use switchward_webhook::limits as webhook;
 use super::*;
 
 const PAGE: &str = include_str!("../../../../docs/limits.md");
+const POLICY_PROTO: &str = include_str!("../../../../proto/switchward/v1/policy.proto");
 const KIB: u64 = 1024;
 const SECOND: u64 = 1_000;
 const HOUR: u64 = 3_600 * SECOND;
@@ -116,6 +117,8 @@ fn the_page_has_the_limits_of_sessions() {
     let bodies = [bytes(delivery::REQUEST_BODY_BYTES_MAX), bytes(delivery::ANSWER_BODY_BYTES_MAX)];
     shows("body of a request; of its answer", &bodies);
     shows("a capability", &[bytes(machine::CAPABILITY_BYTES_MAX)]);
+    let capability = format!("dotted or colon path; 1 to {}.", bytes(machine::CAPABILITY_BYTES_MAX));
+    assert!(POLICY_PROTO.contains(&capability), "policy.proto lacks {capability}");
     let arguments = [bytes(engine::ARGS_BYTES_MAX), number(engine::ARGS_DEPTH_MAX)];
     shows("arguments of a call", &arguments);
     shows("approved calls that are not made", &[number(engine::GRANTS_MAX)]);

@@ -4,6 +4,7 @@ mod api_keys;
 mod assistants;
 mod clock;
 mod conversation;
+mod decisions;
 mod definitions;
 mod directory;
 mod effects;

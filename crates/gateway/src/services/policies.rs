@@ -9,7 +9,7 @@ use switchward_state::{Body, Key, Row, Scope};
 use super::definitions::{definition, of_definition};
 use crate::api::{Call, named, request_id};
 use crate::convert::timestamp;
-use crate::error::Refusal;
+use crate::error::{Reason, Refusal};
 use crate::{names, sealing};
 
 /// A change of the policies attached to a definition.
@@ -33,7 +33,13 @@ pub(super) async fn change(call: &Call<'_>, change: Change<'_>) -> Result<v1::De
     }));
     definition(call, name, change.definition).await?;
     let reply = call.execute(Scope::Catalogue, change.request, None, body).await;
-    reply.map_err(|refusal| named(refusal, "definition", change.policy))?;
+    reply.map_err(|refusal| {
+        if change.attached {
+            return named(refusal, "definition", change.policy);
+        }
+        // The definition is there, so it is the policy that is not attached to it.
+        absent(refusal, change.policy, &format!("is not attached to {:?}", change.definition))
+    })?;
     Ok(of_definition(&call.caller, &definition(call, name, change.definition).await?))
 }
 
@@ -65,8 +71,16 @@ pub(super) async fn remove(
     let name = names::definition(&call.caller, "policy", &message.policy)?.to_owned();
     let body = Body::Policy(PolicyCommand::RemoveTenantPolicy(RemoveTenantPolicy { name }));
     let reply = call.execute(Scope::Catalogue, request, None, body).await;
-    reply.map_err(|refusal| named(refusal, "definition", &message.policy))?;
+    reply.map_err(|refusal| absent(refusal, &message.policy, "is not set for the tenant"))?;
     Ok(v1::RemoveTenantPolicyResponse {})
+}
+
+/// The refusal to take away a policy that does not apply; any other refusal is unchanged.
+fn absent(refusal: Refusal, policy: &str, why: &str) -> Refusal {
+    if refusal.reason() != Reason::NotFound {
+        return refusal;
+    }
+    Refusal::new(Reason::NotFound, format!("the policy {policy:?} {why}")).resource("definition", policy)
 }
 
 /// The policies set for the tenant.

@@ -1,32 +1,24 @@
 //! PolicyService.
 
-use std::mem;
-use std::ops::ControlFlow;
-use std::sync::Arc;
 use switchward_api::v1::{self, policy_service_server::PolicyService};
 use switchward_engine::policy::{Explanation, LookedAt, explain, limit_full_message};
 use switchward_engine::{GateView, SessionView, gate_view};
 use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
-use switchward_shard::StateView;
 use switchward_state::delivery::{Draft, Outgoing};
 use switchward_state::limits::CALL_ID_CHARS_MAX;
 use switchward_state::policy::{
     Args, Authorize, Authorized, LedgerRule, LimitOutcome, MatchedRule, PolicyCommand, ReportCall,
     ReportUsage, check_limits,
 };
-use switchward_state::{Body, RequestId, Row, Scope, View, ViewError};
+use switchward_state::{Body, RequestId, Scope};
 use tonic::{Request, Response, Status};
 
-use super::history::{history_prefix, sequence_of};
-use super::policies;
 use super::policies::Change;
+use super::{decisions, policies};
 use crate::api::{Api, Call, named, odd, refusal, request_id, unreadable};
 use crate::auth::roles;
 use crate::convert::known;
 use crate::error::{Reason, Refusal};
-use crate::mask::Mask;
-use crate::pages::{LOOKED_AT_MAX, Page, decision_named, filter, order, unknown_term};
-use crate::scans::{Pace, Share};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -80,9 +72,7 @@ impl PolicyService for Api {
             .execute(Scope::Session(id), request, None, Body::Policy(PolicyCommand::ReportCall(report)))
             .await;
         if let Err(refusal) = reply {
-            // Either the session or the call does not exist.
-            call.session(id, &message.session).await?;
-            return Err(named(refusal, "call", &message.call_id).into());
+            return Err(not_reported(&call, id, &message, refusal).await.into());
         }
         let view = call.session(id, &message.session).await?;
         Ok(Response::new(v1::ReportToolUsageResponse {
@@ -125,7 +115,7 @@ impl PolicyService for Api {
         request: Request<v1::ListDecisionsRequest>,
     ) -> Answered<v1::ListDecisionsResponse> {
         let (call, message) = self.open(request, roles::ANY)?;
-        Ok(Response::new(decisions(&call, message).await?))
+        Ok(Response::new(decisions::list(&call, message).await?))
     }
 
     async fn attach_policy(
@@ -166,6 +156,33 @@ impl PolicyService for Api {
     ) -> Answered<v1::RemoveTenantPolicyResponse> {
         let (call, message) = self.open(request, roles::ADMIN)?;
         Ok(Response::new(policies::remove(&call, message).await?))
+    }
+}
+
+/// Why a report is refused: a call that was permitted and no longer waits for its report was reported before.
+async fn not_reported(
+    call: &Call<'_>,
+    id: SessionId,
+    message: &v1::ReportToolUsageRequest,
+    refusal: Refusal,
+) -> Refusal {
+    // Either the session or the call does not exist.
+    let session = match call.session(id, &message.session).await {
+        Ok(view) => view.session,
+        Err(no_session) => return no_session,
+    };
+    let unknown = [Reason::NotFound, Reason::SessionTerminal].contains(&refusal.reason());
+    if message.call_id.is_empty() || !unknown {
+        return refusal;
+    }
+    match decisions::permitted(call, id, session.sequence, message.call_id.clone()).await {
+        Ok(true) => {
+            let why =
+                format!("call {:?} was reported before, or its time for a report is over", message.call_id);
+            Refusal::new(Reason::AlreadyResolved, why).meta("call_id", &message.call_id)
+        }
+        Ok(false) => named(refusal, "call", &message.call_id),
+        Err(unread) => unread,
     }
 }
 
@@ -391,104 +408,4 @@ async fn usage(
     };
     let layer = rule.layers.join(", ");
     Ok(v1::LimitUse { kind: kind.into(), max, used, window, reset_time, available: within, layer })
-}
-
-async fn decisions(
-    call: &Call<'_>,
-    message: v1::ListDecisionsRequest,
-) -> Result<v1::ListDecisionsResponse, Refusal> {
-    let id = names::session(&call.caller, "session", &message.session)?;
-    let session = call.session(id, &message.session).await?;
-    let mask = Mask::read("DecisionRecord", message.read_mask)?;
-    order(&message.order_by, "sequence desc")?;
-    let mut wanted = (None, None);
-    for (name, value) in filter(&message.filter)? {
-        match name.as_str() {
-            "decision" => wanted.0 = Some(decision_named(&value)?),
-            "capability" => wanted.1 = Some(value),
-            name => return Err(unknown_term(name, "decision and capability")),
-        }
-    }
-    let list = ["decisions", &call.caller.tenant_name, &id.to_string(), &message.filter];
-    let page = Page::read(message.page_size, &message.page_token, &list)?;
-    let view = call.shard(id).read().await.map_err(refusal)?;
-    let end = match page.after.as_deref().map(<[u8; 8]>::try_from) {
-        None => session.session.sequence,
-        Some(Ok(first)) => u64::from_be_bytes(first),
-        Some(Err(_)) => return Err(Refusal::field("page_token", "is not a page token of this list")),
-    };
-    let is_wanted = move |record: &v1::DecisionRecord| {
-        wanted.0.is_none_or(|decision| decision == record.decision())
-            && wanted.1.as_ref().is_none_or(|capability| *capability == record.capability)
-    };
-    let (found, end) = call.look_for(decisions_before(view, id, (end, page.size), is_wanted)).await?;
-    let next_page_token = if end > 0 { page.token(&end.to_be_bytes()) } else { String::new() };
-    Ok(v1::ListDecisionsResponse { decisions: mask.keep_each(found), next_page_token })
-}
-
-type Looked = (Vec<v1::DecisionRecord>, u64);
-
-/// Reads a session's history backwards from `end`, one slice a call, until `size` matching decisions are found. Returns
-/// them, the newest first, and the sequence at which reading stopped; 0 is the beginning of the history.
-fn decisions_before(
-    view: StateView,
-    id: SessionId,
-    (mut end, size): (u64, usize),
-    is_wanted: impl Fn(&v1::DecisionRecord) -> bool + Send + 'static,
-) -> impl FnMut(&Call<'_>, &mut Share) -> Result<ControlFlow<Looked>, Refusal> {
-    let (mut found, mut looked) = (Vec::new(), 0);
-    move |call, share| {
-        let prefix = history_prefix(call.caller.tenant, id);
-        // History is kept oldest first, so it is read piece by piece from its end.
-        while end > 0 && found.len() < size && looked < LOOKED_AT_MAX {
-            let rows = piece(&view, &prefix, end).map_err(unreadable)?;
-            looked += rows.len();
-            end = end.saturating_sub(PIECE);
-            for (first, row) in rows.into_iter().rev() {
-                let Row::History(history) = &*row else { continue };
-                let records: Vec<_> = records(call, id, first, history).collect();
-                found.extend(records.into_iter().rev().filter(&is_wanted));
-                if found.len() >= size {
-                    end = first;
-                    break;
-                }
-            }
-            match share.pace()? {
-                Pace::On => {}
-                Pace::Rests => return Ok(ControlFlow::Continue(())),
-                Pace::Ends => break,
-            }
-        }
-        Ok(ControlFlow::Break((mem::take(&mut found), end)))
-    }
-}
-
-/// Sequences of history that are read at once.
-const PIECE: u64 = 512;
-
-/// The rows of history that begin within the last [`PIECE`] sequences before `end`, each with the sequence before its
-/// first event.
-fn piece(view: &StateView, prefix: &[u8], end: u64) -> Result<Vec<(u64, Arc<Row>)>, ViewError> {
-    let begin = end.saturating_sub(PIECE);
-    let after = begin.checked_sub(1).map(|before| [prefix, &before.to_be_bytes()].concat());
-    let mut rows = Vec::new();
-    view.scan(prefix, after.as_deref(), &mut |key, row| match sequence_of(key) {
-        Some(first) if first < end => {
-            rows.push((first, Arc::clone(row)));
-            ControlFlow::Continue(())
-        }
-        Some(_) | None => ControlFlow::Break(()),
-    })?;
-    Ok(rows)
-}
-
-fn records<'a>(
-    call: &'a Call<'_>,
-    id: SessionId,
-    first: u64,
-    history: &'a switchward_state::History,
-) -> impl Iterator<Item = v1::DecisionRecord> + 'a {
-    history.events.iter().zip(first + 1..).filter_map(move |(event, sequence)| {
-        convert::events::decision(&call.caller, id, sequence, history, event)
-    })
 }

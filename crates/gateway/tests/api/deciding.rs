@@ -361,9 +361,19 @@ async fn a_call_is_reported_once() {
         let again = v1::ReportToolUsageRequest { capability: capability.into(), ..report.clone() };
         let outcome: Result<v1::ReportToolUsageResponse, _> =
             harness.attempt("agent", "ReportToolUsage", &again).await;
-        // It is reported as unknown although it was settled: settled calls are not remembered.
-        refused(outcome, "NOT_FOUND");
+        assert_eq!(refused(outcome, "ALREADY_RESOLVED").metadata["call_id"], report.call_id);
         assert_eq!(harness.node.state().await, before);
+    }
+    let unknown = v1::ReportToolUsageRequest { call_id: "another".into(), ..report.clone() };
+    let outcome: Result<v1::ReportToolUsageResponse, _> =
+        harness.attempt("agent", "ReportToolUsage", &unknown).await;
+    refused(outcome, "NOT_FOUND");
+    let cancel = v1::CancelSessionRequest { name: name.clone(), ..v1::CancelSessionRequest::default() };
+    let _: v1::CancelSessionResponse = harness.ask("operator", "CancelSession", &cancel).await;
+    for (report, reason) in [(&report, "ALREADY_RESOLVED"), (&unknown, "SESSION_TERMINAL")] {
+        let outcome: Result<v1::ReportToolUsageResponse, _> =
+            harness.attempt("agent", "ReportToolUsage", report).await;
+        refused(outcome, reason);
     }
     harness.node.end().await;
 }

@@ -83,9 +83,36 @@ async fn an_attached_policy_holds_for_new_sessions_and_names_itself() {
     };
     let reply: v1::DetachPolicyResponse = harness.ask("author", "DetachPolicy", &detach).await;
     assert!(reply.definition.expect("a definition").policies.is_empty());
+    let again: Result<v1::DetachPolicyResponse, _> = harness.attempt("author", "DetachPolicy", &detach).await;
+    assert_eq!(refused(again, "NOT_FOUND").message, "the policy \"guard\" is not attached to \"talk\"");
+    let remove = v1::RemoveTenantPolicyRequest { policy: "guard".into(), ..Default::default() };
+    let unset: Result<v1::RemoveTenantPolicyResponse, _> =
+        harness.attempt("admin", "RemoveTenantPolicy", &remove).await;
+    assert_eq!(refused(unset, "NOT_FOUND").message, "the policy \"guard\" is not set for the tenant");
     let later = harness.talk().await;
     assert_eq!(harness.authorize(&later.name, "mcp:fs:wipe").await.decision(), ToolDecision::Allow);
     assert_eq!(harness.authorize(&after.name, "mcp:fs:wipe").await.decision(), ToolDecision::Deny);
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenants_cap_is_not_raised_by_an_operator() {
+    let harness = Harness::start().await;
+    harness.deploy(r#"{"policy": "purse", "session_budget_usd": 2, "default_effect": "allow"}"#).await;
+    let talk = harness.talk().await;
+    let raise = v1::RaiseCapRequest {
+        name: talk.name.clone(),
+        cap: Some(v1::raise_cap_request::Cap::CostUsd("5".into())),
+        ..v1::RaiseCapRequest::default()
+    };
+    let none: Result<v1::RaiseCapResponse, _> = harness.attempt("operator", "RaiseCap", &raise).await;
+    let none = refused(none, "STATE_MISMATCH");
+    assert!(!none.metadata.contains_key("layer"), "{none:?}");
+    set(&harness, "purse", None).await;
+    let capped: Result<v1::RaiseCapResponse, _> = harness.attempt("operator", "RaiseCap", &raise).await;
+    let capped = refused(capped, "STATE_MISMATCH");
+    assert_eq!(capped.metadata["layer"], "tenant:purse@1");
+    assert!(capped.message.contains("only the tenant's admin changes that"), "{capped:?}");
     harness.node.end().await;
 }
 

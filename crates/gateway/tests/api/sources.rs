@@ -340,4 +340,12 @@ async fn a_copy_of_a_message_without_a_time_is_known_by_its_signature() {
     }
     harness.node.clock.advance(3_601_000);
     assert_eq!(line.send(copy("d-3")).await.status, StatusCode::ACCEPTED);
+    // A copy is no new message, also when the session takes no more messages.
+    let cancel =
+        v1::CancelSessionRequest { name: session.name.clone(), ..v1::CancelSessionRequest::default() };
+    let _: v1::CancelSessionResponse = harness.ask("operator", "CancelSession", &cancel).await;
+    let answer = line.send(copy("d-5")).await;
+    assert_eq!((answer.status, answer.json()), (StatusCode::OK, json!({ "duplicate": true })));
+    harness.node.clock.advance(3_601_000);
+    refused(&line.send(copy("d-6")).await, 409, "SESSION_TERMINAL");
 }

@@ -136,6 +136,22 @@ steps:
 }
 
 #[test]
+fn keys_that_no_format_of_this_build_has_are_reported_and_not_ignored() {
+    let text = "definition: a.json
+tenant: {deny: [bash]}
+start: {agent_card: card.json}
+steps:
+  - migrate: {file: b.json}
+  - assign: {to: kim}
+  - authorize: {capability: bash, node: a}
+  - start: {audience: [kim@x.example]}
+    expect: {open: [{kind: gate, by: kim}]}
+";
+    let found: Vec<_> = findings_of(text).into_iter().map(|(line, code, _)| (line, code)).collect();
+    assert_eq!(found, [2, 3, 5, 6, 7, 8, 9].map(|line| (line, "SW1110")));
+}
+
+#[test]
 fn a_text_that_is_no_yaml_is_reported_as_such() {
     assert_eq!(findings_of("definition: [")[0].1, "SW1004");
     assert_eq!(findings_of("definition: a\ndefinition: b\n")[0].1, "SW1008");

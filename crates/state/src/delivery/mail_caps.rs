@@ -55,7 +55,8 @@ pub struct MailFull {
 }
 
 impl MailCap {
-    const ALL: [Self; 5] =
+    /// All caps.
+    pub const ALL: [Self; 5] =
         [Self::Tenant, Self::Definition, Self::Requester, Self::Address, Self::RequesterToAddress];
 
     /// Mails in an hour.

@@ -24,7 +24,7 @@ impl Args {
     /// Reads JSON; no bytes at all are `{}`.
     ///
     /// # Errors
-    /// No JSON, a key given twice, deeper than [`ARGS_DEPTH_MAX`], longer than [`ARGS_BYTES_MAX`].
+    /// No JSON object, a key given twice, deeper than [`ARGS_DEPTH_MAX`], longer than [`ARGS_BYTES_MAX`].
     pub fn parse(bytes: &[u8]) -> Result<Self, BadArgs> {
         if bytes.len() > ARGS_BYTES_MAX {
             return Err(BadArgs(format!("are longer than {ARGS_BYTES_MAX} bytes")));
@@ -32,6 +32,9 @@ impl Args {
         let text = if bytes.is_empty() { b"{}" } else { bytes };
         let raw: &RawValue =
             serde_json::from_slice(text).map_err(|error| BadArgs(format!("are no JSON: {error}")))?;
+        if !raw.get().trim_start().starts_with('{') {
+            return Err(BadArgs("must be a JSON object".to_owned()));
+        }
         let mut json = Vec::with_capacity(text.len());
         canonical(raw.get(), ARGS_DEPTH_MAX, &mut json)?;
         let digest = Digest::of(&json);
@@ -180,15 +183,23 @@ mod tests {
     }
 
     #[test]
+    fn only_an_object_is_accepted() {
+        for other in ["[1]", " [] ", "null", "1", "\"text\"", "true"] {
+            let bad = Args::parse(other.as_bytes()).unwrap_err();
+            assert_eq!(bad.0, "must be a JSON object", "{other}");
+        }
+    }
+
+    #[test]
     fn what_can_be_read_in_two_ways_is_refused() {
         for bad in
             [&br#"{"p":"/a","p":"/b"}"#[..], br#"{"x":[{"p":1,"p":2}]}"#, b"{", b"[1] 2", b"\xff", b"nope"]
         {
             assert!(Args::parse(bad).is_err(), "{}", String::from_utf8_lossy(bad));
         }
-        let deep = "[".repeat(100) + &"]".repeat(100);
-        assert!(Args::parse(deep.as_bytes()).is_err());
-        let bomb = "[".repeat(100_000);
+        let deep = r#"{"x":"#.to_owned() + &"[".repeat(100) + &"]".repeat(100) + "}";
+        assert!(Args::parse(deep.as_bytes()).unwrap_err().0.contains("nested deeper"));
+        let bomb = r#"{"x":"#.to_owned() + &"[".repeat(100_000);
         assert!(Args::parse(bomb.as_bytes()).is_err());
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct BackupArgs {
     /// The server's data folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The server's configuration file, which names its data folder.
+    /// The server's configuration file, which names its data folder and key ring.
     #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
     pub(crate) config: Option<PathBuf>,
 }

@@ -425,10 +425,10 @@ pub(crate) enum KeysCommand {
     /// Create an admin key in the data folder of a stopped server; its secret is shown once.
     #[command(after_help = "\
 Example:
-  switchward keys bootstrap --data-dir /var/lib/switchward --tenant acme
+  switchward keys bootstrap --config /etc/switchward/switchward.toml --tenant acme
 
 For operators who have lost all admin keys. Run it as the server's user. For the first tenant of a new server, use \
-`switchward tenant create --data-dir`.")]
+`switchward tenant create --config`.")]
     Bootstrap(BootstrapKey),
 }
 

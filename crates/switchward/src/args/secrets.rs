@@ -54,7 +54,7 @@ pub(crate) struct SecretsStatus {
     /// The server's data folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The server's configuration file, which names its data folder.
+    /// The server's configuration file, which names its data folder and key ring.
     #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
     pub(crate) config: Option<PathBuf>,
     /// A backup that was moved. Backups of this data folder that were not moved are checked without this option. Can be

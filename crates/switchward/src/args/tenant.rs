@@ -22,10 +22,12 @@ pub(crate) enum TenantCommand {
 Examples:
   switchward tenant create acme
   switchward tenant create acme --data-dir /var/lib/switchward
+  switchward tenant create acme --config /etc/switchward/switchward.toml
 
-On a running server, needs an admin key of the server's first tenant. With --data-dir, creates the tenant in the \
-data folder of a stopped server and needs no key; this creates the first tenant of a new server. Run it as the \
-server's user.")]
+On a running server, needs an admin key of the server's first tenant. With --data-dir or --config, creates the tenant \
+in the data folder of a stopped server and needs no key; this creates the first tenant of a new server. Run it as the \
+server's user. Use --config if the configuration has a keys_file: with --data-dir, the key ring is the one that \
+SWITCHWARD_KEYS_FILE names, or the file DIR.keys.")]
     Create(CreateTenant),
     /// Show a tenant, its settings and quotas.
     Get(GetTenant),
@@ -84,6 +86,9 @@ pub(crate) struct CreateTenant {
     /// Create the tenant in this data folder of a stopped server.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// Create the tenant in the data folder that this configuration file of a stopped server names.
+    #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
+    pub(crate) config: Option<PathBuf>,
     /// The number of shards of a new data folder, as for `server`.
     #[arg(long, value_name = "NUMBER", requires = "data_dir", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) shards: Option<u32>,
@@ -176,7 +181,10 @@ pub(crate) enum LinkAuth {
 pub(crate) struct BootstrapKey {
     /// The data folder of the stopped server.
     #[arg(long, value_name = "DIR")]
-    pub(crate) data_dir: PathBuf,
+    pub(crate) data_dir: Option<PathBuf>,
+    /// The configuration file of the stopped server, which names its data folder and key ring.
+    #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
+    pub(crate) config: Option<PathBuf>,
     /// The tenant of the key; required if there are several.
     #[arg(long, value_name = "TENANT")]
     pub(crate) tenant: Option<String>,

@@ -3,19 +3,19 @@
 use anyhow::Context as _;
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use switchward_machine::Time;
 use switchward_store::{
     Backup, BackupFolder, BackupManifest, BackupSink as _, DataDir, StoreError, write_backup,
 };
 
-use super::offline::Stopped;
+use super::offline::{ServerFolder, Stopped};
 use crate::args::{BackupArgs, BackupCommand, Output};
 use crate::backup::{begin, known, restore};
 use crate::control::{Frame, Frames, Request};
 use crate::exit::{Exit, FINDINGS};
 use crate::output::{GOOD, PROBLEM, Printer, card, clean, print, shell};
-use crate::{config, control, private};
+use crate::{control, private};
 
 /// Takes or verifies a backup.
 pub(crate) fn run(args: BackupArgs, output: Output) -> Result<(), Exit> {
@@ -28,19 +28,18 @@ pub(crate) fn run(args: BackupArgs, output: Output) -> Result<(), Exit> {
 
 fn take(args: BackupArgs, output: Output) -> Result<(), Exit> {
     let folder = args.folder.context("no folder is given")?;
-    let data = data_dir(args.data_dir, args.config.as_ref())?;
-    if !data.join("FORMAT").is_file() {
-        return Err(Exit::missing(format!("{} is not a server's data folder", data.display())));
-    }
+    let of = ServerFolder::find(args.data_dir, args.config.as_ref())?;
+    of.is_there()?;
+    let data = of.data.as_path();
     private::begin();
     let mut to = BackupFolder::create(&folder).map_err(taken)?;
-    let manifest = match control::ask(&data, &Request::Backup)? {
+    let manifest = match control::ask(data, &Request::Backup)? {
         Some(frames) => receive(frames, &mut to)?,
-        None if DataDir::in_use(&data) => return Err(unanswered(&data)),
-        None => of_stopped(&data, &mut to)?,
+        None if DataDir::in_use(data) => return Err(unanswered(data)),
+        None => of_stopped(&of, &mut to)?,
     };
     to.finish(&manifest).context("failed to write the backup")?;
-    if let Err(error) = known::note(&data, &folder) {
+    if let Err(error) = known::note(data, &folder) {
         Printer::new(output, false)
             .warn(&format!("`switchward secrets status` will not check this backup: {error:#}"));
     }
@@ -54,19 +53,6 @@ fn take(args: BackupArgs, output: Output) -> Result<(), Exit> {
 pub(super) fn unanswered(data: &Path) -> Exit {
     let message = format!("the server that uses {} does not respond on its control socket", data.display());
     Exit::unreachable(message).next("run this command on the server's machine as the server's user")
-}
-
-/// The named data folder, or the one of a server's configuration.
-pub(super) fn data_dir(named: Option<PathBuf>, file: Option<&PathBuf>) -> Result<PathBuf, Exit> {
-    if let Some(data) = named {
-        return Ok(data);
-    }
-    if file.is_none() && std::env::var_os("SWITCHWARD_DATA_DIR").is_none() {
-        return Err(
-            Exit::usage("no data folder is given").next("set --data-dir DIR, or --config FILE of the server")
-        );
-    }
-    Ok(config::read(file, &[])?.data_dir)
 }
 
 fn taken(error: StoreError) -> Exit {
@@ -107,9 +93,9 @@ fn receive<R: std::io::Read>(mut frames: Frames<R>, to: &mut BackupFolder) -> Re
     }
 }
 
-fn of_stopped(data: &Path, to: &mut BackupFolder) -> Result<BackupManifest, Exit> {
+fn of_stopped(of: &ServerFolder, to: &mut BackupFolder) -> Result<BackupManifest, Exit> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let server = Stopped::open(data, None).await?;
+        let server = Stopped::open(of, None).await?;
         let (of, cut) = begin(&server.cluster).await?;
         let written = write_backup(&server.data, &cut, of, to);
         drop(cut);

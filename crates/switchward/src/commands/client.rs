@@ -114,7 +114,7 @@ async fn keys(on: On<Keys>, output: Output) -> Result<(), Exit> {
 
 async fn tenants(on: On<TenantArgs>, output: Output) -> Result<(), Exit> {
     match on.what.what {
-        TenantCommand::Create(create) if create.data_dir.is_some() => {
+        TenantCommand::Create(create) if create.data_dir.is_some() || create.config.is_some() => {
             offline::create_tenant(create, output).await
         }
         what @ (TenantCommand::Create(_)

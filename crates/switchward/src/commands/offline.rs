@@ -2,7 +2,7 @@
 //! server's log, as the running server would create them.
 
 use anyhow::Context as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchward_api::v1;
 use switchward_gateway::{Api, Refusal, services::first};
@@ -13,6 +13,7 @@ use tonic::Status;
 
 use super::client::{admin, tenant};
 use crate::args::{BootstrapKey, CreateTenant, Output};
+use crate::config;
 use crate::exit::Exit;
 use crate::key_ring::{KeyRingLocation, explained};
 use crate::node::{CACHE_BYTES_DEFAULT, shards_default};
@@ -21,9 +22,9 @@ use crate::private;
 
 /// Creates a tenant and its first admin key.
 pub(super) async fn create_tenant(create: CreateTenant, output: Output) -> Result<(), Exit> {
-    let folder = create.data_dir.context("no data folder is given")?;
-    let server = Stopped::open(&folder, create.shards).await?;
-    server.have_keys(&folder)?;
+    let folder = ServerFolder::find(create.data_dir, create.config.as_ref())?;
+    let server = Stopped::open(&folder, create.shards.or(folder.shards)).await?;
+    server.have_keys(output)?;
     let wanted = v1::Tenant {
         display_name: create.display_name.unwrap_or_default(),
         default_effect: tenant::effect(create.default_effect).into(),
@@ -40,27 +41,68 @@ pub(super) async fn create_tenant(create: CreateTenant, output: Output) -> Resul
 
 /// Creates an admin key of an existing tenant.
 pub(super) async fn bootstrap(bootstrap: BootstrapKey, output: Output) -> Result<(), Exit> {
-    let folder = &bootstrap.data_dir;
-    if !folder.join("FORMAT").is_file() {
-        return Err(Exit::missing(format!("{} is not a server's data folder", folder.display())));
-    }
-    let server = Stopped::open(folder, None).await?;
-    server.have_keys(folder)?;
+    let folder = ServerFolder::find(bootstrap.data_dir.clone(), bootstrap.config.as_ref())?;
+    folder.is_there()?;
+    let server = Stopped::open(&folder, None).await?;
+    server.have_keys(output)?;
     let made = server.admin_key(&bootstrap).await;
     server.close().await?;
     let reply = made?;
     Printer::new(output, false).message("CreateApiKeyResponse", &reply, || admin::created(&reply))
 }
 
+/// The data folder of a server, and what its configuration says of it.
+pub(super) struct ServerFolder {
+    /// The data folder.
+    pub(super) data: PathBuf,
+    /// Its key ring.
+    pub(super) keys: KeyRingLocation,
+    /// The shards of a new data folder, if the configuration sets them.
+    shards: Option<u32>,
+}
+
+impl ServerFolder {
+    /// The named data folder, or the one of a server's configuration, with the key ring that the server uses.
+    ///
+    /// # Errors
+    /// Neither is given, or the configuration cannot be read.
+    pub(super) fn find(named: Option<PathBuf>, file: Option<&PathBuf>) -> Result<Self, Exit> {
+        if let Some(data) = named {
+            let keys = KeyRingLocation::find(None, &data);
+            return Ok(Self { data, keys, shards: None });
+        }
+        if file.is_none() && std::env::var_os("SWITCHWARD_DATA_DIR").is_none() {
+            return Err(Exit::usage("no data folder is given")
+                .next("set --data-dir DIR, or --config FILE of the server"));
+        }
+        let config = config::read(file, &[])?;
+        let keys = KeyRingLocation::find(config.keys_file.as_deref(), &config.data_dir);
+        Ok(Self { data: config.data_dir, keys, shards: config.shards })
+    }
+
+    /// Checks that a server has used the folder before.
+    ///
+    /// # Errors
+    /// It is not a data folder.
+    pub(super) fn is_there(&self) -> Result<(), Exit> {
+        if self.data.join("FORMAT").is_file() {
+            return Ok(());
+        }
+        Err(Exit::missing(format!("{} is not a server's data folder", self.data.display())))
+    }
+}
+
 /// An open data folder without a serving server.
 pub(super) struct Stopped {
     pub(super) cluster: Cluster,
     pub(super) data: DataDir,
+    keys: KeyRingLocation,
     api: Api,
 }
 
 impl Stopped {
-    pub(super) async fn open(folder: &Path, shards: Option<u32>) -> Result<Self, Exit> {
+    pub(super) async fn open(of: &ServerFolder, shards: Option<u32>) -> Result<Self, Exit> {
+        let (folder, location) = (of.data.as_path(), &of.keys);
         if DataDir::in_use(folder) {
             let message = format!("the data folder {} is in use by a server", folder.display());
             return Err(Exit::conflict(message)
@@ -72,7 +114,6 @@ impl Stopped {
                 .next("run this command as that user, else the server cannot write the new files"));
         }
         private::begin();
-        let location = KeyRingLocation::find(None, folder);
         let data = DataDir::open(folder).context("--data-dir")?;
         let options = ClusterOptions {
             data: data.clone(),
@@ -87,17 +128,19 @@ impl Stopped {
         };
         let cluster = Cluster::open(options)
             .await
-            .map_err(|error| explained(error, &location))
+            .map_err(|error| explained(error, location))
             .with_context(|| format!("failed to open the data folder {}", folder.display()))?;
         let api = Api::new(cluster.clone(), None);
-        Ok(Self { cluster, data, api })
+        Ok(Self { cluster, data, keys: location.clone(), api })
     }
 
     /// Creates a key ring if there is none. No secret can be encrypted yet, because that needs a key ring.
-    fn have_keys(&self, folder: &Path) -> anyhow::Result<()> {
+    fn have_keys(&self, output: Output) -> anyhow::Result<()> {
         if self.cluster.ring().current().is_none() {
-            let keys = KeyRingLocation::find(None, folder).read_or_create()?;
-            self.cluster.replace_ring(&KeyRing::of(keys));
+            self.cluster.replace_ring(&KeyRing::of(self.keys.read_or_create()?));
+            if let Some(file) = self.keys.file() {
+                Printer::new(output, false).advice(&created(file));
+            }
         }
         Ok(())
     }
@@ -130,6 +173,14 @@ impl Stopped {
         drop(self.api);
         Ok(self.cluster.shutdown().await.context("failed to write down the state")?)
     }
+}
+
+/// The hint about a key ring that was created.
+fn created(file: &Path) -> String {
+    let file = file.display();
+    format!(
+        "keep a copy of the new key ring {file} apart from the backups; if the server has a keys_file, it must be this file"
+    )
 }
 
 fn refused(refusal: Refusal) -> Exit {

@@ -7,8 +7,8 @@ use switchward_shard::SealedUnder;
 use switchward_state::seal::{RingKey, RingKeyId};
 use switchward_store::{Backup, DataDir};
 
-use super::backup::{data_dir, unanswered};
-use super::offline::Stopped;
+use super::backup::unanswered;
+use super::offline::{ServerFolder, Stopped};
 use crate::args::{DropKey, Output, SecretsArgs, SecretsCommand, SecretsStatus};
 use crate::backup::{known, restore};
 use crate::control::{Frame, Request, Secrets};
@@ -76,11 +76,10 @@ struct Status {
 
 impl Status {
     fn of(of: &SecretsStatus) -> Result<Self, Exit> {
-        let data = data_dir(of.data_dir.clone(), of.config.as_ref())?;
-        if !data.join("FORMAT").is_file() {
-            return Err(Exit::missing(format!("{} is not a server's data folder", data.display())));
-        }
-        let Secrets { ring, rows } = match control::ask(&data, &Request::Secrets)? {
+        let folder = ServerFolder::find(of.data_dir.clone(), of.config.as_ref())?;
+        folder.is_there()?;
+        let data = folder.data.as_path();
+        let Secrets { ring, rows } = match control::ask(data, &Request::Secrets)? {
             Some(mut frames) => match frames.next()? {
                 Frame::Answer(bytes) => control::SecretsAnswer::read(&bytes)?,
                 Frame::Failed(why) => {
@@ -90,10 +89,10 @@ impl Status {
                     return Err(Exit::unreachable("the server sent an unexpected response"));
                 }
             },
-            None if DataDir::in_use(&data) => return Err(unanswered(&data)),
-            None => of_stopped(&data)?,
+            None if DataDir::in_use(data) => return Err(unanswered(data)),
+            None => of_stopped(&folder)?,
         };
-        let (mut here, gone) = known::backups(&data).into_iter().partition::<Vec<_>, _>(|path| path.exists());
+        let (mut here, gone) = known::backups(data).into_iter().partition::<Vec<_>, _>(|path| path.exists());
         here.extend(of.backups.iter().cloned());
         let look = |folder: PathBuf| {
             let under = Backup::open(&folder).and_then(|backup| restore::sealed_under(&backup));
@@ -112,9 +111,9 @@ impl Status {
     }
 }
 
-fn of_stopped(data: &Path) -> Result<Secrets, Exit> {
+fn of_stopped(of: &ServerFolder) -> Result<Secrets, Exit> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let server = Stopped::open(data, None).await?;
+        let server = Stopped::open(of, None).await?;
         let secrets = control::secrets(&server.cluster).await;
         server.close().await?;
         Ok(secrets?)

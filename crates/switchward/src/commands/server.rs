@@ -105,7 +105,7 @@ async fn serve(
     }
     if !node.has_tenants().await? {
         node.close().await?;
-        return Err(without_tenants(&config.data_dir));
+        return Err(without_tenants(&config));
     }
     let stopped = stopped();
     let acceptor = certificates.as_ref().map(Certificates::acceptor);
@@ -181,8 +181,11 @@ async fn opened(
 }
 
 /// The error of a server without tenants.
-fn without_tenants(data: &Path) -> Exit {
-    let make = format!("switchward tenant create NAME --data-dir {}", shell(&data.to_string_lossy()));
+fn without_tenants(config: &Config) -> Exit {
+    let keys = config.keys_file.as_deref().map(Path::to_string_lossy);
+    let ring = keys.map(|file| format!("SWITCHWARD_KEYS_FILE={} ", shell(&file))).unwrap_or_default();
+    let data = config.data_dir.to_string_lossy();
+    let make = format!("{ring}switchward tenant create NAME --data-dir {}", shell(&data));
     Exit::usage("this server has no tenant, so no key can call it")
         .next(format!("{make}    creates a tenant and shows its first key once"))
         .next("[[tenants]] in the configuration creates a tenant with a key from a file; see deploy/switchward.toml")

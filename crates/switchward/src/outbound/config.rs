@@ -7,9 +7,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use switchward_delivery::Secret;
-use switchward_delivery::guard::{Egress, Target};
+use switchward_delivery::guard::{Egress, HostRule, Target};
 use switchward_delivery::limits::{MODEL_CALLS_MAX, PORTS};
 use switchward_delivery::model::{Config as Endpoint, Provider};
+use switchward_outbound::TenantRules;
 
 /// The default number of tokens of a model's answer.
 const OUTPUT_TOKENS: u32 = 4_096;
@@ -97,6 +98,33 @@ impl DeliveryConfig {
             "delivery.retry_seconds: at most {RETRIES_MAX} waits of at most {RETRY_SECONDS_MAX} seconds"
         );
         Ok(waits.iter().map(|wait| wait * 1_000).collect())
+    }
+
+    /// What each tenant may reach.
+    ///
+    /// # Errors
+    /// A host is invalid.
+    pub(super) fn rules(&self) -> anyhow::Result<TenantRules> {
+        let of_tenant =
+            self.tenants.iter().map(|(name, hosts)| Ok((name.clone(), self.egress(Some(hosts))?)));
+        let of_tenant = of_tenant.collect::<anyhow::Result<_>>()?;
+        Ok(TenantRules { of_all: self.egress(self.allowed_hosts.as_deref())?, of_tenant })
+    }
+
+    fn egress(&self, hosts: Option<&[String]>) -> anyhow::Result<Egress> {
+        let rule = |host: &String| {
+            HostRule::read(host).with_context(|| {
+                format!("delivery: {host:?} is neither a host nor a pattern like *.example.com")
+            })
+        };
+        let rules = |hosts: &[String]| hosts.iter().map(rule).collect::<anyhow::Result<Vec<_>>>();
+        Ok(Egress {
+            allow_loopback: self.allow_loopback,
+            allow_private: false,
+            allow_http: self.allow_http,
+            ports: self.ports.clone(),
+            allowed_hosts: hosts.map(rules).transpose()?,
+        })
     }
 }
 

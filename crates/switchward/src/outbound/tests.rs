@@ -9,13 +9,13 @@ use std::time::Duration;
 use switchward_delivery::{
     guard::{Policies, Refused},
     http::{Client, Config as HttpConfig, Request, Resolve},
-    model::{Kind, Model},
+    model::{Kind, Model, Question},
 };
 use switchward_machine::TenantId;
+use switchward_outbound::Names;
 use switchward_state::ViewError;
 
 use super::DeliveryConfig;
-use super::rules::{Known, Names};
 use crate::config;
 
 /// The addresses that every client must refuse, and some that pass.
@@ -77,10 +77,15 @@ const NOBODY: u32 = 4;
 const UNREADABLE: u32 = u32::MAX;
 const NAMES: Listed = Listed(&["acme", "closed", "globex"]);
 
+/// What a file says each tenant may reach.
+fn policies(delivery: &str) -> Arc<dyn Policies> {
+    configured(delivery).rules().unwrap().policies(NAMES)
+}
+
 /// The reason why each tenant may not ask; a host that may be asked has no address here, or one that is refused.
 #[tokio::test]
 async fn each_tenant_has_the_hosts_that_the_configuration_gives_it() {
-    let client = client(configured(TENANTS).policies(NAMES).unwrap(), Leads(None));
+    let client = client(policies(TENANTS), Leads(None));
     for (tenant, host, reason) in [
         (ACME, "api.acme.example", "name_unusable"),
         (ACME, "10.0.0.1", "address_refused"),
@@ -110,7 +115,7 @@ async fn without_lists_of_single_tenants_the_rules_of_all_hold_for_everybody() {
         ("[delivery]\nallowed_hosts = [\"a.example\"]", "b.example", "host_refused"),
         ("[delivery]\nports = [8443]", "a.example", "port_refused"),
     ] {
-        let client = client(configured(delivery).policies(NAMES).unwrap(), Leads(None));
+        let client = client(policies(delivery), Leads(None));
         for tenant in [ACME, NOBODY, UNREADABLE] {
             let refused =
                 client.send(tenant, &get(&format!("https://{host}/"))).await.expect_err("it is refused");
@@ -136,7 +141,7 @@ impl io::Write for Logged {
 
 #[test]
 fn a_tenant_whose_rules_cannot_be_read_is_logged() {
-    let rules = configured(TENANTS).policies(NAMES).unwrap();
+    let rules = policies(TENANTS);
     for (tenant, expected) in [
         (ACME, ""),
         (NOBODY, "the tenant does not exist"),
@@ -158,7 +163,7 @@ fn a_tenant_whose_rules_cannot_be_read_is_logged() {
 #[test]
 fn an_invalid_host_is_reported() {
     for delivery in ["[delivery]\nallowed_hosts = [\"a.*.b\"]", "[delivery.tenants]\nacme = [\"a.*.b\"]"] {
-        let error = configured(delivery).policies(NAMES).err().expect("the host is invalid");
+        let error = configured(delivery).rules().err().expect("the host is invalid");
         assert!(format!("{error:#}").contains("\"a.*.b\" is neither a host"), "{error:#}");
     }
 }
@@ -198,7 +203,8 @@ fn a_model_has_no_address_that_the_table_refuses() {
 
 #[tokio::test]
 async fn a_model_whose_name_leads_to_a_refused_address_is_not_asked() {
-    let (input, schema) = (json!({ "rubric": "It holds.", "data": {} }), json!({}));
+    let input = json!({ "rubric": "It holds.", "data": {} });
+    let question = Question::read(Kind::Judge, &input).expect("the question is readable");
     let mut rows = 0;
     for row in TABLE.lines().skip(1) {
         let cells: Vec<&str> = row.split('\t').collect();
@@ -208,8 +214,8 @@ async fn a_model_whose_name_leads_to_a_refused_address_is_not_asked() {
         };
         let local = cells[0] == "dev";
         let endpoint = model("https://model.example", local).expect("a host name is allowed");
-        let client = client(configured("").policies(NAMES).unwrap(), Leads(Some(address)));
-        let answer = Model::new(client, endpoint).perform(ACME, Kind::Judge, &input, &schema, SOON).await;
+        let client = client(policies(""), Leads(Some(address)));
+        let answer = Model::new(client, endpoint).perform(ACME, &question, &json!({}), SOON).await;
         assert_eq!(answer.map_err(|failed| failed.reason.code()), Err("name_unusable"), "{url}");
         rows += 1;
     }
@@ -220,24 +226,4 @@ async fn a_model_whose_name_leads_to_a_refused_address_is_not_asked() {
 fn address(url: &str) -> Option<IpAddr> {
     let host = url.split_once("://")?.1.split('/').next()?;
     host.trim_matches(['[', ']']).parse().ok()
-}
-
-/// A name that was read once is not read again; what could not be read is.
-#[test]
-fn the_name_of_a_tenant_is_read_once() {
-    struct Counted(Mutex<Vec<u32>>);
-    impl Names for Counted {
-        fn name_of(&self, tenant: TenantId) -> Result<Option<String>, ViewError> {
-            self.0.lock().unwrap().push(tenant.0);
-            NAMES.name_of(tenant)
-        }
-    }
-    let counted = Arc::new(Counted(Mutex::default()));
-    let known = Known::new(Arc::clone(&counted));
-    for tenant in [ACME, GLOBEX, NOBODY, UNREADABLE].repeat(2) {
-        let name = |names: &dyn Names| names.name_of(TenantId(tenant)).map_err(|error| error.to_string());
-        assert_eq!(name(&known), name(&NAMES));
-    }
-    let read = counted.0.lock().unwrap().clone();
-    assert_eq!(read, [ACME, GLOBEX, NOBODY, UNREADABLE, NOBODY, UNREADABLE]);
 }

@@ -13,7 +13,7 @@ use switchward_state::{Key, Row, View as _};
 use switchward_store::DataDir;
 
 use crate::server::{ADMIN_KEY, Running, Site};
-use crate::support::{Ended, hang_up, program, run};
+use crate::support::{Ended, hang_up, private, program, run};
 
 mod reply_tokens;
 
@@ -364,6 +364,29 @@ fn a_first_key_makes_the_ring_and_a_lost_one_is_not_replaced() {
     command.args(["tenant", "create", "acme", "--data-dir", &fresh]).env("SWITCHWARD_KEYS_FILE", &named);
     Ended::of(&mut command).with_code(0);
     assert!(Path::new(&named).exists() && !Path::new(&site.path("fresh.keys")).exists());
+}
+
+#[test]
+fn commands_on_a_stopped_server_use_the_key_ring_of_its_configuration() {
+    let site = Site::new();
+    let (ring, data, file) = (made(&site), site.path("data"), site.path("own.toml"));
+    let text = format!("data_dir = {data:?}\nkeys_file = {ring:?}\nshards = 2\nlisten = \"127.0.0.1:0\"\n");
+    private(&file, &text);
+    run(["tenant", "create", "acme", "--config", &file]).with_code(0);
+    run(["keys", "bootstrap", "--config", &file]).with_code(0);
+    let mut server = program();
+    server.args(["server", "--config", &file, "--log", "info"]);
+    let (log, code) = Running::of(&mut server).stop();
+    assert_eq!(code, Some(0), "{log}");
+    run(["backup", &site.path("still"), "--config", &file]).with_code(0);
+    let status = run(["secrets", "status", "--config", &file, "-o", "json"]).with_code(0).json();
+    let keys = status["keys"].as_array().expect("a list");
+    assert!(keys.len() == 1 && keys[0]["current"] == true && keys[0]["backups"] == 1, "{status}");
+    assert!(!Path::new(&site.path("data.keys")).exists(), "no other ring was made");
+    let refused = run(["backup", &site.path("other"), "--data-dir", &data]).with_code(1);
+    assert!(refused.err.contains("keys_file"), "{refused:?}");
+    let unnamed = run(["keys", "bootstrap"]).with_code(2);
+    assert!(unnamed.err.contains("no data folder is given"), "{unnamed:?}");
 }
 
 #[test]

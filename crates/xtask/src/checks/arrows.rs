@@ -74,7 +74,7 @@ const CRATES: &[CrateRule] = &[
         uses: &[],
         outside: Some(&["base64", "hmac", "jiff", "serde", "serde_json", "sha2", "subtle", "thiserror"]),
     },
-    CrateRule { folder: "delivery", uses: &["bus", "mail", "webhook"], outside: None },
+    CrateRule { folder: "delivery", uses: &["bus", "machine", "mail", "webhook"], outside: None },
     CrateRule { folder: "mail", uses: &[], outside: None },
     CrateRule {
         folder: "gateway",
@@ -82,10 +82,15 @@ const CRATES: &[CrateRule] = &[
         outside: None,
     },
     CrateRule {
+        folder: "outbound",
+        uses: &["expr", "machine", "state", "engine", "bus", "shard", "webhook", "delivery", "gateway"],
+        outside: None,
+    },
+    CrateRule {
         folder: "switchward",
         uses: &[
             "expr", "machine", "formats", "graph", "state", "engine", "scenario", "api", "store", "bus",
-            "shard", "webhook", "delivery", "mail", "gateway",
+            "shard", "webhook", "delivery", "mail", "gateway", "outbound",
         ],
         outside: None,
     },

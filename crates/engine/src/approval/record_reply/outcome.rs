@@ -12,7 +12,7 @@ use switchward_state::approval::{
 };
 use switchward_state::delivery::{EffectBody, Purpose};
 use switchward_state::limits::{ANSWERS_MAX, NOTE_BYTES_MAX};
-use switchward_state::policy::time_text;
+use switchward_state::policy::{LimitCheck, time_text};
 use switchward_state::run::{Deferral, Writer};
 use switchward_state::work::WorkEvent;
 
@@ -39,6 +39,8 @@ pub(crate) struct Mail<'m> {
     subject: &'m str,
     /// Whether it came with a token, and so from a mailbox of the sender's.
     answered: bool,
+    /// What the ledgers answered, if they were asked.
+    limits: Option<&'m LimitCheck>,
 }
 
 impl<'m> Mail<'m> {
@@ -50,6 +52,7 @@ impl<'m> Mail<'m> {
             proved: reply.authenticated || reply.vouched,
             subject: &reply.subject,
             answered: reply.token.is_some(),
+            limits: reply.limits.as_ref(),
         }
     }
 
@@ -74,17 +77,18 @@ pub(crate) fn decision_of(spec: &GateSpec, own: &str) -> Option<Decision> {
     }
 }
 
-/// What a reply grants that approves a call.
+/// What a reply grants that approves a call as the last one who must; the approval counts as `by`'s.
 pub(crate) fn granting(
     turn: &Turn<'_, '_>,
     gate: OpenId,
     open: &Open,
     reply: &RecordReply,
     own: &str,
+    by: &str,
 ) -> Result<Option<Granting>, Stop> {
     let spec = resolve::spec_of(turn, open)?;
     let Some(decision) = decision_of(&spec, own) else { return Ok(None) };
-    if spec.resolve(decision) != Some(&Resolve::Grant) {
+    if spec.resolve(decision) != Some(&Resolve::Grant) || !votes::would_decide(open, by, &turn.directory()?) {
         return Ok(None);
     }
     let (limits, shown) = (reply.limits.clone(), open.gate.shown());
@@ -115,6 +119,7 @@ pub(crate) fn at_gate(
             Ok(Standing::Decided)
         }
         Cast::Counts(so_far) => {
+            decide_gate::release(turn, open.run, gate, mail.limits)?;
             if let Some(asked) = &open.gate.asked {
                 let said = receipt(turn, gate, &decided(decision))?;
                 let said = format!("{said}\nIt counts, and the request is still open: {so_far}.");

@@ -6,7 +6,7 @@ use switchward_state::Reply;
 use switchward_state::approval::{ApprovalEvent, Open, RecordReply, Standing, Via};
 use switchward_state::limits::NOTE_BYTES_MAX;
 
-use crate::approval::decide_gate::{make_grant, may_decide};
+use crate::approval::decide_gate::{make_grant, may_decide, release};
 use crate::approval::record_reply::outcome::{comment, cut, decision_of, granting};
 use crate::approval::record_reply::{About, own_words, recorded};
 use crate::approval::resolve::Ruling;
@@ -33,9 +33,10 @@ pub(crate) fn decide(
         // Nothing may be recorded before what can be refused.
         votes::not_again(turn, open, &turn.command.actor.subject)?;
     }
-    let grant = granting(turn, gate, open, reply, &own)?;
+    let by = turn.command.actor.subject.clone();
+    let grant = granting(turn, gate, open, reply, &own, &by)?;
     recorded(turn, leaf, reply, &own, &About::Gate(gate, Box::new(open.clone())))?;
-    let (by, via) = (turn.command.actor.subject.clone(), Via::Vouched);
+    let via = Via::Vouched;
     let discusses = spec.resolve(Decision::Discuss).is_some_and(|resolve| *resolve != Resolve::PassOn);
     let passes_on = spec.resolve(Decision::Discuss) == Some(&Resolve::PassOn);
     let standing = if spec.resolve(Decision::Answer).is_some() {
@@ -56,7 +57,10 @@ pub(crate) fn decide(
                 }
                 Standing::Decided
             }
-            Cast::Counts(_) => Standing::Counted,
+            Cast::Counts(_) => {
+                release(turn, open.run, gate, reply.limits.as_ref())?;
+                Standing::Counted
+            }
             Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
         }
     } else if passes_on {

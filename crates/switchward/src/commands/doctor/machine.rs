@@ -31,18 +31,18 @@ const CLOCK_OFF_MS: i64 = 1_000;
 pub(super) fn data(folder: &Path) -> Found {
     let what = "data";
     let shown = folder.display();
-    let Some(existing) = folder.ancestors().find(|it| it.is_dir()) else {
+    let Some(existing) = innermost(folder) else {
         return Found::fail(what, format!("{shown}: no parent folder exists"), "create it");
     };
-    let took = match sync_time(existing) {
+    let took = match sync_time(&existing) {
         Ok(took) => took,
         Err(error) => {
             let said = format!("{} is not writable: {error}", existing.display());
             return Found::fail(what, said, remedy(&error));
         }
     };
-    let kind = file_system(existing).unwrap_or_else(|| "an unknown file system".into());
-    let there = if existing == folder { "is writable" } else { "is created at the first start" };
+    let kind = file_system(&existing).unwrap_or_else(|| "an unknown file system".into());
+    let there = if folder.is_dir() { "is writable" } else { "is created at the first start" };
     let said = format!("{shown} {there}, on {kind}; a sync takes {:.1} ms", took.as_secs_f64() * 1000.0);
     if let Some(mode) = private::open_folder(folder) {
         let said = format!("{said}; other users can access it (mode {mode:03o})");
@@ -64,10 +64,16 @@ pub(super) fn data(folder: &Path) -> Found {
     Found::ok(what, said)
 }
 
+/// The folder itself, or the innermost one around it that exists. A relative path is in the working folder.
+fn innermost(folder: &Path) -> Option<PathBuf> {
+    let whole = std::path::absolute(folder).ok()?;
+    whole.ancestors().find(|it| it.is_dir()).map(Path::to_path_buf)
+}
+
 /// The free space on the disk of the data folder.
 pub(super) fn space(folder: &Path, options: DiskOptions) -> Option<Found> {
-    let existing = folder.ancestors().find(|it| it.is_dir())?;
-    match Space::of(existing) {
+    let existing = innermost(folder)?;
+    match Space::of(&existing) {
         Ok(space) => Some(space_found(space, options)),
         Err(error) => {
             let said = format!("the free space of {} is unknown: {error}", existing.display());
@@ -280,6 +286,10 @@ mod tests {
         let later = data(&folder.path().join("a/b"));
         assert!(later.said.contains("is created at the first start"), "{later:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let relative = Path::new("no-such-folder/data");
+        let found = data(relative);
+        assert!(found.verdict != Verdict::Fail && found.said.starts_with("no-such-folder/data is created"));
+        assert!(space(relative, DiskOptions { min_free_bytes: 0, reserve_bytes: 0 }).is_some());
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
         assert_eq!(data(&PathBuf::from("/proc/nothing/here")).verdict, Verdict::Fail);

@@ -1,9 +1,9 @@
 //! Mail: the outgoing mail server, the mailbox for replies, and the DNS records of the domains.
 
 use switchward_delivery::{
+    channels::MailChannel,
     mail::{OutboundMail, Purpose, compose},
     openid::Published as OfProvider,
-    worker::MailChannel,
 };
 use switchward_mail::{
     imap,

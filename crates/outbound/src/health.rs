@@ -1,9 +1,8 @@
 //! The health of endpoints. It is recorded in the catalogue, so that one which fails for days is disabled after the same
 //! time, whichever server has tried and however often servers were restarted.
 
-use serde_json::Value;
 use std::time::Duration;
-use switchward_delivery::worker::{DeliveryJob, Outcome};
+use switchward_delivery::{Failed, Reason, worker::Outcome};
 use switchward_machine::TenantId;
 use switchward_shard::Cluster;
 use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, Endpoint};
@@ -11,19 +10,16 @@ use switchward_state::limits::{DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX};
 use switchward_state::{Body, Command, Key, Row, Scope, View as _};
 use switchward_webhook::retry::{EndpointHealth, Verdict};
 
-use super::hooks::GONE;
-
 /// Records an endpoint's health after an attempt, and disables one that is gone or has failed for long.
-pub(super) async fn watch(cluster: &Cluster, job: &DeliveryJob, outcome: &Outcome) {
-    let Some(id) = job.input.get("endpoint").and_then(Value::as_str) else { return };
-    let tenant = TenantId(job.tenant);
+pub(super) async fn watch(cluster: &Cluster, tenant: TenantId, id: &str, outcome: &Outcome) {
     // Rows that cannot be read end the server elsewhere.
     let Some(endpoint) = endpoint(cluster, tenant, id) else { return };
     let (verdict, failure) = match outcome {
-        Outcome::Done(_) => (Verdict::Delivered, None),
-        Outcome::Failed { reason, message, .. } => {
-            let verdict = if reason == GONE { Verdict::Gone } else { Verdict::Failed };
-            (verdict, Some((cut(reason, DEAD_CODE_BYTES_MAX), cut(message, ENDPOINT_FAILURE_BYTES_MAX))))
+        Ok(_) => (Verdict::Delivered, None),
+        Err(Failed { reason, message, .. }) => {
+            let verdict = if *reason == Reason::ReceiverGone { Verdict::Gone } else { Verdict::Failed };
+            let code = cut(reason.code(), DEAD_CODE_BYTES_MAX);
+            (verdict, Some((code, cut(message, ENDPOINT_FAILURE_BYTES_MAX))))
         }
     };
     let (health, now) = (endpoint.health.unwrap_or_default(), cluster.now());
@@ -66,7 +62,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use serde_json::json;
+    use switchward_delivery::worker::Delivered;
     use switchward_machine::Time;
     use switchward_shard::{ClusterOptions, ManualClock};
     use switchward_state::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
@@ -120,25 +116,12 @@ mod tests {
             .unwrap();
     }
 
-    fn job() -> DeliveryJob {
-        serde_json::from_value(json!({
-            "name": "ses_1-1.0.0", "tenant": 1, "session": "ses_1", "item": 1, "token": "0.0", "kind": "hook",
-            "input": { "endpoint": "ops" }, "result_schema": null, "deadline_ms": 0,
-            "idempotency_key": "ses_1-1", "traceparent": null
-        }))
-        .unwrap()
-    }
-
-    async fn attempt(cluster: &Cluster, failure: Option<&str>) -> Endpoint {
+    async fn attempt(cluster: &Cluster, failure: Option<Reason>) -> Endpoint {
         let outcome = match failure {
-            None => Outcome::Done(Value::Null),
-            Some(reason) => Outcome::Failed {
-                reason: reason.to_owned(),
-                message: "it answered 500".to_owned(),
-                retry_after_ms: None,
-            },
+            None => Ok(Delivered::Webhook { status: 204 }),
+            Some(reason) => Err(Failed::new(reason, "it answered 500")),
         };
-        watch(cluster, &job(), &outcome).await;
+        watch(cluster, TenantId(1), "ops", &outcome).await;
         endpoint(cluster, TenantId(1), "ops").unwrap()
     }
 
@@ -148,19 +131,19 @@ mod tests {
         let long = u64::try_from(FAILING_MAX.as_millis()).unwrap();
         let cluster = open(data.path(), &clock).await;
         put(&cluster).await;
-        attempt(&cluster, Some("receiver_refused")).await;
+        attempt(&cluster, Some(Reason::ReceiverRefused)).await;
         clock.advance(long - 1);
-        let failing = attempt(&cluster, Some("receiver_refused")).await;
+        let failing = attempt(&cluster, Some(Reason::ReceiverRefused)).await;
         assert_eq!((failing.disabled, failing.health.unwrap().failing_since), (None, Some(BEGUN)));
         cluster.shutdown().await.unwrap();
         drop(cluster);
         let cluster = open(data.path(), &clock).await;
         clock.advance(1);
-        let over = attempt(&cluster, Some("timeout")).await;
+        let over = attempt(&cluster, Some(Reason::Timeout)).await;
         assert_eq!(over.disabled.as_deref(), Some("failing"));
         // Put again it has all of the time before it.
         put(&cluster).await;
-        let again = attempt(&cluster, Some("timeout")).await;
+        let again = attempt(&cluster, Some(Reason::Timeout)).await;
         assert_eq!((again.disabled, again.health.unwrap().failing_since), (None, Some(cluster.now())));
         cluster.shutdown().await.unwrap();
     }
@@ -173,24 +156,24 @@ mod tests {
         let health = attempt(&cluster, None).await.health.unwrap();
         assert_eq!((health.succeeded, health.failing_since), (Some(BEGUN), None));
         clock.advance(ENDPOINT_NOTED_MS - 1);
-        assert_eq!(attempt(&cluster, Some("timeout")).await.health.unwrap(), health, "too soon");
+        assert_eq!(attempt(&cluster, Some(Reason::Timeout)).await.health.unwrap(), health, "too soon");
         clock.advance(1);
-        let failing = attempt(&cluster, Some("timeout")).await.health.unwrap();
+        let failing = attempt(&cluster, Some(Reason::Timeout)).await.health.unwrap();
         assert_eq!(failing.failing_since, Some(cluster.now()));
         assert_eq!(failing.failed.as_ref().map(|failed| failed.code.as_str()), Some("timeout"));
         clock.advance(ENDPOINT_NOTED_AGAIN_MS - 1);
         assert_eq!(
-            attempt(&cluster, Some("refused")).await.health.unwrap(),
+            attempt(&cluster, Some(Reason::ConnectFailed)).await.health.unwrap(),
             failing,
             "too soon to record it again"
         );
         clock.advance(1);
-        let later = attempt(&cluster, Some("refused")).await.health.unwrap();
+        let later = attempt(&cluster, Some(Reason::ConnectFailed)).await.health.unwrap();
         assert_eq!(later.failing_since, failing.failing_since);
-        assert_eq!(later.failed.as_ref().map(|failed| failed.code.as_str()), Some("refused"));
+        assert_eq!(later.failed.as_ref().map(|failed| failed.code.as_str()), Some("connect_failed"));
         let well = attempt(&cluster, None).await.health.unwrap();
         assert_eq!((well.failing_since, well.succeeded), (None, Some(cluster.now())));
-        let gone = attempt(&cluster, Some(GONE)).await;
+        let gone = attempt(&cluster, Some(Reason::ReceiverGone)).await;
         assert_eq!(gone.disabled.as_deref(), Some("gone"));
         cluster.shutdown().await.unwrap();
     }

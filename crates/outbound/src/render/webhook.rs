@@ -4,9 +4,8 @@
 //! worker, which would need the secrets over the bus, or would have to read the tenancy itself. An attempt is
 //! begun within the time that one may take, so that the timestamp is well within what receivers allow.
 
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::time::Duration;
+use switchward_delivery::channels::Event;
 use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_shard::StateView;
@@ -15,19 +14,12 @@ use switchward_state::seal::KeyRing;
 use switchward_state::{Key, Row, TENANT_ITSELF, View, ViewError};
 use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, limits::SECRETS_ACTIVE_MAX, standard};
 
-use super::rules::Names;
-
-/// The code of a dead letter to an endpoint.
-pub(super) const FAILED: &str = "webhook_failed";
-/// The reason of an endpoint that says it is gone.
-pub(super) const GONE: &str = "receiver_gone";
-/// The reason of an endpoint that answers with any other failure.
-pub(super) const REFUSED: &str = "receiver_refused";
+use crate::rules::Names;
 
 /// What becomes of a message to an endpoint.
-pub(super) enum Hook {
-    /// It is sent; this is the input of its job.
-    Send(Value),
+pub(crate) enum Hook {
+    /// It is sent.
+    Send(Event),
     /// Its endpoint does not exist any more.
     Drop,
     /// It cannot be sent, for this reason.
@@ -38,7 +30,7 @@ pub(super) enum Hook {
 ///
 /// # Errors
 /// A row cannot be read.
-pub(super) fn hook(
+pub(crate) fn hook(
     view: &StateView,
     names: &impl Names,
     (tenant, session): (TenantId, SessionId),
@@ -60,13 +52,13 @@ pub(super) fn hook(
         signed((view.ring(), tenant, endpoint), &message_id((tenant, session), *sequence), now, body)
     });
     Ok(match signed {
-        Ok(input) => Hook::Send(input),
+        Ok(event) => Hook::Send(event),
         Err(why) => Hook::Fail(why),
     })
 }
 
 /// The id of a message: that of its event. It is the same for every attempt, and for an event that is republished.
-pub(super) fn message_id((tenant, session): (TenantId, SessionId), sequence: u64) -> String {
+pub(crate) fn message_id((tenant, session): (TenantId, SessionId), sequence: u64) -> String {
     if session == TENANT_ITSELF {
         return format!("ten_{}-{sequence}", tenant.0);
     }
@@ -77,12 +69,12 @@ pub(super) fn message_id((tenant, session): (TenantId, SessionId), sequence: u64
 ///
 /// # Errors
 /// The endpoint has no usable secret.
-pub(super) fn signed(
+pub(crate) fn signed(
     (ring, tenant, endpoint): (&KeyRing, TenantId, &Endpoint),
     id: &str,
     now: Time,
     body: String,
-) -> Result<Value, String> {
+) -> Result<Event, String> {
     let secrets = endpoint.good_secrets(ring, tenant, now);
     let secrets: Vec<SigningSecret> =
         secrets.iter().filter_map(|text| text.parse().ok()).take(SECRETS_ACTIVE_MAX).collect();
@@ -92,9 +84,8 @@ pub(super) fn signed(
         ("content-type", "application/json".to_owned()),
         ("user-agent", concat!("switchward/", env!("CARGO_PKG_VERSION")).to_owned()),
     ];
-    let headers: BTreeMap<&str, String> = headers.into_iter().chain(ours).collect();
-    let (url, endpoint) = (&endpoint.url, &endpoint.id);
-    Ok(json!({ "method": "POST", "url": url, "headers": headers, "body": body, "endpoint": endpoint }))
+    let headers = headers.into_iter().chain(ours).map(|(name, value)| (name.to_owned(), value)).collect();
+    Ok(Event { endpoint: endpoint.id.clone(), url: endpoint.url.clone(), headers, body })
 }
 
 type Made = Result<(EventType, Duration, Data), String>;
@@ -214,13 +205,10 @@ mod tests {
         let endpoint = endpoint(vec![secret(&ring, 2, None), secret(&ring, 1, Some(Time(60_000)))]);
         let of = (&ring, OPS.0, &endpoint);
         for (now, old) in [(Time(59_000), true), (Time(60_000), false)] {
-            let input = signed(of, "ses_1-7", now, "{}".to_owned()).unwrap();
-            let list: Vec<(&str, &[u8])> = input["headers"]
-                .as_object()
-                .unwrap()
-                .iter()
-                .map(|(name, value)| (name.as_str(), value.as_str().unwrap().as_bytes()))
-                .collect();
+            let event = signed(of, "ses_1-7", now, "{}".to_owned()).unwrap();
+            let headers = event.headers.iter();
+            let list: Vec<(&str, &[u8])> =
+                headers.map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
             let proves = |byte| {
                 let text = text(byte);
                 let (kind, secrets) = (SourceKind::StandardWebhooks, [text.as_str()]);
@@ -230,7 +218,7 @@ mod tests {
                     .is_ok_and(|verified| verified.id.as_deref() == Some("ses_1-7"))
             };
             assert_eq!((proves(2), proves(1)), (true, old), "{now:?}");
-            assert!(!input.to_string().contains("whsec_"), "a secret is in the delivery job");
+            assert!(!format!("{event:?}").contains("whsec_"), "a secret is in the delivery job");
         }
         let none = Endpoint { secrets: Vec::new(), ..endpoint.clone() };
         assert!(signed((&ring, OPS.0, &none), "ses_1-7", Time(1), "{}".to_owned()).is_err());

@@ -7,10 +7,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_bus::{Bus, BusError, Envelope, Stream};
-use switchward_delivery::{
-    limits::JOBS_MAX,
-    worker::{DeliveryJob, HOOK, MAIL, POST},
-};
+use switchward_delivery::channels::Webhook;
+use switchward_delivery::limits::JOBS_MAX;
+use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
 use switchward_engine::holds_effects;
 use switchward_machine::{Channel, SessionId, TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
@@ -22,9 +21,10 @@ use super::backoff::{Backoff, Destination};
 use super::capacity::{Capacities, Capacity};
 use super::caps::{Caps, Counted};
 use super::destinations::Destinations;
-use super::hooks::Hook;
 use super::rules::Known;
-use super::{hooks, mails};
+use crate::failure_code::FailureCode;
+use crate::render::mail;
+use crate::render::webhook::{self, Hook};
 
 /// How long one attempt may take, from its publishing on, milliseconds.
 const ATTEMPT_MS: u64 = 90_000;
@@ -44,8 +44,6 @@ const TOGETHER: usize = 64;
 /// How long a mail waits on a server that sends none, for one that does or for a new configuration, milliseconds. Then it
 /// is a dead letter: it must not take the capacity of what can go out.
 const UNSENT_MAIL_MS: u64 = 10 * 60_000;
-/// The code of such a dead letter.
-const NO_MAIL: &str = "mail.not_configured";
 /// How long to wait if nothing is reported.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -305,12 +303,13 @@ async fn unsent(
     };
     let EffectBody::Message { channel: Channel::Email, .. } = &effect.body else { return Ok(false) };
     if !std::mem::replace(&mut out.mail_reported, true) {
-        tracing::warn!("mails become dead letters ({NO_MAIL}): the configuration has no [mail]");
+        let code = FailureCode::MailNotConfigured.word();
+        tracing::warn!(code, "mails become dead letters: the configuration has no [mail]");
     }
     let message = "the server sends no mail: its configuration has no [mail]; add it and retry the effect";
     let message = message.to_owned();
     let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
-    give_up(shard, &named, (NO_MAIL, message)).await.map(|()| true)
+    give_up(shard, &named, FailureCode::MailNotConfigured, message).await.map(|()| true)
 }
 
 /// An effect: its row, its session, its number there, and how often it was sent again.
@@ -345,20 +344,20 @@ async fn pack(
     let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
     let prepared =
         prepare((view, shard.now()), context, tenant, session, effect).map_err(|error| unreadable(&error))?;
-    let (stream, kind, input) = match prepared {
-        Prepared::Send(stream, kind, input) => (stream, kind, input),
+    let input = match prepared {
+        Prepared::Send(input) => input,
         Prepared::Keep => return Ok(None),
         Prepared::Done => {
             let ack = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: effect.number }));
             return submit(shard, tenant, session, ack).await.map(|()| None);
         }
         Prepared::Fail(message) => {
-            return give_up(shard, &named, (hooks::FAILED, message)).await.map(|()| None);
+            return give_up(shard, &named, FailureCode::WebhookFailed, message).await.map(|()| None);
         }
     };
-    let (attempt, until) = (effect.attempt(), Instant::now() + LOST);
+    let (attempt, stream, until) = (effect.attempt(), input.stream(), Instant::now() + LOST);
     out.sent.insert(due.key.clone(), Sent { attempt, stream, destination, _counted: counted, until });
-    Ok(Some(Packed { due: named, stream, envelope: envelope(tenant, session, effect, kind, input) }))
+    Ok(Some(Packed { due: named, stream, envelope: job(tenant, session, effect, input).envelope() }))
 }
 
 /// Publishes effects in their order, without waiting for one before the next. Returns how long to wait if the bus takes
@@ -380,7 +379,8 @@ async fn publish(
         match error {
             BusError::Size { .. } => {
                 // It will never fit, and must not stand before the others.
-                give_up(shard, &due, ("too_large", "the message is too large to be sent".to_owned())).await?;
+                let message = "the message is too large to be sent".to_owned();
+                give_up(shard, &due, FailureCode::TooLarge, message).await?;
             }
             BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. } => {
                 wait = Some(retry_after);
@@ -393,8 +393,8 @@ async fn publish(
 
 /// What is to be done with an effect.
 enum Prepared {
-    /// It goes out: over which stream, as which kind of job, with which input.
-    Send(Stream, &'static str, serde_json::Value),
+    /// It goes out in a job with this input.
+    Send(JobInput),
     /// It stays in the outbox, for another server or a later time.
     Keep,
     /// There is nothing left to do.
@@ -413,17 +413,18 @@ fn prepare(
     Ok(match &effect.body {
         EffectBody::Message { channel, to, body, .. } => match channel {
             Channel::Chat => Prepared::Keep,
-            Channel::Email => match mails::outbound(view, tenant, session, effect, now)? {
-                Some(outbound) => Prepared::Send(Stream::Mail, MAIL, outbound),
+            Channel::Email => match mail::outbound(view, tenant, session, effect, now)? {
+                Some(outbound) => Prepared::Send(JobInput::Mail(Box::new(outbound))),
                 None => Prepared::Done,
             },
             Channel::Webhook => {
-                Prepared::Send(Stream::Webhook, POST, mails::message(view, (tenant, session), (to, body))?)
+                let message = mail::message(view, (tenant, session), (to, body))?;
+                Prepared::Send(JobInput::Webhook(Webhook::Message(message)))
             }
         },
         EffectBody::Publish { .. } => {
-            match hooks::hook(view, &*context.names, (tenant, session), effect, SystemClock.now())? {
-                Hook::Send(input) => Prepared::Send(Stream::Webhook, HOOK, input),
+            match webhook::hook(view, &*context.names, (tenant, session), effect, SystemClock.now())? {
+                Hook::Send(event) => Prepared::Send(JobInput::Webhook(Webhook::Event(event))),
                 Hook::Drop => Prepared::Done,
                 Hook::Fail(why) => Prepared::Fail(why),
             }
@@ -433,47 +434,25 @@ fn prepare(
 }
 
 /// An effect that will never go out must not stand before the others.
-async fn give_up(shard: &Shard, due: &Named, (code, message): (&str, String)) -> Result<(), Failure> {
-    let (number, round, code) = (due.number, Some(due.round), code.to_owned());
+async fn give_up(shard: &Shard, due: &Named, code: FailureCode, message: String) -> Result<(), Failure> {
+    let (number, round, code) = (due.number, Some(due.round), code.word().to_owned());
     let fail = FailEffect { number, code, message, round };
     submit(shard, due.key.tenant_of(), due.session, Body::Delivery(DeliveryCommand::FailEffect(fail))).await
 }
 
-/// The name of an attempt, and what an answer to it must bring back.
-pub(super) fn token(attempt: Attempt) -> String {
-    format!("{}.{}", attempt.round, attempt.number)
-}
-
-/// Reads it.
-pub(super) fn attempt(token: &str) -> Option<Attempt> {
-    let (round, number) = token.split_once('.')?;
-    Some(Attempt { round: round.parse().ok()?, number: number.parse().ok()? })
-}
-
-fn envelope(
-    tenant: TenantId,
-    session: SessionId,
-    effect: &Effect,
-    kind: &str,
-    input: serde_json::Value,
-) -> Envelope {
-    let (key, token) = (format!("{session}-{}", effect.number), token(effect.attempt()));
-    let job = DeliveryJob {
-        name: format!("{key}.{token}"),
-        tenant: tenant.0,
-        session: session.to_string(),
-        item: effect.number,
-        token,
-        kind: kind.to_owned(),
+/// The job of the current attempt to deliver an effect.
+fn job(tenant: TenantId, session: SessionId, effect: &Effect, input: JobInput) -> DeliveryJob {
+    let (number, Attempt { round, number: attempt }) = (effect.number, effect.attempt());
+    DeliveryJob {
+        tenant,
+        session,
+        origin: Origin::Effect { number, round, attempt },
         input,
-        result_schema: serde_json::Value::Null,
         // By the machine's clock and not the server's, which may stand still.
         deadline_ms: SystemClock.now().after_ms(ATTEMPT_MS).0,
-        idempotency_key: key,
+        idempotency_key: format!("{session}-{number}"),
         traceparent: effect.trace.clone(),
-    };
-    let body = serde_json::to_vec(&job).expect("a delivery job is plain JSON");
-    Envelope { tenant: tenant.0, id: job.name, body }
+    }
 }
 
 pub(super) async fn submit(

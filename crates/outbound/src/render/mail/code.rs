@@ -1,6 +1,5 @@
 //! The mail that brings the code which a decision page asks for.
 
-use serde_json::Value;
 use switchward_delivery::mail::{OutboundMail, Purpose};
 use switchward_engine::{GateView, gate_view};
 use switchward_gateway::presented;
@@ -21,7 +20,7 @@ pub(super) fn outbound(
     (tenant, session): (TenantId, SessionId),
     effect: &Effect,
     now: Time,
-) -> Result<Option<Value>, ViewError> {
+) -> Result<Option<OutboundMail>, ViewError> {
     let EffectBody::Message { to, subject, gate: Some(gate), .. } = &effect.body else { return Ok(None) };
     let Some(GateView::Open(open, ..)) = gate_view(view, tenant, session, *gate)? else { return Ok(None) };
     let (Some(asked), Some(key)) = (&open.gate.asked, key_of(view, tenant)?) else { return Ok(None) };
@@ -40,7 +39,7 @@ pub(super) fn outbound(
          decided anything, and you can still answer the mail.\n"
     );
     let again = if effect.round() > 0 { format!("-{}", effect.round()) } else { String::new() };
-    let outbound = OutboundMail {
+    Ok(Some(OutboundMail {
         to: to.clone(),
         subject: one_line(&presented::prose(subject.as_deref().unwrap_or_default())),
         purpose: Purpose::Say,
@@ -54,6 +53,5 @@ pub(super) fn outbound(
         facts: Vec::new(),
         choice: None,
         head: None,
-    };
-    serde_json::to_value(outbound).map(Some).map_err(|error| ViewError(error.to_string()))
+    }))
 }

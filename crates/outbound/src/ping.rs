@@ -1,9 +1,8 @@
 //! Single messages to endpoints, sent at once and outside of any session.
 
-use serde::Deserialize as _;
-use serde_json::Value;
+use async_trait::async_trait;
 use std::time::{Duration, Instant};
-use switchward_delivery::http::{Client, Request};
+use switchward_delivery::{Reason, http::Client};
 use switchward_gateway::{
     names,
     services::{Pinged, Pings},
@@ -16,7 +15,8 @@ use switchward_webhook::{
     retry::{Attempt, Verdict},
 };
 
-use super::hooks;
+use crate::failure_code::FailureCode;
+use crate::render::webhook;
 
 /// How long the answer to a single message may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ const EXAMPLE: SessionId = SessionId([0; 16]);
 /// See the module.
 pub(super) struct Pinger(pub(super) Client, pub(super) Cluster);
 
-#[tonic::async_trait]
+#[async_trait]
 impl Pings for Pinger {
     async fn ping(&self, tenant: (TenantId, &str), endpoint: &Endpoint, kind: EventType) -> Pinged {
         let (number, name) = tenant;
@@ -35,14 +35,14 @@ impl Pings for Pinger {
         let made = Body::new(kind, Duration::from_millis(now.0), example(name, endpoint, kind));
         let body = match made.and_then(|body| body.to_json()) {
             Ok(body) => body,
-            Err(error) => return failed(Pinged::default(), hooks::FAILED, error.to_string()),
+            Err(error) => return failed(Pinged::default(), FailureCode::WebhookFailed, error.to_string()),
         };
         let pinged = Pinged { message_id, body, ..Pinged::default() };
         let signed =
-            hooks::signed((&self.1.ring(), number, endpoint), &pinged.message_id, now, pinged.body.clone());
-        let request = match signed.and_then(request) {
-            Ok(request) => request,
-            Err(why) => return failed(pinged, hooks::FAILED, why),
+            webhook::signed((&self.1.ring(), number, endpoint), &pinged.message_id, now, pinged.body.clone());
+        let request = match signed {
+            Ok(event) => event.request(PATIENCE),
+            Err(why) => return failed(pinged, FailureCode::WebhookFailed, why),
         };
         let answer = self.0.send_as_is(number.0, &request).await;
         let pinged = Pinged { took: began.elapsed(), ..pinged };
@@ -52,30 +52,25 @@ impl Pings for Pinger {
                 let message = format!("the endpoint answered {}", answer.status);
                 match Attempt::Answered(answer.status).verdict() {
                     Verdict::Delivered => Pinged { status, ..pinged },
-                    Verdict::Gone => failed(Pinged { status, ..pinged }, hooks::GONE, message),
-                    Verdict::Failed => failed(Pinged { status, ..pinged }, hooks::REFUSED, message),
+                    Verdict::Gone => failed(
+                        Pinged { status, ..pinged },
+                        FailureCode::Attempt(Reason::ReceiverGone),
+                        message,
+                    ),
+                    Verdict::Failed => failed(
+                        Pinged { status, ..pinged },
+                        FailureCode::Attempt(Reason::ReceiverRefused),
+                        message,
+                    ),
                 }
             }
-            Err(why) => failed(pinged, why.reason.code(), why.message),
+            Err(why) => failed(pinged, FailureCode::Attempt(why.reason), why.message),
         }
     }
 }
 
-fn failed(pinged: Pinged, code: &str, message: String) -> Pinged {
-    Pinged { code: code.to_owned(), message, ..pinged }
-}
-
-#[derive(serde::Deserialize)]
-struct Signed {
-    url: String,
-    headers: std::collections::BTreeMap<String, String>,
-    body: String,
-}
-
-fn request(input: Value) -> Result<Request, String> {
-    let Signed { url, headers, body } = Signed::deserialize(input).map_err(|error| error.to_string())?;
-    let (method, headers) = ("POST".to_owned(), headers.into_iter().collect());
-    Ok(Request { method, url, headers, body: Some(Value::String(body)), deadline: PATIENCE })
+fn failed(pinged: Pinged, code: FailureCode, message: String) -> Pinged {
+    Pinged { code: code.word().to_owned(), message, ..pinged }
 }
 
 /// The example data of a message of this type: names that do not exist.

@@ -1,21 +1,18 @@
-//! What each tenant's definitions may reach, as configured.
+//! What the requests of each tenant may reach.
 
-use anyhow::Context as _;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use switchward_delivery::guard::{Egress, HostRule, Policies, RulesUnknown};
+use switchward_delivery::guard::{Egress, Policies, RulesUnknown};
 use switchward_machine::TenantId;
 use switchward_shard::Cluster;
 use switchward_state::{ViewError, tenant_numbered};
-
-use super::DeliveryConfig;
 
 /// Tenants whose names are remembered; those of others are looked up each time.
 const KNOWN_MAX: usize = 100_000;
 
 /// Looks up the names of tenants.
-pub(super) trait Names: Send + Sync + 'static {
+pub trait Names: Send + Sync + 'static {
     /// The name of a tenant; `None` if there is no such tenant.
     ///
     /// # Errors
@@ -65,7 +62,26 @@ impl<N: Names> Names for Known<N> {
     }
 }
 
-/// The rules of all tenants, and those of single tenants that replace them.
+/// The egress rules of tenants.
+#[derive(Debug, Clone, Default)]
+pub struct TenantRules {
+    /// The rules of all tenants that have none of their own.
+    pub of_all: Egress,
+    /// The rules of single tenants, by name, which replace those of all.
+    pub of_tenant: BTreeMap<String, Egress>,
+}
+
+impl TenantRules {
+    /// Returns the policies of the HTTP client, which knows tenants by number. A tenant whose name cannot be read may reach
+    /// nothing, if there are rules of single tenants.
+    #[must_use]
+    pub fn policies(self, names: impl Names) -> Arc<dyn Policies> {
+        let of_tenant = self.of_tenant.into_iter().map(|(name, rules)| (name, Arc::new(rules))).collect();
+        Arc::new(Rules { of_all: Arc::new(self.of_all), of_tenant, names })
+    }
+}
+
+/// The rules, with the names of tenants.
 struct Rules<N> {
     of_all: Arc<Egress>,
     of_tenant: BTreeMap<String, Arc<Egress>>,
@@ -91,33 +107,34 @@ impl<N: Names> Policies for Rules<N> {
     }
 }
 
-impl DeliveryConfig {
-    /// What each tenant may reach.
-    ///
-    /// # Errors
-    /// A host is invalid.
-    pub(super) fn policies(&self, names: impl Names) -> anyhow::Result<Arc<dyn Policies>> {
-        let of_all = self.egress(self.allowed_hosts.as_deref())?;
-        let mut of_tenant = BTreeMap::new();
-        for (name, hosts) in &self.tenants {
-            of_tenant.insert(name.clone(), self.egress(Some(hosts))?);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tenant 1 is `acme`, tenant 3 `globex`; the last number cannot be read, all others do not exist. Notes what was read.
+    struct Counted(Mutex<Vec<u32>>);
+
+    impl Names for Counted {
+        fn name_of(&self, tenant: TenantId) -> Result<Option<String>, ViewError> {
+            self.0.lock().push(tenant.0);
+            match tenant.0 {
+                1 => Ok(Some("acme".to_owned())),
+                3 => Ok(Some("globex".to_owned())),
+                u32::MAX => Err(ViewError("the disk is gone".to_owned())),
+                _ => Ok(None),
+            }
         }
-        Ok(Arc::new(Rules { of_all, of_tenant, names }))
     }
 
-    fn egress(&self, hosts: Option<&[String]>) -> anyhow::Result<Arc<Egress>> {
-        let rule = |host: &String| {
-            HostRule::read(host).with_context(|| {
-                format!("delivery: {host:?} is neither a host nor a pattern like *.example.com")
-            })
-        };
-        let rules = |hosts: &[String]| hosts.iter().map(rule).collect::<anyhow::Result<Vec<_>>>();
-        Ok(Arc::new(Egress {
-            allow_loopback: self.allow_loopback,
-            allow_private: false,
-            allow_http: self.allow_http,
-            ports: self.ports.clone(),
-            allowed_hosts: hosts.map(rules).transpose()?,
-        }))
+    /// A name that was read once is not read again; what could not be read is.
+    #[test]
+    fn the_name_of_a_tenant_is_read_once() {
+        let counted = Arc::new(Counted(Mutex::default()));
+        let (known, uncached) = (Known::new(Arc::clone(&counted)), Counted(Mutex::default()));
+        for tenant in [1, 3, 4, u32::MAX].repeat(2) {
+            let tenant = TenantId(tenant);
+            assert_eq!(known.name_of(tenant), uncached.name_of(tenant));
+        }
+        assert_eq!(*counted.0.lock(), [1, 3, 4, u32::MAX, 4, u32::MAX]);
     }
 }

@@ -13,6 +13,7 @@ use switchward_state::delivery::{
 use switchward_state::{Body, Due, Key, Row, View as _, ViewError};
 
 use super::effects::{submit, unreadable};
+use super::failure_code::FailureCode;
 
 /// The mails of all shards that are out, by the counts that they will be a part of. Cheap to clone.
 #[derive(Clone)]
@@ -56,7 +57,7 @@ impl Caps {
             Err(full) => full,
         };
         let (number, attempt) = (effect.number, effect.attempt());
-        let (code, message) = (full.cap.code().to_owned(), full.cap.to_string());
+        let (code, message) = (FailureCode::MailCap(full.cap).word().to_owned(), full.cap.to_string());
         let defer = DeferEffect { number, attempt, until: full.until, code, message, made: false };
         submit(shard, at.0, session, Body::Delivery(DeliveryCommand::DeferEffect(defer))).await.map(|()| None)
     }

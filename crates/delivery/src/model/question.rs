@@ -1,6 +1,6 @@
-//! The jobs of a model, and their results.
+//! The questions to a model, and their results.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::not_as_asked;
@@ -27,37 +27,30 @@ pub enum Kind {
     Intent,
 }
 
-impl Kind {
-    /// The kind of this name: `extract`, `judge`, `classify` or `intent`.
-    #[must_use]
-    pub fn read(name: &str) -> Option<Self> {
-        match name {
-            "extract" => Some(Self::Extract),
-            "judge" => Some(Self::Judge),
-            "classify" => Some(Self::Classify),
-            "intent" => Some(Self::Intent),
-            _ => None,
-        }
-    }
-}
-
-/// A job that was read and validated.
-pub(super) enum Job {
+/// A question. Its limits are checked when it is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Question {
+    /// See [`Kind::Extract`].
     Extract(Extract),
+    /// See [`Kind::Judge`].
     Judge(Judge),
+    /// See [`Kind::Classify`].
     Classify(Classify),
+    /// See [`Kind::Intent`].
     Intent(Intent),
 }
 
-#[derive(Deserialize)]
-pub(super) struct Extract {
+/// Fields to read out of a text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Extract {
     text: String,
     instructions: Option<String>,
     model: Option<String>,
     fields: Vec<Field>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Field {
     name: String,
     #[serde(rename = "type")]
@@ -68,7 +61,7 @@ struct Field {
     required: bool,
 }
 
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum FieldType {
     String,
@@ -78,53 +71,55 @@ enum FieldType {
     Date,
 }
 
-#[derive(Deserialize)]
-pub(super) struct Judge {
+/// A rubric, and the data that may meet it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judge {
     rubric: String,
     model: Option<String>,
     data: Value,
     said: Option<Value>,
 }
 
-#[derive(Deserialize)]
-pub(super) struct Classify {
+/// A text, and the ports to choose from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Classify {
     text: String,
     ports: Vec<String>,
     model: Option<String>,
 }
 
-#[derive(Deserialize)]
-pub(super) struct Intent {
+/// A text, and the workflows that it may want.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Intent {
     text: String,
     instructions: Option<String>,
     workflows: Vec<Workflow>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Workflow {
     name: String,
     #[serde(default)]
     description: String,
 }
 
-impl Job {
-    /// Reads a job's input; ignores unknown parts.
-    pub(super) fn read(kind: Kind, input: &Value) -> Result<Self, Failed> {
-        let job = match kind {
+impl Question {
+    /// Reads the input of work, in the form that the kind describes. Unknown fields are ignored.
+    ///
+    /// # Errors
+    /// [`Reason::JobInvalid`] if a field is missing or has another type.
+    pub fn read(kind: Kind, input: &Value) -> Result<Self, Failed> {
+        let read = match kind {
             Kind::Extract => Extract::deserialize(input).map(Self::Extract),
             Kind::Judge => Judge::deserialize(input).map(Self::Judge),
             Kind::Classify => Classify::deserialize(input).map(Self::Classify),
             Kind::Intent => Intent::deserialize(input).map(Self::Intent),
         };
-        let mut job = job.map_err(|error| invalid(format!("the input cannot be read: {error}")))?;
-        if let Self::Classify(classify) = &mut job {
-            classify.ports.retain(|port| !port.trim().eq_ignore_ascii_case(APPROVING));
-        }
-        job.check()?;
-        Ok(job)
+        read.map_err(|error| invalid(format!("the input cannot be read: {error}")))
     }
 
-    fn check(&self) -> Result<(), Failed> {
+    /// Checks the number and length of everything that a definition or a caller wrote.
+    pub(super) fn check(&self) -> Result<(), Failed> {
         let choices = self.choices();
         if choices.len() > MODEL_CHOICES_MAX {
             return Err(invalid(format!(
@@ -149,19 +144,21 @@ impl Job {
     /// Returns the names of what can be chosen or filled in.
     fn choices(&self) -> Vec<&str> {
         match self {
-            Self::Extract(job) => job.fields.iter().map(|field| field.name.as_str()).collect(),
+            Self::Extract(question) => question.fields.iter().map(|field| field.name.as_str()).collect(),
             Self::Judge(_) => Vec::new(),
-            Self::Classify(job) => job.ports.iter().map(String::as_str).collect(),
-            Self::Intent(job) => job.workflows.iter().map(|workflow| workflow.name.as_str()).collect(),
+            Self::Classify(question) => question.offered(),
+            Self::Intent(question) => {
+                question.workflows.iter().map(|workflow| workflow.name.as_str()).collect()
+            }
         }
     }
 
     /// The model that the definition names.
     pub(super) fn model(&self) -> Option<&str> {
         match self {
-            Self::Extract(job) => job.model.as_deref(),
-            Self::Judge(job) => job.model.as_deref(),
-            Self::Classify(job) => job.model.as_deref(),
+            Self::Extract(question) => question.model.as_deref(),
+            Self::Judge(question) => question.model.as_deref(),
+            Self::Classify(question) => question.model.as_deref(),
             Self::Intent(_) => None,
         }
     }
@@ -169,10 +166,10 @@ impl Job {
     /// The instructions of the definition's author.
     fn wanted(&self) -> &str {
         match self {
-            Self::Extract(job) => job.instructions.as_deref().unwrap_or(""),
-            Self::Judge(job) => &job.rubric,
+            Self::Extract(question) => question.instructions.as_deref().unwrap_or(""),
+            Self::Judge(question) => &question.rubric,
             Self::Classify(_) => "",
-            Self::Intent(job) => job.instructions.as_deref().unwrap_or(""),
+            Self::Intent(question) => question.instructions.as_deref().unwrap_or(""),
         }
     }
 
@@ -207,15 +204,15 @@ impl Job {
     /// Renders the data as one block. Its JSON has no angle bracket, so its content cannot end the block.
     pub(super) fn block(&self) -> Result<String, Failed> {
         let data = match self {
-            Self::Extract(job) => json!({ "text": job.text }),
-            Self::Judge(job) => match &job.said {
-                Some(said) => json!({ "data": job.data, "said": said }),
-                None => json!({ "data": job.data }),
+            Self::Extract(question) => json!({ "text": question.text }),
+            Self::Judge(question) => match &question.said {
+                Some(said) => json!({ "data": question.data, "said": said }),
+                None => json!({ "data": question.data }),
             },
-            Self::Classify(job) => json!({ "text": job.text }),
-            Self::Intent(job) => {
-                let listed: Vec<Value> = job.workflows.iter().map(Workflow::listed).collect();
-                json!({ "text": job.text, "workflows": listed })
+            Self::Classify(question) => json!({ "text": question.text }),
+            Self::Intent(question) => {
+                let listed: Vec<Value> = question.workflows.iter().map(Workflow::listed).collect();
+                json!({ "text": question.text, "workflows": listed })
             }
         };
         let json = data.to_string();
@@ -231,9 +228,9 @@ impl Job {
     /// The JSON Schema of an answer.
     pub(super) fn schema(&self) -> Value {
         let (name, part) = match self {
-            Self::Extract(job) => return job.schema(),
+            Self::Extract(question) => return question.schema(),
             Self::Judge(_) => ("verdict", json!({ "type": "boolean" })),
-            Self::Classify(job) => ("port", json!({ "type": "string", "enum": job.ports })),
+            Self::Classify(question) => ("port", json!({ "type": "string", "enum": question.offered() })),
             Self::Intent(_) => {
                 let names = json!({ "type": "string", "enum": self.choices() });
                 ("workflows", json!({ "type": "array", "items": names }))
@@ -269,6 +266,14 @@ impl Extract {
     /// Each field may be null, as the text may lack it.
     fn schema(&self) -> Value {
         closed_object(self.fields.iter().map(|field| (field.name.clone(), field.schema())).collect())
+    }
+}
+
+impl Classify {
+    /// Returns the ports without those that approve.
+    fn offered(&self) -> Vec<&str> {
+        let ports = self.ports.iter().map(String::as_str);
+        ports.filter(|port| !port.trim().eq_ignore_ascii_case(APPROVING)).collect()
     }
 }
 
@@ -315,8 +320,10 @@ fn invalid(message: impl Into<String>) -> Failed {
 mod tests {
     use super::*;
 
-    fn read(kind: Kind, input: Value) -> Result<Job, Reason> {
-        Job::read(kind, &input).map_err(|failed| failed.reason)
+    /// Reads a question and checks it.
+    fn read(kind: Kind, input: Value) -> Result<Question, Reason> {
+        let question = Question::read(kind, &input).map_err(|failed| failed.reason)?;
+        question.check().map(|()| question).map_err(|failed| failed.reason)
     }
 
     #[test]

@@ -126,7 +126,7 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
     clock.advance(1);
     round((shard, 16), &context, &mut out).await.map(drop).unwrap();
     let dead = mail(shard).await;
-    assert_eq!(dead.dead().map(|dead| dead.code.as_str()), Some(NO_MAIL));
+    assert_eq!(dead.dead().map(|dead| dead.code.as_str()), Some(FailureCode::MailNotConfigured.word()));
     // Sent again, it has its time again, and a server that sends mail takes it.
     let retry = Body::Delivery(DeliveryCommand::RetryEffect(RetryEffect { number: dead.number }));
     cluster.execute(Command::of_server(TENANT, Scope::Session(SESSION), retry)).await.unwrap();
@@ -174,7 +174,11 @@ async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an
     mails(&cluster, last[0], machine).await;
     round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
     let waits = mail_of(shard, last[0]).await;
-    assert_eq!(waits.last().map(|last| last.code.as_str()), Some("mail_address_limit"), "{waits:?}");
+    assert_eq!(
+        waits.last().map(|last| last.code.as_str()),
+        Some(FailureCode::MailCap(MailCap::Address).word()),
+        "{waits:?}"
+    );
     assert_eq!(out.sent.len(), 1);
     // The next leader has nothing in flight, and counts those that have gone out.
     let (mut out, context) = (Out::default(), sending(&cluster));

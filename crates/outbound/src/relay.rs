@@ -6,8 +6,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_bus::{Bus, BusError, Envelope, Stream};
-use switchward_delivery::{limits::JOBS_MAX, worker::DeliveryJob};
+use switchward_bus::{Bus, BusError, Stream};
+use switchward_delivery::channels::HttpRequest;
+use switchward_delivery::limits::JOBS_MAX;
+use switchward_delivery::model::{Kind, Question};
+use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
+use switchward_delivery::{Failed, Reason};
 use switchward_engine::{WorkView, work_view};
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
 use switchward_shard::{Clock as _, Failure, Shard, StateView, SystemClock};
@@ -125,7 +129,7 @@ async fn send(
     }));
     let leased = leased.await;
     let view = shard.read().await?;
-    let (mut packed, mut failed) = (Vec::new(), None);
+    let (mut packed, mut unreadable, mut failed) = (Vec::new(), Vec::new(), None);
     for ((name, destination), fence) in ready.iter().zip(leased) {
         // What is leased goes out, whatever became of the others.
         let fence = fence.unwrap_or_else(|failure| {
@@ -134,8 +138,15 @@ async fn send(
         });
         let (Some(fence), (tenant, session, work)) = (fence, *name) else { continue };
         let Ok(Some(work)) = view.consistent(|rows| work_view(rows, tenant, session, work)) else { continue };
-        let Ok(input) = input(&view, (tenant, session), &work) else { continue };
-        packed.push((name, destination, fence, envelope(tenant, session, &work, (fence, input))));
+        let Ok(found) = stored_input(&view, (tenant, session), &work) else { continue };
+        match input(&work, &found) {
+            Ok(input) => {
+                packed.push((name, destination, fence, job(tenant, session, &work, fence, input).envelope()));
+            }
+            Err(why) => {
+                unreadable.push((*name, fail(name.2, fence, format!("{}: {}", why.reason, why.message))))
+            }
+        }
     }
     let published = join_all(packed.into_iter().map(|(name, destination, fence, envelope)| async move {
         (name, destination, fence, bus.publish(stream, envelope).await)
@@ -145,10 +156,9 @@ async fn send(
         match published {
             Ok(()) => drop(out.sent.insert(*name, Sent { fence, stream, destination: destination.clone() })),
             Err(BusError::Size { .. }) => {
-                // It will never fit, and must not stand before the others. An earlier attempt at it may have gone out.
-                let (message, unknown) = ("the work item is too large to be sent".to_owned(), true);
-                let fail = FailWork { item: *work, fence, message, cost: Micros(0), tokens: 0, unknown };
-                submit(shard, *tenant, *session, Body::Work(WorkCommand::Fail(fail))).await.map(drop)?;
+                // It will never fit, and must not stand before the others.
+                let fail = fail(*work, fence, "the work item is too large to be sent".to_owned());
+                submit(shard, *tenant, *session, fail).await.map(drop)?;
             }
             Err(error) => {
                 let release = Body::Work(WorkCommand::Release(ReleaseWork { item: *work, fence }));
@@ -156,6 +166,9 @@ async fn send(
                 wait = Some(refused(&error).max(TICK));
             }
         }
+    }
+    for ((tenant, session, _), fail) in unreadable {
+        submit(shard, tenant, session, fail).await.map(drop)?;
     }
     failed.map_or(Ok(wait), Err)
 }
@@ -189,6 +202,12 @@ fn lease(item: OpenId) -> Body {
     Body::Work(WorkCommand::Lease(LeaseWork { item, worker: WORKER.into(), lease_ms: LEASE_MS }))
 }
 
+/// Ends work that cannot be sent. An earlier attempt at it may have been done.
+fn fail(item: OpenId, fence: u64, message: String) -> Body {
+    let (cost, tokens, unknown) = (Micros(0), 0, true);
+    Body::Work(WorkCommand::Fail(FailWork { item, fence, message, cost, tokens, unknown }))
+}
+
 /// Forgets what is done, given back or lost.
 async fn forget_done(shard: &Shard, out: &mut Out) -> Result<(), Failure> {
     let view = shard.read().await?;
@@ -204,9 +223,9 @@ async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body)
     shard.submit(command).await
 }
 
-/// The input of a delivery job. Reply tokens are put into what is sent outside; a model, which could not return them, sees
+/// The input of work as it is now. Reply tokens are put into what is sent outside; a model, which could not return them, sees
 /// the placeholders that are stored instead.
-fn input(view: &StateView, of: (TenantId, SessionId), work: &WorkView) -> Result<Value, ViewError> {
+fn stored_input(view: &StateView, of: (TenantId, SessionId), work: &WorkView) -> Result<Value, ViewError> {
     let mut input = work.owed.input.0.clone();
     if let (WorkKind::Judge, Some(input)) = (work.kind, input.as_object_mut()) {
         // A judge judges what is so now.
@@ -221,21 +240,32 @@ fn input(view: &StateView, of: (TenantId, SessionId), work: &WorkView) -> Result
     Ok(input)
 }
 
-fn envelope(tenant: TenantId, session: SessionId, view: &WorkView, (fence, input): (u64, Value)) -> Envelope {
-    let job = DeliveryJob {
-        name: format!("{session}-{}.{fence}", view.id.0),
-        tenant: tenant.0,
-        session: session.to_string(),
-        item: view.id.0,
-        token: fence.to_string(),
-        kind: view.kind.word().to_owned(),
+/// Reads the input of a delivery job.
+fn input(work: &WorkView, stored: &Value) -> Result<JobInput, Failed> {
+    let kind = match work.kind {
+        WorkKind::Http => return HttpRequest::read(stored).map(JobInput::Http),
+        WorkKind::Extract => Kind::Extract,
+        WorkKind::Judge => Kind::Judge,
+        WorkKind::Classify => Kind::Classify,
+        WorkKind::Intent => Kind::Intent,
+        WorkKind::Agent | WorkKind::Delegate => {
+            return Err(Failed::new(Reason::JobInvalid, "only workers do this kind of work"));
+        }
+    };
+    let question = Question::read(kind, stored)?;
+    Ok(JobInput::Model { question, result_schema: work.schema.clone() })
+}
+
+/// The job of leased work.
+fn job(tenant: TenantId, session: SessionId, work: &WorkView, fence: u64, input: JobInput) -> DeliveryJob {
+    DeliveryJob {
+        tenant,
+        session,
+        origin: Origin::Work { item: work.id, fence },
         input,
-        result_schema: view.schema.clone(),
         // By the machine's clock and not the server's, which may stand still.
         deadline_ms: SystemClock.now().after_ms(LEASE_MS - SPARE_MS).0,
-        idempotency_key: view.name_outside(session),
-        traceparent: view.item.trace.clone(),
-    };
-    let body = serde_json::to_vec(&job).expect("a delivery job is plain JSON");
-    Envelope { tenant: tenant.0, id: job.name, body }
+        idempotency_key: work.name_outside(session),
+        traceparent: work.item.trace.clone(),
+    }
 }

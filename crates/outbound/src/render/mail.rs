@@ -2,8 +2,8 @@
 
 mod code;
 
-use serde_json::{Value, json};
 use switchward_delivery::{
+    channels::Message,
     limits::MAIL_SUBJECT_CHARS_MAX,
     mail::{Choice, Fact, Head, OutboundMail, Purpose as Of},
 };
@@ -18,13 +18,13 @@ use switchward_state::session::ReplyTokens;
 use switchward_state::{Key, Row, View, ViewError};
 
 /// The outbound mail of an effect. `None` if it asks about a gate that is closed.
-pub(super) fn outbound(
+pub(crate) fn outbound(
     view: &StateView,
     tenant: TenantId,
     session: SessionId,
     effect: &Effect,
     now: Time,
-) -> Result<Option<Value>, ViewError> {
+) -> Result<Option<OutboundMail>, ViewError> {
     let EffectBody::Message { to, subject, body, content, gate, purpose, head, .. } = &effect.body else {
         return Ok(None);
     };
@@ -85,7 +85,7 @@ pub(super) fn outbound(
     let of_way = |way| answered.and_then(|(about, round)| token(way, about, round));
     (outbound.reply_token, outbound.bounce_token) = (of_way(Way::Reply), of_way(Way::Bounce));
     put_tokens(&mut outbound, view, (tenant, session))?;
-    serde_json::to_value(outbound).map(Some).map_err(|error| ViewError(error.to_string()))
+    Ok(Some(outbound))
 }
 
 /// Puts the session's reply tokens into what a definition wrote. What the agent writes is sent as it is written: it may
@@ -173,23 +173,15 @@ fn also(spec: &GateSpec) -> Vec<String> {
 }
 
 /// A message of a definition to a URL, with the session's reply tokens in it.
-pub(super) fn message(
+pub(crate) fn message(
     view: &StateView,
     (tenant, session): (TenantId, SessionId),
     (url, body): (&str, &str),
-) -> Result<Value, ViewError> {
+) -> Result<Message, ViewError> {
     let tokens = ReplyTokens::of_session(view, tenant, session)?;
     let put = |text: &str| tokens.as_ref().and_then(|tokens| tokens.put_into(text));
-    Ok(post(put(url).as_deref().unwrap_or(url), put(body).as_deref().unwrap_or(body)))
-}
-
-/// A JSON body if it is valid JSON, otherwise text.
-fn post(url: &str, body: &str) -> Value {
-    let (kind, body) = match serde_json::from_str::<Value>(body) {
-        Ok(json) => ("application/json", json),
-        Err(_) => ("text/plain; charset=utf-8", body.into()),
-    };
-    json!({ "method": "POST", "url": url, "headers": { "content-type": kind }, "body": body })
+    let with_tokens = |text: &str| put(text).unwrap_or_else(|| text.to_owned());
+    Ok(Message { url: with_tokens(url), body: with_tokens(body) })
 }
 
 #[cfg(test)]
@@ -201,17 +193,5 @@ mod tests {
         assert_eq!(one_line("Ship \tit\r\nBcc: all@a.example\u{7}now"), "Ship it Bcc: all@a.example now");
         let long = one_line(&"é".repeat(MAIL_SUBJECT_CHARS_MAX + 1));
         assert_eq!((long.chars().count(), long.ends_with('…')), (MAIL_SUBJECT_CHARS_MAX, true));
-    }
-
-    #[test]
-    fn a_message_to_a_url_is_json_where_it_is_some() {
-        let sent = post("https://a.example", "{\"paid\":1}");
-        assert_eq!(sent["body"], json!({ "paid": 1 }));
-        assert_eq!(sent["headers"]["content-type"], "application/json");
-        let sent = post("https://a.example", "paid, thanks");
-        assert_eq!(
-            (&sent["body"], &sent["headers"]["content-type"]),
-            (&json!("paid, thanks"), &json!("text/plain; charset=utf-8"))
-        );
     }
 }

@@ -1,0 +1,31 @@
+//! Mails.
+
+use std::sync::Arc;
+
+use super::CallContext;
+use crate::mail::{OutboundMail, Post, Sender, compose};
+use crate::{Failed, Reason};
+
+/// The sender of mails, and their transport.
+#[derive(Clone)]
+pub struct MailChannel {
+    /// The sender.
+    pub sender: Arc<Sender>,
+    /// The transport of composed mails.
+    pub post: Arc<dyn Post>,
+}
+
+/// Composes and sends a mail. Returns its message id.
+pub(crate) async fn perform(
+    channel: Option<&MailChannel>,
+    call: &CallContext<'_>,
+    outbound: &OutboundMail,
+) -> Result<String, Failed> {
+    let Some(channel) = channel else {
+        return Err(Failed::new(Reason::NotConfigured, "this server has no mail server configured"));
+    };
+    let mail = compose(outbound, &channel.sender)?;
+    let late = || Failed::new(Reason::Timeout, "the mail server took too long");
+    let sent = tokio::time::timeout(call.deadline, channel.post.send(call.tenant, &mail));
+    sent.await.unwrap_or_else(|_| Err(late())).map(|()| mail.message_id)
+}

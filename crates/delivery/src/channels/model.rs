@@ -1,0 +1,22 @@
+//! Questions to a language model.
+
+use serde_json::Value;
+
+use super::CallContext;
+use super::bounds::bounded;
+use crate::model::{Model, Question};
+use crate::{Failed, Reason};
+
+/// Asks a question. The result meets the result schema.
+pub(crate) async fn perform(
+    model: Option<&Model>,
+    call: &CallContext<'_>,
+    question: &Question,
+    result_schema: &Value,
+) -> Result<Value, Failed> {
+    let Some(model) = model else {
+        return Err(Failed::new(Reason::NotConfigured, "this server has no model configured"));
+    };
+    let result = model.perform(call.tenant, question, result_schema, call.deadline).await?;
+    bounded(&result).map(|()| result)
+}

@@ -1,0 +1,120 @@
+//! Messages to URLs, of whose answer only the status matters.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use switchward_webhook::retry::{Attempt, Verdict};
+
+use super::CallContext;
+use crate::http::{Client, Request};
+use crate::limits::HOOK_MS_MAX;
+use crate::{Failed, Reason};
+
+/// A message to a URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Webhook {
+    /// A message of a definition.
+    Message(Message),
+    /// An event for an endpoint of the tenant.
+    Event(Event),
+}
+
+/// A message of a definition to a URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// The address.
+    pub url: String,
+    /// Sent as JSON if it is valid JSON, else as text.
+    pub body: String,
+}
+
+/// A signed event for an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// The endpoint's id.
+    pub endpoint: String,
+    /// The endpoint's address.
+    pub url: String,
+    /// All headers, with the signature. Only a trace is added.
+    pub headers: BTreeMap<String, String>,
+    /// Sent verbatim, as it was signed.
+    pub body: String,
+}
+
+impl Event {
+    /// Returns the request that sends the event.
+    #[must_use]
+    pub fn request(&self, deadline: Duration) -> Request {
+        Request {
+            method: "POST".to_owned(),
+            url: self.url.clone(),
+            headers: self.headers.clone().into_iter().collect(),
+            body: Some(Value::String(self.body.clone())),
+            deadline,
+        }
+    }
+}
+
+/// Sends a message. Returns the status of the answer, which is a success.
+pub(crate) async fn perform(
+    client: &Client,
+    call: &CallContext<'_>,
+    webhook: &Webhook,
+) -> Result<u16, Failed> {
+    match webhook {
+        Webhook::Message(message) => send_message(client, call, message).await,
+        Webhook::Event(event) => send_event(client, call, event).await,
+    }
+}
+
+async fn send_message(client: &Client, call: &CallContext<'_>, message: &Message) -> Result<u16, Failed> {
+    let (kind, body) = content(&message.body);
+    let mut headers = vec![("content-type".to_owned(), kind.to_owned())];
+    call.add_key(&mut headers);
+    call.add_trace(&mut headers);
+    let (method, url) = ("POST".to_owned(), message.url.clone());
+    let request = Request { method, url, headers, body: Some(body), deadline: call.deadline };
+    let status = client.send(call.tenant, &request).await?.status;
+    if (200..300).contains(&status) {
+        return Ok(status);
+    }
+    Err(Failed::new(Reason::ReceiverRefused, format!("the receiver answered {status}")))
+}
+
+/// Returns the content type and the body of a message.
+fn content(body: &str) -> (&'static str, Value) {
+    match serde_json::from_str::<Value>(body) {
+        Ok(json) => ("application/json", json),
+        Err(_) => ("text/plain; charset=utf-8", body.into()),
+    }
+}
+
+/// Sends an event. An endpoint that is gone fails with a reason of its own.
+async fn send_event(client: &Client, call: &CallContext<'_>, event: &Event) -> Result<u16, Failed> {
+    let mut request = event.request(call.deadline.min(Duration::from_millis(HOOK_MS_MAX)));
+    call.add_trace(&mut request.headers);
+    let response = client.send_as_is(call.tenant, &request).await?;
+    let (status, retry_after) = (response.status, response.retry_after);
+    let message = format!("the endpoint answered {status}");
+    match Attempt::Answered(status).verdict() {
+        Verdict::Delivered => Ok(status),
+        Verdict::Gone => Err(Failed::new(Reason::ReceiverGone, message)),
+        Verdict::Failed => Err(Failed { retry_after, ..Failed::new(Reason::ReceiverRefused, message) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_message_is_json_if_it_is_valid_json() {
+        assert_eq!(content("{\"paid\":1}"), ("application/json", json!({ "paid": 1 })));
+        assert_eq!(content("paid, thanks"), ("text/plain; charset=utf-8", json!("paid, thanks")));
+    }
+}

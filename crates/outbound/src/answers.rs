@@ -1,0 +1,196 @@
+//! The outcome of a delivery job, as a command to the shard of its session.
+
+use async_trait::async_trait;
+use std::time::Duration;
+use switchward_delivery::channels::Webhook;
+use switchward_delivery::worker::{AnswerError, Answers, Delivered, DeliveryJob, JobInput, Origin, Outcome};
+use switchward_delivery::{Failed, Reason as Why};
+use switchward_engine::work_view;
+use switchward_machine::{Digest, Micros, OpenId};
+use switchward_shard::{Cluster, Failure, StateView};
+use switchward_state::delivery::{AckEffect, Attempt, DeferEffect, DeliveryCommand, FailEffect};
+use switchward_state::work::{CompleteWork, FailWork, WorkCommand};
+use switchward_state::{
+    Body, Command, Key, Reason, RequestId, Row, Scope, TENANT_ITSELF, View as _, ViewError, scope_of_effects,
+};
+use switchward_webhook::retry::wait;
+
+use crate::failure_code::FailureCode;
+use crate::health;
+
+/// How often an outcome is offered to a shard that cannot take it just now.
+const OFFERS: u32 = 6;
+/// The wait before the second offer; it doubles before each further one.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// See the module.
+pub(super) struct ToShards {
+    cluster: Cluster,
+    /// How long after each failed attempt to deliver an effect the next one is made, milliseconds.
+    waits_ms: Vec<u64>,
+}
+
+impl ToShards {
+    /// Answers to the shards of this cluster.
+    pub(super) fn new(cluster: Cluster, waits_ms: Vec<u64>) -> Self {
+        Self { cluster, waits_ms }
+    }
+}
+
+#[async_trait]
+impl Answers for ToShards {
+    async fn wanted(&self, job: &DeliveryJob) -> bool {
+        let shard = match job.session {
+            TENANT_ITSELF => self.cluster.catalogue(),
+            session => self.cluster.shard_of(session.bucket()),
+        };
+        let Ok(view) = shard.read().await else { return true };
+        // Rows that cannot be read end the server elsewhere.
+        still_wanted(&view, job).unwrap_or(true)
+    }
+
+    async fn answer(&self, job: &DeliveryJob, outcome: Outcome) -> Result<(), AnswerError> {
+        if let JobInput::Webhook(Webhook::Event(event)) = &job.input {
+            health::watch(&self.cluster, job.tenant, &event.endpoint, &outcome).await;
+        }
+        let Some(command) = self.command(job, outcome) else { return Err(AnswerError::Gone) };
+        let mut pause = PAUSE;
+        for offer in 1..=OFFERS {
+            // The outcome is kept and offered again: giving up would repeat the whole job.
+            match self.cluster.execute(command.clone()).await {
+                Ok(_) => return Ok(()),
+                Err(Failure::Rejected(no)) if no.reason == Reason::QuotaExceeded && offer < OFFERS => {}
+                Err(Failure::Rejected(no)) => {
+                    tracing::info!(job = %job.name(), reason = no.reason.code(), "a delivery job ended too late");
+                    return Err(AnswerError::Gone);
+                }
+                Err(
+                    Failure::Electing
+                    | Failure::OutcomeUnknown
+                    | Failure::Overloaded
+                    | Failure::DiskLow { .. },
+                ) if offer < OFFERS => {}
+                Err(
+                    Failure::Electing
+                    | Failure::OutcomeUnknown
+                    | Failure::Overloaded
+                    | Failure::DiskLow { .. }
+                    | Failure::Draining
+                    | Failure::Stopped,
+                ) => break,
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        Err(AnswerError::Later)
+    }
+}
+
+impl ToShards {
+    /// Returns the command; `None` if no command is due, or for a job that this server never wrote.
+    fn command(&self, job: &DeliveryJob, outcome: Outcome) -> Option<Command> {
+        match job.origin {
+            Origin::Work { item, fence } => done(job, item, fence, outcome),
+            Origin::Effect { number, round, attempt } => {
+                let attempt = Attempt { round, number: attempt };
+                let body = match outcome {
+                    Ok(_) => DeliveryCommand::AckEffect(AckEffect { number }),
+                    Err(failed) => self.failed(job, number, attempt, failed),
+                };
+                let scope = scope_of_effects(job.session);
+                Some(Command::of_server(job.tenant, scope, Body::Delivery(body)))
+            }
+        }
+    }
+
+    /// What comes of a failed attempt to deliver an effect: another attempt, or a dead letter.
+    fn failed(&self, job: &DeliveryJob, number: u64, attempt: Attempt, failed: Failed) -> DeliveryCommand {
+        let Failed { reason, message, .. } = failed;
+        let wanted = failed.retry_after;
+        let (wait, dead) = match &job.input {
+            JobInput::Webhook(Webhook::Event(_)) => {
+                let again = reason != Why::ReceiverGone;
+                (again.then(|| next_event(job, attempt, wanted)).flatten(), FailureCode::WebhookFailed)
+            }
+            JobInput::Http(_)
+            | JobInput::Model { .. }
+            | JobInput::Mail(_)
+            | JobInput::Webhook(Webhook::Message(_)) => {
+                let again = !reason.is_permanent();
+                (again.then(|| next(attempt, &self.waits_ms, wanted)).flatten(), FailureCode::Attempt(reason))
+            }
+        };
+        match wait {
+            Some(wait) => {
+                let (until, code) =
+                    (self.cluster.now().after_ms(wait), FailureCode::Attempt(reason).word().to_owned());
+                let defer = DeferEffect { number, attempt, until, code, message, made: true };
+                DeliveryCommand::DeferEffect(defer)
+            }
+            None => {
+                let (code, round) = (dead.word().to_owned(), Some(attempt.round));
+                DeliveryCommand::FailEffect(FailEffect { number, code, message, round })
+            }
+        }
+    }
+}
+
+/// Returns true if the session still has what a job is for, and waits for this attempt at it.
+fn still_wanted(view: &StateView, job: &DeliveryJob) -> Result<bool, ViewError> {
+    match job.origin {
+        Origin::Work { item, fence } => {
+            let work = view.consistent(|rows| work_view(rows, job.tenant, job.session, item))?;
+            Ok(work.is_some_and(|work| work.owed.lease.is_some() && work.owed.fence == fence))
+        }
+        Origin::Effect { number, round, attempt } => {
+            let row = view.row(&Key::outbox(job.tenant, job.session, number))?;
+            let Some(Row::Outbox(effect)) = row.as_deref() else { return Ok(false) };
+            Ok(effect.dead().is_none() && effect.attempt() == Attempt { round, number: attempt })
+        }
+    }
+}
+
+/// The outcome of work, as a command to its session; `None` if nothing is recorded.
+fn done(job: &DeliveryJob, item: OpenId, fence: u64, outcome: Outcome) -> Option<Command> {
+    let (cost, tokens) = (Micros(0), 0);
+    let body = match outcome {
+        Ok(delivered) => {
+            let result = match delivered {
+                Delivered::Http(answer) => answer.to_json(),
+                Delivered::Model(result) => result,
+                // Mails and webhooks are no work.
+                Delivered::Mail { .. } | Delivered::Webhook { .. } => return None,
+            };
+            WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens })
+        }
+        // It was not begun, and so is no attempt: when its lease is over, it goes out again.
+        Err(Failed { reason: Why::NotBegun, .. }) => return None,
+        Err(Failed { reason, message, .. }) => {
+            let message = format!("{reason}: {message}");
+            // No answer came in: it, or an attempt before it, may have been done all the same.
+            WorkCommand::Fail(FailWork { item, fence, message, cost, tokens, unknown: true })
+        }
+    };
+    // A job that is done twice may have two outcomes; the first is taken.
+    let id = format!("delivery:{}:{fence}", item.0);
+    let request = RequestId { body: Digest::of(id.as_bytes()), id };
+    let command = Command::of_server(job.tenant, Scope::Session(job.session), Body::Work(body));
+    Some(Command { request: Some(request), ..command })
+}
+
+/// Returns how long an event for an endpoint waits before its next attempt, milliseconds; `None` if there is none.
+fn next_event(job: &DeliveryJob, attempt: Attempt, wanted: Option<Duration>) -> Option<u64> {
+    let digest = Digest::of(job.idempotency_key.as_bytes());
+    let seed = digest.0.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte));
+    // The attempt that has failed is the number of those before it, and one more; the next is another one.
+    let wait = wait(attempt.number.saturating_add(2), wanted, seed)?;
+    u64::try_from(wait.as_millis()).ok()
+}
+
+/// Returns how long any other effect waits before its next attempt, at least as long as its receiver wanted, milliseconds;
+/// `None` if there is none.
+fn next(attempt: Attempt, waits_ms: &[u64], wanted: Option<Duration>) -> Option<u64> {
+    let wait = *waits_ms.get(usize::try_from(attempt.number).ok()?)?;
+    let wanted = wanted.map(|wanted| u64::try_from(wanted.as_millis()).unwrap_or(u64::MAX));
+    Some(wait.max(wanted.unwrap_or_default()))
+}

@@ -1,0 +1,4 @@
+//! What the messages that go out say: mails to people, and events to webhook endpoints.
+
+pub(super) mod mail;
+pub(super) mod webhook;
