@@ -110,7 +110,7 @@ fn over(now: usize, more: usize, max: usize) -> bool {
 fn gate_bytes(gate: &Gate) -> usize {
     let asked = gate.asked.iter().map(|asked| {
         let to: usize = asked.to.iter().map(String::len).sum();
-        to + asked.subject.len() + asked.body.len()
+        to + asked.subject.bytes() + asked.body.len()
     });
     EFFECT_BYTES + asked.sum::<usize>()
 }

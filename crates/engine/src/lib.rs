@@ -15,6 +15,7 @@ mod delivery;
 mod dispatch;
 mod driver;
 mod fault;
+mod gate_view;
 mod next;
 pub mod policy;
 mod public;
@@ -31,12 +32,12 @@ pub use catalogue::quotas::exceeded as quota_exceeded;
 pub use decide::{Decided, decide, decide_while};
 pub use delivery::held::holds_effects;
 pub use delivery::publish::{Missed, PUBLISHED, missed};
+pub use gate_view::{GateView, gate_view};
 pub use policy::attached::pin_policies;
-pub use public::{Machines, PublicEvent, machines_of, public_events};
+pub use public::{Machines, PublicEvent, PublicValue, machines_of, machines_of_runs, public_events};
 pub use remembered::{answered, is_remembered};
 pub use run::callees::pin_callees;
 pub use session::position::{PositionView, position_view};
 pub use views::{
-    Below, EffectView, GateView, RunView, SessionView, WorkView, effect_view, gate_view, run_views,
-    session_view, work_view,
+    Below, EffectView, RunView, SessionView, WorkView, effect_view, run_views, session_view, work_view,
 };

@@ -2,10 +2,10 @@
 
 pub(crate) mod event;
 
-use switchward_machine::{SessionId, TenantId};
+use switchward_machine::{RunId, SessionId, TenantId};
 use switchward_state::{Event, Key, View, ViewError, Working};
 
-pub use event::{Machines, PublicEvent};
+pub use event::{Machines, PublicEvent, PublicValue};
 
 use self::event::RUN_FIELD;
 
@@ -25,6 +25,19 @@ pub fn machines_of<'e>(
     machines_in(&Working::new(view), tenant, session, events)
 }
 
+/// The machines of these runs of a session, without those that do not exist.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn machines_of_runs(
+    view: &dyn View,
+    tenant: TenantId,
+    session: SessionId,
+    runs: impl IntoIterator<Item = RunId>,
+) -> Result<Machines, ViewError> {
+    machines_of_each(&Working::new(view), tenant, session, runs)
+}
+
 /// The same of rows that a turn works on.
 pub(crate) fn machines_in<'e>(
     rows: &Working<'_>,
@@ -32,8 +45,17 @@ pub(crate) fn machines_in<'e>(
     session: SessionId,
     events: impl IntoIterator<Item = &'e Event>,
 ) -> Result<Machines, ViewError> {
+    machines_of_each(rows, tenant, session, events.into_iter().filter_map(Event::run))
+}
+
+fn machines_of_each(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    session: SessionId,
+    runs: impl IntoIterator<Item = RunId>,
+) -> Result<Machines, ViewError> {
     let mut machines = Machines::default();
-    for run in events.into_iter().filter_map(Event::run) {
+    for run in runs {
         if machines.0.contains_key(&run) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What a caller is shown of a session and of a gate.
+//! What a caller is shown of a session.
 
 use serde_json::{Map, Value};
 use std::ops::ControlFlow;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use switchward_machine::{
     Machine, Node, NodeIx, OpenId, Recipient, RunId, SessionId, Status, TenantId, Text, WorkKind,
 };
-use switchward_state::approval::{Closed, MailKey, Open, Setting, SettingSource, Settled};
+use switchward_state::approval::{MailKey, Setting, SettingSource, Settled};
 use switchward_state::delivery::Effect;
 use switchward_state::limits::{INCIDENTS_SHOWN_MAX, RUNS_SHOWN_MAX};
 use switchward_state::run::Run;
@@ -14,7 +14,6 @@ use switchward_state::session::{Assisted, ReplyToken, Session};
 use switchward_state::work::{OpenItem, OpenItemBody, Owed};
 use switchward_state::{Key, Kind, Row, SharedRow, View, ViewError, Working};
 
-use crate::approval::reach::Reach;
 use crate::policy::machine_of;
 use crate::run::scope::Scope;
 use crate::turn::settled;
@@ -58,62 +57,6 @@ pub struct Below {
     pub machine: Arc<Machine>,
     /// Its data.
     pub data: Map<String, Value>,
-}
-
-/// A gate, open or closed, with the machine of its run.
-#[derive(Debug, Clone)]
-pub enum GateView {
-    /// Somebody owes a decision; and who knows of that.
-    Open(Open, Arc<Machine>, Reach),
-    /// It was decided or voided.
-    Closed(Closed, Arc<Machine>),
-}
-
-impl GateView {
-    /// What is or was open.
-    #[must_use]
-    pub fn open(&self) -> &Open {
-        match self {
-            Self::Open(open, ..) => open,
-            Self::Closed(closed, _) => &closed.open,
-        }
-    }
-
-    /// Whom no mail about it has reached that was sent so far: addresses, while it is open.
-    #[must_use]
-    pub fn unreached(&self) -> &[String] {
-        match self {
-            Self::Open(_, _, reach) => &reach.unreached,
-            Self::Closed(..) => &[],
-        }
-    }
-
-    /// Whether it is open and nobody who may decide knows of it by mail.
-    #[must_use]
-    pub fn unnotified(&self) -> bool {
-        if let Self::Open(_, _, reach) = self { reach.unnotified } else { false }
-    }
-
-    /// What a reader of it should know, while it is open: sentences.
-    #[must_use]
-    pub fn warnings(&self) -> &[String] {
-        if let Self::Open(_, _, reach) = self { &reach.warnings } else { &[] }
-    }
-
-    /// How many inputs of its run wait for it to close, while it is open.
-    #[must_use]
-    pub fn held(&self) -> u32 {
-        if let Self::Open(_, _, reach) = self { reach.held } else { 0 }
-    }
-
-    /// The node that it belongs to.
-    #[must_use]
-    pub fn node(&self) -> Option<&Node> {
-        match self {
-            Self::Open(open, machine, _) => machine.node(open.node),
-            Self::Closed(closed, machine) => machine.node(closed.open.node),
-        }
-    }
 }
 
 impl SessionView {
@@ -439,30 +382,6 @@ pub fn work_view(
         item: OpenItem::clone(&item),
         owed,
     }))
-}
-
-/// A gate of a session of this tenant; `None` if there is none.
-///
-/// # Errors
-/// A row cannot be read.
-pub fn gate_view(
-    view: &dyn View,
-    tenant: TenantId,
-    session: SessionId,
-    gate: OpenId,
-) -> Result<Option<GateView>, ViewError> {
-    let rows = Working::new(view);
-    if rows.session(tenant, session)?.is_none_or(|session| session.is_hidden()) {
-        return Ok(None);
-    }
-    if let Some(open) = rows.open(tenant, session, gate)? {
-        let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, open.run)?)?;
-        let reach = Reach::of(&rows, (tenant, session), &open)?;
-        return Ok(Some(GateView::Open(Open::clone(&open), machine, reach)));
-    }
-    let Some(closed) = rows.closed_at(&Key::closed(tenant, session, gate))? else { return Ok(None) };
-    let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, closed.open.run)?)?;
-    Ok(Some(GateView::Closed(Closed::clone(&closed), machine)))
 }
 
 /// An effect for somebody outside that has not arrived.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use switchward_engine::{decide, gate_view};
 use switchward_formats::compile_file;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
+use switchward_messages::{mail_cap, warning};
 use switchward_state::approval::Reminders;
 use switchward_state::catalogue::{InstallMachine, InstallTenancy, Role, Tenancy};
 use switchward_state::delivery::{
@@ -121,7 +122,7 @@ impl Shard {
 
     fn warnings(&self, id: SessionId, gate: OpenId) -> (bool, Vec<String>) {
         let view = gate_view(&self.rows, TENANT, id, gate).expect("rows can be read").expect("a gate");
-        (view.unnotified(), view.warnings().to_vec())
+        (view.unnotified(), view.warnings().iter().map(warning).collect())
     }
 
     fn counted(&self) -> Vec<Key> {
@@ -201,7 +202,7 @@ fn a_mail_that_was_put_off_for_a_cap_is_said_to_wait_until_then() {
     let mut shard = Shard::new();
     let (id, gate, mails) = shard.ask("one", &["kim@acme.example", "dana@acme.example"]);
     let until = START.after_ms(HOUR_MS);
-    let (code, message) = (MailCap::Tenant.code().to_owned(), MailCap::Tenant.to_string());
+    let (code, message) = (MailCap::Tenant.code().to_owned(), mail_cap(MailCap::Tenant));
     let attempt = mails[0].attempt();
     let defer = DeferEffect { number: mails[0].number, attempt, until, code, message, made: false };
     shard.execute("", Scope::Session(id), Body::Delivery(DeliveryCommand::DeferEffect(defer)));
@@ -233,7 +234,7 @@ fn a_reminder_that_waits_does_not_make_its_person_one_who_knows_nothing() {
     let key = Key::open(TENANT, id, gate);
     let (_, reminders) =
         queued(shard.execute("", Scope::Session(id), Body::Session(SessionCommand::Sweep(Sweep { key }))));
-    let (code, message) = (MailCap::Address.code().to_owned(), MailCap::Address.to_string());
+    let (code, message) = (MailCap::Address.code().to_owned(), mail_cap(MailCap::Address));
     let (number, attempt) = (reminders[0].number, reminders[0].attempt());
     let until = START.after_ms(2 * HOUR_MS);
     let defer = DeferEffect { number, attempt, until, code, message, made: false };

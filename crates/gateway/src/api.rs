@@ -7,12 +7,12 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 use std::time::Duration;
-use switchward_engine::{SessionView, answered, session_view};
+use switchward_engine::SessionView;
 use switchward_machine::{Digest, SessionId, Time, WorkKind};
-use switchward_shard::{Cluster, Failure, ManualClock, Shard, StateView};
+use switchward_shard::{Cluster, Failure, ManualClock};
 use switchward_state::catalogue::{DefaultEffect, LinkAuth, Quota, Role};
 use switchward_state::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
-use switchward_state::{Body, Command, Key, Reply, RequestId, Row, Scope, View, ViewError};
+use switchward_state::{Body, Command, Reply, RequestId, Scope, ViewError};
 use tokio::sync::watch;
 use tonic::{Request, metadata::MetadataMap};
 
@@ -23,6 +23,7 @@ use crate::cpu_shares::CpuShares;
 use crate::decision::SignIn;
 use crate::error::{Reason, Refusal};
 use crate::mail::QuarantineStore;
+use crate::query::{Ask, GetAnswered, GetSession, Reader, Source, answer_stale};
 use crate::quotas::{self, QuotaDefaults};
 use crate::scans::{Scans, Share};
 use crate::services::{Advances, Claims, Deleted, Pings, Revocations};
@@ -220,6 +221,21 @@ impl Api {
         Call { api: self, caller, trace }
     }
 
+    /// The answer to a query, from rows that are not older than anything that was answered before.
+    pub(crate) async fn ask<Q: Ask>(&self, query: &Q) -> Result<Q::Answer, Refusal> {
+        self.reader(query.source()).await?.answer(query).map_err(unreadable)
+    }
+
+    /// The rows of one shard, not older than anything that was answered before, for several queries.
+    pub(crate) async fn reader(&self, source: Source) -> Result<Reader, Refusal> {
+        Reader::linearizable(source.shard(&self.cluster)).await.map_err(refusal)
+    }
+
+    /// The answer to a query, from the rows as this server has them.
+    pub(crate) fn ask_stale<Q: Ask>(&self, query: &Q) -> Result<Q::Answer, Refusal> {
+        answer_stale(&self.cluster, query).map_err(unreadable)
+    }
+
     /// The same, with the request's message.
     pub(crate) fn open<T>(&self, request: Request<T>, roles: &[Role]) -> Result<(Call<'_>, T), Refusal> {
         let call = self.call(request.metadata(), roles)?;
@@ -329,20 +345,14 @@ impl Call<'_> {
         })
     }
 
-    /// The shard that a session lives in.
-    pub(crate) fn shard(&self, session: SessionId) -> &Shard {
-        self.api.cluster.shard_of(session.bucket())
-    }
-
-    /// The rows of the catalogue, not older than anything that was answered before.
-    pub(crate) async fn catalogue(&self) -> Result<StateView, Refusal> {
-        self.api.cluster.catalogue().read().await.map_err(refusal)
+    /// The answer to a query, from rows that are not older than anything that was answered before.
+    pub(crate) async fn ask<Q: Ask>(&self, query: &Q) -> Result<Q::Answer, Refusal> {
+        self.api.ask(query).await
     }
 
     /// A session of the caller's tenant.
     pub(crate) async fn session(&self, id: SessionId, name: &str) -> Result<SessionView, Refusal> {
-        let view = self.shard(id).read().await.map_err(refusal)?;
-        let found = view.consistent(|rows| session_view(rows, self.caller.tenant, id)).map_err(unreadable)?;
+        let found = self.ask(&GetSession { tenant: self.caller.tenant, session: id }).await?;
         found.ok_or_else(|| Refusal::not_found("session", name))
     }
 
@@ -355,10 +365,8 @@ impl Call<'_> {
         id: SessionId,
         request: &RequestId,
     ) -> Result<Option<Reply>, Refusal> {
-        let view = self.shard(id).read().await.map_err(refusal)?;
-        let (tenant, scope) = (self.caller.tenant, Scope::Session(id));
-        let known = view.consistent(|rows| answered(rows, tenant, &scope, request)).map_err(unreadable)?;
-        match known {
+        let query = GetAnswered { tenant: self.caller.tenant, session: id, request: request.clone() };
+        match self.ask(&query).await? {
             None => Ok(None),
             Some(known) if known.body == request.body => Ok(Some(known.reply)),
             Some(_) => {
@@ -367,16 +375,6 @@ impl Call<'_> {
                 Err(Refusal::new(Reason::RequestIdReused, message).meta("request_id", &request.id))
             }
         }
-    }
-
-    /// A row of the catalogue, picked by its kind.
-    pub(crate) async fn catalogued<T>(
-        &self,
-        key: Key,
-        pick: impl Fn(&Row) -> Option<T>,
-    ) -> Result<Option<T>, Refusal> {
-        let row = self.catalogue().await?.row(&key).map_err(unreadable)?;
-        Ok(row.as_deref().and_then(pick))
     }
 }
 

@@ -5,10 +5,11 @@ use subtle::ConstantTimeEq;
 use switchward_machine::{Digest, TenantId};
 use switchward_shard::Cluster;
 use switchward_state::catalogue::{ApiKey, Role, Settings};
-use switchward_state::{Actor, Key, Row, View};
+use switchward_state::{Actor, SharedRow};
 use tonic::metadata::MetadataMap;
 
 use crate::error::{Reason, Refusal};
+use crate::query::{GetApiKey, GetTenant, answer_stale};
 
 /// A caller, as its credential identifies it.
 #[derive(Debug, Clone)]
@@ -101,9 +102,8 @@ pub fn caller(cluster: &Cluster, metadata: &MetadataMap) -> Result<Caller, Refus
     if !same || !key.works(cluster.now()) {
         return Err(invalid());
     }
-    let view = cluster.catalogue().read_stale();
-    let tenant = view.row(&Key::tenant(&key.tenant_name)).ok().flatten();
-    let Some(Row::Tenant(tenant)) = tenant.as_deref() else { return Err(invalid()) };
+    let tenant = answer_stale(cluster, &GetTenant { name: key.tenant_name.clone() }).ok().flatten();
+    let tenant = tenant.ok_or_else(invalid)?;
     // One of the same name may have been made after the key's was deleted.
     if tenant.id != key.tenant || tenant.deleted.is_some() {
         return Err(invalid());
@@ -113,16 +113,13 @@ pub fn caller(cluster: &Cluster, metadata: &MetadataMap) -> Result<Caller, Refus
         tenant_name: key.tenant_name.clone(),
         settings: tenant.settings,
         actor: Actor { subject: key.subject.clone(), role: key.role },
-        key_id: key.id,
+        key_id: key.id.clone(),
     })
 }
 
 /// The key of this id, if there is one.
-pub(crate) fn key_of(cluster: &Cluster, id: &str) -> Option<ApiKey> {
-    match cluster.catalogue().read_stale().row(&Key::api_key(id)).ok().flatten().as_deref() {
-        Some(Row::ApiKey(key)) => Some(key.clone()),
-        Some(_) | None => None,
-    }
+pub(crate) fn key_of(cluster: &Cluster, id: &str) -> Option<SharedRow<ApiKey>> {
+    answer_stale(cluster, &GetApiKey { id: id.to_owned() }).ok().flatten()
 }
 
 impl Caller {

@@ -19,12 +19,12 @@ use switchward_api::PACKAGE;
 use switchward_shard::Cluster;
 use switchward_state::approval::MailToken;
 use switchward_state::session::ReplyTokens;
-use switchward_state::{Key, Row, View as _};
 use tonic::metadata::MetadataMap;
 use tower::{Layer, Service};
 
 use crate::auth;
 use crate::calls::{FRAME_HEADER_BYTES, frame, method_at};
+use crate::query::{GetMailKeys, answer_stale};
 use crate::reply_tokens::{MARK, PREFIX, may_read};
 
 /// The text shown instead of a reply token.
@@ -134,11 +134,7 @@ impl Replies {
 /// The tokens that a caller may read, all of their tenant's; `None` if they may read none.
 fn tokens_of(cluster: &Cluster, credential: &MetadataMap) -> Option<ReplyTokens> {
     let caller = auth::caller(cluster, credential).ok().filter(|caller| may_read(caller.actor.role))?;
-    let view = cluster.shards().first()?.read_stale();
-    let keys = match view.row(&Key::tenancy(caller.tenant)).ok()?.as_deref() {
-        Some(Row::Tenancy(known)) => known.mail_keys(view.ring(), caller.tenant),
-        Some(_) | None => Vec::new(),
-    };
+    let keys = answer_stale(cluster, &GetMailKeys { tenant: caller.tenant }).ok()?;
     Some(ReplyTokens::of_tenant(caller.tenant_name, keys))
 }
 

@@ -28,7 +28,7 @@ mod mask;
 pub mod names;
 mod open_calls;
 mod pages;
-pub mod presented;
+pub mod query;
 mod quotas;
 mod reply_tokens;
 pub mod routes;

@@ -1,18 +1,17 @@
 //! Pagination of lists: page sizes and page tokens.
 
 use prost::Message;
-use std::cmp::Ordering;
-use std::collections::VecDeque;
 use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_api::v1;
 use switchward_machine::Digest;
-use switchward_shard::StateView;
-use switchward_state::{Key, Row, View};
+use switchward_state::RowKind;
 
 use crate::api::{Call, refusal, unreadable};
 use crate::error::Refusal;
+use crate::limits::LOOKED_AT_MAX;
+use crate::query::{Bounds, Compared, Entry, List, Reader, Rows, Scan};
 use crate::scans::{Pace, Share};
 
 /// Entries of a page if the caller does not say.
@@ -21,8 +20,6 @@ const PAGE_DEFAULT: usize = 50;
 const PAGE_MAX: usize = 1_000;
 /// Bytes of a page; beyond it the page is shorter. Well below what clients take as one message.
 pub(crate) const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Entries that one call looks at; beyond it the page is shorter, and its token goes on from there.
-pub(crate) const LOOKED_AT_MAX: usize = 20_000;
 /// Bytes of a token that authenticate the list and the position in it.
 const MARK_BYTES: usize = 8;
 
@@ -41,25 +38,13 @@ impl<T> Part<T> {
 }
 
 /// One shard's part of a page while it is being scanned.
-struct Looking<T> {
+struct Looking<L, T> {
+    scan: Scan<L>,
     part: Part<T>,
-    /// The last entry that was read of the index.
-    after: Option<Vec<u8>>,
-    /// How many were read.
+    /// How many entries were read.
     looked: usize,
     /// The bytes of what was found.
     bytes: usize,
-    /// Entries that were read and not yet looked at.
-    entries: VecDeque<Key>,
-}
-
-impl<T> Looking<T> {
-    /// Starts where the page begins.
-    fn from(page: &Page, prefix: &[u8]) -> Self {
-        let after = page.after.as_ref().map(|after| [prefix, after].concat());
-        let part = Part { found: Vec::new(), broken_off: None };
-        Self { part, after, looked: 0, bytes: 0, entries: VecDeque::new() }
-    }
 }
 
 /// One page, as it was asked for.
@@ -114,47 +99,46 @@ impl Page {
         (found.into_iter().map(|(_, entry)| entry).collect(), last.unwrap_or_default())
     }
 
-    /// Returns a page of a list that every shard keeps as an index, and the token of the next page. `pick` converts an
-    /// entry, or skips it; it reads rows, so it runs on a blocking thread.
-    pub(crate) async fn of_shards<T: Message + 'static>(
+    /// Returns a page of a list that every shard keeps as an index, and the token of the next page. `show` converts what an
+    /// entry is about. The list reads rows, so it is scanned on a blocking thread.
+    pub(crate) async fn of_shards<L: List + Send + Sync + 'static, T: Message + 'static>(
         self,
         call: &Call<'_>,
-        prefix: Vec<u8>,
-        pick: impl Fn(&Call<'_>, &StateView, &Key) -> Result<Option<T>, Refusal> + Send + Sync + 'static,
+        list: L,
+        show: impl Fn(&Call<'_>, L::Item) -> T + Send + Sync + 'static,
     ) -> Result<(Vec<T>, String), Refusal> {
         let scan = call.api.scans.begin(call.caller.tenant).await?;
-        let list = Arc::new((self, prefix, pick));
+        let (list, page) = (Arc::new(list), Arc::new((self, show)));
         let shards = call.api.cluster.shards();
         let mut parts = Vec::new();
         for shard in shards {
-            let view = shard.read().await.map_err(refusal)?;
-            let (list, mut looking) = (Arc::clone(&list), Looking::from(&list.0, &list.1));
+            let rows = Reader::linearizable(shard).await.map_err(refusal)?;
+            let part = Part { found: Vec::new(), broken_off: None };
+            let one = Scan::new(Arc::clone(&list), rows, page.0.after.as_deref());
+            let (page, mut looking) = (Arc::clone(&page), Looking { scan: one, part, looked: 0, bytes: 0 });
             let look = move |call: &Call<'_>, share: &mut Share| {
-                let (page, prefix, pick) = &*list;
-                let ended = page.go_on(&view, prefix, &mut looking, share, |key| pick(call, &view, key))?;
+                let (page, show) = &*page;
+                let ended = page.go_on(&mut looking, share, |item| show(call, item))?;
                 Ok(if ended { ControlFlow::Break(looking.part.take()) } else { ControlFlow::Continue(()) })
             };
             parts.push(call.in_slices(scan.share(shards.len()), look).await?);
         }
-        Ok(list.0.merge(parts))
+        Ok(page.0.merge(parts))
     }
 
     /// Continues the scan of one shard's index; returns true if the part is complete.
-    fn go_on<T: Message>(
+    fn go_on<L: List, T: Message>(
         &self,
-        view: &StateView,
-        prefix: &[u8],
-        looking: &mut Looking<T>,
+        looking: &mut Looking<L, T>,
         share: &mut Share,
-        pick: impl Fn(&Key) -> Result<Option<T>, Refusal>,
+        show: impl Fn(L::Item) -> T,
     ) -> Result<bool, Refusal> {
         loop {
-            if looking.entries.is_empty() && !self.read_on(view, prefix, looking)? {
+            if looking.scan.is_empty() && !self.read_on(looking)? {
                 return Ok(true);
             }
-            while let Some(entry) = looking.entries.pop_front() {
-                let picked = pick(&entry)?;
-                let position = entry.as_bytes()[prefix.len()..].to_vec();
+            while let Some(Entry { position, item }) = looking.scan.pick_next().map_err(unreadable)? {
+                let picked = item.map(&show);
                 looking.bytes += picked.as_ref().map_or(0, Message::encoded_len);
                 let (pace, part) = (share.pace()?, &mut looking.part);
                 if looking.bytes > PAGE_BYTES_MAX || pace == Pace::Ends {
@@ -168,26 +152,19 @@ impl Page {
         }
     }
 
-    /// Reads the next entries of the index, if there are any and more are wanted. Entries are picked afterwards, because
-    /// picking reads rows.
-    fn read_on<T>(&self, view: &StateView, prefix: &[u8], looking: &mut Looking<T>) -> Result<bool, Refusal> {
-        let Looking { part, after, looked, entries, .. } = looking;
+    /// Reads the next entries of the index, if there are any and more are wanted.
+    fn read_on<L: List, T>(&self, looking: &mut Looking<L, T>) -> Result<bool, Refusal> {
+        let Looking { scan, part, looked, .. } = looking;
         if part.found.len() > self.size {
             return Ok(false);
         }
         if *looked >= LOOKED_AT_MAX {
-            part.broken_off = after.as_ref().map(|after| after[prefix.len()..].to_vec());
+            part.broken_off = scan.position();
             return Ok(false);
         }
-        let read = view.scan(prefix, after.as_deref(), &mut |key, _| {
-            entries.push_back(key.clone());
-            if entries.len() <= self.size { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        read.map_err(unreadable)?;
-        let Some(last) = entries.back() else { return Ok(false) };
-        *after = Some(last.as_bytes().to_vec());
-        *looked += entries.len();
-        Ok(true)
+        let read = scan.read_on(self.size.saturating_add(1)).map_err(unreadable)?;
+        *looked += read;
+        Ok(read > 0)
     }
 
     /// The page that all shards' parts make together, and the token of the next page.
@@ -214,29 +191,15 @@ impl Page {
         mark(self.list, last).iter().chain(last).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The rows of one prefix, and the token of the next page.
-    pub(crate) fn rows<T>(
-        &self,
-        view: &StateView,
-        prefix: &[u8],
-        mut pick: impl FnMut(&Key, &Arc<Row>) -> Option<T>,
-    ) -> Result<(Vec<T>, String), Refusal> {
-        let after = self.after.as_ref().map(|after| [prefix, after].concat());
-        let (mut found, mut looked, mut last) = (Vec::new(), 0, Vec::new());
-        let mut more = false;
-        let read = view.scan(prefix, after.as_deref(), &mut |key, row| {
-            if found.len() == self.size || looked == LOOKED_AT_MAX {
-                more = true;
-                return ControlFlow::Break(());
-            }
-            looked += 1;
-            found.extend(pick(key, row));
-            last = key.as_bytes()[prefix.len()..].to_vec();
-            ControlFlow::Continue(())
-        });
-        read.map_err(unreadable)?;
-        let token = if more { self.token(&last) } else { String::new() };
-        Ok((found, token))
+    /// The part of a list of the catalogue that the page shows.
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds { after: self.after.clone(), size: u32::try_from(self.size).unwrap_or(u32::MAX) }
+    }
+
+    /// The page that rows of the catalogue make, and the token of the next page.
+    pub(crate) fn shown<R: RowKind, T>(&self, found: &Rows<R>, show: impl Fn(&R) -> T) -> (Vec<T>, String) {
+        let token = found.next.as_deref().map(|next| self.token(next)).unwrap_or_default();
+        (found.rows.iter().map(|row| show(row)).collect(), token)
     }
 }
 
@@ -254,37 +217,14 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
 }
 
-/// How a term of a filter compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Compared {
-    Equal,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-impl Compared {
-    /// Longer operators come before their prefixes.
-    const OPERATORS: [(&str, Self); 5] = [
-        ("<=", Self::LessOrEqual),
-        (">=", Self::GreaterOrEqual),
-        ("<", Self::Less),
-        (">", Self::Greater),
-        ("=", Self::Equal),
-    ];
-
-    /// Returns true if a value that compares like this to the term's value passes.
-    pub(crate) fn holds(self, order: Ordering) -> bool {
-        match self {
-            Self::Equal => order.is_eq(),
-            Self::Less => order.is_lt(),
-            Self::LessOrEqual => order.is_le(),
-            Self::Greater => order.is_gt(),
-            Self::GreaterOrEqual => order.is_ge(),
-        }
-    }
-}
+/// The operators of filters. Longer ones come before their prefixes.
+const OPERATORS: [(&str, Compared); 5] = [
+    ("<=", Compared::LessOrEqual),
+    (">=", Compared::GreaterOrEqual),
+    ("<", Compared::Less),
+    (">", Compared::Greater),
+    ("=", Compared::Equal),
+];
 
 /// One term of a filter: `name`, how it compares, and the value.
 pub(crate) type Term = (String, Compared, String);
@@ -300,7 +240,7 @@ pub(crate) fn terms(text: &str) -> Result<Vec<Term>, Refusal> {
     while !rest.is_empty() {
         let at = rest.find(['<', '>', '=']).ok_or_else(bad_filter)?;
         let (name, after) = rest.split_at(at);
-        let operator = Compared::OPERATORS
+        let operator = OPERATORS
             .iter()
             .find_map(|(operator, compared)| Some((after.strip_prefix(operator)?, *compared)));
         let (after, compared) = operator.ok_or_else(bad_filter)?;

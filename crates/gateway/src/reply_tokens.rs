@@ -2,14 +2,15 @@
 //! admins can read them; for everybody else [`crate::hide`] masks them.
 
 use switchward_api::v1;
+use switchward_state::Actor;
 use switchward_state::catalogue::Role;
 use switchward_state::session::ReplyToken;
-use switchward_state::{Actor, Key, Row, View as _};
 use tonic::metadata::MetadataMap;
 
-use crate::api::{Api, Call, refusal, unreadable};
+use crate::api::{Api, Call};
 use crate::auth::{Caller, roles};
 use crate::error::Refusal;
+use crate::query::{CheckReplyToken, GetTenant};
 use crate::{auth, names};
 
 /// The prefix of a token.
@@ -43,28 +44,13 @@ impl Api {
     /// # Errors
     /// CREDENTIAL_INVALID for one that was not made for its session; the state that it was made for is not looked at.
     pub(crate) async fn caller_by_token(&self, token: &ReplyToken) -> Result<Caller, Refusal> {
-        let tenant = {
-            let view = self.cluster.catalogue().read_stale();
-            match view.row(&Key::tenant(&token.tenant)).map_err(unreadable)?.as_deref() {
-                Some(Row::Tenant(tenant)) => tenant.clone(),
-                Some(_) | None => return Err(auth::invalid()),
-            }
-        };
-        let view = self.cluster.shard_of(token.session.bucket()).read().await.map_err(refusal)?;
-        let row = view.row(&Key::session(tenant.id, token.session)).map_err(unreadable)?;
-        let Some(Row::Session(session)) = row.as_deref() else { return Err(auth::invalid()) };
-        let known = view.row(&Key::tenancy(tenant.id)).map_err(unreadable)?;
-        let keys = match known.as_deref() {
-            Some(Row::Tenancy(known)) => known.mail_keys(view.ring(), tenant.id),
-            Some(_) | None => Vec::new(),
-        };
-        let named = session.reply_tenant.as_ref() == Some(&token.tenant);
-        if !(named && keys.iter().any(|key| key.made_reply(token))) {
+        let tenant = self.ask_stale(&GetTenant { name: token.tenant.clone() })?.ok_or_else(auth::invalid)?;
+        if !self.ask(&CheckReplyToken { tenant: tenant.id, token: token.clone() }).await? {
             return Err(auth::invalid());
         }
         Ok(Caller {
             tenant: tenant.id,
-            tenant_name: tenant.name,
+            tenant_name: tenant.name.clone(),
             settings: tenant.settings,
             actor: Actor { subject: SUBJECT.into(), role: Role::Integration },
             key_id: String::new(),

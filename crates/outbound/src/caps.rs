@@ -57,7 +57,8 @@ impl Caps {
             Err(full) => full,
         };
         let (number, attempt) = (effect.number, effect.attempt());
-        let (code, message) = (FailureCode::MailCap(full.cap).word().to_owned(), full.cap.to_string());
+        let (code, message) =
+            (FailureCode::MailCap(full.cap).word().to_owned(), switchward_messages::mail_cap(full.cap));
         let defer = DeferEffect { number, attempt, until: full.until, code, message, made: false };
         submit(shard, at.0, session, Body::Delivery(DeliveryCommand::DeferEffect(defer))).await.map(|()| None)
     }

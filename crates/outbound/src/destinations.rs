@@ -111,7 +111,7 @@ mod tests {
     use switchward_machine::{Channel, Content, NodeIx, RunId, SessionId, TenantId};
     use switchward_state::{
         Row,
-        delivery::{Effect, EffectBody, Purpose},
+        delivery::{Effect, EffectBody, MessageText, Purpose},
         index_keys,
     };
 
@@ -134,9 +134,7 @@ mod tests {
         let body = EffectBody::Message {
             channel: Channel::Webhook,
             to: format!("https://{destination}.example/"),
-            subject: None,
-            body: String::new(),
-            content: Content::Text,
+            text: MessageText::Written { subject: None, body: String::new(), content: Content::Text },
             gate: None,
             purpose: Purpose::Say,
             head: None,

@@ -411,14 +411,15 @@ fn prepare(
     effect: &Effect,
 ) -> Result<Prepared, ViewError> {
     Ok(match &effect.body {
-        EffectBody::Message { channel, to, body, .. } => match channel {
+        EffectBody::Message { channel, to, text, .. } => match channel {
             Channel::Chat => Prepared::Keep,
             Channel::Email => match mail::outbound(view, tenant, session, effect, now)? {
                 Some(outbound) => Prepared::Send(JobInput::Mail(Box::new(outbound))),
                 None => Prepared::Done,
             },
             Channel::Webhook => {
-                let message = mail::message(view, (tenant, session), (to, body))?;
+                let body = switchward_messages::text(*channel, text).body;
+                let message = mail::message(view, (tenant, session), (to, &body))?;
                 Prepared::Send(JobInput::Webhook(Webhook::Message(message)))
             }
         },

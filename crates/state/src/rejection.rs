@@ -2,6 +2,8 @@
 
 use minicbor::{Decode, Encode};
 
+use crate::policy::Shortage;
+
 /// A refusal. Nothing was changed and nothing was written. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Rejection {
@@ -20,6 +22,9 @@ pub struct Rejection {
     /// When it may be worth trying again, milliseconds from now.
     #[n(4)]
     pub retry_after_ms: Option<u64>,
+    /// What has no capacity, if the refusal is of an approval of a call and may be given later.
+    #[n(5)]
+    pub shortage: Option<Box<Shortage>>,
 }
 
 /// The version of a rejection's form; its first byte.
@@ -41,19 +46,25 @@ impl Rejection {
     }
 }
 
-impl Reason {
-    /// Whether it says that a limit of the process is full.
-    #[must_use]
-    pub fn is_limit(self) -> bool {
-        matches!(self, Self::RateLimited | Self::BudgetExhausted | Self::QuotaExceeded)
-    }
-}
-
 impl Rejection {
     /// A refusal for this reason.
     #[must_use]
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), allowed: Vec::new(), facts: Vec::new(), retry_after_ms: None }
+        Self {
+            reason,
+            message: message.into(),
+            allowed: Vec::new(),
+            facts: Vec::new(),
+            retry_after_ms: None,
+            shortage: None,
+        }
+    }
+
+    /// With what has no capacity.
+    #[must_use]
+    pub fn shortage(mut self, shortage: Shortage) -> Self {
+        self.shortage = Some(Box::new(shortage));
+        self
     }
 
     /// With what would have been allowed.

@@ -1,10 +1,10 @@
 //! What makes a repeated request find the first reply.
 
-use minicbor::{Decode, Encode};
+use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::Digest;
 
 /// A request id, and the digest of the body that came with it.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct RequestId {
     /// 1 to 128 characters.
     #[n(0)]

@@ -2,7 +2,7 @@
 
 use minicbor::decode::Error as DecodeError;
 use minicbor::encode::{Error as EncodeError, Write};
-use minicbor::{Decode, Decoder, Encode, Encoder};
+use minicbor::{CborLen, Decode, Decoder, Encode, Encoder};
 
 use crate::approval::MailToken;
 use crate::delivery::{Draft, Outgoing};
@@ -60,6 +60,12 @@ macro_rules! as_text {
                 d.str()?.parse().map_err(|_| DecodeError::message($problem))
             }
         }
+
+        impl<C> CborLen<C> for $of {
+            fn cbor_len(&self, ctx: &mut C) -> usize {
+                self.to_string().cbor_len(ctx)
+            }
+        }
     )*};
 }
 
@@ -80,6 +86,12 @@ impl<'b, C> Decode<'b, C> for Key {
     }
 }
 
+impl<C> CborLen<C> for Key {
+    fn cbor_len(&self, ctx: &mut C) -> usize {
+        crate::run::data::length(self.as_bytes().len(), ctx)
+    }
+}
+
 impl<C> Encode<C> for Args {
     fn encode<W: Write>(&self, e: &mut Encoder<W>, _: &mut C) -> Result<(), EncodeError<W::Error>> {
         e.bytes(self.json())?.ok()
@@ -89,6 +101,12 @@ impl<C> Encode<C> for Args {
 impl<'b, C> Decode<'b, C> for Args {
     fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Self, DecodeError> {
         Self::parse(d.bytes()?).map_err(|bad| DecodeError::message(format!("the arguments {}", bad.0)))
+    }
+}
+
+impl<C> CborLen<C> for Args {
+    fn cbor_len(&self, ctx: &mut C) -> usize {
+        crate::run::data::length(self.json().len(), ctx)
     }
 }
 

@@ -25,7 +25,7 @@ macro_rules! typed {
             match self.get(key)? {
                 None => Ok(None),
                 Some(row) => match *row {
-                    Row::$row(_) => Ok(Some(SharedRow { row, of: |row| match row { Row::$row(held) => held, other => wrong(other) } })),
+                    Row::$row(_) => Ok(SharedRow::new(row, |row| if let Row::$row(held) = row { Some(held) } else { None })),
                     ref other => Err(odd(key, other)),
                 },
             }
@@ -45,13 +45,21 @@ macro_rules! typed {
 /// A row of a known kind, shared with its other readers.
 pub struct SharedRow<T: 'static> {
     row: Arc<Row>,
-    of: fn(&Row) -> &T,
+    of: fn(&Row) -> Option<&T>,
+}
+
+impl<T> SharedRow<T> {
+    /// A row as the kind that `of` finds in it; `None` if the row is of another kind.
+    pub(crate) fn new(row: Arc<Row>, of: fn(&Row) -> Option<&T>) -> Option<Self> {
+        of(&row)?;
+        Some(Self { row, of })
+    }
 }
 
 impl<T> std::ops::Deref for SharedRow<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        (self.of)(&self.row)
+        (self.of)(&self.row).unwrap_or_else(|| wrong(&self.row))
     }
 }
 

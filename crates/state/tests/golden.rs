@@ -35,7 +35,8 @@ use switchward_machine::{
 };
 use switchward_state::approval::{
     Asked, AskedCall, Bounced, Closed, Gate, GateSettings, Open, PageCodeFact, PageCodeStep, Part, Quorum,
-    Reminders, Reminding, ReplyFact, Resolution, SenderProof, Standing, Via, Vote, VoteFact, Voting,
+    Reminders, Reminding, ReplyFact, RequestSubject, Resolution, SenderProof, Standing, Via, Vote, VoteFact,
+    Voting,
 };
 use switchward_state::catalogue::{
     ApiKey, Assistant, AssistantFact, DefaultEffect, DefaultSetIn, Definition, Directory, DirectoryEntry,
@@ -43,8 +44,8 @@ use switchward_state::catalogue::{
     Version, VersionFact,
 };
 use switchward_state::delivery::{
-    Correlation, Dead, Effect, EffectBody, Endpoint, EndpointFact, EndpointHealth, Fate, MailHead, Outbox,
-    Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
+    Correlation, Dead, Effect, EffectBody, Endpoint, EndpointFact, EndpointHealth, Fate, MailHead,
+    MessageText, Outbox, Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
 };
 use switchward_state::policy::{
     Authorized, CallEffect, LedgerRow, LimitCheck, LimitOutcome, PolicyFact, Remaining, Reservation, Spent,
@@ -289,9 +290,11 @@ fn message() -> EffectBody {
     EffectBody::Message {
         channel: Channel::Email,
         to: "sam@example.com".into(),
-        subject: Some("Refund".into()),
-        body: "It is on its way.".into(),
-        content: Content::Html,
+        text: MessageText::Written {
+            subject: Some("Refund".into()),
+            body: "It is on its way.".into(),
+            content: Content::Html,
+        },
         gate: Some(OpenId(6)),
         purpose: Purpose::Say,
         head: None,
@@ -320,7 +323,7 @@ fn gate() -> Gate {
 
 /// A gate of a task, for one of its participants.
 fn part() -> Gate {
-    let asked = Asked::once("ann@example.com", "Your answer is needed: survey", "Rate us.");
+    let asked = Asked::once("ann@example.com", &"Your answer is needed: survey".into(), "Rate us.");
     let part = Part { first: OpenId(6), of: 2 };
     let plain = Gate::open_to_all(GateIx(1), GateKind::Task, "agent".into());
     Gate { asked: Some(asked), part: Some(part), ..plain }
@@ -388,7 +391,8 @@ fn page_code_fact(step: PageCodeStep) -> PageCodeFact {
 }
 
 fn notice() -> EffectBody {
-    EffectBody::Notice { gate: OpenId(6), kind: GateKind::Notify, subject: "review".into() }
+    let subject = RequestSubject::Written("review".into());
+    EffectBody::Notice { gate: OpenId(6), kind: GateKind::Notify, subject }
 }
 
 fn ledger() -> LedgerRow {
@@ -543,6 +547,7 @@ fn rows_keep_their_form() {
     rows.extend(pending::rows());
     rows.extend(values::settled());
     rows.extend(values::page_codes::rows());
+    rows.extend(values::notices::rows());
     let lines: Vec<(&str, Vec<u8>)> = rows.iter().map(|(of, row)| (*of, row.encode())).collect();
     for ((of, row), (_, bytes)) in rows.iter().zip(&lines) {
         assert_eq!(Row::decode(bytes).as_ref(), Ok(row), "{of} is not read back");

@@ -16,7 +16,7 @@ use switchward_formats::Finding;
 use crate::args::Output;
 use crate::exit::Exit;
 
-pub(crate) use switchward_gateway::presented::clean;
+pub(crate) use switchward_messages::clean;
 pub(crate) use table::Table;
 
 /// An error.

@@ -13,6 +13,7 @@ mod http_client;
 mod leftovers;
 mod map;
 mod purity;
+mod queries;
 mod sentences;
 mod supply;
 mod unwraps;
@@ -39,6 +40,7 @@ const CHECKS: &[Check] = &[
     leftovers::check,
     map::check,
     purity::check,
+    queries::check,
     sentences::check,
     supply::check,
     unwraps::check,

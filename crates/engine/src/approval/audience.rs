@@ -3,7 +3,7 @@
 //! checkpoint processes, `notify_human` and *ask*; semantics §1b and §6.2.
 
 use switchward_machine::{OpenId, RunId};
-use switchward_state::approval::{ApprovalEvent, Asked, Gate, OF_OWNER, Open, VoteFact};
+use switchward_state::approval::{ApprovalEvent, Asked, Gate, OF_OWNER, Open, RequestSubject, VoteFact};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, Purpose};
 use switchward_state::session::SessionEvent;
@@ -19,7 +19,7 @@ pub(crate) fn open(
     run: RunId,
     gate: OpenId,
     body: Gate,
-    subject: String,
+    subject: RequestSubject,
 ) -> Result<(), Stop> {
     let kind = body.kind;
     match found(turn, run, &subject)? {
@@ -81,7 +81,7 @@ fn counted(
     run: RunId,
     gate: OpenId,
     body: Gate,
-    subject: &str,
+    subject: &RequestSubject,
 ) -> Result<Gate, Stop> {
     let asked = Asked { to: Vec::new(), open: true, ..Asked::once("", subject, "") };
     let counted = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..body.clone() })?;
@@ -94,7 +94,7 @@ fn counted(
 fn found(
     turn: &Turn<'_, '_>,
     run: RunId,
-    subject: &str,
+    subject: &RequestSubject,
 ) -> Result<Result<Vec<String>, Option<String>>, Stop> {
     let to = addresses(turn, run)?;
     if to.is_empty() {

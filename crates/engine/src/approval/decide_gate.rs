@@ -7,14 +7,14 @@ use switchward_state::approval::{
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::EffectBody;
 use switchward_state::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_SHOWN_BYTES_MAX};
-use switchward_state::policy::{LedgerRule, LimitCheck, LimitOutcome, PolicyEvent, by_ledger};
+use switchward_state::policy::{LedgerRule, LimitCheck, LimitOutcome, PolicyEvent, Shortage, by_ledger};
 use switchward_state::{Actor, Key, Reason, Rejection, Reply};
 
 use crate::approval::resolve::Ruling;
 use crate::approval::votes::Cast;
 use crate::approval::{resolve, votes};
 use crate::policy::authorize::{fresh, release_reservation, stale};
-use crate::policy::{Asked, asked_call, gate_name};
+use crate::policy::{Asked, asked_call, gate_name, shortage_message};
 use crate::turn::{Stop, Turn, check_text};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply, Stop> {
@@ -213,27 +213,28 @@ pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) ->
     let id = turn.session_id()?;
     let session = turn.session()?;
     if session.grants.len() >= GRANTS_MAX {
-        return Err(Rejection::new(
-            Reason::QuotaExceeded,
-            format!("{GRANTS_MAX} approved calls are not yet made"),
-        )
-        .into());
+        let shortage = Shortage::Grants { most: u32::try_from(GRANTS_MAX).unwrap_or(u32::MAX) };
+        let message = shortage_message(&shortage);
+        return Err(Rejection::new(Reason::QuotaExceeded, message).shortage(shortage).into());
     }
     let asked = asked_call(turn.rows, turn.command, id, decide)?;
     let asked = asked.ok_or_else(|| switchward_state::ViewError("the gate is about no call".into()))?;
     let Asked { rules, call, over } = asked;
-    if let Some((reason, why)) = over {
-        return Err(Rejection::new(reason, format!("{why}; the gate stays open")).into());
+    if let Some((reason, shortage)) = over {
+        let message = format!("{}; the gate stays open", shortage_message(&shortage));
+        return Err(Rejection::new(reason, message).shortage(shortage).into());
     }
     if !rules.is_empty() {
         let check = fresh(turn, decide.limits.as_ref(), &rules, call.estimate)?;
         match &check.outcome {
             LimitOutcome::Full { money, capability, until } => {
-                let message = format!("the limit of {capability} has no room; the gate stays open");
+                let shortage = Shortage::Limit { capability: capability.clone() };
+                let message = format!("{}; the gate stays open", shortage_message(&shortage));
                 let retry = Some(until.since_ms(turn.now()));
                 return Err(Rejection::new(LimitOutcome::reason(*money), message)
                     .fact("capability", capability)
                     .retry_after_ms(retry)
+                    .shortage(shortage)
                     .into());
             }
             LimitOutcome::Available { reserved: true, .. } => {}

@@ -1,10 +1,9 @@
 //! A comment at an approval from which no transition leads to a discussion: it is recorded and passed on, and the request
 //! stays open. Source: semantics §7, *Second round* (20).
 
-use switchward_machine::{Channel, Content, OpenId};
-use switchward_state::approval::{ApprovalEvent, Asked, Open};
-use switchward_state::delivery::{EffectBody, Purpose};
-use switchward_state::limits::QUESTION_LINE_BYTES_MAX;
+use switchward_machine::{Channel, OpenId};
+use switchward_state::approval::{ApprovalEvent, Notice, Open};
+use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 
 use crate::approval::mails;
 use crate::delivery::capacity;
@@ -21,13 +20,11 @@ pub(crate) fn pass_on(
 ) -> Result<(), Stop> {
     turn.emit(ApprovalEvent::Discussed { gate, by: by.to_owned(), comment: comment.clone() })?;
     let Some(asked) = open.gate.asked.as_ref().filter(|_| !comment.trim().is_empty()) else { return Ok(()) };
-    let body = message_text(by, asked, &comment);
+    let question = Notice::Question { by: by.to_owned(), comment };
     let effect = EffectBody::Message {
         channel: Channel::Chat,
         to: String::new(),
-        subject: Some(line(by, &comment)),
-        body: body.clone(),
-        content: Content::Text,
+        text: MessageText::Notice { about: asked.subject.clone(), notice: question.clone() },
         gate: None,
         purpose: Purpose::Say,
         head: None,
@@ -40,18 +37,7 @@ pub(crate) fn pass_on(
     }
     let people = turn.directory()?;
     for to in people.addresses(&open.gate.requester).into_iter().filter(|to| !people.one_person(to, by)) {
-        mails::inform(turn, open.run, gate, asked, &to, body.clone())?;
+        mails::inform(turn, open.run, gate, asked, &to, question.clone())?;
     }
     Ok(())
-}
-
-/// What lists show of it: one line.
-fn line(by: &str, comment: &str) -> String {
-    let mut line = format!("Question of {by}: {}", comment.trim().lines().next().unwrap_or_default());
-    line.truncate(line.floor_char_boundary(QUESTION_LINE_BYTES_MAX));
-    line
-}
-
-fn message_text(by: &str, asked: &Asked, comment: &str) -> String {
-    format!("{by} has a question about the request {:?}, which is still open:\n\n{comment}", asked.subject)
 }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use switchward_machine::{ExitIx, GateIx, GateKind, OpenId, RunId};
 use switchward_state::ViewError;
-use switchward_state::approval::{ApprovalEvent, Asked, Gate};
+use switchward_state::approval::{ApprovalEvent, Asked, Gate, RequestSubject};
 use switchward_state::delivery::EffectBody;
 use switchward_state::run::{RunEvent, json_length};
 use switchward_state::session::SessionEvent;
@@ -61,7 +61,7 @@ pub(crate) fn open(
     }
     let asked = Asked {
         to: composed.to.clone(),
-        subject: composed.subject.clone().unwrap_or_default(),
+        subject: RequestSubject::Written(composed.subject.clone().unwrap_or_default()),
         body: composed.body.clone(),
         round: 0,
         due: inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms)),

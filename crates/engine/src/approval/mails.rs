@@ -1,24 +1,45 @@
 //! Mails about gates, and answers to those who write about them.
 
-use switchward_machine::{Channel, Content, OpenId, RunId};
-use switchward_state::approval::{ApprovalEvent, Asked};
-use switchward_state::delivery::{EffectBody, Purpose};
+use switchward_machine::{Channel, OpenId, RunId};
+use switchward_state::approval::{ApprovalEvent, Asked, Notice, RequestSubject};
+use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 use switchward_state::limits::{ANSWERS_MAX, EFFECT_BYTES};
 use switchward_state::session::SessionEvent;
 
 use crate::delivery::capacity;
 use crate::turn::{Stop, Turn};
 
-/// A mail about a gate.
-pub(crate) fn mail(to: String, subject: String, body: String, gate: OpenId, purpose: Purpose) -> EffectBody {
-    let (channel, content) = (Channel::Email, Content::Text);
-    let (subject, gate) = (Some(subject), Some(gate));
-    EffectBody::Message { channel, to, subject, body, content, gate, purpose, head: None }
+/// A mail that asks about a gate.
+pub(crate) fn mail(
+    to: String,
+    subject: RequestSubject,
+    body: String,
+    gate: OpenId,
+    purpose: Purpose,
+) -> EffectBody {
+    let text = MessageText::Request { subject, body };
+    EffectBody::Message { channel: Channel::Email, to, text, gate: Some(gate), purpose, head: None }
+}
+
+/// A mail that the server writes by itself; `about` is the subject of the request, or of the mail that it answers.
+pub(crate) fn notice(
+    to: &str,
+    about: &RequestSubject,
+    notice: Notice,
+    gate: Option<OpenId>,
+    purpose: Purpose,
+) -> EffectBody {
+    let text = MessageText::Notice { about: about.clone(), notice };
+    EffectBody::Message { channel: Channel::Email, to: to.to_owned(), text, gate, purpose, head: None }
 }
 
 /// What mails to these hold, bytes.
-pub(crate) fn mail_bytes<T: AsRef<str>>(to: impl IntoIterator<Item = T>, subject: &str, body: &str) -> usize {
-    let one = |to: T| EFFECT_BYTES + to.as_ref().len() + subject.len() + body.len();
+pub(crate) fn mail_bytes<T: AsRef<str>>(
+    to: impl IntoIterator<Item = T>,
+    subject: &RequestSubject,
+    body: &str,
+) -> usize {
+    let one = |to: T| EFFECT_BYTES + to.as_ref().len() + subject.bytes() + body.len();
     to.into_iter().map(one).fold(0, usize::saturating_add)
 }
 
@@ -40,7 +61,7 @@ pub(crate) fn answer(
     gate: OpenId,
     asked: &Asked,
     sender: Sender<'_>,
-    body: String,
+    notice: Notice,
 ) -> Result<(), Stop> {
     let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.is_some();
     let list = if open { &asked.answered } else { &asked.closed_notified };
@@ -49,16 +70,7 @@ pub(crate) fn answer(
         return Ok(());
     }
     turn.emit(ApprovalEvent::ReplyAnswered { gate, run: None, to: sender.from.to_owned() })?;
-    inform(turn, run, gate, asked, sender.from, body)
-}
-
-/// The subject of what answers a mail.
-pub(crate) fn again(subject: &str) -> String {
-    let subject = subject.trim();
-    if subject.get(..3).is_some_and(|first| first.eq_ignore_ascii_case("re:")) {
-        return subject.to_owned();
-    }
-    format!("Re: {subject}")
+    inform(turn, run, gate, asked, sender.from, notice)
 }
 
 /// Informs somebody of what came of a message about a gate.
@@ -68,14 +80,17 @@ pub(crate) fn inform(
     gate: OpenId,
     asked: &Asked,
     to: &str,
-    body: String,
+    notice: Notice,
 ) -> Result<(), Stop> {
-    let subject = again(&asked.subject);
-    if let Some(fault) = capacity::mails(turn, 1, mail_bytes([to], &subject, &body))? {
-        return capacity::unsent(turn, run, &fault);
+    send(turn, run, self::notice(to, &asked.subject, notice, Some(gate), Purpose::Inform))
+}
+
+/// Sends a mail if it may go out; if not, records that it is not sent.
+pub(crate) fn send(turn: &mut Turn<'_, '_>, run: RunId, mail: EffectBody) -> Result<(), Stop> {
+    match capacity::mails(turn, 1, mail.bytes())? {
+        Some(fault) => capacity::unsent(turn, run, &fault),
+        None => turn.send(run, mail).map(|_| ()),
     }
-    turn.send(run, mail(to.to_owned(), subject, body, gate, Purpose::Inform))?;
-    Ok(())
 }
 
 /// Records that people whom data or the start names are not asked.

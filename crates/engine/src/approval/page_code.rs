@@ -3,14 +3,14 @@
 
 use switchward_machine::OpenId;
 use switchward_state::approval::{
-    ApprovalEvent, Asked, EnterPageCode, MailToken, Open, PageCodeFact, PageCodeStep, SendPageCode,
+    ApprovalEvent, Asked, EnterPageCode, MailToken, Notice, Open, PageCodeFact, PageCodeStep, SendPageCode,
 };
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::{PAGE_CODE_TRIES_MAX, PAGE_CODES_HOUR_MAX};
 use switchward_state::{Reason, Rejection, Reply};
 
 use crate::approval::decide_gate::{has_token, may_decide, open_gate};
-use crate::approval::mails::mail;
+use crate::approval::mails;
 use crate::turn::{Stop, Turn};
 
 /// Mails a code, at most [`PAGE_CODES_HOUR_MAX`] an hour for one person and gate. The mail takes nothing from what a session
@@ -23,8 +23,8 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, send: &SendPageCode) -> Result<Reply
         return Err(Rejection::new(Reason::RateLimited, message).retry_after_ms(Some(wait)).into());
     }
     step(turn, gate, &person, PageCodeStep::Sent)?;
-    let subject = format!("Your code for: {}", asked.subject);
-    turn.send(open.run, mail(person, subject, String::new(), gate, Purpose::Code))?;
+    let code = mails::notice(&person, &asked.subject, Notice::PageCode, Some(gate), Purpose::Code);
+    turn.send(open.run, code)?;
     Ok(Reply::Gate { gate, sequence: turn.session()?.sequence })
 }
 

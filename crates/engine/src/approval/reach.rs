@@ -1,11 +1,10 @@
 //! Whom mails about a gate reach, and what happens if that is too few.
 
 use switchward_machine::{GateKind, OpenId, SessionId, TenantId};
-use switchward_state::approval::{Asked, Open, Quorum, Tally};
+use switchward_state::approval::{Asked, Open, Quorum, Tally, Warning};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{EffectBody, MailFull, mail_caps};
 use switchward_state::limits::WAITING_NAMED_MAX;
-use switchward_state::policy::time_text;
 use switchward_state::session::SessionEvent;
 use switchward_state::{Key, ViewError, Working};
 
@@ -44,8 +43,8 @@ pub struct Reach {
     /// Whether nobody who may decide was notified by mail: there are no recipients, no mail reaches any of them, or they
     /// may not decide.
     pub unnotified: bool,
-    /// What a reader of the gate should know of that, each a sentence.
-    pub warnings: Vec<String>,
+    /// What a reader of the gate should know of that.
+    pub warnings: Vec<Warning>,
     /// How many inputs of its run wait for it to close.
     pub held: u32,
 }
@@ -66,22 +65,19 @@ impl Reach {
         let unnotified = to.iter().all(|one| gone(one) || own(one) || waits(one));
         let mut warnings = Vec::new();
         if to.is_empty() {
-            warnings.push("nobody is told of it".to_owned());
+            warnings.push(Warning::NoRecipients);
         } else if to.iter().all(own) {
-            warnings.push(format!("nobody is told but {}, who asked and cannot decide", to.join(", ")));
+            warnings.push(Warning::OnlyRequester { to: to.to_vec() });
         } else if unnotified && waiting.is_empty() {
-            warnings.push("no mail reaches anybody who may decide".to_owned());
+            warnings.push(Warning::Unreachable);
         }
         warnings.extend(not_notified(waiting));
         warnings.extend(asked.and_then(|asked| few(open, asked, &people)));
         let dropped = asked.map(|asked| asked.dropped.as_slice()).unwrap_or_default();
-        warnings.extend(dropped.iter().map(|one| {
-            format!("{one} is not asked: data or the start names them, and the directory does not hold them")
-        }));
+        warnings.extend(dropped.iter().map(|who| Warning::NotInDirectory { who: who.clone() }));
         let doubted = asked.map(|asked| bounced(asked, false)).unwrap_or_default();
-        warnings.extend(doubted.iter().filter(|one| !gone(one)).map(|one| {
-            format!("a bounce that anybody could have sent says that no mail reaches {one}; nothing follows from it")
-        }));
+        let doubted = doubted.into_iter().filter(|one| !gone(one));
+        warnings.extend(doubted.map(|to| Warning::UnprovedBounce { to }));
         let unreached = unreached.into_iter().chain(dropped.iter().cloned()).collect();
         let held = match open.gate.kind {
             GateKind::Approval => rows.run(at.0, at.1, open.run)?.pending.len(),
@@ -91,8 +87,8 @@ impl Reach {
     }
 }
 
-/// The warnings about people whose mails wait for the next hour: a sentence for each cap that they wait for.
-fn not_notified(waiting: Vec<(String, MailFull)>) -> Vec<String> {
+/// The warnings about people whose mails wait for the next hour: one for each cap that they wait for.
+fn not_notified(waiting: Vec<(String, MailFull)>) -> Vec<Warning> {
     let mut groups: Vec<(MailFull, Vec<String>)> = Vec::new();
     for (one, full) in waiting {
         match groups.iter_mut().find(|(known, _)| *known == full) {
@@ -100,37 +96,29 @@ fn not_notified(waiting: Vec<(String, MailFull)>) -> Vec<String> {
             None => groups.push((full, vec![one])),
         }
     }
-    let sentence = |(full, mut people): (MailFull, Vec<String>)| {
-        let more = people.len().saturating_sub(WAITING_NAMED_MAX);
-        people.truncate(WAITING_NAMED_MAX);
-        let (names, until) = (people.join(", "), time_text(full.until));
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        format!("not notified before {until}: {names}{more}; {}", full.cap)
+    let warning = |(full, mut to): (MailFull, Vec<String>)| {
+        let more = to.len().saturating_sub(WAITING_NAMED_MAX);
+        to.truncate(WAITING_NAMED_MAX);
+        Warning::Waiting { to, more, full }
     };
-    groups.into_iter().map(sentence).collect()
+    groups.into_iter().map(warning).collect()
 }
 
 /// The warning if the approvals that were asked for are more than the people who know of the gate.
-fn few(open: &Open, asked: &Asked, people: &Directory) -> Option<String> {
+fn few(open: &Open, asked: &Asked, people: &Directory) -> Option<Warning> {
     let voting = asked.voting.as_ref()?;
     let tally = Tally::of(open, voting.quorum, None, people);
-    let (know, need) = (tally.have + tally.missing.len(), tally.need);
+    let (can, need) = (tally.have + tally.missing.len(), tally.need);
     match voting.quorum {
-        Quorum::All if asked.open && asked.to.is_empty() => {
-            Some("all who are told must approve, and nobody is: one approval decides".to_owned())
-        }
+        Quorum::All if asked.open && asked.to.is_empty() => Some(Warning::AllOfNobody),
         Quorum::All => None,
         Quorum::AtLeast(least) if asked.open => {
-            let short = !asked.to.is_empty() && know < need;
-            short.then(|| {
-                format!("it takes {least} approvals, and only {know} of those who are told may decide")
-            })
+            let short = !asked.to.is_empty() && can < need;
+            short.then_some(Warning::FewNotified { need: least, can })
         }
         Quorum::AtLeast(least) => {
             let short = usize::try_from(least).unwrap_or(usize::MAX) > need;
-            short.then(|| {
-                format!("{least} approvals were wanted, and only {know} of those who are asked may decide: it takes {need}")
-            })
+            short.then_some(Warning::FewAsked { wanted: least, can, need })
         }
     }
 }

@@ -12,7 +12,7 @@ pub(crate) mod vouched;
 use switchward_expr::own_text;
 use switchward_machine::{Decision, OpenId, RunId, WaitOn};
 use switchward_state::approval::{
-    Closed, MailToken, Open, RecordReply, ReplyFact, SenderProof, Standing, Way,
+    Closed, MailToken, NotCounted, Open, RecordReply, ReplyFact, SenderProof, Standing, Way,
 };
 use switchward_state::limits::{ADDRESS_BYTES_MAX, MAIL_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use switchward_state::work::OpenItemBody;
@@ -29,7 +29,7 @@ enum About {
     /// A wait for somebody whom the run has written to.
     Wait(OpenId),
     /// An open gate at which the reply cannot count, and why.
-    Moot(OpenId, Box<Open>, Standing),
+    Moot(OpenId, Box<Open>, NotCounted),
     /// A gate that is closed.
     Late(OpenId, Box<Closed>),
     /// Nothing here, and why.
@@ -50,7 +50,8 @@ impl About {
         match self {
             Self::Gate(..) | Self::Wait(_) => None,
             Self::Late(..) => Some(Standing::Late),
-            Self::Moot(_, _, why) | Self::Nothing(why) => Some(*why),
+            Self::Moot(_, _, why) => Some(why.standing()),
+            Self::Nothing(why) => Some(*why),
         }
     }
 }
@@ -85,14 +86,16 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     let (grant, full) = match grant {
         Ok(grant) => (grant, None),
         // A limit is full, and the gate stays open; the sender is informed if they brought a token.
-        Err(Stop::Refused(no)) if reply.token.is_some() && no.reason.is_limit() => (None, Some(no.message)),
+        Err(Stop::Refused(Rejection { shortage: Some(shortage), .. })) if reply.token.is_some() => {
+            (None, Some(*shortage))
+        }
         Err(stop) => return Err(stop),
     };
     recorded(turn, leaf, reply, &own, &about)?;
     let mail = Mail::of(reply, &own);
     let standing = match (about, full) {
         (About::Gate(gate, open), Some(full)) => {
-            crate::approval::record_reply::outcome::full(turn, gate, &open, &mail, &full)?
+            crate::approval::record_reply::outcome::full(turn, gate, &open, &mail, full)?
         }
         (About::Gate(gate, open), None) => {
             crate::approval::record_reply::outcome::at_gate(turn, gate, &open, &mail, grant)?
@@ -147,11 +150,11 @@ fn recorded(
 fn said_all(turn: &Turn<'_, '_>, about: About, own: &str) -> Result<About, Stop> {
     let About::Gate(gate, open) = about else { return Ok(about) };
     if own.trim().is_empty() {
-        return Ok(About::Moot(gate, open, Standing::Empty));
+        return Ok(About::Moot(gate, open, NotCounted::Empty));
     }
     let approves = decision_of(&resolve::spec_of(turn, &open)?, own) == Some(Decision::Approve);
     if approves && !open.gate.fits_a_mail() {
-        return Ok(About::Moot(gate, open, Standing::Unseen));
+        return Ok(About::Moot(gate, open, NotCounted::Unseen));
     }
     Ok(About::Gate(gate, open))
 }
@@ -198,9 +201,9 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
     Ok(match round {
         None => About::Nothing(Standing::Foreign),
         // The requester cannot decide, by mail or otherwise.
-        Some(_) if is_own(turn, &open, from)? => About::Moot(gate, open, Standing::Own),
-        Some(round) if round != token.round => About::Moot(gate, open, Standing::Earlier),
-        Some(_) if !counts(turn, &open, reply)? => About::Moot(gate, open, Standing::Unproved),
+        Some(_) if is_own(turn, &open, from)? => About::Moot(gate, open, NotCounted::Own),
+        Some(round) if round != token.round => About::Moot(gate, open, NotCounted::Earlier),
+        Some(_) if !counts(turn, &open, reply)? => About::Moot(gate, open, NotCounted::Unproved),
         Some(_) => About::Gate(gate, open),
     })
 }
@@ -223,7 +226,7 @@ fn foreign(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailTo
     }
     let open = turn.rows.open(turn.tenant(), turn.session_id()?, token.about)?;
     Ok(match open.filter(|open| reply.authenticated && open.gate.wrote_to(&reply.from)) {
-        Some(open) => About::Moot(token.about, Box::new(Open::clone(&open)), Standing::Foreign),
+        Some(open) => About::Moot(token.about, Box::new(Open::clone(&open)), NotCounted::Foreign),
         None => About::Nothing(Standing::Foreign),
     })
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use switchward_machine::{Decision, GateIx, OpenId, Port, Resolve, RunId, kept::TASKS};
-use switchward_state::approval::{ApprovalEvent, Asked, Gate, Open, Part, Resolution, Via};
+use switchward_state::approval::{ApprovalEvent, Asked, Gate, Open, Part, RequestSubject, Resolution, Via};
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::TASK_BYTES_MAX;
 use switchward_state::run::{Deferral, Json, Writer};
@@ -67,7 +67,7 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     }
     let first = OpenId(turn.session()?.next_id);
     let part = Part { first, of: u32::try_from(composed.to.len()).unwrap_or(u32::MAX) };
-    let subject = composed.subject.clone().unwrap_or_default();
+    let subject = RequestSubject::Written(composed.subject.clone().unwrap_or_default());
     let remind = reminders::first(turn, run)?;
     let due = inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms));
     for (gate, person) in part.gates().zip(&composed.to) {

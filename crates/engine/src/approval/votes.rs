@@ -22,10 +22,10 @@ use crate::turn::{Stop, Turn};
 pub(crate) enum Cast {
     /// It decides.
     Decides,
-    /// It counts, and others are needed; the tally, in words.
-    Counts(String),
-    /// The same person has approved before.
-    Again(Box<Vote>, String),
+    /// It counts, and others are needed; the approvals with it.
+    Counts(Voting),
+    /// The same person has approved before: their vote, and the approvals so far.
+    Again(Box<Vote>, Voting),
 }
 
 /// Counts an approval; every other decision decides.
@@ -50,7 +50,7 @@ pub(crate) fn cast(
         if Tally::of(open, voting.quorum, None, &people).is_enough() {
             return Ok(Cast::Decides);
         }
-        return Ok(Cast::Again(Box::new(before.clone()), voting.so_far()));
+        return Ok(Cast::Again(Box::new(before.clone()), voting.clone()));
     }
     let vote = Vote {
         by: ruling.by.clone(),
@@ -65,7 +65,7 @@ pub(crate) fn cast(
     now.need = tally.need();
     now.votes.push(vote.clone());
     turn.emit(ApprovalEvent::Votes(VoteFact::Cast { gate, vote, need: now.need }))?;
-    Ok(if tally.is_enough() { Cast::Decides } else { Cast::Counts(now.so_far()) })
+    Ok(if tally.is_enough() { Cast::Decides } else { Cast::Counts(now) })
 }
 
 /// Returns true if this person's approval would close the gate: no other approval is missing after it. Only such an
@@ -94,7 +94,7 @@ pub(crate) fn not_again(turn: &Turn<'_, '_>, open: &Open, by: &str) -> Result<()
     let people = turn.directory()?;
     match earlier(asked, voting, by, &people) {
         Some(before) if !Tally::of(open, voting.quorum, None, &people).is_enough() => {
-            Err(again(before, &voting.so_far()).into())
+            Err(again(before, voting).into())
         }
         Some(_) | None => Ok(()),
     }
@@ -129,9 +129,10 @@ pub(crate) fn may_approve(person: &str, open: &Open, people: &Directory) -> Resu
 }
 
 /// The refusal of a second approval of one person, in the form of that of a second decision.
-pub(crate) fn again(vote: &Vote, so_far: &str) -> Rejection {
+pub(crate) fn again(vote: &Vote, so_far: &Voting) -> Rejection {
     let word = Decision::Approve.word();
-    let message = format!("{} has approved before, which counts once: {so_far}", vote.via.who(&vote.by));
+    let (who, so_far) = (vote.via.who(&vote.by), so_far.so_far());
+    let message = format!("{who} has approved before, which counts once: {so_far}");
     Rejection::new(Reason::AlreadyResolved, message)
         .fact("at_ms", vote.at.0)
         .fact("decision", word)

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use std::cell::RefCell;
 use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId, kept::TASKS};
 use switchward_state::catalogue::Tenancy;
-use switchward_state::delivery::{EffectBody, Purpose};
+use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 use switchward_state::limits::{
     EFFECT_BYTES, PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_SHOWN_BYTES_MAX,
 };
@@ -96,12 +96,11 @@ impl ComposedMessage {
     /// One effect for each recipient; about a gate, if it is about one.
     pub(crate) fn effects(self, gate: Option<OpenId>) -> impl Iterator<Item = EffectBody> {
         let Self { channel, to, subject, body, content } = self;
+        let text = MessageText::Written { subject, body, content };
         to.into_iter().map(move |to| EffectBody::Message {
             channel,
             to,
-            subject: subject.clone(),
-            body: body.clone(),
-            content,
+            text: text.clone(),
             gate,
             purpose: if gate.is_some() { Purpose::Ask } else { Purpose::Say },
             head: None,

@@ -1,6 +1,7 @@
 //! What readers of a history see of what goes out.
 
-use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody};
+use switchward_machine::Channel;
+use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, MessageText};
 
 use crate::public::event::PublicEvent;
 
@@ -41,12 +42,15 @@ fn queued(effect: &Effect) -> Option<PublicEvent> {
             .with("kind", "notice")
             .with("gate", gate.0)
             .with("gate_kind", kind.word())
-            .with("subject", subject)
+            .with_subject(
+                Channel::Chat,
+                MessageText::Request { subject: subject.clone(), body: String::new() },
+            )
             .with("traceparent", trace),
-        EffectBody::Message { channel, to, subject, .. } => public
+        EffectBody::Message { channel, to, text, .. } => public
             .with("kind", channel.word())
             .with("to", to)
-            .with("subject", subject.as_deref().unwrap_or_default())
+            .with_subject(*channel, text.clone())
             .with("traceparent", trace),
         EffectBody::Confirm { .. } | EffectBody::Settle { .. } | EffectBody::Publish { .. } => return None,
     })

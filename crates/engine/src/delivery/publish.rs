@@ -10,7 +10,7 @@ use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, PUBLISH
 use switchward_state::session::SessionEvent;
 use switchward_state::{Event, Key, Kind, Row, Scope, View, ViewError, Working};
 
-use crate::public::{PublicEvent, machines_in, public_events};
+use crate::public::{PublicEvent, PublicValue, machines_in, public_events};
 use crate::turn::{Stop, Turn};
 
 /// The types of events of sessions that endpoints can receive, in order.
@@ -223,5 +223,6 @@ fn about(event: &PublicEvent) -> Option<String> {
         _ => return None,
     };
     let (_, value) = event.fields.iter().find(|(known, _)| *known == name)?;
+    let PublicValue::Text(value) = value else { return None };
     Some(value[..value.floor_char_boundary(PUBLISHED_ABOUT_BYTES_MAX)].to_owned())
 }

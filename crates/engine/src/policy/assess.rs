@@ -5,13 +5,14 @@ use switchward_machine::{
     Budget, BudgetUnit, Digest, Machine, Micros, Num, OpenId, SessionId, TenantId, Time,
 };
 use switchward_state::catalogue::Settings;
-use switchward_state::policy::{Authorize, LayerVerdict, MatchedRule};
+use switchward_state::policy::{Authorize, LayerVerdict, MatchedRule, Shortage};
 use switchward_state::run::Run;
 use switchward_state::session::{Meters, Session};
 use switchward_state::{Key, Reason, ViewError, Working};
 
 use crate::policy::in_force::{Cap, InForce};
 use crate::policy::judge::{Judged, Verdict, judge};
+use crate::policy::shortage::shortage_message;
 
 /// How far a call gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,8 +72,8 @@ pub(crate) fn assess(
     };
     let reserved_micros = session.meters.reserved_micros.saturating_sub(held.0);
     let meters = Meters { reserved_micros, ..session.meters };
-    if let Some((reason, why)) = over_budget(&force.caps, &meters, &call.capability, estimate) {
-        return Ok(Assessment::Denied(reason, why, said));
+    if let Some((reason, shortage)) = over_budget(&force.caps, &meters, &call.capability, estimate) {
+        return Ok(Assessment::Denied(reason, shortage_message(&shortage), said));
     }
     Ok(match grant {
         Some((number, _)) => Assessment::Granted(number),
@@ -134,19 +135,18 @@ pub(crate) fn over_budget(
     meters: &Meters,
     capability: &str,
     estimate: Micros,
-) -> Option<(Reason, String)> {
+) -> Option<(Reason, Shortage)> {
     caps.iter().filter(|cap| cap.budget.stops(capability)).find_map(|cap| {
-        let (most, used, by) = (cap.value, used(cap.budget.unit, meters), cap.by());
+        let (most, used, layer) = (cap.value, used(cap.budget.unit, meters), cap.layer.clone());
         match cap.budget.unit {
             BudgetUnit::UsdMicros => {
                 let over = used >= most || used.saturating_add(estimate.0) > most;
                 let (used, most) = (Micros(used), Micros(most));
-                let why = format!("the session has used or reserved {used} USD of its {most} USD{by}");
-                over.then_some((Reason::BudgetExhausted, why))
+                over.then_some((Reason::BudgetExhausted, Shortage::Money { used, most, layer }))
             }
             BudgetUnit::Mails => {
-                let why = format!("the session has sent {used} of its {most} mails{by}");
-                (used >= most).then_some((Reason::QuotaExceeded, why))
+                let shortage = Shortage::Mails { sent: used, most, layer };
+                (used >= most).then_some((Reason::QuotaExceeded, shortage))
             }
         }
     })

@@ -1,7 +1,7 @@
 //! May the agent call this? A denial is an answer and an event, not an error.
 
 use switchward_machine::{BudgetUnit, Digest, GateIx, GateKind, Micros, OpenId, Pattern, RunId, sends_mail};
-use switchward_state::approval::{AskedCall, Call, Gate};
+use switchward_state::approval::{AskedCall, Call, Gate, RequestSubject};
 use switchward_state::delivery::EffectBody;
 use switchward_state::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
 use switchward_state::policy::{
@@ -227,7 +227,8 @@ fn open_gate(
     let requester = turn.command.actor.subject.clone();
     let body = Gate { call: Some(asked), ..Gate::open_to_all(spec, GateKind::ToolAsk, requester) };
     let run = turn.leaf()?;
-    let subject = format!("{}: approve {}?", force.machine.meta.name, call.capability);
+    let (definition, capability) = (force.machine.meta.name.clone(), call.capability.clone());
+    let subject = RequestSubject::Call { definition, capability };
     audience::open(turn, run, gate, body, subject)?;
     Ok(gate)
 }

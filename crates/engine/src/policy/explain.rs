@@ -63,12 +63,6 @@ pub(crate) fn to_ask(capability: &str) -> String {
     format!("a person must approve {capability} with these arguments; repeat the same call then")
 }
 
-/// The message about a call whose limit is full.
-#[must_use]
-pub fn limit_full_message(capability: &str) -> String {
-    format!("the limit of {capability} has no room")
-}
-
 fn allowed(capability: &str, rule: Option<&MatchedRule>) -> String {
     let Some(rule) = rule else { return format!("nothing speaks about {capability}, so it is allowed") };
     if !rule.capability.is_empty() {

@@ -49,13 +49,6 @@ pub(crate) struct Cap {
     pub(crate) value: u64,
 }
 
-impl Cap {
-    /// Who sets it, for the end of a sentence.
-    pub(crate) fn by(&self) -> String {
-        self.layer.as_ref().map(|layer| format!(", as {layer} says")).unwrap_or_default()
-    }
-}
-
 /// What holds for a call of this run.
 pub(crate) fn in_force(
     rows: &Working<'_>,

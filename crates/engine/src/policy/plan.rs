@@ -7,7 +7,7 @@
 use switchward_machine::{Digest, Micros, OpenId, Resolve, SessionId, Time};
 use switchward_state::approval::{ApprovalCommand, AskedCall, DecideGate, RecordReply};
 use switchward_state::catalogue::Directory;
-use switchward_state::policy::{Args, Authorize, LedgerRule, PolicyCommand};
+use switchward_state::policy::{Args, Authorize, LedgerRule, PolicyCommand, Shortage};
 use switchward_state::session::Session;
 use switchward_state::{Body, Command, Key, Reason, Scope, View, ViewError, Working};
 
@@ -182,7 +182,7 @@ pub(crate) struct Asked {
     /// The call.
     pub(crate) call: AskedCall,
     /// Why the session's own caps stop it, if they do.
-    pub(crate) over: Option<(Reason, String)>,
+    pub(crate) over: Option<(Reason, Shortage)>,
 }
 
 /// The call that this decision would grant; `None` if it grants none.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use switchward_machine::{Exit, ExitIx, Machine, Node, NodeIx, RunId};
+use switchward_machine::{Channel, Exit, ExitIx, Machine, Node, NodeIx, RunId};
+use switchward_state::delivery::MessageText;
 
 /// The field that says which run an event is about.
 pub(crate) const RUN_FIELD: &str = "run";
@@ -13,7 +14,16 @@ pub struct PublicEvent {
     /// Its type: `session.started`, `policy.denied`.
     pub kind: &'static str,
     /// Name and value, in order.
-    pub fields: Vec<(&'static str, String)>,
+    pub fields: Vec<(&'static str, PublicValue)>,
+}
+
+/// A value that a reader sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PublicValue {
+    /// As it is.
+    Text(String),
+    /// The subject of a message on this channel, maybe empty.
+    Subject(Channel, MessageText),
 }
 
 impl PublicEvent {
@@ -24,8 +34,14 @@ impl PublicEvent {
     pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
         let value = value.to_string();
         if !value.is_empty() {
-            self.fields.push((name, value));
+            self.fields.push((name, PublicValue::Text(value)));
         }
+        self
+    }
+
+    /// The same with the subject of a message. A reader leaves it out if it is empty.
+    pub(crate) fn with_subject(mut self, channel: Channel, text: MessageText) -> Self {
+        self.fields.push(("subject", PublicValue::Subject(channel, text)));
         self
     }
 }

@@ -1,7 +1,7 @@
 //! A checkpoint is answered. Source: checkpoint processes, *Answer actions*; semantics §1b-1, §7.
 
 use switchward_machine::{ExitIx, GateIx, OpenId, RunId};
-use switchward_state::approval::Gate;
+use switchward_state::approval::{Gate, RequestSubject};
 use switchward_state::limits::NOTE_BYTES_MAX;
 use switchward_state::run::{Answer, RunEvent};
 use switchward_state::{Reason, Rejection, Reply};
@@ -56,8 +56,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, answer: &Answer) -> Result<Reply, Sto
     match taken.hold {
         None => turn.go(leaf, Next::Take(exit)),
         Some(spec) => {
-            let subject =
-                format!("{}: {:?} at {:?} needs a review", machine.meta.name, answer.answer, node.name);
+            let (definition, state) = (machine.meta.name.clone(), node.name.clone());
+            let subject = RequestSubject::Review { definition, answer: answer.answer.clone(), state };
             review(turn, leaf, spec, exit, subject)?;
         }
     }
@@ -70,7 +70,7 @@ fn review(
     run: RunId,
     spec: GateIx,
     exit: ExitIx,
-    subject: String,
+    subject: RequestSubject,
 ) -> Result<(), Stop> {
     let gate = OpenId(turn.session()?.next_id);
     let machine = turn.machine(&*turn.run(run)?)?;

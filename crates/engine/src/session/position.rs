@@ -194,7 +194,7 @@ pub struct PositionView {
     tokens: Option<(ReplyTokens, Option<ReplyToken>)>,
 }
 
-/// Completes a position; reads only what is not at hand. `None` if the session is gone by now.
+/// Completes a position that came without rows. `None` if the session is gone by now.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -202,22 +202,34 @@ pub fn position_view(
     view: &dyn View,
     tenant: TenantId,
     id: SessionId,
-    mut position: Position,
+    position: Position,
 ) -> Result<Option<PositionView>, ViewError> {
-    let loaded = match position.loaded.0.take() {
-        Some(rows) => Some(*rows),
-        None => loaded(&Working::new(view), tenant, id, &position)?,
-    };
-    let Some(LoadedRows { session, root, leaf, key }) = loaded else { return Ok(None) };
-    let name = session.reply_tenant.clone();
-    let tokens = name.zip(key).map(|(name, key)| {
-        let own = position.listens.map(|at| key.reply_token(&name, id, at.run, at.entry));
-        (ReplyTokens::of_session_with(name, id, vec![key]), own)
-    });
-    Ok(Some(PositionView { id, session, machine: root, position, leaf, tokens }))
+    let loaded = loaded(&Working::new(view), tenant, id, &position)?;
+    Ok(loaded.map(|rows| PositionView::with(id, position, rows)))
 }
 
 impl PositionView {
+    /// Completes a position with the rows that it came with.
+    ///
+    /// # Errors
+    /// It came without rows; it is given back.
+    pub fn at_hand(id: SessionId, mut position: Position) -> Result<Self, Position> {
+        match position.loaded.0.take() {
+            Some(rows) => Ok(Self::with(id, position, *rows)),
+            None => Err(position),
+        }
+    }
+
+    fn with(id: SessionId, position: Position, rows: LoadedRows) -> Self {
+        let LoadedRows { session, root, leaf, key } = rows;
+        let name = session.reply_tenant.clone();
+        let tokens = name.zip(key).map(|(name, key)| {
+            let own = position.listens.map(|at| key.reply_token(&name, id, at.run, at.entry));
+            (ReplyTokens::of_session_with(name, id, vec![key]), own)
+        });
+        Self { id, session, machine: root, position, leaf, tokens }
+    }
+
     fn leaf(&self) -> (&Machine, RunPosition) {
         match (&self.leaf, self.position.leaf) {
             (Some(machine), Some(at)) => (machine, at),

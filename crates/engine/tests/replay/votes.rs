@@ -224,7 +224,9 @@ impl Table {
     fn sent(&self) -> Vec<(String, Purpose, String)> {
         let mail = |event: &Event| match event {
             Event::Delivery(DeliveryEvent::Queued { effect }) => match &effect.body {
-                EffectBody::Message { to, body, purpose, .. } => Some((to.clone(), *purpose, body.clone())),
+                EffectBody::Message { channel, to, text, purpose, .. } => {
+                    Some((to.clone(), *purpose, switchward_messages::text(*channel, text).body.into_owned()))
+                }
                 _ => None,
             },
             _ => None,
@@ -245,6 +247,11 @@ impl Table {
         let key = Key::open(TENANT, self.session, self.gate());
         self.submit("clock", Body::Session(SessionCommand::Sweep(Sweep { key }))).unwrap();
     }
+}
+
+/// Who has approved a gate, in order.
+fn approved_by(closed: &Closed) -> Vec<&str> {
+    closed.open.gate.votes().map(|vote| vote.by.as_str()).collect()
 }
 
 #[test]
@@ -278,7 +285,7 @@ fn all_means_everybody_who_was_asked_each_once() {
     );
     table.decide(How::Page, CLEO, Decision::Approve).unwrap();
     let closed = table.closed();
-    assert_eq!(closed.open.gate.approved_by(), ["ann", BOB, CLEO]);
+    assert_eq!(approved_by(&closed), ["ann", BOB, CLEO]);
     let Resolution::Decided { decision, by, via, .. } = closed.resolution else { panic!("nobody decided") };
     assert_eq!((decision, by.as_str(), via), (Decision::Approve, CLEO, Via::Page));
     let late = table.decide(How::Rpc, BOB, Decision::Approve).unwrap_err();
@@ -294,7 +301,7 @@ fn without_a_quorum_the_first_decides_and_nothing_of_votes_is_stored() {
         assert_eq!(table.open().unwrap().gate.asked.unwrap().voting, None);
         table.approve(BOB).unwrap();
         assert!(!table.events.iter().any(|event| matches!(event, Event::Approval(ApprovalEvent::Votes(_)))));
-        assert_eq!(table.closed().open.gate.approved_by(), Vec::<&str>::new());
+        assert_eq!(approved_by(&table.closed()), Vec::<&str>::new());
     }
 }
 
@@ -334,7 +341,7 @@ fn who_asked_does_not_count_and_strangers_do_not_either() {
     assert_eq!(table.count(), (0, 2));
     table.approve(BOB).unwrap();
     table.approve("cleo").unwrap();
-    assert_eq!(table.closed().open.gate.approved_by(), [BOB, "cleo"]);
+    assert_eq!(approved_by(&table.closed()), [BOB, "cleo"]);
 }
 
 #[test]
@@ -569,7 +576,7 @@ fn agrees(seed: u64, table: &Table, model: &Model) {
             };
             assert_eq!(decision, ended, "seed {seed}");
             let counted = if model.quorum.is_some() { model.votes.len() } else { 0 };
-            assert_eq!(closed.open.gate.approved_by().len(), counted, "seed {seed}: {model:?}");
+            assert_eq!(approved_by(&closed).len(), counted, "seed {seed}: {model:?}");
         }
         (None, None) => panic!("seed {seed}: it is closed, and {model:?}"),
         (Some(_), Some(open)) => panic!("seed {seed}: it is open, and {model:?} {open:?}"),

@@ -1,5 +1,6 @@
 //! Effects as messages.
 
+use std::borrow::Cow;
 use switchward_api::v1;
 use switchward_engine::EffectView;
 use switchward_machine::SessionId;
@@ -14,13 +15,13 @@ use crate::names;
 pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> v1::Effect {
     let effect = &view.effect;
     let (gate, to, subject) = match &effect.body {
-        EffectBody::Notice { gate, subject, .. } => (Some(*gate), "", subject.as_str()),
-        EffectBody::Message { gate, to, subject, .. } => {
-            (*gate, to.as_str(), subject.as_deref().unwrap_or_default())
+        EffectBody::Notice { gate, subject, .. } => (Some(*gate), "", switchward_messages::request(subject)),
+        EffectBody::Message { channel, gate, to, text, .. } => {
+            (*gate, to.as_str(), switchward_messages::subject(*channel, text).unwrap_or_default())
         }
-        EffectBody::Publish { endpoint, kind, .. } => (None, endpoint.as_str(), kind.as_str()),
+        EffectBody::Publish { endpoint, kind, .. } => (None, endpoint.as_str(), kind.as_str().into()),
         // Effects that the server carries out itself are not shown.
-        EffectBody::Confirm { .. } | EffectBody::Settle { .. } => (None, "", ""),
+        EffectBody::Confirm { .. } | EffectBody::Settle { .. } => (None, "", Cow::default()),
     };
     let (dead, last) = (effect.dead(), effect.last());
     let wrong = dead.or(last);
@@ -32,7 +33,7 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
         state: view.node.clone(),
         gate: gate.map(|gate| names::of_gate(caller, session, gate)).unwrap_or_default(),
         to: to.to_owned(),
-        subject: subject.to_owned(),
+        subject: subject.into_owned(),
         create_time: Some(timestamp(effect.since())),
         next_attempt_time: last.map(|_| timestamp(effect.deliver_at)),
         round: effect.round(),

@@ -3,7 +3,7 @@
 use prost_types::value::Kind;
 use std::collections::BTreeMap;
 use switchward_api::v1;
-use switchward_engine::{Machines, PublicEvent, public_events};
+use switchward_engine::{Machines, PublicEvent, PublicValue, public_events};
 use switchward_state::catalogue::DefaultSetIn;
 use switchward_state::policy::{CallEffect, LayerVerdict, PolicyEvent};
 use switchward_state::{Event, History};
@@ -24,23 +24,17 @@ pub(crate) fn of_history(first: u64, history: &History, machines: &Machines) -> 
         .collect()
 }
 
-fn event(sequence: u64, history: &History, mut event: PublicEvent) -> v1::SessionEvent {
-    // What somebody wrote, or answered, may hold the address that replies go to, or the link of a page.
-    for (_, value) in &mut event.fields {
-        if let Some(shown) = without_mail(value) {
-            *value = shown;
-        }
-    }
-    let find =
-        |name: &str| event.fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
-    let fields: BTreeMap<String, prost_types::Value> = event
-        .fields
+fn event(sequence: u64, history: &History, event: PublicEvent) -> v1::SessionEvent {
+    let shown = event.fields.into_iter().map(|(name, value)| (name, self::shown(value)));
+    let shown: Vec<(&str, String)> = shown.filter(|(_, value)| !value.is_empty()).collect();
+    let find = |name: &str| shown.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+    let fields: BTreeMap<String, prost_types::Value> = shown
         .iter()
         .map(|(name, value)| {
             ((*name).to_owned(), prost_types::Value { kind: Some(Kind::StringValue(value.clone())) })
         })
         .collect();
-    let words: Vec<String> = event.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let words: Vec<String> = shown.iter().map(|(name, value)| format!("{name}={value}")).collect();
     v1::SessionEvent {
         sequence,
         time: Some(timestamp(history.at)),
@@ -50,6 +44,18 @@ fn event(sequence: u64, history: &History, mut event: PublicEvent) -> v1::Sessio
         message: words.join(" "),
         data: Some(prost_types::Struct { fields }),
     }
+}
+
+/// A value as it is shown. What somebody wrote, or answered, may hold the address that replies go to, or the link of a
+/// page, which are left out.
+fn shown(value: PublicValue) -> String {
+    let value = match value {
+        PublicValue::Text(value) => value,
+        PublicValue::Subject(channel, text) => {
+            switchward_messages::subject(channel, &text).unwrap_or_default().into_owned()
+        }
+    };
+    without_mail(&value).unwrap_or(value)
 }
 
 /// Returns the decision about a call, if the event is one.

@@ -3,6 +3,7 @@
 use switchward_api::v1;
 use switchward_engine::{Comment, GateView, SessionView};
 use switchward_machine::{Decision, GateKind, OpenId, Time};
+use switchward_messages::request;
 use switchward_state::approval::{Resolution, Vote};
 
 use super::{json, timestamp};
@@ -37,14 +38,14 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         resolution,
         end_time: end.map(timestamp),
         approvers: asked.map(|asked| asked.to.clone()).unwrap_or_default(),
-        subject: asked.map(|asked| asked.subject.clone()).unwrap_or_default(),
+        subject: asked.map(|asked| request(&asked.subject).into_owned()).unwrap_or_default(),
         text: asked.map(|asked| asked.body.clone()).unwrap_or_default(),
         round_end_time: round.map(timestamp),
         notified: notified.map(|notified| notified.to.clone()).unwrap_or_default(),
         approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
         undeliverable: row.unreached().to_vec(),
         unnotified: row.unnotified(),
-        warnings: row.warnings().to_vec(),
+        warnings: warnings(row),
         remind_time: remind.map(|remind| timestamp(remind.next)),
         reminders_left: remind.map(|remind| remind.left).unwrap_or_default(),
         votes: voting.iter().flat_map(|voting| &voting.votes).map(vote).collect(),
@@ -52,6 +53,11 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         caller_decisions: caller_decisions(caller, row),
         held_inputs: row.held(),
     }
+}
+
+/// What a reader of a gate should know, in sentences.
+pub(crate) fn warnings(row: &GateView) -> Vec<String> {
+    row.warnings().iter().map(switchward_messages::warning).collect()
 }
 
 pub(crate) fn kind(kind: GateKind) -> v1::GateKind {
@@ -153,7 +159,7 @@ fn message(view: &SessionView, row: &GateView) -> String {
             format!("{process}: may the agent call {} with these arguments?", call.capability)
         }
         (None, Some(answer), _) => format!("{process}: the agent answered {answer:?}; may it go on?"),
-        (None, None, Some(asked)) => format!("{process}: {}", asked.subject),
+        (None, None, Some(asked)) => format!("{process}: {}", request(&asked.subject)),
         (None, None, None) => format!("{process} needs a decision"),
     }
 }

@@ -210,7 +210,7 @@ pub(crate) fn open_gate(
         notified: notified.map(|notified| notified.to.clone()).unwrap_or_default(),
         undeliverable: row.unreached().to_vec(),
         unnotified: row.unnotified(),
-        warnings: row.warnings().to_vec(),
+        warnings: super::gates::warnings(row),
         approvals_needed: voting.map(|voting| voting.need).unwrap_or_default(),
         caller_decisions: super::gates::caller_decisions(caller, row),
         approvals: voting.map_or(0, |voting| u32::try_from(voting.votes.len()).unwrap_or(u32::MAX)),

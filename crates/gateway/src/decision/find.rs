@@ -1,19 +1,20 @@
 //! Finds whose link it is, and what it is about.
 
 use http::HeaderMap;
-use switchward_engine::{Comment, GateView, comments, gate_view};
+use switchward_engine::{Comment, GateView};
 use switchward_machine::{TenantId, Time};
 use switchward_state::approval::{MailKey, MailToken, Vote, Way};
 use switchward_state::catalogue::{LinkAuth, Role, Tenant};
 use switchward_state::limits::BROWSER_KNOWN_MS;
 use switchward_state::session::Session;
-use switchward_state::{Actor, Key, Row, View, tenant_numbered};
+use switchward_state::{Actor, SharedRow};
 
 use super::browser;
 use super::browser::Known;
 use crate::api::{Api, refusal, unreadable};
 use crate::auth::Caller;
 use crate::error::Refusal;
+use crate::query::{FindLinkedGate, GetTenantNumbered, LinkedGate, Reader};
 
 /// What a token leads to.
 pub(super) enum Found {
@@ -28,7 +29,7 @@ pub(super) struct Asked {
     pub(super) token: MailToken,
     pub(super) caller: Caller,
     pub(super) gate: GateView,
-    pub(super) session: Session,
+    pub(super) session: SharedRow<Session>,
     /// The comments on it so far.
     pub(super) said: Vec<Comment>,
     /// Whether they were asked again since, so that only the newest mail's link counts.
@@ -77,19 +78,12 @@ pub(super) struct Visit {
 /// Reads what a token is about. The result is the same for a token that was never made and for one whose gate is gone.
 pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Result<Found, Refusal> {
     let shard = api.cluster.shard_of(token.session.bucket());
-    let (view, now) = (shard.read().await.map_err(refusal)?, shard.now());
-    let row = view.row(&Key::tenancy(token.tenant)).map_err(unreadable)?;
-    let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(Found::Nothing) };
-    let read = view.consistent(|rows| {
-        let session = rows.row(&Key::session(token.tenant, token.session))?;
-        let Some(Row::Session(session)) = session.as_deref() else { return Ok(None) };
-        let gate = gate_view(rows, token.tenant, token.session, token.about)?;
-        let said = comments(rows, token.tenant, token.session, token.about)?;
-        Ok(gate.map(|gate| (session.clone(), gate, said)))
-    });
-    let Some((session, gate, said)) = read.map_err(unreadable)? else { return Ok(Found::Nothing) };
+    let (rows, now) = (Reader::linearizable(shard).await.map_err(refusal)?, shard.now());
+    let linked = rows.answer(&FindLinkedGate { token: token.clone() }).map_err(unreadable)?;
+    let Some(LinkedGate { tenancy, keys, session, gate, comments: said }) = linked else {
+        return Ok(Found::Nothing);
+    };
     let Some(asked) = &gate.open().gate.asked else { return Ok(Found::Nothing) };
-    let keys = tenancy.mail_keys(view.ring(), token.tenant);
     let made = |person: &&String| keys.iter().any(|key| key.made(&token, Way::Page, person));
     let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(Found::Nothing) };
     let old = asked.round_of(&person) != Some(token.round);
@@ -129,5 +123,5 @@ pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Re
 
 /// The tenant of this number.
 pub(crate) fn tenant_of(api: &Api, id: TenantId) -> Result<Option<Tenant>, Refusal> {
-    tenant_numbered(&api.cluster.catalogue().read_stale(), id).map_err(unreadable)
+    api.ask_stale(&GetTenantNumbered { tenant: id })
 }

@@ -2,15 +2,14 @@
 
 use maud::{DOCTYPE, Markup, html};
 use switchward_engine::GateView;
-use switchward_machine::{Decision, GateSpec, Status};
-use switchward_state::approval::{Closed, Open, Resolution};
+use switchward_machine::{Decision, GateSpec};
+use switchward_messages::{GateFacts, Medium, at, clean, prose, request};
+use switchward_state::approval::Open;
 use switchward_state::catalogue::LinkAuth;
 use switchward_state::limits::{PAGE_CODE_DIGITS, PAGE_CODE_MS};
-use switchward_state::session::Session;
 
 use super::find::Asked;
 use crate::hide::without;
-use crate::presented::{self, at, clean, prose};
 
 /// The style sheet: the reader's own colours, one column, large targets, and nothing that moves.
 pub(super) const STYLE: &str = include_str!("style.css");
@@ -66,8 +65,9 @@ pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
 }
 
 fn subject(open: &Open) -> String {
-    match (&open.gate.asked, &open.gate.call) {
-        (Some(asked), _) if !asked.subject.is_empty() => worded(&asked.subject),
+    let asked = open.gate.asked.as_ref().map(|asked| request(&asked.subject));
+    match (asked, &open.gate.call) {
+        (Some(subject), _) if !subject.is_empty() => worded(&subject),
         (_, Some(call)) => format!("May {} be called?", clean(&call.capability)),
         (_, None) => "A decision is needed".to_owned(),
     }
@@ -115,33 +115,8 @@ fn state(asked: &Asked) -> Markup {
             div.state.open { p { "● Waiting for a decision. You are " strong { (asked.caller.actor.subject) } "." } }
         },
         GateView::Closed(closed, _) => {
-            html! { div.state.closed { p { "■ " (outcome(closed, &asked.session)) } } }
+            html! { div.state.closed { p { "■ " (switchward_messages::outcome(closed, asked.session.status)) } } }
         }
-    }
-}
-
-/// How a gate was closed.
-fn outcome(closed: &Closed, session: &Session) -> String {
-    let when = at(closed.at);
-    match &closed.resolution {
-        Resolution::Decided { decision, by, comment, via } => {
-            let all = closed.open.gate.approved_by().join(", ");
-            let all = match (all.is_empty(), decision) {
-                (true, _) => all,
-                (false, Decision::Approve) => format!(" Approved by {all}."),
-                (false, _) => format!(" Before that, {all} had approved."),
-            };
-            format!("{} decided at {when}: {}.{}{all}", via.who(by), decision.word(), quoted(comment))
-        }
-        Resolution::Answered { by, via, .. } => format!("{} answered at {when}.", via.who(by)),
-        Resolution::Voided if session.status == Status::Cancelled => {
-            format!("Closed at {when}: the session was cancelled. Nothing is left to decide.")
-        }
-        Resolution::Voided => format!("Closed at {when}: the process has moved on."),
-        Resolution::Lapsed => match closed.open.gate.approved_by().join(", ") {
-            none if none.is_empty() => format!("Closed at {when}: nobody decided in time."),
-            some => format!("Closed at {when}: not enough people approved in time (approved by {some})."),
-        },
     }
 }
 
@@ -170,7 +145,12 @@ fn worded(text: &str) -> String {
 
 /// What the engine knows.
 fn facts(asked: &Asked) -> Markup {
-    let facts = presented::facts(&asked.session, asked.token.session, &asked.gate, false);
+    let unreached = match &asked.gate {
+        GateView::Open(..) => Some(asked.gate.unreached()),
+        GateView::Closed(..) => None,
+    };
+    let gate = GateFacts { open: asked.gate.open(), machine: asked.gate.machine(), unreached };
+    let facts = switchward_messages::facts(&asked.session, asked.token.session, &gate, Medium::Page);
     html! {
         section {
             h2 { "Details" }
@@ -212,8 +192,11 @@ fn form(asked: &Asked, open: &Open, spec: &GateSpec) -> Markup {
         [("approve", Decision::Approve), ("reject", Decision::Refuse)].into_iter().filter(|(_, decision)| {
             spec.resolve(*decision).is_some() && (asked.vote.is_none() || *decision != Decision::Approve)
         });
-    let mut rule =
-        if spec.resolve(Decision::Approve).is_some() { presented::rule(open) } else { String::new() };
+    let mut rule = if spec.resolve(Decision::Approve).is_some() {
+        switchward_messages::rule(open)
+    } else {
+        String::new()
+    };
     rule.push_str(" Your decision and your comment are recorded with your address and cannot be withdrawn.");
     html! {
         form method="post" action={ "/a/" (asked.token) } {

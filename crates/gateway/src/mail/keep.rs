@@ -4,10 +4,10 @@ use std::sync::Arc;
 use switchward_machine::{Digest, TenantId};
 use switchward_mail::incoming::{Envelope, head};
 use switchward_state::approval::MailToken;
-use switchward_state::{Key, View as _, tenant_numbered};
 
 use super::{Kept, MailIngress, Outcome};
 use crate::limits::MAIL_KEPT_BYTES_MAX;
+use crate::query::{HasTenant, answer_stale};
 
 /// Hexadecimal digits of a kept mail's id.
 const ID_DIGITS: usize = 20;
@@ -84,10 +84,7 @@ impl MailIngress {
     /// Returns true if there is a tenant with this number, or was one that is deleted: mail that names a deleted tenant must
     /// not count as unmatched, because others may see unmatched mail.
     fn is_tenant(&self, id: TenantId) -> bool {
-        let rows = self.api.cluster.catalogue().read_stale();
-        let record = rows.row(&Key::tenancy_record(id));
-        record.is_ok_and(|record| record.is_some())
-            || tenant_numbered(&rows, id).is_ok_and(|tenant| tenant.is_some())
+        answer_stale(&self.api.cluster, &HasTenant { tenant: id }).unwrap_or_default()
     }
 }
 

@@ -6,14 +6,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, atomic::Ordering};
-use switchward_machine::{SessionId, TenantId, Time};
+use switchward_machine::{TenantId, Time};
 use switchward_shard::{Cluster, Failure};
-use switchward_state::session::{Removing, Retention};
-use switchward_state::{Key, Row, View, ViewError, tenant_numbered};
+use switchward_state::ViewError;
+use switchward_state::session::Retention;
 
 use super::{Kept, QuarantineStore};
 use crate::api::Api;
 use crate::limits::MAIL_KEPT_MS_MAX;
+use crate::query::{CheckRemoved, GetKeptRules, answer_stale};
 
 /// Deletes the mail in this server's quarantine that is kept no longer, and returns how many mails that were. What cannot
 /// be read or deleted now is left to the next sweep.
@@ -80,10 +81,7 @@ impl Sweep<'_> {
         match mail.session {
             _ if age_ms > kept_ms => Ok(true),
             None => Ok(false),
-            Some(session) => {
-                let rows = self.cluster.shard_of(session.bucket()).read_stale();
-                rows.consistent(|rows| is_removed(rows, tenant, session, mail.at))
-            }
+            Some(session) => answer_stale(self.cluster, &CheckRemoved { tenant, session, came: mail.at }),
         }
     }
 
@@ -91,30 +89,9 @@ impl Sweep<'_> {
         if let Some(known) = self.tenants.get(&tenant) {
             return Ok(*known);
         }
-        let rows = self.cluster.catalogue().read_stale();
-        let record = rows.row(&Key::tenancy_record(tenant))?;
-        let found = match record.as_deref() {
-            Some(Row::Tenancy(record)) => record.deletion.is_none().then(|| kept_ms(&record.retention)),
-            // A tenant may have no record yet. One that the rows do not hold at all may be from before a restore, and its
-            // number may become another tenant's.
-            _ => tenant_numbered(&rows, tenant)?.map(|_| MAIL_KEPT_MS_MAX),
-        };
+        let rules = answer_stale(self.cluster, &GetKeptRules { tenant })?;
+        let found = rules.map(|rules| kept_ms(&rules));
         self.tenants.insert(tenant, found);
         Ok(found)
     }
-}
-
-/// Returns true if the session that a mail of this time names was erased or deleted, or has expired. Sessions that never
-/// existed, or expired without decisions, leave no trace: mail that names one is kept as long as any other.
-fn is_removed(rows: &dyn View, tenant: TenantId, session: SessionId, came: Time) -> Result<bool, ViewError> {
-    let row = rows.row(&Key::session(tenant, session))?;
-    let exists = match row.as_deref() {
-        Some(Row::Session(session)) if session.is_hidden() || session.is_erased() => return Ok(true),
-        other => other.is_some(),
-    };
-    let removed = rows.row(&Key::removed(tenant, session))?;
-    let Some(Row::Removed(removed)) = removed.as_deref() else { return Ok(false) };
-    let ended = removed.how.hides() || removed.how == Removing::Erased;
-    // A session with the same key may have begun since then; what came later is mail of that one.
-    Ok(ended && (!exists || came <= removed.at))
 }

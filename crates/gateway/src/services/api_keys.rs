@@ -1,14 +1,12 @@
 //! ApiKeyService.
 
-use std::ops::ControlFlow;
 use switchward_api::v1::{self, api_key_service_server::ApiKeyService};
-use switchward_machine::TenantId;
 use switchward_state::catalogue::{ApiKey, CatalogueCommand, CreateKey, RevokeKey, Role};
-use switchward_state::{Body, Key, Kind, Reply, Row, Scope, View};
+use switchward_state::{Body, Reply, Scope, SharedRow};
 use tonic::{Request, Response, Status};
 
 use super::tenants::check_display_text;
-use crate::api::{Api, Call, named, odd, request_id, unreadable};
+use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::{NewKey, key_of, roles};
 use crate::convert::keys::api_key;
 use crate::convert::{known, time};
@@ -16,6 +14,7 @@ use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Page, order};
+use crate::query::ListApiKeys;
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -101,19 +100,8 @@ pub(super) async fn create(
 }
 
 /// All keys of the caller's tenant.
-async fn keys(call: &Call<'_>) -> Result<Vec<ApiKey>, Refusal> {
-    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::ApiKey);
-    let mut found = Vec::new();
-    let read = call.catalogue().await?.scan(&prefix, None, &mut |_, row| {
-        if let Row::ApiKey(key) = &**row
-            && key.tenant == call.caller.tenant
-        {
-            found.push(key.clone());
-        }
-        ControlFlow::Continue(())
-    });
-    read.map_err(unreadable)?;
-    Ok(found)
+async fn keys(call: &Call<'_>) -> Result<Vec<SharedRow<ApiKey>>, Refusal> {
+    call.ask(&ListApiKeys { tenant: call.caller.tenant }).await
 }
 
 /// Refuses to revoke the last admin key, as the tenant could never make a key again.

@@ -4,7 +4,7 @@ use switchward_api::v1::{self, assistant_service_server::AssistantService};
 use switchward_formats::Format;
 use switchward_state::catalogue::{Assistant, CatalogueCommand, DeleteAssistant, PutAssistant};
 use switchward_state::limits::WORKFLOWS_MAX;
-use switchward_state::{Body, Key, Kind, Row, Scope, View as _};
+use switchward_state::{Body, Scope, SharedRow};
 use tonic::{Request, Response, Status};
 
 use crate::api::{Api, Call, named, request_id, unreadable};
@@ -14,6 +14,7 @@ use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Page, order};
+use crate::query::{GetAssistant, GetDefinition, ListAssistants, Source};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -64,10 +65,8 @@ impl AssistantService for Api {
         order(&message.order_by, "name")?;
         let list = ["assistants", call.caller.tenant_name.as_str()];
         let page = Page::read(message.page_size, &message.page_token, &list)?;
-        let prefix = Key::prefix_of_catalogue(call.caller.tenant, Kind::Assistant);
-        let (assistants, next_page_token) = page.rows(&call.catalogue().await?, &prefix, |_, row| {
-            if let Row::Assistant(row) = &**row { Some(of_assistant(&call.caller, row)) } else { None }
-        })?;
+        let found = call.ask(&ListAssistants { tenant: call.caller.tenant, bounds: page.bounds() }).await?;
+        let (assistants, next_page_token) = page.shown(&found, |row| of_assistant(&call.caller, row));
         let assistants = mask.keep_each(assistants);
         Ok(Response::new(v1::ListAssistantsResponse { assistants, next_page_token }))
     }
@@ -105,10 +104,10 @@ async fn workflows(call: &Call<'_>, requested: &[String]) -> Result<Vec<String>,
         }
         workflows.push(name.to_owned());
     }
-    let catalogue = call.catalogue().await?;
+    let catalogue = call.api.reader(Source::Catalogue).await?;
     for (at, name) in workflows.iter().enumerate() {
-        let row = catalogue.row(&Key::definition(call.caller.tenant, name)).map_err(unreadable)?;
-        let Some(Row::Definition(row)) = row.as_deref() else { continue };
+        let query = GetDefinition { tenant: call.caller.tenant, name: name.clone() };
+        let Some(row) = catalogue.answer(&query).map_err(unreadable)? else { continue };
         if row.format != Format::Conversation.name() {
             return Err(Refusal::field(field(at), format!("{name} is not a conversation")));
         }
@@ -120,11 +119,13 @@ async fn workflows(call: &Call<'_>, requested: &[String]) -> Result<Vec<String>,
 ///
 /// # Errors
 /// NOT_FOUND, with the name from the request.
-pub(super) async fn assistant(call: &Call<'_>, name: &str, asked: &str) -> Result<Assistant, Refusal> {
-    let found = call.catalogued(Key::assistant(call.caller.tenant, name), |row| {
-        if let Row::Assistant(row) = row { Some(row.clone()) } else { None }
-    });
-    found.await?.ok_or_else(|| Refusal::not_found("assistant", asked))
+pub(super) async fn assistant(
+    call: &Call<'_>,
+    name: &str,
+    asked: &str,
+) -> Result<SharedRow<Assistant>, Refusal> {
+    let found = call.ask(&GetAssistant { tenant: call.caller.tenant, name: name.to_owned() }).await?;
+    found.ok_or_else(|| Refusal::not_found("assistant", asked))
 }
 
 fn of_assistant(caller: &Caller, row: &Assistant) -> v1::Assistant {

@@ -3,13 +3,11 @@
 use switchward_state::session::SessionCommand;
 mod advances;
 
-use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use switchward_api::v1::{self, clock_service_server::ClockService};
 use switchward_machine::Time;
 use switchward_shard::{Clock, Failure, ManualClock};
 use switchward_state::session::Sweep;
-use switchward_state::{Body, Command, Due, IndexKey, Key, RequestId, Scope, View as _};
+use switchward_state::{Body, Command, Due, RequestId};
 use tonic::{Request, Response, Status};
 
 pub(crate) use advances::Advances;
@@ -18,6 +16,7 @@ use crate::api::{Api, refusal, request_id, unreadable};
 use crate::auth::roles;
 use crate::convert::{TIME_MAX, ms_of, timestamp};
 use crate::error::{Reason, Refusal};
+use crate::query::{FiredTimers, GetFirstTimer, Reader};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -83,11 +82,11 @@ async fn forward(api: &Api, clock: &ManualClock, step: u64) -> Result<Time, Refu
     if target > TIME_MAX {
         return Err(Refusal::field("duration", "would move the clock beyond the year 9999"));
     }
-    let mut fired = BTreeSet::new();
-    while fired.len() < TIMERS_MAX {
-        let Some(due) = first(api, target, &fired)? else { break };
+    let mut query = GetFirstTimer { by: target, fired: FiredTimers::default() };
+    while query.fired.len() < TIMERS_MAX {
+        let Some(due) = first(api, &query)? else { break };
         clock.advance(due.at.since_ms(clock.now()));
-        fired.insert((due.at, due.key.clone()));
+        query.fired.insert(&due);
         let sweep = Body::Session(SessionCommand::Sweep(Sweep { key: due.key.clone() }));
         let sweep = Command::of_server(due.key.tenant_of(), due.scope(), sweep);
         match api.cluster.execute(sweep).await {
@@ -99,26 +98,15 @@ async fn forward(api: &Api, clock: &ManualClock, step: u64) -> Result<Time, Refu
     Ok(clock.advance(target.since_ms(clock.now())))
 }
 
-/// Returns the first timer of a session that is due by then and has not fired, or `None` if there is none.
-fn first(api: &Api, by: Time, fired: &BTreeSet<(Time, Key)>) -> Result<Option<Due>, Refusal> {
+/// Returns the first timer of all shards; `None` if there is none. Of several at the same time it is that of the first shard.
+fn first(api: &Api, query: &GetFirstTimer) -> Result<Option<Due>, Refusal> {
     let mut first: Option<Due> = None;
     for shard in api.cluster.all() {
-        let view = shard.read_stale();
-        let read = view.scan(&IndexKey::due(), None, &mut |entry, _| {
-            let Some(due) = IndexKey::due_of(entry).filter(|due| due.at <= by) else {
-                return ControlFlow::Break(());
-            };
-            let counts =
-                matches!(due.scope(), Scope::Session(_)) && !fired.contains(&(due.at, due.key.clone()));
-            if !counts {
-                return ControlFlow::Continue(());
-            }
-            if first.as_ref().is_none_or(|known| due.at < known.at) {
-                first = Some(due);
-            }
-            ControlFlow::Break(())
-        });
-        read.map_err(unreadable)?;
+        let due = Reader::stale(shard).answer(query).map_err(unreadable)?;
+        let earlier = |due: &Due| first.as_ref().is_none_or(|known| due.at < known.at);
+        if due.as_ref().is_some_and(earlier) {
+            first = due;
+        }
     }
     Ok(first)
 }

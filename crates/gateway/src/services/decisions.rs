@@ -2,18 +2,17 @@
 
 use std::mem;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use switchward_api::v1;
 use switchward_machine::SessionId;
-use switchward_shard::StateView;
 use switchward_state::policy::PolicyEvent;
-use switchward_state::{Event, History, Row, View, ViewError};
+use switchward_state::{Event, History};
 
-use super::history::{history_prefix, sequence_of};
-use crate::api::{Call, refusal, unreadable};
+use crate::api::{Call, unreadable};
 use crate::error::Refusal;
+use crate::limits::LOOKED_AT_MAX;
 use crate::mask::Mask;
-use crate::pages::{LOOKED_AT_MAX, Page, decision_named, filter, order, unknown_term};
+use crate::pages::{Page, decision_named, filter, order, unknown_term};
+use crate::query::{GetHistoryBefore, Reader, Source};
 use crate::scans::{Pace, Share};
 use crate::{convert, names};
 
@@ -36,7 +35,7 @@ pub(super) async fn list(
     }
     let list = ["decisions", &call.caller.tenant_name, &id.to_string(), &message.filter];
     let page = Page::read(message.page_size, &message.page_token, &list)?;
-    let view = call.shard(id).read().await.map_err(refusal)?;
+    let rows = call.api.reader(Source::session(id)).await?;
     let end = match page.after.as_deref().map(<[u8; 8]>::try_from) {
         None => session.session.sequence,
         Some(Ok(first)) => u64::from_be_bytes(first),
@@ -51,7 +50,7 @@ pub(super) async fn list(
         records.reverse();
         records
     };
-    let (found, end) = call.look_for(before(view, id, end, page.size, wanted)).await?;
+    let (found, end) = call.look_for(before(rows, query(call, id, end), page.size, wanted)).await?;
     let next_page_token = if end > 0 { page.token(&end.to_be_bytes()) } else { String::new() };
     Ok(v1::ListDecisionsResponse { decisions: mask.keep_each(found), next_page_token })
 }
@@ -64,7 +63,7 @@ pub(super) async fn permitted(
     sequence: u64,
     call_id: String,
 ) -> Result<bool, Refusal> {
-    let view = call.shard(id).read().await.map_err(refusal)?;
+    let rows = call.api.reader(Source::session(id)).await?;
     let wanted = move |_: &Call<'_>, _: u64, history: &History| {
         let permits = |event: &&Event| {
             matches!(event, Event::Policy(PolicyEvent::CallPermitted { number: Some(_), call, .. })
@@ -72,35 +71,36 @@ pub(super) async fn permitted(
         };
         history.events.iter().filter(permits).map(|_| ()).collect()
     };
-    let (found, _) = call.look_for(before(view, id, sequence, 1, wanted)).await?;
+    let (found, _) = call.look_for(before(rows, query(call, id, sequence), 1, wanted)).await?;
     Ok(!found.is_empty())
 }
 
 type Looked<T> = (Vec<T>, u64);
 
-/// Reads a session's history backwards from `end`, one slice a call, until `size` entries are found. `wanted` gets the
-/// sequence before the first event of a row, and returns what of the row is wanted, the newest first. Returns the entries,
-/// the newest first, and the sequence at which reading stopped; 0 is the beginning of the history.
+fn query(call: &Call<'_>, session: SessionId, end: u64) -> GetHistoryBefore {
+    GetHistoryBefore { tenant: call.caller.tenant, session, end }
+}
+
+/// Reads a session's history backwards, one slice a call, until `size` entries are found. `wanted` gets the sequence before
+/// the first event of a row, and returns what of the row is wanted, the newest first. Returns the entries, the newest first,
+/// and the sequence at which reading stopped; 0 is the beginning of the history.
 fn before<T: Send + 'static>(
-    view: StateView,
-    id: SessionId,
-    mut end: u64,
+    rows: Reader,
+    mut query: GetHistoryBefore,
     size: usize,
     wanted: impl Fn(&Call<'_>, u64, &History) -> Vec<T> + Send + 'static,
 ) -> impl FnMut(&Call<'_>, &mut Share) -> Result<ControlFlow<Looked<T>>, Refusal> {
     let (mut found, mut looked) = (Vec::new(), 0);
     move |call, share| {
-        let prefix = history_prefix(call.caller.tenant, id);
         // History is kept oldest first, so it is read piece by piece from its end.
-        while end > 0 && found.len() < size && looked < LOOKED_AT_MAX {
-            let rows = piece(&view, &prefix, end).map_err(unreadable)?;
-            looked += rows.len();
-            end = end.saturating_sub(PIECE);
-            for (first, row) in rows.into_iter().rev() {
-                let Row::History(history) = &*row else { continue };
-                found.extend(wanted(call, first, history));
+        while query.end > 0 && found.len() < size && looked < LOOKED_AT_MAX {
+            let piece = rows.answer(&query).map_err(unreadable)?;
+            looked += piece.len();
+            query.end = query.end.saturating_sub(GetHistoryBefore::REACH);
+            for row in piece.iter().rev() {
+                found.extend(wanted(call, row.first, &row.history));
                 if found.len() >= size {
-                    end = first;
+                    query.end = row.first;
                     break;
                 }
             }
@@ -110,27 +110,8 @@ fn before<T: Send + 'static>(
                 Pace::Ends => break,
             }
         }
-        Ok(ControlFlow::Break((mem::take(&mut found), end)))
+        Ok(ControlFlow::Break((mem::take(&mut found), query.end)))
     }
-}
-
-/// Sequences of history that are read at once.
-const PIECE: u64 = 512;
-
-/// The rows of history that begin within the last [`PIECE`] sequences before `end`, each with the sequence before its
-/// first event.
-fn piece(view: &StateView, prefix: &[u8], end: u64) -> Result<Vec<(u64, Arc<Row>)>, ViewError> {
-    let begin = end.saturating_sub(PIECE);
-    let after = begin.checked_sub(1).map(|before| [prefix, &before.to_be_bytes()].concat());
-    let mut rows = Vec::new();
-    view.scan(prefix, after.as_deref(), &mut |key, row| match sequence_of(key) {
-        Some(first) if first < end => {
-            rows.push((first, Arc::clone(row)));
-            ControlFlow::Continue(())
-        }
-        Some(_) | None => ControlFlow::Break(()),
-    })?;
-    Ok(rows)
 }
 
 fn records<'a>(

@@ -10,7 +10,7 @@ use switchward_state::catalogue::{
     ActivateVersion, CatalogueCommand, Definition, Deploy, RetireVersion, Version,
 };
 use switchward_state::limits::SOURCE_BYTES_MAX;
-use switchward_state::{Body, Key, Kind, Reply, Row, Scope};
+use switchward_state::{Body, Reply, Scope, SharedRow};
 use tonic::{Request, Response, Status};
 
 use crate::api::{Api, Call, named, odd, request_id};
@@ -20,6 +20,7 @@ use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names::Which;
 use crate::pages::{Page, order};
+use crate::query::{GetDefinition, GetMachine, GetSourceVersion, GetVersion, ListDefinitions};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -85,10 +86,8 @@ impl DefinitionService for Api {
         order(&message.order_by, "name")?;
         let list = ["definitions", call.caller.tenant_name.as_str()];
         let page = Page::read(message.page_size, &message.page_token, &list)?;
-        let prefix = Key::prefix_of_catalogue(call.caller.tenant, Kind::Definition);
-        let (definitions, next_page_token) = page.rows(&call.catalogue().await?, &prefix, |_, row| {
-            if let Row::Definition(row) = &**row { Some(of_definition(&call.caller, row)) } else { None }
-        })?;
+        let found = call.ask(&ListDefinitions { tenant: call.caller.tenant, bounds: page.bounds() }).await?;
+        let (definitions, next_page_token) = page.shown(&found, |row| of_definition(&call.caller, row));
         let definitions = mask.keep_each(definitions);
         Ok(Response::new(v1::ListDefinitionsResponse { definitions, next_page_token }))
     }
@@ -184,11 +183,8 @@ impl DefinitionService for Api {
 
 /// The tenant's version of these bytes, and whether it is retired; 0 if there is none.
 async fn deployed(call: &Call<'_>, name: &str, source: Digest) -> Result<(u32, bool), Refusal> {
-    let tenant = call.caller.tenant;
-    let number = call.catalogued(Key::source(tenant, name, source), |row| {
-        if let Row::Source(number) = row { Some(*number) } else { None }
-    });
-    let Some(number) = number.await? else { return Ok((0, false)) };
+    let query = GetSourceVersion { tenant: call.caller.tenant, name: name.to_owned(), files: source };
+    let Some(number) = call.ask(&query).await? else { return Ok((0, false)) };
     let row = definition(call, name, name).await?;
     Ok((number, row.retired(number).is_some()))
 }
@@ -240,8 +236,8 @@ async fn absent(
     let mut lacking = BTreeMap::new();
     for callee in &definition.calls {
         if !lacking.contains_key(callee.name.as_str()) {
-            let key = Key::definition(call.caller.tenant, &callee.name);
-            let found = call.catalogued(key, |row| matches!(row, Row::Definition(_)).then_some(())).await?;
+            let query = GetDefinition { tenant: call.caller.tenant, name: callee.name.clone() };
+            let found = call.ask(&query).await?;
             lacking.insert(callee.name.as_str(), found.is_none());
         }
     }
@@ -306,7 +302,7 @@ async fn numbered(
     name: &str,
     which: Which,
     asked: &str,
-) -> Result<(Definition, u32), Refusal> {
+) -> Result<(SharedRow<Definition>, u32), Refusal> {
     let row = definition(call, name, asked).await.map_err(|refusal| named(refusal, "version", asked))?;
     let number = match which {
         Which::Number(number) => number,
@@ -316,25 +312,27 @@ async fn numbered(
     Ok((row, number))
 }
 
-pub(super) async fn definition(call: &Call<'_>, name: &str, asked: &str) -> Result<Definition, Refusal> {
-    let found = call.catalogued(Key::definition(call.caller.tenant, name), |row| {
-        if let Row::Definition(row) = row { Some(row.clone()) } else { None }
-    });
-    found.await?.ok_or_else(|| Refusal::not_found("definition", asked))
+pub(super) async fn definition(
+    call: &Call<'_>,
+    name: &str,
+    asked: &str,
+) -> Result<SharedRow<Definition>, Refusal> {
+    let found = call.ask(&GetDefinition { tenant: call.caller.tenant, name: name.to_owned() }).await?;
+    found.ok_or_else(|| Refusal::not_found("definition", asked))
 }
 
-async fn version(call: &Call<'_>, name: &str, number: u32, asked: &str) -> Result<Version, Refusal> {
-    let found = call.catalogued(Key::version(call.caller.tenant, name, number), |row| {
-        if let Row::Version(row) = row { Some(row.clone()) } else { None }
-    });
-    found.await?.ok_or_else(|| Refusal::not_found("version", asked))
+async fn version(
+    call: &Call<'_>,
+    name: &str,
+    number: u32,
+    asked: &str,
+) -> Result<SharedRow<Version>, Refusal> {
+    let found = call.ask(&GetVersion { tenant: call.caller.tenant, name: name.to_owned(), number }).await?;
+    found.ok_or_else(|| Refusal::not_found("version", asked))
 }
 
 async fn machine(call: &Call<'_>, version: &Version) -> Result<Option<Arc<Machine>>, Refusal> {
-    call.catalogued(Key::machine(call.caller.tenant, version.machine), |row| {
-        if let Row::Machine(machine) = row { Some(Arc::clone(machine)) } else { None }
-    })
-    .await
+    call.ask(&GetMachine { tenant: call.caller.tenant, digest: version.machine }).await
 }
 
 fn format(format: Format) -> v1::Format {

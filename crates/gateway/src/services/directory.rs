@@ -3,7 +3,7 @@
 use switchward_api::v1::{self, directory_service_server::DirectoryService};
 use switchward_state::approval::GateSettings;
 use switchward_state::catalogue::{CatalogueCommand, Directory, DirectoryEntry, EventBinding, PutDirectory};
-use switchward_state::{Body, Key, Row, Scope};
+use switchward_state::{Body, Scope};
 use tonic::{Request, Response, Status};
 
 use super::start::{quorum, reminders};
@@ -11,6 +11,7 @@ use crate::api::{Api, Call, request_id};
 use crate::auth::roles;
 use crate::error::Refusal;
 use crate::mask::Mask;
+use crate::query::GetTenantRecord;
 use crate::{convert, names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -63,10 +64,8 @@ impl DirectoryService for Api {
 }
 
 async fn directory_of(call: &Call<'_>) -> Result<Directory, Refusal> {
-    let found = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
-        if let Row::Tenancy(row) = row { Some(row.directory.clone()) } else { None }
-    });
-    Ok(found.await?.unwrap_or_default())
+    let found = call.ask(&GetTenantRecord { tenant: call.caller.tenant }).await?;
+    Ok(found.map(|record| record.directory.clone()).unwrap_or_default())
 }
 
 /// Converts an entry; the engine checks its content.

@@ -1,18 +1,17 @@
 //! EffectService.
 
 use switchward_api::v1::{self, effect_service_server::EffectService};
-use switchward_engine::effect_view;
-use switchward_machine::SessionId;
-use switchward_shard::StateView;
+use switchward_machine::{Channel, SessionId};
 use switchward_state::delivery::{DeliveryCommand, DismissEffect, FailEffect, HoldEffects, RetryEffect};
-use switchward_state::{Body, IndexKey, Key, Reply, Row, Scope, View};
+use switchward_state::{Body, Reply, Scope};
 use tonic::{Request, Response, Status};
 
-use crate::api::{Api, Call, named, odd, refusal, request_id, unreadable};
+use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::roles;
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::pages::{Page, filter, order, unknown_term};
+use crate::query::{EffectKind, EffectShown, GetEffect, ListEffects};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -96,28 +95,23 @@ fn sequence(reply: Result<Reply, Refusal>, name: &str) -> Result<u64, Refusal> {
 
 /// Returns an effect as it is now; `None` if it is gone.
 async fn shown(call: &Call<'_>, session: SessionId, number: u64) -> Result<Option<v1::Effect>, Refusal> {
-    let tenant = call.caller.tenant;
-    let view = call.shard(session).read().await.map_err(refusal)?;
-    let found = view.consistent(|rows| effect_view(rows, tenant, session, number)).map_err(unreadable)?;
+    let found = call.ask(&GetEffect { tenant: call.caller.tenant, session, number }).await?;
     Ok(found.map(|found| convert::effects::effect(&call.caller, session, &found)))
 }
 
-/// A filter of effects.
-#[derive(Default)]
-struct Wanted {
-    dead: Option<bool>,
-    kind: Option<String>,
-    session: Option<SessionId>,
-}
-
-fn wanted(call: &Call<'_>, text: &str) -> Result<Wanted, Refusal> {
-    let mut wanted = Wanted::default();
+/// The effects of the caller's tenant that a filter lists.
+fn wanted(call: &Call<'_>, text: &str) -> Result<ListEffects, Refusal> {
+    let mut wanted = ListEffects { tenant: call.caller.tenant, dead: None, kind: None, session: None };
     for (name, value) in filter(text)? {
         match (name.as_str(), value.as_str()) {
             ("status", "dead") => wanted.dead = Some(true),
             ("status", "pending") => wanted.dead = Some(false),
             ("status", other) => return Err(unknown_term(other, "dead and pending")),
-            ("kind", "email" | "webhook" | "chat" | "notice" | "event") => wanted.kind = Some(value),
+            ("kind", "email") => wanted.kind = Some(EffectKind::Message(Channel::Email)),
+            ("kind", "webhook") => wanted.kind = Some(EffectKind::Message(Channel::Webhook)),
+            ("kind", "chat") => wanted.kind = Some(EffectKind::Message(Channel::Chat)),
+            ("kind", "notice") => wanted.kind = Some(EffectKind::Notice),
+            ("kind", "event") => wanted.kind = Some(EffectKind::Event),
             ("kind", other) => return Err(unknown_term(other, "email, webhook, chat, notice and event")),
             ("session", name) => wanted.session = Some(names::session(&call.caller, "filter", name)?),
             (name, _) => return Err(unknown_term(name, "status, kind and session")),
@@ -134,25 +128,8 @@ async fn list(call: &Call<'_>, message: v1::ListEffectsRequest) -> Result<v1::Li
     order(&message.order_by, "status")?;
     let list = ["effects", call.caller.tenant_name.as_str(), message.filter.as_str()];
     let page = Page::read(message.page_size, &message.page_token, &list)?;
-    let tenant = call.caller.tenant;
-    let prefix = IndexKey::effects(tenant, wanted.dead);
-    let pick = move |call: &Call<'_>, view: &StateView, entry: &Key| {
-        let Some((session, number)) = IndexKey::effect_of(entry) else { return Ok(None) };
-        if wanted.session.is_some_and(|wanted| wanted != session) {
-            return Ok(None);
-        }
-        // Its session and the other rows are read only if it is shown.
-        if let Some(wanted) = &wanted.kind {
-            let row = view.row(&Key::outbox(tenant, session, number)).map_err(unreadable)?;
-            if !matches!(row.as_deref(), Some(Row::Outbox(effect)) if convert::effects::kind(effect) == *wanted)
-            {
-                return Ok(None);
-            }
-        }
-        let found = view.consistent(|rows: &dyn View| effect_view(rows, tenant, session, number));
-        let found = found.map_err(unreadable)?;
-        Ok(found.map(|found| convert::effects::effect(&call.caller, session, &found)))
-    };
-    let (effects, next_page_token) = page.of_shards(call, prefix, pick).await?;
+    let show =
+        |call: &Call<'_>, of: EffectShown| convert::effects::effect(&call.caller, of.session, &of.effect);
+    let (effects, next_page_token) = page.of_shards(call, wanted, show).await?;
     Ok(v1::ListEffectsResponse { effects: mask.keep_each(effects), next_page_token })
 }

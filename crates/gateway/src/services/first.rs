@@ -1,15 +1,15 @@
 //! Creates a server's first tenant and keys for the owner of its data folder, without a credential.
 
-use std::ops::ControlFlow;
 use switchward_api::v1;
 use switchward_machine::TenantId;
+use switchward_state::Actor;
 use switchward_state::catalogue::Settings;
-use switchward_state::{Actor, Key, Kind, Row, View};
 
 use super::{api_keys, tenants};
-use crate::api::{Api, Call, unreadable};
+use crate::api::{Api, Call};
 use crate::auth::Caller;
 use crate::error::Refusal;
+use crate::query::{GetTenant, ListTenantNames};
 
 /// Creates a tenant and its first admin key, on behalf of the server itself.
 ///
@@ -31,8 +31,8 @@ pub async fn create_api_key(
     tenant: &str,
     message: v1::CreateApiKeyRequest,
 ) -> Result<v1::CreateApiKeyResponse, Refusal> {
-    let row = api.cluster.catalogue().read_stale().row(&Key::tenant(tenant)).map_err(unreadable)?;
-    let Some(Row::Tenant(row)) = row.as_deref() else { return Err(Refusal::not_found("tenant", tenant)) };
+    let row = api.ask_stale(&GetTenant { name: tenant.to_owned() })?;
+    let row = row.ok_or_else(|| Refusal::not_found("tenant", tenant))?;
     api_keys::create(&call(api, row.id, row.name.clone()), message).await
 }
 
@@ -41,16 +41,7 @@ pub async fn create_api_key(
 /// # Errors
 /// INTERNAL_ERROR if the rows cannot be read.
 pub fn tenant_names(api: &Api) -> Result<Vec<String>, Refusal> {
-    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
-    let mut names = Vec::new();
-    let read = api.cluster.catalogue().read_stale().scan(&prefix, None, &mut |_, row| {
-        if let Row::Tenant(tenant) = &**row {
-            names.push(tenant.name.clone());
-        }
-        ControlFlow::Continue(())
-    });
-    read.map_err(unreadable)?;
-    Ok(names)
+    api.ask_stale(&ListTenantNames {})
 }
 
 fn call(api: &Api, tenant: TenantId, tenant_name: String) -> Call<'_> {

@@ -1,19 +1,18 @@
 //! GateService.
 
 use switchward_api::v1::{self, gate_service_server::GateService};
-use switchward_engine::{GateView, SessionView, comments, gate_view, session_view};
-use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId};
-use switchward_shard::StateView;
+use switchward_machine::{Decision, Digest, GateKind, OpenId, SessionId};
 use switchward_state::approval::{AnswerGate, ApprovalCommand, DecideGate, DiscussGate};
-use switchward_state::{Body, IndexKey, Key, Reply, Row, Scope, View, ViewError};
+use switchward_state::{Body, Reply, Scope};
 use tonic::{Request, Response, Status};
 
-use crate::api::{Api, Call, named, odd, refusal, request_id, unreadable};
+use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::roles;
 use crate::convert::known;
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::pages::{Page, filter, order, unknown_term};
+use crate::query::{GateShown, ListGates, ShowGate};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -109,42 +108,22 @@ fn said(message: &v1::DecideGateRequest) -> Result<Said, Refusal> {
 }
 
 async fn shown(call: &Call<'_>, session: SessionId, gate: OpenId, name: &str) -> Result<v1::Gate, Refusal> {
-    let missing = || Refusal::not_found("gate", name);
-    let view = call.shard(session).read().await.map_err(refusal)?;
-    let tenant = call.caller.tenant;
-    let rows = view
-        .consistent(|rows| Ok((both(rows, tenant, session, gate)?, comments(rows, tenant, session, gate)?)));
-    let ((Some(of), Some(row)), said) = rows.map_err(unreadable)? else { return Err(missing()) };
-    let mut shown = convert::gates::gate(&call.caller, &of, gate, &row);
-    shown.comments = said.into_iter().map(convert::gates::comment).collect();
+    let found = call.ask(&ShowGate { tenant: call.caller.tenant, session, gate }).await?;
+    let of = found.ok_or_else(|| Refusal::not_found("gate", name))?;
+    let mut shown = convert::gates::gate(&call.caller, &of.session, gate, &of.gate);
+    shown.comments = of.comments.into_iter().map(convert::gates::comment).collect();
     Ok(shown)
 }
 
-/// A session and a gate of it.
-fn both(
-    rows: &dyn View,
-    tenant: TenantId,
-    session: SessionId,
-    gate: OpenId,
-) -> Result<(Option<SessionView>, Option<GateView>), ViewError> {
-    Ok((session_view(rows, tenant, session)?, gate_view(rows, tenant, session, gate)?))
-}
-
-/// A filter of gates.
-#[derive(Default)]
-struct Wanted {
-    kind: Option<v1::GateKind>,
-    session: Option<SessionId>,
-}
-
-fn wanted(call: &Call<'_>, text: &str) -> Result<Wanted, Refusal> {
-    let mut wanted = Wanted::default();
+/// The gates of the caller's tenant that a filter lists.
+fn wanted(call: &Call<'_>, text: &str) -> Result<ListGates, Refusal> {
+    let mut wanted = ListGates { tenant: call.caller.tenant, kind: None, session: None };
     for (name, value) in filter(text)? {
         match (name.as_str(), value.as_str()) {
-            ("kind", "notify") => wanted.kind = Some(v1::GateKind::Notify),
-            ("kind", "tool_ask") => wanted.kind = Some(v1::GateKind::ToolAsk),
-            ("kind", "approval") => wanted.kind = Some(v1::GateKind::Approval),
-            ("kind", "task") => wanted.kind = Some(v1::GateKind::Task),
+            ("kind", "notify") => wanted.kind = Some(GateKind::Notify),
+            ("kind", "tool_ask") => wanted.kind = Some(GateKind::ToolAsk),
+            ("kind", "approval") => wanted.kind = Some(GateKind::Approval),
+            ("kind", "task") => wanted.kind = Some(GateKind::Task),
             ("kind", other) => return Err(unknown_term(other, "notify, tool_ask, approval and task")),
             ("session", name) => wanted.session = Some(names::session(&call.caller, "filter", name)?),
             ("status", "open") => {}
@@ -162,26 +141,8 @@ async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::List
     order(&message.order_by, "create_time")?;
     let list = ["gates", call.caller.tenant_name.as_str(), message.filter.as_str()];
     let page = Page::read(message.page_size, &message.page_token, &list)?;
-    let tenant = call.caller.tenant;
-    let prefix = IndexKey::gates(tenant);
-    let pick = move |call: &Call<'_>, view: &StateView, entry: &Key| {
-        let Some((session, gate)) = IndexKey::gate_of(entry) else { return Ok(None) };
-        if wanted.session.is_some_and(|wanted| wanted != session) {
-            return Ok(None);
-        }
-        // Its session and the other rows are read only if it is shown.
-        if let Some(wanted) = wanted.kind {
-            let open = view.row(&Key::open(tenant, session, gate)).map_err(unreadable)?;
-            if !matches!(open.as_deref(), Some(Row::Open(open)) if convert::gates::kind(open.gate.kind) == wanted)
-            {
-                return Ok(None);
-            }
-        }
-        let rows = view.consistent(|rows| both(rows, tenant, session, gate)).map_err(unreadable)?;
-        let (Some(of), Some(row @ GateView::Open(..))) = rows else { return Ok(None) };
-        let gate = convert::gates::gate(&call.caller, &of, gate, &row);
-        Ok(Some(gate))
-    };
-    let (gates, next_page_token) = page.of_shards(call, prefix, pick).await?;
+    let show =
+        |call: &Call<'_>, of: GateShown| convert::gates::gate(&call.caller, &of.session, of.id, &of.gate);
+    let (gates, next_page_token) = page.of_shards(call, wanted, show).await?;
     Ok(v1::ListGatesResponse { gates: mask.keep_each(gates), next_page_token })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use switchward_api::v1::{self, mail_service_server::MailService};
 use switchward_mail::incoming::{legible, withholding};
 use switchward_state::catalogue::Role;
-use switchward_state::{Key, Row};
+use switchward_state::session::Retention;
 use tonic::{Request, Response, Status};
 
 pub(crate) use deleted::Deleted;
@@ -20,6 +20,7 @@ use crate::limits::{MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
 use crate::mail::{Kept, QuarantineStore, kept_ms};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
+use crate::query::GetTenantRecord;
 use crate::{hide, names};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -109,10 +110,10 @@ async fn seen(call: &Call<'_>) -> Result<Vec<Kept>, Refusal> {
     if call.api.quarantine.get().is_none() {
         return Ok(Vec::new());
     }
-    let retention = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
-        if let Row::Tenancy(row) = row { Some(row.retention.clone()) } else { None }
-    });
-    let (of_tenant, of_nobody) = (kept_ms(&retention.await?.unwrap_or_default()), MAIL_KEPT_MS_MAX);
+    let record = call.ask(&GetTenantRecord { tenant: call.caller.tenant }).await?;
+    let of_tenant =
+        record.map_or_else(|| kept_ms(&Retention::default()), |record| kept_ms(&record.retention));
+    let of_nobody = MAIL_KEPT_MS_MAX;
     let now = call.api.cluster.now();
     let mut mails = in_quarantine(call, |quarantine| Ok(quarantine.list())).await?;
     mails.retain(|mail| {

@@ -4,12 +4,13 @@ use switchward_api::v1;
 use switchward_state::policy::{
     AttachPolicy, PolicyCommand, RemoveTenantPolicy, SetTenantPolicy, TenantPolicy,
 };
-use switchward_state::{Body, Key, Row, Scope};
+use switchward_state::{Body, Scope};
 
 use super::definitions::{definition, of_definition};
 use crate::api::{Call, named, request_id};
 use crate::convert::timestamp;
 use crate::error::{Reason, Refusal};
+use crate::query::GetTenantRecord;
 use crate::{names, sealing};
 
 /// A change of the policies attached to a definition.
@@ -40,7 +41,8 @@ pub(super) async fn change(call: &Call<'_>, change: Change<'_>) -> Result<v1::De
         // The definition is there, so it is the policy that is not attached to it.
         absent(refusal, change.policy, &format!("is not attached to {:?}", change.definition))
     })?;
-    Ok(of_definition(&call.caller, &definition(call, name, change.definition).await?))
+    let row = definition(call, name, change.definition).await?;
+    Ok(of_definition(&call.caller, &row))
 }
 
 /// Sets a policy for the tenant.
@@ -89,10 +91,8 @@ pub(super) async fn of_tenant(call: &Call<'_>) -> Result<Vec<v1::TenantPolicy>, 
 }
 
 async fn list(call: &Call<'_>) -> Result<Vec<TenantPolicy>, Refusal> {
-    let found = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
-        if let Row::Tenancy(row) = row { Some(row.policies.clone()) } else { None }
-    });
-    Ok(found.await?.unwrap_or_default())
+    let found = call.ask(&GetTenantRecord { tenant: call.caller.tenant }).await?;
+    Ok(found.map(|record| record.policies.clone()).unwrap_or_default())
 }
 
 fn shown(call: &Call<'_>, policy: TenantPolicy) -> v1::TenantPolicy {

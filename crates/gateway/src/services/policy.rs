@@ -1,24 +1,25 @@
 //! PolicyService.
 
 use switchward_api::v1::{self, policy_service_server::PolicyService};
-use switchward_engine::policy::{Explanation, LookedAt, explain, limit_full_message};
-use switchward_engine::{GateView, SessionView, gate_view};
+use switchward_engine::policy::{Explanation, LookedAt, limit_full_message};
+use switchward_engine::{GateView, SessionView};
 use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
 use switchward_state::delivery::{Draft, Outgoing};
 use switchward_state::limits::CALL_ID_CHARS_MAX;
 use switchward_state::policy::{
     Args, Authorize, Authorized, LedgerRule, LimitOutcome, MatchedRule, PolicyCommand, ReportCall,
-    ReportUsage, check_limits,
+    ReportUsage,
 };
 use switchward_state::{Body, RequestId, Scope};
 use tonic::{Request, Response, Status};
 
 use super::policies::Change;
 use super::{decisions, policies};
-use crate::api::{Api, Call, named, odd, refusal, request_id, unreadable};
+use crate::api::{Api, Call, named, odd, request_id, unreadable};
 use crate::auth::roles;
 use crate::convert::known;
 use crate::error::{Reason, Refusal};
+use crate::query::{CheckLedger, ExplainCall, GetGate, Source};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -205,14 +206,11 @@ async fn decided(
     let switchward_state::Reply::Authorized(said) = reply else { return Err(odd(&reply)) };
     let view = call.session(id, session).await?;
     let gate = match said.gate {
-        Some(gate) => {
-            let rows = call.shard(id).read().await.map_err(refusal)?;
-            rows.consistent(|rows| gate_view(rows, call.caller.tenant, id, gate)).map_err(unreadable)?
-        }
+        Some(gate) => call.ask(&GetGate { tenant: call.caller.tenant, session: id, gate }).await?,
         None => None,
     };
     let unnotified = gate.as_ref().is_some_and(GateView::unnotified);
-    let warnings = gate.as_ref().map(|gate| gate.warnings().to_vec()).unwrap_or_default();
+    let warnings = gate.as_ref().map(convert::gates::warnings).unwrap_or_default();
     Ok(v1::AuthorizeToolCallResponse { unnotified, warnings, ..authorized(call, &view, said) })
 }
 
@@ -305,17 +303,16 @@ async fn explained(
     switchward_machine::Pattern::check_call(&message.capability)
         .map_err(|bad| Refusal::field("capability", bad.to_string()))?;
     let estimate = convert::reported("est_cost_usd", message.est_cost_usd.as_deref())?;
-    let (capability, call_id) = (message.capability, String::new());
-    let authorize = Authorize { capability, args, estimate, call_id, limits: None, mail: None };
     let status = call.session(id, &message.session).await?.session.status;
     if status.ended() {
         let why = format!("the session has ended: {}", status.word());
         return Err(Refusal::new(Reason::SessionTerminal, why).meta("status", status.word()));
     }
-    let view = call.shard(id).read().await.map_err(refusal)?;
+    let rows = call.api.reader(Source::session(id)).await?;
     let (tenant, settings, now) = (call.caller.tenant, call.caller.settings, call.api.cluster.now());
-    let explanation =
-        view.consistent(|rows| explain(rows, tenant, id, settings, &authorize, now)).map_err(unreadable)?;
+    let capability = message.capability;
+    let query = ExplainCall { tenant, session: id, settings, capability, args, estimate, now };
+    let explanation = rows.answer(&query).map_err(unreadable)?;
     let explanation = explanation.ok_or_else(|| Refusal::not_found("session", &message.session))?;
     respond(call, explanation, estimate.unwrap_or_default()).await
 }
@@ -385,12 +382,11 @@ async fn usage(
     estimate: Micros,
 ) -> Result<v1::LimitUse, Refusal> {
     let Some(rule) = rule else { return Ok(v1::LimitUse::default()) };
-    let one = [LedgerRule { limits: vec![limit], ..rule.clone() }];
-    let bucket = Scope::Ledger(rule.process.clone()).bucket(call.caller.tenant);
-    let shard = bucket.map_or(call.api.cluster.catalogue(), |bucket| call.api.cluster.shard_of(bucket));
-    let view = shard.read().await.map_err(refusal)?;
-    let now = call.api.cluster.now();
-    let check = check_limits(&view, call.caller.tenant, &one, estimate, now).map_err(unreadable)?;
+    let tenant = call.caller.tenant;
+    let rows = call.api.reader(CheckLedger::source_of(tenant, &rule.process)).await?;
+    let rules = vec![LedgerRule { limits: vec![limit], ..rule.clone() }];
+    let query = CheckLedger { tenant, rules, estimate, now: call.api.cluster.now() };
+    let check = rows.answer(&query).map_err(unreadable)?;
     let (kind, max, window) = match limit {
         Limit::Rate { max, window_ms } => {
             (v1::LimitKind::Rate, max.to_string(), Some(convert::duration(window_ms)))

@@ -3,7 +3,7 @@
 use switchward_api::v1::{self, retention_service_server::RetentionService};
 use switchward_state::catalogue::{CatalogueCommand, PutRetention};
 use switchward_state::session::{Remove, Removing, Retention, RetentionRule, SessionCommand};
-use switchward_state::{Body, Key, Row, Scope};
+use switchward_state::{Body, Scope};
 use tonic::{Request, Response, Status};
 
 use crate::api::{Api, Call, named, request_id};
@@ -12,6 +12,7 @@ use crate::convert::{duration, ms_of, timestamp};
 use crate::error::Refusal;
 use crate::limits::{ERASED_WITHIN_MS, MAIL_KEPT_MS_MAX};
 use crate::mask::Mask;
+use crate::query::GetTenantRecord;
 use crate::{names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -85,10 +86,8 @@ impl RetentionService for Api {
 }
 
 async fn retention_of(call: &Call<'_>) -> Result<Retention, Refusal> {
-    let found = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
-        if let Row::Tenancy(row) = row { Some(row.retention.clone()) } else { None }
-    });
-    Ok(found.await?.unwrap_or_default())
+    let found = call.ask(&GetTenantRecord { tenant: call.caller.tenant }).await?;
+    Ok(found.map(|record| record.retention.clone()).unwrap_or_default())
 }
 
 fn read(caller: &Caller, at: usize, rule: v1::RetentionRule) -> Result<RetentionRule, Refusal> {

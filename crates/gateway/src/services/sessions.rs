@@ -4,23 +4,23 @@ use prost::Message;
 use std::mem;
 use std::ops::ControlFlow;
 use switchward_api::v1::{self, session_service_server::SessionService};
-use switchward_engine::{SessionView, session_view};
-use switchward_machine::{Micros, Status as Word, Time};
-use switchward_shard::StateView;
+use switchward_machine::{Micros, Status as Word};
+use switchward_state::Body;
 use switchward_state::policy::{PolicyCommand, RaiseCap};
 use switchward_state::run::{Answer, RunCommand};
-use switchward_state::session::{Cancel, Pause, Resume, Session, SessionCommand};
-use switchward_state::{Body, IndexKey, Key, Row, View};
+use switchward_state::session::{Cancel, Pause, Resume, SessionCommand};
 use tonic::{Request, Response, Status};
 
+use super::history::Wanted;
 use super::shown::{moved, shown};
 use super::{conversation, history, shown};
-use crate::api::{Api, Call, refusal, request_id, unreadable};
+use crate::api::{Api, Call, request_id};
 use crate::auth::roles;
 use crate::convert::read_rfc3339;
 use crate::error::Refusal;
 use crate::mask::Mask;
-use crate::pages::{Compared, PAGE_BYTES_MAX, Page, order, terms, unknown_term};
+use crate::pages::{PAGE_BYTES_MAX, Page, order, terms, unknown_term};
+use crate::query::{Compared, ListSessions, Reader, Source, TimeTerm};
 use crate::scans::{Pace, Share};
 use crate::{names, reply_tokens};
 
@@ -217,23 +217,18 @@ impl SessionService for Api {
     }
 }
 
-/// A filter of sessions.
-#[derive(Default)]
-struct Wanted {
-    status: Option<Word>,
-    definition: Option<String>,
-    labels: Vec<(String, String)>,
-    created: Vec<(Compared, Time)>,
-}
-
-fn wanted(text: &str) -> Result<Wanted, Refusal> {
-    let mut wanted = Wanted::default();
+/// The sessions of the caller's tenant that a filter lists.
+fn wanted(call: &Call<'_>, text: &str) -> Result<ListSessions, Refusal> {
+    let (tenant, labels, created) = (call.caller.tenant, Vec::new(), Vec::new());
+    let mut wanted = ListSessions { tenant, status: None, definition: None, labels, created };
     for (name, compared, value) in terms(text)? {
         if compared != Compared::Equal && name != "create_time" {
             return Err(Refusal::field("filter", format!("may compare {name} only by =")));
         }
         match name.as_str() {
-            "create_time" => wanted.created.push((compared, read_rfc3339("filter", &value)?)),
+            "create_time" => {
+                wanted.created.push(TimeTerm { compared, time: read_rfc3339("filter", &value)? });
+            }
             "status" => {
                 let word = Word::ALL.into_iter().find(|word| word.word().eq_ignore_ascii_case(&value));
                 wanted.status =
@@ -249,46 +244,19 @@ fn wanted(text: &str) -> Result<Wanted, Refusal> {
     Ok(wanted)
 }
 
-impl Wanted {
-    fn has(&self, session: &Session) -> bool {
-        self.status.is_none_or(|status| session.status == status)
-            && self.definition.as_ref().is_none_or(|definition| session.definition == *definition)
-            && self.labels.iter().all(|label| session.labels.contains(label))
-            && self.created.iter().all(|(compared, time)| compared.holds(session.created.cmp(time)))
-    }
-}
-
 /// The newest sessions of all shards: each shard's part is in order, and the parts are merged.
 async fn list(
     call: &Call<'_>,
     message: v1::ListSessionsRequest,
 ) -> Result<v1::ListSessionsResponse, Refusal> {
     names::parent(&call.caller, "parent", &message.parent)?;
-    let wanted = wanted(&message.filter)?;
+    let wanted = wanted(call, &message.filter)?;
     let mask = Mask::read("Session", message.read_mask)?;
     order(&message.order_by, "create_time desc")?;
-    let tenant = call.caller.tenant;
     let list = ["sessions", call.caller.tenant_name.as_str(), message.filter.as_str()];
     let page = Page::read(message.page_size, &message.page_token, &list)?;
-    let prefix = match wanted.status {
-        Some(status) => IndexKey::sessions_in(tenant, status),
-        None => IndexKey::sessions(tenant),
-    };
-    let pick = move |call: &Call<'_>, view: &StateView, entry: &Key| {
-        let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
-        // The filter needs one row of the session only; its data and the other rows are read only if it is shown.
-        let row = view.row(&Key::session(tenant, id)).map_err(unreadable)?;
-        if !matches!(row.as_deref(), Some(Row::Session(session)) if wanted.has(session)) {
-            return Ok(None);
-        }
-        drop(row);
-        view.consistent(|rows| {
-            let session = session_view(rows, tenant, id).map_err(unreadable)?;
-            let session = session.filter(|session| wanted.has(&session.session));
-            session.map(|session| shown::message(call, rows, &session)).transpose()
-        })
-    };
-    let (sessions, next_page_token) = page.of_shards(call, prefix, pick).await?;
+    let show = |call: &Call<'_>, session| shown::message(&call.caller, session);
+    let (sessions, next_page_token) = page.of_shards(call, wanted, show).await?;
     Ok(v1::ListSessionsResponse { sessions: mask.keep_each(sessions), next_page_token })
 }
 
@@ -297,7 +265,7 @@ async fn events(
     message: v1::ListSessionEventsRequest,
 ) -> Result<v1::ListSessionEventsResponse, Refusal> {
     let id = names::session(&call.caller, "name", &message.name)?;
-    let session = call.session(id, &message.name).await?;
+    call.session(id, &message.name).await?;
     let mask = Mask::read("SessionEvent", message.read_mask)?;
     order(&message.order_by, "sequence")?;
     let list = ["events", &call.caller.tenant_name, &id.to_string()];
@@ -308,8 +276,9 @@ async fn events(
             .map_err(|_| Refusal::field("page_token", "is not a page token of this list"))?,
         None => message.from_sequence,
     };
-    let view = call.shard(id).read().await.map_err(refusal)?;
-    let (events, more) = call.look_for(events_from(view, session, from, page.size + 1)).await?;
+    let rows = call.api.reader(Source::session(id)).await?;
+    let wanted = Wanted { session: id, from, max: page.size + 1 };
+    let (events, more) = call.look_for(events_from(rows, wanted)).await?;
     let entries = events.into_iter().map(|event| (event.sequence.to_be_bytes().to_vec(), event));
     let (events, mut next_page_token) = page.cut(entries.collect());
     if let Some(last) = events.last().filter(|_| more && next_page_token.is_empty()) {
@@ -321,25 +290,23 @@ async fn events(
 /// Events, and whether there may be more behind them.
 type Found = (Vec<v1::SessionEvent>, bool);
 
-/// Reads up to `max` events from a sequence on, one slice a call.
+/// Reads the wanted events, one slice a call.
 fn events_from(
-    view: StateView,
-    session: SessionView,
-    mut from: u64,
-    max: usize,
+    rows: Reader,
+    wanted: Wanted,
 ) -> impl FnMut(&Call<'_>, &mut Share) -> Result<ControlFlow<Found>, Refusal> {
-    let (mut all, mut bytes) = (Vec::new(), 0);
+    let (mut all, mut bytes, mut from) = (Vec::new(), 0, wanted.from);
     move |call, share| {
         let mut pace = Pace::On;
-        let wanted = (from, max - all.len());
-        let (events, more) = history::read(&view, &call.caller, &session, wanted, || {
+        let left = Wanted { from, max: wanted.max - all.len(), ..wanted };
+        let (events, more) = history::read(&rows, &call.caller, left, || {
             pace = share.pace()?;
             Ok(pace != Pace::On)
         })?;
         from = events.last().map_or(from, |last| last.sequence + 1);
         bytes += events.iter().map(Message::encoded_len).sum::<usize>();
         all.extend(events);
-        let ends = !more || all.len() >= max || bytes >= PAGE_BYTES_MAX || pace == Pace::Ends;
+        let ends = !more || all.len() >= wanted.max || bytes >= PAGE_BYTES_MAX || pace == Pace::Ends;
         Ok(if ends { ControlFlow::Break((mem::take(&mut all), more)) } else { ControlFlow::Continue(()) })
     }
 }

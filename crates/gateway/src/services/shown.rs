@@ -1,13 +1,15 @@
 //! A session as calls show it: as it is, or where it stands after a command.
 
 use switchward_api::v1;
-use switchward_engine::{SessionView, gate_view, position_view, run_views, session_view};
+use switchward_engine::PositionView;
 use switchward_machine::SessionId;
 use switchward_state::session::Position;
-use switchward_state::{Body, Reply, RequestId, Scope, View};
+use switchward_state::{Body, Reply, RequestId, Scope};
 
-use crate::api::{Call, named, refusal, unreadable};
+use crate::api::{Call, named};
+use crate::auth::Caller;
 use crate::error::Refusal;
+use crate::query::{CompletePosition, SessionShown, ShowSession};
 use crate::{convert, names};
 
 /// Carries out a command of a session, and shows the session afterwards.
@@ -41,33 +43,28 @@ pub(super) fn at(
     position: Position,
     name: &str,
 ) -> Result<v1::Session, Refusal> {
-    let view = position_view(&call.shard(id).read_stale(), call.caller.tenant, id, position);
-    let view = view.map_err(unreadable)?.ok_or_else(|| Refusal::not_found("session", name))?;
+    let view = match PositionView::at_hand(id, position) {
+        Ok(view) => Some(view),
+        Err(position) => {
+            call.api.ask_stale(&CompletePosition { tenant: call.caller.tenant, session: id, position })?
+        }
+    };
+    let view = view.ok_or_else(|| Refusal::not_found("session", name))?;
     Ok(convert::positions::session(&call.caller, &view))
 }
 
 /// A session as it is now.
 pub(super) async fn shown(call: &Call<'_>, id: SessionId, name: &str) -> Result<v1::Session, Refusal> {
-    let view = call.shard(id).read().await.map_err(refusal)?;
-    view.consistent(|rows| {
-        let found = session_view(rows, call.caller.tenant, id).map_err(unreadable)?;
-        message(call, rows, &found.ok_or_else(|| Refusal::not_found("session", name))?)
-    })
+    let found = call.ask(&ShowSession { tenant: call.caller.tenant, session: id }).await?;
+    Ok(message(&call.caller, found.ok_or_else(|| Refusal::not_found("session", name))?))
 }
 
-/// A session in a view of its rows.
-pub(super) fn message(
-    call: &Call<'_>,
-    view: &dyn View,
-    session: &SessionView,
-) -> Result<v1::Session, Refusal> {
-    let mut gates = Vec::new();
-    for open in &session.session.opens {
-        let gate = gate_view(view, call.caller.tenant, session.id, *open).map_err(unreadable)?;
-        gates.extend(gate.and_then(|gate| convert::sessions::open_gate(&call.caller, session, *open, &gate)));
-    }
-    let mut shown = convert::sessions::session(&call.caller, session, gates);
-    let runs = run_views(view, call.caller.tenant, session).map_err(unreadable)?;
-    shown.runs = convert::sessions::runs(&call.caller, runs);
-    Ok(shown)
+/// A session as a message.
+pub(super) fn message(caller: &Caller, shown: SessionShown) -> v1::Session {
+    let SessionShown { session, gates, runs } = shown;
+    let gates =
+        gates.iter().filter_map(|(open, gate)| convert::sessions::open_gate(caller, &session, *open, gate));
+    let mut message = convert::sessions::session(caller, &session, gates.collect());
+    message.runs = convert::sessions::runs(caller, runs);
+    message
 }

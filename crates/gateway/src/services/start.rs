@@ -1,19 +1,20 @@
 //! The start of a session: its definitions and their versions.
 
 use switchward_api::v1;
-use switchward_engine::{pin_callees, pin_policies};
 use switchward_machine::{Digest, SessionId};
 use switchward_state::approval::{Quorum, Reminders};
 use switchward_state::catalogue::Role;
 use switchward_state::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_state::session::{Assisted, Queued, SessionCommand, Start};
-use switchward_state::{Body, Key, Reply, Row, Scope};
+use switchward_state::{Body, Reply, Scope};
 
 use super::assistants;
+use super::definitions::definition;
 use super::shown;
-use crate::api::{Call, odd, request_id, unreadable};
+use crate::api::{Call, odd, request_id};
 use crate::auth::Caller;
 use crate::error::{Reason, Refusal};
+use crate::query::{GetVersion, PinDefinitions, Pinning};
 use crate::{convert, names};
 
 const ROLE_DEFAULT: &str = "agent";
@@ -100,13 +101,10 @@ async fn resolved(
     let queue = runs_of(call, "queue", QUEUE_MAX, &message.queue).await?;
     let others = queue.iter().chain(&about.workflows).map(|other| other.machine);
     let machines: Vec<Digest> = [about.machine].into_iter().chain(others).collect();
-    let tenant = call.caller.tenant;
-    let catalogue = call.catalogue().await?;
-    let callees = pin_callees(&catalogue, tenant, machines).map_err(unreadable)??;
     let runs = queue.iter().chain(&about.workflows).map(|other| other.definition.clone());
-    let called = callees.iter().map(|pinned| pinned.callee.name.clone());
-    let runs: Vec<String> = [about.definition.clone()].into_iter().chain(runs).chain(called).collect();
-    let policies = pin_policies(&catalogue, tenant, runs).map_err(unreadable)??;
+    let definitions: Vec<String> = [about.definition.clone()].into_iter().chain(runs).collect();
+    let query = PinDefinitions { tenant: call.caller.tenant, machines, definitions };
+    let Pinning { callees, policies } = call.ask(&query).await??;
     Ok(Start {
         definition: about.definition,
         version: about.version,
@@ -185,7 +183,7 @@ async fn assisted(call: &Call<'_>, asked: &str, message: &v1::StartSessionReques
         ));
     }
     let row = assistants::assistant(call, name, asked).await?;
-    let assistant = Some(Assisted { name: row.name, instructions: row.instructions });
+    let assistant = Some(Assisted { name: row.name.clone(), instructions: row.instructions.clone() });
     let mut workflows = runs_of(call, "assistant", WORKFLOWS_MAX, &row.workflows).await?;
     let first = match (message.definition.as_str(), workflows.as_slice()) {
         ("", [only]) => Some(only.definition.clone()),
@@ -240,12 +238,7 @@ async fn version(
     requested: Option<u32>,
     asked: &str,
 ) -> Result<(u32, Digest), Refusal> {
-    let tenant = call.caller.tenant;
-    let definition = call.catalogued(Key::definition(tenant, name), |row| {
-        if let Row::Definition(definition) = row { Some(definition.clone()) } else { None }
-    });
-    let missing = || Refusal::not_found("definition", asked);
-    let definition = definition.await?.ok_or_else(missing)?;
+    let definition = definition(call, name, asked).await?;
     if requested.is_some_and(|requested| definition.active != Some(requested))
         && call.caller.actor.role == Role::Agent
     {
@@ -259,11 +252,9 @@ async fn version(
         let message = format!("version {number} of {name} is retired: new sessions cannot use it");
         return Err(Refusal::new(Reason::VersionRetired, message).meta("version", number.to_string()));
     }
-    let version = call.catalogued(Key::version(tenant, name, number), |row| {
-        if let Row::Version(version) = row { Some(version.machine) } else { None }
-    });
+    let version = call.ask(&GetVersion { tenant: call.caller.tenant, name: name.to_owned(), number }).await?;
     let missing = || Refusal::not_found("version", names::of_version(&call.caller, name, number));
-    Ok((number, version.await?.ok_or_else(missing)?))
+    Ok((number, version.ok_or_else(missing)?.machine))
 }
 
 /// A struct as JSON. Doubles that stand for no number, and integers that a double cannot hold, are refused.

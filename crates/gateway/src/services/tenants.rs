@@ -7,7 +7,7 @@ use switchward_state::catalogue::{
     LinkAuth, Role, Settings, Tenant, UpdateTenant,
 };
 use switchward_state::limits::{BROWSER_KNOWN_MS_MAX, BROWSER_KNOWN_MS_MIN};
-use switchward_state::{Key, Kind, Reply, Row, Scope};
+use switchward_state::{Reply, Scope};
 use tonic::{Request, Response, Status};
 
 use super::{policies, quotas};
@@ -18,6 +18,7 @@ use crate::convert::{duration, known, ms_of, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
+use crate::query::{GetTenant, GetTenantRecord, ListTenants};
 use crate::sealing;
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -94,10 +95,8 @@ impl TenantService for Api {
         let mask = Mask::read("Tenant", message.read_mask)?;
         order(&message.order_by, "name")?;
         let page = Page::read(message.page_size, &message.page_token, &["tenants"])?;
-        let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
-        let (tenants, next_page_token) = page.rows(&call.catalogue().await?, &prefix, |_, row| {
-            if let Row::Tenant(tenant) = &**row { Some(of_tenant(tenant)) } else { None }
-        })?;
+        let found = call.ask(&ListTenants { bounds: page.bounds() }).await?;
+        let (tenants, next_page_token) = page.shown(&found, of_tenant);
         let tenants = mask.keep_each(tenants);
         Ok(Response::new(v1::ListTenantsResponse { tenants, next_page_token }))
     }
@@ -173,10 +172,8 @@ impl TenantService for Api {
 
 /// Returns since when the effects of the caller's tenant are held.
 async fn held(call: &Call<'_>) -> Result<Option<prost_types::Timestamp>, Refusal> {
-    let found = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
-        if let Row::Tenancy(tenancy) = row { Some(tenancy.held) } else { None }
-    });
-    Ok(found.await?.flatten().map(timestamp))
+    let found = call.ask(&GetTenantRecord { tenant: call.caller.tenant }).await?;
+    Ok(found.and_then(|record| record.held).map(timestamp))
 }
 
 /// A short text for people.
@@ -277,10 +274,8 @@ async fn tenant(call: &Call<'_>, name: &str) -> Result<Tenant, Refusal> {
 
 /// The tenant of this name; `None` if there is none.
 async fn known_tenant(call: &Call<'_>, name: &str) -> Result<Option<Tenant>, Refusal> {
-    let found = call.catalogued(Key::tenant(name), |row| {
-        if let Row::Tenant(tenant) = row { Some(tenant.clone()) } else { None }
-    });
-    found.await
+    let found = call.ask(&GetTenant { name: name.to_owned() }).await?;
+    Ok(found.map(|tenant| Tenant::clone(&tenant)))
 }
 
 /// Returns the settings with the tenant's effect for calls that no rule names; unspecified: no setting of its own.

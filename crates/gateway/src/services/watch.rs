@@ -4,7 +4,7 @@ use futures::{StreamExt, stream::BoxStream};
 use std::ops::ControlFlow;
 use std::time::Duration;
 use switchward_api::v1;
-use switchward_engine::{SessionView, session_view};
+use switchward_engine::SessionView;
 use switchward_machine::SessionId;
 use switchward_shard::Failure;
 use switchward_state::limits::WEIGHT_DEFAULT;
@@ -12,11 +12,12 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use super::history::read;
+use super::history::{Wanted, read};
 use crate::api::{Api, refusal, unreadable};
 use crate::auth::{Caller, invalid, key_of};
 use crate::convert;
 use crate::error::Refusal;
+use crate::query::{GetSession, Source};
 
 /// What the service sends.
 pub(super) type Stream = BoxStream<'static, Result<v1::WatchSessionResponse, Status>>;
@@ -92,15 +93,17 @@ impl Watch {
             return Err(invalid());
         }
         loop {
-            let view = self.api.cluster.shard_of(self.id.bucket()).read().await.map_err(refusal)?;
+            let rows = self.api.reader(Source::session(self.id)).await?;
             let weight = self.caller.settings.quotas.weight.unwrap_or(WEIGHT_DEFAULT);
             let permit = self.api.shares.wait(self.caller.tenant, weight).await?;
-            let found = view.consistent(|rows| session_view(rows, self.caller.tenant, self.id));
-            let found = found.map_err(unreadable)?;
-            let session = found.ok_or_else(|| Refusal::not_found("session", self.id.to_string()))?;
+            let found = rows.answer(&GetSession { tenant: self.caller.tenant, session: self.id });
+            let session = found
+                .map_err(unreadable)?
+                .ok_or_else(|| Refusal::not_found("session", self.id.to_string()))?;
             self.newest = session.session.sequence;
             let stop = || Ok(false);
-            let (events, more) = read(&view, &self.caller, &session, (self.next, READ_MAX), stop)?;
+            let wanted = Wanted { session: self.id, from: self.next, max: READ_MAX };
+            let (events, more) = read(&rows, &self.caller, wanted, stop)?;
             drop(permit);
             for event in events {
                 self.next = event.sequence + 1;

@@ -8,7 +8,7 @@ use switchward_api::v1::{self, webhook_endpoint_service_server::WebhookEndpointS
 use switchward_state::delivery::Endpoint;
 use switchward_state::limits::ROTATION_MS_MAX;
 use switchward_state::seal::{Sealed, SecretOf};
-use switchward_state::{Body, Key, RequestId, Row, Scope};
+use switchward_state::{Body, RequestId, Scope};
 use switchward_webhook::{EventType, Filters, SigningSecret};
 use tonic::{Request, Response, Status};
 
@@ -20,6 +20,7 @@ use crate::convert::{ms_of, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
+use crate::query::GetTenantRecord;
 use crate::{names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -178,10 +179,8 @@ async fn changed(
 }
 
 async fn endpoints(call: &Call<'_>) -> Result<Vec<Endpoint>, Refusal> {
-    let found = call.catalogued(Key::tenancy_record(call.caller.tenant), |row| {
-        if let Row::Tenancy(row) = row { Some(row.endpoints.clone()) } else { None }
-    });
-    Ok(found.await?.unwrap_or_default())
+    let found = call.ask(&GetTenantRecord { tenant: call.caller.tenant }).await?;
+    Ok(found.map(|record| record.endpoints.clone()).unwrap_or_default())
 }
 
 /// The endpoint of this name.

@@ -6,7 +6,7 @@ use switchward_state::delivery::{
 };
 use switchward_state::limits::{MESSAGE_KNOWN_MS, ROTATION_MS_MAX};
 use switchward_state::seal::SecretOf;
-use switchward_state::{Body, Key, Kind, RequestId, Row, Scope};
+use switchward_state::{Body, RequestId, Scope, SharedRow};
 use switchward_webhook::{
     Covers, SigningSecret, SourceKind,
     limits::{SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRET_TEXT_CHARS_MAX, SECRET_TEXT_CHARS_MIN},
@@ -19,6 +19,7 @@ use crate::convert::{duration, known, ms_of, timestamp};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::pages::{Page, order};
+use crate::query::{GetWebhookSource, ListWebhookSources};
 use crate::{names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -77,10 +78,9 @@ impl WebhookSourceService for Api {
         order(&message.order_by, "name")?;
         let list = ["sources", call.caller.tenant_name.as_str()];
         let page = Page::read(message.page_size, &message.page_token, &list)?;
-        let prefix = Key::prefix_of_catalogue(call.caller.tenant, Kind::WebhookSource);
-        let (sources, next_page_token) = page.rows(&call.catalogue().await?, &prefix, |_, row| {
-            if let Row::WebhookSource(row) = &**row { Some(of_source(&call.caller, row)) } else { None }
-        })?;
+        let query = ListWebhookSources { tenant: call.caller.tenant, bounds: page.bounds() };
+        let found = call.ask(&query).await?;
+        let (sources, next_page_token) = page.shown(&found, |row| of_source(&call.caller, row));
         let sources = mask.keep_each(sources);
         Ok(Response::new(v1::ListWebhookSourcesResponse { sources, next_page_token }))
     }
@@ -147,7 +147,7 @@ async fn changed(
     change: ChangeWebhookSource,
     name: &str,
     asked: &str,
-) -> Result<WebhookSource, Refusal> {
+) -> Result<SharedRow<WebhookSource>, Refusal> {
     let reply = call
         .execute(Scope::Catalogue, request, None, Body::Delivery(DeliveryCommand::WebhookSource(change)))
         .await;
@@ -163,11 +163,9 @@ async fn changed(
 ///
 /// # Errors
 /// NOT_FOUND, with the name from the request.
-async fn source(call: &Call<'_>, name: &str, asked: &str) -> Result<WebhookSource, Refusal> {
-    let found = call.catalogued(Key::webhook_source(call.caller.tenant, name), |row| {
-        if let Row::WebhookSource(row) = row { Some(row.clone()) } else { None }
-    });
-    found.await?.ok_or_else(|| Refusal::not_found("source", asked))
+async fn source(call: &Call<'_>, name: &str, asked: &str) -> Result<SharedRow<WebhookSource>, Refusal> {
+    let found = call.ask(&GetWebhookSource { tenant: call.caller.tenant, name: name.to_owned() }).await?;
+    found.ok_or_else(|| Refusal::not_found("source", asked))
 }
 
 /// The secret as it is shown once; empty for a repeated request, whose secret was shown before.

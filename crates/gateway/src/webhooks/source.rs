@@ -13,7 +13,7 @@ use switchward_state::catalogue::{Role, Tenant};
 use switchward_state::delivery::{TextSource, WebhookSource};
 use switchward_state::limits::MESSAGE_KNOWN_MS;
 use switchward_state::run::Once;
-use switchward_state::{Actor, Key, Row, View as _};
+use switchward_state::{Actor, SharedRow};
 use switchward_webhook::{Covers, Greeting, Unproven, greeting, verify};
 use tonic::metadata::MetadataMap;
 
@@ -21,9 +21,10 @@ use super::answer::{Outcome, Refused};
 use super::event::{Brought, message_id};
 use super::request::{body, check_head, read, with_headers};
 use super::{answer, event};
-use crate::api::{Api, unreadable};
+use crate::api::Api;
 use crate::auth::Caller;
 use crate::error::Refusal;
+use crate::query::FindWebhookSource;
 use crate::services::kind_named;
 use crate::{auth, names};
 
@@ -52,7 +53,7 @@ async fn take(
     body: &Bytes,
 ) -> Result<Outcome, Refused> {
     let (tenant, source) = find(api, tenant, source)?.ok_or_else(unproven)?;
-    let id = prove(api, (tenant.id, &source), headers, body)?;
+    let id = prove(api, (tenant.id, &*source), headers, body)?;
     api.webhook_rates.take((tenant.id, source.name.clone()), api.cluster.now())?;
     let said: Value = read(body)?;
     match with_headers(headers, |headers| greeting(kind_named(&source), headers, &said)) {
@@ -64,7 +65,7 @@ async fn take(
     }
     let caller = Caller {
         tenant: tenant.id,
-        tenant_name: tenant.name,
+        tenant_name: tenant.name.clone(),
         settings: tenant.settings,
         actor: Actor { subject: format!("source:{}", source.name), role: Role::Integration },
         key_id: String::new(),
@@ -85,7 +86,7 @@ async fn take(
     let session = names::session(&call.caller, "session", &session_name)?;
     let id = id.map(|id| message_id(&format!("source:{}", source.name), &id));
     let once = once(&source, body);
-    let (state, token, webhook) = (None, None, Some(source.name));
+    let (state, token, webhook) = (None, None, Some(source.name.clone()));
     event::record(&call, Brought { session, session_name, key, data, state, token, webhook, once, id }).await
 }
 
@@ -103,13 +104,13 @@ fn once(source: &WebhookSource, body: &Bytes) -> Option<Once> {
 }
 
 /// Returns the source and its tenant; `None` if either does not exist.
-fn find(api: &Api, tenant: &str, source: &str) -> Result<Option<(Tenant, WebhookSource)>, Refused> {
-    let view = api.cluster.catalogue().read_stale();
-    let row = view.row(&Key::tenant(tenant)).map_err(unreadable)?;
-    let Some(Row::Tenant(tenant)) = row.as_deref() else { return Ok(None) };
-    let row = view.row(&Key::webhook_source(tenant.id, source)).map_err(unreadable)?;
-    let Some(Row::WebhookSource(source)) = row.as_deref() else { return Ok(None) };
-    Ok(Some((tenant.clone(), source.clone())))
+fn find(
+    api: &Api,
+    tenant: &str,
+    source: &str,
+) -> Result<Option<(SharedRow<Tenant>, SharedRow<WebhookSource>)>, Refused> {
+    let query = FindWebhookSource { tenant: tenant.to_owned(), name: source.to_owned() };
+    Ok(api.ask_stale(&query)?)
 }
 
 /// Verifies that the source has sent the message, and returns the message's id if it has one.

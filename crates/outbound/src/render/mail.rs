@@ -9,8 +9,8 @@ use switchward_delivery::{
 };
 use switchward_engine::{GateView, gate_view};
 use switchward_expr::{APPROVALS, REJECTIONS};
-use switchward_gateway::presented;
 use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId, Time};
+use switchward_messages::{GateFacts, Medium, prose, reminder, rule};
 use switchward_shard::StateView;
 use switchward_state::approval::{MailKey, Open, Way};
 use switchward_state::delivery::{Effect, EffectBody, MailHead, Purpose};
@@ -25,9 +25,10 @@ pub(crate) fn outbound(
     effect: &Effect,
     now: Time,
 ) -> Result<Option<OutboundMail>, ViewError> {
-    let EffectBody::Message { to, subject, body, content, gate, purpose, head, .. } = &effect.body else {
+    let EffectBody::Message { channel, to, text, gate, purpose, head } = &effect.body else {
         return Ok(None);
     };
+    let text = switchward_messages::text(*channel, text);
     let about = gate.map(|gate| gate_view(view, tenant, session, gate)).transpose()?.flatten();
     let asks = of(*purpose) == Of::Ask;
     if *purpose == Purpose::Code {
@@ -43,13 +44,13 @@ pub(crate) fn outbound(
     let thread = gate.map_or_else(|| format!("{session}-{own}"), |gate| format!("{session}-{}", gate.0));
     let mut outbound = OutboundMail {
         to: to.clone(),
-        subject: one_line(&match (purpose, subject) {
-            (Purpose::Remind, Some(subject)) => format!("Reminder: {subject}"),
-            (_, subject) => subject.clone().unwrap_or_default(),
+        subject: one_line(&match (purpose, text.subject) {
+            (Purpose::Remind, Some(subject)) => reminder(&subject),
+            (_, subject) => subject.unwrap_or_default().into_owned(),
         }),
         purpose: of(*purpose),
-        body: body.clone(),
-        html: *content == Content::Html,
+        body: text.body.into_owned(),
+        html: text.content == Content::Html,
         id: format!("{number}{again}"),
         thread,
         reply_token: None,
@@ -69,8 +70,7 @@ pub(crate) fn outbound(
             let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(to)).unwrap_or_default();
             outbound.page_token = token(Way::Page, gate, round);
             if asks {
-                (outbound.subject, outbound.body) =
-                    (presented::prose(&outbound.subject), presented::prose(&outbound.body));
+                (outbound.subject, outbound.body) = (prose(&outbound.subject), prose(&outbound.body));
                 outbound.facts = facts(view, (tenant, session), now)?;
                 outbound.choice = machine.gate(open.gate.spec).and_then(|spec| choice(spec, open));
             }
@@ -139,7 +139,9 @@ fn facts(
 ) -> Result<Vec<Fact>, ViewError> {
     let row = view.row(&Key::session(tenant, id))?;
     let Some(Row::Session(session)) = row.as_deref() else { return Ok(Vec::new()) };
-    let facts = presented::facts(session, id, gate, true).into_iter();
+    let unreached = Some(gate.unreached());
+    let gate = GateFacts { open: gate.open(), machine: gate.machine(), unreached };
+    let facts = switchward_messages::facts(session, id, &gate, Medium::Mail).into_iter();
     Ok(facts.map(|fact| Fact { name: fact.name.to_owned(), value: fact.value }).collect())
 }
 
@@ -152,7 +154,7 @@ fn choice(spec: &GateSpec, open: &Open) -> Option<Choice> {
         also: also(spec),
         page_only: !open.gate.fits_a_mail(),
         discusses: spec.resolve(Decision::Discuss).is_some(),
-        rule: presented::rule(open),
+        rule: rule(open),
     })
 }
 

@@ -6,6 +6,7 @@ use switchward_engine::{
     Machines, RunView, SessionView, machines_of, public_events, run_views, session_view,
 };
 use switchward_machine::{NodeIx, RunId, SessionId, Time, WorkKind};
+use switchward_messages::Text;
 use switchward_state::approval::Open;
 use switchward_state::delivery::{DeliveryEvent, EffectBody};
 use switchward_state::policy::Authorized;
@@ -286,9 +287,11 @@ fn effect(event: &Event) -> Option<Value> {
     let Event::Delivery(DeliveryEvent::Queued { effect }) = event else { return None };
     match &effect.body {
         EffectBody::Notice { subject, .. } => {
+            let subject = switchward_messages::request(subject);
             Some(json!({ "kind": "notice", "subject": subject, "text": subject }))
         }
-        EffectBody::Message { channel, to, subject, body, content, gate: _, purpose: _, head } => {
+        EffectBody::Message { channel, to, text, gate: _, purpose: _, head } => {
+            let Text { subject, body, content } = switchward_messages::text(*channel, text);
             Some(json!({
                 "from": head.as_ref().and_then(|head| head.from.as_ref()),
                 "kind": channel.word(),

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Digest, Time};
 
-use crate::approval::Via;
+use crate::approval::{Decider, Progress, Via};
 
 /// How many of those whom a gate asks must approve, if one is not enough. Stored form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -53,21 +53,26 @@ pub struct Vote {
     pub shown: Digest,
 }
 
+impl Vote {
+    /// Who approved, and which way.
+    #[must_use]
+    pub fn decider(&self) -> Decider {
+        Decider { by: self.by.clone(), via: self.via }
+    }
+}
+
 impl Voting {
-    /// How far it has come, in words.
+    /// The approvals so far, for a message.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        Progress { approved: self.votes.iter().map(Vote::decider).collect(), need: self.need }
+    }
+
+    /// The approvals so far, for a refusal or a warning in the history.
     #[must_use]
     pub fn so_far(&self) -> String {
-        format!("{} of {} approvals so far{}", self.votes.len(), self.need, self.who())
-    }
-
-    /// The same beside a label: how many of how many, and whose.
-    #[must_use]
-    pub fn count(&self) -> String {
-        format!("{} of {}{}", self.votes.len(), self.need, self.who())
-    }
-
-    fn who(&self) -> String {
         let who: Vec<String> = self.votes.iter().map(|vote| vote.via.who(&vote.by)).collect();
-        if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) }
+        let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
+        format!("{} of {} approvals so far{who}", self.votes.len(), self.need)
     }
 }

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Decision, Digest, ExitIx, GateIx, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
-use crate::approval::{Via, Voting};
+use crate::approval::{RequestSubject, Via, Voting};
 use crate::catalogue::Directory;
 use crate::limits::{HOUR_MS, MAIL_ARGS_BYTES_MAX, PAGE_CODE_MS, PAGE_CODE_TRIES_MAX, PAGE_CODES_HOUR_MAX};
 use crate::policy::LedgerRule;
@@ -95,12 +95,6 @@ impl Gate {
         self.asked.as_ref().is_some_and(|asked| asked.round_of(person).is_some())
     }
 
-    /// Who has approved it, in words, if several must.
-    #[must_use]
-    pub fn approved_by(&self) -> Vec<String> {
-        self.votes().map(|vote| vote.via.who(&vote.by)).collect()
-    }
-
     /// The approvals so far, if several must approve.
     pub fn votes(&self) -> impl Iterator<Item = &crate::approval::Vote> {
         let voting = self.asked.as_ref().and_then(|asked| asked.voting.as_ref());
@@ -134,9 +128,9 @@ pub struct Asked {
     /// Addresses, in the order in which they were asked.
     #[n(0)]
     pub to: Vec<String>,
-    /// One line.
+    /// What it is about.
     #[n(1)]
-    pub subject: String,
+    pub subject: RequestSubject,
     /// The rest, rendered.
     #[n(2)]
     pub body: String,
@@ -261,10 +255,10 @@ impl Asked {
 
     /// One person is asked, for as long as it takes.
     #[must_use]
-    pub fn once(person: &str, subject: &str, body: &str) -> Self {
+    pub fn once(person: &str, subject: &RequestSubject, body: &str) -> Self {
         Self {
             to: vec![person.to_owned()],
-            subject: subject.to_owned(),
+            subject: subject.clone(),
             body: body.to_owned(),
             round: 0,
             due: None,
@@ -299,7 +293,8 @@ impl Asked {
     /// The digest of the request as it is shown, with the values that it shows.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let (subject, body) = (self.subject.as_bytes(), self.body.as_bytes());
+        let subject = self.subject.digested();
+        let (subject, body) = (subject.as_bytes(), self.body.as_bytes());
         match &self.values {
             None => Digest::of_parts(&[b"request", subject, body]),
             Some(values) => Digest::of_parts(&[b"request of values", subject, body, &values.0]),

@@ -96,21 +96,6 @@ impl MailCap {
     }
 }
 
-impl std::fmt::Display for MailCap {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let most = self.most();
-        match self {
-            Self::Tenant => write!(f, "the tenant sends at most {most} mails in an hour"),
-            Self::Definition => write!(f, "sessions of one definition send at most {most} mails in an hour"),
-            Self::Requester => write!(f, "one requester causes at most {most} mails in an hour"),
-            Self::Address => write!(f, "at most {most} mails go to one address in an hour"),
-            Self::RequesterToAddress => {
-                write!(f, "one requester causes at most {most} mails to one address in an hour")
-            }
-        }
-    }
-}
-
 /// The counts that an effect is a part of if it goes out at this time; empty for an effect that is not a mail or not
 /// counted.
 ///

@@ -1,8 +1,10 @@
 //! The outbox: effects for the outside, kept until they have arrived.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{Channel, Content, Digest, GateKind, Micros, NodeIx, OpenId, RunId, Time};
+use switchward_machine::{Channel, Digest, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
+use crate::approval::RequestSubject;
+use crate::delivery::MessageText;
 use crate::limits::EFFECT_BYTES;
 use crate::policy::LedgerRule;
 
@@ -163,9 +165,9 @@ pub enum EffectBody {
         /// Its kind.
         #[n(1)]
         kind: GateKind,
-        /// One line.
+        /// What it is about.
         #[n(2)]
-        subject: String,
+        subject: RequestSubject,
     },
     /// A reservation is confirmed to its ledger.
     #[n(1)]
@@ -217,23 +219,17 @@ pub enum EffectBody {
         /// To whom; empty in the conversation itself.
         #[n(1)]
         to: String,
-        /// One line.
+        /// What it says.
         #[n(2)]
-        subject: Option<String>,
-        /// The rest, rendered.
-        #[n(3)]
-        body: String,
-        /// What the body is.
-        #[n(4)]
-        content: Content,
+        text: MessageText,
         /// The gate that it is about, if it is about one.
-        #[cbor(n(5), default)]
+        #[cbor(n(3), default)]
         gate: Option<OpenId>,
         /// What it is for.
-        #[cbor(n(6), default, skip_if = "Purpose::says")]
+        #[cbor(n(4), default, skip_if = "Purpose::says")]
         purpose: Purpose,
         /// The header of a mail of the session's agent; `None` if the server writes.
-        #[n(7)]
+        #[n(5)]
         head: Option<MailHead>,
     },
     /// An event is published to an endpoint of the tenant.
@@ -341,13 +337,12 @@ impl EffectBody {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let texts = match self {
-            Self::Notice { subject, .. } => subject.len(),
+            Self::Notice { subject, .. } => subject.bytes(),
             Self::Publish { endpoint, kind, about, .. } => {
                 endpoint.len() + kind.len() + about.as_ref().map_or(0, String::len)
             }
-            Self::Message { to, subject, body, head, .. } => {
-                let head = head.as_ref().map_or(0, MailHead::bytes);
-                to.len() + subject.as_ref().map_or(0, String::len) + body.len() + head
+            Self::Message { to, text, head, .. } => {
+                to.len() + text.bytes() + head.as_ref().map_or(0, MailHead::bytes)
             }
             Self::Confirm { process, rules, .. } | Self::Settle { process, rules, .. } => {
                 process.len() + rules.len() * EFFECT_BYTES

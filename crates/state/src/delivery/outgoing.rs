@@ -8,7 +8,7 @@ use minicbor::{CborLen, Decode, Encode};
 use serde_json::{Map, Value};
 use switchward_machine::{Channel, Content, SENDING};
 
-use crate::delivery::{EffectBody, MailHead, Purpose};
+use crate::delivery::{EffectBody, MailHead, MessageText, Purpose};
 use crate::limits::{
     ADDRESS_BYTES_MAX, MAIL_RECIPIENTS_MAX, MAIL_SUBJECT_CHARS_MAX, MAIL_TEXT_BYTES_MAX,
     RESULT_SHOWN_BYTES_MAX,
@@ -131,9 +131,11 @@ impl Outgoing {
         let effect = |to: &str| EffectBody::Message {
             channel: Channel::Email,
             to: to.to_owned(),
-            subject: Some(self.subject.clone()),
-            body: self.text.clone(),
-            content: Content::Text,
+            text: MessageText::Written {
+                subject: Some(self.subject.clone()),
+                body: self.text.clone(),
+                content: Content::Text,
+            },
             gate: None,
             purpose: Purpose::Say,
             head: Some(self.head.clone()),

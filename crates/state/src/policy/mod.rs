@@ -10,6 +10,7 @@ mod ledger;
 mod limits;
 pub(crate) mod period;
 mod rows;
+mod shortage;
 mod verdict;
 
 pub use args::{Args, BadArgs, canonical_of};
@@ -22,4 +23,5 @@ pub use ledger::{LedgerRow, Reservation, Spent};
 pub use limits::{LedgerRule, LimitCheck, LimitOutcome, by_ledger};
 pub use period::time_text;
 pub use rows::{PinnedPolicy, TenantPolicy};
+pub use shortage::Shortage;
 pub use verdict::{Authorized, CallEffect, LayerVerdict, MatchedRule, Remaining};

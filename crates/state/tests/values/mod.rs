@@ -3,6 +3,7 @@
 use switchward_state::approval::ApprovalEvent;
 use switchward_state::catalogue::CatalogueEvent;
 use switchward_state::delivery::DeliveryEvent;
+pub(crate) mod notices;
 pub(crate) mod page_codes;
 mod removal;
 
@@ -105,32 +106,20 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let last = Dead { code: "smtp_421".into(), message: "later".into(), at: Time(5) };
     let fate = Some(Fate { round: 1, dead: None, attempts: 2, last: Some(last), since: None });
     let since = fate.clone().map(|fate| Fate { since: Some(Time(2)), ..fate });
-    let EffectBody::Message { channel, to, subject, body, content, gate, .. } = message() else {
-        unreachable!()
+    let about_gate = |purpose| {
+        let EffectBody::Message { channel, to, text, gate, .. } = message() else { unreachable!() };
+        EffectBody::Message { channel, to, text, gate, purpose, head: None }
     };
-    let ask =
-        EffectBody::Message { channel, to, subject, body, content, gate, purpose: Purpose::Ask, head: None };
-    let EffectBody::Message { channel, to, subject, body, content, gate, .. } = message() else {
-        unreachable!()
-    };
-    let remind = EffectBody::Message {
-        channel,
-        to,
-        subject,
-        body,
-        content,
-        gate,
-        purpose: Purpose::Remind,
-        head: None,
-    };
+    let (ask, remind) = (about_gate(Purpose::Ask), about_gate(Purpose::Remind));
     let head = MailHead {
         from: Some("bot@example.com".into()),
         to: vec!["sam@example.com".into()],
         cc: vec!["lead@example.com".into()],
     };
-    let EffectBody::Message { channel, to, subject, body, .. } = message() else { unreachable!() };
-    let (content, purpose, head) = (Content::Text, Purpose::Say, Some(head));
-    let mail = EffectBody::Message { channel, to, subject, body, content, gate: None, purpose, head };
+    let EffectBody::Message { channel, to, .. } = message() else { unreachable!() };
+    let (subject, body) = (Some("Refund".into()), "It is on its way.".into());
+    let text = MessageText::Written { subject, body, content: Content::Text };
+    let mail = EffectBody::Message { channel, to, text, gate: None, purpose: Purpose::Say, head: Some(head) };
     vec![
         ("open-reminded", reminded()),
         ("session-reminders", Row::Session(Session { reminders: Some(REMINDERS), ..super::session() })),

@@ -5,11 +5,10 @@ use switchward_state::approval::{
     ApprovalEvent, Asked, Gate, Open, PageCodeStep, PageCodes, Resolution, Via,
 };
 use switchward_state::catalogue::{LinkAuth, Tenancy};
-use switchward_state::delivery::{EffectBody, Purpose};
 use switchward_state::{Event, Reply, Row};
 
 use super::tenancy;
-use crate::{Closed, asked, effect, gate, message, open};
+use crate::{Closed, asked, gate, open};
 
 fn decided(via: Via) -> Resolution {
     Resolution::Decided { decision: Decision::Approve, by: "kim".into(), comment: "fine".into(), via }
@@ -20,16 +19,10 @@ pub(crate) fn rows() -> Vec<(&'static str, Row)> {
     let codes =
         PageCodes { to: "lead@example.com".into(), sent: vec![Time(5), Time(9)], wrong: 2, used: true };
     let asked = Asked { codes: vec![codes], ..asked() };
-    let EffectBody::Message { channel, to, subject, body, content, gate: about, head, .. } = message() else {
-        unreachable!()
-    };
-    let purpose = Purpose::Code;
-    let code = EffectBody::Message { channel, to, subject, body, content, gate: about, purpose, head };
     let closed = |via| Row::Closed(Closed { open: open(), resolution: decided(via), at: Time(4) });
     vec![
         ("tenancy-link-auth", Row::Tenancy(Tenancy { link_auth: Some(LinkAuth::Link), ..tenancy() })),
         ("open-codes", Row::Open(Open { gate: Gate { asked: Some(asked), ..gate() }, ..open() })),
-        ("effect-code", Row::Outbox(effect(code))),
         ("closed-by-code", closed(Via::PageByCode)),
         ("closed-by-oidc", closed(Via::PageByOidc)),
     ]

@@ -55,6 +55,7 @@ const CRATES: &[CrateRule] = &[
             "zeroize",
         ]),
     },
+    CrateRule { folder: "messages", uses: &["machine", "state"], outside: Some(&["serde_json"]) },
     CrateRule {
         folder: "engine",
         uses: &["expr", "machine", "state"],
@@ -62,7 +63,7 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         folder: "scenario",
-        uses: &["machine", "formats", "state", "engine"],
+        uses: &["machine", "formats", "state", "messages", "engine"],
         outside: Some(&["jiff", "saphyr-parser", "serde_json", "thiserror"]),
     },
     CrateRule { folder: "api", uses: &[], outside: None },
@@ -78,19 +79,22 @@ const CRATES: &[CrateRule] = &[
     CrateRule { folder: "mail", uses: &[], outside: None },
     CrateRule {
         folder: "gateway",
-        uses: &["api", "machine", "formats", "state", "engine", "shard", "mail", "webhook"],
+        uses: &["api", "machine", "formats", "state", "messages", "engine", "shard", "mail", "webhook"],
         outside: None,
     },
     CrateRule {
         folder: "outbound",
-        uses: &["expr", "machine", "state", "engine", "bus", "shard", "webhook", "delivery", "gateway"],
+        uses: &[
+            "expr", "machine", "state", "messages", "engine", "bus", "shard", "webhook", "delivery",
+            "gateway",
+        ],
         outside: None,
     },
     CrateRule {
         folder: "switchward",
         uses: &[
-            "expr", "machine", "formats", "graph", "state", "engine", "scenario", "api", "store", "bus",
-            "shard", "webhook", "delivery", "mail", "gateway", "outbound",
+            "expr", "machine", "formats", "graph", "state", "messages", "engine", "scenario", "api", "store",
+            "bus", "shard", "webhook", "delivery", "mail", "gateway", "outbound",
         ],
         outside: None,
     },

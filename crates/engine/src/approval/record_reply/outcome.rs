@@ -3,26 +3,24 @@
 
 use serde_json::json;
 use switchward_expr::{Verdict, classify as sorted, decision_line};
-use switchward_machine::{
-    ActKind, Channel, Content, Decision, GateSpec, OpenId, Port, Resolve, RunId, Wait, kept::WAIT,
-};
+use switchward_machine::{ActKind, Decision, GateSpec, OpenId, Port, Resolve, RunId, Wait, kept::WAIT};
 use switchward_state::ViewError;
 use switchward_state::approval::{
-    ApprovalEvent, Closed, DecideGate, Open, RecordReply, Resolution, Standing, Via,
+    ApprovalEvent, Closed, Closing, DecideGate, Decider, NotCounted, Notice, Open, Receipt, RecordReply,
+    RequestSubject, Resolution, Standing, Via, Vote,
 };
-use switchward_state::delivery::{EffectBody, Purpose};
+use switchward_state::delivery::Purpose;
 use switchward_state::limits::{ANSWERS_MAX, NOTE_BYTES_MAX};
-use switchward_state::policy::{LimitCheck, time_text};
+use switchward_state::policy::{LimitCheck, Shortage};
 use switchward_state::run::{Deferral, Writer};
 use switchward_state::work::WorkEvent;
 
 use crate::approval::decide_gate::Granting;
-use crate::approval::mails::{Sender, mail_bytes};
+use crate::approval::mails::Sender;
 use crate::approval::resolve::Ruling;
 use crate::approval::tasks::Given;
 use crate::approval::votes::Cast;
 use crate::approval::{classify, decide_gate, discussion, mails, resolve, tasks, votes};
-use crate::delivery::capacity;
 use crate::run::data::keep_below;
 use crate::turn::{Stop, Turn};
 
@@ -121,14 +119,14 @@ pub(crate) fn at_gate(
         Cast::Counts(so_far) => {
             decide_gate::release(turn, open.run, gate, mail.limits)?;
             if let Some(asked) = &open.gate.asked {
-                let said = receipt(turn, gate, &decided(decision))?;
-                let said = format!("{said}\nIt counts, and the request is still open: {so_far}.");
-                mails::inform(turn, open.run, gate, asked, mail.from, said)?;
+                let (receipt, progress) = (receipt(turn, gate)?, so_far.progress());
+                let notice = Notice::Counted { receipt, progress };
+                mails::inform(turn, open.run, gate, asked, mail.from, notice)?;
             }
             Ok(Standing::Counted)
         }
         Cast::Again(_, so_far) => {
-            answer_open(turn, gate, open, mail, &format!("{AGAIN}\nThe request is still open: {so_far}."))?;
+            answer_open(turn, gate, open, mail, Notice::ApprovedBefore { progress: so_far.progress() })?;
             Ok(Standing::Repeated)
         }
     }
@@ -154,27 +152,10 @@ fn undecided(
     Ok(if closes { Standing::Decided } else { Standing::Noted })
 }
 
-const AGAIN: &str = "You have approved this request before, and that counts once: approving again changes nothing. To stop \
-    it, reply with a first line that says no more than \"reject\".";
-
-/// The receipt for a reply that led to something, with its time.
-fn receipt(turn: &Turn<'_, '_>, gate: OpenId, said: &str) -> Result<String, Stop> {
-    let (session, at) = (turn.session_id()?, time_text(turn.now()));
-    Ok(format!("{said}\nReceipt: gate {} of {session}, {at}.", gate.0))
+/// The receipt for a reply that is recorded now.
+fn receipt(turn: &Turn<'_, '_>, gate: OpenId) -> Result<Receipt, Stop> {
+    Ok(Receipt { gate, session: turn.session_id()?, at: turn.now() })
 }
-
-/// A decision, for its sender.
-fn decided(decision: Decision) -> String {
-    match decision {
-        Decision::Discuss => PASSED_ON.to_owned(),
-        Decision::Approve | Decision::Refuse | Decision::Answer => {
-            format!("Your decision is recorded: {}.", decision.word())
-        }
-    }
-}
-
-const PASSED_ON: &str = "Your reply was passed on as a question: nothing is approved by it, and this request is closed. \
-    Where a decision is still needed, you will be asked again.";
 
 /// Somebody wrote who may decide, but not so.
 fn answer_open(
@@ -182,10 +163,10 @@ fn answer_open(
     gate: OpenId,
     open: &Open,
     mail: &Mail<'_>,
-    said: &str,
+    notice: Notice,
 ) -> Result<(), Stop> {
     let Some(asked) = &open.gate.asked else { return Ok(()) };
-    mails::answer(turn, open.run, gate, asked, mail.sender(), said.to_owned())
+    mails::answer(turn, open.run, gate, asked, mail.sender(), notice)
 }
 
 /// A reply that approves a call whose limit is full.
@@ -194,10 +175,9 @@ pub(crate) fn full(
     gate: OpenId,
     open: &Open,
     mail: &Mail<'_>,
-    why: &str,
+    shortage: Shortage,
 ) -> Result<Standing, Stop> {
-    let said = format!("Your approval has come and cannot be given now: {why}.");
-    answer_open(turn, gate, open, mail, &said)?;
+    answer_open(turn, gate, open, mail, Notice::CannotApprove { shortage })?;
     Ok(Standing::Full)
 }
 
@@ -207,56 +187,28 @@ pub(crate) fn moot(
     gate: OpenId,
     open: &Open,
     mail: &Mail<'_>,
-    why: Standing,
+    why: NotCounted,
 ) -> Result<Standing, Stop> {
-    if why == Standing::Empty {
+    if why == NotCounted::Empty {
         let (by, comment) = (mail.from.to_owned(), String::new());
         turn.emit(ApprovalEvent::Discussed { gate, by, comment })?;
     }
-    let said = WHY.iter().find(|(known, _)| *known == why).map_or(UNPROVED, |(_, said)| *said);
-    answer_open(turn, gate, open, mail, said)?;
-    Ok(why)
+    answer_open(turn, gate, open, mail, Notice::NotCounted { why })?;
+    Ok(why.standing())
 }
-
-/// The answer to a reply that cannot count; to one that is not proved, [`UNPROVED`].
-const WHY: [(Standing, &str); 5] = [
-    (Standing::Earlier, OLD),
-    (Standing::Own, OWN),
-    (Standing::Foreign, FOREIGN),
-    (Standing::Unseen, UNSEEN),
-    (Standing::Empty, UNANSWERED),
-];
-
-const FOREIGN: &str = "Your reply has come, and nothing is decided by it: it is to a mail that was sent to somebody else.\n\
-    Please reply to the one that was sent to you.";
-
-const UNSEEN: &str = "Your reply has come, and nothing is approved by it: what is asked is too long for a mail, which showed \
-    the beginning of it.\nPlease look at all of it on the decision page, and decide there.";
-
-const OWN: &str = "Your reply has come, and nothing is decided by it: you asked for this decision yourself, and somebody \
-    else must make it.";
-
-const UNPROVED: &str = "Your reply has come, and nothing is decided by it: it could not be verified that you sent it to this \
-    address. Some mail services do not sign the address that a mail goes to.\nPlease decide on the decision page.";
-
-const OLD: &str = "Your reply is to an earlier mail of this request, and nothing is decided by it: you were asked again \
-    since.\nPlease reply to the newest mail.";
 
 /// What a participant writes is their answer, as it stands.
 fn at_task(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<Standing, Stop> {
     let (answer, by, comment) = (mail.own.trim(), mail.from.to_owned(), String::new());
     // The receipt goes first: the last answer may end the session.
     if let Some(asked) = open.gate.asked.as_ref().filter(|_| mail.answered) {
-        let said = receipt(turn, gate, "Your answer is recorded.")?;
-        mails::inform(turn, open.run, gate, asked, mail.from, said)?;
+        let notice = Notice::Answered { receipt: receipt(turn, gate)? };
+        mails::inform(turn, open.run, gate, asked, mail.from, notice)?;
     }
     let given = Given { answer: answer.into(), by, comment, via: Via::Mail };
     tasks::answer(turn, gate, open, given)?;
     Ok(Standing::Answered)
 }
-
-const UNANSWERED: &str = "Your reply had no words of its own, and the request is still open.\n\
-    To answer it, write above what you quote.";
 
 /// The ports of an approval that a model may choose: never the one that approves.
 pub(crate) const REJECTED: &str = "rejected";
@@ -275,8 +227,8 @@ pub(crate) fn decide(
     let resolve = resolve.ok_or_else(|| ViewError("the gate does not take a reply's decision".into()))?;
     // The receipt goes first: the decision may end the session.
     if let Some(asked) = &open.gate.asked {
-        let said = receipt(turn, gate, &decided(ruling.decision))?;
-        mails::inform(turn, open.run, gate, asked, &ruling.by, said)?;
+        let notice = Notice::Decided { decision: ruling.decision, receipt: receipt(turn, gate)? };
+        mails::inform(turn, open.run, gate, asked, &ruling.by, notice)?;
     }
     resolve::close(turn, gate, open, &ruling)?;
     if let Some(grant) = grant {
@@ -298,26 +250,21 @@ pub(crate) fn at_wait(
             Some((port, _)) => port.clone(),
             // No phrase decides what it means: a model is asked if the author gave no phrases, else the wait goes on.
             None if mail.model && !sort.hinted => {
-                written_back(turn, run, mail, RECEIVED)?;
+                written_back(turn, run, mail, Notice::ReplyReceived)?;
                 classify::ask(turn, run, item, mail.said(false), &sort.ports)?;
                 return Ok(Standing::Read);
             }
             None => {
-                written_back(turn, run, mail, WAITS_ON)?;
+                written_back(turn, run, mail, Notice::ReplyUnclear)?;
                 return Ok(Standing::Noted);
             }
         },
     };
     // The answer goes first: what follows may end the session.
-    written_back(turn, run, mail, RECEIVED)?;
+    written_back(turn, run, mail, Notice::ReplyReceived)?;
     received(turn, run, item, mail.from, mail.own, port)?;
     Ok(Standing::Received)
 }
-
-const RECEIVED: &str = "Your reply has come, and is passed on.";
-
-const WAITS_ON: &str = "Your reply has come, and nothing follows from it: what it means could not be told, and an answer is \
-    still waited for.";
 
 /// A reply that nothing waits for; its sender is informed of that.
 pub(crate) fn nothing(
@@ -327,41 +274,24 @@ pub(crate) fn nothing(
     why: Standing,
 ) -> Result<Standing, Stop> {
     if why == Standing::Unexpected {
-        written_back(turn, run, mail, UNEXPECTED)?;
+        written_back(turn, run, mail, Notice::ReplyUnexpected)?;
     } else if why == Standing::Unproved {
-        written_back(turn, run, mail, UNVERIFIED)?;
+        written_back(turn, run, mail, Notice::ReplyUnproved)?;
     }
     Ok(why)
 }
 
-const UNVERIFIED: &str = "Your reply has come, and nothing follows from it: it could not be verified that you sent it to this \
-    address. Some mail services do not sign the address that a mail goes to. Please answer from another one, or tell the person who \
-    wrote to you.";
-
-const UNEXPECTED: &str =
-    "Your reply has come and is kept. No answer is waited for at present, and nothing follows from it.";
-
 /// Writes back to somebody who answered a mail of the run's own, [`ANSWERS_MAX`] times, so that an autoresponder is not
 /// answered for ever.
-fn written_back(turn: &mut Turn<'_, '_>, run: RunId, mail: &Mail<'_>, said: &str) -> Result<(), Stop> {
+fn written_back(turn: &mut Turn<'_, '_>, run: RunId, mail: &Mail<'_>, notice: Notice) -> Result<(), Stop> {
     let before =
         turn.run(run)?.answered_back.iter().filter(|known| known.eq_ignore_ascii_case(mail.from)).count();
     if !mail.answered || before >= ANSWERS_MAX {
         return Ok(());
     }
     turn.emit(ApprovalEvent::ReplyAnswered { gate: OpenId(0), run: Some(run), to: mail.from.to_owned() })?;
-    let (to, body) = (mail.from.to_owned(), said.to_owned());
-    let subject = mails::again(mail.subject);
-    if let Some(fault) = capacity::mails(turn, 1, mail_bytes([&to], &subject, &body))? {
-        return capacity::unsent(turn, run, &fault);
-    }
-    let (channel, content, purpose) = (Channel::Email, Content::Text, Purpose::Inform);
-    let subject = Some(subject);
-    turn.send(
-        run,
-        EffectBody::Message { channel, to, subject, body, content, gate: None, purpose, head: None },
-    )?;
-    Ok(())
+    let about = RequestSubject::from(mail.subject);
+    mails::send(turn, run, mails::notice(mail.from, &about, notice, None, Purpose::Inform))
 }
 
 /// The wait that a run is in.
@@ -402,10 +332,10 @@ pub(crate) fn unclear(
     own: &str,
 ) -> Result<(), Stop> {
     let (by, comment) = (from.to_owned(), cut(own, NOTE_BYTES_MAX));
-    let said = match resolve::spec_of(turn, open)?.resolve(Decision::Discuss) {
+    let notice = match resolve::spec_of(turn, open)?.resolve(Decision::Discuss) {
         Some(Resolve::PassOn) => {
             discussion::pass_on(turn, gate, open, &by, comment)?;
-            PASSED_ON_OPEN
+            Notice::PassedOn
         }
         Some(_) => {
             let ruling = Ruling { decision: Decision::Discuss, by, comment, via: Via::Mail };
@@ -413,19 +343,13 @@ pub(crate) fn unclear(
         }
         None => {
             turn.emit(ApprovalEvent::Discussed { gate, by, comment })?;
-            UNDECIDED
+            Notice::Commented
         }
     };
     let Some(asked) = &open.gate.asked else { return Ok(()) };
     // Whose words are weighed is proved.
-    mails::answer(turn, open.run, gate, asked, Sender { from, proved: true }, said.to_owned())
+    mails::answer(turn, open.run, gate, asked, Sender { from, proved: true }, notice)
 }
-
-const PASSED_ON_OPEN: &str = "Your reply was passed on as a question, and the request is still open: nothing is decided by it.\n\
-    To decide, reply with a first line that says no more than \"approve\" or \"reject\".";
-
-const UNDECIDED: &str = "Your reply was noted, and the request is still open: nothing is decided by it.\n\
-    To decide, reply with a first line that says no more than \"approve\" or \"reject\".";
 
 /// A reply to a closed request moves nothing, and its sender is informed why.
 pub(crate) fn late(
@@ -436,35 +360,24 @@ pub(crate) fn late(
     mail: &Mail<'_>,
 ) -> Result<Standing, Stop> {
     if let Some(asked) = &closed.open.gate.asked {
-        mails::answer(turn, run, gate, asked, mail.sender(), late_message(closed))?;
+        let notice = Notice::Late { at: closed.at, closing: closing(closed) };
+        mails::answer(turn, run, gate, asked, mail.sender(), notice)?;
     }
     Ok(Standing::Late)
 }
 
 /// How a gate was closed, for somebody who wrote too late.
-fn late_message(closed: &Closed) -> String {
-    let approved = closed.open.gate.approved_by().join(", ");
-    let how = match &closed.resolution {
-        Resolution::Answered { .. } => "an answer had come before".to_owned(),
+fn closing(closed: &Closed) -> Closing {
+    let approved = || closed.open.gate.votes().map(Vote::decider).collect();
+    match &closed.resolution {
+        Resolution::Answered { .. } => Closing::Answered,
         Resolution::Decided { decision, by, via, .. } => {
-            let by = via.who(by);
-            let all = match (approved.is_empty(), decision) {
-                (true, _) => String::new(),
-                (false, Decision::Approve) => format!(" (approved by {approved})"),
-                (false, _) => format!(" ({approved} had approved)"),
-            };
-            let word = match decision {
-                Decision::Discuss => "a question, with which the request was closed",
-                Decision::Approve | Decision::Refuse | Decision::Answer => decision.word(),
-            };
-            format!("{by} decided before: {word}{all}")
+            let by = Decider { by: by.clone(), via: *via };
+            Closing::Decided { decision: *decision, by, approved: approved() }
         }
-        Resolution::Lapsed if approved.is_empty() => "nobody had decided in time".to_owned(),
-        Resolution::Lapsed => format!("too few had approved in time ({approved})"),
-        Resolution::Voided => "the process had moved on".to_owned(),
-    };
-    let at = time_text(closed.at);
-    format!("Your reply came after this request was closed, and changes nothing.\nClosed at {at}: {how}.")
+        Resolution::Lapsed => Closing::Lapsed { approved: approved() },
+        Resolution::Voided => Closing::Voided,
+    }
 }
 
 /// What stands below the line that decides.

@@ -5,42 +5,26 @@
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use switchward_api::v1::export_record::Record;
-use switchward_engine::machines_of;
 use switchward_machine::SessionId;
-use switchward_shard::StateView;
 use switchward_state::session::{Removing, Session, decided, redacted};
-use switchward_state::{History, Key, Kind, Row, View, ViewError};
+use switchward_state::{History, ViewError};
 
 use super::position::Spot;
 use super::records;
 use super::walk::{Found, Walk};
 use crate::convert;
-use crate::services::history::sequence_of;
-
-/// Rows of history that are read at once.
-const ROWS_AT_ONCE: usize = 64;
-
-/// A part of a history, with the session's rows at the same time.
-struct Part {
-    session: Option<Arc<Row>>,
-    removed: Option<Arc<Row>>,
-    rows: Vec<(u64, Arc<Row>)>,
-}
+use crate::query::{GetExportPart, GetMachines, HistoryRow, Reader};
 
 /// A record of one event: its sequence, whether it is the event's decision, and the record.
 type Item = (u64, bool, Record);
 
 impl Walk<'_> {
     /// Exports the remaining events and decisions of a session.
-    pub(super) fn history(
-        &mut self,
-        view: &StateView,
-        spot: &mut Spot,
-    ) -> Result<ControlFlow<()>, ViewError> {
+    pub(super) fn history(&mut self, rows: &Reader, spot: &mut Spot) -> Result<ControlFlow<()>, ViewError> {
         loop {
-            let part = self.part(view, spot)?;
+            let (tenant, session) = (self.call.caller.tenant, spot.session);
+            let part = rows.answer(&GetExportPart { tenant, session, row: spot.row })?;
             let found = Found::new(part.session.as_deref(), part.removed.as_deref(), self.at);
             if let Some(own) = found.own()
                 && self.kept(own, spot).is_break()
@@ -50,49 +34,25 @@ impl Walk<'_> {
             let Some(session) = found.session.filter(|session| !is_deleted(session)) else {
                 return Ok(ControlFlow::Continue(()));
             };
-            for (first, row) in &part.rows {
-                let Row::History(history) = &**row else { continue };
+            for HistoryRow { first, history } in &part.rows {
                 if history.at > self.at {
                     return Ok(ControlFlow::Continue(()));
                 }
-                let items = self.items(view, (spot.session, session), *first, history)?;
+                let items = self.items(rows, (spot.session, session), *first, history)?;
                 if self.row(spot, *first, items).is_break() || self.looked().is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            if part.rows.len() < ROWS_AT_ONCE {
+            if part.rows.len() < GetExportPart::ROWS {
                 return Ok(ControlFlow::Continue(()));
             }
-        }
-    }
-
-    /// Reads the next rows. The decisions that a removal keeps are read before and after them, so that no decision moves
-    /// from one to the other unseen.
-    fn part(&self, view: &StateView, spot: &Spot) -> Result<Part, ViewError> {
-        let (tenant, id) = (self.call.caller.tenant, spot.session);
-        let prefix = Key::prefix_of_session(tenant, id, Kind::History);
-        let after = spot.row.checked_sub(1).map(|before| Key::history(tenant, id, before));
-        let kept = || view.row(&Key::removed(tenant, id));
-        let mut removed = kept()?;
-        loop {
-            let mut rows = Vec::new();
-            view.scan(&prefix, after.as_ref().map(Key::as_bytes), &mut |key, row| {
-                rows.extend(sequence_of(key).map(|first| (first, Arc::clone(row))));
-                if rows.len() < ROWS_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-            let now = kept()?;
-            if now == removed {
-                let session = view.row(&Key::session(tenant, id))?;
-                return Ok(Part { session, removed, rows });
-            }
-            removed = now;
         }
     }
 
     /// The records of a row of history, in order.
     fn items(
         &self,
-        view: &StateView,
+        rows: &Reader,
         (id, session): (SessionId, &Session),
         first: u64,
         history: &History,
@@ -103,7 +63,7 @@ impl Walk<'_> {
             if session.is_erased() { Cow::Owned(redacted(history)) } else { Cow::Borrowed(history) };
         let mut items: Vec<Item> = Vec::new();
         if !session.is_hidden() {
-            let machines = view.consistent(|rows| machines_of(rows, caller.tenant, id, &history.events))?;
+            let machines = rows.answer(&GetMachines::of(caller.tenant, id, &history.events))?;
             let events = convert::events::of_history(first, &history, &machines).into_iter();
             items.extend(events.map(|event| (event.sequence, false, records::event(caller, id, event))));
         }

@@ -5,17 +5,16 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use switchward_api::v1::{self, export_record::Record};
 use switchward_machine::{Bucket, SessionId, Time, limits::BUCKETS};
-use switchward_shard::StateView;
-use switchward_state::session::{Removed, Session, SessionEvent};
-use switchward_state::{Event, Key, Kind, Row, TENANT_ITSELF, View, ViewError};
+use switchward_state::session::{Removed, Session};
+use switchward_state::{TENANT_ITSELF, ViewError};
 
 use super::position::{Position, Spot, Stage};
 use super::records;
 use crate::api::{Call, refusal, unreadable};
 use crate::beside;
 use crate::error::Refusal;
-use crate::limits::{EXPORT_MS_MAX, EXPORT_PAGE_BYTES_MAX};
-use crate::pages::LOOKED_AT_MAX;
+use crate::limits::{EXPORT_MS_MAX, EXPORT_PAGE_BYTES_MAX, LOOKED_AT_MAX};
+use crate::query::{GetNextSession, GetRemains, GetStarter, ListTenantChanges, Reader, Remains, Source};
 
 /// A page of an export while it is put together.
 pub(super) struct Walk<'c> {
@@ -38,9 +37,7 @@ pub(super) struct Found<'r> {
 }
 
 impl<'r> Found<'r> {
-    pub(super) fn new(session: Option<&'r Row>, removed: Option<&'r Row>, at: Time) -> Self {
-        let session = if let Some(Row::Session(session)) = session { Some(session) } else { None };
-        let removed = if let Some(Row::Removed(removed)) = removed { Some(removed) } else { None };
+    pub(super) fn new(session: Option<&'r Session>, removed: Option<&'r Removed>, at: Time) -> Self {
         Self { session: session.filter(|session| session.created <= at), removed }
     }
 
@@ -68,16 +65,16 @@ impl<'c> Walk<'c> {
     pub(super) async fn from(&mut self, position: Position) -> Result<Option<Position>, Refusal> {
         let call = self.call;
         let _scan = call.api.scans.begin(call.caller.tenant).await?;
-        let catalogue = call.catalogue().await?;
+        let catalogue = call.api.reader(Source::Catalogue).await?;
         // Every shard's rows are then at least as new as the export's time.
         for shard in call.api.cluster.shards() {
-            shard.read().await.map_err(refusal)?;
+            Reader::linearizable(shard).await.map_err(refusal)?;
         }
         let _permit = call.api.shares.enter(call.caller.tenant, call.weight()).await?;
         beside::aside(|| self.look(&catalogue, position))
     }
 
-    fn look(&mut self, catalogue: &StateView, position: Position) -> Result<Option<Position>, Refusal> {
+    fn look(&mut self, catalogue: &Reader, position: Position) -> Result<Option<Position>, Refusal> {
         self.since = Instant::now();
         let mut spot = match position {
             Position::Session(spot) => spot,
@@ -120,45 +117,42 @@ impl<'c> Walk<'c> {
 
     fn changes(
         &mut self,
-        view: &StateView,
+        catalogue: &Reader,
         number: &mut u64,
         records: &mut u32,
     ) -> Result<ControlFlow<()>, ViewError> {
-        let tenant = self.call.caller.tenant;
-        let prefix = Key::prefix_of_catalogue(tenant, Kind::TenantChange);
-        let after = Key::tenant_change(tenant, number.saturating_sub(1));
-        let mut flow = ControlFlow::Continue(());
-        view.scan(&prefix, Some(after.as_bytes()), &mut |key, row| {
-            let found = key.rest().try_into().ok().map(u64::from_be_bytes);
-            let (Some(found), Row::TenantChange(change)) = (found, &**row) else {
-                return ControlFlow::Continue(());
-            };
-            if change.at > self.at {
-                return ControlFlow::Break(());
-            }
-            if found != *number {
-                (*number, *records) = (found, 0);
-            }
-            let before = usize::try_from(*records).unwrap_or(usize::MAX);
-            for record in records::change(found, change).into_iter().skip(before) {
-                flow = self.put(record);
-                if flow.is_break() {
-                    return flow;
+        loop {
+            let query = ListTenantChanges { tenant: self.call.caller.tenant, from: *number };
+            let found = catalogue.answer(&query)?;
+            for one in &found {
+                if one.change.at > self.at {
+                    return Ok(ControlFlow::Continue(()));
                 }
-                *records += 1;
+                if one.number != *number {
+                    (*number, *records) = (one.number, 0);
+                }
+                let before = usize::try_from(*records).unwrap_or(usize::MAX);
+                for record in records::change(one.number, &one.change).into_iter().skip(before) {
+                    if self.put(record).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                    *records += 1;
+                }
+                (*number, *records) = (one.number + 1, 0);
             }
-            (*number, *records) = (found + 1, 0);
-            ControlFlow::Continue(())
-        })?;
-        Ok(flow)
+            if found.len() < ListTenantChanges::ROWS {
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
     }
 
     fn sessions(&mut self, spot: &mut Spot) -> Result<ControlFlow<()>, ViewError> {
         loop {
             let Some(bucket) = Bucket::new(spot.bucket) else { return Ok(ControlFlow::Continue(())) };
-            let view = self.call.api.cluster.shard_of(bucket).read_stale();
+            let rows = Reader::stale(self.call.api.cluster.shard_of(bucket));
             if spot.stage == Stage::Over {
-                match self.behind(&view, bucket, spot.session)? {
+                let (tenant, after) = (self.call.caller.tenant, spot.session);
+                match rows.answer(&GetNextSession { tenant, bucket, after })? {
                     Some(next) => *spot = Spot::at(spot.bucket, next, Stage::Earlier),
                     None if spot.bucket + 1 == BUCKETS => return Ok(ControlFlow::Continue(())),
                     None => {
@@ -167,38 +161,17 @@ impl<'c> Walk<'c> {
                     }
                 }
             }
-            if self.session(&view, spot)?.is_break() || self.looked().is_break() {
+            if self.session(&rows, spot)?.is_break() || self.looked().is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
     }
 
-    /// Returns the next session of a bucket after another one that exists, or of which a removal remains.
-    fn behind(
-        &self,
-        view: &StateView,
-        bucket: Bucket,
-        after: SessionId,
-    ) -> Result<Option<SessionId>, ViewError> {
-        let mut next: Option<SessionId> = None;
-        for kind in [Kind::Session, Kind::Removed] {
-            let prefix = Key::prefix_of_bucket(self.call.caller.tenant, bucket, kind);
-            let after = [prefix.as_slice(), &after.0].concat();
-            view.scan(&prefix, Some(&after), &mut |key, _| {
-                next = [next, key.session_of()].into_iter().flatten().min();
-                ControlFlow::Break(())
-            })?;
-        }
-        Ok(next)
-    }
-
     /// Exports the rest of one session; moves the position behind it at the end.
-    fn session(&mut self, view: &StateView, spot: &mut Spot) -> Result<ControlFlow<()>, ViewError> {
+    fn session(&mut self, rows: &Reader, spot: &mut Spot) -> Result<ControlFlow<()>, ViewError> {
         let (call, tenant, id) = (self.call, self.call.caller.tenant, spot.session);
         debug_assert_ne!(id, TENANT_ITSELF, "no session has this id");
-        let (session, removed) = view.consistent(|rows| {
-            Ok::<_, ViewError>((rows.row(&Key::session(tenant, id))?, rows.row(&Key::removed(tenant, id))?))
-        })?;
+        let Remains { session, removed } = rows.answer(&GetRemains { tenant, session: id })?;
         let found = Found::new(session.as_deref(), removed.as_deref(), self.at);
         if found.session.is_none() && found.removed.is_none() {
             spot.stage = Stage::Over;
@@ -208,12 +181,12 @@ impl<'c> Walk<'c> {
                 Stage::Earlier => (self.earlier(&found, spot), Stage::Itself),
                 Stage::Itself => {
                     let flow = match found.session.filter(|session| !session.is_hidden()) {
-                        Some(session) => self.itself(view, id, session)?,
+                        Some(session) => self.itself(rows, id, session)?,
                         None => ControlFlow::Continue(()),
                     };
                     (flow, Stage::History)
                 }
-                Stage::History => (self.history(view, spot)?, Stage::Removal),
+                Stage::History => (self.history(rows, spot)?, Stage::Removal),
                 Stage::Removal => {
                     let own = found.own().filter(|removed| removed.at <= self.at);
                     let flow = own.map(|removed| self.put(records::removal(&call.caller, id, removed)));
@@ -254,16 +227,11 @@ impl<'c> Walk<'c> {
 
     fn itself(
         &mut self,
-        view: &StateView,
+        rows: &Reader,
         id: SessionId,
         session: &Session,
     ) -> Result<ControlFlow<()>, ViewError> {
-        let first = view.row(&Key::history(self.call.caller.tenant, id, 0))?;
-        let started = if let Some(Row::History(first)) = first.as_deref() { Some(first) } else { None };
-        let started = started.filter(|first| {
-            first.events.iter().any(|event| matches!(event, Event::Session(SessionEvent::Started { .. })))
-        });
-        let by = started.map(|first| &first.by);
-        Ok(self.put(records::session(&self.call.caller, id, session, by, self.at)))
+        let by = rows.answer(&GetStarter { tenant: self.call.caller.tenant, session: id })?;
+        Ok(self.put(records::session(&self.call.caller, id, session, by.as_ref(), self.at)))
     }
 }

@@ -1,16 +1,16 @@
 //! Sends an endpoint the messages that it has missed.
 
 use switchward_api::v1;
-use switchward_engine::{Missed, missed};
+use switchward_engine::Missed;
 use switchward_machine::{SessionId, Time};
-use switchward_shard::StateView;
-use switchward_state::delivery::{DeliveryCommand, Endpoint, Republish};
-use switchward_state::{Body, IndexKey, Key, Row, Scope, View, ViewError};
+use switchward_state::delivery::{DeliveryCommand, Republish};
+use switchward_state::{Body, Scope, TENANT_ITSELF};
 
 use super::endpoint;
-use crate::api::{Call, named, refusal, unreadable};
+use crate::api::{Call, named};
 use crate::error::{Reason, Refusal};
 use crate::pages::Page;
+use crate::query::{GetMissed, ListChanged};
 use crate::{convert, names};
 
 /// Processes a page of sessions.
@@ -33,14 +33,15 @@ pub(super) async fn recover(
         let text = format!("the endpoint is disabled: {why}; put it again to enable it");
         return Err(Refusal::new(Reason::StateMismatch, text));
     }
-    let recovery = Recovery { endpoint, since, delivered: message.include_delivered };
     let (sessions, next_page_token) = match only {
         Some(session) => (vec![(names::of_session(&call.caller, session), session)], String::new()),
         None => changed(call, page, since).await?,
     };
+    let (tenant, delivered) = (call.caller.tenant, message.include_delivered);
+    let mut query = GetMissed { tenant, session: TENANT_ITSELF, endpoint, since, after: 0, delivered };
     let mut recovered = Vec::new();
     for (session, id) in sessions {
-        let messages = of_session(call, &recovery, id).await.map_err(|no| {
+        let messages = of_session(call, &mut query, id).await.map_err(|no| {
             named(no, "session", if message.session.is_empty() { &session } else { &message.session })
         })?;
         if messages > 0 {
@@ -50,25 +51,13 @@ pub(super) async fn recover(
     Ok(v1::RecoverWebhookEndpointResponse { sessions: recovered, next_page_token })
 }
 
-struct Recovery {
-    endpoint: Endpoint,
-    since: Time,
-    delivered: bool,
-}
-
 type Sessions = (Vec<(String, SessionId)>, String);
 
 /// A page of the sessions in which something has happened since.
 async fn changed(call: &Call<'_>, page: Page, since: Time) -> Result<Sessions, Refusal> {
-    let tenant = call.caller.tenant;
-    let pick = move |_: &Call<'_>, view: &StateView, entry: &Key| {
-        let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
-        let row = view.row(&Key::session(tenant, id)).map_err(unreadable)?;
-        let Some(Row::Session(session)) = row.as_deref() else { return Ok(None) };
-        let changed = session.updated >= since;
-        Ok(changed.then(|| v1::RecoveredSession { session: id.to_string(), messages: 0 }))
-    };
-    let (sessions, token) = page.of_shards(call, IndexKey::sessions(tenant), pick).await?;
+    let list = ListChanged { tenant: call.caller.tenant, since };
+    let show = |_: &Call<'_>, id: SessionId| v1::RecoveredSession { session: id.to_string(), messages: 0 };
+    let (sessions, token) = page.of_shards(call, list, show).await?;
     let named = sessions.into_iter().filter_map(|one| {
         let id: SessionId = one.session.parse().ok()?;
         Some((names::of_session(&call.caller, id), id))
@@ -76,34 +65,25 @@ async fn changed(call: &Call<'_>, page: Page, since: Time) -> Result<Sessions, R
     Ok((named.collect(), token))
 }
 
-/// Sends the missed messages of one session, and returns how many they were.
-async fn of_session(call: &Call<'_>, recovery: &Recovery, id: SessionId) -> Result<u32, Refusal> {
-    let (mut messages, mut after) = (0_usize, 0);
+/// Sends the missed messages of one session, and returns how many they were. The query is used for each session in turn,
+/// because it holds the endpoint.
+async fn of_session(call: &Call<'_>, query: &mut GetMissed, id: SessionId) -> Result<u32, Refusal> {
+    let mut messages = 0_usize;
+    (query.session, query.after) = (id, 0);
     loop {
-        let Missed { retry, events, upto } = look(call, recovery, id, after).await?;
+        let missed = call.ask(&*query).await?;
+        let missing = || Refusal::not_found("session", names::of_session(&call.caller, id));
+        let Missed { retry, events, upto } = missed.ok_or_else(missing)?;
         let count = retry.len() + events.len();
         if count > 0 {
-            let body = Republish { endpoint: recovery.endpoint.id.clone(), retry, events };
+            let body = Republish { endpoint: query.endpoint.id.clone(), retry, events };
             call.execute(Scope::Session(id), None, None, Body::Delivery(DeliveryCommand::Republish(body)))
                 .await?;
         }
         messages += count;
         match upto {
-            Some(upto) => after = upto,
+            Some(upto) => query.after = upto,
             None => return Ok(u32::try_from(messages).unwrap_or(u32::MAX)),
         }
     }
-}
-
-async fn look(call: &Call<'_>, recovery: &Recovery, id: SessionId, after: u64) -> Result<Missed, Refusal> {
-    let view = call.shard(id).read().await.map_err(refusal)?;
-    let tenant = call.caller.tenant;
-    let known = view.row(&Key::session(tenant, id)).map_err(unreadable)?;
-    if known.is_none() {
-        return Err(Refusal::not_found("session", names::of_session(&call.caller, id)));
-    }
-    let found = |rows: &dyn View| -> Result<Missed, ViewError> {
-        missed(rows, (tenant, id), &recovery.endpoint, (recovery.since, after), recovery.delivered)
-    };
-    view.consistent(found).map_err(unreadable)
 }

@@ -3,7 +3,6 @@
 use futures::{StreamExt as _, stream::BoxStream};
 use std::time::Duration;
 use switchward_api::v1;
-use switchward_engine::work_view;
 use switchward_machine::{OpenId, SessionId};
 use switchward_shard::Failure;
 use tokio::sync::mpsc;
@@ -12,9 +11,10 @@ use tonic::Status;
 
 use super::super::watch::begun;
 use super::take::{News, Wanted, check_key, take};
-use crate::api::{Api, Call, refusal, unreadable};
+use crate::api::{Api, Call, refusal};
 use crate::auth::Caller;
 use crate::error::Refusal;
+use crate::query::GetWork;
 
 /// What the service sends.
 pub(super) type Stream = BoxStream<'static, Result<v1::StreamWorkResponse, Status>>;
@@ -112,10 +112,7 @@ impl Sending {
     async fn forget_done(&mut self) -> Result<(), Refusal> {
         let mut out = Vec::new();
         for (session, work, fence) in std::mem::take(&mut self.out) {
-            let view = self.api.cluster.shard_of(session.bucket()).read().await.map_err(refusal)?;
-            let found = view
-                .consistent(|rows| work_view(rows, self.caller.tenant, session, work))
-                .map_err(unreadable)?;
+            let found = self.api.ask(&GetWork { tenant: self.caller.tenant, session, work }).await?;
             if found.is_some_and(|found| found.owed.fence == fence && found.owed.lease.is_some()) {
                 out.push((session, work, fence));
             }

@@ -2,14 +2,13 @@
 
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use prost::Message as _;
-use std::ops::ControlFlow;
 use std::time::Duration;
 use switchward_api::v1;
-use switchward_engine::{WorkView, work_view};
-use switchward_machine::{OpenId, SessionId, TenantId, Time, WorkKind};
+use switchward_engine::WorkView;
+use switchward_machine::{OpenId, SessionId, Time, WorkKind};
 use switchward_shard::{Cluster, Failure, Shard, Watched};
 use switchward_state::work::{LeaseWork, WorkCommand};
-use switchward_state::{Body, IndexKey, Reply, Scope, View};
+use switchward_state::{Body, Reply, Scope};
 use tokio::time::Instant;
 
 use super::super::watch::begun;
@@ -20,6 +19,7 @@ use crate::convert::{json, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::limits::POLL_BYTES_MAX;
 use crate::names;
+use crate::query::{GetWork, ListReady, Reader, Ready};
 
 /// Which work is wanted, and for which worker.
 #[derive(Debug, Clone)]
@@ -98,16 +98,22 @@ impl News {
 
 /// Takes up to `max` items that are ready, oldest first.
 pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result<Vec<Taken>, Refusal> {
+    let query = ListReady {
+        tenant: call.caller.tenant,
+        kinds: wanted.kinds.clone(),
+        queues: wanted.queues.clone(),
+        max: u32::try_from(max).unwrap_or(u32::MAX),
+    };
     let mut ready = Vec::new();
     for shard in call.api.cluster.shards() {
-        let view = shard.read().await.map_err(refusal)?;
-        ready.extend(listed(&view, call.caller.tenant, wanted, max).map_err(unreadable)?);
+        let rows = Reader::linearizable(shard).await.map_err(refusal)?;
+        ready.extend(rows.answer(&query).map_err(unreadable)?);
     }
     ready.sort_unstable();
     ready.dedup();
     let mut taken: Vec<Taken> = Vec::new();
     let mut bytes = 0;
-    for (_, session, work) in ready {
+    for Ready { session, work, .. } in ready {
         if taken.len() >= max || bytes >= POLL_BYTES_MAX {
             break;
         }
@@ -123,35 +129,6 @@ pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result
         }
     }
     Ok(taken)
-}
-
-type Ready = (Time, SessionId, OpenId);
-
-/// The first items of a shard that are ready. Another call may take some of them at the same moment, so more are listed
-/// than are wanted.
-fn listed(
-    view: &dyn View,
-    tenant: TenantId,
-    wanted: &Wanted,
-    max: usize,
-) -> Result<Vec<Ready>, switchward_state::ViewError> {
-    let mut prefixes = Vec::new();
-    for kind in &wanted.kinds {
-        if wanted.queues.is_empty() {
-            prefixes.push(IndexKey::ready(tenant, *kind, None));
-        }
-        prefixes.extend(wanted.queues.iter().map(|queue| IndexKey::ready(tenant, *kind, Some(queue))));
-    }
-    let mut ready = Vec::new();
-    for prefix in prefixes {
-        let mut found = 0;
-        view.scan(&prefix, None, &mut |entry, _| {
-            ready.extend(IndexKey::ready_of(entry));
-            found += 1;
-            if found < max.saturating_mul(2) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-    }
-    Ok(ready)
 }
 
 /// Takes one item; `None` if another worker has it by now.
@@ -174,9 +151,7 @@ async fn lease(
         }
         Err(refused) => return Err(refused),
     };
-    let tenant = call.caller.tenant;
-    let view = call.shard(session).read().await.map_err(refusal)?;
-    let found = view.consistent(|rows| work_view(rows, tenant, session, work)).map_err(unreadable)?;
+    let found = call.ask(&GetWork { tenant: call.caller.tenant, session, work }).await?;
     // A taken item may be void a moment later; then there is nothing to hand out.
     Ok(found.map(|found| Taken {
         session,

@@ -61,10 +61,10 @@ impl Harness {
             let row =
                 rows.row(&Key::outbox(TenantId(1), asked.id, number)).expect("rows").expect("the effect");
             if let Row::Outbox(effect) = &*row
-                && let EffectBody::Message { to, body, purpose: Purpose::Inform, .. } = &effect.body
+                && let EffectBody::Message { channel, to, text, purpose: Purpose::Inform, .. } = &effect.body
             {
                 assert_eq!(to, KIM);
-                texts.push(body.clone());
+                texts.push(switchward_messages::text(*channel, text).body.into_owned());
             }
         }
         texts

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use switchward_api::v1;
-use switchward_gateway::presented::exact;
+use switchward_messages::exact;
 use tonic::Status;
 
 use super::talk::Talk;

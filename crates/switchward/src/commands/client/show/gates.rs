@@ -1,7 +1,7 @@
 //! Gates as text for people.
 
 use switchward_api::v1;
-use switchward_gateway::presented::exact;
+use switchward_messages::exact;
 
 use super::{BRIEF_CHARS, definition_of, first_line, id, json, time, word};
 use crate::output::{CARE, PROBLEM, STRONG, card, clean};

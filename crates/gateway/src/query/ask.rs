@@ -1,0 +1,91 @@
+//! What a query is, and the rows that it is evaluated on.
+
+use switchward_machine::{Bucket, SessionId};
+use switchward_shard::{Cluster, Failure, Shard, StateView};
+use switchward_state::ViewError;
+
+/// A typed read of the rows of one shard.
+pub trait Evaluate {
+    /// What it returns.
+    type Answer;
+
+    /// Reads the answer.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError>;
+}
+
+/// A query that one shard answers for the whole cluster. Other queries are asked of each shard.
+pub trait Ask: Evaluate {
+    /// The shard that has the rows.
+    fn source(&self) -> Source;
+}
+
+/// The shard whose rows a query is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The catalogue's.
+    Catalogue,
+    /// The one that owns a bucket.
+    Bucket(Bucket),
+    /// Any that owns buckets: each has these rows.
+    Any,
+}
+
+impl Source {
+    /// The shard of a session.
+    pub(crate) fn session(id: SessionId) -> Self {
+        Self::Bucket(id.bucket())
+    }
+
+    /// The shard of this server.
+    pub(crate) fn shard(self, cluster: &Cluster) -> &Shard {
+        match self {
+            Self::Catalogue => cluster.catalogue(),
+            Self::Bucket(bucket) => cluster.shard_of(bucket),
+            Self::Any => cluster.shards().first().unwrap_or_else(|| cluster.catalogue()),
+        }
+    }
+}
+
+/// One shard's rows, for queries that follow each other: what a later one reads is not older than what an earlier one has
+/// read.
+#[derive(Clone)]
+pub(crate) struct Reader(StateView);
+
+impl Reader {
+    /// The rows, not older than anything that was answered before.
+    ///
+    /// # Errors
+    /// The shard cannot tell at the moment, as [`Failure`] says.
+    pub(crate) async fn linearizable(shard: &Shard) -> Result<Self, Failure> {
+        shard.read().await.map(Self)
+    }
+
+    /// The rows as this server has them.
+    pub(crate) fn stale(shard: &Shard) -> Self {
+        Self(shard.read_stale())
+    }
+
+    /// Answers a query.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub(crate) fn answer<Q: Evaluate>(&self, query: &Q) -> Result<Q::Answer, ViewError> {
+        query.evaluate(&self.0)
+    }
+
+    /// The rows themselves, for scans.
+    pub(super) fn rows(&self) -> &StateView {
+        &self.0
+    }
+}
+
+/// Answers a query with the rows as this server has them.
+///
+/// # Errors
+/// A row cannot be read.
+pub(crate) fn answer_stale<Q: Ask>(cluster: &Cluster, query: &Q) -> Result<Q::Answer, ViewError> {
+    Reader::stale(query.source().shard(cluster)).answer(query)
+}

@@ -1,0 +1,314 @@
+//! Queries about sessions.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_engine::{
+    GateView, PositionView, RunView, SessionView, answered, gate_view, position_view, run_views, session_view,
+};
+use switchward_machine::{OpenId, SessionId, Status, TenantId, Time};
+use switchward_shard::StateView;
+use switchward_state::session::{Position, Removing, ReplyToken, Session};
+use switchward_state::{Answered, IndexKey, Key, RequestId, Scope, View, ViewError, Working};
+
+use super::ask::{Ask, Evaluate, Source};
+use super::history::{GetHistory, GetHistoryBefore, GetMachines};
+use super::list::{Compared, List};
+
+/// A query about sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum SessionQuery {
+    /// A session.
+    #[n(0)]
+    Get(#[n(0)] GetSession),
+    /// A session, its gates and its runs.
+    #[n(1)]
+    Show(#[n(0)] ShowSession),
+    /// The sessions of a tenant.
+    #[n(2)]
+    List(#[n(0)] ListSessions),
+    /// What a request was answered with.
+    #[n(3)]
+    Answered(#[n(0)] GetAnswered),
+    /// All that it takes to show where a session stood.
+    #[n(4)]
+    Position(#[n(0)] CompletePosition),
+    /// Whether a reply token was made for its session.
+    #[n(5)]
+    ReplyToken(#[n(0)] CheckReplyToken),
+    /// Whether a session was removed after a mail had come in.
+    #[n(6)]
+    Removed(#[n(0)] CheckRemoved),
+    /// Rows of a history, forwards.
+    #[n(7)]
+    History(#[n(0)] GetHistory),
+    /// Rows of a history, backwards.
+    #[n(8)]
+    HistoryBefore(#[n(0)] GetHistoryBefore),
+    /// The machines of runs.
+    #[n(9)]
+    Machines(#[n(0)] GetMachines),
+}
+
+/// A session of a tenant. Answers `None` if it does not exist, or is hidden.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct GetSession {
+    /// The tenant.
+    #[n(0)]
+    pub tenant: TenantId,
+    /// The session.
+    #[n(1)]
+    pub session: SessionId,
+}
+
+impl Evaluate for GetSession {
+    type Answer = Option<SessionView>;
+
+    fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
+        rows.consistent(|rows| session_view(rows, self.tenant, self.session))
+    }
+}
+
+impl Ask for GetSession {
+    fn source(&self) -> Source {
+        Source::session(self.session)
+    }
+}
+
+/// A session with all that is shown of it. Answers `None` if it does not exist, or is hidden.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct ShowSession {
+    /// The tenant.
+    #[n(0)]
+    pub tenant: TenantId,
+    /// The session.
+    #[n(1)]
+    pub session: SessionId,
+}
+
+/// A session with its open gates and its runs.
+#[derive(Debug, Clone)]
+pub struct SessionShown {
+    /// The session.
+    pub session: SessionView,
+    /// What is open of it for people, with its numbers, oldest first.
+    pub gates: Vec<(OpenId, GateView)>,
+    /// Its runs, oldest first.
+    pub runs: Vec<RunView>,
+}
+
+impl SessionShown {
+    fn of(rows: &dyn View, tenant: TenantId, session: SessionView) -> Result<Self, ViewError> {
+        let mut gates = Vec::new();
+        for open in &session.session.opens {
+            gates.extend(gate_view(rows, tenant, session.id, *open)?.map(|gate| (*open, gate)));
+        }
+        let runs = run_views(rows, tenant, &session)?;
+        Ok(Self { session, gates, runs })
+    }
+}
+
+impl Evaluate for ShowSession {
+    type Answer = Option<SessionShown>;
+
+    fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
+        rows.consistent(|rows| {
+            let session = session_view(rows, self.tenant, self.session)?;
+            session.map(|session| SessionShown::of(rows, self.tenant, session)).transpose()
+        })
+    }
+}
+
+impl Ask for ShowSession {
+    fn source(&self) -> Source {
+        Source::session(self.session)
+    }
+}
+
+/// The sessions of a tenant, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct ListSessions {
+    /// The tenant.
+    #[n(0)]
+    pub tenant: TenantId,
+    /// Only sessions in this status.
+    #[n(1)]
+    pub status: Option<Status>,
+    /// Only sessions of the definition with this name.
+    #[n(2)]
+    pub definition: Option<String>,
+    /// Only sessions that have all of these labels, each a key and a value.
+    #[n(3)]
+    pub labels: Vec<(String, String)>,
+    /// Only sessions whose time of creation passes all of these terms.
+    #[n(4)]
+    pub created: Vec<TimeTerm>,
+}
+
+/// A term of a filter about a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct TimeTerm {
+    /// How the session's time compares to the term's.
+    #[n(0)]
+    pub compared: Compared,
+    /// The term's time.
+    #[n(1)]
+    pub time: Time,
+}
+
+impl ListSessions {
+    fn has(&self, session: &Session) -> bool {
+        self.status.is_none_or(|status| session.status == status)
+            && self.definition.as_ref().is_none_or(|definition| session.definition == *definition)
+            && self.labels.iter().all(|label| session.labels.contains(label))
+            && self.created.iter().all(|term| term.compared.holds(session.created.cmp(&term.time)))
+    }
+}
+
+impl List for ListSessions {
+    type Item = SessionShown;
+
+    fn prefix(&self) -> Vec<u8> {
+        match self.status {
+            Some(status) => IndexKey::sessions_in(self.tenant, status),
+            None => IndexKey::sessions(self.tenant),
+        }
+    }
+
+    fn pick(&self, rows: &StateView, entry: &Key) -> Result<Option<SessionShown>, ViewError> {
+        let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
+        // The filter needs one row of the session only; its data and the other rows are read only if it is shown.
+        let row = Working::new(rows).session(self.tenant, id)?;
+        if !row.is_some_and(|row| self.has(&row)) {
+            return Ok(None);
+        }
+        rows.consistent(|rows| {
+            let session = session_view(rows, self.tenant, id)?;
+            let session = session.filter(|session| self.has(&session.session));
+            session.map(|session| SessionShown::of(rows, self.tenant, session)).transpose()
+        })
+    }
+}
+
+/// What a session has answered a request with. Answers `None` if it does not know the request.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct GetAnswered {
+    /// The tenant.
+    #[n(0)]
+    pub tenant: TenantId,
+    /// The session.
+    #[n(1)]
+    pub session: SessionId,
+    /// The request.
+    #[n(2)]
+    pub request: RequestId,
+}
+
+impl Evaluate for GetAnswered {
+    type Answer = Option<Answered>;
+
+    fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
+        let scope = Scope::Session(self.session);
+        rows.consistent(|rows| answered(rows, self.tenant, &scope, &self.request))
+    }
+}
+
+impl Ask for GetAnswered {
+    fn source(&self) -> Source {
+        Source::session(self.session)
+    }
+}
+
+/// All that it takes to show where a session stood after a command. Answers `None` if the session is gone by now.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct CompletePosition {
+    /// The tenant.
+    #[n(0)]
+    pub tenant: TenantId,
+    /// The session.
+    #[n(1)]
+    pub session: SessionId,
+    /// Where it stood, from the command's reply.
+    #[n(2)]
+    pub position: Position,
+}
+
+impl Evaluate for CompletePosition {
+    type Answer = Option<PositionView>;
+
+    fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
+        rows.consistent(|rows| position_view(rows, self.tenant, self.session, self.position.clone()))
+    }
+}
+
+impl Ask for CompletePosition {
+    fn source(&self) -> Source {
+        Source::session(self.session)
+    }
+}
+
+/// Whether a reply token was made for its session under a key of this tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct CheckReplyToken {
+    /// The tenant.
+    #[n(0)]
+    pub tenant: TenantId,
+    /// The token, which names the session.
+    #[n(1)]
+    pub token: ReplyToken,
+}
+
+impl Evaluate for CheckReplyToken {
+    type Answer = bool;
+
+    fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
+        let rows = Working::new(rows);
+        let Some(session) = rows.session(self.tenant, self.token.session)? else { return Ok(false) };
+        let named = session.reply_tenant.as_ref() == Some(&self.token.tenant);
+        Ok(named && rows.mail_keys(self.tenant)?.iter().any(|key| key.made_reply(&self.token)))
+    }
+}
+
+impl Ask for CheckReplyToken {
+    fn source(&self) -> Source {
+        Source::session(self.token.session)
+    }
+}
+
+/// Whether the session that a mail of this time names was erased or deleted, or has expired. Sessions that never existed,
+/// or expired without decisions, leave no trace: the answer about them is false.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct CheckRemoved {
+    /// The tenant.
+    #[n(0)]
+    pub tenant: TenantId,
+    /// The session.
+    #[n(1)]
+    pub session: SessionId,
+    /// When the mail came in.
+    #[n(2)]
+    pub came: Time,
+}
+
+impl Evaluate for CheckRemoved {
+    type Answer = bool;
+
+    fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
+        rows.consistent(|rows| {
+            let rows = Working::new(rows);
+            let session = rows.session(self.tenant, self.session)?;
+            if session.as_ref().is_some_and(|session| session.is_hidden() || session.is_erased()) {
+                return Ok(true);
+            }
+            let removed = rows.removed_at(&Key::removed(self.tenant, self.session))?;
+            let Some(removed) = removed else { return Ok(false) };
+            let ended = removed.how.hides() || removed.how == Removing::Erased;
+            // A session with the same key may have begun since then; what came later is mail of that one.
+            Ok(ended && (session.is_none() || self.came <= removed.at))
+        })
+    }
+}
+
+impl Ask for CheckRemoved {
+    fn source(&self) -> Source {
+        Source::session(self.session)
+    }
+}

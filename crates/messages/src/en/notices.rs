@@ -1,0 +1,191 @@
+//! What the server writes to people by itself.
+
+use switchward_machine::{Channel, Decision};
+use switchward_state::approval::{Closing, NotCounted, Notice, Receipt};
+use switchward_state::limits::QUESTION_LINE_BYTES_MAX;
+use switchward_state::policy::{Shortage, time_text};
+
+use super::people::{names, so_far, who};
+
+const HOW_TO_DECIDE: &str =
+    "To decide, reply with a first line that says no more than \"approve\" or \"reject\".";
+
+/// The subject of a notice; `about` is the subject of the request, or of the mail that it answers.
+pub(crate) fn subject(channel: Channel, about: &str, notice: &Notice) -> String {
+    match notice {
+        Notice::PageCode => format!("Your code for: {about}"),
+        Notice::Question { by, comment } if channel == Channel::Chat => question_line(by, comment),
+        Notice::Decided { .. }
+        | Notice::Counted { .. }
+        | Notice::ApprovedBefore { .. }
+        | Notice::CannotApprove { .. }
+        | Notice::NotCounted { .. }
+        | Notice::Answered { .. }
+        | Notice::PassedOn
+        | Notice::Commented
+        | Notice::Late { .. }
+        | Notice::ReplyReceived
+        | Notice::ReplyUnclear
+        | Notice::ReplyUnexpected
+        | Notice::ReplyUnproved
+        | Notice::Question { .. } => answering(about),
+    }
+}
+
+/// The subject of a mail that answers another.
+fn answering(subject: &str) -> String {
+    let subject = subject.trim();
+    if subject.get(..3).is_some_and(|first| first.eq_ignore_ascii_case("re:")) {
+        return subject.to_owned();
+    }
+    format!("Re: {subject}")
+}
+
+/// What lists show of a question: one line, at most [`QUESTION_LINE_BYTES_MAX`] bytes.
+fn question_line(by: &str, comment: &str) -> String {
+    let mut line = format!("Question of {by}: {}", comment.trim().lines().next().unwrap_or_default());
+    line.truncate(line.floor_char_boundary(QUESTION_LINE_BYTES_MAX));
+    line
+}
+
+/// The body of a notice. That of a page code is empty: see [`page_code`](super::mails::page_code).
+pub(crate) fn body(about: &str, notice: &Notice) -> String {
+    match notice {
+        Notice::PageCode => String::new(),
+        Notice::Decided { decision, receipt } => receipted(&decided(*decision), receipt),
+        Notice::Counted { receipt, progress } => {
+            let said = receipted(&decided(Decision::Approve), receipt);
+            format!("{said}\nIt counts, and the request is still open: {}.", so_far(progress))
+        }
+        Notice::ApprovedBefore { progress } => format!(
+            "You have approved this request before, and that counts once: approving again changes nothing. To stop \
+             it, reply with a first line that says no more than \"reject\".\nThe request is still open: {}.",
+            so_far(progress)
+        ),
+        Notice::CannotApprove { shortage } => {
+            format!("Your approval has come and cannot be given now: {}.", cannot(shortage))
+        }
+        Notice::NotCounted { why } => not_counted(*why).to_owned(),
+        Notice::Answered { receipt } => receipted("Your answer is recorded.", receipt),
+        Notice::PassedOn => format!(
+            "Your reply was passed on as a question, and the request is still open: nothing is decided by it.\n\
+             {HOW_TO_DECIDE}"
+        ),
+        Notice::Commented => format!(
+            "Your reply was noted, and the request is still open: nothing is decided by it.\n{HOW_TO_DECIDE}"
+        ),
+        Notice::Late { at, closing } => format!(
+            "Your reply came after this request was closed, and changes nothing.\nClosed at {}: {}.",
+            time_text(*at),
+            closed(closing)
+        ),
+        Notice::ReplyReceived => "Your reply has come, and is passed on.".to_owned(),
+        Notice::ReplyUnclear => "Your reply has come, and nothing follows from it: its meaning is not clear. An answer \
+                                 is still expected."
+            .to_owned(),
+        Notice::ReplyUnexpected => {
+            "Your reply has come and is kept. No answer is expected at present, and nothing follows from it.".to_owned()
+        }
+        Notice::ReplyUnproved => {
+            "Your reply has come, and nothing follows from it: it could not be verified that you sent it to this \
+             address. Some mail services do not sign the address that a mail goes to. Please answer from another one, \
+             or tell the person who wrote to you."
+                .to_owned()
+        }
+        Notice::Question { by, comment } => {
+            format!("{by} has a question about the request {about:?}, which is still open:\n\n{comment}")
+        }
+    }
+}
+
+fn receipted(said: &str, receipt: &Receipt) -> String {
+    let Receipt { gate, session, at } = receipt;
+    format!("{said}\nReceipt: gate {} of {session}, {}.", gate.0, time_text(*at))
+}
+
+/// A decision, for its sender.
+fn decided(decision: Decision) -> String {
+    match decision {
+        Decision::Discuss => {
+            "Your reply was passed on as a question: nothing is approved by it, and this request is closed. If a \
+             decision is still needed, you will be asked again."
+                .to_owned()
+        }
+        Decision::Approve | Decision::Refuse | Decision::Answer => {
+            format!("Your decision is recorded: {}.", decision.word())
+        }
+    }
+}
+
+/// Why a call cannot be approved now.
+fn cannot(shortage: &Shortage) -> String {
+    let by = |layer: &Option<String>| layer.as_ref().map(|layer| format!(", as {layer} says"));
+    match shortage {
+        Shortage::Grants { most } => format!("{most} approved calls are not yet made"),
+        Shortage::Money { used, most, layer } => {
+            let by = by(layer).unwrap_or_default();
+            format!("the session has used or reserved {used} USD of its {most} USD{by}; the gate stays open")
+        }
+        Shortage::Mails { sent, most, layer } => {
+            let by = by(layer).unwrap_or_default();
+            format!("the session has sent {sent} of its {most} mails{by}; the gate stays open")
+        }
+        Shortage::Limit { capability } => {
+            format!("the limit of {capability} is used up; the gate stays open")
+        }
+    }
+}
+
+/// Why a reply does not count at an open gate, and what to do.
+fn not_counted(why: NotCounted) -> &'static str {
+    match why {
+        NotCounted::Earlier => {
+            "Your reply is to an earlier mail of this request, and nothing is decided by it: you were asked again \
+             since.\nPlease reply to the newest mail."
+        }
+        NotCounted::Own => {
+            "Your reply has come, and nothing is decided by it: you asked for this decision yourself, and somebody \
+             else must make it."
+        }
+        NotCounted::Foreign => {
+            "Your reply has come, and nothing is decided by it: it is to a mail that was sent to somebody else.\n\
+             Please reply to the one that was sent to you."
+        }
+        NotCounted::Unseen => {
+            "Your reply has come, and nothing is approved by it: what is asked is too long for a mail, which showed \
+             the beginning of it.\nPlease look at all of it on the decision page, and decide there."
+        }
+        NotCounted::Empty => {
+            "Your reply had no words of its own, and the request is still open.\n\
+             To answer it, write above what you quote."
+        }
+        NotCounted::Unproved => {
+            "Your reply has come, and nothing is decided by it: it could not be verified that you sent it to this \
+             address. Some mail services do not sign the address that a mail goes to.\nPlease decide on the decision \
+             page."
+        }
+    }
+}
+
+/// How a gate was closed, for somebody who wrote too late.
+fn closed(closing: &Closing) -> String {
+    match closing {
+        Closing::Answered => "an answer had come before".to_owned(),
+        Closing::Decided { decision, by, approved } => {
+            let names = names(approved);
+            let all = match (approved.is_empty(), decision) {
+                (true, _) => String::new(),
+                (false, Decision::Approve) => format!(" (approved by {names})"),
+                (false, _) => format!(" ({names} had approved)"),
+            };
+            let word = match decision {
+                Decision::Discuss => "a question, with which the request was closed",
+                Decision::Approve | Decision::Refuse | Decision::Answer => decision.word(),
+            };
+            format!("{} decided before: {word}{all}", who(&by.by, by.via))
+        }
+        Closing::Lapsed { approved } if approved.is_empty() => "nobody had decided in time".to_owned(),
+        Closing::Lapsed { approved } => format!("too few had approved in time ({})", names(approved)),
+        Closing::Voided => "the process had moved on".to_owned(),
+    }
+}

@@ -1,0 +1,20 @@
+//! Words for people: what the server says by itself in mails, in conversations, on pages and in the API, rendered from
+//! typed facts.
+//!
+//! `en` has all words; another language is a folder beside it, with the same functions. What an author, a person or an
+//! agent has written is passed through. The functions that make foreign text safe to show are here, too.
+//!
+//! This crate must never know: how a command is decided, who reads a text, how it is sent.
+
+mod clean;
+mod en;
+mod fact;
+mod text;
+
+pub use clean::{clean, exact, prose};
+pub use en::closed::outcome;
+pub use en::gates::{at, facts, request, rule};
+pub use en::mails::{PageCodeFacts, page_code, reminder};
+pub use en::warnings::{mail_cap, warning};
+pub use fact::{Fact, GateFacts, Medium};
+pub use text::{Text, subject, text};

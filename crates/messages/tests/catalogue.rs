@@ -1,0 +1,260 @@
+//! All that the server says by itself, compared with `expected/`: one entry for each variant.
+
+use switchward_machine::{
+    Channel, Content, Decision, GateIx, GateKind, Micros, NodeIx, OpenId, RunId, SessionId, Status, Time,
+};
+use switchward_messages::{
+    PageCodeFacts, mail_cap, outcome, page_code, reminder, request, rule, text, warning,
+};
+use switchward_state::approval::{
+    Closed, Closing, Decider, Gate, NotCounted, Notice, Open, Progress, Receipt, RequestSubject, Resolution,
+    Via, Warning,
+};
+use switchward_state::delivery::{MailCap, MailFull, MessageText};
+use switchward_state::policy::Shortage;
+
+/// 2026-01-01T00:00:00Z.
+const NOW: Time = Time(1_767_225_600_000);
+
+/// Every variant of a notice.
+const NOTICES: [&str; 15] = [
+    "page code",
+    "decided",
+    "counted",
+    "approved before",
+    "cannot approve",
+    "not counted",
+    "answered",
+    "passed on",
+    "commented",
+    "late",
+    "reply received",
+    "reply unclear",
+    "reply unexpected",
+    "reply unproved",
+    "question",
+];
+
+/// A variant that is missing here does not compile; one that has no sample fails the test.
+fn name(notice: &Notice) -> &'static str {
+    let at = match notice {
+        Notice::PageCode => 0,
+        Notice::Decided { .. } => 1,
+        Notice::Counted { .. } => 2,
+        Notice::ApprovedBefore { .. } => 3,
+        Notice::CannotApprove { .. } => 4,
+        Notice::NotCounted { .. } => 5,
+        Notice::Answered { .. } => 6,
+        Notice::PassedOn => 7,
+        Notice::Commented => 8,
+        Notice::Late { .. } => 9,
+        Notice::ReplyReceived => 10,
+        Notice::ReplyUnclear => 11,
+        Notice::ReplyUnexpected => 12,
+        Notice::ReplyUnproved => 13,
+        Notice::Question { .. } => 14,
+    };
+    NOTICES[at]
+}
+
+fn decider(by: &str, via: Via) -> Decider {
+    Decider { by: by.into(), via }
+}
+
+fn approved() -> Vec<Decider> {
+    vec![decider("ann", Via::Mail), decider("ops", Via::Vouched)]
+}
+
+fn shortages() -> Vec<Shortage> {
+    let layer = Some("tenant".to_owned());
+    vec![
+        Shortage::Grants { most: 8 },
+        Shortage::Money { used: Micros(2_500_000), most: Micros(3_000_000), layer: None },
+        Shortage::Mails { sent: 4, most: 4, layer },
+        Shortage::Limit { capability: "bash".into() },
+    ]
+}
+
+fn closings() -> Vec<Closing> {
+    let decided = |decision, approved| Closing::Decided { decision, by: decider("kim", Via::Rpc), approved };
+    vec![
+        decided(Decision::Approve, Vec::new()),
+        decided(Decision::Approve, approved()),
+        decided(Decision::Refuse, approved()),
+        decided(Decision::Discuss, Vec::new()),
+        Closing::Answered,
+        Closing::Lapsed { approved: Vec::new() },
+        Closing::Lapsed { approved: approved() },
+        Closing::Voided,
+    ]
+}
+
+fn notices() -> Vec<Notice> {
+    let receipt = Receipt { gate: OpenId(6), session: SessionId([0; 16]), at: NOW };
+    let progress = |approved| Progress { approved, need: 3 };
+    let mut all = vec![
+        Notice::PageCode,
+        Notice::Decided { decision: Decision::Refuse, receipt },
+        Notice::Decided { decision: Decision::Discuss, receipt },
+        Notice::Counted { receipt, progress: progress(approved()) },
+        Notice::ApprovedBefore { progress: progress(Vec::new()) },
+    ];
+    all.extend(shortages().into_iter().map(|shortage| Notice::CannotApprove { shortage }));
+    let reasons = [
+        NotCounted::Earlier,
+        NotCounted::Own,
+        NotCounted::Foreign,
+        NotCounted::Unseen,
+        NotCounted::Empty,
+        NotCounted::Unproved,
+    ];
+    all.extend(reasons.map(|why| Notice::NotCounted { why }));
+    all.extend([Notice::Answered { receipt }, Notice::PassedOn, Notice::Commented]);
+    all.extend(closings().into_iter().map(|closing| Notice::Late { at: NOW, closing }));
+    all.extend([
+        Notice::ReplyReceived,
+        Notice::ReplyUnclear,
+        Notice::ReplyUnexpected,
+        Notice::ReplyUnproved,
+        Notice::Question { by: "kim".into(), comment: "\nWhy now?\nIt can wait.".into() },
+    ]);
+    all
+}
+
+/// An entry of an expected file.
+fn entry(name: &str, said: &[&str]) -> String {
+    format!("== {name}\n{}\n\n", said.join("\n--\n"))
+}
+
+fn same(made: &str, expected: &str) {
+    assert!(made.trim_end() == expected.trim_end(), "the texts have changed; now they are:\n{made}");
+}
+
+#[test]
+fn every_notice_is_rendered() {
+    let all = notices();
+    for known in NOTICES {
+        assert!(all.iter().any(|notice| name(notice) == known), "{known:?} has no sample");
+    }
+    let mut made = String::new();
+    for notice in all {
+        let name = name(&notice);
+        let written = MessageText::Notice { about: "Deploy web?".into(), notice };
+        let mail = text(Channel::Email, &written);
+        assert_eq!(mail.content, Content::Text);
+        made.push_str(&entry(name, &[mail.subject.as_deref().expect("a subject"), &mail.body]));
+    }
+    same(&made, include_str!("expected/notices.txt"));
+}
+
+#[test]
+fn a_question_in_a_conversation_has_a_line_of_its_own() {
+    let question = |comment: &str| MessageText::Notice {
+        about: "Deploy web?".into(),
+        notice: Notice::Question { by: "kim".into(), comment: comment.into() },
+    };
+    let (asked, long) = (question("\nWhy now?\nIt can wait."), question(&"é".repeat(300)));
+    let subject = |of| text(Channel::Chat, of).subject.expect("a subject").into_owned();
+    assert_eq!(subject(&asked), "Question of kim: Why now?");
+    assert_eq!(subject(&long).len(), 199, "at most 200 bytes, and no half of a character");
+}
+
+#[test]
+fn what_an_author_wrote_is_passed_through_and_an_answer_is_not_answered_twice() {
+    let written = MessageText::Written { subject: None, body: "<b>Hi</b>".into(), content: Content::Html };
+    let said = text(Channel::Email, &written);
+    assert_eq!((said.subject, &*said.body, said.content), (None, "<b>Hi</b>", Content::Html));
+    let again = MessageText::Notice { about: " RE: Deploy ".into(), notice: Notice::PassedOn };
+    assert_eq!(text(Channel::Email, &again).subject.as_deref(), Some("RE: Deploy"));
+}
+
+/// Every variant of a warning.
+const WARNINGS: [&str; 9] = [
+    "no recipients",
+    "only the requester",
+    "unreachable",
+    "waiting",
+    "all of nobody",
+    "few notified",
+    "few asked",
+    "not in the directory",
+    "unproved bounce",
+];
+
+/// A variant that is missing here does not compile; one that has no sample fails the test.
+fn name_of_warning(warning: &Warning) -> &'static str {
+    let at = match warning {
+        Warning::NoRecipients => 0,
+        Warning::OnlyRequester { .. } => 1,
+        Warning::Unreachable => 2,
+        Warning::Waiting { .. } => 3,
+        Warning::AllOfNobody => 4,
+        Warning::FewNotified { .. } => 5,
+        Warning::FewAsked { .. } => 6,
+        Warning::NotInDirectory { .. } => 7,
+        Warning::UnprovedBounce { .. } => 8,
+    };
+    WARNINGS[at]
+}
+
+#[test]
+fn every_warning_is_rendered() {
+    let to = vec!["ann@a.example".to_owned(), "bob@a.example".into()];
+    let waiting = |cap, more| Warning::Waiting { to: to.clone(), more, full: MailFull { cap, until: NOW } };
+    let all = [
+        Warning::NoRecipients,
+        Warning::OnlyRequester { to: to.clone() },
+        Warning::Unreachable,
+        waiting(MailCap::Requester, 0),
+        waiting(MailCap::Address, 7),
+        Warning::AllOfNobody,
+        Warning::FewNotified { need: 3, can: 2 },
+        Warning::FewAsked { wanted: 4, can: 2, need: 3 },
+        Warning::NotInDirectory { who: "eve@a.example".into() },
+        Warning::UnprovedBounce { to: "ann@a.example".into() },
+    ];
+    for known in WARNINGS {
+        assert!(all.iter().any(|one| name_of_warning(one) == known), "{known:?} has no sample");
+    }
+    let made: String = all.iter().map(|one| entry(name_of_warning(one), &[&warning(one)])).collect();
+    same(&made, include_str!("expected/warnings.txt"));
+}
+
+#[test]
+fn other_texts_are_rendered() {
+    let caps = [
+        MailCap::Tenant,
+        MailCap::Definition,
+        MailCap::Requester,
+        MailCap::Address,
+        MailCap::RequesterToAddress,
+    ];
+    let mut made: String = caps.map(|cap| entry("mail cap", &[&mail_cap(cap)])).concat();
+    let (definition, capability) = ("deploy-gate".to_owned(), "bash".to_owned());
+    let review = ("yes".to_owned(), "ready".to_owned());
+    for subject in [
+        RequestSubject::Written("Deploy web?".into()),
+        RequestSubject::Call { definition: definition.clone(), capability },
+        RequestSubject::Review { definition, answer: review.0, state: review.1 },
+    ] {
+        made.push_str(&entry("request", &[&request(&subject)]));
+    }
+    made.push_str(&entry("reminder", &[&reminder("Deploy web?")]));
+    let code = PageCodeFacts { code: "123456", request: "Deploy \u{202e}web?", until: NOW };
+    made.push_str(&entry("page code", &[page_code(code).trim_end()]));
+    let gate = Gate::open_to_all(GateIx(0), GateKind::ToolAsk, "agent".into());
+    let open = Open { run: RunId(1), node: NodeIx(0), entry: 1, at: NOW, gate };
+    made.push_str(&entry("rule", &[&rule(&open)]));
+    let (by, comment) = ("kim".to_owned(), "Fine.".to_owned());
+    let decided = Resolution::Decided { decision: Decision::Approve, by, comment, via: Via::Vouched };
+    for (resolution, status) in [
+        (decided, Status::Waiting),
+        (Resolution::Lapsed, Status::Waiting),
+        (Resolution::Voided, Status::Waiting),
+        (Resolution::Voided, Status::Cancelled),
+    ] {
+        let closed = Closed { open: open.clone(), resolution, at: NOW };
+        made.push_str(&entry("outcome", &[&outcome(&closed, status)]));
+    }
+    same(&made, include_str!("expected/others.txt"));
+}

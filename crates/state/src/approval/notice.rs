@@ -1,0 +1,245 @@
+//! What the server writes to people by itself: facts, which the crate `messages` puts into words.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{Decision, OpenId, SessionId, Time};
+
+use crate::approval::{Standing, Via};
+use crate::policy::Shortage;
+
+/// What somebody is informed of. Stored form. The request or the mail that it is about is named beside it, in
+/// [`MessageText::Notice`](crate::delivery::MessageText::Notice).
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Notice {
+    /// Somebody who opened their decision page gets its code, which is made when the mail goes out.
+    #[n(0)]
+    PageCode,
+    /// The reply is recorded as a decision.
+    #[n(1)]
+    Decided {
+        /// What it decides.
+        #[n(0)]
+        decision: Decision,
+        /// The receipt.
+        #[n(1)]
+        receipt: Receipt,
+    },
+    /// The reply counts as one of several approvals, and the request is still open.
+    #[n(2)]
+    Counted {
+        /// The receipt.
+        #[n(0)]
+        receipt: Receipt,
+        /// The approvals so far, this one among them.
+        #[n(1)]
+        progress: Progress,
+    },
+    /// The writer has approved the request before, and it is still open.
+    #[n(3)]
+    ApprovedBefore {
+        /// The approvals so far.
+        #[n(0)]
+        progress: Progress,
+    },
+    /// The reply approves a call, which cannot be approved now.
+    #[n(4)]
+    CannotApprove {
+        /// Why.
+        #[n(0)]
+        shortage: Shortage,
+    },
+    /// The reply does not count, and the request is still open.
+    #[n(5)]
+    NotCounted {
+        /// Why.
+        #[n(0)]
+        why: NotCounted,
+    },
+    /// The reply is recorded as the answer of somebody who takes part in a task.
+    #[n(6)]
+    Answered {
+        /// The receipt.
+        #[n(0)]
+        receipt: Receipt,
+    },
+    /// The reply was passed on as a question, and the request is still open.
+    #[n(7)]
+    PassedOn,
+    /// The reply was recorded as a comment, and the request is still open.
+    #[n(8)]
+    Commented,
+    /// The reply came after the request was closed.
+    #[n(9)]
+    Late {
+        /// When the request was closed.
+        #[n(0)]
+        at: Time,
+        /// How.
+        #[n(1)]
+        closing: Closing,
+    },
+    /// The reply answers a mail of a definition, and is passed on.
+    #[n(10)]
+    ReplyReceived,
+    /// The reply answers a mail of a definition, and its meaning is not clear: an answer is still expected.
+    #[n(11)]
+    ReplyUnclear,
+    /// The reply answers a mail of a definition, and no answer is expected.
+    #[n(12)]
+    ReplyUnexpected,
+    /// The reply answers a mail of a definition, and its sender is not proved.
+    #[n(13)]
+    ReplyUnproved,
+    /// Somebody has a question about the request, which is still open.
+    #[n(14)]
+    Question {
+        /// Who.
+        #[n(0)]
+        by: String,
+        /// The question; at most `NOTE_BYTES_MAX` bytes.
+        #[n(1)]
+        comment: String,
+    },
+}
+
+/// What a receipt names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Receipt {
+    /// The gate.
+    #[n(0)]
+    pub gate: OpenId,
+    /// Its session.
+    #[n(1)]
+    pub session: SessionId,
+    /// When the reply was recorded.
+    #[n(2)]
+    pub at: Time,
+}
+
+/// Somebody who has decided, approved or answered.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Decider {
+    /// The name that they did it under.
+    #[n(0)]
+    pub by: String,
+    /// Which way it came.
+    #[n(1)]
+    pub via: Via,
+}
+
+/// The approvals of a gate that needs several.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Progress {
+    /// Who has approved, oldest first.
+    #[n(0)]
+    pub approved: Vec<Decider>,
+    /// How many approvals are needed.
+    #[n(1)]
+    pub need: u32,
+}
+
+/// Why a reply does not count at an open gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum NotCounted {
+    /// It answers an earlier mail, and its writer was asked again since.
+    #[n(0)]
+    Earlier,
+    /// Its writer is the requester.
+    #[n(1)]
+    Own,
+    /// It answers a mail to somebody else.
+    #[n(2)]
+    Foreign,
+    /// It approves what its mail did not show all of.
+    #[n(3)]
+    Unseen,
+    /// It has no words of its own.
+    #[n(4)]
+    Empty,
+    /// Its sender is not proved.
+    #[n(5)]
+    Unproved,
+}
+
+/// How a request was closed to which a reply came late.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum Closing {
+    /// A person decided.
+    #[n(0)]
+    Decided {
+        /// What.
+        #[n(0)]
+        decision: Decision,
+        /// Who.
+        #[n(1)]
+        by: Decider,
+        /// Who approved it, if several must, whatever was decided.
+        #[n(2)]
+        approved: Vec<Decider>,
+    },
+    /// The participant of a task answered.
+    #[n(1)]
+    Answered,
+    /// Too few people decided in time.
+    #[n(2)]
+    Lapsed {
+        /// Who approved it, if several must.
+        #[n(0)]
+        approved: Vec<Decider>,
+    },
+    /// The session moved on.
+    #[n(3)]
+    Voided,
+}
+
+impl Notice {
+    /// The size of its texts, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Counted { progress, .. } | Self::ApprovedBefore { progress } => names(&progress.approved),
+            Self::CannotApprove { shortage } => shortage.bytes(),
+            Self::Late { closing, .. } => closing.bytes(),
+            Self::Question { by, comment } => by.len() + comment.len(),
+            Self::PageCode
+            | Self::Decided { .. }
+            | Self::NotCounted { .. }
+            | Self::Answered { .. }
+            | Self::PassedOn
+            | Self::Commented
+            | Self::ReplyReceived
+            | Self::ReplyUnclear
+            | Self::ReplyUnexpected
+            | Self::ReplyUnproved => 0,
+        }
+    }
+}
+
+impl NotCounted {
+    /// What became of the reply.
+    #[must_use]
+    pub fn standing(self) -> Standing {
+        match self {
+            Self::Earlier => Standing::Earlier,
+            Self::Own => Standing::Own,
+            Self::Foreign => Standing::Foreign,
+            Self::Unseen => Standing::Unseen,
+            Self::Empty => Standing::Empty,
+            Self::Unproved => Standing::Unproved,
+        }
+    }
+}
+
+impl Closing {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Decided { by, approved, .. } => by.by.len() + names(approved),
+            Self::Lapsed { approved } => names(approved),
+            Self::Answered | Self::Voided => 0,
+        }
+    }
+}
+
+/// The size of these names, bytes.
+fn names(people: &[Decider]) -> usize {
+    people.iter().map(|one| one.by.len()).sum()
+}
