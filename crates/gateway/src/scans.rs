@@ -145,9 +145,12 @@ mod tests {
                 tokio::spawn(async move { scans.begin(TenantId(1)).await.map(drop) })
             })
             .collect();
-        while scans.0.lock()[&TenantId(1)].waiting.load(Ordering::Relaxed) < SCANS_WAITING_MAX {
-            tokio::task::yield_now().await;
-        }
+        let all_wait = async {
+            while scans.0.lock()[&TenantId(1)].waiting.load(Ordering::Relaxed) < SCANS_WAITING_MAX {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), all_wait).await.expect("as many wait as may");
         let refused = scans.begin(TenantId(1)).await.err().expect("too many calls wait");
         assert_eq!(refused.reason(), Reason::QuotaExceeded);
         scans.begin(TenantId(2)).await.expect("other tenants have their own slots");

@@ -20,15 +20,15 @@ use switchward_gateway::query::{
     ShowSession, TenantQuery, TimeTerm, WorkQuery,
 };
 use switchward_machine::{
-    Bucket, Channel, Digest, GateKind, Limit, Micros, OpenId, Period, RunId, SessionId, Status, TenantId,
-    Time, WorkKind,
+    Bucket, Channel, Digest, GateKind, Limit, Micros, NodeIx, OpenId, Period, RunId, SessionId, Status,
+    TenantId, Time, WorkKind,
 };
 use switchward_state::approval::{MailKey, MailToken, Way};
 use switchward_state::catalogue::{Settings, TenantChange};
 use switchward_state::delivery::Endpoint;
 use switchward_state::policy::{Args, LedgerRule};
-use switchward_state::session::ReplyToken;
-use switchward_state::{Actor, Due, Key, Row, SharedRow};
+use switchward_state::session::{Loaded, Meters, Position, ReplyToken, RunPosition};
+use switchward_state::{Actor, Due, Key, RequestId, Row, SharedRow};
 
 const TENANT: TenantId = TenantId(7);
 const SESSION: SessionId = SessionId([9; 16]);

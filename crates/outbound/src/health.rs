@@ -76,13 +76,17 @@ mod tests {
 
     async fn open(data: &Path, clock: &ManualClock) -> Cluster {
         // Tasks of the cluster before it may end a little later.
-        let data = loop {
-            match DataDir::open(data) {
-                Ok(data) => break data,
-                Err(StoreError::InUse { .. }) => tokio::task::yield_now().await,
-                Err(error) => panic!("{error}"),
+        let opening = async {
+            loop {
+                match DataDir::open(data) {
+                    Ok(data) => break data,
+                    Err(StoreError::InUse { .. }) => tokio::task::yield_now().await,
+                    Err(error) => panic!("{error}"),
+                }
             }
         };
+        let data =
+            tokio::time::timeout(Duration::from_secs(60), opening).await.expect("the folder is released");
         let options = ClusterOptions {
             data,
             shards: 1,

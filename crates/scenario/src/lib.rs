@@ -5,6 +5,8 @@
 //! and what was seen; [`Report::json`] and [`Report::text`] are its two forms. A text that is not a scenario is
 //! [`Unplayed::Unreadable`], with every finding at once.
 //!
+//! A [`Memory`] calls its [`Observer`] at each [`Moment`] of its work; tests check the invariants of the engine with one.
+//!
 //! This crate must never know: IO, a clock, threads, hash order, a server. The files that a scenario names come from
 //! the caller's [`Loader`].
 
@@ -17,7 +19,7 @@ mod report;
 mod script;
 mod system;
 
-pub use memory::{Care, Layout, Memory};
+pub use memory::{Asked, Asking, Memory, Moment, Observer, Shard, ShardIx};
 pub use parse::parse;
 pub use play::{Loader, Unplayed, play, play_on, simulate};
 pub use report::{Miss, Report, StepReport};

@@ -55,8 +55,8 @@ impl Command {
     ///
     /// # Errors
     /// Another form, or bytes that are no command.
-    pub fn decode(bytes: &[u8]) -> Result<Self, crate::RowError> {
-        crate::wire::unframed(FORM, bytes, "command")
+    pub fn decode(bytes: &[u8]) -> Result<Self, crate::FormError> {
+        crate::wire::unframed(FORM, bytes, "command").map_err(crate::FormError)
     }
 }
 

@@ -30,8 +30,8 @@ impl Decision {
     ///
     /// # Errors
     /// Another form, or broken bytes.
-    pub fn decode(bytes: &[u8]) -> Result<Self, crate::RowError> {
-        crate::wire::unframed(FORM, bytes, "decision")
+    pub fn decode(bytes: &[u8]) -> Result<Self, crate::FormError> {
+        crate::wire::unframed(FORM, bytes, "decision").map_err(crate::FormError)
     }
 }
 

@@ -10,6 +10,10 @@ use crate::Scope;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(KeyBytes);
 
+crate::wire::as_bytes!(Key, Self::as_bytes, |bytes| {
+    Self::from_bytes(bytes).ok_or_else(|| "the bytes are not a key".to_owned())
+});
+
 /// The bytes of a key. All keys but those with names in them fit without an allocation.
 pub type KeyBytes = SmallVec<[u8; 48]>;
 

@@ -41,8 +41,8 @@ impl Rejection {
     ///
     /// # Errors
     /// Another form, a reason that this server does not know, or broken bytes.
-    pub fn decode(bytes: &[u8]) -> Result<Self, crate::RowError> {
-        crate::wire::unframed(FORM, bytes, "rejection")
+    pub fn decode(bytes: &[u8]) -> Result<Self, crate::FormError> {
+        crate::wire::unframed(FORM, bytes, "rejection").map_err(crate::FormError)
     }
 }
 
@@ -106,6 +106,24 @@ macro_rules! reasons {
             }
         }
     };
+}
+
+impl<C> Encode<C> for Reason {
+    fn encode<W: minicbor::encode::Write>(
+        &self,
+        e: &mut minicbor::Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.str(self.code())?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Reason {
+    fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+        let code = d.str()?;
+        let known = Self::ALL.iter().find(|reason| reason.code() == code);
+        known.copied().ok_or_else(|| minicbor::decode::Error::message(format!("{code:?} is not a reason")))
+    }
 }
 
 reasons! {

@@ -148,8 +148,8 @@ impl Reply {
     ///
     /// # Errors
     /// Another form, or bytes that are no reply.
-    pub fn decode(bytes: &[u8]) -> Result<Self, crate::RowError> {
-        crate::wire::unframed(FORM, bytes, "reply")
+    pub fn decode(bytes: &[u8]) -> Result<Self, crate::FormError> {
+        crate::wire::unframed(FORM, bytes, "reply").map_err(crate::FormError)
     }
 
     /// Where the session stands, for replies that show it.

@@ -11,7 +11,7 @@ use crate::policy::LedgerRow;
 use crate::run::{Data, Run, Slot};
 use crate::session::{Removed, Session};
 use crate::work::OpenItem;
-use crate::{Actor, Event, Reply};
+use crate::{Actor, Event, FormError, Reply};
 
 /// The version of a row's stored form; its first byte.
 const FORM: u8 = 1;
@@ -197,22 +197,12 @@ impl Row {
     ///
     /// # Errors
     /// Another form, or broken bytes.
-    pub fn decode(bytes: &[u8]) -> Result<Self, RowError> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormError> {
         match bytes.split_first() {
-            Some((&FORM, rest)) => minicbor::decode(rest).map_err(|error| RowError(error.to_string())),
-            Some((form, _)) => Err(RowError(format!("form {form} is not known here, only {FORM}"))),
-            None => Err(RowError("no bytes".into())),
+            Some((&FORM, rest)) => minicbor::decode(rest).map_err(|error| FormError(error.to_string())),
+            Some((form, _)) => Err(FormError(format!("form {form} is not known here, only {FORM}"))),
+            None => Err(FormError("no bytes".into())),
         }
-    }
-}
-
-/// Bytes that are not a row of this build.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RowError(pub String);
-
-impl std::fmt::Display for RowError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "failed to read a row: {}", self.0)
     }
 }
 

@@ -1,14 +1,8 @@
-//! Codecs of values that have no binary form of their own: JSON, tokens and keys.
+//! How the forms of this crate are framed, and codecs of values that have no binary form of their own.
 
 use minicbor::decode::Error as DecodeError;
 use minicbor::encode::{Error as EncodeError, Write};
-use minicbor::{CborLen, Decode, Decoder, Encode, Encoder};
-
-use crate::approval::MailToken;
-use crate::delivery::{Draft, Outgoing};
-use crate::policy::Args;
-use crate::session::ReplyToken;
-use crate::{Key, Reason, RowError};
+use minicbor::{Decode, Decoder, Encode, Encoder};
 
 /// A form byte, then a value's fields by number.
 pub(crate) fn framed(form: u8, value: &impl Encode<()>) -> Vec<u8> {
@@ -19,12 +13,10 @@ pub(crate) fn framed(form: u8, value: &impl Encode<()>) -> Vec<u8> {
 }
 
 /// Reads what [`framed`] wrote; `what` is the name of the form in the error.
-pub(crate) fn unframed<'b, T: Decode<'b, ()>>(form: u8, bytes: &'b [u8], what: &str) -> Result<T, RowError> {
+pub(crate) fn unframed<'b, T: Decode<'b, ()>>(form: u8, bytes: &'b [u8], what: &str) -> Result<T, String> {
     match bytes.split_first() {
-        Some((&known, rest)) if known == form => {
-            minicbor::decode(rest).map_err(|error| RowError(error.to_string()))
-        }
-        _ => Err(RowError(format!("the form of a {what} is not {form}"))),
+        Some((&known, rest)) if known == form => minicbor::decode(rest).map_err(|error| error.to_string()),
+        _ => Err(format!("the form of a {what} is not {form}")),
     }
 }
 
@@ -46,22 +38,29 @@ pub(crate) mod value {
     }
 }
 
-/// Encodes a type as its text, which is read again by `FromStr`.
+/// Encodes types as their texts, which `FromStr` reads again.
 macro_rules! as_text {
     ($($of:ty => $problem:literal,)*) => {$(
-        impl<C> Encode<C> for $of {
-            fn encode<W: Write>(&self, e: &mut Encoder<W>, _: &mut C) -> Result<(), EncodeError<W::Error>> {
+        impl<C> minicbor::Encode<C> for $of {
+            fn encode<W: minicbor::encode::Write>(
+                &self,
+                e: &mut minicbor::Encoder<W>,
+                _: &mut C,
+            ) -> Result<(), minicbor::encode::Error<W::Error>> {
                 e.str(&self.to_string())?.ok()
             }
         }
 
-        impl<'b, C> Decode<'b, C> for $of {
-            fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Self, DecodeError> {
-                d.str()?.parse().map_err(|_| DecodeError::message($problem))
+        impl<'b, C> minicbor::Decode<'b, C> for $of {
+            fn decode(
+                d: &mut minicbor::Decoder<'b>,
+                _: &mut C,
+            ) -> Result<Self, minicbor::decode::Error> {
+                d.str()?.parse().map_err(|_| minicbor::decode::Error::message($problem))
             }
         }
 
-        impl<C> CborLen<C> for $of {
+        impl<C> minicbor::CborLen<C> for $of {
             fn cbor_len(&self, ctx: &mut C) -> usize {
                 self.to_string().cbor_len(ctx)
             }
@@ -69,70 +68,34 @@ macro_rules! as_text {
     )*};
 }
 
-as_text! {
-    MailToken => "the text is not a mail token",
-    ReplyToken => "the text is not a reply token",
+/// Encodes types as bytes: how to get them, how to read them.
+macro_rules! as_bytes {
+    ($of:ty, $bytes:expr, $read:expr) => {
+        impl<C> minicbor::Encode<C> for $of {
+            fn encode<W: minicbor::encode::Write>(
+                &self,
+                e: &mut minicbor::Encoder<W>,
+                _: &mut C,
+            ) -> Result<(), minicbor::encode::Error<W::Error>> {
+                let bytes: fn(&Self) -> &[u8] = $bytes;
+                e.bytes(bytes(self))?.ok()
+            }
+        }
+
+        impl<'b, C> minicbor::Decode<'b, C> for $of {
+            fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+                let read: fn(&[u8]) -> Result<Self, String> = $read;
+                read(d.bytes()?).map_err(minicbor::decode::Error::message)
+            }
+        }
+
+        impl<C> minicbor::CborLen<C> for $of {
+            fn cbor_len(&self, ctx: &mut C) -> usize {
+                let bytes: fn(&Self) -> &[u8] = $bytes;
+                minicbor::CborLen::cbor_len(&bytes(self).len(), ctx) + bytes(self).len()
+            }
+        }
+    };
 }
 
-impl<C> Encode<C> for Key {
-    fn encode<W: Write>(&self, e: &mut Encoder<W>, _: &mut C) -> Result<(), EncodeError<W::Error>> {
-        e.bytes(self.as_bytes())?.ok()
-    }
-}
-
-impl<'b, C> Decode<'b, C> for Key {
-    fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Self, DecodeError> {
-        Self::from_bytes(d.bytes()?).ok_or_else(|| DecodeError::message("the bytes are not a key"))
-    }
-}
-
-impl<C> CborLen<C> for Key {
-    fn cbor_len(&self, ctx: &mut C) -> usize {
-        crate::run::data::length(self.as_bytes().len(), ctx)
-    }
-}
-
-impl<C> Encode<C> for Args {
-    fn encode<W: Write>(&self, e: &mut Encoder<W>, _: &mut C) -> Result<(), EncodeError<W::Error>> {
-        e.bytes(self.json())?.ok()
-    }
-}
-
-impl<'b, C> Decode<'b, C> for Args {
-    fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Self, DecodeError> {
-        Self::parse(d.bytes()?).map_err(|bad| DecodeError::message(format!("the arguments {}", bad.0)))
-    }
-}
-
-impl<C> CborLen<C> for Args {
-    fn cbor_len(&self, ctx: &mut C) -> usize {
-        crate::run::data::length(self.json().len(), ctx)
-    }
-}
-
-impl<C> Encode<C> for Outgoing {
-    fn encode<W: Write>(&self, e: &mut Encoder<W>, ctx: &mut C) -> Result<(), EncodeError<W::Error>> {
-        self.draft().encode(e, ctx)
-    }
-}
-
-impl<'b, C> Decode<'b, C> for Outgoing {
-    fn decode(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Self, DecodeError> {
-        let draft = Draft::decode(d, ctx)?;
-        Self::new(draft).map_err(|bad| DecodeError::message(format!("{} {}", bad.field, bad.problem)))
-    }
-}
-
-impl<C> Encode<C> for Reason {
-    fn encode<W: Write>(&self, e: &mut Encoder<W>, _: &mut C) -> Result<(), EncodeError<W::Error>> {
-        e.str(self.code())?.ok()
-    }
-}
-
-impl<'b, C> Decode<'b, C> for Reason {
-    fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Self, DecodeError> {
-        let code = d.str()?;
-        let known = Self::ALL.iter().find(|reason| reason.code() == code);
-        known.copied().ok_or_else(|| DecodeError::message(format!("{code:?} is not a reason")))
-    }
-}
+pub(crate) use {as_bytes, as_text};

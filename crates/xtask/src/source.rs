@@ -72,10 +72,11 @@ impl Source {
     }
 }
 
-/// Returns true if a whole file is test code, by its name or its folder.
+/// Returns true if a whole file is test code, by its name, its folder or its crate.
 pub(crate) fn is_test_path(path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     folder.split('/').any(|part| matches!(part, "tests" | "benches" | "examples"))
+        || path.starts_with("crates/testkit/")
         || name == "tests.rs"
         || name.ends_with("_test.rs")
         || name.ends_with("_tests.rs")
@@ -207,7 +208,12 @@ mod tests {
 
     #[test]
     fn a_path_identifies_test_files() {
-        for path in ["crates/x/tests/it/main.rs", "crates/x/src/y/tests.rs", "crates/x/src/y_test.rs"] {
+        for path in [
+            "crates/x/tests/it/main.rs",
+            "crates/x/src/y/tests.rs",
+            "crates/x/src/y_test.rs",
+            "crates/testkit/src/rng.rs",
+        ] {
             assert!(is_test_path(path), "{path}");
         }
         for path in ["crates/x/src/lib.rs", "crates/x/src/latest.rs", "crates/tests.d/lib.rs"] {

@@ -1,7 +1,6 @@
 //! The suite over a real server, and what becomes of a bus whose server has every kind of trouble.
 
 mod faults;
-mod port;
 mod pure;
 mod server;
 mod shared;

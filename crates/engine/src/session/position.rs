@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 use switchward_machine::{BudgetUnit, Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text};
-use switchward_state::approval::{ApprovalEvent, Open};
+use switchward_state::approval::{ApprovalEvent, MailKey, Open};
 use switchward_state::run::Run;
 use switchward_state::session::{
-    GatePosition, Listening, Loaded, LoadedRows, Position, ReplyToken, ReplyTokens, RunPosition, Session,
-    SessionEvent,
+    GatePosition, Listening, Loaded, Position, ReplyToken, ReplyTokens, RunPosition, Session, SessionEvent,
 };
 use switchward_state::{Event, Key, Reply, Scope as About, SharedRow, View, ViewError, Working};
 
@@ -158,8 +157,21 @@ pub(crate) fn load(
     reply: &mut Reply,
 ) -> Result<(), ViewError> {
     let (About::Session(id), Some(position)) = (scope, reply.position_mut()) else { return Ok(()) };
-    position.loaded = Loaded(loaded(rows, tenant, *id, position)?.map(Box::new));
+    let loaded = loaded(rows, tenant, *id, position)?;
+    position.loaded = Loaded(loaded.map(|rows| Arc::new(rows) as Arc<_>));
     Ok(())
+}
+
+/// The rows that complete a position.
+#[derive(Clone)]
+struct LoadedRows {
+    session: SharedRow<Session>,
+    /// The root run's machine.
+    root: Arc<Machine>,
+    /// The leaf's machine, if it is not the root run.
+    leaf: Option<Arc<Machine>>,
+    /// What reply tokens are made with, if a node listens.
+    key: Option<MailKey>,
 }
 
 fn loaded(
@@ -214,8 +226,8 @@ impl PositionView {
     /// # Errors
     /// It came without rows; it is given back.
     pub fn at_hand(id: SessionId, mut position: Position) -> Result<Self, Position> {
-        match position.loaded.0.take() {
-            Some(rows) => Ok(Self::with(id, position, *rows)),
+        match position.loaded.0.take().and_then(|rows| rows.downcast::<LoadedRows>().ok()) {
+            Some(rows) => Ok(Self::with(id, position, Arc::unwrap_or_clone(rows))),
             None => Err(position),
         }
     }

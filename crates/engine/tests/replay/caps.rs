@@ -10,8 +10,7 @@ use switchward_state::limits::MAILS_OF_DAY_MAX;
 use switchward_state::policy::PolicyCommand;
 use switchward_state::session::{MailDay, SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope, View, evolve};
-
-use crate::rows::Rows;
+use switchward_testkit::Rows;
 
 const TENANT: TenantId = TenantId(1);
 const DAY_MS: u64 = 86_400_000;

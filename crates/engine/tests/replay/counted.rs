@@ -14,8 +14,7 @@ use switchward_state::policy::{
 };
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Event, Reason, Rejection, Reply, Scope, evolve};
-
-use crate::rows::Rows;
+use switchward_testkit::Rows;
 
 const TENANT: TenantId = TenantId(1);
 const NOW: Time = Time(1_782_000_000_000);

@@ -1,6 +1,6 @@
 //! One shard that owns every bucket: commands in, decisions into a log, rows out of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use switchward_engine::policy::{Plan, plan};
 use switchward_engine::{Decided, decide};
@@ -13,14 +13,12 @@ use switchward_state::delivery::{
 use switchward_state::policy::{Confirm, LimitCheck, PolicyCommand, Reserve, Settle, check_limits};
 use switchward_state::session::{SessionCommand, Sweep};
 use switchward_state::{
-    Actor, Body, Changes, Command, Decision, Due, Event, IndexKey, Key, Rejection, Reply, RequestId, Row,
-    Scope, View, ViewError, evolve,
+    Actor, Body, Changes, Command, Decision, Due, IndexKey, Key, Rejection, Reply, RequestId, Row, Scope,
+    View, ViewError, evolve,
 };
+use switchward_testkit::{CommandGenerator, Rng, Rows, TENANTS, kind};
 
-use crate::commands::{CommandGenerator, TENANTS};
 use crate::oracle::{Oracle, sequences};
-use crate::rng::Rng;
-use crate::rows::Rows;
 
 /// Turns a decision into rows; a test may plant another one than the engine's.
 pub(crate) type Evolve = fn(&Decision, &dyn View) -> Result<Changes, ViewError>;
@@ -204,7 +202,7 @@ impl Harness {
             let body = if rng.once_in(3) {
                 Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number }))
             } else if rng.once_in(3) {
-                let (attempt, until) = (effect.attempt(), self.now.after_ms(rng.from(0, 9)));
+                let (attempt, until) = (effect.attempt(), self.now.after_ms(rng.between(0, 9)));
                 Body::Delivery(DeliveryCommand::DeferEffect(DeferEffect {
                     number,
                     attempt,
@@ -382,7 +380,7 @@ pub(crate) struct Seen {
 impl Seen {
     fn decision(&mut self, decision: &Decision) {
         for event in decision.turns.iter().flat_map(|turn| &turn.events) {
-            *self.events.entry(name(event)).or_default() += 1;
+            *self.events.entry(kind(event)).or_default() += 1;
         }
     }
 
@@ -406,37 +404,6 @@ impl Seen {
     pub(crate) fn repetitions(&self) -> usize {
         self.repetitions
     }
-}
-
-/// The kind of an event: its aggregate and its variant there, such as `Run.Entered`.
-fn name(event: &Event) -> String {
-    let text = format!("{event:?}");
-    let mut words = text.split(|c: char| !c.is_alphanumeric());
-    format!("{}.{}", words.next().unwrap_or_default(), words.next().unwrap_or_default())
-}
-
-/// Every kind of event that there is, read from the enums themselves.
-pub(crate) fn kinds() -> BTreeSet<String> {
-    let sources = [
-        ("Session", include_str!("../../../state/src/session/event.rs")),
-        ("Run", include_str!("../../../state/src/run/event.rs")),
-        ("Approval", include_str!("../../../state/src/approval/event.rs")),
-        ("Work", include_str!("../../../state/src/work/event.rs")),
-        ("Delivery", include_str!("../../../state/src/delivery/event.rs")),
-        ("Policy", include_str!("../../../state/src/policy/event.rs")),
-        ("Catalogue", include_str!("../../../state/src/catalogue/event.rs")),
-    ];
-    let mut kinds = BTreeSet::new();
-    for (aggregate, source) in sources {
-        let (_, after) = source.split_once(&format!("pub enum {aggregate}Event {{")).expect("the enum");
-        let (body, _) = after.split_once("\n}").expect("its end");
-        let variant = |line: &str| {
-            let name = line.strip_prefix("    ")?.split(|c: char| !c.is_alphanumeric()).next()?;
-            name.starts_with(|c: char| c.is_uppercase()).then(|| format!("{aggregate}.{name}"))
-        };
-        kinds.extend(body.lines().filter_map(variant));
-    }
-    kinds
 }
 
 /// A command and its answer are the same after another server has read them.

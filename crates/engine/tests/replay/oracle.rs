@@ -9,8 +9,7 @@ use switchward_state::policy::{LedgerRule, PolicyEvent};
 use switchward_state::run::RunEvent;
 use switchward_state::session::Session;
 use switchward_state::{Decision, Event, Key, Row, Scope, TurnRecord, View};
-
-use crate::rows::Rows;
+use switchward_testkit::Rows;
 
 /// A limit's counter: tenant, process, role, pattern.
 type Counter = (TenantId, String, String, String);

@@ -19,9 +19,7 @@ use switchward_state::session::{Session, SessionCommand, SessionEvent, Start, Sw
 use switchward_state::{
     Actor, Body, Command, Event, Key, Reason, Rejection, Reply, Row, Scope, View, evolve,
 };
-
-use crate::rng::Rng;
-use crate::rows::{Rows, ring};
+use switchward_testkit::{Rng, Rows, ring};
 
 const TENANT: TenantId = TenantId(1);
 const ROUND_MS: u64 = 4 * 3_600_000;

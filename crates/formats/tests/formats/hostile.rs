@@ -2,8 +2,9 @@
 
 use switchward_formats::{Format, compile_file, has_errors, render_json, render_text};
 use switchward_machine::Machine;
+use switchward_testkit::Rng;
 
-use super::support::{DEPLOY_GATE, DEPLOY_GATE_YAML, Draft, EVERYTHING, REFUND, Rng, draw_process};
+use super::support::{DEPLOY_GATE, DEPLOY_GATE_YAML, Draft, EVERYTHING, REFUND, draw_process};
 
 const NAMES: [&str; 3] = ["p.json", "p.yaml", "-"];
 
@@ -101,7 +102,7 @@ fn arbitrary_tokens_are_answered() {
     ];
     let mut rng = Rng::new(2);
     for _ in 0..4_000 {
-        let text: String = (0..rng.below(30)).map(|_| rng.pick(TOKENS)).collect();
+        let text: String = (0..rng.below(30)).map(|_| *rng.pick(TOKENS)).collect();
         check(text.as_bytes());
     }
 }
@@ -159,7 +160,7 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
             let to = rng.below(bytes.len());
             bytes.splice(to..to, piece);
         }
-        4 => bytes[at] = *rng.pick(&[&b'"', &b'{', &b'}', &b':', &b'\n', &b'-', &b'0', &b' ', &b'*', &b'&']),
+        4 => bytes[at] = *rng.pick(b"\"{}:\n-0 *&"),
         _ => {
             let other = rng.below(bytes.len());
             bytes.swap(at, other);
@@ -186,7 +187,7 @@ fn misshape(draft: &mut Draft, rng: &mut Rng) {
         &["null", "true", "-1", "1e400", "0.00000001", "[]", "{}", "9999999999999999999999"];
     const TEXTS: &[&str] = &["", "mcp:*:x", "nowhere", "a\u{0}b", "no", "\u{202e}"];
     match draft {
-        Draft::Map(entries) if !entries.is_empty() && !rng.one_in(4) => {
+        Draft::Map(entries) if !entries.is_empty() && !rng.once_in(4) => {
             let at = rng.below(entries.len());
             match rng.below(6) {
                 0 => drop(entries.remove(at)),
@@ -195,15 +196,15 @@ fn misshape(draft: &mut Draft, rng: &mut Rng) {
                 _ => misshape(&mut entries[at].1, rng),
             }
         }
-        Draft::List(items) if !items.is_empty() && !rng.one_in(4) => {
+        Draft::List(items) if !items.is_empty() && !rng.once_in(4) => {
             let at = rng.below(items.len());
             misshape(&mut items[at], rng);
         }
         Draft::Bare(_) | Draft::Text(_) | Draft::List(_) | Draft::Map(_) => {
-            *draft = if rng.one_in(2) {
-                Draft::Bare(rng.pick(BARE).to_owned())
+            *draft = if rng.once_in(2) {
+                Draft::Bare((*rng.pick(BARE)).to_owned())
             } else {
-                Draft::Text(rng.pick(TEXTS).to_owned())
+                Draft::Text((*rng.pick(TEXTS)).to_owned())
             };
         }
     }

@@ -2,6 +2,7 @@
 
 use switchward_formats::{Compiled, Definition, Finding, Severity, SourceFile, compile_file};
 use switchward_machine::Machine;
+use switchward_testkit::Rng;
 
 /// The deploy gate of the source document, byte for byte.
 pub(crate) const DEPLOY_GATE: &str = include_str!("../fixtures/deploy-gate.json");
@@ -47,36 +48,6 @@ pub(crate) fn process_with(lines: &str) -> String {
 /// One file of a bundle.
 pub(crate) fn file<'a>(path: &'a str, text: &'a str) -> SourceFile<'a> {
     SourceFile { path, bytes: text.as_bytes() }
-}
-
-/// A small random number generator; the same seed always draws the same values (xorshift64*).
-pub(crate) struct Rng(u64);
-
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// A number below `count`, which is above 0.
-    pub(crate) fn below(&mut self, count: usize) -> usize {
-        let count = u64::try_from(count).expect("a count fits");
-        usize::try_from((self.next() >> 16) % count).expect("the value fits a usize")
-    }
-
-    pub(crate) fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-
-    pub(crate) fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
-        from[self.below(from.len())]
-    }
 }
 
 /// A document that can be written in either syntax.
@@ -154,27 +125,27 @@ fn scalar(text: &str) -> String {
 /// A process without errors; it may have odd parts, like unreachable states.
 pub(crate) fn draw_process(rng: &mut Rng) -> Draft {
     let states = 1 + rng.below(6);
-    let names: Vec<String> = (0..states).map(|at| format!("{}{at}", rng.pick(STATE_NAMES))).collect();
+    let names: Vec<String> = (0..states).map(|at| format!("{}{at}", *rng.pick(STATE_NAMES))).collect();
     let mut root = vec![
         ("name".to_owned(), Draft::Text(format!("p-{}", rng.below(100)))),
         ("initial".to_owned(), Draft::Text(names[rng.below(states)].clone())),
     ];
     let states = names.iter().map(|name| (name.clone(), draw_state(rng, &names))).collect();
     root.push(("states".to_owned(), Draft::Map(states)));
-    if rng.one_in(2) {
+    if rng.once_in(2) {
         root.push(("initial_prompt".to_owned(), Draft::Text("Walk through: \"it's\" → né".to_owned())));
     }
-    if rng.one_in(2) {
-        root.push(("session_budget_usd".to_owned(), Draft::Bare(rng.pick(AMOUNTS).to_owned())));
+    if rng.once_in(2) {
+        root.push(("session_budget_usd".to_owned(), Draft::Bare((*rng.pick(AMOUNTS)).to_owned())));
     }
-    if rng.one_in(2) {
-        let tools = (0..rng.below(4)).map(|_| text(rng.pick(TOOLS))).collect();
+    if rng.once_in(2) {
+        let tools = (0..rng.below(4)).map(|_| text(*rng.pick(TOOLS))).collect();
         root.push(("allowed_tools".to_owned(), Draft::List(tools)));
     }
-    if rng.one_in(2) {
+    if rng.once_in(2) {
         root.push(("email_config".to_owned(), draw_mail(rng)));
     }
-    if rng.one_in(2) {
+    if rng.once_in(2) {
         root.push(("policy".to_owned(), draw_policy(rng)));
     }
     Draft::Map(root)
@@ -204,14 +175,14 @@ fn draw_state(rng: &mut Rng, names: &[String]) -> Draft {
     let question = text(rng.pick(&["Go on?", "", "# really: 'sure'?", "  two\nlines "]).trim());
     let mut answers: Vec<(String, Draft)> = Vec::new();
     for _ in 0..rng.below(4) {
-        let key = rng.pick(ANSWERS);
+        let key = *rng.pick(ANSWERS);
         if answers.iter().any(|(known, _)| known == key) {
             continue;
         }
-        let next = if rng.one_in(3) { bare("null") } else { text(&names[rng.below(names.len())]) };
+        let next = if rng.once_in(3) { bare("null") } else { text(&names[rng.below(names.len())]) };
         let mut answer = vec![("next".to_owned(), next)];
-        if rng.one_in(2) {
-            answer.push(("action".to_owned(), text(rng.pick(ACTIONS))));
+        if rng.once_in(2) {
+            answer.push(("action".to_owned(), text(*rng.pick(ACTIONS))));
         }
         answers.push((key.to_owned(), Draft::Map(answer)));
     }
@@ -220,15 +191,15 @@ fn draw_state(rng: &mut Rng, names: &[String]) -> Draft {
 
 fn draw_mail(rng: &mut Rng) -> Draft {
     let addresses =
-        |rng: &mut Rng| Draft::List((0..rng.below(3)).map(|_| text(rng.pick(ADDRESSES))).collect());
+        |rng: &mut Rng| Draft::List((0..rng.below(3)).map(|_| text(*rng.pick(ADDRESSES))).collect());
     let mut fields = Vec::new();
-    if rng.one_in(2) {
+    if rng.once_in(2) {
         fields.push(("max_emails_per_session".to_owned(), bare(rng.below(9))));
     }
-    if rng.one_in(2) {
+    if rng.once_in(2) {
         fields.push(("allowed_from".to_owned(), addresses(rng)));
     }
-    if rng.one_in(2) {
+    if rng.once_in(2) {
         fields.push(("allowed_to".to_owned(), addresses(rng)));
     }
     Draft::Map(fields)
@@ -237,7 +208,7 @@ fn draw_mail(rng: &mut Rng) -> Draft {
 fn draw_policy(rng: &mut Rng) -> Draft {
     let mut fields = vec![("role".to_owned(), text("agent"))];
     for list in ["allow", "ask", "deny"] {
-        if rng.one_in(3) {
+        if rng.once_in(3) {
             continue;
         }
         let rules = (0..rng.below(4)).map(|_| draw_rule(rng, list)).collect();
@@ -247,14 +218,14 @@ fn draw_policy(rng: &mut Rng) -> Draft {
 }
 
 fn draw_rule(rng: &mut Rng, list: &str) -> Draft {
-    let mut fields = vec![("capability".to_owned(), text(rng.pick(CAPABILITIES)))];
-    if list != "deny" && rng.one_in(2) {
+    let mut fields = vec![("capability".to_owned(), text(*rng.pick(CAPABILITIES)))];
+    if list != "deny" && rng.once_in(2) {
         let limit = [("max_calls", bare(1 + rng.below(9))), ("window_seconds", bare(60))];
         fields.push(("rate_limit".to_owned(), map(limit)));
     }
-    if list != "deny" && rng.one_in(2) {
-        let period = text(rng.pick(&["hourly", "daily", "monthly"]));
-        let limit = [("max_usd", bare(rng.pick(AMOUNTS))), ("period", period)];
+    if list != "deny" && rng.once_in(2) {
+        let period = text(*rng.pick(&["hourly", "daily", "monthly"]));
+        let limit = [("max_usd", bare(*rng.pick(AMOUNTS))), ("period", period)];
         fields.push(("budget_limit".to_owned(), map(limit)));
     }
     Draft::Map(fields)

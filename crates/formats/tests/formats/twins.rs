@@ -3,8 +3,9 @@
 use switchward_formats::document::{Node, Syntax, Value, read};
 use switchward_formats::{Compiled, Report, has_errors};
 use switchward_machine::Machine;
+use switchward_testkit::Rng;
 
-use super::support::{DEPLOY_GATE, Draft, Rng, compile_text, draw_process, odd};
+use super::support::{DEPLOY_GATE, Draft, compile_text, draw_process, odd};
 
 const DRAWS: u64 = 2_000;
 

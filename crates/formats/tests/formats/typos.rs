@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 
 use switchward_formats::document::{Node, Span, Syntax, Value, read};
 use switchward_formats::{Finding, Report, SourceFile, compile_file, detect, has_errors};
-
-use super::support::Rng;
+use switchward_testkit::Rng;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests");
 const FOLDERS: [&str; 3] = ["gallery", "corpus/checkpoint/definitions", "corpus/conversation/definitions"];

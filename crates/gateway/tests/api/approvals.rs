@@ -5,6 +5,7 @@ use switchward_gateway::mail::{Incoming, Outcome};
 use switchward_machine::{Digest, OpenId, SessionId, TenantId};
 use switchward_state::approval::{MailToken, Standing, Way};
 use switchward_state::{Key, Row, View as _};
+use switchward_testkit::until;
 
 use crate::decision_page::{get, text};
 use crate::harness::Harness;
@@ -104,9 +105,8 @@ async fn an_approval_shows_who_is_asked_what_and_they_alone_decide() {
     refused(outcome, "STATE_MISMATCH");
 
     harness.node.clock.advance(4 * HOUR_MS);
-    while harness.gate_of(&session).await.approvers.len() < 3 {
-        tokio::task::yield_now().await;
-    }
+    let escalated = async || harness.gate_of(&session).await.approvers.len() >= 3;
+    until("the gate is escalated", escalated).await;
     let reply: v1::DecideGateResponse =
         harness.ask("operator", "DecideGate", &decide(&gate, GateDecision::Reject)).await;
     let decided = reply.gate.expect("a gate");
@@ -162,11 +162,15 @@ async fn a_reply_by_mail_decides_and_says_that_it_was_one() {
         refused(outcome, "FIELD_INVALID");
     }
     harness.node.clock.advance(8 * HOUR_MS);
-    while harness.look(&session.name).await.at != ["lapsed"] {
-        // Each round falls due after the previous one is over.
-        harness.node.clock.advance(HOUR_MS);
-        tokio::task::yield_now().await;
-    }
+    let lapsed = async || {
+        let lapsed = harness.look(&session.name).await.at == ["lapsed"];
+        if !lapsed {
+            // Each round falls due after the previous one is over.
+            harness.node.clock.advance(HOUR_MS);
+        }
+        lapsed
+    };
+    until("the gate lapses", lapsed).await;
     let shown: v1::GetGateResponse = harness
         .ask("agent", "GetGate", &v1::GetGateRequest { name: gate.name.clone(), ..Default::default() })
         .await;

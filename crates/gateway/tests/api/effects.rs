@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use switchward_api::v1;
 use switchward_machine::{OpenId, SessionId, TenantId};
 use switchward_state::approval::{MailKey, Way as MailWay};
+use switchward_testkit::until;
 
 use crate::harness::{Harness, tool_call};
 use crate::refusal::refused;
@@ -118,9 +119,7 @@ async fn what_follows_from_work_and_from_a_timer_belongs_to_the_trace_that_opene
     };
     let _: v1::CompleteWorkResponse = harness.ask("worker", "CompleteWork", &complete).await;
     harness.node.clock.advance(3_600_000);
-    while queued(&harness, &key).await.len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    until("the second effect is queued", async || queued(&harness, &key).await.len() >= 2).await;
     let effects = queued(&harness, &key).await;
     let sent: Vec<_> =
         effects.iter().map(|effect| (effect["to"].as_str(), effect.get("traceparent"))).collect();

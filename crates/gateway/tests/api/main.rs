@@ -13,11 +13,6 @@ mod node;
 mod openid;
 mod refusal;
 mod rpcs;
-#[path = "../transport/ways.rs"]
-#[expect(
-    dead_code,
-    reason = "these calls go over one connection, and the transport's own helpers open one each"
-)]
 mod ways;
 
 mod approvals;
@@ -57,6 +52,7 @@ mod streaming;
 mod tasks;
 mod tenants;
 mod tokens;
+mod transport;
 mod unnotified;
 mod vouching;
 mod watching;

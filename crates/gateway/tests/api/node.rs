@@ -24,6 +24,7 @@ use switchward_state::seal::{KeyRing, RingKey};
 use switchward_state::session::{Cancel, SessionCommand};
 use switchward_state::{Actor, Body, Command, IndexKey, Scope, View};
 use switchward_store::DataDir;
+use switchward_testkit::until;
 use switchward_webhook::EventType;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -148,9 +149,7 @@ impl Node {
 
     /// Waits until the condition holds.
     pub(crate) async fn until(&self, holds: impl Fn() -> bool) {
-        while !holds() {
-            tokio::task::yield_now().await;
-        }
+        until("the condition of the test", async || holds()).await;
     }
 
     /// Waits until no effect is in transit to another shard, and no removal is running.
@@ -171,9 +170,8 @@ impl Node {
         };
         // The catalogue's rows of a tenant are removed last.
         let deleting = || self.cluster.catalogue().tenants_deleting().expect("rows that can be read");
-        while !self.cluster.all().all(carried) || deleting() > 0 {
-            tokio::task::yield_now().await;
-        }
+        let quiet = async || self.cluster.all().all(carried) && deleting() == 0;
+        until("no effect is in transit, and no removal is running", quiet).await;
         // A shard that has answered this has counted all its earlier answers.
         for shard in self.cluster.all() {
             let nothing = command(

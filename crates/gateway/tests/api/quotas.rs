@@ -2,6 +2,7 @@
 
 use prost::Message as _;
 use switchward_api::v1;
+use switchward_testkit::until;
 use tonic::Status;
 
 use crate::harness::Harness;
@@ -116,6 +117,7 @@ async fn neither_an_agent_nor_a_reply_token_keeps_people_from_stopping_it() {
     let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
     let mut asked = 0;
     while harness.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await.is_ok() {
+        assert!(asked < 4, "the quota is never used up");
         asked += 1;
     }
     assert_eq!((sent, asked), (4, 4));
@@ -143,7 +145,10 @@ async fn work_can_be_finished_while_the_tenant_asks_too_much() {
     let item = harness.leased().await;
     set(&harness, "acme", v1::Quotas { requests_per_second: Some(1), ..NONE }).await;
     let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
-    while harness.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await.is_ok() {}
+    until("the quota is used up", async || {
+        harness.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await.is_err()
+    })
+    .await;
     let (name, lease_token) = (item.name.clone(), item.lease_token.clone());
     let complete = v1::CompleteWorkRequest { name, lease_token, ..Default::default() };
     let reply: v1::CompleteWorkResponse = harness.ask("worker", "CompleteWork", &complete).await;

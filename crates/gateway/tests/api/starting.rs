@@ -2,6 +2,7 @@
 //! versions that cannot be started.
 
 use switchward_api::v1::{self, SettingSource, quorum::Rule};
+use switchward_testkit::until;
 
 use crate::harness::{Harness, RELEASE, bundle, deployment, tool_call};
 use crate::refusal::refused;
@@ -227,10 +228,11 @@ async fn an_approver_whom_data_names_is_asked_only_if_the_directory_holds_them()
     // The next round would ask the contact, whom the agent has also chosen.
     harness.node.clock.advance(3_600_000);
     let mut open = harness.look(&session.name).await.waiting_on.remove(0);
-    while open.undeliverable.len() < 2 {
-        tokio::task::yield_now().await;
+    until("both are known to be undeliverable", async || {
         open = harness.look(&session.name).await.waiting_on.remove(0);
-    }
+        open.undeliverable.len() >= 2
+    })
+    .await;
     assert_eq!(open.approvers, ["approver@acme"]);
     // A person in the directory is asked, by name or address; and anybody, if the tenant allows it.
     for (who, asked) in [("kim", "kim@acme.example"), ("KIM@acme.example", "KIM@acme.example")] {

@@ -219,9 +219,12 @@ async fn collect_messages(mailbox: Mailbox, count: usize) -> (Vec<String>, Mailb
     let rounds =
         |it: &Shared| it.lock().unwrap().said.iter().filter(|it| it.starts_with("UID SEARCH")).count();
     let before = rounds(&mailbox);
-    while rounds(&mailbox) < before + 2 {
-        tokio::task::yield_now().await;
-    }
+    let another = async {
+        while rounds(&mailbox) < before + 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), another).await.expect("there is another round");
     assert!(health.connected(), "the mailbox is being read");
     stop.send_replace(true);
     reading.await.unwrap();

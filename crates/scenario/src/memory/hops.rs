@@ -1,17 +1,15 @@
 //! Commands that need more than one shard: a call that a limit counts, and a machine that a shard lacks.
 
 use switchward_engine::policy::{Ledgers, Plan, plan};
-use switchward_machine::{Micros, TenantId, Time};
-use switchward_state::approval::ApprovalCommand;
+use switchward_machine::{Micros, TenantId};
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine, InstallTenancy, Settings};
-use switchward_state::limits::RESERVATION_USABLE_MS;
 use switchward_state::policy::{
     LedgerRule, LimitCheck, LimitOutcome, PolicyCommand, Reserve, Settle, by_ledger, check_limits,
 };
 use switchward_state::session::SessionCommand;
 use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope, View};
 
-use super::{CATALOGUE, Care, Memory, ShardIx};
+use super::{Asking, CATALOGUE, Memory, Moment, Observer, ShardIx};
 use crate::limits::PLANS_MAX;
 use crate::system::{Answer, Broken};
 
@@ -29,20 +27,24 @@ pub(super) fn inner(tenant: TenantId, scope: Scope, body: Body) -> Command {
     }
 }
 
-impl Memory {
-    /// Executes a command over as many shards as it needs.
-    pub(super) fn hop(&mut self, mut command: Command) -> Result<Answer, Broken> {
+impl<O: Observer> Memory<O> {
+    /// Executes a caller's command over as many shards as it needs. Its effects are not relayed.
+    ///
+    /// # Errors
+    /// An invariant of the system is broken; a refusal is no error.
+    pub fn execute(&mut self, mut command: Command) -> Result<Answer, Broken> {
         for round in 0..PLANS_MAX {
-            match self.ask_twice(&command, round)? {
+            let decisions = self.decisions();
+            let asked = self.ask_ledger(&command)?;
+            let asking = Asking { command: &command, round, decisions, answer: &asked };
+            O::observe(self, Moment::Asked(&asking))?;
+            match asked {
                 Err(rejection) => return Ok(Err(rejection)),
                 Ok(check) => command.take_along(check),
             }
-            self.mistrust(&command)?;
-            let (explained, before) = (self.explained(&command)?, self.decisions());
+            O::observe(self, Moment::Deciding(&command))?;
             let answer = self.decide_at_home(&command)?;
-            if self.decisions() != before {
-                self.agrees(explained, &command, &answer)?;
-            }
+            O::observe(self, Moment::Decided(&command, &answer))?;
             match &answer {
                 Err(rejection) if rejection.reason == Reason::LimitsStale => {}
                 Ok(_) | Err(_) => return Ok(answer),
@@ -51,75 +53,26 @@ impl Memory {
         Err(Broken(format!("the limits of a call changed {PLANS_MAX} times: {command:?}")))
     }
 
-    /// With care, a ledger's answer is first given in wrong forms: about other rules or another cost, too old,
-    /// without its reservation, and not at all. None of them may be accepted.
-    fn mistrust(&mut self, command: &Command) -> Result<(), Broken> {
-        let Some(check) = attached(command).filter(|_| self.care == Care::Restart) else { return Ok(()) };
-        let mut wrong = vec![
-            None,
-            Some(LimitCheck { rules: Vec::new(), ..check.clone() }),
-            Some(LimitCheck { estimate: check.estimate.plus(Micros(1)), ..check.clone() }),
-            Some(LimitCheck { at: Time(self.now.0.saturating_sub(RESERVATION_USABLE_MS)), ..check.clone() }),
-        ];
-        if let LimitOutcome::Available { remaining, reserved: true } = check.outcome {
-            let outcome = LimitOutcome::Available { remaining, reserved: false };
-            wrong.push(Some(LimitCheck { outcome, ..check }));
-        }
-        let before = self.decisions();
-        for check in wrong {
-            let mut command = command.clone();
-            command.take_along(check);
-            let answer = self.decide_at_home(&command)?;
-            let stale = answer.as_ref().is_err_and(|refusal| refusal.reason == Reason::LimitsStale);
-            if !stale || self.decisions() != before {
-                return Err(Broken(format!(
-                    "{command:?} must be refused as stale, but got the answer {answer:?}"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks the ledger; with care it is asked again, as if its first answer had been lost on the way. Only the first
-    /// question of the first round reserves.
-    fn ask_twice(&mut self, command: &Command, round: usize) -> Result<Asked, Broken> {
-        let before = self.decisions();
-        let first = self.ask_ledger(command)?;
-        if self.care == Care::Plain {
-            return Ok(first);
-        }
-        let after = self.decisions();
-        let again = self.ask_ledger(command)?;
-        let newly_reserved = held(&first).is_some_and(|(reserved, _)| reserved);
-        // Of several ledgers one may have had capacity before another had none; its reservation was given back.
-        let given_back = !newly_reserved && several(&first);
-        if held(&first) != held(&again)
-            || (!given_back && self.decisions() != after)
-            || (round == 0 && !given_back && newly_reserved == (before == after))
-        {
-            return Err(Broken(format!(
-                "a ledger answered {first:?}, and the same question again {again:?}"
-            )));
-        }
-        Ok(first)
-    }
-
-    fn ask_ledger(&mut self, command: &Command) -> Result<Asked, Broken> {
+    /// Asks the ledgers if a limit applies to the command, and reserves in them if it counts.
+    ///
+    /// # Errors
+    /// As [`Memory::execute`].
+    pub fn ask_ledger(&mut self, command: &Command) -> Result<Asked, Broken> {
         let plan = self.plan(command)?;
         match plan {
             Plan::Direct => Ok(Ok(None)),
             Plan::Look(Ledgers { rules, estimate, .. }) => {
                 Ok(Ok(Some(self.remaining_of_all(command.tenant, &rules, estimate)?)))
             }
-            Plan::Reserve(ledgers) => {
-                self.asked = Some((command.tenant, ledgers.clone()));
-                self.reserve(command.tenant, ledgers)
-            }
+            Plan::Reserve(ledgers) => self.reserve(command.tenant, ledgers),
         }
     }
 
     /// The capacity that is left in all ledgers of these rules, without reserving.
-    pub(super) fn remaining_of_all(
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub fn remaining_of_all(
         &self,
         tenant: TenantId,
         rules: &[LedgerRule],
@@ -134,7 +87,10 @@ impl Memory {
     }
 
     /// Reserves in every ledger or in none.
-    pub(super) fn reserve(&mut self, tenant: TenantId, ledgers: Ledgers) -> Result<Asked, Broken> {
+    ///
+    /// # Errors
+    /// As [`Memory::execute`].
+    pub fn reserve(&mut self, tenant: TenantId, ledgers: Ledgers) -> Result<Asked, Broken> {
         let Ledgers { call, rules, estimate } = ledgers;
         let (mut parts, mut held) = (Vec::new(), Vec::new());
         for (process, rules) in by_ledger(&rules) {
@@ -175,7 +131,11 @@ impl Memory {
         Ok(Ok(Some(LimitCheck::joined(&rules, estimate, &parts))))
     }
 
-    pub(super) fn plan(&self, command: &Command) -> Result<Plan, Broken> {
+    /// The ledgers that must be asked before a command is decided.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub fn plan(&self, command: &Command) -> Result<Plan, Broken> {
         let shard = &self.shards[self.home(command.tenant, &command.scope)];
         Ok(plan(shard, command, self.now)?)
     }
@@ -218,30 +178,5 @@ impl Memory {
     }
 }
 
-/// A ledger's answer about a command, if it must be asked.
-pub(super) type Asked = Result<Option<LimitCheck>, Rejection>;
-
-/// Whether the call holds a reservation, and since when; `None` if no limit applies.
-fn held(asked: &Asked) -> Option<(bool, Time)> {
-    let check = asked.as_ref().ok()?.as_ref()?;
-    Some((matches!(check.outcome, LimitOutcome::Available { reserved: true, .. }), check.at))
-}
-
-/// Returns true if more than one ledger was asked.
-fn several(asked: &Asked) -> bool {
-    let check = asked.as_ref().ok().and_then(Option::as_ref);
-    check.is_some_and(|check| by_ledger(&check.rules).len() > 1)
-}
-
-/// The ledger's answer that a call carries.
-fn attached(command: &Command) -> Option<LimitCheck> {
-    if let Body::Policy(PolicyCommand::Authorize(call)) = &command.body {
-        call.limits.clone()
-    } else if let Body::Approval(ApprovalCommand::DecideGate(decide)) = &command.body {
-        decide.limits.clone()
-    } else if let Body::Approval(ApprovalCommand::RecordReply(reply)) = &command.body {
-        reply.limits.clone()
-    } else {
-        None
-    }
-}
+/// The ledgers' answer about a command; `None` if they need not be asked.
+pub type Asked = Result<Option<LimitCheck>, Rejection>;

@@ -1,75 +1,89 @@
 //! A system of rows in maps: only the engine.
 
-mod assistants;
-mod care;
-mod explained;
 mod hops;
-mod leases;
-mod lost;
-mod results;
+mod observer;
 mod server_tasks;
 mod shard;
 
-use shard::Shard;
-use switchward_engine::policy::Ledgers;
+pub use hops::Asked;
+pub use observer::{Asking, Moment, Observer};
+pub use shard::Shard;
 use switchward_machine::{TenantId, Time};
 use switchward_state::{Command, Reason, Scope, View, ViewError};
 
 use crate::system::{Answer, Broken, System};
 
-/// The layout of the shards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// One, for the catalogue too.
-    Together,
-    /// One for the catalogue and three that share the buckets, so that a session and its ledger can be in different
-    /// shards.
-    Apart,
-}
-
-/// What is checked besides playing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Care {
-    /// Nothing.
-    Plain,
-    /// After every command all rows are encoded and decoded again, the indices are rebuilt from them, rows that must
-    /// agree are compared, and the command is sent again: under its request id it must get the same answer, and for a
-    /// past sequence it must be refused; neither may change anything. A ledger is asked twice, its answer is first
-    /// given in wrong forms, and a reservation is made in it for a call that is lost. Every call is explained before
-    /// it is decided, and the two must agree. A relayed effect must change something, and an early or repeated sweep
-    /// must change nothing. A lease of no length is refused, and a given one is extended; an assistant has a valid
-    /// name, and is created once; a result is accepted if it fits the schema that its worker was given.
-    Restart,
-}
-
 /// A system in memory. It begins at the time 0.
 #[derive(Debug, Clone)]
-pub struct Memory {
+pub struct Memory<O: Observer = ()> {
     shards: Vec<Shard>,
     now: Time,
-    care: Care,
-    /// The last question to a ledger.
-    asked: Option<(TenantId, Ledgers)>,
+    observer: O,
 }
 
 /// The index of a shard in [`Memory::shards`].
-type ShardIx = usize;
+pub type ShardIx = usize;
+/// The shard of the catalogue.
 const CATALOGUE: ShardIx = 0;
-const SHARDS_APART: usize = 4;
 
 impl Memory {
-    /// Creates an empty system.
+    /// Creates an empty system with one shard for everything.
     #[must_use]
-    pub fn new(layout: Layout, care: Care) -> Self {
-        let count = match layout {
-            Layout::Together => 1,
-            Layout::Apart => SHARDS_APART,
-        };
-        Self { shards: (0..count).map(|_| Shard::default()).collect(), now: Time(0), care, asked: None }
+    pub fn new() -> Self {
+        Self::observed((), 0)
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<O: Observer> Memory<O> {
+    /// Creates an empty system with the catalogue's shard and `beside` more. These share the buckets, so that a session
+    /// and its ledger can be in different shards; if there are none, the catalogue's shard holds everything.
+    #[must_use]
+    pub fn observed(observer: O, beside: usize) -> Self {
+        Self { shards: (0..=beside).map(|_| Shard::default()).collect(), now: Time(0), observer }
+    }
+
+    /// The shards; the first is the catalogue's.
+    #[must_use]
+    pub fn shards(&self) -> &[Shard] {
+        &self.shards
+    }
+
+    /// The shards, to replace their rows.
+    pub fn shards_mut(&mut self) -> &mut [Shard] {
+        &mut self.shards
+    }
+
+    /// The observer.
+    #[must_use]
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The observer, to keep what it has seen.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// Moves the clock without sweeping what falls due.
+    pub fn set_now(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    /// The number of decisions in all shards.
+    #[must_use]
+    pub fn decisions(&self) -> u64 {
+        self.shards.iter().map(Shard::decisions).sum()
     }
 
     /// The shard that owns the rows of a scope. A scope that names a shard as a whole is sent there directly.
-    fn home(&self, tenant: TenantId, scope: &Scope) -> ShardIx {
+    #[must_use]
+    pub fn home(&self, tenant: TenantId, scope: &Scope) -> ShardIx {
         match scope.bucket(tenant) {
             Some(bucket) if self.shards.len() > 1 => {
                 1 + usize::from(bucket.number()) % (self.shards.len() - 1)
@@ -79,13 +93,23 @@ impl Memory {
     }
 
     /// One decision of one shard.
-    fn decide(&mut self, at: ShardIx, command: &Command) -> Result<Answer, Broken> {
+    ///
+    /// # Errors
+    /// An invariant of the system is broken; a refusal is no error.
+    pub fn decide(&mut self, at: ShardIx, command: &Command) -> Result<Answer, Broken> {
         let shard = self.shards.get_mut(at).ok_or_else(|| Broken(format!("there is no shard {at}")))?;
-        shard.decide(command, self.now)
+        let (answer, entry) = shard.decide(command, self.now)?;
+        if let Some(entry) = entry {
+            O::observe(self, Moment::Logged(at, &entry))?;
+        }
+        Ok(answer)
     }
 
     /// Decides a caller's command in its home, after installing a machine that the shard lacks.
-    fn decide_at_home(&mut self, command: &Command) -> Result<Answer, Broken> {
+    ///
+    /// # Errors
+    /// As [`Memory::decide`].
+    pub fn decide_at_home(&mut self, command: &Command) -> Result<Answer, Broken> {
         let home = self.home(command.tenant, &command.scope);
         let answer = self.decide(home, command)?;
         match answer {
@@ -98,24 +122,19 @@ impl Memory {
     }
 }
 
-impl System for Memory {
+impl<O: Observer> System for Memory<O> {
     fn now(&self) -> Time {
         self.now
     }
 
     fn submit(&mut self, command: Command) -> Result<Answer, Broken> {
-        self.look_before(&command)?;
-        self.lease_of_nothing(&command)?;
-        self.names_of_assistants(&command)?;
-        let (handed, before) = (self.handed(&command)?, self.decisions());
-        let answer = self.hop(command.clone())?;
+        O::observe(self, Moment::Submitting(&command))?;
+        let answer = self.execute(command.clone())?;
         if let Some(tenant) = command.body.changes_tenancy(command.tenant) {
             self.spread(tenant)?;
         }
-        Self::taken(handed, &command, &answer)?;
-        let changed = self.decisions() != before;
         self.carry()?;
-        self.look_after(&command, &answer, changed)?;
+        O::observe(self, Moment::Submitted(&command, &answer))?;
         Ok(answer)
     }
 
@@ -134,9 +153,9 @@ impl System for Memory {
         if to < self.now {
             return Err(Broken(format!("the clock is at {:?} and cannot go back to {to:?}", self.now)));
         }
-        self.lose(to)?;
+        O::observe(self, Moment::Advancing(to))?;
         self.sweep(to)?;
         self.now = to;
-        self.restart()
+        O::observe(self, Moment::Advanced)
     }
 }

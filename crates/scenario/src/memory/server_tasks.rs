@@ -3,16 +3,16 @@
 use std::ops::ControlFlow;
 use switchward_machine::{Digest, SessionId, TenantId, Time};
 use switchward_state::delivery::{AckEffect, DeliveryCommand, Effect, EffectBody};
-use switchward_state::policy::{Confirm, LedgerRow, PolicyCommand, Settle};
+use switchward_state::policy::{Confirm, PolicyCommand, Settle};
 use switchward_state::session::{SessionCommand, Sweep};
-use switchward_state::{Body, Command, Due, IndexKey, RequestId, Row, Scope, View};
+use switchward_state::{Body, Command, Due, IndexKey, RequestId, Scope, View};
 
 use super::hops::inner;
-use super::{Care, Memory, ShardIx};
+use super::{Memory, Moment, Observer, ShardIx};
 use crate::limits::{RELAYS_MAX, SWEEPS_MAX};
 use crate::system::Broken;
 
-impl Memory {
+impl<O: Observer> Memory<O> {
     /// Relays inner effects until none is left.
     pub(super) fn carry(&mut self) -> Result<(), Broken> {
         for _ in 0..RELAYS_MAX {
@@ -24,38 +24,13 @@ impl Memory {
             let command = relayed(tenant, id, &effect);
             let command = command.ok_or_else(|| Broken("a notice is in the relay index".into()))?;
             let home = self.home(tenant, &command.scope);
-            let before = self.ledgers(home);
+            O::observe(self, Moment::Relaying(home, &command))?;
             self.done(home, &command)?;
-            self.counts(home, &before, &command)?;
+            O::observe(self, Moment::Relayed(home, &command))?;
             let ack = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: effect.number }));
             self.done(at, &inner(tenant, Scope::Session(id), ack))?;
         }
         Err(Broken(format!("{RELAYS_MAX} effects were relayed, and there are more")))
-    }
-
-    /// With care: a relayed effect has changed counters, and those keep no call that is outside every window.
-    fn counts(&self, at: ShardIx, before: &[LedgerRow], carried: &Command) -> Result<(), Broken> {
-        if self.care == Care::Plain {
-            return Ok(());
-        }
-        let changed: Vec<LedgerRow> =
-            self.ledgers(at).into_iter().filter(|ledger| !before.contains(ledger)).collect();
-        if changed.is_empty() {
-            return Err(Broken(format!("{carried:?} was relayed without an effect on a ledger")));
-        }
-        let seen =
-            |ledger: &LedgerRow| ledger.calls.iter().all(|call| self.now.since_ms(*call) < ledger.window_ms);
-        if changed.iter().all(seen) {
-            return Ok(());
-        }
-        Err(Broken(format!("ledgers keep calls that are outside every window: {changed:?}")))
-    }
-
-    /// The counters of a shard, for comparing before and after.
-    fn ledgers(&self, at: ShardIx) -> Vec<LedgerRow> {
-        let rows = self.shards[at].rows();
-        rows.filter_map(|(_, row)| if let Row::Ledger(ledger) = row { Some(ledger.clone()) } else { None })
-            .collect()
     }
 
     /// Sweeps what falls due up to this time, earliest first, each at its own time.
@@ -66,38 +41,19 @@ impl Memory {
             let sweep = inner(due.key.tenant_of(), due.scope(), sweep);
             if due.at > self.now {
                 self.now = Time(due.at.0 - 1);
-                self.sweep_in_vain(at, &sweep)?;
+                O::observe(self, Moment::AlmostDue(at, &sweep))?;
             }
             self.now = self.now.max(due.at);
-            self.taken_over(at, &due.key)?;
-            let before = self.counted(at, &due.key)?;
+            O::observe(self, Moment::Due(at, &due))?;
             self.done(at, &sweep)?;
-            if self.counted(at, &due.key)? != before {
-                return Err(Broken(format!("an expired row still counted until it was swept: {due:?}")));
-            }
+            O::observe(self, Moment::Swept(at, &due))?;
             self.carry()?;
-            self.sweep_in_vain(at, &sweep)?;
+            O::observe(self, Moment::Settled(at, &sweep))?;
             if self.first(&IndexKey::due(), to)? == Some((at, due.clone())) {
                 return Err(Broken(format!("a sweep at {:?} left a due row: {due:?}", self.now)));
             }
         }
         Err(Broken(format!("{SWEEPS_MAX} rows were swept, and there are more")))
-    }
-
-    /// With care: an early or repeated sweep changes nothing.
-    fn sweep_in_vain(&mut self, at: ShardIx, sweep: &Command) -> Result<(), Broken> {
-        if self.care == Care::Plain {
-            return Ok(());
-        }
-        let before = self.decisions();
-        self.done(at, sweep)?;
-        if self.decisions() != before {
-            return Err(Broken(format!(
-                "{sweep:?} at {:?} had nothing to do, but changed something",
-                self.now
-            )));
-        }
-        Ok(())
     }
 
     /// Executes a command of the server itself, which is never refused.

@@ -15,27 +15,45 @@ use crate::system::{Answer, Broken, ring};
 
 /// The rows of a shard, including index entries.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shard {
+pub struct Shard {
     rows: BTreeMap<Key, Arc<Row>>,
     decisions: u64,
 }
 
 impl Shard {
     /// The number of decisions that have changed it.
-    pub(super) fn decisions(&self) -> u64 {
+    #[must_use]
+    pub fn decisions(&self) -> u64 {
         self.decisions
     }
 
     /// All rows, in the order of their keys.
-    pub(super) fn rows(&self) -> impl Iterator<Item = (&Key, &Row)> {
+    pub fn rows(&self) -> impl Iterator<Item = (&Key, &Row)> {
         self.rows.iter().map(|(key, row)| (key, &**row))
     }
 
-    /// Decides one command and applies the decision, as it would be read from a log.
-    pub(super) fn decide(&mut self, command: &Command, now: Time) -> Result<Answer, Broken> {
+    /// Creates the shard again from rows that were read, and rebuilds the indices from them: index entries among `rows`
+    /// are left out.
+    #[must_use]
+    pub fn restored(&self, rows: impl IntoIterator<Item = (Key, Row)>) -> Self {
+        let mut restored = Self { rows: BTreeMap::new(), decisions: self.decisions };
+        for (key, row) in rows.into_iter().filter(|(key, _)| !key.is(Kind::Index)) {
+            restored.index(&key, &row);
+            restored.rows.insert(key, Arc::new(row));
+        }
+        restored
+    }
+
+    /// Decides one command and applies the decision, as it would be read from a log. Returns the log's entry too, if there
+    /// is a decision.
+    pub(super) fn decide(
+        &mut self,
+        command: &Command,
+        now: Time,
+    ) -> Result<(Answer, Option<Vec<u8>>), Broken> {
         let mut decided = decide(std::slice::from_ref(command), self, now)?;
         let answer = decided.answers.pop().ok_or_else(|| Broken("a command was not answered".into()))?;
-        let Some(decision) = decided.decision else { return Ok(answer) };
+        let Some(decision) = decided.decision else { return Ok((answer, None)) };
         let bytes = decision.encode();
         let read = Decision::decode(&bytes).map_err(|error| Broken(error.0))?;
         if read != decision || read.encode() != bytes {
@@ -46,7 +64,7 @@ impl Shard {
         self.apply(changes);
         self.decisions += 1;
         self.agrees(command, &answer)?;
-        Ok(answer)
+        Ok((answer, Some(bytes)))
     }
 
     /// The state that `decide` saw at the end of its turn must be the one that `evolve` makes of its decision.
@@ -108,22 +126,6 @@ impl Shard {
         for entry in row.map(|row| index_keys(key, row)).unwrap_or_default() {
             self.rows.remove(&entry);
         }
-    }
-
-    /// Encodes every row and decodes it again, and rebuilds the indices.
-    pub(super) fn restart(&mut self) -> Result<(), Broken> {
-        let mut fresh = Self { rows: BTreeMap::new(), decisions: self.decisions };
-        for (key, row) in self.rows.iter().filter(|(key, _)| !key.is(Kind::Index)) {
-            let row = Row::decode(&row.encode()).map_err(|error| Broken(error.0))?;
-            let key = Key::from_bytes(key.as_bytes()).ok_or_else(|| Broken("a key is too short".into()))?;
-            fresh.index(&key, &row);
-            fresh.rows.insert(key, Arc::new(row));
-        }
-        if fresh.rows != self.rows {
-            return Err(Broken("the rows differ after encoding and decoding".into()));
-        }
-        *self = fresh;
-        Ok(())
     }
 
     /// The machine of this digest, if the shard has it.

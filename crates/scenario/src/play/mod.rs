@@ -17,7 +17,7 @@ use switchward_state::policy::Authorized;
 use switchward_state::{Reason, Rejection};
 
 use crate::codes::FILE;
-use crate::memory::{Care, Layout, Memory};
+use crate::memory::Memory;
 use crate::parse::parse;
 use crate::report::{Miss, REFUSAL, Report, StepReport};
 use crate::script::{Expected, Named, Scenario, Verb, Wanted};
@@ -50,7 +50,7 @@ pub fn simulate(file: &str, bytes: &[u8], loader: Loader<'_>) -> Result<Report, 
 /// # Errors
 /// As [`Unplayed`] says.
 pub fn play(scenario: &Scenario, loader: Loader<'_>) -> Result<Report, Unplayed> {
-    play_on(scenario, loader, &mut Memory::new(Layout::Together, Care::Plain))
+    play_on(scenario, loader, &mut Memory::new())
 }
 
 /// Plays a scenario in any system that has no tenant named `scenario` yet.

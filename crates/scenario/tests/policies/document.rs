@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use switchward_state::catalogue::DefaultEffect;
-
-use crate::rng::Rng;
+use switchward_testkit::Rng;
 
 const PATTERNS: [&str; 9] =
     ["bash", "bash:rm", "mcp:*", "mcp:fs:*", "mcp:fs:read", "mcp:fs:write", "other", "resend-email", "*"];
@@ -55,7 +54,7 @@ impl Document {
         let mut text = Map::new();
         text.insert("policy".into(), json!(name));
         for list in ["deny", "ask", "allow"] {
-            let count = rng.from(0, 3);
+            let count = rng.between(0, 3);
             let rules: Vec<Value> = (0..count).map(|_| rule(rng, list)).collect();
             if !rules.is_empty() {
                 text.insert(list.into(), json!(rules));
@@ -70,12 +69,12 @@ impl Document {
             text.insert("role".into(), json!(role));
         }
         if whole && rng.once_in(3) {
-            text.insert("session_budget_usd".into(), json!(rng.from(1, 3)));
+            text.insert("session_budget_usd".into(), json!(rng.between(1, 3)));
         }
         if whole && rng.once_in(2) {
             let mut mail = json!({ "allowed_to": ["*@ours.example"] });
             if rng.once_in(2) {
-                mail["max_emails_per_session"] = json!(rng.from(0, 2));
+                mail["max_emails_per_session"] = json!(rng.between(0, 2));
             }
             text.insert("email_config".into(), mail);
         }
@@ -157,11 +156,11 @@ fn rule(rng: &mut Rng, list: &str) -> Value {
     }
     if rng.once_in(2) {
         let window = *rng.pick(&[60, 3_600]);
-        rule["rate_limit"] = json!({ "max_calls": rng.from(1, 4), "window_seconds": window });
+        rule["rate_limit"] = json!({ "max_calls": rng.between(1, 4), "window_seconds": window });
     }
     if rng.once_in(2) {
         let period = *rng.pick(&["hourly", "daily"]);
-        rule["budget_limit"] = json!({ "max_usd": rng.from(1, 4), "period": period });
+        rule["budget_limit"] = json!({ "max_usd": rng.between(1, 4), "period": period });
     }
     rule
 }

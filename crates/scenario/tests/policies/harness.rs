@@ -4,7 +4,7 @@ use std::sync::Arc;
 use switchward_engine::pin_policies;
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId, TenantId, Time};
-use switchward_scenario::{Care, Layout, Memory, System};
+use switchward_scenario::System;
 use switchward_state::approval::{ApprovalCommand, DecideGate};
 use switchward_state::catalogue::{
     CatalogueCommand, CreateTenant, DefaultEffect, DefaultSetIn, Deploy, Quotas, Role, Settings,
@@ -13,9 +13,9 @@ use switchward_state::limits::TENANT_LEDGER;
 use switchward_state::policy::{Args, AttachPolicy, Authorize, PolicyCommand, ReportCall, SetTenantPolicy};
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Key, Reply, RequestId, Row, Scope};
+use switchward_testkit::{Rng, apart, careful};
 
 use crate::document::{CALLS, Document};
-use crate::rng::Rng;
 
 const MAILS: [&str; 2] = [
     r#"{"from":"bot@ours.example","to":["kim@ours.example"],"subject":"s","text":"t"}"#,
@@ -80,7 +80,7 @@ impl Move {
 
 /// A session under test.
 pub(crate) struct Harness {
-    system: Memory,
+    system: Box<dyn System>,
     tenant: TenantId,
     settings: Settings,
     session: SessionId,
@@ -101,9 +101,8 @@ impl Harness {
             browser_known_ms: None,
             quotas: Quotas::default(),
         };
-        let care = if ways.restart { Care::Restart } else { Care::Plain };
         let mut harness = Self {
-            system: Memory::new(Layout::Apart, care),
+            system: if ways.restart { Box::new(careful()) } else { Box::new(apart()) },
             tenant: TenantId(0),
             settings,
             session: SessionId([7; 16]),

@@ -5,15 +5,13 @@
 
 mod document;
 mod harness;
-#[path = "../../../engine/tests/replay/rng.rs"]
-mod rng;
 
 use document::{CALLS, Document, Says};
 use harness::{Harness, Move, Ways};
-use rng::Rng;
 use std::collections::BTreeMap;
 use switchward_state::policy::CallEffect;
 use switchward_state::{Key, Reply, Row};
+use switchward_testkit::Rng;
 
 /// Runs of the first property, and of the second.
 const PAIRS: u64 = 250;
@@ -105,7 +103,7 @@ fn layers_together_are_as_strict_as_the_strictest_and_never_weaker() {
     for seed in 1..=STACKS {
         let mut rng = Rng::new(seed);
         let mut draw = |prefix: &str, most: u64| -> Vec<Document> {
-            let count = rng.from(0, most);
+            let count = rng.between(0, most);
             (0..count).map(|at| Document::draw(&mut rng, &format!("{prefix}{at}"), false)).collect()
         };
         let (attached, tenant) = (draw("guard", 3), draw("wall", 2));

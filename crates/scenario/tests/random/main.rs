@@ -6,8 +6,6 @@
 mod approvals;
 mod guards;
 mod moves;
-#[path = "../../../engine/tests/replay/rng.rs"]
-mod rng;
 mod tally;
 mod tasks;
 mod workers;
@@ -16,13 +14,86 @@ mod workflow;
 use serde_json::{Value, json};
 
 use moves::Harness;
-use rng::Rng;
+use switchward_testkit::{Absent, Rng, uncovered};
 use tally::Tally;
 
 /// Steps in all; more by `RANDOM_STEPS`.
 const STEPS: usize = 280_000;
 /// Steps of one workflow.
 const OF_EACH: usize = 24;
+
+/// Kinds of events that do not occur in these runs.
+const ABSENT: &[Absent] = &[
+    Absent {
+        why: "checkpoint processes have them, and their runs cover them (crates/engine/tests/replay)",
+        kinds: &["Run.Answered", "Run.Deferred.End"],
+    },
+    Absent {
+        why: "the policies of these sessions have no rules, and no call is authorized: the runs of checkpoint processes do",
+        kinds: &[
+            "Delivery.Queued.Confirm",
+            "Delivery.Queued.Settle",
+            "Policy.BudgetExhausted",
+            "Policy.CallAsked",
+            "Policy.CallDenied",
+            "Policy.CallLapsed",
+            "Policy.CallPermitted",
+            "Policy.CapRaised",
+            "Policy.GrantLapsed",
+            "Policy.GrantMade",
+            "Policy.GrantUsed",
+            "Policy.LedgerConfirmed",
+            "Policy.LedgerReserved",
+            "Policy.LedgerSettled",
+            "Policy.Policies.",
+        ],
+    },
+    Absent {
+        why: "a start without these options, and answers to nobody's page",
+        kinds: &[
+            "Approval.AudienceSet",
+            "Approval.PageCodes.",
+            "Approval.Reminded",
+            "Approval.RemindersSet",
+            "Approval.Votes.Cast",
+            "Approval.Votes.EscalationSet",
+            "Approval.Votes.Needed",
+            "Approval.Votes.Notified",
+            "Approval.Votes.QuorumSet",
+            "Session.MessageRecorded",
+        ],
+    },
+    Absent {
+        why: "no message is delivered here, and no endpoint or webhook source is known",
+        kinds: &[
+            "Delivery.Acked",
+            "Delivery.Deferred",
+            "Delivery.Dismissed",
+            "Delivery.Endpoints.",
+            "Delivery.Failed",
+            "Delivery.Held",
+            "Delivery.MailBounced",
+            "Delivery.Queued.Publish",
+            "Delivery.Retried",
+            "Delivery.WebhookSources.",
+        ],
+    },
+    Absent {
+        why: "a run ends with its session, and nothing is removed",
+        kinds: &["Session.Removals.", "Session.RequestsForgotten"],
+    },
+    Absent {
+        why: "the catalogue changes only before the start",
+        kinds: &[
+            "Catalogue.Assistants.Deleted",
+            "Catalogue.KeyCreated",
+            "Catalogue.KeyRevoked",
+            "Catalogue.TenantChanged",
+            "Catalogue.Tenants.",
+            "Catalogue.Versions.Retired",
+        ],
+    },
+];
 
 fn steps() -> usize {
     option_env!("RANDOM_STEPS").and_then(|steps| steps.parse().ok()).unwrap_or(STEPS)
@@ -49,10 +120,12 @@ fn a_run_moves_only_by_its_own_exits() {
                 Err(why) => panic!("seed {seed}: {why}\n{family:#?}"),
             }
         }
+        harness.replay().unwrap_or_else(|why| panic!("seed {seed}: {why}\n{family:#?}"));
         harness.count(&mut tally).unwrap_or_else(|why| panic!("seed {seed}: {why}\n{family:#?}"));
     }
     println!("{played} steps of {seed} workflows\n{tally}");
     assert_eq!(tally.rare(), Vec::<String>::new(), "what happened less than 100 times");
+    assert_eq!(uncovered(tally.kinds(), ABSENT), Vec::<String>::new(), "kinds of events");
 }
 
 /// Alternating logic and output states, each of which leads to the next; the last one leads to `last`, if given.

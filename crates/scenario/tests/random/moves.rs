@@ -10,7 +10,7 @@ use switchward_machine::{
     Decision, Digest, Machine, Micros, NodeIx, OpenId, Port, RunId, SessionId, Target, TenantId, Trigger,
     WorkKind,
 };
-use switchward_scenario::{Broken, Care, Layout, Memory, System, ring};
+use switchward_scenario::{Broken, System, ring};
 use switchward_state::approval::{
     AnswerGate, ApprovalCommand, ApprovalEvent, DecideGate, DiscussGate, MailKey, RecordReply,
 };
@@ -26,8 +26,8 @@ use switchward_state::session::{
 };
 use switchward_state::work::{OpenItem, OpenItemBody, WorkEvent};
 use switchward_state::{Actor, Body, Command, Event, Key, Kind, Reply, RequestId, Row, Scope, View};
+use switchward_testkit::{CarefulMemory, Rng, careful, replayed};
 
-use crate::rng::Rng;
 use crate::tally::Tally;
 use crate::workflow::{EVENTS, FAMILY, PEOPLE, REPLIES, SAID, TOOLS, key, value};
 use crate::{approvals, guards, tasks, workers};
@@ -78,7 +78,7 @@ impl Written {
 
 /// Some workflows and one session of the first.
 pub(crate) struct Harness {
-    system: Memory,
+    system: CarefulMemory,
     tenant: TenantId,
     session: SessionId,
     workflows: BTreeMap<String, Written>,
@@ -119,7 +119,7 @@ impl Harness {
         message: Option<Option<&str>>,
     ) -> Result<Self, String> {
         let mut harness = Self {
-            system: Memory::new(Layout::Apart, Care::Restart),
+            system: careful(),
             tenant: TenantId(0),
             session: SessionId([0; 16]),
             workflows: BTreeMap::new(),
@@ -147,13 +147,8 @@ impl Harness {
             None => (all[0].clone(), all, None),
             Some(_) => harness.assisted(&family[0], all)?,
         };
+        let plain = Start::of(first.definition.clone(), first.version, first.machine, "agent");
         let start = Start {
-            definition: first.definition.clone(),
-            version: first.version,
-            machine: first.machine,
-            key: None,
-            role: "agent".into(),
-            labels: Vec::new(),
             input: input.to_vec(),
             queue: (queued && message.is_none()).then_some(first).into_iter().collect(),
             workflows,
@@ -162,12 +157,7 @@ impl Harness {
             message: message.flatten().map(str::to_owned),
             callees: callees?,
             reply_tenant: Some("random".into()),
-            audience: Vec::new(),
-            reminders: None,
-            quorum: None,
-            policies: Vec::new(),
-            escalation: Vec::new(),
-            any_approver_address: false,
+            ..plain
         };
         harness
             .send(Scope::Session(harness.session), SessionCommand::Start(start).into())?
@@ -545,6 +535,11 @@ impl Harness {
         below(&events, &view)
     }
 
+    /// Builds every shard's rows from its log, which must be those that were built live.
+    pub(crate) fn replay(&self) -> Result<(), String> {
+        replayed(&self.system).map_err(broken)
+    }
+
     /// Counts what was seen.
     pub(crate) fn count(&self, tally: &mut Tally) -> Result<(), String> {
         let events = self.events()?;
@@ -552,6 +547,7 @@ impl Harness {
         for _ in 0..guards::check(&events, |run| cast.of(run).machine.as_ref())? {
             tally.add("exit whose guards were looked at again".into());
         }
+        tally.add_kinds(self.system.observer().kinds().map_err(broken)?);
         let mut children = BTreeSet::new();
         let mut machines = Machines::default();
         let look = &mut |view: &dyn View| {
@@ -718,7 +714,7 @@ fn command(rng: &mut Rng) -> Body {
         3..=7 => {
             let one = |_| match rng.below(6) {
                 0 | 1 => ((*rng.pick(&["flag", "free"])).to_owned(), Value::Bool(rng.once_in(2))),
-                2 => ("prefs".to_owned(), serde_json::json!({ "k": rng.from(0, 9) })),
+                2 => ("prefs".to_owned(), serde_json::json!({ "k": rng.between(0, 9) })),
                 _ => (key(rng).to_owned(), value(rng)),
             };
             let values: Map<String, Value> = [0, 1].map(one).into_iter().collect();

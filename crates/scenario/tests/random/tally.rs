@@ -1,6 +1,6 @@
 //! Counts of what was seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Each of these must occur at least this often.
@@ -94,16 +94,29 @@ const WANTED: &[&str] = &[
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Tally(BTreeMap<String, u64>);
+pub(crate) struct Tally {
+    counts: BTreeMap<String, u64>,
+    kinds: BTreeSet<String>,
+}
 
 impl Tally {
     pub(crate) fn add(&mut self, what: String) {
-        *self.0.entry(what).or_default() += 1;
+        *self.counts.entry(what).or_default() += 1;
     }
 
-    /// The kinds that must occur often and did not.
+    /// Adds the kinds of the events of a run.
+    pub(crate) fn add_kinds(&mut self, kinds: BTreeSet<String>) {
+        self.kinds.extend(kinds);
+    }
+
+    /// The kinds of all events.
+    pub(crate) fn kinds(&self) -> &BTreeSet<String> {
+        &self.kinds
+    }
+
+    /// What must occur often and did not.
     pub(crate) fn rare(&self) -> Vec<String> {
-        let count = |what: &&str| self.0.get(*what).copied().unwrap_or(0);
+        let count = |what: &&str| self.counts.get(*what).copied().unwrap_or(0);
         let rare = WANTED.iter().filter(|what| count(what) < OFTEN);
         rare.map(|what| format!("{what}: {}", count(what))).collect()
     }
@@ -111,6 +124,6 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|(what, count)| writeln!(f, "{count:>8}  {what}"))
+        self.counts.iter().try_for_each(|(what, count)| writeln!(f, "{count:>8}  {what}"))
     }
 }

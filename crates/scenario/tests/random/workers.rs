@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use switchward_machine::{Micros, OpenId, WorkKind};
 use switchward_state::Body;
 use switchward_state::work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, WorkCommand};
+use switchward_testkit::Rng;
 
-use crate::rng::Rng;
 use crate::workflow::value;
 
 /// Leases that are tried again, counted from the newest.

@@ -1,8 +1,8 @@
 //! Random conversation workflows, as their authors would write them.
 
 use serde_json::{Map, Value, json};
-
-use crate::rng::Rng;
+use switchward_expr::CmpOp;
+use switchward_testkit::Rng;
 
 /// Keys of the data, each with its reducer and type; the last two have none of their own.
 const KEYS: [(&str, &str, &str); 9] = [
@@ -20,7 +20,6 @@ pub(crate) const TOOLS: [&str; 3] = ["lookup", "search", "send"];
 pub(crate) const SAID: [&str; 6] = ["yes", "no thanks", "ok, do it", "not sure", "aye", "what?"];
 const TRANSFORMS: [&str; 8] =
     ["uppercase", "lowercase", "trim", "split", "join", "round", "to_number", "to_string"];
-const OPERATORS: [&str; 10] = ["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "matches"];
 const KINDS: [&str; 22] = [
     "conversation",
     "conversation",
@@ -63,10 +62,10 @@ const STATES_MAX: usize = 7;
 /// A value that may be recorded under any key.
 pub(crate) fn value(rng: &mut Rng) -> Value {
     match rng.below(13) {
-        0 | 9 => json!(rng.from(0, 20)),
+        0 | 9 => json!(rng.between(0, 20)),
         1 => json!("7.5"),
-        2 => json!(["a", "b", rng.from(0, 3)]),
-        3 => json!({ "k": rng.from(0, 3), "deep": { "x": [1, 2] } }),
+        2 => json!(["a", "b", rng.between(0, 3)]),
+        3 => json!({ "k": rng.between(0, 3), "deep": { "x": [1, 2] } }),
         4 | 10 | 11 => json!(rng.once_in(2)),
         5 => json!("  Some text "),
         6 => json!(-3),
@@ -173,7 +172,7 @@ fn state(rng: &mut Rng, kind: &str, at: usize, count: usize) -> Value {
     };
     state["name"] = json!(name(at));
     if rng.once_in(3) {
-        state["retry"] = json!({ "max_attempts": rng.from(1, 3), "backoff_seconds": 5 });
+        state["retry"] = json!({ "max_attempts": rng.between(1, 3), "backoff_seconds": 5 });
     }
     if rng.once_in(5) && kind == "conversation" {
         state["tools"] = json!([TOOLS[1]]);
@@ -284,7 +283,7 @@ fn boundary(rng: &mut Rng, kind: &str, state: &mut Value) -> bool {
         1 => {
             state["on_error"] = json!("retry_then_port");
             let backoff = *rng.pick(&[0, 30, 30, 30, 30]);
-            state["retry_policy"] = json!({ "max_attempts": rng.from(2, 3), "backoff_seconds": backoff });
+            state["retry_policy"] = json!({ "max_attempts": rng.between(2, 3), "backoff_seconds": backoff });
             true
         }
         // An approval has no success that an error could be mistaken for.
@@ -350,8 +349,8 @@ fn guard(rng: &mut Rng, depth: usize) -> Value {
         }
         3 | 15 => ("data_contains", json!({ "key": key(rng), "pattern": "[a-c7]" })),
         4 => ("data_equals", json!({ "key": rng.pick(&["flag", "free"]), "value": rng.once_in(2) })),
-        5 | 9 => ("data_greater_than", json!({ "key": rng.pick(&NUMBERS), "value": rng.from(0, 6) })),
-        6 | 14 => ("data_less_than", json!({ "key": rng.pick(&NUMBERS), "value": rng.from(0, 6) })),
+        5 | 9 => ("data_greater_than", json!({ "key": rng.pick(&NUMBERS), "value": rng.between(0, 6) })),
+        6 | 14 => ("data_less_than", json!({ "key": rng.pick(&NUMBERS), "value": rng.between(0, 6) })),
         7 => (
             "data_in_list",
             json!({ "key": rng.pick(&["flag", "free", "other"]), "values": ["7.5", 3, true, false, 7] }),
@@ -399,7 +398,7 @@ fn operation(rng: &mut Rng, depth: usize, count: usize) -> Value {
             ("send_notification", config)
         }
         3 => {
-            let operator = *rng.pick(&OPERATORS);
+            let operator = rng.pick(&CmpOp::ALL).word();
             let case = json!({
                 "key": key(rng), "operator": operator, "value": operand(rng, operator),
                 "target_state": name(rng.below(count)),
@@ -429,6 +428,6 @@ fn operand(rng: &mut Rng, operator: &str) -> Value {
         "matches" => json!("[a-c]"),
         "in" | "not_in" => json!(["a", 7, "7.5"]),
         "eq" | "neq" | "contains" => value(rng),
-        _ => json!(rng.from(0, 9)),
+        _ => json!(rng.between(0, 9)),
     }
 }

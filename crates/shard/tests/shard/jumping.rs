@@ -11,9 +11,9 @@ use switchward_machine::Time;
 use switchward_shard::{
     Clock, Cluster, Failure, Fired, MonotonicClock, NotAccepted, RawClocks, TimerBatch, TimerTransport,
 };
+use switchward_testkit::Rng;
 use tokio::sync::Notify;
 
-use crate::rng::Rng;
 use crate::server::BEGIN;
 
 /// The clocks of one machine. All machines count alike; their wall clocks may jump.

@@ -3,16 +3,17 @@
 
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
+use std::time::Instant;
 use switchward_machine::Micros;
 use switchward_shard::Shard;
 use switchward_state::policy::CallEffect;
 use switchward_state::{IndexKey, Reply, View};
+use switchward_testkit::{PATIENCE, Rng};
 
 use crate::commands::{
     DEPLOY_GATE, TENANTS, authorize, create_tenants, definition, deploys, report, start, tenant,
 };
 use crate::live::{Answered, Live};
-use crate::rng::Rng;
 use crate::runs::each_seed;
 use crate::server::Setup;
 
@@ -93,6 +94,7 @@ fn reason(answer: &Answered) -> Option<String> {
 /// Waits until no effect is on its way from one shard to another.
 pub(crate) async fn carried(shard: &Shard) {
     let mut changes = shard.group().raft().metrics();
+    let begun = Instant::now();
     loop {
         let mut waiting = false;
         let look = &mut |_: &_, _: &_| {
@@ -103,7 +105,8 @@ pub(crate) async fn carried(shard: &Shard) {
         if !waiting {
             return;
         }
-        changes.changed().await.unwrap();
+        let change = tokio::time::timeout(PATIENCE.saturating_sub(begun.elapsed()), changes.changed()).await;
+        change.expect("every effect reaches its shard").unwrap();
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{
 };
 use switchward_shard::{Cluster, Failure};
 use switchward_state::{Command, Rejection, Reply};
+use switchward_testkit::PATIENCE;
 use tokio::{
     runtime::{Builder, Runtime},
     sync::watch,
@@ -96,7 +97,12 @@ impl Live {
 }
 
 /// Sends a command until it is answered. A caller notices a dead server by its connection.
-async fn insist(mut current: watch::Receiver<Option<Cluster>>, command: Command) -> Answered {
+async fn insist(current: watch::Receiver<Option<Cluster>>, command: Command) -> Answered {
+    let answered = tokio::time::timeout(PATIENCE, retried(current, &command)).await;
+    answered.unwrap_or_else(|_| panic!("no server has answered {command:?} within {PATIENCE:?}"))
+}
+
+async fn retried(mut current: watch::Receiver<Option<Cluster>>, command: &Command) -> Answered {
     loop {
         let cluster = current.wait_for(Option::is_some).await.unwrap().clone().unwrap();
         let outcome = tokio::select! {

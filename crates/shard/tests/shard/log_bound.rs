@@ -5,13 +5,13 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 use switchward_shard::{
-    Group, Raft,
+    Raft,
     limits::{LOG_BYTES_FULL, LOG_BYTES_KEPT, LOG_BYTES_MAX},
 };
 use switchward_state::session::SessionCommand;
 use switchward_state::{Body, Command};
+use switchward_testkit::until;
 
 use crate::commands::{DEPLOY_GATE, definition, start};
 use crate::one_server::{digests, prepare};
@@ -20,8 +20,8 @@ use crate::server::{Server, Setup};
 /// Entries of a length of which a thousand far exceed the bound; all together are more than twice the bound.
 const ENTRIES: usize = 1_150;
 const ENTRY_BYTES: usize = 128 * 1024;
-/// The longest wait for the last purge.
-const PURGE_WAIT: Duration = Duration::from_secs(60);
+/// By how much the log's bytes for two of these entries may differ: by the lengths of the numbers in them.
+const DIFFERENCE_BYTES: u64 = 64;
 
 fn long_start(number: usize) -> Command {
     let mut start = start(&definition(DEPLOY_GATE), &format!("session {number}"));
@@ -39,13 +39,6 @@ async fn note_flushes(raft: Raft, seen: Arc<Mutex<BTreeSet<u64>>>) {
         if changes.changed().await.is_err() {
             return;
         }
-    }
-}
-
-/// Waits until the log is within its bound.
-async fn short(group: &Group) {
-    while group.log_bytes() > LOG_BYTES_MAX {
-        tokio::task::yield_now().await;
     }
 }
 
@@ -69,9 +62,17 @@ fn written(server: &Server, numbers: Range<usize>) -> u64 {
             server.cluster().execute(long_start(number)).await.unwrap();
             longest = longest.max(group.log_bytes());
         }
-        tokio::time::timeout(PURGE_WAIT, short(group)).await.expect("the log is purged");
+        until("the log is purged", async || group.log_bytes() <= LOG_BYTES_MAX).await;
         longest
     })
+}
+
+/// Writes the entry with the longest number to a short log. Returns an upper bound on the log's bytes for each of the entries.
+fn longest_entry(server: &Server) -> u64 {
+    let bytes = || server.cluster().shards()[0].group().log_bytes();
+    let before = bytes();
+    server.run(server.cluster().execute(long_start(ENTRIES))).unwrap();
+    bytes() - before + DIFFERENCE_BYTES
 }
 
 #[test]
@@ -79,12 +80,17 @@ fn a_log_of_large_entries_is_purged_for_its_bytes_and_seldom() {
     let folder = tempfile::tempdir().unwrap();
     let setup = Setup { shards: 1, ..Setup::new(folder.path()) };
     let (server, flushes) = opened(&setup);
+    let entry = longest_entry(&server);
     let longest = written(&server, 0..ENTRIES);
-    // However slow the disk is, one entry may be written to a log that is not yet full, plus its head.
-    assert!(longest <= LOG_BYTES_FULL + 2 * ENTRY_BYTES as u64, "the log had {longest} bytes");
-    let all = (ENTRIES * ENTRY_BYTES) as u64;
-    let (seen, worth) = (flushes.lock().len() as u64, all / (LOG_BYTES_MAX - LOG_BYTES_KEPT) + 1);
-    assert!((1..=worth).contains(&seen), "{seen} flushes for {all} bytes");
+    // However slow the disk is: an entry is written only to a log that is not yet full.
+    assert!(longest <= LOG_BYTES_FULL + entry, "the log had {longest} bytes");
+    // However slow the disk is: rows are flushed only if that lets half of the bound go.
+    let seen: Vec<u64> = flushes.lock().iter().copied().collect();
+    assert!(!seen.is_empty(), "the log was longer than its bound");
+    for (before, after) in std::iter::once(0).chain(seen.iter().copied()).zip(&seen) {
+        let covered = (after - before) * entry;
+        assert!(covered >= LOG_BYTES_MAX / 2, "a flush for {covered} bytes, at {seen:?}");
+    }
     let before = digests(&server);
     server.crash();
     assert_eq!(digests(&Server::open(&setup)), before);
@@ -105,8 +111,13 @@ fn rows_are_not_flushed_again_for_a_purge_that_needs_no_more_of_them() {
     server.shut_down();
     let (server, flushes) = opened(&setup);
     written(&server, MANY..ALL);
-    // The length between two checks depends on the disk; the missing entries show that it was purged.
-    let log = server.cluster().shards()[0].group().log_bytes();
-    assert!(log < (ALL * ENTRY_BYTES) as u64, "the log has all {log} bytes that were written");
-    assert_eq!(flushes.lock().len(), 1, "the rows are those of the shutdown");
+    let group = server.cluster().shards()[0].group();
+    let seen: Vec<u64> = flushes.lock().iter().copied().collect();
+    let [covered] = seen[..] else { panic!("the rows are those of the shutdown, and not of {seen:?}") };
+    let purged = || group.raft().metrics().borrow_watched().purged.map(|id| id.index);
+    server.run(until("the purge is shown", async || purged().is_some()));
+    assert!(purged() <= Some(covered), "{:?} was purged of {covered}", purged());
+    // The tail is kept, but for less than an entry.
+    let (log, kept) = (group.log_bytes(), LOG_BYTES_KEPT - 2 * ENTRY_BYTES as u64);
+    assert!((kept..=LOG_BYTES_MAX).contains(&log), "the log has {log} bytes");
 }

@@ -3,13 +3,13 @@
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use switchward_engine::session_view;
 use switchward_machine::{Digest, Status};
 use switchward_shard::{Failure, Group, Shard};
 use switchward_state::session::SessionCommand;
 use switchward_state::{Body, Command, Reply};
 use switchward_store::{DataDir, StoreError};
+use switchward_testkit::{PATIENCE, until};
 
 use crate::commands::{
     DEPLOY_GATE, TENANTS, answer, create_tenants, definition, deploys, moved, session, start, tenant,
@@ -94,12 +94,7 @@ fn a_shard_at_rest_writes_its_rows() {
     let dirty = || server.cluster().all().map(|shard| shard.group().dirty_bytes()).sum::<usize>();
     assert!(dirty() > 0);
     server.run(async {
-        let written = async {
-            while dirty() > 0 {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(60), written).await.unwrap();
+        until("the rows are written", async || dirty() == 0).await;
     });
     let before = digests(&server);
     server.crash();
@@ -145,9 +140,12 @@ fn checkpoints_and_purges_at_odd_moments_lose_nothing() {
 /// Waits until this server leads a shard, with everything that it had applied.
 pub(crate) async fn led(shard: &Shard) {
     let mut changes = shard.group().raft().metrics();
-    while shard.read().await.is_err_and(|failure| failure == Failure::Electing) {
-        changes.changed().await.unwrap();
-    }
+    let elected = async {
+        while shard.read().await.is_err_and(|failure| failure == Failure::Electing) {
+            changes.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(PATIENCE, elected).await.expect("this server leads");
 }
 
 /// Purges everything that the state store holds, and waits until it is gone.

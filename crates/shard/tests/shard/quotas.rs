@@ -4,6 +4,7 @@ use switchward_shard::Failure;
 use switchward_state::catalogue::Quotas;
 use switchward_state::session::{Cancel, Remove, Removing, SessionCommand};
 use switchward_state::{Body, Command, Key, Reason, Reply, Row, Scope, View};
+use switchward_testkit::until;
 
 use crate::commands::{DEPLOY_GATE, answer, command, definition, session, start, tenant};
 use crate::one_server::prepare;
@@ -62,12 +63,7 @@ fn sessions_of_all_shards_count_against_the_quota() {
     let remove = Remove { how: Removing::Deleted, ended_by: None };
     execute(&server, ten, of_session(&first, Body::Session(SessionCommand::Remove(remove)))).unwrap();
     // Its rows are removed in the background.
-    let gone = async {
-        while usage(&server).sessions == 10 {
-            tokio::task::yield_now().await;
-        }
-    };
-    server.run(async { tokio::time::timeout(std::time::Duration::from_secs(60), gone).await }).unwrap();
+    server.run(until("its rows are removed", async || usage(&server).sessions != 10));
     assert!(execute(&server, ten, start(&gate, &last)).is_ok());
 }
 

@@ -16,12 +16,10 @@ use switchward_state::catalogue::CatalogueCommand;
 use switchward_state::seal::KeyRing;
 use switchward_state::{Body, Command, Decision, Key, Row, View, ViewError, evolve};
 use switchward_store::{GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
+use switchward_testkit::{CommandGenerator, Rng, Rows};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::generator::CommandGenerator;
 use crate::one_server::{led, purge};
-use crate::rng::Rng;
-use crate::rows::Rows;
 use crate::runs::each_seed;
 use crate::server::{BEGIN, unlocked};
 

@@ -1,6 +1,6 @@
 //! How often random tests run, and with which seeds. A failing test prints its seed.
 
-use crate::rng::Rng;
+use switchward_testkit::Rng;
 
 /// How often a random test runs; `SHARD_TEST_RUNS` raises it.
 pub(crate) fn runs(usual: u64) -> u64 {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use switchward_machine::Time;
 use switchward_shard::{Clock, Cluster, ClusterOptions, ManualClock};
 use switchward_store::{DataDir, StoreError};
+use switchward_testkit::until_blocking;
 use tokio::runtime::{Builder, Runtime};
 
 /// The start time of every test: a Monday, 9:00 UTC.
@@ -97,10 +98,13 @@ impl Server {
 
 /// The data folder, once nothing of an earlier server holds it: callers release it in their own time.
 pub(crate) fn unlocked(path: &Path) -> DataDir {
-    loop {
-        match DataDir::open(path) {
-            Err(StoreError::InUse { .. }) => std::thread::yield_now(),
-            opened => return opened.unwrap(),
+    let mut data = None;
+    until_blocking("the data folder is released", || match DataDir::open(path) {
+        Err(StoreError::InUse { .. }) => false,
+        opened => {
+            data = Some(opened.unwrap());
+            true
         }
-    }
+    });
+    data.unwrap()
 }

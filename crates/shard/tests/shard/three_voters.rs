@@ -11,6 +11,7 @@ use switchward_shard::Failure;
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine};
 use switchward_state::run::{Answer, RunCommand};
 use switchward_state::{Body, Command, Key, Kind, Reason, Reply, Scope, View};
+use switchward_testkit::{until, until_blocking};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::commands::{DEPLOY_GATE, TENANTS, answer, command, definition, moved, session, start, tenant};
@@ -35,7 +36,7 @@ async fn install(trio: &Trio) {
     let body = InstallMachine { machine: Arc::new(definition(DEPLOY_GATE).machine) };
     let groups = 1..usize::try_from(GROUPS).unwrap();
     for (group, tenant) in groups.flat_map(|group| TENANTS.map(|tenant| (group, tenant))) {
-        loop {
+        until("the machine is installed", async || {
             let leader = trio.leader(group, None).await;
             let install = command(
                 tenant,
@@ -43,10 +44,9 @@ async fn install(trio: &Trio) {
                 None,
                 Body::Catalogue(CatalogueCommand::InstallMachine(body.clone())),
             );
-            if trio.shard(leader, group).submit(install).await == Ok(Reply::Done) {
-                break;
-            }
-        }
+            trio.shard(leader, group).submit(install).await == Ok(Reply::Done)
+        })
+        .await;
     }
 }
 
@@ -116,9 +116,8 @@ fn leaders_are_killed_under_load_and_nothing_is_lost() {
             // Either the two others continue, or the third one restores a majority.
             if rng.once_in(2) {
                 let before = done.load(Ordering::Relaxed);
-                while done.load(Ordering::Relaxed) < before + CALLERS {
-                    std::thread::yield_now();
-                }
+                let enough = || done.load(Ordering::Relaxed) >= before + CALLERS;
+                until_blocking("the two others go on", enough);
             }
             trio.begin(leader);
         }

@@ -13,10 +13,10 @@ use switchward_shard::{
 };
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine};
 use switchward_state::{Body, Command, Key, Reply, Row, Scope, View as _};
+use switchward_testkit::{PATIENCE, Rng, until};
 
 use crate::commands::{TENANTS, command, definition, session, start, tenant};
 use crate::jumping::{Faults, FaultyTransport, Jumping};
-use crate::rng::Rng;
 use crate::runs::each_seed;
 use crate::server::{BEGIN, Server, Setup};
 use crate::three_voters::{callers, hand_over};
@@ -25,8 +25,6 @@ use crate::trio::{NODES, Trio};
 /// How long the sessions of a test wait, milliseconds.
 const NAPS: [u64; 5] = [3_600, 7_200, 36_000, 372_000, 3_600_000];
 const HOUR_MS: i64 = 3_600_000;
-/// The longest wait for anything that must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 const FAULTS: Faults = Faults { lost: 12, refused: 12, twice: 4, late: 12 };
 
 /// A conversation that waits this long and ends.
@@ -108,9 +106,9 @@ fn step(rng: &mut Rng, clocks: &[Jumping]) -> u64 {
         _ => {}
     }
     match rng.below(3) {
-        0 => rng.from(1, 2_000),
-        1 => rng.from(1, 20_000),
-        _ => rng.from(1, 100_000),
+        0 => rng.between(1, 2_000),
+        1 => rng.between(1, 20_000),
+        _ => rng.between(1, 100_000),
     }
 }
 
@@ -135,7 +133,7 @@ fn on_a_server_whose_clock_jumps_and_whose_bus_fails() {
         server.run(async {
             let cluster = server.cluster();
             install(cluster, &naps.iter().map(|(_, nap)| nap.clone()).collect::<Vec<_>>()).await;
-            let transport = FaultyTransport::new(vec![cluster.clone()], rng.next(), Some(FAULTS));
+            let transport = FaultyTransport::new(vec![cluster.clone()], rng.bits(), Some(FAULTS));
             cluster.set_timer_transport(Some(Arc::clone(&transport) as Arc<dyn TimerTransport>));
             for number in 0..STEPS {
                 let mut starts = Vec::new();
@@ -182,7 +180,7 @@ fn with_three_voters_whose_leaders_change_and_whose_clocks_jump() {
             }
             install(trio.cluster(1), &naps.iter().map(|(_, nap)| nap.clone()).collect::<Vec<_>>()).await;
             let takers: Vec<_> = NODES.iter().map(|node| trio.cluster(*node).clone()).collect();
-            let transport = FaultyTransport::new(takers, rng.next(), Some(FAULTS));
+            let transport = FaultyTransport::new(takers, rng.bits(), Some(FAULTS));
             for node in NODES {
                 trio.cluster(node)
                     .set_timer_transport(Some(Arc::clone(&transport) as Arc<dyn TimerTransport>));
@@ -199,7 +197,7 @@ fn with_three_voters_whose_leaders_change_and_whose_clocks_jump() {
                 clocks.iter().for_each(Jumping::look);
                 if rng.once_in(2) {
                     // In the middle of whatever has just fallen due.
-                    let (group, to) = (1 + rng.below(2), rng.from(1, 3));
+                    let (group, to) = (1 + rng.below(2), rng.between(1, 3));
                     hand_over(&trio, group, to).await;
                 }
                 for node in NODES {
@@ -305,9 +303,7 @@ fn what_was_waited_for_when_a_server_ended_fires_on_the_next_one() {
         let cluster = server.cluster();
         let stands = cluster.shards()[0].read().await.unwrap().row(&Key::clock()).unwrap();
         let Some(Row::Clock(stands)) = stands.as_deref() else { panic!("{stands:?}") };
-        while clock.now() < *stands {
-            tokio::task::yield_now().await;
-        }
+        until("the clock has reached the log's time", async || clock.now() >= *stands).await;
         let rest = BEGIN.0 + 72_000 - stands.0;
         clock.pass(rest - 1);
         clock.look();

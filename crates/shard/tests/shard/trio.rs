@@ -9,6 +9,7 @@ use switchward_machine::Digest;
 use switchward_shard::{Clock, Cluster, Failure, Group, GroupOptions, ManualClock, RaftSettings, Shard};
 use switchward_state::{Command, Reply};
 use switchward_store::{GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
+use switchward_testkit::PATIENCE;
 use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -161,14 +162,17 @@ impl Trio {
     /// The leader of a group, other than this server, once there is one.
     pub(crate) async fn leader(&self, group: usize, but: Option<u64>) -> u64 {
         let asked: Vec<u64> = self.living().filter(|node| Some(*node) != but).collect();
-        loop {
-            for node in &asked {
-                if self.shard(*node, group).read().await.is_ok() {
-                    return *node;
+        let elected = async {
+            loop {
+                for node in &asked {
+                    if self.shard(*node, group).read().await.is_ok() {
+                        return *node;
+                    }
                 }
+                self.changed(asked[0], group).await;
             }
-            self.changed(asked[0], group).await;
-        }
+        };
+        tokio::time::timeout(PATIENCE, elected).await.expect("a leader is elected")
     }
 
     /// Waits until something happens in a group, and not for long: the relevant change may happen elsewhere.
@@ -190,7 +194,7 @@ impl Trio {
             let last = self.shard(leader, group).group().raft().metrics().borrow_watched().last_log_index;
             for node in NODES {
                 let raft = self.shard(node, group).group().raft();
-                raft.wait(None).applied_index_at_least(last, "a replica catches up").await.unwrap();
+                raft.wait(Some(PATIENCE)).applied_index_at_least(last, "a replica catches up").await.unwrap();
             }
             let digest = |node: u64| Digest(self.shard(node, group).group().digest().unwrap());
             all.push(NODES.map(digest));
@@ -213,8 +217,13 @@ pub(crate) struct Callers {
 impl Callers {
     /// Sends a command from one server to the next until one has answered it.
     pub(crate) async fn insist(&mut self, command: Command) -> Answered {
+        let answered = tokio::time::timeout(PATIENCE, self.retried(&command)).await;
+        answered.unwrap_or_else(|_| panic!("no server has answered {command:?} within {PATIENCE:?}"))
+    }
+
+    async fn retried(&mut self, command: &Command) -> Answered {
         loop {
-            match self.once(&command).await {
+            match self.once(command).await {
                 Some(Ok(reply)) => return Ok(reply),
                 Some(Err(Failure::Rejected(rejection))) => return Err(rejection),
                 Some(Err(_)) | None => {

@@ -47,6 +47,8 @@ pub struct MailToken {
     code: [u8; CODE_BYTES],
 }
 
+crate::wire::as_text! { MailToken => "the text is not a mail token", }
+
 /// What the tokens of a tenant are made with. It is kept in no other form than sealed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MailKey(pub [u8; 32]);

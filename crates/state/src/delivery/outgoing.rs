@@ -24,6 +24,24 @@ pub struct Outgoing {
     text: String,
 }
 
+impl<C> Encode<C> for Outgoing {
+    fn encode<W: minicbor::encode::Write>(
+        &self,
+        e: &mut minicbor::Encoder<W>,
+        ctx: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        self.draft().encode(e, ctx)
+    }
+}
+
+/// Reads a draft, and looks at it as at any other.
+impl<'b, C> Decode<'b, C> for Outgoing {
+    fn decode(d: &mut minicbor::Decoder<'b>, ctx: &mut C) -> Result<Self, minicbor::decode::Error> {
+        let bad = |bad: BadMail| format!("{} {}", bad.field, bad.problem);
+        Self::new(Draft::decode(d, ctx)?).map_err(|no| minicbor::decode::Error::message(bad(no)))
+    }
+}
+
 /// Why a mail cannot go out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadMail {

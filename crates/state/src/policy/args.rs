@@ -16,6 +16,10 @@ pub struct Args {
     digest: Digest,
 }
 
+crate::wire::as_bytes!(Args, Self::json, |bytes| {
+    Self::parse(bytes).map_err(|bad| format!("the arguments {}", bad.0))
+});
+
 /// Why bytes are not valid arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadArgs(pub String);

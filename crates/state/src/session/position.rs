@@ -2,13 +2,12 @@
 //! again. It holds what later commands change; what never changes of a session is read from its row.
 
 use minicbor::{CborLen, Decode, Encode};
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use switchward_machine::{Digest, GateKind, Machine, NodeIx, OpenId, RunId, Status, Time};
+use switchward_machine::{Digest, GateKind, NodeIx, OpenId, RunId, Status, Time};
 
-use crate::SharedRow;
-use crate::approval::MailKey;
-use crate::session::{Meters, Session};
+use crate::session::Meters;
 
 /// Where a session stands after a command, and what the command did beside.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -127,22 +126,10 @@ pub struct GatePosition {
     pub approvals: u32,
 }
 
-/// Rows that complete a position. They are no part of it: two positions are equal whatever is at hand.
+/// Rows that complete a position, as the crate has them that attaches and takes them. They are no part of the position: two
+/// are equal whatever is at hand, and neither a log nor another server gets them.
 #[derive(Clone, Default)]
-pub struct Loaded(pub Option<Box<LoadedRows>>);
-
-/// The rows.
-#[derive(Clone)]
-pub struct LoadedRows {
-    /// The session's.
-    pub session: SharedRow<Session>,
-    /// The root run's machine.
-    pub root: Arc<Machine>,
-    /// The leaf's machine, if it is not the root run.
-    pub leaf: Option<Arc<Machine>>,
-    /// What reply tokens are made with, if a node listens.
-    pub key: Option<MailKey>,
-}
+pub struct Loaded(pub Option<Arc<dyn Any + Send + Sync>>);
 
 impl PartialEq for Loaded {
     fn eq(&self, _: &Self) -> bool {

@@ -110,6 +110,8 @@ impl fmt::Debug for ReplyToken {
     }
 }
 
+crate::wire::as_text! { ReplyToken => "the text is not a reply token", }
+
 /// The text is not a reply token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoReplyToken;

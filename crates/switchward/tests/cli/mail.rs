@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
+use switchward_testkit::free_port;
 
-use crate::port::free_port;
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{Dev, Ended, folder, program, run};
 

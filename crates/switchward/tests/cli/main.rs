@@ -21,8 +21,6 @@ mod metrics;
 mod operators;
 mod pages;
 mod policies;
-#[path = "../../../bus/src/redis/tests/port.rs"]
-mod port;
 mod privacy;
 mod quotas;
 mod redis;

@@ -3,9 +3,9 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use switchward_testkit::free_port;
 use tempfile::TempDir;
 
-use crate::port::free_port;
 use crate::support::{folder, private};
 
 /// The password of every Redis here.

@@ -6,10 +6,10 @@ use provider::{Provider, parameter};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use switchward_delivery::limits::OPENID_EXCHANGES_MAX;
+use switchward_testkit::free_port;
 
 use crate::attacks::dns;
 use crate::mail::{ASKS, Sink};
-use crate::port::free_port;
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{Ended, exchange, folder, private, program, run};
 

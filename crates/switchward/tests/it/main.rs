@@ -10,8 +10,6 @@ mod apart;
 mod away;
 mod faults;
 mod neighbours;
-#[path = "../../../bus/src/redis/tests/port.rs"]
-mod port;
 mod receiver;
 mod site;
 

@@ -12,6 +12,7 @@ use switchward_api::v1::{
     effect_service_client::EffectServiceClient, session_service_client::SessionServiceClient,
     worker_service_client::WorkerServiceClient,
 };
+use switchward_testkit::free_port;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -24,8 +25,6 @@ use tonic::{
     metadata::{Ascii, MetadataValue},
     transport::{Channel, Endpoint},
 };
-
-use crate::port::free_port;
 
 /// The secret of every admin's key, after the tenant's prefix.
 const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";

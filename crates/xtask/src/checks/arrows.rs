@@ -18,6 +18,9 @@ struct CrateRule {
     outside: Option<&'static [&'static str]>,
 }
 
+/// The crate that holds what tests share: tests of every crate may use it, and no other code.
+const TESTKIT: &str = "testkit";
+
 /// Every crate, lowest first. A test may use any crate before its own in this list.
 const CRATES: &[CrateRule] = &[
     CrateRule {
@@ -65,6 +68,11 @@ const CRATES: &[CrateRule] = &[
         folder: "scenario",
         uses: &["machine", "formats", "state", "messages", "engine"],
         outside: Some(&["jiff", "saphyr-parser", "serde_json", "thiserror"]),
+    },
+    CrateRule {
+        folder: TESTKIT,
+        uses: &["machine", "formats", "state", "engine", "scenario"],
+        outside: None,
     },
     CrateRule { folder: "api", uses: &[], outside: None },
     CrateRule { folder: "store", uses: &[], outside: None },
@@ -191,7 +199,7 @@ fn refused(rank: usize, name: &str, need: Need, folders: &BTreeMap<String, &str>
             Need::Code if !rule.uses.contains(target) => {
                 Some(format!("{} may use {}, not {target}", rule.folder, listed(rule.uses)))
             }
-            Need::Tests if !below => {
+            Need::Tests if !below && *target != TESTKIT => {
                 Some(format!("tests of {} may not use {target}, which is not below it", rule.folder))
             }
             Need::Code | Need::Tests => None,
@@ -316,6 +324,22 @@ mod tests {
             [
                 "crates/machine/Cargo.toml:4: arrows: tests of machine may not use engine, which is not below it"
             ]
+        );
+    }
+
+    #[test]
+    fn tests_of_every_crate_may_use_the_testkit_and_no_other_code_may() {
+        let testkit = ("crates/testkit/Cargo.toml", "[package]\nname = \"switchward-testkit\"\n");
+        let section = |section: &str| {
+            format!(
+                "[package]\nname = \"switchward-engine\"\n[{section}]\nswitchward-testkit.workspace = true\n"
+            )
+        };
+        let found = |text: &str| findings(&[testkit, ("crates/engine/Cargo.toml", text)]);
+        assert_eq!(found(&section("dev-dependencies")), Vec::<String>::new());
+        assert_eq!(
+            found(&section("dependencies")),
+            ["crates/engine/Cargo.toml:4: arrows: engine may use expr, machine, state, not testkit"]
         );
     }
 

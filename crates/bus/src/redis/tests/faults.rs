@@ -1,6 +1,6 @@
 //! Servers that die, forget, are slow, full, not theirs, or not there.
+use switchward_testkit::free_port;
 
-use super::port::free_port;
 use super::*;
 use crate::redis::OpenError;
 

@@ -4,9 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use ::redis::{Client, Cmd, FromRedisValue};
+use switchward_testkit::free_port;
 use tempfile::TempDir;
-
-use super::port::free_port;
 
 /// A server on a free port of this machine, with a folder of its own. Dropping it kills it.
 pub(super) struct Server {

@@ -1,23 +1,22 @@
 //! Pseudorandom numbers that are the same in every run.
 
-/// See the module.
-pub(crate) struct Dice(u64);
+use switchward_testkit::Rng;
+
+/// A generator that also draws and damages bytes.
+pub(crate) struct Dice(Rng);
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self(Rng::new(seed))
     }
 
     pub(crate) fn bits(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        self.0.bits()
     }
 
     /// A number below `end`; 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.bits() >> 33).expect("31 bits") % end.max(1)
+        self.0.below(end.max(1))
     }
 
     pub(crate) fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {

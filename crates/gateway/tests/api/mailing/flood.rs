@@ -2,6 +2,7 @@
 
 use prost_types::value::Kind;
 use switchward_api::v1;
+use switchward_expr::APPROVALS;
 use switchward_gateway::mail::{Level, MailIngress, Outcome};
 use switchward_machine::{OpenId, SessionId, TenantId, WorkKind};
 use switchward_mail::incoming::Envelope;
@@ -10,24 +11,10 @@ use switchward_state::approval::{MailKey, MailToken, Way};
 use super::{Asked, DANA, KIM, REPLIES, TRUSTED, from_kim};
 use crate::harness::Harness;
 
-const PHRASES: [&str; 16] = [
-    "agreed",
-    "approve",
-    "approved",
-    "confirmed",
-    "go ahead",
-    "i approve",
-    "i approve this",
-    "lgtm",
-    "looks good",
-    "looks good to me",
-    "ok",
-    "okay",
-    "yes",
-    "yes, approve",
-    "yes, approved",
-    "Approved, thanks!",
-];
+/// Every phrase that approves, and one with a courtesy.
+fn phrases() -> impl Iterator<Item = &'static str> {
+    APPROVALS.iter().copied().chain(["Approved, thanks!"])
+}
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
@@ -398,7 +385,7 @@ async fn not_one_of_five_thousand_hostile_or_automatic_mails_approves() {
     let harness = Harness::start().await;
     let ingress = harness.ingress(Level::Strict);
     let (mut count, mut outcomes) = (0, std::collections::BTreeMap::new());
-    for phrase in PHRASES {
+    for phrase in phrases() {
         let (asked, other) = (harness.asked().await, harness.asked().await);
         for (category, sent, least) in categories(&asked, &other, phrase) {
             assert!(sent.len() >= least, "{category} {phrase:?}: {}", sent.len());
@@ -441,7 +428,7 @@ async fn not_one_of_five_thousand_hostile_or_automatic_mails_approves() {
         "injected",
     ] {
         assert!(
-            outcomes.get(&(category, "recorded")).is_some_and(|found| *found >= PHRASES.len()),
+            outcomes.get(&(category, "recorded")).is_some_and(|found| *found >= phrases().count()),
             "{category}: {outcomes:?}"
         );
     }

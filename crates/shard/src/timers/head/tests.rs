@@ -5,15 +5,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use switchward_machine::{Digest, OpenId, SessionId, TenantId, Time};
 use switchward_state::{IndexKey, Key, Reason, Rejection};
+use switchward_testkit::Rng;
 use tokio::time::Instant;
 
 use super::*;
 use crate::limits::{FIRE_WAIT, REFUSED_MAX, TRANSPORT_WAIT};
-
-#[path = "../../../../engine/tests/replay/rng.rs"]
-#[expect(dead_code, reason = "other tests use more of its functions")]
-mod rng;
-use rng::Rng;
 
 const TERM: u64 = 3;
 const RUNS: u64 = 12;
@@ -201,7 +197,7 @@ fn whatever_happens_each_is_known_once_and_done() {
             match rng.below(9) {
                 0 | 1 => {
                     for _ in 0..rng.below(40) {
-                        let due = simulation.now + rng.from(0, 2_000) - 500;
+                        let due = simulation.now + rng.between(0, 2_000) - 500;
                         simulation.add(due, !rng.once_in(5));
                     }
                 }
@@ -216,8 +212,8 @@ fn whatever_happens_each_is_known_once_and_done() {
                 6 => simulation.take(),
                 7 => simulation.end(&mut rng),
                 _ => {
-                    simulation.now += rng.from(0, 200);
-                    simulation.at += Duration::from_millis(rng.from(0, 500));
+                    simulation.now += rng.between(0, 200);
+                    simulation.at += Duration::from_millis(rng.between(0, 500));
                 }
             }
             simulation.check();

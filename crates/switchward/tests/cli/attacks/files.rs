@@ -1,9 +1,9 @@
 //! What other users of the machine, or the holder of a copy, find in the data folder of a carelessly started server.
 
 use std::path::Path;
+use switchward_testkit::free_port;
 
 use crate::mail::{ASKS, Sink};
-use crate::port::free_port;
 use crate::privacy::{readable, under};
 use crate::secrets::{Written, ask, parts, put_in};
 use crate::server::{ADMIN_KEY, Running, Site};

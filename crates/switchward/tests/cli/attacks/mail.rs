@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
+use switchward_testkit::until_blocking;
 
 use super::signer::Key;
 use super::{APPROVER, DOMAIN, dns};
@@ -225,9 +226,9 @@ fn strangers_ask_nothing_of_the_dns_and_who_waits_for_it_holds_up_nobody() {
             hand_over(lmtp, &[&to], &message);
             done.store(true, Ordering::Relaxed);
         });
-        while unanswered.lock().expect("nobody panics with it").is_empty() {
-            std::thread::yield_now();
-        }
+        until_blocking("the DNS is queried", || {
+            !unanswered.lock().expect("nobody panics with it").is_empty()
+        });
         server.hand_over(&[&reply_to], &Mail::reply(&mail, "yes").signed());
         assert_eq!(server.at("asks-1"), "go");
         assert!(!done.load(Ordering::Relaxed), "the other one still waits");

@@ -14,16 +14,11 @@ use switchward_state::run::RunEvent;
 use switchward_state::session::SessionEvent;
 use switchward_state::work::WorkEvent;
 
-mod values;
-
-#[path = "forms/events.rs"]
 mod events;
-#[path = "forms/open.rs"]
 mod open;
-#[path = "forms/pending.rs"]
 mod pending;
-#[path = "forms/policies.rs"]
 mod policies;
+mod values;
 
 use events::{assistants, children, dead_letters, shared, webhook_sources};
 use policies::{call, definition, grant, layers, pinned_policy, rule, rules, tenant_policy};

@@ -9,7 +9,8 @@ use std::ops::Range;
 const PORTS: Range<u16> = 10_000..32_000;
 
 /// Returns a random port of these that is free now.
-pub(crate) fn free_port() -> u16 {
+#[must_use]
+pub fn free_port() -> u16 {
     let drawn = || PORTS.start + (RandomState::new().hash_one(0) % PORTS.len() as u64) as u16;
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     std::iter::repeat_with(drawn).find(is_free).expect("a port is free")

@@ -3,59 +3,54 @@
 use serde_json::Value;
 use switchward_engine::work_view;
 use switchward_machine::WorkKind;
+use switchward_scenario::{Answer, Broken};
 use switchward_state::work::WorkCommand;
 use switchward_state::{Body, Command, Reply, Scope};
 
-use super::{Care, Memory};
-use crate::system::{Answer, Broken};
+use super::CarefulMemory;
 
 /// The first HTTP status that is an error: its body is not written.
 const STATUS_ERROR: u64 = 400;
 
 /// The requirements on a result.
+#[derive(Debug, Clone)]
 pub(super) struct Handed {
     kind: WorkKind,
     schema: Value,
 }
 
-impl Memory {
-    /// With care, before work is completed: the requirements on the result that its worker was given.
-    pub(super) fn handed(&self, command: &Command) -> Result<Option<Handed>, Broken> {
-        let (Body::Work(WorkCommand::Complete(done)), Scope::Session(id), Care::Restart) =
-            (&command.body, &command.scope, self.care)
-        else {
-            return Ok(None);
-        };
-        let shard = &self.shards[self.home(command.tenant, &command.scope)];
-        let view = work_view(shard, command.tenant, *id, done.item)?;
-        Ok(view.map(|view| Handed { kind: view.kind, schema: view.schema }))
-    }
+/// Before work is completed: the requirements on the result that its worker was given.
+pub(super) fn handed(memory: &CarefulMemory, command: &Command) -> Result<Option<Handed>, Broken> {
+    let (Body::Work(WorkCommand::Complete(done)), Scope::Session(id)) = (&command.body, &command.scope)
+    else {
+        return Ok(None);
+    };
+    let shard = &memory.shards()[memory.home(command.tenant, &command.scope)];
+    let view = work_view(shard, command.tenant, *id, done.item)?;
+    Ok(view.map(|view| Handed { kind: view.kind, schema: view.schema }))
+}
 
-    /// An accepted result fits the requirements. A result that fits is accepted, unless what it writes does not fit
-    /// the data: no schema covers that.
-    pub(super) fn taken(handed: Option<Handed>, command: &Command, answer: &Answer) -> Result<(), Broken> {
-        let (
-            Some(Handed { kind, schema }),
-            Body::Work(WorkCommand::Complete(done)),
-            Ok(Reply::Worked { wrong, .. }),
-        ) = (handed, &command.body, answer)
-        else {
-            return Ok(());
-        };
-        let writes = match kind {
-            WorkKind::Agent | WorkKind::Extract | WorkKind::Delegate => true,
-            WorkKind::Http => done.result.get("status").and_then(Value::as_u64) < Some(STATUS_ERROR),
-            WorkKind::Judge | WorkKind::Classify | WorkKind::Intent => false,
-        };
-        let fits = schema.is_object() && fits(&schema, &done.result);
-        if fits == wrong.is_none() || (fits && writes) {
-            return Ok(());
-        }
-        Err(Broken(format!(
-            "the result {} got the answer {wrong:?}, but its schema is {schema}",
-            done.result
-        )))
+/// An accepted result fits the requirements. A result that fits is accepted, unless what it writes does not fit
+/// the data: no schema covers that.
+pub(super) fn taken(handed: Option<Handed>, command: &Command, answer: &Answer) -> Result<(), Broken> {
+    let (
+        Some(Handed { kind, schema }),
+        Body::Work(WorkCommand::Complete(done)),
+        Ok(Reply::Worked { wrong, .. }),
+    ) = (handed, &command.body, answer)
+    else {
+        return Ok(());
+    };
+    let writes = match kind {
+        WorkKind::Agent | WorkKind::Extract | WorkKind::Delegate => true,
+        WorkKind::Http => done.result.get("status").and_then(Value::as_u64) < Some(STATUS_ERROR),
+        WorkKind::Judge | WorkKind::Classify | WorkKind::Intent => false,
+    };
+    let fits = schema.is_object() && fits(&schema, &done.result);
+    if fits == wrong.is_none() || (fits && writes) {
+        return Ok(());
     }
+    Err(Broken(format!("the result {} got the answer {wrong:?}, but its schema is {schema}", done.result)))
 }
 
 /// Returns true if a value fits the part of JSON Schema that our schemas use.

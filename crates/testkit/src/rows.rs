@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use switchward_machine::{Digest, Status, TenantId};
 use switchward_state::catalogue::Usage;
-use switchward_state::seal::{KeyRing, RingKey};
+use switchward_state::seal::KeyRing;
 use switchward_state::session::Session;
 use switchward_state::{Changes, History, IndexKey, Key, Kind, RequestId, Row, View, ViewError, index_keys};
+
+use crate::ring;
 
 const STATUSES: [Status; 7] = [
     Status::Waiting,
@@ -21,11 +23,11 @@ const STATUSES: [Status; 7] = [
 
 /// All rows of a shard, index entries among them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Rows(BTreeMap<Key, Arc<Row>>);
+pub struct Rows(BTreeMap<Key, Arc<Row>>);
 
 impl Rows {
     /// Applies a decision's changes, and updates the index entries that follow from them.
-    pub(crate) fn apply(&mut self, changes: Changes) {
+    pub fn apply(&mut self, changes: Changes) {
         for (key, row) in changes {
             let before = match &row {
                 Some(row) => self.0.insert(key.clone(), Arc::clone(row)),
@@ -40,8 +42,11 @@ impl Rows {
         }
     }
 
-    /// The rows, decoded from their stored form.
-    pub(crate) fn reopened(&self) -> Result<Self, String> {
+    /// Returns the rows, decoded from their stored form.
+    ///
+    /// # Errors
+    /// A row is read back as another one.
+    pub fn reopened(&self) -> Result<Self, String> {
         let read = |(key, row): (&Key, &Arc<Row>)| {
             let key = Key::from_bytes(key.as_bytes()).ok_or("a key is too short")?;
             let bytes = row.encode();
@@ -54,8 +59,11 @@ impl Rows {
         self.0.iter().map(read).collect::<Result<_, String>>().map(Self)
     }
 
-    /// Fails with the first row in which two states differ.
-    pub(crate) fn same(&self, other: &Self, what: &str) -> Result<(), String> {
+    /// Compares two states; `what` begins the message.
+    ///
+    /// # Errors
+    /// The first row in which they differ.
+    pub fn same(&self, other: &Self, what: &str) -> Result<(), String> {
         let keys = self.0.keys().chain(other.0.keys());
         for key in keys {
             let (one, two) = (self.0.get(key), other.0.get(key));
@@ -66,8 +74,11 @@ impl Rows {
         Ok(())
     }
 
-    /// Fails if the index is not the one that follows from the rows.
-    pub(crate) fn indexed(&self) -> Result<(), String> {
+    /// Compares the index, the counts and the chains of history with those that follow from the rows.
+    ///
+    /// # Errors
+    /// One of them differs.
+    pub fn indexed(&self) -> Result<(), String> {
         let mut rebuilt = Self::default();
         let rows = self.0.iter().filter(|(key, _)| !key.is(Kind::Index));
         rebuilt.apply(rows.map(|(key, row)| (key.clone(), Some(Arc::clone(row)))).collect());
@@ -163,8 +174,11 @@ impl Rows {
         Ok(())
     }
 
-    /// Fails if the two sets of changes differ in a row.
-    pub(crate) fn agree(&self, one: &Changes, two: &Changes, what: &str) -> Result<(), String> {
+    /// Compares the effects of two sets of changes on these rows; `what` begins the message.
+    ///
+    /// # Errors
+    /// The first row that they make different.
+    pub fn agree(&self, one: &Changes, two: &Changes, what: &str) -> Result<(), String> {
         for key in one.keys().chain(two.keys()) {
             let becomes =
                 |changes: &Changes| changes.get(key).cloned().unwrap_or_else(|| self.0.get(key).cloned());
@@ -203,13 +217,8 @@ impl View for Rows {
         }
         Ok(())
     }
+
     fn ring(&self) -> &KeyRing {
         ring()
     }
-}
-
-/// The key ring that seals secrets here.
-pub(crate) fn ring() -> &'static KeyRing {
-    static RING: LazyLock<KeyRing> = LazyLock::new(|| KeyRing::of(vec![RingKey::of([1; 32])]));
-    &RING
 }

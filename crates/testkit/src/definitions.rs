@@ -4,29 +4,33 @@ use std::sync::Arc;
 use switchward_formats::compile_file;
 use switchward_machine::{Act, ActIx, ActKind, Digest, Ending, Machine, NoExit, Node, Op, Outcome, Port};
 
-use crate::rng::Rng;
+use crate::Rng;
 
 /// Names under which definitions are deployed: few, so that one name gets several versions and its ledgers serve
 /// several of them.
-pub(crate) const NAMES: [&str; 2] = ["gate", "spender"];
+pub const NAMES: [&str; 2] = ["gate", "spender"];
 
 /// The capabilities that agents call. Every pattern of a rule covers some of them.
-pub(crate) const CAPABILITIES: [&str; 5] =
-    ["bash", "pay", "mcp:fs:read_file", "mcp:fs:write_file", "resend-email"];
+pub const CAPABILITIES: [&str; 5] = ["bash", "pay", "mcp:fs:read_file", "mcp:fs:write_file", "resend-email"];
 
 const PATTERNS: [&str; 6] = ["bash", "pay", "mcp:fs:read_file", "mcp:fs:write_file", "mcp:fs:*", "mcp:*"];
 
 /// A compiled definition.
 #[derive(Debug, Clone)]
-pub(crate) struct Compiled {
-    pub(crate) name: String,
-    pub(crate) source: Vec<u8>,
-    pub(crate) digest: Digest,
-    pub(crate) machine: Arc<Machine>,
+pub struct Compiled {
+    /// Its name.
+    pub name: String,
+    /// Its file, as the author wrote it.
+    pub source: Vec<u8>,
+    /// The digest of the source.
+    pub digest: Digest,
+    /// The result of the compilation.
+    pub machine: Arc<Machine>,
 }
 
-/// A definition of this name.
-pub(crate) fn random(rng: &mut Rng, name: &str) -> Compiled {
+/// Draws a checkpoint process of this name.
+#[must_use]
+pub fn random(rng: &mut Rng, name: &str) -> Compiled {
     let source = source(rng, name);
     let compiled = compile_file("definition.json", source.as_bytes(), None);
     let mut definition = compiled.definition.unwrap_or_else(|| panic!("{source}\n{:?}", compiled.findings));
@@ -120,5 +124,5 @@ fn rules(rng: &mut Rng, limited: bool) -> String {
 }
 
 fn dollars(rng: &mut Rng) -> String {
-    format!("{}.{:02}", rng.below(3), rng.from(1, 99))
+    format!("{}.{:02}", rng.below(3), rng.between(1, 99))
 }

@@ -5,7 +5,6 @@ mod fake;
 mod malformed;
 mod port;
 mod same;
-mod ways;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

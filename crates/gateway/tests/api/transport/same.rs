@@ -14,7 +14,7 @@ use switchward_gateway::{
 use tonic::Code;
 use tonic_types::StatusExt;
 
-use crate::Server;
+use super::Server;
 use crate::ways::{Raw, Way, body, call, outcome, send};
 
 fn start(input: Option<Struct>) -> api::StartSessionRequest {

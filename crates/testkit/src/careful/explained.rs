@@ -1,56 +1,50 @@
 //! An explanation of a call must match the decision right after it, and change nothing.
 
 use switchward_engine::policy::{Explanation, Ledgers, Plan, explain};
+use switchward_scenario::{Answer, Broken, System};
 use switchward_state::policy::{Authorized, CallEffect, MatchedRule, PolicyCommand};
 use switchward_state::{Body, Command, Reason, Reply, Scope};
 
-use super::{Care, Memory};
-use crate::system::{Answer, Broken};
+use super::CarefulMemory;
 
 /// The explanation of a call, and the ledgers it depends on.
+#[derive(Debug, Clone)]
 pub(super) struct ExplainedCall {
     explained: Explanation,
     plan: Plan,
 }
 
-impl Memory {
-    /// With care: explains a call before it is decided; `None` if there is no call or no session.
-    pub(super) fn explained(&self, command: &Command) -> Result<Option<ExplainedCall>, Broken> {
-        let (Scope::Session(id), Body::Policy(PolicyCommand::Authorize(call)), Care::Restart) =
-            (&command.scope, &command.body, self.care)
-        else {
-            return Ok(None);
-        };
-        let shard = &self.shards[self.home(command.tenant, &command.scope)];
-        let explained = explain(shard, command.tenant, *id, command.settings, call, self.now)?;
-        let plan = self.plan(command)?;
-        Ok(explained.map(|explained| ExplainedCall { explained, plan }))
-    }
+/// Explains a call before it is decided; `None` if there is no call or no session.
+pub(super) fn explained(memory: &CarefulMemory, command: &Command) -> Result<Option<ExplainedCall>, Broken> {
+    let (Scope::Session(id), Body::Policy(PolicyCommand::Authorize(call))) = (&command.scope, &command.body)
+    else {
+        return Ok(None);
+    };
+    let shard = &memory.shards()[memory.home(command.tenant, &command.scope)];
+    let explained = explain(shard, command.tenant, *id, command.settings, call, memory.now())?;
+    let plan = memory.plan(command)?;
+    Ok(explained.map(|explained| ExplainedCall { explained, plan }))
+}
 
-    /// Compares the explanation with the decision. A repeated call gets its first answer, whatever holds by now, and
-    /// so decides nothing.
-    pub(super) fn agrees(
-        &self,
-        earlier: Option<ExplainedCall>,
-        command: &Command,
-        answer: &Answer,
-    ) -> Result<(), Broken> {
-        let (Body::Policy(PolicyCommand::Authorize(call)), Care::Restart) = (&command.body, self.care) else {
-            return Ok(());
-        };
-        let Ok(Reply::Authorized(decided)) = answer else { return Ok(()) };
-        let Some(ExplainedCall { explained, plan }) = earlier else {
-            return Err(Broken(format!("a call was decided, but could not be explained: {decided:?}")));
-        };
-        let agreed =
-            as_explained(&explained, decided) && ruled(&explained, decided) && asked(&explained, &plan);
-        if agreed && names_what_decides(&explained, &call.capability) {
-            return Ok(());
-        }
-        Err(Broken(format!(
-            "the explanation {explained:?} and the plan {plan:?} do not agree with the decision {decided:?}"
-        )))
+/// Compares the explanation with the decision. A repeated call gets its first answer, whatever holds by now, and
+/// so decides nothing.
+pub(super) fn agrees(
+    earlier: Option<ExplainedCall>,
+    command: &Command,
+    answer: &Answer,
+) -> Result<(), Broken> {
+    let Body::Policy(PolicyCommand::Authorize(call)) = &command.body else { return Ok(()) };
+    let Ok(Reply::Authorized(decided)) = answer else { return Ok(()) };
+    let Some(ExplainedCall { explained, plan }) = earlier else {
+        return Err(Broken(format!("a call was decided, but could not be explained: {decided:?}")));
+    };
+    let agreed = as_explained(&explained, decided) && ruled(&explained, decided) && asked(&explained, &plan);
+    if agreed && names_what_decides(&explained, &call.capability) {
+        return Ok(());
     }
+    Err(Broken(format!(
+        "the explanation {explained:?} and the plan {plan:?} do not agree with the decision {decided:?}"
+    )))
 }
 
 /// Compares the effect and its reason; an explanation does not cover the limits of ledgers.

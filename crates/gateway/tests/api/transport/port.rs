@@ -17,8 +17,8 @@ use tonic_reflection::pb::v1::{
 };
 use tonic_types::StatusExt;
 
-use crate::Server;
-use crate::fake::STUCK;
+use super::Server;
+use super::fake::STUCK;
 use crate::ways::{Raw, Way, frame, outcome, send};
 
 fn get(path: &str) -> Raw {

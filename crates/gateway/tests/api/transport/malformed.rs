@@ -8,7 +8,7 @@ use switchward_gateway::limits::MESSAGE_BYTES_MAX;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-use crate::Server;
+use super::Server;
 use crate::ways::{Raw, Way, base64, frame, outcome, send};
 
 const METHOD: &str = "StartSession";

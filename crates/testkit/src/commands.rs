@@ -13,18 +13,19 @@ use switchward_state::run::{Answer, RunCommand};
 use switchward_state::session::{Cancel, Pause, Resume, Session, SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Key, Reply, RequestId, Row, Scope, View};
 
+use crate::Rng;
 use crate::definitions::{CAPABILITIES, Compiled, NAMES, random};
-use crate::rng::Rng;
 
-pub(crate) const TENANTS: [TenantId; 2] = [TenantId(1), TenantId(2)];
+/// The tenants that the first commands create.
+pub const TENANTS: [TenantId; 2] = [TenantId(1), TenantId(2)];
 const ARGS: [&str; 3] = [r#"{"to":"kim@ours.example"}"#, r#"{"to":"eve@theirs.example"}"#, "{}"];
 const SUBJECTS: [&str; 3] = ["agent-1", "kim", "omar"];
 /// Commands that are kept to be sent again.
 const KEPT: usize = 40;
 
 /// Generates commands from what a caller knows.
-#[derive(Default)]
-pub(crate) struct CommandGenerator {
+#[derive(Debug, Default)]
+pub struct CommandGenerator {
     deployed: Vec<(TenantId, Compiled, u32)>,
     sessions: Vec<(TenantId, SessionId)>,
     sent: Vec<(Command, Reply)>,
@@ -32,8 +33,8 @@ pub(crate) struct CommandGenerator {
 }
 
 impl CommandGenerator {
-    /// The commands that every harness begins with.
-    pub(crate) fn first(&mut self, rng: &mut Rng) -> Vec<Command> {
+    /// Returns the commands that every harness begins with: tenants and their definitions.
+    pub fn first(&mut self, rng: &mut Rng) -> Vec<Command> {
         let mut all = Vec::new();
         for (name, tenant) in ["acme", "globex"].into_iter().zip(TENANTS) {
             let body =
@@ -52,21 +53,21 @@ impl CommandGenerator {
     }
 
     /// Remembers the reply to a command, so that it can be sent again.
-    pub(crate) fn answered(&mut self, command: &Command, reply: &Reply) {
-        match (&command.body, reply) {
-            (Body::Catalogue(CatalogueCommand::Deploy(deploy)), Reply::Version { number, .. }) => {
-                let compiled = Compiled {
-                    name: deploy.name.clone(),
-                    source: Vec::new(),
-                    digest: deploy.source,
-                    machine: Arc::clone(&deploy.machine),
-                };
-                self.deployed.push((command.tenant, compiled, *number));
-            }
-            (Body::Session(SessionCommand::Start(_)), Reply::Session { session, .. }) => {
-                self.sessions.push((command.tenant, *session))
-            }
-            _ => {}
+    pub fn answered(&mut self, command: &Command, reply: &Reply) {
+        if let (Body::Catalogue(CatalogueCommand::Deploy(deploy)), Reply::Version { number, .. }) =
+            (&command.body, reply)
+        {
+            let compiled = Compiled {
+                name: deploy.name.clone(),
+                source: Vec::new(),
+                digest: deploy.source,
+                machine: Arc::clone(&deploy.machine),
+            };
+            self.deployed.push((command.tenant, compiled, *number));
+        } else if let (Body::Session(SessionCommand::Start(_)), Reply::Session { session, .. }) =
+            (&command.body, reply)
+        {
+            self.sessions.push((command.tenant, *session));
         }
         if command.request.is_some() {
             self.sent.push((command.clone(), reply.clone()));
@@ -76,13 +77,15 @@ impl CommandGenerator {
         }
     }
 
-    /// A command that was sent before, with its reply.
-    pub(crate) fn again(&self, rng: &mut Rng) -> Option<(Command, Reply)> {
+    /// Draws a command that was sent before, with its reply; `None` before the first one.
+    #[must_use]
+    pub fn again(&self, rng: &mut Rng) -> Option<(Command, Reply)> {
         (!self.sent.is_empty()).then(|| rng.pick(&self.sent).clone())
     }
 
-    /// The next command.
-    pub(crate) fn next(&mut self, rng: &mut Rng, rows: &dyn View, now: Time) -> Command {
+    /// Draws the next command. Gates and approvals are read from `rows`.
+    #[must_use]
+    pub fn next(&mut self, rng: &mut Rng, rows: &dyn View, now: Time) -> Command {
         let (tenant, id) = match self.sessions.as_slice() {
             [] => return self.start(rng),
             known => *rng.pick(known),
@@ -97,7 +100,7 @@ impl CommandGenerator {
             }
             24..=26 => (Scope::Session(id), Body::Policy(PolicyCommand::ReportCall(self.report(rng)))),
             27 => {
-                let usage = ReportUsage { cost: cents(rng), tokens: rng.from(0, 500) };
+                let usage = ReportUsage { cost: cents(rng), tokens: rng.between(0, 500) };
                 (Scope::Session(id), Body::Policy(PolicyCommand::ReportUsage(usage)))
             }
             28..=33 => {
@@ -126,7 +129,7 @@ impl CommandGenerator {
         };
         let mut command = self.command(rng, tenant, scope, body);
         if rng.once_in(20) {
-            command.expected_sequence = Some(rng.from(0, 12));
+            command.expected_sequence = Some(rng.between(0, 12));
         }
         command
     }
@@ -188,7 +191,7 @@ impl CommandGenerator {
         let (scope, body) = match rng.below(6) {
             0 => return self.deploy(rng, tenant, name),
             1 => {
-                let version = rng.from(1, 4).try_into().unwrap();
+                let version = rng.between(1, 4).try_into().unwrap();
                 let activate = ActivateVersion { name: name.into(), version, etag: String::new() };
                 (Scope::Catalogue, Body::Catalogue(CatalogueCommand::ActivateVersion(activate)))
             }
@@ -252,13 +255,13 @@ impl CommandGenerator {
     }
 
     fn report(&mut self, rng: &mut Rng) -> ReportCall {
-        let named = rng.once_in(2).then(|| format!("call {}", rng.from(1, self.count + 1)));
+        let named = rng.once_in(2).then(|| format!("call {}", rng.between(1, self.count + 1)));
         ReportCall {
             call_id: named,
             capability: (!rng.once_in(5)).then(|| (*rng.pick(&CAPABILITIES)).into()),
             success: !rng.once_in(4),
             cost: if rng.once_in(3) { Micros(0) } else { cents(rng) },
-            tokens: rng.from(0, 100),
+            tokens: rng.between(0, 100),
         }
     }
 
@@ -289,7 +292,7 @@ impl CommandGenerator {
 }
 
 fn cents(rng: &mut Rng) -> Micros {
-    Micros(rng.from(1, 60) * 10_000)
+    Micros(rng.between(1, 60) * 10_000)
 }
 
 fn answer(rng: &mut Rng) -> Answer {
@@ -326,7 +329,8 @@ fn discuss(rng: &mut Rng, rows: &dyn View, id: SessionId) -> DiscussGate {
 /// A decision on one of the session's open gates, if it has any.
 fn decide(rng: &mut Rng, rows: &dyn View, id: SessionId) -> DecideGate {
     let opens = session(rows, id).map(|(_, session)| session.opens).unwrap_or_default();
-    let gate = if opens.is_empty() || rng.once_in(10) { OpenId(rng.from(1, 9)) } else { *rng.pick(&opens) };
+    let gate =
+        if opens.is_empty() || rng.once_in(10) { OpenId(rng.between(1, 9)) } else { *rng.pick(&opens) };
     DecideGate {
         gate,
         decision: if rng.once_in(3) { Decision::Refuse } else { Decision::Approve },

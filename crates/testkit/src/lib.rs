@@ -1,0 +1,25 @@
+//! What the tests of several crates share. Only tests use it, so it may panic if it cannot go on.
+//!
+//! The unit tests of a crate that this one uses are built beside a second copy of that crate. They may use [`Rng`],
+//! [`free_port`] and [`until`]; what has types of the crate itself is for the tests in its folder `tests`.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod careful;
+mod commands;
+mod definitions;
+mod kinds;
+mod port;
+mod rng;
+mod rows;
+mod wait;
+
+pub use careful::{Careful, CarefulMemory, apart, careful, replayed};
+pub use commands::{CommandGenerator, TENANTS};
+pub use definitions::{CAPABILITIES, Compiled, NAMES, random};
+pub use kinds::{Absent, kind, kinds, uncovered};
+pub use port::free_port;
+pub use rng::Rng;
+pub use rows::Rows;
+pub use switchward_scenario::ring;
+pub use wait::{PATIENCE, until, until_blocking};
