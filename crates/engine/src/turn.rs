@@ -1,7 +1,9 @@
 //! The working object of one command.
 
 use std::sync::Arc;
-use switchward_machine::{Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time};
+use switchward_machine::{
+    Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time, kept::REPLY_TOKEN,
+};
 use switchward_state::approval::{MailKey, MailToken, Settled, Way};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{DeliveryCommand, DeliveryEvent, Effect, EffectBody};
@@ -167,13 +169,14 @@ impl<'a, 'b> Turn<'a, 'b> {
         Ok(self.rows.leaf(self.tenant(), self.session_id()?, root)?)
     }
 
-    /// The mark of the reply token of a run's node, if it takes events from outside.
+    /// The mark of the reply token of a run's node, if it takes events from outside and the token can be read like data.
     pub(crate) fn reply_mark(&self, run: RunId) -> Result<Option<ReplyMark>, ViewError> {
         let id = self.session_id()?;
         let Some(session) = self.rows.session(self.tenant(), id)? else { return Ok(None) };
         let Some(tenant) = session.reply_tenant.as_ref() else { return Ok(None) };
         let at = self.run(run)?;
-        if !self.machine(&at)?.node(at.node).is_some_and(Node::listens_to_events) {
+        let machine = self.machine(&at)?;
+        if !machine.reserves(REPLY_TOKEN) || !machine.node(at.node).is_some_and(Node::listens_to_events) {
             return Ok(None);
         }
         let keys = self.mail_keys()?;

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_machine::{
     Machine, Node, NodeIx, OpenId, Recipient, RunId, SessionId, Status, TenantId, Text, WorkKind,
+    kept::REPLY_TOKEN,
 };
 use switchward_state::approval::{MailKey, Setting, SettingSource, Settled};
 use switchward_state::delivery::Effect;
@@ -109,7 +110,9 @@ impl SessionView {
     fn text(&self, node: &Node) -> Option<String> {
         let source = node.text.as_ref()?;
         let text = Text { source: source.clone(), dialect: node.dialect };
-        let scope = Scope::of(self.leaf().2.clone()).with_token(self.token_of_leaf());
+        let (_, machine, data) = self.leaf();
+        let token = self.token_of_leaf().filter(|_| machine.reserves(REPLY_TOKEN));
+        let scope = Scope::of(data.clone()).with_token(token);
         Some(scope.text(&text, false).unwrap_or_else(|_| source.clone()))
     }
 

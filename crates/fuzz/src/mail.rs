@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
 
-use switchward_expr::{APPROVALS, REJECTIONS, decision_line, own_text};
+use switchward_expr::{APPROVALS, REJECTIONS, decision_line};
 use switchward_mail::incoming::{
     Dns, Envelope, Peer, Reply, Settings, Sorted, Unusable, authenticate, head, legible, sort,
 };
@@ -87,7 +87,7 @@ fn check_reply(bytes: &[u8], reply: &Reply, settings: &Settings, harness: &Harne
     assert!(reply.text.len() <= TEXT_BYTES_MAX && reply.tokens.len() <= TOKENS_MAX);
     assert!(!reply.message_id.is_empty() && !reply.from.text.is_empty());
     let none: &[&str] = &[];
-    let _ = decision_line(&own_text(&reply.text), APPROVALS, REJECTIONS, none);
+    let _ = decision_line(&reply.text, APPROVALS, REJECTIONS, none);
     for token in &reply.tokens {
         let asked = authenticate(bytes, &token.text, &harness.envelope, settings, &harness.dns);
         let proof = harness.runtime.block_on(asked);

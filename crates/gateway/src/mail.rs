@@ -3,8 +3,6 @@
 //! All transports call one function, [`MailIngress::ingest`]. Its order and its reasons are those of
 //! [`switchward_mail::incoming`]; this module acts on the result. Who may decide is the engine's decision.
 
-use switchward_state::approval::ApprovalCommand;
-use switchward_state::delivery::DeliveryCommand;
 mod http;
 mod keep;
 mod ledger;
@@ -18,9 +16,10 @@ use switchward_mail::incoming::{
     Authentication, Bounce, Dns, Envelope, Proof, Reply as Written, Settings, Sorted, authenticate, head,
     sort,
 };
-use switchward_state::approval::{MailToken, RecordReply, Standing};
+use switchward_state::approval::{ApprovalCommand, MailToken, RecordReply, Standing};
 use switchward_state::catalogue::Role;
-use switchward_state::delivery::RecordBounce;
+use switchward_state::delivery::{DeliveryCommand, RecordBounce};
+use switchward_state::limits::REPLY_BYTES_MAX;
 use switchward_state::{Actor, Body, Reply, RequestId, Scope};
 
 use crate::api::{Api, Call};
@@ -52,31 +51,6 @@ pub enum Level {
     Sender,
     /// As [`Level::Strict`] for the answer to a wait; approvals are decided on the page alone.
     PageOnly,
-}
-
-/// A reply, as it was found in a message.
-#[derive(Debug, Clone)]
-pub struct Incoming {
-    /// The token of the address that it went to.
-    pub token: MailToken,
-    /// The bare address of the writer.
-    pub from: String,
-    /// Its subject; may be empty.
-    pub subject: String,
-    /// The writer's own words, or all of the text.
-    pub text: String,
-    /// Whether the sender is proved, as far as the level requires it.
-    pub authenticated: bool,
-    /// Whether a signature of the sender's covers the address that it was sent to.
-    pub signed: bool,
-    /// Whether approvals are decided on pages alone.
-    pub pages_only: bool,
-    /// The caller who delivered it with a key.
-    pub brought_by: Option<String>,
-    /// The evidence about its origin.
-    pub evidence: String,
-    /// Of the message as it came; the same message twice is one reply.
-    pub digest: Digest,
 }
 
 /// What became of a message.
@@ -218,7 +192,7 @@ impl MailIngress {
             if self.waits(&reply, &proof) {
                 return Outcome::Later;
             }
-            match self.api.take_mail(self.incoming(&reply, token, &proof)).await {
+            match self.api.record_mail(self.record(&reply, token, &proof), one_reply(&reply, &proof)).await {
                 // The likeliest token that is one counts.
                 Outcome::Quarantined(why) => outcome = Outcome::Quarantined(why),
                 taken @ (Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_) | Outcome::Later) => {
@@ -239,13 +213,13 @@ impl MailIngress {
         false
     }
 
-    fn incoming(&self, reply: &Written, token: MailToken, proof: &Authentication) -> Incoming {
+    /// The command that records a reply in the session of a token.
+    fn record(&self, reply: &Written, token: MailToken, proof: &Authentication) -> RecordReply {
         let signed = proof.is_signed();
-        Incoming {
-            token,
+        RecordReply {
             from: reply.from.text.clone(),
             subject: subject(&reply.subject),
-            text: reply.text.clone(),
+            text: reply.text[..reply.text.floor_char_boundary(REPLY_BYTES_MAX)].to_owned(),
             authenticated: match self.level {
                 Level::Strict | Level::PageOnly => signed,
                 Level::Sender => true,
@@ -253,8 +227,11 @@ impl MailIngress {
             signed,
             pages_only: self.level == Level::PageOnly,
             brought_by: self.brought.as_ref().map(|(_, caller)| caller.clone()),
+            vouched: false,
+            model: self.api.own.contains(&WorkKind::Classify),
+            token: Some(token),
             evidence: evidence(proof, reply.suspicious),
-            digest: one_reply(reply, proof),
+            limits: None,
         }
     }
 
@@ -319,24 +296,12 @@ fn evidence(proof: &Authentication, suspicious: bool) -> String {
 }
 
 impl Api {
-    /// Records a reply in its session.
-    pub async fn take_mail(&self, mail: Incoming) -> Outcome {
-        let (tenant, scope) = (mail.token.tenant, Scope::Session(mail.token.session));
-        let request = RequestId { id: format!("mail:{}", mail.digest), body: mail.digest };
-        let body = Body::Approval(ApprovalCommand::RecordReply(RecordReply {
-            from: mail.from,
-            subject: mail.subject,
-            text: mail.text,
-            authenticated: mail.authenticated,
-            signed: mail.signed,
-            pages_only: mail.pages_only,
-            brought_by: mail.brought_by,
-            vouched: false,
-            model: self.own.contains(&WorkKind::Classify),
-            token: Some(mail.token),
-            evidence: mail.evidence,
-            limits: None,
-        }));
+    /// Records a reply in the session of its token. `digest` identifies the message: the same one twice is one reply.
+    pub async fn record_mail(&self, reply: RecordReply, digest: Digest) -> Outcome {
+        let Some(token) = &reply.token else { return Outcome::Quarantined("no_token") };
+        let (tenant, scope) = (token.tenant, Scope::Session(token.session));
+        let request = RequestId { id: format!("mail:{digest}"), body: digest };
+        let body = Body::Approval(ApprovalCommand::RecordReply(reply));
         match submit(self, tenant, scope, Some(request), body).await {
             Ok(Some(Reply::Replied { standing, .. })) => Outcome::Recorded(standing),
             // A reply recorded before outcomes were stored.

@@ -16,13 +16,17 @@ pub struct GateSpec {
     /// Who is asked and how. If nobody is, any person's key of the tenant may decide except the requester's.
     #[cbor(n(2), default)]
     pub inquiry: Option<Inquiry>,
+    /// The reserved key below which, by state, the data record what its people were shown and, if they refuse, who did and
+    /// why; `None` if the data record nothing of it.
+    #[cbor(n(3), default)]
+    pub record: Option<String>,
 }
 
 impl GateSpec {
     /// A gate that addresses nobody in particular.
     #[must_use]
     pub fn open_to_all(kind: GateKind, outcomes: Vec<(Decision, Resolve)>) -> Self {
-        Self { kind, outcomes, inquiry: None }
+        Self { kind, outcomes, inquiry: None, record: None }
     }
 
     /// What this decision does here, if the gate knows it.

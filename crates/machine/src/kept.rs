@@ -1,5 +1,6 @@
-//! Keys of a run's data that only the engine writes. What stands below them is what happened, and nobody's claim: no
-//! agent, worker, event, start or definition can write there, so that no approval and no answer can be made up.
+//! The keys under which the engine writes what happened, if a machine reserves them: see
+//! [`Machine::reserved_keys`](crate::Machine::reserved_keys). No agent, worker, event, start or definition can write to a
+//! reserved key, so that no approval and no answer can be made up.
 
 /// `approval.<state>`: what the people of an approval were shown; once somebody has refused, also who did, and why.
 pub const APPROVAL: &str = "approval";
@@ -16,12 +17,3 @@ pub const REPLY_TOKEN: &str = "reply_token";
 pub const TASKS: &str = "tasks";
 /// `wait.<state>`: what ended the wait.
 pub const WAIT: &str = "wait";
-
-/// All of them, by name.
-pub const KEYS: [&str; 5] = [APPROVAL, EVENT_KEY, REPLY_TOKEN, TASKS, WAIT];
-
-/// Whether this top-level key is one of them.
-#[must_use]
-pub fn holds(key: &str) -> bool {
-    KEYS.contains(&key)
-}

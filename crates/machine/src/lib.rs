@@ -36,7 +36,7 @@ pub use ids::{
     ActIx, Bucket, CalleeIx, Digest, ExitIx, GateIx, IdError, NodeIx, OpenId, ParamIx, RunId, SessionId,
     TenantId,
 };
-pub use machine::{BadMachine, Callee, Field, Machine, Meta, Num, Opening, Param};
+pub use machine::{BadMachine, Callee, CalleeKind, Field, Input, Machine, Meta, Num, Opening, Param};
 pub use money::{Micros, MoneyError};
 pub use node::{Attempts, Boundary, NoExit, Node};
 pub use op::{Case, Channel, Content, Convert, Dialect, Each, Message, Next, Op, Recipient, Text, Write};

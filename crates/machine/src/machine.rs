@@ -45,9 +45,45 @@ pub struct Machine {
     /// How the data's keys are merged and what they hold; a key that is not listed is overwritten and holds anything.
     #[cbor(n(9), default)]
     pub fields: Vec<Field>,
+    /// What its sessions accept beside what is open in them; in the order of [`Input::ALL`].
+    #[cbor(n(10), default, skip_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
+    /// Top-level keys of the data that only the engine writes; sorted. The engine writes nothing of its own under a key that
+    /// is not one of them, and such a key is like any other.
+    #[cbor(n(11), default, skip_if = "Vec::is_empty")]
+    pub reserved_keys: Vec<String>,
     /// Other definitions that runs of this one call; pinned to machines when a session starts.
     #[cbor(n(20), skip_if = "Vec::is_empty")]
     pub callees: Vec<Callee>,
+}
+
+/// What a session may accept although no open item asks for it. Anything that its machine does not list is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum Input {
+    /// Messages of the user.
+    #[n(0)]
+    Message,
+    /// Data that the agent records.
+    #[n(1)]
+    Data,
+    /// The agent's signals: that its work in a node is done, or that it wants another attempt.
+    #[n(2)]
+    Signal,
+    /// Events from outside, also before a node listens to them.
+    #[n(3)]
+    Event,
+    /// Mail that answers no open gate and carries no token.
+    #[n(4)]
+    Mail,
+    /// A switch to another of the session's workflows.
+    #[n(5)]
+    Switch,
+}
+
+impl Input {
+    /// Every input, in order.
+    pub const ALL: [Self; 6] =
+        [Self::Message, Self::Data, Self::Signal, Self::Event, Self::Mail, Self::Switch];
 }
 
 /// Another definition that is called.
@@ -59,6 +95,26 @@ pub struct Callee {
     /// Its version; `None` stands for the one that is active when the session starts.
     #[n(1)]
     pub version: Option<u32>,
+    /// What it is to the caller.
+    #[cbor(n(2), default, skip_if = "is_definition")]
+    pub kind: CalleeKind,
+}
+
+/// What a callee is to its caller; it decides the reason of the refusal if the callee is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Encode, Decode, CborLen)]
+pub enum CalleeKind {
+    /// A definition.
+    #[default]
+    #[n(0)]
+    Definition,
+    /// A workflow, as those that a session switches between.
+    #[n(1)]
+    Workflow,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as the encoder calls it")]
+fn is_definition(kind: &CalleeKind) -> bool {
+    *kind == CalleeKind::Definition
 }
 
 /// A key of a run's data.
@@ -149,6 +205,18 @@ impl Machine {
         Digest::of(&self.encode())
     }
 
+    /// Returns true if its sessions accept this.
+    #[must_use]
+    pub fn accepts(&self, input: Input) -> bool {
+        self.inputs.contains(&input)
+    }
+
+    /// Returns true if only the engine writes this top-level key of the data.
+    #[must_use]
+    pub fn reserves(&self, key: &str) -> bool {
+        self.reserved_keys.iter().any(|reserved| reserved == key)
+    }
+
     /// Whether events from outside are for any of its nodes.
     #[must_use]
     pub fn listens_to_events(&self) -> bool {
@@ -158,7 +226,8 @@ impl Machine {
     /// Reads the canonical bytes and checks every index in them.
     ///
     /// # Errors
-    /// Another form, broken bytes, an index that points nowhere, or more than [`MACHINE_BYTES_MAX`].
+    /// Another form, broken bytes, an index that points nowhere, a gate that records below a key that is not reserved, or
+    /// more than [`MACHINE_BYTES_MAX`].
     pub fn decode(bytes: &[u8]) -> Result<Self, BadMachine> {
         if bytes.len() > MACHINE_BYTES_MAX {
             return Err(BadMachine("too large".into()));
@@ -167,6 +236,7 @@ impl Machine {
             Some((&FORM, rest)) => {
                 let machine: Self = minicbor::decode(rest).map_err(|error| BadMachine(error.to_string()))?;
                 machine.check_indices()?;
+                machine.check_records()?;
                 Ok(machine)
             }
             Some((form, _)) => {
@@ -211,6 +281,14 @@ impl Machine {
     pub fn param_named(&self, name: &str) -> Option<ParamIx> {
         let at = self.params.iter().position(|param| param.name == name)?;
         u16::try_from(at).ok().map(ParamIx)
+    }
+
+    fn check_records(&self) -> Result<(), BadMachine> {
+        let mut keys = self.gates.iter().filter_map(|gate| gate.record.as_deref());
+        match keys.find(|key| !self.reserves(key)) {
+            Some(key) => Err(BadMachine(format!("a gate records below {key:?}, which is not reserved"))),
+            None => Ok(()),
+        }
     }
 
     fn check_indices(&self) -> Result<(), BadMachine> {

@@ -25,9 +25,10 @@ pub struct Node {
     /// How the text is read.
     #[cbor(n(5), default)]
     pub dialect: Dialect,
-    /// Whether data may be recorded here.
+    /// Whether the agent may end a turn here after the body has ended: the exits are then tried once more. While the body
+    /// runs, its acts say what a turn ends.
     #[cbor(n(6), default)]
-    pub records: bool,
+    pub turns: bool,
     /// Attempts of the body, for whatever goes wrong in it.
     #[cbor(n(7), default)]
     pub attempts: Attempts,
@@ -50,7 +51,7 @@ impl Node {
             on_no_exit: NoExit::Stay,
             text: None,
             dialect: Dialect::Plain,
-            records: false,
+            turns: false,
             attempts: Attempts::default(),
             asked: Attempts::default(),
             boundary: Boundary::Fail,

@@ -9,11 +9,11 @@
 use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
 use switchward_machine::{
     Accept, Act, ActIx, ActKind, AddressPattern, ArgRule, Ask, Attempts, Boundary, Breach, Budget,
-    BudgetUnit, Callee, CalleeIx, Case, Channel, Content, Convert, Decide, Decision, Dialect, Each, Ending,
-    Exit, Field, FieldType, GateIx, GateKind, GateSpec, Gives, Guard, Inquiry, Kids, Layer, Limit, Machine,
-    Mapped, Message, Meta, Micros, Next, NoExit, Node, NodeIx, Num, Op, Opening, Otherwise, Outcome, Param,
-    ParamIx, Pattern, Period, Policy, Port, Reads, Recipient, Resolve, Rounds, Rule, Sort, Spawn,
-    StatusWords, Target, Text, Trigger, Wait, WaitOn, Wanted, Work, WorkKind, Write,
+    BudgetUnit, Callee, CalleeIx, CalleeKind, Case, Channel, Content, Convert, Decide, Decision, Dialect,
+    Each, Ending, Exit, Field, FieldType, GateIx, GateKind, GateSpec, Gives, Guard, Input, Inquiry, Kids,
+    Layer, Limit, Machine, Mapped, Message, Meta, Micros, Next, NoExit, Node, NodeIx, Num, Op, Opening,
+    Otherwise, Outcome, Param, ParamIx, Pattern, Period, Policy, Port, Reads, Recipient, Resolve, Rounds,
+    Rule, Sort, Spawn, StatusWords, Target, Text, Trigger, Wait, WaitOn, Wanted, Work, WorkKind, Write,
 };
 
 fn pattern(text: &str) -> Pattern {
@@ -77,7 +77,7 @@ fn talk() -> Node {
         on_no_exit: NoExit::Fail("port_unconnected".into()),
         text: Some("Ask for {gathered.order}".into()),
         dialect: Dialect::Braces,
-        records: true,
+        turns: true,
         attempts: Attempts { max: 3, backoff_ms: 5_000 },
         asked: Attempts { max: 2, backoff_ms: 0 },
         boundary: Boundary::Port(Port::Named("error".into())),
@@ -204,8 +204,13 @@ fn gates() -> Vec<GateSpec> {
     vec![
         GateSpec::open_to_all(GateKind::Notify, notify),
         GateSpec::open_to_all(GateKind::ToolAsk, ask),
-        GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry) },
-        GateSpec { kind: GateKind::Task, outcomes: answer, inquiry: Some(each) },
+        GateSpec {
+            kind: GateKind::Approval,
+            outcomes,
+            inquiry: Some(inquiry),
+            record: Some("approval".into()),
+        },
+        GateSpec { inquiry: Some(each), ..GateSpec::open_to_all(GateKind::Task, answer) },
     ]
 }
 
@@ -255,7 +260,9 @@ fn machine() -> Machine {
         },
         words: StatusWords { waiting: "active".into(), at_gate: "paused".into(), suspended: "paused".into() },
         fields: vec![Field { key: "notes".into(), holds: DataType::List, reducer: Reducer::UniqueAppend }],
-        callees: vec![Callee { name: "shipping".into(), version: Some(3) }],
+        inputs: Input::ALL.to_vec(),
+        reserved_keys: vec!["approval".into(), "tasks".into()],
+        callees: vec![Callee { name: "shipping".into(), version: Some(3), kind: CalleeKind::Workflow }],
         meta: Meta { name: "gate".into(), format: "checkpoint".into(), description: None },
     }
 }
@@ -313,6 +320,8 @@ fn bytes_that_are_no_machine_are_refused() {
     assert!(Machine::decode(&bytes[..bytes.len() - 1]).is_err(), "cut short");
     let dangling = Machine { start: NodeIx(9), ..machine() };
     assert!(Machine::decode(&dangling.encode()).is_err(), "a start index out of range");
+    let recording = Machine { reserved_keys: Vec::new(), ..machine() };
+    assert!(Machine::decode(&recording.encode()).is_err(), "a gate records below a key that is not reserved");
     let calling = Machine { nodes: vec![call(CalleeIx(1))], policy: Policy::default(), ..machine() };
     assert!(Machine::decode(&calling.encode()).is_err(), "a call index out of range");
     let calling = Machine { nodes: vec![call(CalleeIx(0))], policy: Policy::default(), ..machine() };

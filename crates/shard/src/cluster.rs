@@ -233,7 +233,8 @@ impl Cluster {
     /// As [`Failure`] says.
     pub async fn execute(&self, mut command: Command) -> Result<Reply, Failure> {
         // Before anything is reserved or installed for it elsewhere.
-        self.0.home(&command).check_disk(&command)?;
+        let home = self.0.home(&command);
+        home.check_disk(&command)?;
         self.keep_quotas(&mut command)?;
         let limited = command.body.may_need_ledger();
         let starts = matches!(command.body, Body::Session(SessionCommand::Start(_)));
@@ -243,7 +244,7 @@ impl Cluster {
         match (starts, limited) {
             (true, _) => self.start(command).await,
             (false, true) => self.limited(command).await,
-            (false, false) => self.0.submit(command).await,
+            (false, false) => home.submit(command).await,
         }
     }
 

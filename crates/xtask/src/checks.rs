@@ -12,6 +12,7 @@ mod honest_tests;
 mod http_client;
 mod leftovers;
 mod map;
+mod paths;
 mod purity;
 mod queries;
 mod sentences;
@@ -39,6 +40,7 @@ const CHECKS: &[Check] = &[
     http_client::check,
     leftovers::check,
     map::check,
+    paths::check,
     purity::check,
     queries::check,
     sentences::check,

@@ -2,13 +2,14 @@
 //!
 //! `cargo xtask check` reads every file that git knows or would add, runs each check of [`checks`] over them
 //! and prints one line a finding, `path:line: rule: message`. It ends with 0 when there is none, with 1 when
-//! there is one, with 2 when it is called wrongly.
+//! there is one, with 2 when it is called wrongly. `cargo xtask measure` prints numbers that no check holds.
 //!
 //! It must never know what the product does: it reads sources, manifests and tables, and links none of our crates.
 //! A new check is a new file in `checks/`, one line in `checks.rs`, and a test that plants what it must find.
 
 mod checks;
 mod finding;
+mod measure;
 mod scan;
 mod source;
 mod tree;
@@ -18,15 +19,15 @@ use std::time::Instant;
 
 use crate::tree::Tree;
 
-const USAGE: &str = "usage: cargo xtask check\n\nchecks the repository; prints path:line: rule: message";
+const USAGE: &str = "usage: cargo xtask check|measure\n\n\
+                     check    checks the repository; prints path:line: rule: message\n\
+                     measure  counts parameters that are tuples or bools; prints the files with the most";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["check"] => check().unwrap_or_else(|error| {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }),
+        ["check"] => ended(check()),
+        ["measure"] => ended(measure()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
@@ -36,6 +37,20 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// The exit code of a command that ran, or that could not.
+fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Prints what no check refuses yet.
+fn measure() -> anyhow::Result<ExitCode> {
+    print!("{}", measure::parameters(&Tree::of_repository(&std::env::current_dir()?)?));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs every check over the working tree that holds the current folder.

@@ -1,7 +1,7 @@
 //! Spawn: runs below this one. Source: workflows, *Subworkflow mechanics*; semantics §4, row *Subworkflow*, and §4b-18.
 
 use serde_json::{Map, Value};
-use switchward_machine::{Act, ActKind, Ending, Gives, Kids, Mapped, Outcome, Port, RunId, Spawn};
+use switchward_machine::{Act, ActKind, Ending, Gives, Kids, Machine, Mapped, Outcome, Port, RunId, Spawn};
 use switchward_state::limits::{CALL_DEPTH_MAX, ENTRIES_MAX, RUNS_MAX};
 use switchward_state::run::{Json, Parent, Pinned, RunEvent, Slot, Writer, json_length};
 use switchward_state::{Key, ViewError};
@@ -22,8 +22,9 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Resul
     let machine = turn.rows.machine(turn.tenant(), pinned.machine)?;
     let machine = machine.ok_or_else(|| ViewError(format!("machine {} is not installed", pinned.machine)))?;
     let mut scope = Scope::of(Map::new());
+    let own = turn.machine(&*turn.run(run)?)?;
     let values = mapped(&Scope::of_run(turn, run)?, &spawn.input);
-    let written = match merged(&machine, &mut scope, values) {
+    let written = match merged(&own, &machine, &mut scope, values) {
         Ok(written) => written,
         Err(bad) => {
             let message = format!("{} cannot begin with this: {}", pinned.callee.name, bad.0);
@@ -79,15 +80,16 @@ fn mapped<'m>(scope: &Scope, mapping: &'m [Mapped]) -> Vec<(&'m Mapped, Value)> 
     mapping.iter().filter_map(value).collect()
 }
 
-/// What keys hold once these values are merged into them: all of it, or nothing.
+/// What keys hold once these values of a run of the machine `from` are merged into them: all of it, or nothing.
 fn merged(
-    machine: &switchward_machine::Machine,
+    from: &Machine,
+    machine: &Machine,
     scope: &mut Scope,
     values: Vec<(&Mapped, Value)>,
 ) -> Result<Vec<(String, Value)>, BadWrite> {
     let mut written = Vec::with_capacity(values.len());
     for (one, value) in values {
-        copy(machine, scope, one, value)?;
+        copy(from, machine, scope, one, value)?;
         let holds = scope.key(&one.to).cloned().unwrap_or_default();
         written.push((one.to.clone(), holds));
     }
@@ -136,7 +138,8 @@ fn joined(turn: &mut Turn<'_, '_>, run: RunId, child: RunId) -> Result<Next, Sto
     drop(at);
     let Gives::Return(output) = &spawn.result;
     let values = mapped(&Scope::of_run(turn, child)?, output);
-    let written = merged(&machine, &mut Scope::of_run(turn, run)?, values);
+    let called = turn.machine(&*turn.run(child)?)?;
+    let written = merged(&called, &machine, &mut Scope::of_run(turn, run)?, values);
     turn.emit(RunEvent::ChildrenJoined { run })?;
     match written {
         Ok(written) => {

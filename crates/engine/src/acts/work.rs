@@ -1,7 +1,7 @@
 //! Work: something that an outside worker owes, and what becomes of its result. All of a result is taken, or nothing.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{Accept, ExitIx, FieldType, Port, Reads, RunId, Wanted, Work, WorkKind, kept};
+use switchward_machine::{Accept, ExitIx, FieldType, Machine, Port, Reads, RunId, Wanted, Work, WorkKind};
 use switchward_state::Key;
 use switchward_state::limits::WORK_INPUT_BYTES_MAX;
 use switchward_state::run::{Deferral, RunEvent};
@@ -247,14 +247,15 @@ fn whole(number: &Value) -> Option<u64> {
     number.as_u64().or_else(|| text.to_string().strip_suffix(".0")?.parse().ok())
 }
 
-/// The JSON Schema of a result of work that was handed this.
-pub(crate) fn result_schema(accept: Option<&Accept>, input: &Value) -> Value {
+/// The JSON Schema of a result of work of this machine that was handed this.
+pub(crate) fn result_schema(machine: &Machine, accept: Option<&Accept>, input: &Value) -> Value {
     match accept {
         Some(Accept::Workflows) => intent::schema(input),
         None => json!({}),
+        Some(Accept::Data) if machine.reserved_keys.is_empty() => json!({ "type": ["object", "null"] }),
         Some(Accept::Data) => json!({
             "type": ["object", "null"],
-            "propertyNames": { "not": { "enum": kept::KEYS } },
+            "propertyNames": { "not": { "enum": machine.reserved_keys } },
         }),
         Some(Accept::Fields { fields, .. }) => {
             let property = |field: &Wanted| {

@@ -133,7 +133,7 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Port>,
         let value = Json(scope.key(&key).cloned().unwrap_or(Value::Null));
         turn.emit(RunEvent::Wrote { run, key, value, by })?;
     }
-    if let Some(key) = event_key {
+    if let Some(key) = event_key.filter(|_| machine.reserves(EVENT_KEY)) {
         turn.emit(RunEvent::Wrote {
             run,
             key: EVENT_KEY.to_owned(),

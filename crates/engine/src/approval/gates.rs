@@ -54,7 +54,7 @@ pub(crate) fn open(
         Ok(composed) => composed,
         Err(fault) => return Ok(Some(fault)),
     };
-    let values = shown::values(&scope, &inquiry.message);
+    let values = shown::values(&machine, &scope, &inquiry.message);
     let fault = capacity::mails(turn, composed.to.len(), composed.bytes())?;
     if let Some(fault) = fault.or(turn.budget.check_bytes(gate_bytes(&composed, &values))) {
         return Ok(Some(fault));
@@ -77,7 +77,7 @@ pub(crate) fn open(
         dropped: dropped.clone(),
         codes: Vec::new(),
     };
-    if let Some(problem) = shown::record(turn, run, values, &asked)? {
+    if let Some(problem) = shown::record(turn, run, found.record.as_deref(), values, &asked)? {
         return Ok(Some(Fault::operation(problem)));
     }
     let gate = OpenId(turn.session()?.next_id);

@@ -5,21 +5,20 @@
 use switchward_state::approval::ApprovalEvent;
 
 use crate::approval::resolve;
-use crate::run::conversation;
+use crate::run::inputs;
 pub(crate) mod outcome;
 pub(crate) mod vouched;
 
-use switchward_expr::own_text;
-use switchward_machine::{Decision, OpenId, RunId, WaitOn};
+use switchward_machine::{Decision, Input, OpenId, RunId, WaitOn};
 use switchward_state::approval::{
     Closed, MailToken, NotCounted, Open, RecordReply, ReplyFact, SenderProof, Standing, Way,
 };
-use switchward_state::limits::{ADDRESS_BYTES_MAX, MAIL_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
+use switchward_state::limits::{ADDRESS_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use switchward_state::work::OpenItemBody;
 use switchward_state::{Key, Reason, Rejection, Reply};
 
 pub(crate) use crate::approval::record_reply::outcome::decision_of;
-use crate::approval::record_reply::outcome::{Mail, cut, granting};
+use crate::approval::record_reply::outcome::{Mail, granting};
 use crate::turn::{Stop, Turn, check_text, ended};
 
 /// What a reply is about.
@@ -70,17 +69,16 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     }
     drop(session);
     if reply.token.is_none() && !matches!(about, About::Gate(..)) {
-        conversation::conversation(turn, leaf)?;
+        inputs::check(turn, leaf, Input::Mail)?;
     }
     check(reply)?;
-    let own = own_words(&reply.text);
-    let about = said_all(turn, about, &own)?;
+    let (about, decision) = read(turn, about, &reply.text)?;
     if let (true, About::Gate(gate, open)) = (reply.vouched, &about) {
-        return crate::approval::record_reply::vouched::decide(turn, leaf, *gate, open, reply);
+        return vouched::decide(turn, leaf, *gate, open, reply, decision);
     }
     // What the ledger or a cap refuses is refused before anything is recorded.
     let grant = match &about {
-        About::Gate(gate, open) => granting(turn, *gate, open, reply, &own, &reply.from),
+        About::Gate(gate, open) => granting(turn, *gate, open, reply, decision, &reply.from),
         About::Wait(_) | About::Moot(..) | About::Late(..) | About::Nothing(_) => Ok(None),
     };
     let (grant, full) = match grant {
@@ -91,23 +89,15 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
         }
         Err(stop) => return Err(stop),
     };
-    recorded(turn, leaf, reply, &own, &about)?;
-    let mail = Mail::of(reply, &own);
+    recorded(turn, leaf, reply, &about)?;
+    let mail = Mail::of(reply, decision);
     let standing = match (about, full) {
-        (About::Gate(gate, open), Some(full)) => {
-            crate::approval::record_reply::outcome::full(turn, gate, &open, &mail, full)?
-        }
-        (About::Gate(gate, open), None) => {
-            crate::approval::record_reply::outcome::at_gate(turn, gate, &open, &mail, grant)?
-        }
-        (About::Moot(gate, open, why), _) => {
-            crate::approval::record_reply::outcome::moot(turn, gate, &open, &mail, why)?
-        }
-        (About::Wait(item), _) => crate::approval::record_reply::outcome::at_wait(turn, leaf, item, &mail)?,
-        (About::Late(gate, closed), _) => {
-            crate::approval::record_reply::outcome::late(turn, leaf, gate, &closed, &mail)?
-        }
-        (About::Nothing(why), _) => crate::approval::record_reply::outcome::nothing(turn, leaf, &mail, why)?,
+        (About::Gate(gate, open), Some(full)) => outcome::full(turn, gate, &open, &mail, full)?,
+        (About::Gate(gate, open), None) => outcome::at_gate(turn, gate, &open, &mail, grant)?,
+        (About::Moot(gate, open, why), _) => outcome::moot(turn, gate, &open, &mail, why)?,
+        (About::Wait(item), _) => outcome::at_wait(turn, leaf, item, &mail)?,
+        (About::Late(gate, closed), _) => outcome::late(turn, leaf, gate, &closed, &mail)?,
+        (About::Nothing(why), _) => outcome::nothing(turn, leaf, &mail, why)?,
     };
     Ok(Reply::Replied {
         session: turn.session_id()?,
@@ -118,19 +108,13 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
 }
 
 /// Writes down that a reply has come, and what is known of its sender.
-fn recorded(
-    turn: &mut Turn<'_, '_>,
-    run: RunId,
-    reply: &RecordReply,
-    own: &str,
-    about: &About,
-) -> Result<(), Stop> {
+fn recorded(turn: &mut Turn<'_, '_>, run: RunId, reply: &RecordReply, about: &About) -> Result<(), Stop> {
     let proof = match (reply.vouched, reply.authenticated) {
         (true, _) => SenderProof::Vouched { by: turn.command.actor.subject.clone() },
         (false, true) => SenderProof::Mail,
         (false, false) => SenderProof::None,
     };
-    let (from, text, evidence) = (reply.from.clone(), own.to_owned(), reply.evidence.clone());
+    let (from, text, evidence) = (reply.from.clone(), reply.text.clone(), reply.evidence.clone());
     let (about, why) = (about.which(), about.moot());
     let brought_by = reply.brought_by.clone();
     Ok(turn.emit(ApprovalEvent::ReplyRecorded(ReplyFact {
@@ -145,22 +129,22 @@ fn recorded(
     }))?)
 }
 
-/// What a reply is about, once it is known what it says: one without words decides nothing, and one that approves must be
-/// to a mail that showed all of what it approves.
-fn said_all(turn: &Turn<'_, '_>, about: About, own: &str) -> Result<About, Stop> {
-    let About::Gate(gate, open) = about else { return Ok(about) };
+/// Reads the words of a reply: what it is about then, and what its first line decides at a gate. One without words
+/// decides nothing, and one that approves must be to a mail that showed all of what it approves.
+fn read(turn: &Turn<'_, '_>, about: About, own: &str) -> Result<(About, Option<Decision>), Stop> {
+    let About::Gate(gate, open) = about else { return Ok((about, None)) };
     if own.trim().is_empty() {
-        return Ok(About::Moot(gate, open, NotCounted::Empty));
+        return Ok((About::Moot(gate, open, NotCounted::Empty), None));
     }
-    let approves = decision_of(&resolve::spec_of(turn, &open)?, own) == Some(Decision::Approve);
-    if approves && !open.gate.fits_a_mail() {
-        return Ok(About::Moot(gate, open, NotCounted::Unseen));
+    let decision = decision_of(&resolve::spec_of(turn, &open)?, own);
+    if decision == Some(Decision::Approve) && !open.gate.fits_a_mail() {
+        return Ok((About::Moot(gate, open, NotCounted::Unseen), None));
     }
-    Ok(About::Gate(gate, open))
+    Ok((About::Gate(gate, open), decision))
 }
 
 fn check(reply: &RecordReply) -> Result<(), Rejection> {
-    check_text("text", &reply.text, MAIL_BYTES_MAX)?;
+    check_text("text", &reply.text, REPLY_BYTES_MAX)?;
     check_text("from", &reply.from, ADDRESS_BYTES_MAX)?;
     check_text("evidence", &reply.evidence, NOTE_BYTES_MAX)?;
     check_text("subject", &reply.subject, NOTE_BYTES_MAX)?;
@@ -254,11 +238,6 @@ fn known(turn: &Turn<'_, '_>, leaf: RunId, token: &MailToken) -> Result<bool, St
 
 fn is_own(turn: &Turn<'_, '_>, open: &Open, from: &str) -> Result<bool, Stop> {
     Ok(open.gate.kind.needs_another() && turn.directory()?.one_person(&open.gate.requester, from))
-}
-
-/// The writer's own words, as much of them as is kept.
-pub(crate) fn own_words(text: &str) -> String {
-    cut(&own_text(text), REPLY_BYTES_MAX)
 }
 
 /// The newest request that is open and was sent to this address, else the newest that was.

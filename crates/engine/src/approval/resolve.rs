@@ -1,9 +1,7 @@
 //! What the resolution of a gate does.
 
 use serde_json::json;
-use switchward_machine::{
-    Decision, ExitIx, GateKind, GateSpec, OpenId, Resolve, RunId, Status, Trigger, kept::APPROVAL,
-};
+use switchward_machine::{Decision, ExitIx, GateKind, GateSpec, OpenId, Resolve, RunId, Status, Trigger};
 use switchward_state::ViewError;
 use switchward_state::approval::{ApprovalEvent, Open, Via};
 use switchward_state::policy::time_text;
@@ -29,7 +27,7 @@ pub(crate) fn spec_of(turn: &Turn<'_, '_>, open: &Open) -> Result<GateSpec, Stop
     Ok(found.ok_or_else(|| ViewError("the gate has no spec".into()))?)
 }
 
-/// A person has decided: the gate is closed, and what is refused is written down.
+/// A person has decided: the gate is closed, and a refusal is recorded in the data if the gate's spec says where.
 pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: &Ruling) -> Result<(), Stop> {
     turn.asker = Some(open.gate.requester.clone());
     turn.emit(ApprovalEvent::Closed {
@@ -39,16 +37,17 @@ pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: 
         comment: ruling.comment.clone(),
         via: ruling.via,
     })?;
-    if ruling.decision != Decision::Refuse || open.gate.kind != GateKind::Approval {
+    if ruling.decision != Decision::Refuse {
         return Ok(());
     }
+    let Some(key) = spec_of(turn, open)?.record else { return Ok(()) };
     let value = json!({
         "decision": ruling.decision.word(),
         "by": ruling.by,
         "comment": ruling.comment,
         "at": time_text(turn.now()),
     });
-    if let Some(text) = merge_below(turn, open.run, APPROVAL, value, Writer::Person)? {
+    if let Some(text) = merge_below(turn, open.run, &key, value, Writer::Person)? {
         turn.emit(SessionEvent::Warned { text, of_definition: false })?;
     }
     Ok(())

@@ -1,13 +1,13 @@
-//! What a request shows: the values that its texts read, as they were when it was opened. They are kept below
-//! `approval.<state>.shown`, each at the path at which the data have it, and a digest over them and the texts is what an
-//! approval is bound to. If one item of a list is read, the whole list is kept; what is absent is null. The reply token
-//! is no value.
+//! What a request shows: the values that its texts read, as they were when it was opened. A digest over them and the texts
+//! is what an approval is bound to. If the gate's spec names a key, as `approval`, the values are kept below
+//! `approval.<state>.shown`, each at the path at which the data have it. If one item of a list is read, the whole list is
+//! kept; what is absent is null. The reply token is no value.
 
 use serde_json::{Map, Value, json};
 use switchward_expr::{Braces, Path, reads};
 use switchward_machine::{
-    Dialect, Digest, Message, RunId, Text,
-    kept::{self, APPROVAL, DIGEST, SHOWN},
+    Dialect, Digest, Machine, Message, RunId, Text,
+    kept::{DIGEST, REPLY_TOKEN, SHOWN},
 };
 use switchward_state::approval::Asked;
 use switchward_state::policy::canonical_of;
@@ -18,7 +18,7 @@ use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
 
 /// The values that the texts of a request read.
-pub(crate) fn values(scope: &Scope, message: &Message) -> Map<String, Value> {
+pub(crate) fn values(machine: &Machine, scope: &Scope, message: &Message) -> Map<String, Value> {
     let (mut paths, mut whole) = (Vec::new(), false);
     for text in message.subject.iter().chain([&message.body]) {
         whole |= paths_of(text, &mut paths);
@@ -26,12 +26,13 @@ pub(crate) fn values(scope: &Scope, message: &Message) -> Map<String, Value> {
     let root = scope.root();
     let mut shown = Map::new();
     if whole {
-        let own = root.as_object().into_iter().flatten().filter(|(key, _)| !kept::holds(key));
+        let own = root.as_object().into_iter().flatten().filter(|(key, _)| !machine.reserves(key));
         shown.extend(own.map(|(key, value)| (key.clone(), value.clone())));
     }
     // The shorter first: what is kept as a whole has all that is read below it.
     paths.sort_by_key(|path| path.as_str().len());
-    for path in paths.iter().filter(|path| path.names().next() != Some(kept::REPLY_TOKEN)) {
+    let is_token = |path: &Path| path.names().next() == Some(REPLY_TOKEN) && machine.reserves(REPLY_TOKEN);
+    for path in paths.iter().filter(|path| !is_token(path)) {
         keep(&mut shown, root, path);
     }
     shown
@@ -74,17 +75,19 @@ pub(crate) fn digest(values: &Map<String, Value>) -> Digest {
     Digest::of(&canonical_of(&Value::Object(values.clone())))
 }
 
-/// Writes down what a request shows; returns why that is not possible, if it is not. A request that reads nothing leaves
-/// nothing behind, and nothing of an earlier visit.
+/// Records what a request shows below `key`, if there is one; returns why that is not possible, if it is not. A request that
+/// reads nothing leaves nothing behind, and nothing of an earlier visit.
 pub(crate) fn record(
     turn: &mut Turn<'_, '_>,
     run: RunId,
+    key: Option<&str>,
     values: Map<String, Value>,
     asked: &Asked,
 ) -> Result<Option<String>, Stop> {
-    if values.is_empty() && !data::has_below(turn, run, APPROVAL, SHOWN)? {
+    let Some(key) = key else { return Ok(None) };
+    if values.is_empty() && !data::has_below(turn, run, key, SHOWN)? {
         return Ok(None);
     }
     let fields = json!({ SHOWN: values, DIGEST: asked.digest().to_string() });
-    data::merge_below(turn, run, APPROVAL, fields, Writer::Request)
+    data::merge_below(turn, run, key, fields, Writer::Request)
 }

@@ -78,7 +78,6 @@ mod tests {
             r#"{"to":{"address":"x@evil.example"}}"#,
             r#"{"to":"x@evil.example <a@ours.example> x@evil.example"}"#,
             "{}",
-            "[]",
         ] {
             assert!(refused(None, to, args), "{args}");
         }

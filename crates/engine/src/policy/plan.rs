@@ -13,7 +13,6 @@ use switchward_state::{Body, Command, Key, Reason, Scope, View, ViewError, Worki
 
 use crate::approval::decide_gate::{entitled, may_decide};
 use crate::approval::record_reply::outcome::decision_of;
-use crate::approval::record_reply::own_words;
 use crate::approval::votes;
 use crate::policy::assess::{
     Assessment, AssessmentContext, assess, call_name, gate_name, machine_of, over_budget,
@@ -79,7 +78,7 @@ fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply) -> Result
     }
     let machine = machine_of(&rows, command.tenant, &*rows.run(command.tenant, *id, open.run)?)?;
     let spec = machine.gate(open.gate.spec);
-    let Some(decision) = spec.and_then(|spec| decision_of(spec, &own_words(&reply.text))) else {
+    let Some(decision) = spec.and_then(|spec| decision_of(spec, &reply.text)) else {
         return Ok(Plan::Direct);
     };
     let (comment, shown) = (String::new(), open.gate.shown());

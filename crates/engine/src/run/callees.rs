@@ -1,7 +1,7 @@
 //! What the runs of a session call: found in the catalogue, directly or through one another, before a session starts.
 
 use std::sync::Arc;
-use switchward_machine::{Callee, Digest, Machine, TenantId};
+use switchward_machine::{Callee, CalleeKind, Digest, Machine, TenantId};
 use switchward_state::limits::{CALL_DEPTH_MAX, CALLEES_MAX};
 use switchward_state::run::Pinned;
 use switchward_state::{Key, Reason, Rejection, View, ViewError, Working};
@@ -9,8 +9,9 @@ use switchward_state::{Key, Reason, Rejection, View, ViewError, Working};
 /// All that these machines of the catalogue call, directly or through one another, each in the version that it will have.
 /// A start of a session with these machines pins it.
 ///
-/// A callee that the catalogue lacks, or that has no active version or takes no data, is a NO_SUCH_WORKFLOW; a cycle of
-/// callees is a DEFINITION_INVALID; more than [`CALLEES_MAX`] of them, or calls deeper than [`CALL_DEPTH_MAX`], are a
+/// A workflow that the catalogue lacks, or that has no active version or takes no data, is a NO_SUCH_WORKFLOW. Another
+/// definition is a NOT_FOUND if the catalogue lacks it, and a STATE_MISMATCH otherwise. A cycle of callees is a
+/// DEFINITION_INVALID; more than [`CALLEES_MAX`] of them, or calls deeper than [`CALL_DEPTH_MAX`], are a
 /// QUOTA_EXCEEDED.
 ///
 /// # Errors
@@ -47,7 +48,7 @@ pub(crate) fn check_callees(
     }
     for callee in machine.callees.iter().filter(|callee| callee.name != name) {
         if rows.definition_at(&Key::definition(tenant, &callee.name))?.is_none() {
-            return Ok(Err(absent(name, &callee.name)));
+            return Ok(Err(not_deployed(name, callee)));
         }
     }
     let mut search = Search::new(rows, tenant, Some((name, machine)));
@@ -141,15 +142,13 @@ impl<'r, 'v> Search<'r, 'v> {
             return Ok(Ok((0, machine.digest(), Arc::clone(machine))));
         }
         let name = &callee.name;
-        let missing = |why: &str| {
-            let message = format!("{by} calls {name}, {why}");
-            Ok(Err(Rejection::new(Reason::NoSuchWorkflow, message).fact("workflow", name)))
-        };
+        let missing = |why: &str| Ok(Err(absent(callee, format!("{by} calls {name}, {why}"))));
+        let unfit = |why: &str| Ok(Err(uncallable(callee, format!("{by} calls {name}, {why}"))));
         let Some(definition) = self.rows.definition_at(&Key::definition(self.tenant, name))? else {
             return missing("which is not in the catalogue; deploy it first");
         };
         let Some(number) = callee.version.or(definition.active) else {
-            return missing("which has no active version; activate one");
+            return unfit("which has no active version; activate one");
         };
         let Some(version) = self.rows.version_at(&Key::version(self.tenant, name, number))? else {
             return missing("which has no such version");
@@ -158,19 +157,42 @@ impl<'r, 'v> Search<'r, 'v> {
             return Err(ViewError(format!("the catalogue has no machine {}", version.machine)));
         };
         if !machine.opening.input_is_data {
-            return missing("which takes no data and so cannot be called");
+            return unfit("which takes no data and so cannot be called");
         }
         Ok(Ok((number, version.machine, machine)))
     }
 }
 
 /// The refusal of a version that calls what the catalogue lacks.
-fn absent(by: &str, name: &str) -> Rejection {
+fn not_deployed(by: &str, callee: &Callee) -> Rejection {
+    let name = &callee.name;
     let message = format!(
         "{by} calls {name}, which is not in the catalogue; deploy {name} first, or deploy {by} without activating it \
          and activate it when {name} is there"
     );
-    Rejection::new(Reason::NoSuchWorkflow, message).fact("workflow", name)
+    absent(callee, message)
+}
+
+/// The refusal of a call of what does not exist.
+pub(crate) fn absent(callee: &Callee, message: String) -> Rejection {
+    match callee.kind {
+        CalleeKind::Workflow => no_workflow(callee, message),
+        CalleeKind::Definition => Rejection::new(Reason::NotFound, message).fact("definition", &callee.name),
+    }
+}
+
+/// The refusal of a call of what exists and cannot be called.
+fn uncallable(callee: &Callee, message: String) -> Rejection {
+    match callee.kind {
+        CalleeKind::Workflow => no_workflow(callee, message),
+        CalleeKind::Definition => {
+            Rejection::new(Reason::StateMismatch, message).fact("definition", &callee.name)
+        }
+    }
+}
+
+fn no_workflow(callee: &Callee, message: String) -> Rejection {
+    Rejection::new(Reason::NoSuchWorkflow, message).fact("workflow", &callee.name)
 }
 
 type Found = (u32, Digest, Arc<Machine>);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use switchward_expr::{DataType, Reducer, reduce};
-use switchward_machine::{Machine, Mapped, RunId, kept};
+use switchward_machine::{Machine, Mapped, RunId};
 use switchward_state::limits::{DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_KEY_BYTES_MAX, DATA_KEYS_MAX};
 use switchward_state::run::{Json, RunEvent, Writer, json_depth, json_length};
 use switchward_state::session::SessionEvent;
@@ -14,29 +14,30 @@ use crate::turn::{Stop, Turn};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BadWrite(pub(crate) String);
 
-/// Merges a value into what a key holds. Returns how many bytes of JSON it holds then. Nobody but the engine writes the
-/// reserved keys, whatever the value's origin.
+/// Merges a value into what a key holds. Returns how many bytes of JSON it holds then. Nobody but the engine writes
+/// the machine's reserved keys, whatever the value's origin.
 pub(crate) fn merge(
     machine: &Machine,
     scope: &mut Scope,
     key: &str,
     value: Value,
 ) -> Result<usize, BadWrite> {
-    if kept::holds(key) {
+    if machine.reserves(key) {
         return Err(BadWrite(format!("{key:?} is written by the engine alone")));
     }
     put(machine, scope, key, value)
 }
 
-/// Merges a value that was mapped from another run. What the engine wrote there goes to the same key here and to no
-/// other; nothing else goes to such a key.
+/// Merges a value that was mapped from a run of the machine `from`. What the engine wrote there goes to the same key here
+/// and to no other reserved one; nothing else goes to a reserved key.
 pub(crate) fn copy(
+    from: &Machine,
     machine: &Machine,
     scope: &mut Scope,
     mapped: &Mapped,
     value: Value,
 ) -> Result<usize, BadWrite> {
-    if mapped.from.as_str() == mapped.to {
+    if mapped.from.as_str() == mapped.to && from.reserves(&mapped.to) {
         return put(machine, scope, &mapped.to, value);
     }
     merge(machine, scope, &mapped.to, value)
@@ -66,8 +67,9 @@ fn put(machine: &Machine, scope: &mut Scope, key: &str, value: Value) -> Result<
     Ok(grown)
 }
 
-/// Writes something of the run's state below a key of the data that is kept for it, under the state's name. What does
-/// not fit any more is warned of and not written: by then it is a fact, and cannot be refused.
+/// Writes something of the run's state below a reserved key of the data, under the state's name; nothing if the machine
+/// does not reserve the key. What does not fit any more is warned of and not written: by then it is a fact, and cannot be
+/// refused.
 pub(crate) fn keep_below(
     turn: &mut Turn<'_, '_>,
     run: RunId,
@@ -91,6 +93,9 @@ pub(crate) fn put_below(
 ) -> Result<Option<String>, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
+    if !machine.reserves(key) {
+        return Ok(None);
+    }
     let state = machine.node(at.node).map(|node| node.name.clone()).unwrap_or_default();
     drop(at);
     let scope = Scope::of_run(turn, run)?;
@@ -105,7 +110,7 @@ pub(crate) fn put_below(
     Ok(None)
 }
 
-/// Whether something of this name stands below a key that is kept, for the run's state.
+/// Whether something of this name stands below a reserved key, for the run's state.
 pub(crate) fn has_below(turn: &Turn<'_, '_>, run: RunId, key: &str, name: &str) -> Result<bool, Stop> {
     Ok(below(turn, run, key)?.is_some_and(|fields| fields.contains_key(name)))
 }
@@ -125,7 +130,7 @@ pub(crate) fn merge_below(
     put_below(turn, run, key, Value::Object(all), by)
 }
 
-/// The object that stands below a key that is kept, for the run's state.
+/// The object that stands below a reserved key, for the run's state.
 fn below(turn: &Turn<'_, '_>, run: RunId, key: &str) -> Result<Option<Map<String, Value>>, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;

@@ -24,7 +24,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
         Some(ActKind::Work(work)) => work.turn_ends,
         Some(ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_) | ActKind::Spawn(_)) | None => false,
     };
-    if !(takes || (node.records && (run.rests || run.choice.is_some()))) {
+    if !(takes || (node.turns && (run.rests || run.choice.is_some()))) {
         let message = format!("{:?} takes no turn of the agent now", node.name);
         return Err(Rejection::new(Reason::StateMismatch, message).fact("state", &node.name).into());
     }

@@ -2,12 +2,12 @@
 
 pub(crate) mod answer;
 pub(crate) mod callees;
-pub(crate) mod conversation;
 pub(crate) mod data;
 pub(crate) mod end_turn;
 pub(crate) mod events;
 pub(crate) mod faults;
 pub(crate) mod guards;
+pub(crate) mod inputs;
 pub(crate) mod leave;
 pub(crate) mod public;
 pub(crate) mod record_data;

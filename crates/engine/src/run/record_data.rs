@@ -1,20 +1,20 @@
 //! The agent records data: all of the values, or none. Source: workflows, *Gathered data*.
 
 use serde_json::{Map, Value};
-use switchward_machine::RunId;
+use switchward_machine::{Input, RunId};
 use switchward_state::run::{Json, RecordData, RunEvent, Writer};
 use switchward_state::{Reason, Rejection, Reply};
 
 use crate::approval::frozen;
 use crate::run::scope::Scope;
-use crate::run::{conversation, data};
+use crate::run::{data, inputs};
 use crate::session::intent;
 use crate::turn::{Stop, Turn, not_paused};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, record: &RecordData) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
     let leaf = turn.leaf()?;
-    conversation::conversation(turn, leaf)?;
+    inputs::check(turn, leaf, Input::Data)?;
     not_paused(&session)?;
     intent::known(&session)?;
     drop(session);

@@ -2,7 +2,7 @@
 //! guarded exits at once, the others wait for the end of a turn.
 
 use serde_json::{Value, json};
-use switchward_machine::{OpenId, Port, RunId, WaitOn, kept::EVENT_KEY};
+use switchward_machine::{Input, OpenId, Port, RunId, WaitOn, kept::EVENT_KEY};
 use switchward_state::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
 use switchward_state::run::{Json, Once, PendingInput, RecordEvent, RunEvent, Writer, json_length};
 use switchward_state::session::{EventSource, SessionEvent};
@@ -14,7 +14,7 @@ use crate::approval::record_reply::outcome::waiting;
 use crate::approval::{classify, frozen};
 use crate::next::Next;
 use crate::run::data::BadWrite;
-use crate::run::{conversation, events};
+use crate::run::{events, inputs};
 use crate::session::intent;
 use crate::turn::{Stop, Turn, check_text, not_paused};
 
@@ -26,7 +26,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     new(turn, event)?;
     let session = turn.live_session()?;
     let leaf = turn.leaf()?;
-    conversation::conversation(turn, leaf)?;
+    inputs::check(turn, leaf, Input::Event)?;
     not_paused(&session)?;
     intent::known(&session)?;
     drop(session);
@@ -110,7 +110,9 @@ impl Brought {
             Self::Now(merged) => merged,
             Self::Later(gate, input) => return frozen::keep(turn, run, gate, input),
         };
-        for (key, value) in merged.into_iter().chain([(EVENT_KEY.to_owned(), json!(event.key))]) {
+        let reserves = turn.machine(&*turn.run(run)?)?.reserves(EVENT_KEY);
+        let event_key = reserves.then(|| (EVENT_KEY.to_owned(), json!(event.key)));
+        for (key, value) in merged.into_iter().chain(event_key) {
             turn.emit(RunEvent::Wrote { run, key, value: Json(value), by: Writer::Event })?;
         }
         Ok(())

@@ -1,20 +1,20 @@
 //! The agent asks for another attempt of the state. Source: workflows, *Retry policies*; the backoff is reported and not
 //! enforced, because the source calls it suggested.
 
-use switchward_machine::ActIx;
+use switchward_machine::{ActIx, Input};
 use switchward_state::run::RunEvent;
 use switchward_state::{Reason, Rejection, Reply, ViewError};
 
 use crate::approval::frozen;
 use crate::next::Next;
-use crate::run::conversation;
+use crate::run::inputs;
 use crate::run::leave::void;
 use crate::turn::{Stop, Turn, not_held, not_paused};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
     let leaf = turn.leaf()?;
-    conversation::conversation(turn, leaf)?;
+    inputs::check(turn, leaf, Input::Signal)?;
     not_paused(&session)?;
     let run = turn.run(leaf)?;
     let machine = turn.machine(&run)?;

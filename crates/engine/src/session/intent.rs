@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value, json};
 use switchward_machine::{
-    Accept, Act, ActKind, Attempts, Layer, Machine, Meta, Node, NodeIx, Opening, Otherwise, Pattern, Policy,
-    Port, Reads, RunId, StatusWords, Work, WorkKind,
+    Accept, Act, ActKind, Attempts, Input, Layer, Machine, Meta, Node, NodeIx, Opening, Otherwise, Pattern,
+    Policy, Port, Reads, RunId, StatusWords, Work, WorkKind,
 };
 use switchward_state::limits::{DESCRIPTION_SHOWN_BYTES_MAX, INTENT_ATTEMPTS_MAX};
 use switchward_state::run::{Deferral, Json, RUN, RunEvent, Writer};
@@ -31,7 +31,7 @@ pub(crate) fn machine() -> Machine {
     let accept = Some(Accept::Workflows);
     let ask = Work { reads: Some(Reads::Said), accept, ..Work::plain(WorkKind::Intent, false) };
     let node = Node {
-        records: true,
+        turns: true,
         attempts: Attempts { max: INTENT_ATTEMPTS_MAX, backoff_ms: 0 },
         ..Node::new("intent", vec![Act { kind: ActKind::Work(ask), then: Vec::new() }])
     };
@@ -57,6 +57,8 @@ pub(crate) fn machine() -> Machine {
         words,
         meta: Meta::default(),
         fields: Vec::new(),
+        inputs: Input::ALL.to_vec(),
+        reserved_keys: Vec::new(),
         callees: Vec::new(),
     }
 }

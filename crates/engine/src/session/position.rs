@@ -5,10 +5,13 @@ use switchward_machine::{BudgetUnit, Machine, Node, OpenId, RunId, SessionId, St
 use switchward_state::approval::{ApprovalEvent, MailKey, Open};
 use switchward_state::run::Run;
 use switchward_state::session::{
-    GatePosition, Listening, Loaded, Position, ReplyToken, ReplyTokens, RunPosition, Session, SessionEvent,
+    GatePosition, ItemPosition, Listening, Loaded, Position, ReplyToken, ReplyTokens, RunPosition, Session,
+    SessionEvent,
 };
+use switchward_state::work::OpenItem;
 use switchward_state::{Event, Key, Reply, Scope as About, SharedRow, View, ViewError, Working};
 
+use crate::approval::reach::Reach;
 use crate::policy::in_force::in_force;
 use crate::policy::machine_of;
 use crate::run::scope::Scope;
@@ -57,6 +60,7 @@ pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Option<Position>, Stop> {
         text: text(turn, leaf, ended)?,
         takes_answers: session.status == Status::Waiting && leaf.run.held.is_none(),
         gates: gates(turn, &session.opens, &active)?,
+        items: items(turn, &active)?,
         voided: turn.events.iter().flat_map(voided).copied().collect(),
         warnings: turn.events.iter().filter_map(warning).collect(),
         meters: session.meters,
@@ -106,9 +110,29 @@ fn gates(turn: &Turn<'_, '_>, opens: &[OpenId], active: &[Active]) -> Result<Vec
     let mut gates = Vec::new();
     for id in opens {
         let row = turn.rows.open_at(&Key::open(turn.tenant(), turn.session_id()?, *id))?;
-        gates.extend(row.map(|open| gate(*id, &open, active)));
+        let Some(open) = row else { continue };
+        let reach = Reach::of(turn.rows, (turn.tenant(), turn.session_id()?), &open)?;
+        gates.push(GatePosition { unnotified: reach.unnotified, ..gate(*id, &open, active) });
     }
     Ok(gates)
+}
+
+/// What is open of these runs beside gates.
+fn items(turn: &Turn<'_, '_>, active: &[Active]) -> Result<Vec<ItemPosition>, Stop> {
+    let mut items = Vec::new();
+    for of in active {
+        for id in &of.run.items {
+            let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, *id))?;
+            items.extend(row.map(|item| self::item(&item, &of.machine)));
+        }
+    }
+    Ok(items)
+}
+
+fn item(item: &OpenItem, machine: &Machine) -> ItemPosition {
+    let (kind, of) = item.body.words();
+    let state = machine.node(item.node).map(|node| node.name.clone()).unwrap_or_default();
+    ItemPosition { kind: kind.to_owned(), of: of.to_owned(), state, at: item.at, due: item.due() }
 }
 
 fn gate(id: OpenId, open: &Open, active: &[Active]) -> GatePosition {
@@ -127,6 +151,7 @@ fn gate(id: OpenId, open: &Open, active: &[Active]) -> GatePosition {
         open: asked.is_some_and(|asked| asked.open),
         needed: voting.map_or(0, |voting| voting.need),
         approvals: voting.map_or(0, |voting| u32::try_from(voting.votes.len()).unwrap_or(u32::MAX)),
+        unnotified: false,
     }
 }
 
@@ -225,10 +250,10 @@ impl PositionView {
     ///
     /// # Errors
     /// It came without rows; it is given back.
-    pub fn at_hand(id: SessionId, mut position: Position) -> Result<Self, Position> {
+    pub fn at_hand(id: SessionId, mut position: Position) -> Result<Self, Box<Position>> {
         match position.loaded.0.take().and_then(|rows| rows.downcast::<LoadedRows>().ok()) {
             Some(rows) => Ok(Self::with(id, position, Arc::unwrap_or_clone(rows))),
-            None => Err(position),
+            None => Err(Box::new(position)),
         }
     }
 

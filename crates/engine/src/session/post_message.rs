@@ -2,11 +2,12 @@
 //! before the agent's turn is over; but if the subject of the conversation is not known yet, intent work is opened, of a
 //! paused session on resuming.
 
+use switchward_machine::Input;
 use switchward_state::Reply;
 use switchward_state::limits::MESSAGE_BYTES_MAX;
 use switchward_state::session::{PostMessage, SessionEvent, Speaker};
 
-use crate::run::conversation;
+use crate::run::inputs;
 use crate::session::intent;
 use crate::turn::{Stop, Turn, check_text};
 
@@ -14,7 +15,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, post: &PostMessage) -> Result<Reply, 
     let session = turn.live_session()?;
     let asks = session.root == switchward_state::run::RUN;
     drop(session);
-    conversation::conversation(turn, turn.leaf()?)?;
+    inputs::check(turn, turn.leaf()?, Input::Message)?;
     check_text("text", &post.text, MESSAGE_BYTES_MAX)?;
     let speaker = Speaker::for_user(turn.command.actor.role);
     turn.emit(SessionEvent::MessagePosted { text: post.text.clone(), speaker })?;

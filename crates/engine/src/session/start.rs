@@ -1,7 +1,7 @@
 //! A session begins.
 
 use serde_json::{Map, Value};
-use switchward_machine::{Callee, Machine, RunId};
+use switchward_machine::{Callee, Input, Machine, RunId};
 use switchward_state::approval::{ApprovalEvent, VoteFact};
 use switchward_state::catalogue::Role;
 use switchward_state::limits::{
@@ -18,8 +18,8 @@ use crate::catalogue::quotas::check_sessions;
 use crate::catalogue::tenancy::{check_members, check_reminders};
 use crate::next::Next;
 use crate::policy::is_for;
-use crate::run::data;
 use crate::run::scope::Scope;
+use crate::run::{callees, data};
 use crate::turn::{Stop, Turn, check_size, check_text};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop> {
@@ -44,7 +44,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     }
     if let Some(said) = &start.message {
         check_text("message", said, MESSAGE_BYTES_MAX)?;
-        if !machine.node(machine.start).is_some_and(|node| node.records) {
+        if !machine.accepts(Input::Message) {
             let message = "nothing here takes a message: the process is no conversation";
             return Err(Rejection::new(Reason::StateMismatch, message).into());
         }
@@ -184,9 +184,7 @@ fn calls_known(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
         if let Some(callee) = machine.callees.iter().find(|callee| !known(callee)) {
             let message =
                 format!("{} calls {}, which the start knows nothing of", machine.meta.name, callee.name);
-            return Err(Rejection::new(Reason::NoSuchWorkflow, message)
-                .fact("workflow", &callee.name)
-                .into());
+            return Err(callees::absent(callee, message).into());
         }
     }
     Ok(())

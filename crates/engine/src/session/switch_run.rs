@@ -1,20 +1,20 @@
 //! The conversation turns to another workflow. Source: workflows, *Workflow Switching*: the run is abandoned, a new one
 //! begins with its data, and the queue stays as it is.
 
-use switchward_machine::{Ending, Outcome, RunId};
+use switchward_machine::{Ending, Input, Outcome, RunId};
 use switchward_state::run::{Json, RunEvent, Writer};
-use switchward_state::session::SwitchRun;
+use switchward_state::session::{SessionEvent, SwitchRun};
 use switchward_state::{Key, Reason, Rejection, Reply};
 
 use crate::approval::frozen;
 use crate::next::Next;
-use crate::run::{conversation, leave};
+use crate::run::{inputs, leave};
 use crate::turn::{Stop, Turn, not_paused};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, switch: &SwitchRun) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
     let root = session.root;
-    conversation::conversation(turn, root)?;
+    inputs::check(turn, root, Input::Switch)?;
     not_paused(&session)?;
     let Some(to) = session.workflows.iter().find(|known| known.definition == switch.workflow).cloned() else {
         let allowed: Vec<&str> = session.workflows.iter().map(|known| known.definition.as_str()).collect();
@@ -42,10 +42,15 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, switch: &SwitchRun) -> Result<Reply, 
     turn.emit(RunEvent::Activated { run })?;
     let ending = Ending::plain(Outcome::Abandoned);
     turn.emit(RunEvent::Ended { run: root, ending, comment: String::new() })?;
+    let (old, new) = (turn.machine(&*turn.run(root)?)?, turn.machine(&*turn.run(run)?)?);
     for (key, value) in data {
+        if new.reserves(&key) && !old.reserves(&key) {
+            let text = format!("{key:?} is not carried over: {} reserves it", new.meta.name);
+            turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+            continue;
+        }
         turn.emit(RunEvent::Wrote { run, key, value: Json(value), by: Writer::Switch })?;
     }
-    let start = turn.machine(&*turn.run(run)?)?.start;
-    turn.go(run, Next::Enter(start));
+    turn.go(run, Next::Enter(new.start));
     turn.moved()
 }

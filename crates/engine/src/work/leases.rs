@@ -290,7 +290,7 @@ pub(crate) fn schema_of(machine: &Machine, at: &switchward_state::run::Run, owed
     match owed.about {
         About::Act => {
             let accept = accept_at(machine, at);
-            accept.map(|accept| result_schema(accept.as_ref(), &owed.input.0)).unwrap_or_default()
+            accept.map(|accept| result_schema(machine, accept.as_ref(), &owed.input.0)).unwrap_or_default()
         }
         About::Judge { .. } => serde_json::json!({
             "type": "object",

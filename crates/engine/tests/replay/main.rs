@@ -24,7 +24,7 @@ use switchward_testkit::{Absent, uncovered};
 
 /// Steps of a run that is replayed at its end.
 const STEPS: usize = 200;
-const RUNS: u64 = 150;
+const RUNS: u64 = 220;
 /// Steps of a run that is replayed after every step.
 const STEPS_RESTARTED: usize = 50;
 const RUNS_RESTARTED: u64 = 30;

@@ -114,6 +114,8 @@ fn assemble(states: States<'_>) -> Machine {
         words: StatusWords { waiting: "active".into(), at_gate: "paused".into(), suspended: "paused".into() },
         meta: Meta::default(),
         fields: Vec::new(),
+        inputs: Vec::new(),
+        reserved_keys: Vec::new(),
         callees: Vec::new(),
     }
 }

@@ -3,7 +3,7 @@
 
 use switchward_machine::{
     Channel, Content, Decision, Dialect, GateKind, GateSpec, Inquiry, Message, Port, Recipient, Resolve,
-    Rounds, Text,
+    Rounds, Text, kept::APPROVAL,
 };
 
 use super::hints::{hinted, hints};
@@ -73,7 +73,13 @@ pub(super) fn state<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>
     });
     let inquiry = Inquiry { message, phrases: phrases.collect(), hinted, rounds };
     let outcomes = decisions.into_iter().zip(PORTS.map(settle)).collect();
-    GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry) }
+    recorded(outcomes, inquiry)
+}
+
+/// A gate of which the data keep what was shown and who refused.
+fn recorded(outcomes: Vec<(Decision, Resolve)>, inquiry: Inquiry) -> GateSpec {
+    let record = Some(APPROVAL.to_owned());
+    GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry), record }
 }
 
 /// If no transition takes the discussion, the comment is passed on and the gate stays open.
@@ -118,7 +124,7 @@ pub(super) fn gate<'a>(
     let (message, phrases) = (request(name, to), Vec::new());
     let inquiry = Inquiry { message, phrases, hinted: false, rounds: None };
     let outcomes = vec![(Decision::Approve, Resolve::TakeHeld), (Decision::Refuse, Resolve::Stay)];
-    Some(GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry) })
+    Some(recorded(outcomes, inquiry))
 }
 
 /// The default text of a request.

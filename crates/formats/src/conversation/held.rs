@@ -8,9 +8,10 @@
 use std::collections::BTreeSet;
 
 use switchward_expr::{Braces, Path, reads};
-use switchward_machine::{Channel, Dialect, Message, Op, Recipient, Text, kept};
+use switchward_machine::{Channel, Dialect, Message, Op, Recipient, Text};
 
 use super::approval::APPROVED;
+use super::reserved;
 use super::state::{Kind, State};
 use super::steps::{self, Step, What};
 use super::transitions::Edge;
@@ -53,7 +54,7 @@ fn shown(state: &State<'_>) -> Vec<Path> {
     let Some(inquiry) = &spec.inquiry else { return Vec::new() };
     let mut found = Used::default();
     inquiry.message.subject.iter().chain([&inquiry.message.body]).for_each(|text| found.text(text));
-    found.paths.retain(|path| !path.names().next().is_some_and(kept::holds));
+    found.paths.retain(|path| !path.names().next().is_some_and(reserved::holds));
     found.paths.sort();
     found.paths.dedup();
     found.paths

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use switchward_machine::{NodeIx, kept};
 
 use super::form::Form;
+use super::reserved;
 use crate::codes::{KEY_UNSET, NAME_UNKNOWN, TEXT_BRACES};
 use crate::document::Span;
 use crate::{Finding, Report, quoted};
@@ -66,7 +67,7 @@ impl Keys {
         let sites = self.read.entry(key.to_owned()).or_default();
         let first = sites.entry(self.here).or_insert(*span);
         *first = (*span).min(*first);
-        if kept::holds(key) && names.len() > 1 {
+        if reserved::holds(key) && names.len() > 1 {
             self.below.push(names);
         }
     }
@@ -113,7 +114,7 @@ impl Keys {
     /// All keys that something sets, those that only the engine writes, and those of loops.
     fn all(&self) -> impl Iterator<Item = &str> {
         let own = self.set.keys().chain(&self.given).map(String::as_str);
-        own.chain(kept::KEYS)
+        own.chain(reserved::KEYS)
     }
 
     /// Reports unknown names. To be called when all keys are known.
@@ -141,7 +142,7 @@ impl Keys {
     /// Warns of keys that are read and never set, each where it is read first. Unreachable states set nothing.
     pub(super) fn warn(&self, unreachable: &[NodeIx], report: &mut Report) {
         let lives = |site: &Site| site.is_none_or(|at| unreachable.binary_search(&at).is_err());
-        for (key, sites) in self.read.iter().filter(|(key, _)| !kept::holds(key)) {
+        for (key, sites) in self.read.iter().filter(|(key, _)| !reserved::holds(key)) {
             let set = self.set.get(key);
             if set.is_some_and(|sites| sites.iter().any(lives)) {
                 continue;

@@ -26,6 +26,7 @@ mod outside;
 mod parse;
 mod read;
 mod reader;
+mod reserved;
 mod schema;
 mod state;
 mod states;

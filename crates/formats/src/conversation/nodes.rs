@@ -2,9 +2,9 @@
 //! States*.
 
 use switchward_machine::{
-    Accept, Act, ActKind, Ask, Boundary, Callee, CalleeIx, Decide, Dialect, Ending, Exit, GateIx, GateSpec,
-    Gives, Guard, Kids, NoExit, Node as Vertex, NodeIx, Op, Outcome, Port, Spawn, Target, Trigger, Wait,
-    WaitOn, Work, WorkKind,
+    Accept, Act, ActKind, Ask, Boundary, Callee, CalleeIx, CalleeKind, Decide, Dialect, Ending, Exit, GateIx,
+    GateSpec, Gives, Guard, Kids, NoExit, Node as Vertex, NodeIx, Op, Outcome, Port, Spawn, Target, Trigger,
+    Wait, WaitOn, Work, WorkKind,
 };
 
 use super::boundary::OnError;
@@ -63,7 +63,7 @@ pub(super) fn vertex(
     vertex.on_no_exit = on_no_exit;
     vertex.text = state.text.map(str::to_owned);
     vertex.dialect = Dialect::Braces;
-    vertex.records = true;
+    vertex.turns = true;
     vertex.attempts = state.errors.attempts;
     vertex.asked = state.errors.asked;
     vertex.boundary = match state.errors.on_error {
@@ -222,7 +222,7 @@ fn acts(
 
 /// *Subworkflow mechanics*: a run of another workflow, with named values in and out.
 fn spawn(call: Call, callees: &mut Vec<Callee>) -> Spawn {
-    let callee = Callee { name: call.workflow, version: None };
+    let callee = Callee { name: call.workflow, version: None, kind: CalleeKind::Workflow };
     let known = callees.iter().position(|other| *other == callee);
     let at = known.unwrap_or_else(|| {
         callees.push(callee);

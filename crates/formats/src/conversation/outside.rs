@@ -106,7 +106,8 @@ pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>)
     let message = Message { channel, to, subject: Some(subject), body, content };
     let inquiry = Inquiry { message, phrases: Vec::new(), hinted: true, rounds };
     let outcomes = vec![(Decision::Answer, Resolve::Settle(Port::Done))];
-    (Kind::Task(Box::new(GateSpec { kind: GateKind::Task, outcomes, inquiry: Some(inquiry) })), ways)
+    let spec = GateSpec { inquiry: Some(inquiry), ..GateSpec::open_to_all(GateKind::Task, outcomes) };
+    (Kind::Task(Box::new(spec)), ways)
 }
 
 /// The participants of a task: a list, or a value of the data. `template` is the node of `task_template`.

@@ -1,10 +1,10 @@
 //! Values that occur all over a workflow: keys, paths, texts with references, times, JSON.
 
 use switchward_expr::Path;
-use switchward_machine::{Dialect, Text, kept};
+use switchward_machine::{Dialect, Text};
 
 use super::reader::Reader;
-use super::{expr, texts};
+use super::{expr, reserved, texts};
 use crate::codes::{DATA_KEY, DUPLICATE_NAME, KEPT_KEY, NUMBER_BOUNDS, REGEX};
 use crate::document::{Node, Span, Value};
 use crate::limits::{REGEX_BYTES_MAX, TEMPLATE_BYTES_MAX, WAIT_MS_MAX};
@@ -36,13 +36,13 @@ pub(super) fn is_key(text: &str, what: &str, node: &Node, cx: &mut Reader<'_, '_
 /// Returns true if the definition may write to a key of the data: some are reserved for the engine. Reports at `span` if
 /// not.
 pub(super) fn may_write(key: &str, what: &str, span: Span, cx: &mut Reader<'_, '_>) -> bool {
-    if kept::holds(key) {
+    if reserved::holds(key) {
         let message = format!("{what} cannot be the key {}, which only the engine writes", quoted(key));
         cx.report.add(
             Finding::new(KEPT_KEY, span, message).hint("it can be read; write to a key of another name"),
         );
     }
-    !kept::holds(key)
+    !reserved::holds(key)
 }
 
 /// A dotted path into the data, which something reads.

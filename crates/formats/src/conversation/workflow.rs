@@ -2,15 +2,15 @@
 
 use switchward_machine::limits::{NODES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{
-    Decision, Field, GateIx, GateKind, GateSpec, Layer, Machine, Meta, NodeIx, Opening, Pattern, Policy,
-    Resolve, StatusWords, analyse, kept,
+    Decision, Field, GateIx, GateKind, GateSpec, Input, Layer, Machine, Meta, NodeIx, Opening, Pattern,
+    Policy, Resolve, StatusWords, analyse, kept,
 };
 
 use super::keys::Keys;
 use super::reader::{Names, Reader};
 use super::state::{Kind, State};
 use super::transitions::Edge;
-use super::{graph, held, nodes, schema, states, tools, transitions};
+use super::{graph, held, nodes, reserved, schema, states, tools, transitions};
 use crate::codes::{INITIAL_DANGLING, NO_STATES, TOO_MANY_ENTRIES};
 use crate::document::{Node, Source, Span};
 use crate::limits::TOOL_RULES_MAX;
@@ -161,6 +161,8 @@ fn assemble(start: NodeIx, states: Vec<State<'_>>, edges: Vec<Vec<Edge<'_>>>, fi
         words: StatusWords { waiting: ACTIVE.into(), at_gate: ACTIVE.into(), suspended: ACTIVE.into() },
         meta: Meta::default(),
         fields,
+        inputs: Input::ALL.to_vec(),
+        reserved_keys: reserved::KEYS.map(str::to_owned).to_vec(),
         callees,
     }
 }

@@ -111,6 +111,8 @@ fn assemble(layers: Vec<Layer>, budgets: Vec<Budget>) -> Machine {
         words: StatusWords { waiting: String::new(), at_gate: String::new(), suspended: String::new() },
         meta: Meta::default(),
         fields: Vec::new(),
+        inputs: Vec::new(),
+        reserved_keys: Vec::new(),
         callees: Vec::new(),
     }
 }

@@ -4,8 +4,8 @@ use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
 use switchward_formats::Format;
 use switchward_machine::{
     Act, ActIx, ActKind, Ask, Case, Channel, Content, Convert, Dialect, Each, Ending, Exit, GateKind, Guard,
-    Machine, Message, NoExit, Node, NodeIx, Op, Otherwise, Outcome, Port, Recipient, Target, Text, Trigger,
-    Wait, WaitOn, Write,
+    Input, Machine, Message, NoExit, Node, NodeIx, Op, Otherwise, Outcome, Port, Recipient, Target, Text,
+    Trigger, Wait, WaitOn, Write,
 };
 
 use super::support::{EVERYTHING, REFUND, clean, compile_text, workflow};
@@ -24,7 +24,7 @@ fn named(port: &str) -> Port {
 }
 
 fn node(name: &str, acts: Vec<Act>, exits: Vec<Exit>, on_no_exit: NoExit) -> Node {
-    Node { exits, on_no_exit, dialect: Dialect::Braces, records: true, ..Node::new(name, acts) }
+    Node { exits, on_no_exit, dialect: Dialect::Braces, turns: true, ..Node::new(name, acts) }
 }
 
 fn acts<const N: usize>(kinds: [(ActKind, Vec<(Port, ActIx)>); N]) -> Vec<Act> {
@@ -95,6 +95,8 @@ fn the_refund_compiles_to_exactly_this() {
     assert_eq!(machine.nodes, [collect, route(), confirm, hold]);
     assert_eq!((machine.start, machine.meta.format.as_str()), (NodeIx(0), "conversation"));
     assert!(machine.opening.input_is_data && machine.opening.warnings.is_empty());
+    assert_eq!(machine.inputs, Input::ALL);
+    assert_eq!(machine.reserved_keys, ["approval", "event_key", "reply_token", "tasks", "wait"]);
     let asks: Vec<GateKind> = machine.gates.iter().map(|gate| gate.kind).collect();
     assert!(asks == [GateKind::ToolAsk] && machine.budgets.is_empty() && machine.params.is_empty());
     let words = &machine.words;

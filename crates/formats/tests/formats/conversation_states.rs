@@ -2,9 +2,9 @@
 
 use switchward_expr::Path;
 use switchward_machine::{
-    Accept, ActKind, Ask, Attempts, Boundary, Callee, CalleeIx, Decision, Ending, Exit, GateKind, Gives,
-    Guard, Kids, Mapped, NoExit, Node, NodeIx, Outcome, Port, Recipient, Resolve, Spawn, Target, Trigger,
-    WaitOn, Work, WorkKind,
+    Accept, ActKind, Ask, Attempts, Boundary, Callee, CalleeIx, CalleeKind, Decision, Ending, Exit, GateKind,
+    Gives, Guard, Kids, Mapped, NoExit, Node, NodeIx, Outcome, Port, Recipient, Resolve, Spawn, Target,
+    Trigger, WaitOn, Work, WorkKind,
 };
 
 use super::support::workflow;
@@ -136,7 +136,7 @@ fn errors_have_a_boundary_and_attempts() {
                 (&boundary, attempts, asked),
                 "{kind} {keys}"
             );
-            assert!(node.records);
+            assert!(node.turns);
         }
     }
     let timer = "{name: a, type: wait, wait_for: timer, timeout_hours: 1, on_error: ignore}";
@@ -173,7 +173,7 @@ fn a_task_asks_each_participant() {
         let machine = workflow(&[&state, "{name: b, type: conversation}"], &[]);
         let ActKind::Decide(decide) = machine.nodes[0].acts[0].kind else { panic!("{machine:?}") };
         let gate = machine.gate(decide.gate).expect("it is there");
-        assert!(decide.each && gate.kind == GateKind::Task);
+        assert!(decide.each && gate.kind == GateKind::Task && gate.record.is_none());
         assert_eq!(gate.outcomes, [(Decision::Answer, Resolve::Settle(Port::Done))]);
         let message = &gate.inquiry.as_ref().expect("they are asked").message;
         assert_eq!((&message.to, message.body.source.as_str()), (&to, "Rate {gathered.x}."));
@@ -204,7 +204,8 @@ fn a_subworkflow_calls_another_workflow() {
     let state = "{name: a, type: subworkflow, workflow: shipping, input_mapping: {order: cart.id}, output_mapping: {code: tracking}}";
     let other = "{name: b, type: subworkflow, workflow: shipping}";
     let machine = workflow(&[state, other], &[TO_B]);
-    assert_eq!(machine.callees, [Callee { name: "shipping".into(), version: None }]);
+    let shipping = Callee { name: "shipping".into(), version: None, kind: CalleeKind::Workflow };
+    assert_eq!(machine.callees, [shipping]);
     let spawn = |input, output| {
         ActKind::Spawn(Spawn { kids: Kids::Call(CalleeIx(0)), input, result: Gives::Return(output) })
     };

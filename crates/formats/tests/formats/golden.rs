@@ -23,6 +23,7 @@ fn the_deploy_gate_compiles_without_findings_to_its_golden_bytes() {
         "5dc830a55b3c35168efdbedf24846c689145d8321e2d89bde6eadfa40148a255"
     );
     let machine = definition.machine;
+    assert!(machine.inputs.is_empty() && machine.reserved_keys.is_empty(), "it is no conversation");
     assert_eq!(hex(&machine.encode()), GOLDEN, "a form that changes gets a new file with the next version");
     assert_eq!(
         machine.digest().to_string(),

@@ -139,7 +139,7 @@ pub(crate) fn draw_process(rng: &mut Rng) -> Draft {
         root.push(("session_budget_usd".to_owned(), Draft::Bare((*rng.pick(AMOUNTS)).to_owned())));
     }
     if rng.once_in(2) {
-        let tools = (0..rng.below(4)).map(|_| text(*rng.pick(TOOLS))).collect();
+        let tools = (0..rng.below(4)).map(|_| text(rng.pick::<&str>(TOOLS))).collect();
         root.push(("allowed_tools".to_owned(), Draft::List(tools)));
     }
     if rng.once_in(2) {
@@ -172,7 +172,7 @@ fn map<const N: usize>(entries: [(&str, Draft); N]) -> Draft {
 }
 
 fn draw_state(rng: &mut Rng, names: &[String]) -> Draft {
-    let question = text(rng.pick(&["Go on?", "", "# really: 'sure'?", "  two\nlines "]).trim());
+    let question = text(rng.pick::<&str>(&["Go on?", "", "# really: 'sure'?", "  two\nlines "]).trim());
     let mut answers: Vec<(String, Draft)> = Vec::new();
     for _ in 0..rng.below(4) {
         let key = *rng.pick(ANSWERS);
@@ -182,7 +182,7 @@ fn draw_state(rng: &mut Rng, names: &[String]) -> Draft {
         let next = if rng.once_in(3) { bare("null") } else { text(&names[rng.below(names.len())]) };
         let mut answer = vec![("next".to_owned(), next)];
         if rng.once_in(2) {
-            answer.push(("action".to_owned(), text(*rng.pick(ACTIONS))));
+            answer.push(("action".to_owned(), text(rng.pick::<&str>(ACTIONS))));
         }
         answers.push((key.to_owned(), Draft::Map(answer)));
     }
@@ -191,7 +191,7 @@ fn draw_state(rng: &mut Rng, names: &[String]) -> Draft {
 
 fn draw_mail(rng: &mut Rng) -> Draft {
     let addresses =
-        |rng: &mut Rng| Draft::List((0..rng.below(3)).map(|_| text(*rng.pick(ADDRESSES))).collect());
+        |rng: &mut Rng| Draft::List((0..rng.below(3)).map(|_| text(rng.pick::<&str>(ADDRESSES))).collect());
     let mut fields = Vec::new();
     if rng.once_in(2) {
         fields.push(("max_emails_per_session".to_owned(), bare(rng.below(9))));
@@ -218,13 +218,13 @@ fn draw_policy(rng: &mut Rng) -> Draft {
 }
 
 fn draw_rule(rng: &mut Rng, list: &str) -> Draft {
-    let mut fields = vec![("capability".to_owned(), text(*rng.pick(CAPABILITIES)))];
+    let mut fields = vec![("capability".to_owned(), text(rng.pick::<&str>(CAPABILITIES)))];
     if list != "deny" && rng.once_in(2) {
         let limit = [("max_calls", bare(1 + rng.below(9))), ("window_seconds", bare(60))];
         fields.push(("rate_limit".to_owned(), map(limit)));
     }
     if list != "deny" && rng.once_in(2) {
-        let period = text(*rng.pick(&["hourly", "daily", "monthly"]));
+        let period = text(rng.pick::<&str>(&["hourly", "daily", "monthly"]));
         let limit = [("max_usd", bare(*rng.pick(AMOUNTS))), ("period", period)];
         fields.push(("budget_limit".to_owned(), map(limit)));
     }

@@ -4,7 +4,7 @@
 use switchward_api::v1;
 use switchward_engine::PositionView;
 use switchward_machine::{Micros, SessionId, Status};
-use switchward_state::session::{GatePosition, Meters};
+use switchward_state::session::{GatePosition, ItemPosition, Meters};
 
 use super::{sessions, timestamp};
 use crate::auth::Caller;
@@ -35,6 +35,7 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
         budget: Some(budget(view)),
         sequence: at.sequence,
         waiting_on: at.gates.iter().map(|gate| open_gate(caller, view.id, gate)).collect(),
+        open: at.items.iter().map(item).collect(),
         labels: row.labels.iter().cloned().collect(),
         resumable: at.status == Status::Suspended,
         create_time: Some(timestamp(row.created)),
@@ -64,6 +65,16 @@ fn budget(view: &PositionView) -> v1::Budget {
     }
 }
 
+fn item(item: &ItemPosition) -> v1::OpenItem {
+    v1::OpenItem {
+        kind: item.kind.clone(),
+        r#type: item.of.clone(),
+        state: item.state.clone(),
+        create_time: Some(timestamp(item.at)),
+        due_time: item.due.map(timestamp),
+    }
+}
+
 fn open_gate(caller: &Caller, session: SessionId, gate: &GatePosition) -> v1::OpenGate {
     let (asked, notified) = if gate.open { (&[][..], &gate.to[..]) } else { (&gate.to[..], &[][..]) };
     v1::OpenGate {
@@ -77,6 +88,7 @@ fn open_gate(caller: &Caller, session: SessionId, gate: &GatePosition) -> v1::Op
         notified: notified.to_vec(),
         approvals_needed: gate.needed,
         approvals: gate.approvals,
+        unnotified: gate.unnotified,
         ..v1::OpenGate::default()
     }
 }

@@ -5,7 +5,7 @@ use switchward_engine::{GateView, RunView, SessionView};
 use switchward_machine::{BudgetUnit, Exit, Micros, Node, Op, Outcome, Status, Target};
 use switchward_state::approval::{Quorum, Reminders, SettingSource};
 use switchward_state::session::Meters;
-use switchward_state::work::{OpenItem, OpenItemBody};
+use switchward_state::work::OpenItem;
 
 use super::{json, timestamp};
 use crate::auth::Caller;
@@ -108,11 +108,7 @@ pub(crate) fn runs(caller: &Caller, runs: Vec<RunView>) -> Vec<v1::SessionRun> {
 }
 
 fn open_item(view: &SessionView, item: &OpenItem) -> v1::OpenItem {
-    let (kind, of) = match &item.body {
-        OpenItemBody::Work { kind, .. } => ("work", kind.word()),
-        OpenItemBody::Wait { on, .. } => ("wait", on.word()),
-        OpenItemBody::Timer { why, .. } => ("timer", why.word()),
-    };
+    let (kind, of) = item.body.words();
     v1::OpenItem {
         kind: kind.into(),
         r#type: of.into(),

@@ -228,14 +228,14 @@ pub struct CompletePosition {
     pub session: SessionId,
     /// Where it stood, from the command's reply.
     #[n(2)]
-    pub position: Position,
+    pub position: Box<Position>,
 }
 
 impl Evaluate for CompletePosition {
     type Answer = Option<PositionView>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        rows.consistent(|rows| position_view(rows, self.tenant, self.session, self.position.clone()))
+        rows.consistent(|rows| position_view(rows, self.tenant, self.session, (*self.position).clone()))
     }
 }
 

@@ -2,8 +2,8 @@
 
 use switchward_api::v1;
 use switchward_machine::WorkKind;
-use switchward_state::approval::{ApprovalCommand, RecordReply};
-use switchward_state::limits::MESSAGE_BYTES_MAX;
+use switchward_state::approval::{ApprovalCommand, RecordReply, own_words};
+use switchward_state::limits::{MAIL_BYTES_MAX, MESSAGE_BYTES_MAX};
 use switchward_state::run::{EndTurn, RecordData, RecordEvent, RunCommand};
 use switchward_state::session::{PostMessage, ReplyToken, SessionCommand, SwitchRun};
 use switchward_state::{Body, Reply, Scope};
@@ -101,11 +101,14 @@ pub(super) async fn record_reply(
 ) -> Result<v1::RecordReplyResponse, Refusal> {
     let request = request_id(&message.request_id, "RecordReply", &message)?;
     let v1::RecordReplyRequest { from, text, .. } = message;
+    if text.len() > MAIL_BYTES_MAX {
+        return Err(Refusal::field("text", format!("is more than {MAIL_BYTES_MAX} bytes")));
+    }
     let model = call.api.own.contains(&WorkKind::Classify);
     let body = Body::Approval(ApprovalCommand::RecordReply(RecordReply {
         from,
         subject: String::new(),
-        text,
+        text: own_words(&text),
         authenticated: false,
         signed: false,
         pages_only: false,

@@ -70,10 +70,11 @@ pub(super) async fn remove(
     message: v1::RemoveTenantPolicyRequest,
 ) -> Result<v1::RemoveTenantPolicyResponse, Refusal> {
     let request = request_id(&message.request_id, "RemoveTenantPolicy", &message)?;
-    let name = names::definition(&call.caller, "policy", &message.policy)?.to_owned();
+    let not_set = |refusal| absent(refusal, &message.policy, "is not set for the tenant");
+    let name = names::definition(&call.caller, "policy", &message.policy).map_err(not_set)?.to_owned();
     let body = Body::Policy(PolicyCommand::RemoveTenantPolicy(RemoveTenantPolicy { name }));
     let reply = call.execute(Scope::Catalogue, request, None, body).await;
-    reply.map_err(|refusal| absent(refusal, &message.policy, "is not set for the tenant"))?;
+    reply.map_err(not_set)?;
     Ok(v1::RemoveTenantPolicyResponse {})
 }
 

@@ -103,12 +103,11 @@ fn once(source: &WebhookSource, body: &Bytes) -> Option<Once> {
     }
 }
 
+/// A source's tenant, and the source.
+type Found = (SharedRow<Tenant>, SharedRow<WebhookSource>);
+
 /// Returns the source and its tenant; `None` if either does not exist.
-fn find(
-    api: &Api,
-    tenant: &str,
-    source: &str,
-) -> Result<Option<(SharedRow<Tenant>, SharedRow<WebhookSource>)>, Refused> {
+fn find(api: &Api, tenant: &str, source: &str) -> Result<Option<Found>, Refused> {
     let query = FindWebhookSource { tenant: tenant.to_owned(), name: source.to_owned() };
     Ok(api.ask_stale(&query)?)
 }

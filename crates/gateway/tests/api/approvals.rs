@@ -1,9 +1,9 @@
 //! Approvals of conversation workflows: the recipients are shown, and only they decide, here or by mail.
 
 use switchward_api::v1::{self, GateDecision, quorum::Rule};
-use switchward_gateway::mail::{Incoming, Outcome};
+use switchward_gateway::mail::Outcome;
 use switchward_machine::{Digest, OpenId, SessionId, TenantId};
-use switchward_state::approval::{MailToken, Standing, Way};
+use switchward_state::approval::{MailToken, RecordReply, Standing, Way, own_words};
 use switchward_state::{Key, Row, View as _};
 use switchward_testkit::until;
 
@@ -236,19 +236,22 @@ pub(crate) async fn by_mail(
     authenticated: bool,
 ) -> Outcome {
     let token = token(harness, session, gate, Way::Reply, person).await;
-    let mail = Incoming {
-        token,
+    let digest = Digest::of_parts(&[person.as_bytes(), text.as_bytes(), &[u8::from(authenticated)]]);
+    let reply = RecordReply {
+        token: Some(token),
         from: person.to_owned(),
         subject: "Re: it".to_owned(),
-        text: text.to_owned(),
+        text: own_words(text),
         authenticated,
         signed: authenticated,
         pages_only: false,
         brought_by: None,
+        vouched: false,
+        model: false,
         evidence: String::new(),
-        digest: Digest::of_parts(&[person.as_bytes(), text.as_bytes(), &[u8::from(authenticated)]]),
+        limits: None,
     };
-    harness.node.api.take_mail(mail).await
+    harness.node.api.record_mail(reply, digest).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -191,6 +191,7 @@ async fn nobody_is_asked_where_there_is_nothing_to_find_out() {
     let only =
         start(&harness, v1::StartSessionRequest { assistant: "acme-desk".into(), ..Default::default() })
             .await;
+    let only = harness.look(&only.name).await;
     assert_eq!((only.definition.as_str(), only.runs.len()), ("tenants/acme/definitions/talk", 1));
     let named = v1::StartSessionRequest {
         assistant: format!("tenants/acme/assistants/{worker}"),

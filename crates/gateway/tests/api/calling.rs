@@ -50,6 +50,12 @@ async fn deploy(harness: &Harness, source: &str) {
         harness.ask("author", "DeployDefinition", &deployment(source)).await;
 }
 
+/// The runs of a session: number, parent, state and status.
+fn runs_of(session: &v1::Session) -> Vec<(u32, u32, String, v1::SessionStatus)> {
+    let run = |run: &v1::SessionRun| (run.run, run.parent, run.state.clone(), run.status());
+    session.runs.iter().map(run).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_shows_the_runs_below_its_own_and_what_they_do() {
     let harness = Harness::start().await;
@@ -88,12 +94,11 @@ async fn a_session_shows_the_runs_below_its_own_and_what_they_do() {
     let checkpoint = session.checkpoint.clone().expect("a checkpoint");
     assert_eq!((session.at.clone(), checkpoint.state.as_str()), (vec!["call".to_owned()], "ask"));
     assert_eq!(session.instructions, "Ask.");
-    let runs_of = |session: &v1::Session| -> Vec<(u32, u32, String, v1::SessionStatus)> {
-        let run = |run: &v1::SessionRun| (run.run, run.parent, run.state.clone(), run.status());
-        session.runs.iter().map(run).collect()
-    };
     let waiting = v1::SessionStatus::Waiting;
-    assert_eq!(runs_of(&session), [(1, 0, "call".into(), waiting), (2, 1, "ask".into(), waiting)]);
+    assert_eq!(
+        runs_of(&harness.look(&session.name).await),
+        [(1, 0, "call".into(), waiting), (2, 1, "ask".into(), waiting)]
+    );
 
     let sum = prost_types::Value { kind: Some(prost_types::value::Kind::NumberValue(3.0)) };
     let values = Some(prost_types::Struct { fields: [("sum".to_owned(), sum.clone())].into() });

@@ -52,6 +52,7 @@ async fn what_was_approved_is_what_was_shown() {
     let reply: v1::StartSessionResponse = harness.ask("agent", "StartSession", &start).await;
     let session = reply.session.expect("a session");
     let gate = session.waiting_on.first().expect("a gate").clone();
+    let session = harness.look(&session.name).await;
     assert_eq!(at(&session, "approval.decide.shown.amount"), Some(Kind::NumberValue(5.0)));
     assert_eq!(at(&session, "approval.decide.digest"), Some(Kind::StringValue(gate.args_digest.clone())));
 

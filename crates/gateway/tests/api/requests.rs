@@ -56,6 +56,54 @@ async fn a_repeated_request_is_one_transition() {
     harness.node.end().await;
 }
 
+/// Calls that answer with where a session stands.
+const MOVING: [&str; 14] = [
+    "StartSession",
+    "AnswerCheckpoint",
+    "PostMessage",
+    "EndTurn",
+    "RecordData",
+    "SignalCompletion",
+    "RetryState",
+    "RecordEvent",
+    "RecordReply",
+    "SwitchWorkflow",
+    "PauseSession",
+    "ResumeSession",
+    "CancelSession",
+    "RaiseCap",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_comes_again_to_the_byte_although_the_session_has_moved_on() {
+    let harness = Harness::start().await;
+    let mut moved_on = 0;
+    for rpc in all().into_iter().filter(|rpc| MOVING.contains(&rpc.method)) {
+        let mut message = rpc.request(&harness).await;
+        set(&mut message, "request_id", Value::String(harness.fresh("bytes")));
+        let request = message.encode_to_vec();
+        let again = async || {
+            harness.node.line.call(Way::Grpc, rpc.method, harness.acme.key(rpc.role()), &request).await
+        };
+        let first = again().await.expect(rpc.method);
+        let reply = DynamicMessage::decode(rpc.descriptor().output(), first.clone()).expect("a reply");
+        let session = reply.get_field_by_name("session").expect("a session").as_message().cloned();
+        let name = session.and_then(|it| Some(it.get_field_by_name("name")?.as_str()?.to_owned()));
+        let name = name.expect("a name");
+        // What it can is enough: a session that has ended is neither paused nor cancelled.
+        let pause = v1::PauseSessionRequest { name: name.clone(), ..v1::PauseSessionRequest::default() };
+        let paused: Result<v1::PauseSessionResponse, _> =
+            harness.attempt("operator", "PauseSession", &pause).await;
+        let cancel = v1::CancelSessionRequest { name, ..v1::CancelSessionRequest::default() };
+        let ended: Result<v1::CancelSessionResponse, _> =
+            harness.attempt("operator", "CancelSession", &cancel).await;
+        moved_on += usize::from(paused.is_ok() || ended.is_ok());
+        assert_eq!(again().await.expect(rpc.method), first, "{}", rpc.method);
+    }
+    assert!(moved_on >= MOVING.len() - 3, "{moved_on}");
+    harness.node.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_id_has_1_to_128_characters() {
     let harness = Harness::start().await;

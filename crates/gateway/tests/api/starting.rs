@@ -59,7 +59,7 @@ impl Harness {
 
     async fn begun(&self, role: &str, request: &v1::StartSessionRequest) -> v1::Session {
         let reply: v1::StartSessionResponse = self.ask(role, "StartSession", request).await;
-        reply.session.expect("a session")
+        self.look(&reply.session.expect("a session").name).await
     }
 
     /// Starts a session with an approval whose approver the agent chooses.

@@ -63,7 +63,7 @@ const NASTY: &[&str] = &[
 ];
 
 fn machine(name: &str, nodes: Vec<Node>) -> Machine {
-    let gate = GateSpec { kind: GateKind::Notify, outcomes: Vec::new(), inquiry: None };
+    let gate = GateSpec::open_to_all(GateKind::Notify, Vec::new());
     Machine {
         start: NodeIx(0),
         nodes,
@@ -75,6 +75,8 @@ fn machine(name: &str, nodes: Vec<Node>) -> Machine {
         words: StatusWords::default(),
         meta: Meta { name: name.to_owned(), format: String::new(), description: None },
         fields: Vec::new(),
+        inputs: Vec::new(),
+        reserved_keys: Vec::new(),
         callees: Vec::new(),
     }
 }

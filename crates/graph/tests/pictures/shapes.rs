@@ -1,9 +1,9 @@
 //! The graphs of a machine's parts.
 
 use switchward_machine::{
-    Act, ActKind, Boundary, Callee, CalleeIx, Decision, Ending, Exit, GateIx, GateKind, GateSpec, Gives,
-    Kids, Machine, Meta, NoExit, Node, NodeIx, Opening, Outcome, Policy, Port, Resolve, Spawn, StatusWords,
-    Target, Trigger, Wait, WaitOn,
+    Act, ActKind, Boundary, Callee, CalleeIx, CalleeKind, Decision, Ending, Exit, GateIx, GateKind, GateSpec,
+    Gives, Kids, Machine, Meta, NoExit, Node, NodeIx, Opening, Outcome, Policy, Port, Resolve, Spawn,
+    StatusWords, Target, Trigger, Wait, WaitOn,
 };
 
 use switchward_graph::limits::VERTICES_MAX;
@@ -15,7 +15,7 @@ fn machine(nodes: Vec<Node>) -> Machine {
     Machine {
         start: NodeIx(0),
         nodes,
-        gates: vec![GateSpec { kind: GateKind::Notify, outcomes, inquiry: None }],
+        gates: vec![GateSpec::open_to_all(GateKind::Notify, outcomes)],
         policy: Policy::default(),
         budgets: Vec::new(),
         params: Vec::new(),
@@ -23,6 +23,8 @@ fn machine(nodes: Vec<Node>) -> Machine {
         words: StatusWords::default(),
         meta: Meta::default(),
         fields: Vec::new(),
+        inputs: Vec::new(),
+        reserved_keys: Vec::new(),
         callees: Vec::new(),
     }
 }
@@ -113,7 +115,7 @@ fn a_call_names_what_it_calls() {
     let result = Gives::Return(Vec::new());
     let spawn = Spawn { kids: Kids::Call(CalleeIx(0)), input: Vec::new(), result };
     let act = Act { kind: ActKind::Spawn(spawn), then: Vec::new() };
-    let callees = vec![Callee { name: "<shipping>".into(), version: None }];
+    let callees = vec![Callee { name: "<shipping>".into(), version: None, kind: CalleeKind::Workflow }];
     let calling = Machine { callees, ..machine(vec![Node::new("send", vec![act])]) };
     let graph = Graph::of(&calling);
     assert_eq!(graph.vertices[0].acts, ["calls <shipping>"]);

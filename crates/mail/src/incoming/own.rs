@@ -144,6 +144,8 @@ fn attribution(lines: &[String]) -> Option<usize> {
     let begins = starts(first, ATTRIBUTION_BEGINS) || dated(first) || first.contains('@');
     let lines_max = if begins { ATTRIBUTION_LINES_MAX } else { 1 };
     let block = lines.iter().take(lines_max).take_while(|line| !line.is_empty() && !line.starts_with('>'));
+    // An English one may name neither a date nor an address.
+    let english = lines[0].starts_with("On ");
     let mut known = false;
     let mut joined = String::new();
     for (at, line) in block.enumerate() {
@@ -154,6 +156,9 @@ fn attribution(lines: &[String]) -> Option<usize> {
         joined.push(' ');
         joined.push_str(&line.to_lowercase());
         let line = joined.trim_end_matches(|c: char| c == UNSEEN || c.is_whitespace() || invisible(c));
+        if english && line.ends_with("wrote:") {
+            return Some(at + 1);
+        }
         if known && ATTRIBUTION_ENDS.iter().any(|end| line.ends_with(end)) {
             return Some(at + 1);
         }
@@ -173,4 +178,20 @@ fn dated(line: &str) -> bool {
         Some((hour, minute)) => (1..=2).contains(&hour.len()) && minute.len() >= 2 && digits(hour),
         None => word.len() == 4 && digits(word) && (word.starts_with("20") || word.starts_with("19")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_english_attribution_needs_no_date() {
+        assert_eq!(words("Yes\n\nOn Monday, Ann wrote:\n> Approve?\n").text, "Yes");
+        assert_eq!(words("Yes\n\nOn Mon Ann wrote:\nApprove?\nno").text, "Yes", "quoted without marks");
+        for own in
+            ["On Monday I wrote to him\nand he came", "On it.\n\nShe wrote:", "On hold (see below):\nno"]
+        {
+            assert_eq!(words(own).text, own);
+        }
+    }
 }

@@ -26,6 +26,8 @@ const KEY_OF_NONE: [u8; 32] = [2; 32];
 const ASSISTANT: &str = "assistant";
 /// A definition that does not compile is refused by the API, before the engine sees it.
 const DEFINITION_INVALID: &str = "DEFINITION_INVALID";
+/// The reasons if a definition calls one that does not exist.
+const ABSENT: [Reason; 2] = [Reason::NoSuchWorkflow, Reason::NotFound];
 /// Findings of a definition that a refusal shows.
 const ERRORS_SHOWN_MAX: usize = 3;
 
@@ -93,7 +95,7 @@ impl Player<'_> {
             for (named, name) in all.iter().zip(&mut names).filter(|(_, name)| name.is_none()) {
                 match self.publish(named, true)? {
                     Ok(published) => *name = Some(published),
-                    Err(refusal) if refusal.code == Reason::NoSuchWorkflow.code() => {
+                    Err(refusal) if ABSENT.iter().any(|reason| refusal.code == reason.code()) => {
                         waits.get_or_insert(refusal);
                     }
                     Err(refusal) => return Ok(Err(refusal)),

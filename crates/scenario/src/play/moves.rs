@@ -1,7 +1,7 @@
 //! Verbs as commands.
 
 use switchward_machine::{Digest, Micros, SessionId};
-use switchward_state::approval::{ApprovalCommand, RecordReply};
+use switchward_state::approval::{ApprovalCommand, RecordReply, own_words};
 use switchward_state::catalogue::Role;
 use switchward_state::delivery::{Draft, Outgoing};
 use switchward_state::policy::{Args, Authorize, PolicyCommand, RaiseCap, ReportCall, ReportUsage};
@@ -88,7 +88,7 @@ impl Player<'_> {
         self.by_operator(ApprovalCommand::RecordReply(RecordReply {
             from: from.to_owned(),
             subject: String::new(),
-            text: text.to_owned(),
+            text: own_words(text),
             authenticated,
             signed: authenticated,
             pages_only: false,

@@ -26,7 +26,7 @@ const OF_EACH: usize = 24;
 const ABSENT: &[Absent] = &[
     Absent {
         why: "checkpoint processes have them, and their runs cover them (crates/engine/tests/replay)",
-        kinds: &["Run.Answered", "Run.Deferred.End"],
+        kinds: &["Delivery.Queued.Notice", "Run.Answered", "Run.Deferred.End"],
     },
     Absent {
         why: "the policies of these sessions have no rules, and no call is authorized: the runs of checkpoint processes do",
@@ -46,6 +46,7 @@ const ABSENT: &[Absent] = &[
             "Policy.LedgerReserved",
             "Policy.LedgerSettled",
             "Policy.Policies.",
+            "Policy.Swept",
         ],
     },
     Absent {

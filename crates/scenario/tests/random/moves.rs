@@ -12,7 +12,7 @@ use switchward_machine::{
 };
 use switchward_scenario::{Broken, System, ring};
 use switchward_state::approval::{
-    AnswerGate, ApprovalCommand, ApprovalEvent, DecideGate, DiscussGate, MailKey, RecordReply,
+    AnswerGate, ApprovalCommand, ApprovalEvent, DecideGate, DiscussGate, MailKey, RecordReply, own_words,
 };
 use switchward_state::catalogue::{
     CatalogueCommand, CreateTenant, Deploy, EnsureTenancy, PutAssistant, Role, Settings,
@@ -349,7 +349,7 @@ impl Harness {
         };
         let person = if rng.once_in(2) { PEOPLE[0] } else { *rng.pick(&PEOPLE) };
         if rng.once_in(often) {
-            let text = (*rng.pick(&REPLIES)).to_owned();
+            let text = *rng.pick(&REPLIES);
             let authenticated = rng.below(6) > 0;
             let reply = mailed(person, text, authenticated, rng.once_in(2));
             return Ok(("mail", Role::Operator, ApprovalCommand::RecordReply(reply).into()));
@@ -752,11 +752,11 @@ fn command(rng: &mut Rng) -> Body {
 }
 
 /// A reply by mail.
-fn mailed(from: &str, text: String, authenticated: bool, model: bool) -> RecordReply {
+fn mailed(from: &str, text: &str, authenticated: bool, model: bool) -> RecordReply {
     RecordReply {
         from: from.to_owned(),
         subject: String::new(),
-        text,
+        text: own_words(text),
         authenticated,
         signed: authenticated,
         pages_only: false,

@@ -179,13 +179,19 @@ fn nothing_is_answered_before_a_long_log_is_replayed() {
         }
     }
     let before = digests(&server);
+    let last = SESSIONS - 1;
+    let begun = execute(&server, start(&gate, &key(last)));
     server.crash();
     let server = Server::open(&setup);
-    let last = SESSIONS - 1;
     let step = execute(&server, answer(&key(last), "first after the crash", "yes"));
     assert_eq!(moved(step), (session(&key(last)), 6));
     let again = execute(&server, start(&gate, &key(last - 1)));
     assert_eq!(moved(again), (session(&key(last - 1)), 3));
+    assert_eq!(
+        execute(&server, start(&gate, &key(last))),
+        begun,
+        "the same answer, although it has moved on"
+    );
     server.crash();
     let server = Server::open(&setup);
     let after = digests(&server);

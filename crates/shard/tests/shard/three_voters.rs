@@ -268,12 +268,16 @@ fn leadership_can_be_handed_over() {
     let mut callers = trio.callers();
     runtime.block_on(async {
         install(&trio).await;
-        callers.insist(start(&definition(DEPLOY_GATE), &key)).await.unwrap();
+        let begun = callers.insist(start(&definition(DEPLOY_GATE), &key)).await.unwrap();
+        let before = callers.insist(answer(&key, "before", "yes")).await.unwrap();
         let old = trio.leader(2, None).await;
         let new = NODES.into_iter().find(|node| *node != old).unwrap();
         hand_over(&trio, 2, new).await;
+        let again = callers.insist(answer(&key, "before", "yes")).await.unwrap();
+        assert_eq!(again, before, "another leader gives the same answer");
+        assert_eq!(callers.insist(start(&definition(DEPLOY_GATE), &key)).await.unwrap(), begun);
         let reply = callers.insist(answer(&key, "after", "yes")).await.unwrap();
-        assert_eq!(moved(Ok(reply)), (session(&key), 6));
+        assert_eq!(moved(Ok(reply)), (session(&key), 9));
         trio.shard(new, 2).read().await.unwrap();
     });
     trio.assert_sound();

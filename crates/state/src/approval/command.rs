@@ -169,7 +169,8 @@ pub struct RecordReply {
     /// Its subject, for what answers it; may be empty.
     #[n(1)]
     pub subject: String,
-    /// The body as it came, with whatever it quotes.
+    /// The writer's own words, without what the mail quotes, at most [`REPLY_BYTES_MAX`](crate::limits::REPLY_BYTES_MAX)
+    /// bytes: the engine strips nothing.
     #[n(2)]
     pub text: String,
     /// Whether the sender is proved, as far as is asked for; what others write is recorded and moves nothing.

@@ -6,6 +6,7 @@ mod command;
 mod event;
 mod mail_token;
 mod notice;
+mod own_words;
 mod page_code_events;
 mod person;
 mod quorum;
@@ -25,6 +26,7 @@ pub use command::{AnswerGate, DecideGate, DiscussGate, EnterPageCode, PageProof,
 pub use event::ApprovalEvent;
 pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, SignInPart, Way};
 pub use notice::{Closing, Decider, NotCounted, Notice, Progress, Receipt};
+pub use own_words::own_words;
 pub use page_code_events::{PageCodeFact, PageCodeStep};
 pub(crate) use person::mailbox;
 pub use quorum::{Quorum, Vote, Voting};

@@ -6,6 +6,10 @@ use switchward_machine::{OpenId, RunId, Time};
 use crate::delivery::{Effect, EndpointFact, WebhookSourceFact};
 
 /// An event about what goes out, and where it goes. Stored form.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an event lives for one decision, and most of these queue an effect"
+)]
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum DeliveryEvent {
     /// Something is needed from the outside.

@@ -46,6 +46,9 @@ pub struct Position {
     /// The open gates, oldest first.
     #[cbor(n(10), default, skip_if = "Vec::is_empty")]
     pub gates: Vec<GatePosition>,
+    /// The other open items of the active runs, oldest first.
+    #[cbor(n(17), default, skip_if = "Vec::is_empty")]
+    pub items: Vec<ItemPosition>,
     /// The gates that the command closed without a decision.
     #[cbor(n(11), default, skip_if = "Vec::is_empty")]
     pub voided: Vec<OpenId>,
@@ -91,6 +94,26 @@ pub struct Listening {
     pub entry: u32,
 }
 
+/// Open work, a wait or a timer.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct ItemPosition {
+    /// `work`, `wait` or `timer`.
+    #[n(0)]
+    pub kind: String,
+    /// Its type within the kind, such as `agent` or `time`.
+    #[n(1)]
+    pub of: String,
+    /// The name of its node.
+    #[n(2)]
+    pub state: String,
+    /// When it was opened.
+    #[n(3)]
+    pub at: Time,
+    /// When it ends by itself, if it does.
+    #[n(4)]
+    pub due: Option<Time>,
+}
+
 /// An open gate.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GatePosition {
@@ -124,6 +147,9 @@ pub struct GatePosition {
     /// How many it has.
     #[n(9)]
     pub approvals: u32,
+    /// Whether nobody who may decide was notified of it.
+    #[n(10)]
+    pub unnotified: bool,
 }
 
 /// Rows that complete a position, as the crate has them that attaches and takes them. They are no part of the position: two

@@ -176,6 +176,18 @@ impl Why {
     }
 }
 
+impl OpenItemBody {
+    /// Its kind, `work`, `wait` or `timer`, and its type within the kind: the public names.
+    #[must_use]
+    pub fn words(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Work { kind, .. } => ("work", kind.word()),
+            Self::Wait { on, .. } => ("wait", on.word()),
+            Self::Timer { why, .. } => ("timer", why.word()),
+        }
+    }
+}
+
 impl OpenItem {
     /// When it falls due, if it does.
     #[must_use]

@@ -36,6 +36,8 @@ fn machine() -> Arc<Machine> {
         words: StatusWords::default(),
         meta: Meta::default(),
         fields: Vec::new(),
+        inputs: Vec::new(),
+        reserved_keys: Vec::new(),
         callees: Vec::new(),
     })
 }

@@ -1,7 +1,7 @@
 //! Commands about sessions, runs, gates and work.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{Callee, Decision, Micros, OpenId, SessionId, TenantId, Time};
+use switchward_machine::{Callee, CalleeKind, Decision, Micros, OpenId, SessionId, TenantId, Time};
 use switchward_state::approval::{
     AnswerGate, ApprovalCommand, DecideGate, DiscussGate, EnterPageCode, MailKey, MailToken, PageProof,
     Quorum, RecordReply, Reminders, SendPageCode, Way,
@@ -45,7 +45,7 @@ fn start() -> Start {
         assistant: Some(Assisted { name: "desk".into(), instructions: "Be brief.".into() }),
         message: Some("Hello".into()),
         callees: vec![Pinned {
-            callee: Callee { name: "child".into(), version: None },
+            callee: Callee { name: "child".into(), version: None, kind: CalleeKind::Definition },
             version: 1,
             machine: digest(3),
         }],

@@ -24,9 +24,10 @@ use events::{assistants, children, dead_letters, shared, webhook_sources};
 use policies::{call, definition, grant, layers, pinned_policy, rule, rules, tenant_policy};
 use std::sync::Arc;
 use switchward_machine::{
-    Accept, ActIx, BudgetUnit, Callee, Channel, Content, Decision as GateDecision, Digest, Ending, ExitIx,
-    GateIx, GateKind, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome, ParamIx, Period,
-    Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn, Work, WorkKind,
+    Accept, ActIx, BudgetUnit, Callee, CalleeKind, Channel, Content, Decision as GateDecision, Digest,
+    Ending, ExitIx, GateIx, GateKind, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome,
+    ParamIx, Period, Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn,
+    Work, WorkKind,
 };
 use switchward_state::approval::{
     Asked, AskedCall, Bounced, Closed, Gate, GateSettings, Open, PageCodeFact, PageCodeStep, Part, Quorum,
@@ -90,6 +91,8 @@ fn machine() -> Arc<Machine> {
         words: StatusWords::default(),
         meta: Meta::default(),
         fields: Vec::new(),
+        inputs: Vec::new(),
+        reserved_keys: Vec::new(),
         callees: Vec::new(),
     })
 }
@@ -240,7 +243,7 @@ fn run() -> Run {
 }
 
 fn pinned() -> Pinned {
-    let callee = Callee { name: "shipping".into(), version: Some(2) };
+    let callee = Callee { name: "shipping".into(), version: Some(2), kind: CalleeKind::Definition };
     Pinned { callee, version: 2, machine: digest() }
 }
 

@@ -163,7 +163,7 @@ fn a_tenant_whose_rules_cannot_be_read_is_logged() {
 #[test]
 fn an_invalid_host_is_reported() {
     for delivery in ["[delivery]\nallowed_hosts = [\"a.*.b\"]", "[delivery.tenants]\nacme = [\"a.*.b\"]"] {
-        let error = configured(delivery).rules().err().expect("the host is invalid");
+        let Err(error) = configured(delivery).rules() else { panic!("the host is invalid") };
         assert!(format!("{error:#}").contains("\"a.*.b\" is neither a host"), "{error:#}");
     }
 }

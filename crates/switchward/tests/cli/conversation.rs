@@ -35,7 +35,8 @@ fn a_refund_is_asked_for_routed_waited_for_and_confirmed() {
     dev.run(&["record", "refund-7", "order= A-17 ", "amount=250"]).with_code(0);
     dev.run(&["signal", "refund-7"]).with_code(0);
     let data = json!({ "customer": "Sam", "order": "A-17", "amount": 250.0, "notes": ["asked for 250"] });
-    let routed = dev.json(&["turn", "refund-7"]);
+    dev.run(&["turn", "refund-7"]).with_code(0);
+    let routed = dev.json(&["get", "refund-7"]);
     assert_eq!(summary(&routed), json!({ "at": "review", "status": "SESSION_STATUS_WAITING", "data": data }));
     dev.run(&["message", "refund-7", "yes, exactly"]).with_code(0);
     let waits = dev.json(&["turn", "refund-7"]);

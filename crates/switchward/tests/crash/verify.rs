@@ -94,7 +94,8 @@ pub(crate) async fn the_end(book: &Arc<Book>, live: &Live) -> anyhow::Result<Str
 }
 
 /// Sends the requests of sessions again: of all that were sent twice before, and of every tenth other one. They must only
-/// return the same answer. Returns the number of requests.
+/// return the same answer: where the session stood after the step, although it has ended since. Returns the number of
+/// requests.
 async fn replays(book: &Arc<Book>, live: &Live) -> anyhow::Result<usize> {
     let pages = sampled(book);
     let plans = Arc::clone(book);
@@ -102,9 +103,17 @@ async fn replays(book: &Arc<Book>, live: &Live) -> anyhow::Result<usize> {
         let plan = plans.plan(number);
         async move {
             let before = Seen::read(&wire, &page.name).await?;
-            for session in again(&wire, &plan, &page).await? {
-                ensure!(session == before.session, "a repeated request was answered with {session:?}");
-            }
+            let answers = again(&wire, &plan, &page).await?;
+            ensure!(
+                again(&wire, &plan, &page).await? == answers,
+                "two repetitions were answered differently"
+            );
+            let steps: Vec<u64> = answers.iter().map(|session| session.sequence).collect();
+            ensure!(
+                answers.iter().all(|session| session.name == page.name) && steps == page.acknowledged,
+                "repeated requests were answered with {answers:?}, first with {:?}",
+                page.acknowledged
+            );
             let after = Seen::read(&wire, &page.name).await?;
             ensure!(after == before, "a repeated request has left something: {after:?}");
             Ok(STEPS)

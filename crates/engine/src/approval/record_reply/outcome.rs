@@ -29,6 +29,8 @@ pub(crate) struct Mail<'m> {
     from: &'m str,
     /// The writer's own words.
     own: &'m str,
+    /// What their first line decides at the gate that they are about; `None` if nothing.
+    decision: Option<Decision>,
     /// Whether a model can be asked what they mean.
     model: bool,
     /// Whether it is proved that the sender wrote it.
@@ -42,10 +44,11 @@ pub(crate) struct Mail<'m> {
 }
 
 impl<'m> Mail<'m> {
-    pub(crate) fn of(reply: &'m RecordReply, own: &'m str) -> Self {
+    pub(crate) fn of(reply: &'m RecordReply, decision: Option<Decision>) -> Self {
         Self {
             from: &reply.from,
-            own,
+            own: &reply.text,
+            decision,
             model: reply.model,
             proved: reply.authenticated || reply.vouched,
             subject: &reply.subject,
@@ -81,12 +84,12 @@ pub(crate) fn granting(
     gate: OpenId,
     open: &Open,
     reply: &RecordReply,
-    own: &str,
+    decision: Option<Decision>,
     by: &str,
 ) -> Result<Option<Granting>, Stop> {
-    let spec = resolve::spec_of(turn, open)?;
-    let Some(decision) = decision_of(&spec, own) else { return Ok(None) };
-    if spec.resolve(decision) != Some(&Resolve::Grant) || !votes::would_decide(open, by, &turn.directory()?) {
+    let Some(decision) = decision else { return Ok(None) };
+    let grants = resolve::spec_of(turn, open)?.resolve(decision) == Some(&Resolve::Grant);
+    if !grants || !votes::would_decide(open, by, &turn.directory()?) {
         return Ok(None);
     }
     let (limits, shown) = (reply.limits.clone(), open.gate.shown());
@@ -105,7 +108,7 @@ pub(crate) fn at_gate(
     if spec.resolve(Decision::Answer).is_some() {
         return at_task(turn, gate, open, mail);
     }
-    let Some(decision) = decision_of(&spec, mail.own) else {
+    let Some(decision) = mail.decision else {
         return undecided(turn, gate, open, &spec, mail);
     };
     let (by, comment) = (mail.from.to_owned(), comment(mail.own));

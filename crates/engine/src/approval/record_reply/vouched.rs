@@ -7,8 +7,8 @@ use switchward_state::approval::{ApprovalEvent, Open, RecordReply, Standing, Via
 use switchward_state::limits::NOTE_BYTES_MAX;
 
 use crate::approval::decide_gate::{make_grant, may_decide, release};
-use crate::approval::record_reply::outcome::{comment, cut, decision_of, granting};
-use crate::approval::record_reply::{About, own_words, recorded};
+use crate::approval::record_reply::outcome::{comment, cut, granting};
+use crate::approval::record_reply::{About, recorded};
 use crate::approval::resolve::Ruling;
 use crate::approval::tasks::Given;
 use crate::approval::votes::Cast;
@@ -22,20 +22,20 @@ pub(crate) fn decide(
     gate: OpenId,
     open: &Open,
     reply: &RecordReply,
+    decision: Option<Decision>,
 ) -> Result<Reply, Stop> {
     let people = turn.directory()?;
     may_decide(&turn.command.actor, open, &people)?;
-    let own = own_words(&reply.text);
+    let own = reply.text.as_str();
     let spec = resolve::spec_of(turn, open)?;
-    let decision = decision_of(&spec, &own);
     if decision == Some(Decision::Approve) {
         votes::may_approve(&turn.command.actor.subject, open, &people)?;
         // Nothing may be recorded before what can be refused.
         votes::not_again(turn, open, &turn.command.actor.subject)?;
     }
     let by = turn.command.actor.subject.clone();
-    let grant = granting(turn, gate, open, reply, &own, &by)?;
-    recorded(turn, leaf, reply, &own, &About::Gate(gate, Box::new(open.clone())))?;
+    let grant = granting(turn, gate, open, reply, decision, &by)?;
+    recorded(turn, leaf, reply, &About::Gate(gate, Box::new(open.clone())))?;
     let via = Via::Vouched;
     let discusses = spec.resolve(Decision::Discuss).is_some_and(|resolve| *resolve != Resolve::PassOn);
     let passes_on = spec.resolve(Decision::Discuss) == Some(&Resolve::PassOn);
@@ -44,7 +44,7 @@ pub(crate) fn decide(
         tasks::answer(turn, gate, open, Given { answer, by, comment, via })?;
         Standing::Answered
     } else if let Some(decision) = decision.or(discusses.then_some(Decision::Discuss)) {
-        let said = if decision == Decision::Discuss { cut(&own, NOTE_BYTES_MAX) } else { comment(&own) };
+        let said = if decision == Decision::Discuss { cut(own, NOTE_BYTES_MAX) } else { comment(own) };
         let ruling = Ruling { decision, by, comment: said, via };
         match votes::cast(turn, gate, open, &ruling)? {
             Cast::Decides => {
@@ -64,10 +64,10 @@ pub(crate) fn decide(
             Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
         }
     } else if passes_on {
-        discussion::pass_on(turn, gate, open, &by, cut(&own, NOTE_BYTES_MAX))?;
+        discussion::pass_on(turn, gate, open, &by, cut(own, NOTE_BYTES_MAX))?;
         Standing::Noted
     } else {
-        turn.emit(ApprovalEvent::Discussed { gate, by, comment: cut(&own, NOTE_BYTES_MAX) })?;
+        turn.emit(ApprovalEvent::Discussed { gate, by, comment: cut(own, NOTE_BYTES_MAX) })?;
         Standing::Noted
     };
     Ok(Reply::Replied {

@@ -8,7 +8,7 @@ pub(crate) mod page_codes;
 mod removal;
 
 use super::*;
-use switchward_state::session::{GatePosition, Listening, Loaded, Position, RunPosition};
+use switchward_state::session::{GatePosition, ItemPosition, Listening, Loaded, Position, RunPosition};
 
 /// Where a session stands.
 pub(crate) fn position() -> Option<Box<Position>> {
@@ -23,6 +23,7 @@ pub(crate) fn position() -> Option<Box<Position>> {
         open: true,
         needed: 2,
         approvals: 1,
+        unnotified: true,
     };
     Some(Box::new(Position {
         sequence: 5,
@@ -36,6 +37,13 @@ pub(crate) fn position() -> Option<Box<Position>> {
         text: Some("Pay 5?".into()),
         takes_answers: true,
         gates: vec![gate],
+        items: vec![ItemPosition {
+            kind: "wait".into(),
+            of: "time".into(),
+            state: "settle".into(),
+            at: Time(2),
+            due: Some(Time(9)),
+        }],
         voided: vec![OpenId(5)],
         warnings: vec!["nobody is behind group:none".into()],
         meters: Meters { usd_micros: 1, reserved_micros: 2, tokens: 3, mails: 4 },

@@ -9,8 +9,8 @@ use crate::args::{Activate, Deploy, Retire, files};
 use crate::exit::Exit;
 use crate::output::{CARE, card, clean, put};
 
-/// The reason if a definition calls one that does not exist.
-const ABSENT: &str = "NO_SUCH_WORKFLOW";
+/// The reasons if a definition calls one that does not exist.
+const ABSENT: [&str; 2] = ["NO_SUCH_WORKFLOW", "NOT_FOUND"];
 
 pub(super) async fn deploy(talk: &Talk, deploy: Deploy) -> Result<(), Exit> {
     if deploy.files.len() > 1 && talk.request_id_is_given() {
@@ -27,7 +27,7 @@ pub(super) async fn deploy(talk: &Talk, deploy: Deploy) -> Result<(), Exit> {
         let mut refusal = None;
         for (path, bytes) in left {
             match one(talk, path, bytes.clone(), !deploy.no_activate).await {
-                Err(exit) if exit.reason() == Some(ABSENT) && count > 1 => {
+                Err(exit) if exit.reason().is_some_and(|it| ABSENT.contains(&it)) && count > 1 => {
                     waiting.push((path, bytes));
                     refusal.get_or_insert(exit);
                 }

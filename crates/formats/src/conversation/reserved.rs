@@ -1,0 +1,11 @@
+//! The keys of the data that only the engine writes. Heading *Gathered Data*; semantics §7, conversation (11).
+
+use switchward_machine::kept::{APPROVAL, EVENT_KEY, REPLY_TOKEN, TASKS, WAIT};
+
+/// All of them, sorted.
+pub(super) const KEYS: [&str; 5] = [APPROVAL, EVENT_KEY, REPLY_TOKEN, TASKS, WAIT];
+
+/// Returns true if a top-level key of the data is one of them.
+pub(super) fn holds(key: &str) -> bool {
+    KEYS.contains(&key)
+}
