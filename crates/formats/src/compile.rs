@@ -25,7 +25,7 @@ pub fn compile(files: &[SourceFile<'_>], format: Option<Format>) -> Compiled {
     let definition = definition.filter(|_| !has_errors(&findings));
     debug_assert!(
         definition.is_some() || has_errors(&findings),
-        "there is no machine, so there must be an error"
+        "without a machine, one of the findings is an error"
     );
     Compiled { format, findings, definition }
 }

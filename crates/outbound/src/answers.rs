@@ -64,20 +64,8 @@ impl Answers for ToShards {
                     tracing::info!(job = %job.name(), reason = no.reason.code(), "a delivery job ended too late");
                     return Err(AnswerError::Gone);
                 }
-                Err(
-                    Failure::Electing
-                    | Failure::OutcomeUnknown
-                    | Failure::Overloaded
-                    | Failure::DiskLow { .. },
-                ) if offer < OFFERS => {}
-                Err(
-                    Failure::Electing
-                    | Failure::OutcomeUnknown
-                    | Failure::Overloaded
-                    | Failure::DiskLow { .. }
-                    | Failure::Draining
-                    | Failure::Stopped,
-                ) => break,
+                Err(failure) if failure.is_final() || offer == OFFERS => break,
+                Err(_) => {}
             }
             tokio::time::sleep(pause).await;
             pause *= 2;

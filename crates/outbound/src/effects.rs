@@ -122,14 +122,8 @@ pub(super) async fn work((shard, most): (Shard, usize), context: Context, mut st
                 }
                 Some(wait.clamp(Duration::from_millis(50), TICK))
             }
-            Err(
-                Failure::Electing
-                | Failure::OutcomeUnknown
-                | Failure::Overloaded
-                | Failure::DiskLow { .. }
-                | Failure::Rejected(_),
-            ) => Some(TICK),
-            Err(Failure::Draining | Failure::Stopped) => return,
+            Err(failure) if failure.is_final() => return,
+            Err(_) => Some(TICK),
         };
         // Whichever comes first: a change that comes while nobody waits is kept.
         tokio::select! {

@@ -66,14 +66,8 @@ pub(super) async fn work(
     loop {
         let pause = match round(&shard, bus.as_ref(), &kinds, &mut out).await {
             Ok(pause) => pause,
-            Err(
-                Failure::Electing
-                | Failure::OutcomeUnknown
-                | Failure::Overloaded
-                | Failure::DiskLow { .. }
-                | Failure::Rejected(_),
-            ) => Some(TICK),
-            Err(Failure::Draining | Failure::Stopped) => return,
+            Err(failure) if failure.is_final() => return,
+            Err(_) => Some(TICK),
         };
         // Whichever comes first: a change that comes while nobody waits is kept.
         tokio::select! {

@@ -22,7 +22,7 @@ pub trait System {
     /// lacks, and relays inner effects until none is left, so that the next command finds everything settled.
     ///
     /// # Errors
-    /// An invariant of the system is broken; a refusal is no error.
+    /// An invariant of the system is broken; a refusal is not an error.
     fn submit(&mut self, command: Command) -> Result<Answer, Broken>;
 
     /// Shows the rows of the shard that owns this scope, including every answered command.

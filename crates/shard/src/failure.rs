@@ -42,6 +42,19 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Returns true if the shard takes nothing more on this server, so that trying again here is of no use.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Draining | Self::Stopped => true,
+            Self::Rejected(_)
+            | Self::Electing
+            | Self::OutcomeUnknown
+            | Self::Overloaded
+            | Self::DiskLow { .. } => false,
+        }
+    }
+
     /// The failure of a step before the command itself: whatever became of the step, the command was not executed.
     #[must_use]
     pub(crate) fn before(self) -> Self {

@@ -1,7 +1,7 @@
 //! What a request shows: the values that its texts read, as they were when it was opened. A digest over them and the texts
 //! is what an approval is bound to. If the gate's spec names a key, as `approval`, the values are kept below
 //! `approval.<state>.shown`, each at the path at which the data have it. If one item of a list is read, the whole list is
-//! kept; what is absent is null. The reply token is no value.
+//! kept. A value that is absent is null. The reply token does not count as a value.
 
 use serde_json::{Map, Value, json};
 use switchward_expr::{Braces, Path, reads};

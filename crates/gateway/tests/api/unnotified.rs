@@ -100,7 +100,7 @@ async fn who_asked_cannot_decide_and_is_nobody_who_knows_of_it() {
     let (asked, open, gate) = ask(&harness, &session.name).await;
     assert_eq!(gate.requested_by, "agent@acme");
     assert_eq!((asked.unnotified, open.unnotified, gate.unnotified), (true, true, true));
-    let warned = ["nobody is told but agent@acme, who asked and cannot decide"];
+    let warned = ["nobody is notified but agent@acme, who asked and cannot decide"];
     assert_eq!(
         (asked.warnings.as_slice(), gate.warnings.as_slice()),
         (warned.map(str::to_owned).as_slice(), warned.map(str::to_owned).as_slice())
@@ -113,7 +113,7 @@ async fn when_the_directory_is_mended_the_missed_recipients_are_notified() {
     let harness = Harness::start().await;
     let session = start(&harness, &["group:release"]).await.session.expect("a session");
     let (_, _, gate) = ask(&harness, &session.name).await;
-    assert_eq!(gate.warnings, ["nobody is told of it"]);
+    assert_eq!(gate.warnings, ["nobody is notified of it"]);
     let effects = self::effects(&harness, &session.name).await;
     let notice = effects.first().expect("a notice").clone();
     assert_eq!(notice.kind, "notice");

@@ -8,9 +8,9 @@ use switchward_state::policy::time_text;
 #[must_use]
 pub fn warning(warning: &Warning) -> String {
     match warning {
-        Warning::NoRecipients => "nobody is told of it".to_owned(),
+        Warning::NoRecipients => "nobody is notified of it".to_owned(),
         Warning::OnlyRequester { to } => {
-            format!("nobody is told but {}, who asked and cannot decide", to.join(", "))
+            format!("nobody is notified but {}, who asked and cannot decide", to.join(", "))
         }
         Warning::Unreachable => "no mail reaches anybody who may decide".to_owned(),
         Warning::Waiting { to, more, full } => {

@@ -31,7 +31,7 @@ impl<O: Observer> Memory<O> {
     /// Executes a caller's command over as many shards as it needs. Its effects are not relayed.
     ///
     /// # Errors
-    /// An invariant of the system is broken; a refusal is no error.
+    /// An invariant of the system is broken; a refusal is not an error.
     pub fn execute(&mut self, mut command: Command) -> Result<Answer, Broken> {
         for round in 0..PLANS_MAX {
             let decisions = self.decisions();

@@ -95,7 +95,7 @@ impl<O: Observer> Memory<O> {
     /// One decision of one shard.
     ///
     /// # Errors
-    /// An invariant of the system is broken; a refusal is no error.
+    /// An invariant of the system is broken; a refusal is not an error.
     pub fn decide(&mut self, at: ShardIx, command: &Command) -> Result<Answer, Broken> {
         let shard = self.shards.get_mut(at).ok_or_else(|| Broken(format!("there is no shard {at}")))?;
         let (answer, entry) = shard.decide(command, self.now)?;

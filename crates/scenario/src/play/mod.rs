@@ -40,7 +40,7 @@ pub enum Unplayed {
 /// Reads a scenario and plays it in a new system.
 ///
 /// # Errors
-/// As [`Unplayed`] says; a failed expectation is no error but is part of the report.
+/// As [`Unplayed`] says; a failed expectation is not an error, but part of the report.
 pub fn simulate(file: &str, bytes: &[u8], loader: Loader<'_>) -> Result<Report, Unplayed> {
     play(&parse(file, bytes).map_err(Unplayed::Unreadable)?, loader)
 }

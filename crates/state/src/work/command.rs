@@ -129,7 +129,7 @@ pub struct FailWork {
     pub unknown: bool,
 }
 
-/// A worker hands work back: it is no attempt.
+/// A worker hands work back, which does not count as an attempt.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct ReleaseWork {
     /// The work.
