@@ -280,11 +280,12 @@ fn what_the_server_itself_causes_counts_for_nobody() {
     };
     assert_eq!(caps(&shard).len(), 5, "a key that is called so started it");
     let first = Key::history(TENANT, id, 0);
-    let Some(Row::History(mut history)) = shard.rows.0.get(&first).map(|row| (**row).clone()) else {
+    let Some(Row::History(history)) = shard.rows.0.get(&first).map(|row| (**row).clone()) else {
         panic!("it has a history")
     };
+    let mut history = switchward_state::History::clone(&history);
     history.by = Actor::server();
-    shard.rows.0.insert(first, Arc::new(Row::History(history)));
+    shard.rows.0.insert(first, Arc::new(Row::History(history.into())));
     assert_eq!(caps(&shard), [MailCap::Tenant, MailCap::Definition, MailCap::Address]);
 }
 

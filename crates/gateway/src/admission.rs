@@ -9,12 +9,11 @@
 //!   per source; see [`webhooks`](crate::webhooks).
 //! - Inbound mail: a mail server resends refused messages, and a relay's key brings the mail of other tenants.
 
-use http::{Extensions, HeaderMap, header};
+use http::{Extensions, HeaderMap};
 use std::sync::Arc;
 use switchward_machine::TenantId;
 use switchward_state::catalogue::{Quotas, Role};
 use switchward_state::limits::WEIGHT_DEFAULT;
-use tonic::metadata::MetadataMap;
 
 use crate::api::Api;
 use crate::bodies::{Bodies, Held};
@@ -31,7 +30,11 @@ const REFLECTION: &str = "/grpc.reflection.";
 
 /// Decides which calls need a credential and how much memory their bodies may take. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Admission {
+pub struct Admission(Arc<Parts>);
+
+/// What all layers of the port share; a layer is cloned for each call.
+#[derive(Default)]
+struct Parts {
     /// Looks up credentials; `None` if no credential is required, as in front of services of another kind.
     api: Option<Api>,
     bodies: Bodies,
@@ -43,12 +46,8 @@ impl Admission {
     /// Asks for a credential of this server.
     #[must_use]
     pub fn of(api: &Api) -> Self {
-        Self {
-            api: Some(api.clone()),
-            bodies: api.bodies.clone(),
-            shares: api.shares.clone(),
-            ..Self::default()
-        }
+        let (bodies, shares) = (api.bodies.clone(), api.shares.clone());
+        Self(Arc::new(Parts { api: Some(api.clone()), bodies, shares, calls: OpenCalls::default() }))
     }
 
     /// Returns true if a path is called with a credential alone.
@@ -67,13 +66,13 @@ impl Admission {
         extensions: &Extensions,
     ) -> Result<Hold, Refusal> {
         let open = extensions.get::<Arc<Open>>();
-        let found = match &self.api {
+        let found = match &self.0.api {
             Some(api) => Some((api, tenant(api, headers).await?)),
             None => None,
         };
         let tenant = found.map(|(_, (tenant, ..))| tenant);
         if let Some(tenant) = tenant {
-            self.shares.called(tenant);
+            self.0.shares.called(tenant);
         }
         let weight = found.and_then(|(_, (_, quotas, _))| quotas.weight).unwrap_or(WEIGHT_DEFAULT);
         if let Some((api, (tenant, quotas, role))) = found
@@ -84,15 +83,15 @@ impl Admission {
                 api.rates.take(tenant, rate, class, api.cluster.now())?;
             }
             if let Some(open) = open {
-                open.is_call(|| self.calls.begin(tenant, class))?;
+                open.is_call(|| self.0.calls.begin(tenant, class))?;
                 // A connection with only a reply token can still be closed in favour of another one.
                 if role.is_some() {
                     open.connection.has_key(tenant)?;
                 }
             }
         }
-        let share = TenantShare { shares: self.shares.clone(), tenant, weight };
-        Ok(Hold { body: self.bodies.begin(tenant, extensions), share })
+        let share = TenantShare { shares: self.0.shares.clone(), tenant, weight };
+        Ok(Hold { body: self.0.bodies.begin(tenant, extensions), share })
     }
 }
 
@@ -102,12 +101,10 @@ pub(crate) struct Counted;
 
 /// The tenant that a credential opens, the quotas that are set for it, and the role of an API key; `None` for a reply token.
 async fn tenant(api: &Api, headers: &HeaderMap) -> Result<(TenantId, Quotas, Option<Role>), Refusal> {
-    let mut credential = HeaderMap::new();
-    credential.extend(headers.get(header::AUTHORIZATION).map(|value| (header::AUTHORIZATION, value.clone())));
-    let metadata = MetadataMap::from_headers(credential);
-    let (caller, by_token) = match reply_tokens::of(&metadata).transpose()? {
+    let credential = auth::credential(headers);
+    let (caller, by_token) = match reply_tokens::of(credential).transpose()? {
         Some(token) => (api.caller_by_token(&token).await?, true),
-        None => (auth::caller(&api.cluster, &metadata)?, false),
+        None => (auth::caller(&api.cluster, credential)?, false),
     };
     Ok((caller.tenant, caller.settings.quotas, (!by_token).then_some(caller.actor.role)))
 }

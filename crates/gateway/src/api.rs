@@ -16,7 +16,7 @@ use switchward_state::{Body, Command, Reply, RequestId, Scope, ViewError};
 use tokio::sync::watch;
 use tonic::{Request, metadata::MetadataMap};
 
-use crate::auth::{Caller, caller};
+use crate::auth::{self, Caller};
 use crate::bodies::Bodies;
 use crate::convert::rfc3339;
 use crate::cpu_shares::CpuShares;
@@ -208,7 +208,7 @@ impl Api {
 
     /// Looks at the credential, and refuses a role that may not make the call.
     pub(crate) fn call(&self, metadata: &MetadataMap, roles: &[Role]) -> Result<Call<'_>, Refusal> {
-        let mut caller = caller(&self.cluster, metadata)?.allow(roles)?;
+        let mut caller = auth::caller(&self.cluster, auth::credential(metadata.as_ref()))?.allow(roles)?;
         caller.settings = caller.settings.or_configured(self.default_effect);
         Ok(self.call_of(caller, metadata))
     }

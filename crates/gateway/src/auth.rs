@@ -1,12 +1,12 @@
 //! Who calls: a credential, and what it allows. The tenant comes from here and from nowhere else.
 
+use http::{HeaderMap, HeaderValue, header};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 use switchward_machine::{Digest, TenantId};
 use switchward_shard::Cluster;
 use switchward_state::catalogue::{ApiKey, Role, Settings};
 use switchward_state::{Actor, SharedRow};
-use tonic::metadata::MetadataMap;
 
 use crate::error::{Reason, Refusal};
 use crate::query::{GetApiKey, GetTenant, answer_stale};
@@ -85,17 +85,22 @@ pub(crate) fn invalid_token() -> Refusal {
 }
 
 /// What a request is made with, of whatever kind.
-pub(crate) fn credential(metadata: &MetadataMap) -> Option<&str> {
-    let header = metadata.get("authorization")?.to_str().ok()?;
+pub(crate) fn credential(headers: &HeaderMap) -> Option<&str> {
+    bearer(headers.get(header::AUTHORIZATION)?)
+}
+
+/// The credential in an `authorization` header.
+pub(crate) fn bearer(header: &HeaderValue) -> Option<&str> {
+    let header = header.to_str().ok()?;
     header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")).map(str::trim)
 }
 
-/// The caller of a request.
+/// The caller with this credential.
 ///
 /// # Errors
 /// CREDENTIAL_INVALID.
-pub fn caller(cluster: &Cluster, metadata: &MetadataMap) -> Result<Caller, Refusal> {
-    let (id, secret) = credential(metadata).and_then(split).ok_or_else(invalid)?;
+pub(crate) fn caller(cluster: &Cluster, credential: Option<&str>) -> Result<Caller, Refusal> {
+    let (id, secret) = credential.and_then(split).ok_or_else(invalid)?;
     let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
     let key = key_of(cluster, id).ok_or_else(invalid)?;
     let same = bool::from(key.hash.0.ct_eq(&hash));

@@ -8,18 +8,19 @@
 use axum::body::Body;
 use bytes::{Buf, Bytes, BytesMut};
 use futures::future::BoxFuture;
-use http::{Request, Response, header};
+use http::{HeaderValue, Request, Response, header};
 use http_body::Frame;
 use http_body_util::BodyExt;
+use memchr::memmem::Finder;
 use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, MessageDescriptor, Value};
 use std::convert::Infallible;
+use std::sync::LazyLock;
 use std::task::{Context, Poll};
 use switchward_api::PACKAGE;
 use switchward_shard::Cluster;
 use switchward_state::approval::MailToken;
 use switchward_state::session::ReplyTokens;
-use tonic::metadata::MetadataMap;
 use tower::{Layer, Service};
 
 use crate::auth;
@@ -27,6 +28,9 @@ use crate::calls::{FRAME_HEADER_BYTES, frame, method_at};
 use crate::query::{GetMailKeys, answer_stale};
 use crate::reply_tokens::{MARK, PREFIX, may_read};
 
+/// What a reply token and the mark of one begin with.
+static PREFIXES: LazyLock<(Finder<'_>, Finder<'_>)> =
+    LazyLock::new(|| (Finder::new(PREFIX), Finder::new(MARK)));
 /// The text shown instead of a reply token.
 const HIDDEN: &str = "swr_…";
 /// The text shown instead of a mail token.
@@ -71,13 +75,9 @@ where
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
         let Some(method) = method_at(request.uri().path()) else { return Box::pin(inner.call(request)) };
-        let mut credential = MetadataMap::new().into_headers();
-        credential.extend(
-            request.headers().get(header::AUTHORIZATION).map(|value| (header::AUTHORIZATION, value.clone())),
-        );
         let mut replies = Replies {
             cluster: self.cluster.clone(),
-            credential: MetadataMap::from_headers(credential),
+            credential: request.headers().get(header::AUTHORIZATION).cloned(),
             message: method.output(),
             pending: BytesMut::new(),
             reads: None,
@@ -97,7 +97,7 @@ where
 /// The replies of one call.
 struct Replies {
     cluster: Cluster,
-    credential: MetadataMap,
+    credential: Option<HeaderValue>,
     message: MessageDescriptor,
     /// The beginning of a message whose rest has not come yet.
     pending: BytesMut,
@@ -120,7 +120,7 @@ impl Replies {
                 continue;
             }
             let bytes = whole.slice(FRAME_HEADER_BYTES..);
-            let (cluster, credential) = (&self.cluster, &self.credential);
+            let (cluster, credential) = (&self.cluster, self.credential.as_ref());
             let written = match self.reads.get_or_insert_with(|| tokens_of(cluster, credential)) {
                 None => rewritten(&self.message, bytes, &without),
                 Some(tokens) => rewritten(&self.message, bytes, &|text| tokens.put_into(text)),
@@ -132,8 +132,10 @@ impl Replies {
 }
 
 /// The tokens that a caller may read, all of their tenant's; `None` if they may read none.
-fn tokens_of(cluster: &Cluster, credential: &MetadataMap) -> Option<ReplyTokens> {
-    let caller = auth::caller(cluster, credential).ok().filter(|caller| may_read(caller.actor.role))?;
+fn tokens_of(cluster: &Cluster, credential: Option<&HeaderValue>) -> Option<ReplyTokens> {
+    let caller = auth::caller(cluster, credential.and_then(auth::bearer))
+        .ok()
+        .filter(|caller| may_read(caller.actor.role))?;
     let keys = answer_stale(cluster, &GetMailKeys { tenant: caller.tenant }).ok()?;
     Some(ReplyTokens::of_tenant(caller.tenant_name, keys))
 }
@@ -158,7 +160,7 @@ fn is_whole(mut bytes: &[u8]) -> bool {
 
 /// Returns true if a reply token, or the mark of one, may stand in the bytes.
 fn holds_token(bytes: &[u8]) -> bool {
-    bytes.windows(PREFIX.len()).any(|at| at == PREFIX.as_bytes() || at == MARK.as_bytes())
+    [&PREFIXES.0, &PREFIXES.1].into_iter().any(|begins| begins.find(bytes).is_some())
 }
 
 /// A text as it is shown; `None` if it is shown as it is.

@@ -20,9 +20,9 @@ pub(crate) const MARK: &str = "swp_";
 /// The actor of calls with a token.
 const SUBJECT: &str = "reply_token";
 
-/// Returns the token of a request, if it has one and no key.
-pub(crate) fn of(metadata: &MetadataMap) -> Option<Result<ReplyToken, Refusal>> {
-    let credential = auth::credential(metadata)?;
+/// Returns the token that a credential is, if it is one and no key.
+pub(crate) fn of(credential: Option<&str>) -> Option<Result<ReplyToken, Refusal>> {
+    let credential = credential?;
     credential.starts_with(PREFIX).then(|| credential.parse().map_err(|_| auth::invalid()))
 }
 

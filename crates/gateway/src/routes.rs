@@ -28,6 +28,7 @@ use tower_http::cors::CorsLayer;
 use crate::admission::Admission;
 use crate::guard::GuardLayer;
 use crate::hide::HideLayer;
+use crate::port::Port;
 use crate::trace::TraceLayer;
 use crate::transcode::TranscodeLayer;
 
@@ -109,7 +110,7 @@ fn reflected() -> tonic_reflection::server::Builder<'static> {
 
 /// The whole port: `pages` at their own paths, and at every other path the services by gRPC, gRPC-Web and JSON. Pages of
 /// the given origins may call the services from a browser. Bodies of calls are read as `admission` lets them.
-pub fn one_port(services: Router, pages: Router, origins: Vec<HeaderValue>, admission: &Admission) -> Router {
+pub fn one_port(services: Router, pages: Router, origins: Vec<HeaderValue>, admission: &Admission) -> Port {
     let calls = ServiceBuilder::new()
         .option_layer((!origins.is_empty()).then(|| cors(origins)))
         .layer(TraceLayer)
@@ -118,7 +119,7 @@ pub fn one_port(services: Router, pages: Router, origins: Vec<HeaderValue>, admi
         .layer(GrpcWebLayer::new())
         .layer(GuardLayer(admission.clone()))
         .service(services);
-    pages.fallback_service(calls)
+    Port::new(calls, pages)
 }
 
 /// The answer to browsers that call from a page of another origin. Credentials are headers, never cookies, so browsers may

@@ -1,7 +1,7 @@
 //! The transport: connections accepted on one listener, HTTP/1.1 and HTTP/2 distinguished by their first bytes, with or
 //! without TLS, and drained at the end.
 
-use axum::{Router, body::Body};
+use axum::body::Body;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
@@ -29,6 +29,7 @@ use tower::Service;
 
 use crate::connections::{Connection, ConnectionLimits, ConnectionPermit, Connections, Open};
 use crate::heads::Heads;
+use crate::port::Port;
 use crate::limits::{
     CONNECTION_WINDOW_BYTES, DRAIN_MS_MAX, HANDSHAKE_MS_MAX, HTTP1_HEADERS_MAX, KEEPALIVE_INTERVAL_MS,
     KEEPALIVE_TIMEOUT_MS, STREAM_WINDOW_BYTES, STREAMS_MAX, TRANSPORT_HEADERS_BYTES_MAX,
@@ -44,7 +45,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub async fn serve(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    app: Router,
+    app: Port,
     limits: ConnectionLimits,
     stop: impl Future<Output = ()>,
 ) {
@@ -59,7 +60,7 @@ pub async fn serve(
 async fn accept_until(
     listener: &TcpListener,
     tls: Option<TlsAcceptor>,
-    app: &Router,
+    app: &Port,
     (limiter, stopped): (&Connections, &watch::Receiver<bool>),
     stop: impl Future<Output = ()>,
 ) -> JoinSet<()> {
@@ -132,7 +133,7 @@ async fn connection(
 /// The service of one connection, which tracks its open requests.
 #[derive(Clone)]
 struct Tracked {
-    app: Router,
+    app: Port,
     connection: Arc<Connection>,
 }
 

@@ -14,8 +14,8 @@ const WEIGHT_BYTES: usize = 384;
 const ENTRY_BYTES: usize = 40;
 
 impl Record for Stored {
-    fn encode(&self) -> Vec<u8> {
-        self.0.encode()
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode_into(out);
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, String> {
@@ -80,8 +80,9 @@ fn structure(row: &Row) -> usize {
         Row::Ledger(ledger) => {
             WEIGHT_BYTES + (ledger.calls.len() + ledger.reservations.len() * 4) * ENTRY_BYTES
         }
-        Row::History(history) => WEIGHT_BYTES + history.events.len() * WEIGHT_BYTES,
         Row::Removed(removed) => WEIGHT_BYTES + removed.decisions.len() * 2 * ENTRY_BYTES,
+        // Bytes, and beside them the fields if somebody reads them before they are on disk.
+        Row::History(history) => WEIGHT_BYTES + usize::try_from(history.bytes()).unwrap_or(usize::MAX / 2),
         Row::Machine(machine) => WEIGHT_BYTES * (machine.nodes.len() + 2),
         Row::Index
         | Row::Clock(_)
@@ -223,7 +224,8 @@ mod tests {
                 None => (None, None),
             };
             let name = format!("history of {:.40?}", turn.events);
-            (name, Row::History(History { at: Time(1), by: turn.by, request, events: turn.events, answered }))
+            let history = History { at: Time(1), by: turn.by, request, events: turn.events, answered };
+            (name, Row::History(history.into()))
         }));
         rows
     }

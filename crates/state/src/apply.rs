@@ -7,7 +7,7 @@ use switchward_machine::Digest;
 use crate::limits::REQUESTS_MAX;
 use crate::session::Remembered;
 use crate::{
-    Answered, Decision, Event, History, Key, Request, Row, Scope, Site, TurnRecord, View, ViewError, Working,
+    Decision, Event, Key, Request, Row, Scope, Site, StoredHistory, TurnRecord, View, ViewError, Working,
     approval, catalogue, delivery, policy, run, session, work,
 };
 
@@ -67,16 +67,9 @@ pub fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &TurnRecord) -> Res
             }
             session.requests.push(Remembered { hash: hash(request), sequence: first });
         }
-        let answer = |(_, body): &(String, Digest)| Answered { body: *body, reply: turn.reply.clone() };
-        let history = History {
-            at: site.at,
-            by: turn.by.clone(),
-            request: turn.request.as_ref().map(|(id, _)| id.clone()),
-            events: turn.events.clone(),
-            answered: turn.request.as_ref().map(answer),
-        };
-        let (head, bytes) = history.link_measured(session.head);
-        session.head = head;
+        let history = StoredHistory::of(turn, site.at);
+        let bytes = history.bytes();
+        session.head = history.link(session.head);
         session.bytes = session.bytes.saturating_add(bytes);
         catalogue::apply_usage::grew(rows, site.tenant, bytes)?;
         rows.put(Key::history(site.tenant, *id, first), Row::History(history));

@@ -18,12 +18,14 @@ pub struct Decision {
 
 /// The version of a decision's stored form; its first byte.
 const FORM: u8 = 1;
+/// The usual length of a turn in the log, bytes.
+const TURN_BYTES_USUAL: usize = 400;
 
 impl Decision {
     /// The stored form: a form byte, then fields by number.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        crate::wire::framed(FORM, self)
+        crate::wire::framed_about(FORM, self, self.turns.len().saturating_mul(TURN_BYTES_USUAL))
     }
 
     /// Reads the stored form.

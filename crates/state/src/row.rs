@@ -11,7 +11,7 @@ use crate::policy::LedgerRow;
 use crate::run::{Data, Run, Slot};
 use crate::session::{Removed, Session};
 use crate::work::OpenItem;
-use crate::{Actor, Event, FormError, Reply};
+use crate::{FormError, Reply, StoredHistory};
 
 /// The version of a row's stored form; its first byte.
 const FORM: u8 = 1;
@@ -36,7 +36,7 @@ pub enum Row {
     Call(#[n(0)] Call),
     /// What one command did.
     #[n(6)]
-    History(#[n(0)] History),
+    History(#[n(0)] StoredHistory),
     /// A remembered reply.
     #[n(7)]
     Request(#[n(0)] Request),
@@ -114,58 +114,6 @@ pub enum Row {
     Usage(#[n(0)] crate::catalogue::Usage),
 }
 
-/// What one command did to its session, under the sequence of its first event. Stored form.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct History {
-    /// When.
-    #[n(0)]
-    pub at: Time,
-    /// By whom.
-    #[n(1)]
-    pub by: Actor,
-    /// Under which request id.
-    #[n(2)]
-    pub request: Option<String>,
-    /// What happened, in order.
-    #[n(3)]
-    pub events: Vec<Event>,
-    /// What the request id was answered with, so that the same request is answered with it again.
-    #[n(4)]
-    pub answered: Option<Answered>,
-}
-
-/// The reply to a request. Stored form.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct Answered {
-    /// Of the body that came with the id.
-    #[n(0)]
-    pub body: Digest,
-    /// The reply.
-    #[n(1)]
-    pub reply: Reply,
-}
-
-impl History {
-    /// The head of a session's history once this is added. Nothing can be taken out of a history, changed or moved in
-    /// it without another head.
-    #[must_use]
-    pub fn link(&self, head: Digest) -> Digest {
-        self.link_measured(head).0
-    }
-
-    /// The same, and how many bytes this has as it is stored.
-    pub(crate) fn link_measured(&self, head: Digest) -> (Digest, u64) {
-        let mut bytes = Vec::with_capacity(512);
-        minicbor::encode(self, &mut bytes).expect("encoding into memory cannot fail");
-        (Digest::of_parts(&[&head.0, &bytes]), u64::try_from(bytes.len()).unwrap_or(u64::MAX))
-    }
-
-    /// How many bytes this has as it is stored.
-    pub(crate) fn bytes(&self) -> u64 {
-        u64::try_from(minicbor::len(self)).unwrap_or(u64::MAX)
-    }
-}
-
 /// A reply that is remembered for its request id, outside of sessions: theirs stand in their histories. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Request {
@@ -188,9 +136,17 @@ impl Row {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(128);
-        out.push(FORM);
-        minicbor::encode(self, &mut out).expect("encoding into memory cannot fail");
+        self.encode_into(&mut out);
         out
+    }
+
+    /// Appends the stored form.
+    ///
+    /// # Panics
+    /// As [`encode`](Self::encode).
+    pub fn encode_into(&self, out: &mut Vec<u8>) {
+        out.push(FORM);
+        minicbor::encode(self, out).expect("encoding into memory cannot fail");
     }
 
     /// Reads the stored form.

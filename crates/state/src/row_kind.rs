@@ -37,7 +37,6 @@ kinds!(
     ApiKey,
     Assistant,
     Definition,
-    History,
     Removed,
     Session,
     Tenancy,
@@ -46,6 +45,16 @@ kinds!(
     Version,
     WebhookSource
 );
+
+impl RowKind for History {
+    fn of(row: &Row) -> Option<&Self> {
+        if let Row::History(value) = row { Some(value) } else { None }
+    }
+
+    fn into_row(self) -> Row {
+        Row::History(self.into())
+    }
+}
 
 impl<T: RowKind> SharedRow<T> {
     /// A row of this kind; `None` if it is of another one.

@@ -6,7 +6,12 @@ use minicbor::{Decode, Decoder, Encode, Encoder};
 
 /// A form byte, then a value's fields by number.
 pub(crate) fn framed(form: u8, value: &impl Encode<()>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256);
+    framed_about(form, value, 256)
+}
+
+/// The same for a value of about this many bytes.
+pub(crate) fn framed_about(form: u8, value: &impl Encode<()>, bytes: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes);
     out.push(form);
     minicbor::encode(value, &mut out).expect("encoding into memory cannot fail");
     out

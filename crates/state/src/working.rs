@@ -143,7 +143,7 @@ impl<'a> Working<'a> {
         grant_at: Grant, Grant;
         ledger_at, ledger_at_mut: Ledger, LedgerRow;
         request_at: Request, crate::Request;
-        history_at: History, crate::History;
+        history_at: History, crate::StoredHistory;
         outbox_at: Outbox, crate::delivery::Effect;
         tenant_at, tenant_at_mut: Tenant, crate::catalogue::Tenant;
         api_key_at, api_key_at_mut: ApiKey, crate::catalogue::ApiKey;

@@ -6,6 +6,7 @@
 
 use crate::StoreError;
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 /// A stored form and the one version of it that exists.
 pub(crate) struct Form {
@@ -27,6 +28,12 @@ impl Form {
         stored
     }
 
+    /// Begins the bytes to store in an empty buffer; the body follows.
+    pub(crate) fn begin(&self, stored: &mut Vec<u8>) {
+        stored.clear();
+        stored.push(self.version);
+    }
+
     /// The body of stored bytes.
     pub(crate) fn open<'a>(&self, stored: &'a [u8]) -> Result<&'a [u8], StoreError> {
         match stored.split_first() {
@@ -42,9 +49,12 @@ pub(crate) const MARKER_KEY: [u8; 1] = [0];
 /// The first byte of row keys.
 pub(crate) const ROW_KEY: u8 = 1;
 
+/// A key as it is stored. Short ones need no allocation.
+pub(crate) type StoredKey = SmallVec<[u8; 56]>;
+
 /// The key under which a row is stored.
-pub(crate) fn row_key(key: &[u8]) -> Vec<u8> {
-    let mut stored = Vec::with_capacity(1 + key.len());
+pub(crate) fn row_key(key: &[u8]) -> StoredKey {
+    let mut stored = StoredKey::new();
     stored.push(ROW_KEY);
     stored.extend_from_slice(key);
     stored

@@ -42,7 +42,7 @@ impl MetricsPort {
                     of_peer: CONNECTIONS_MAX,
                     ..ConnectionLimits::default()
                 };
-                serve::serve(listener, None, pages, limits, stop).await;
+                serve::serve(listener, None, pages.into(), limits, stop).await;
                 Ok(())
             })
         });

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_delivery::{channels::MailChannel, mail::Sender};
 use switchward_gateway::{
-    Admission, Api, ConnectionLimits, PageSettings, QuotaDefaults,
+    Admission, Api, ConnectionLimits, PageSettings, Port, QuotaDefaults,
     auth::NewKey,
     decision::{self, SignIn},
     mail::{self, MailIngress},
@@ -57,7 +57,7 @@ pub(crate) struct Node {
     api: Api,
     location: KeyRingLocation,
     health: Health,
-    app: Router,
+    app: Port,
     metrics: Router,
     delivery: Option<switchward_outbound::Role>,
     listeners: Option<MailListeners>,

@@ -161,7 +161,7 @@ impl Rows {
         let mut parts = Vec::new();
         let look = &mut |_: &Key, row: &Arc<Row>| {
             if let Row::History(history) = &**row {
-                parts.push(history.clone());
+                parts.push(History::clone(history));
             }
             ControlFlow::Continue(())
         };

@@ -33,10 +33,9 @@ use switchward_mail::{
     incoming::{Envelope, Peer},
     limits::MESSAGE_BYTES_MAX,
 };
-use tonic::metadata::MetadataMap;
 
 use super::{MailIngress, Outcome};
-use crate::auth::{caller, roles};
+use crate::auth::{self, roles};
 use crate::error::{Reason, Refusal};
 use crate::guard::check_headers;
 use crate::limits::{MAIL_AGAIN_S, MAIL_POSTS_MAX, MAIL_POSTS_OF_TENANT_MAX};
@@ -133,8 +132,7 @@ async fn brought(handler: &Handler, request: Request<Body>) -> Result<Outcome, R
     }
     check_headers(request.headers())
         .map_err(|refusal| (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, refusal))?;
-    let metadata = MetadataMap::from_headers(request.headers().clone());
-    let caller = caller(&handler.ingress.api.cluster, &metadata);
+    let caller = auth::caller(&handler.ingress.api.cluster, auth::credential(request.headers()));
     let caller = caller.map_err(|refusal| (StatusCode::UNAUTHORIZED, refusal))?;
     let caller = caller.allow(roles::OPERATE).map_err(|refusal| (StatusCode::FORBIDDEN, refusal))?;
     let kind = essence(request.headers());

@@ -22,7 +22,7 @@ use crate::mask::Mask;
 use crate::pages::{PAGE_BYTES_MAX, Page, order, terms, unknown_term};
 use crate::query::{Compared, ListSessions, Reader, Source, TimeTerm};
 use crate::scans::{Pace, Share};
-use crate::{names, reply_tokens};
+use crate::{auth, names, reply_tokens};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -136,7 +136,7 @@ impl SessionService for Api {
         &self,
         request: Request<v1::RecordEventRequest>,
     ) -> Answered<v1::RecordEventResponse> {
-        let session = match reply_tokens::of(request.metadata()).transpose()? {
+        let session = match reply_tokens::of(auth::credential(request.metadata().as_ref())).transpose()? {
             Some(token) => {
                 let call = self.call_by_token(request.metadata(), &token).await?;
                 conversation::record_event(&call, request.into_inner(), Some(token)).await?

@@ -72,8 +72,7 @@ pub(super) async fn by_state(
 
 /// The token of a request: from its header, else from its address.
 fn brought(headers: &HeaderMap, uri: &Uri) -> Option<String> {
-    let metadata = MetadataMap::from_headers(headers.clone());
-    if let Some(token) = auth::credential(&metadata) {
+    if let Some(token) = auth::credential(headers) {
         return Some(token.to_owned());
     }
     // A token's characters need no percent-encoding.

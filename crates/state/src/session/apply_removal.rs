@@ -6,7 +6,7 @@ use switchward_machine::{Digest, SessionId, Time};
 use crate::catalogue::apply_usage;
 use crate::limits::KEPT_DECISIONS_MAX;
 use crate::session::{Removal, RemovalFact, Removed, Removing, Session, redact};
-use crate::{Key, Kind, Row, Site, ViewError, Working};
+use crate::{Key, Kind, Row, Site, StoredHistory, ViewError, Working};
 
 pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &RemovalFact) -> Result<(), ViewError> {
     match fact {
@@ -139,9 +139,7 @@ fn history(
     how: Removing,
     key: &Key,
 ) -> Result<(), ViewError> {
-    let Some(history) = rows.history_at(key)?.map(|history| crate::History::clone(&history)) else {
-        return Ok(());
-    };
+    let Some(history) = rows.history_at(key)? else { return Ok(()) };
     if how != Removing::Erased {
         let kept = redact::decisions(&history);
         if !kept.is_empty() {
@@ -152,7 +150,7 @@ fn history(
         rows.delete(key.clone());
         return apply_usage::replaced(rows, site.tenant, id, (history.bytes(), 0));
     }
-    let redacted = redact::redacted(&history);
+    let redacted = StoredHistory::from(redact::redacted(&history));
     let sequence =
         key.rest().get(16..24).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
     let session = rows.session_at_mut(&Key::session(site.tenant, id))?;

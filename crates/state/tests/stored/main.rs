@@ -500,7 +500,7 @@ fn rows_keep_their_form() {
         ("closed", closed(decided(GateDecision::Refuse))),
         ("closed-voided", closed(Resolution::Voided)),
         ("call", Row::Call(call())),
-        ("history", Row::History(history())),
+        ("history", Row::History(history().into())),
         ("ledger", Row::Ledger(ledger())),
         ("outbox-notice", Row::Outbox(effect(notice()))),
         ("outbox-message", Row::Outbox(effect(message()))),

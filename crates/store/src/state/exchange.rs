@@ -70,7 +70,6 @@ pub(super) fn fill(disk: &Keyspace, snapshot: &SnapshotFile) -> Result<(), Store
     let failed = || StoreError::database("install a snapshot");
     let mut ingestion = disk.start_ingestion().map_err(failed())?;
     ingestion.write(forms::MARKER_KEY, forms::marker(snapshot.applied())).map_err(failed())?;
-    snapshot
-        .visit_rows(|key, stored| ingestion.write(forms::row_key(key), stored.to_vec()).map_err(failed()))?;
+    snapshot.visit_rows(|key, stored| ingestion.write(&forms::row_key(key)[..], stored).map_err(failed()))?;
     ingestion.finish().map_err(failed())
 }

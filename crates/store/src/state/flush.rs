@@ -1,7 +1,7 @@
 use super::{
     Record, State,
     gate::{Gate, Pass},
-    rows::{Change, Rows},
+    rows::Rows,
 };
 use crate::{
     StoreError, forms,
@@ -87,10 +87,15 @@ impl<R: Record> Flush<R> {
         let failed = || StoreError::database("flush rows");
         let mut ingestion = disk.start_ingestion().map_err(failed())?;
         ingestion.write(forms::MARKER_KEY, forms::marker(self.applied.as_ref())).map_err(failed())?;
+        let mut stored = Vec::new();
         for (key, change) in self.rows.iter() {
-            let written = match encoded(change)? {
-                Some(row) => ingestion.write(forms::row_key(key), row),
-                None => ingestion.write_tombstone(forms::row_key(key)),
+            let key = forms::row_key(key);
+            let written = match &change.row {
+                Some(row) => {
+                    encode(row, &mut stored)?;
+                    ingestion.write(&key[..], &stored[..])
+                }
+                None => ingestion.write_tombstone(&key[..]),
             };
             written.map_err(failed())?;
         }
@@ -104,15 +109,17 @@ impl<R: Record> Flush<R> {
         let inner = &self.state.0;
         // The buffer is written with the batch, so that a later sync needs no more space.
         let mut batch = inner.store.database().batch().durability(Some(PersistMode::Buffer));
-        let mut written = 0;
+        let (mut written, mut stored) = (0, Vec::new());
         batch.insert(disk, forms::MARKER_KEY, forms::marker(self.applied.as_ref()));
         for (key, change) in self.rows.iter() {
-            match encoded(change)? {
+            let key = forms::row_key(key);
+            match &change.row {
                 Some(row) => {
-                    written += key.len() + row.len();
-                    batch.insert(disk, forms::row_key(key), row);
+                    encode(row, &mut stored)?;
+                    written += key.len() + stored.len();
+                    batch.insert(disk, &key[..], &stored[..]);
                 }
-                None => batch.remove(disk, forms::row_key(key)),
+                None => batch.remove(disk, &key[..]),
             }
         }
         batch.commit().map_err(StoreError::database("flush rows"))?;
@@ -121,12 +128,11 @@ impl<R: Record> Flush<R> {
     }
 }
 
-/// Returns the stored form of a row, `None` if it was removed.
-fn encoded<R: Record>(change: &Change<R>) -> Result<Option<Vec<u8>>, StoreError> {
-    let Some(row) = &change.row else { return Ok(None) };
-    let encoded = row.encode();
-    StoreError::check_size("row", encoded.len(), ROW_BYTES_MAX)?;
-    Ok(Some(forms::ROW.wrap(&encoded)))
+/// Writes the stored form of a row into `stored`, in place of what was there.
+fn encode<R: Record>(row: &R, stored: &mut Vec<u8>) -> Result<(), StoreError> {
+    forms::ROW.begin(stored);
+    row.encode(stored);
+    StoreError::check_size("row", stored.len() - 1, ROW_BYTES_MAX)
 }
 
 impl<R: Record> Drop for Flush<R> {

@@ -40,8 +40,8 @@ pub type RowKey = SmallVec<[u8; 48]>;
 
 /// A row: an immutable value, cheap to clone, that knows its own stored encoding.
 pub trait Record: Clone + Send + Sync + 'static {
-    /// The stored bytes. The same value always gives the same bytes, or digests differ between replicas.
-    fn encode(&self) -> Vec<u8>;
+    /// Appends the stored bytes. The same value always gives the same bytes, or digests differ between replicas.
+    fn encode(&self, out: &mut Vec<u8>);
 
     /// The value of stored bytes; the error completes the sentence "a stored row is damaged: ...".
     ///

@@ -1,6 +1,7 @@
 use super::{Record, RowKey, State, decode};
 use crate::{
-    StoreError, forms,
+    StoreError,
+    forms::{self, StoredKey},
     limits::{SCAN_CHUNK_ROWS_MAX, SCAN_CHUNK_ROWS_MIN},
     snapshot::RowsDigest,
 };
@@ -66,7 +67,11 @@ impl<R: Record> State<R> {
         let mut digest = RowsDigest::default();
         self.visit(Bound::Unbounded, Bound::Unbounded, &mut |key, found| {
             match found {
-                Found::Memory(row) => digest.add(key, &row.encode()),
+                Found::Memory(row) => {
+                    let mut encoded = Vec::new();
+                    row.encode(&mut encoded);
+                    digest.add(key, &encoded);
+                }
                 Found::Disk(stored) => digest.add(key, forms::ROW.open(&stored)?),
             }
             Ok(ControlFlow::Continue(()))
@@ -161,13 +166,13 @@ fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
 }
 
 /// The same range among the stored keys of rows.
-pub(super) fn stored_range(from: Bound<&[u8]>, to: Bound<&[u8]>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+pub(super) fn stored_range(from: Bound<&[u8]>, to: Bound<&[u8]>) -> (Bound<StoredKey>, Bound<StoredKey>) {
     let from = match from {
-        Bound::Unbounded => Bound::Included(vec![forms::ROW_KEY]),
+        Bound::Unbounded => Bound::Included(StoredKey::from_slice(&[forms::ROW_KEY])),
         Bound::Included(_) | Bound::Excluded(_) => from.map(forms::row_key),
     };
     let to = match to {
-        Bound::Unbounded => Bound::Excluded(vec![forms::ROW_KEY + 1]),
+        Bound::Unbounded => Bound::Excluded(StoredKey::from_slice(&[forms::ROW_KEY + 1])),
         Bound::Included(_) | Bound::Excluded(_) => to.map(forms::row_key),
     };
     (from, to)

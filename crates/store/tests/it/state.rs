@@ -195,8 +195,8 @@ struct Slow(Text);
 static MEETING: Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>> = Mutex::new(None);
 
 impl Record for Slow {
-    fn encode(&self) -> Vec<u8> {
-        self.0.encode()
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, String> {

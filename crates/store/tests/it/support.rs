@@ -15,8 +15,9 @@ pub(crate) struct Text {
 }
 
 impl Record for Text {
-    fn encode(&self) -> Vec<u8> {
-        [&[u8::from(self.parked)], self.text.as_bytes()].concat()
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(self.parked));
+        out.extend_from_slice(self.text.as_bytes());
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, String> {

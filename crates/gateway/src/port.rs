@@ -1,0 +1,72 @@
+//! The service of the one port: calls go straight to the services, everything else to the pages.
+
+use axum::{Router, body::Body};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use std::convert::Infallible;
+use std::task::{Context, Poll, ready};
+use tower::{BoxError, Service, util::BoxCloneSyncService};
+
+use crate::admission::Admission;
+
+/// The services behind their layers.
+type Calls = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
+
+/// The whole port. Cheap to clone.
+#[derive(Clone)]
+pub struct Port {
+    calls: Option<Calls>,
+    /// The pages; a path that no page has goes to the calls, too.
+    pages: Router,
+}
+
+impl Port {
+    /// The port of these calls and pages.
+    pub(crate) fn new<S>(calls: S, pages: Router) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send + 'static,
+    {
+        Self { pages: pages.fallback_service(calls.clone()), calls: Some(BoxCloneSyncService::new(calls)) }
+    }
+}
+
+impl From<Router> for Port {
+    /// A port of pages alone.
+    fn from(pages: Router) -> Self {
+        Self { calls: None, pages }
+    }
+}
+
+impl<B> Service<Request<B>> for Port
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        if let Some(calls) = &mut self.calls {
+            ready!(calls.poll_ready(context))?;
+        }
+        Service::<Request<Body>>::poll_ready(&mut self.pages, context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let request = request.map(Body::new);
+        // Most requests are calls, and a router in front of them costs more than this look at their path.
+        if let Some(calls) = &mut self.calls
+            && Admission::guards(request.uri().path())
+        {
+            return calls.call(request);
+        }
+        Box::pin(self.pages.call(request))
+    }
+}
