@@ -71,8 +71,9 @@ if [ "${1:-}" = advisories ]; then
     record_advisories
     exit
 fi
+# One configuration for two workspaces: tests/fuzz has fewer of the crates that a ban names.
 for each in $manifests; do
-    deny "$each" check licenses bans sources
+    deny "$each" check --allow unused-wrapper licenses bans sources
 done
 if [ -n "${ADVISORY_DB:-}" ]; then
     get_database

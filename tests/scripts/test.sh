@@ -17,6 +17,7 @@ run "lints (minutes without a cache, because every library is checked)" \
     cargo clippy --locked --workspace --all-targets -- -D warnings
 run "repository checks" cargo xtask check
 run "licences, bans and sources of libraries" sh tests/scripts/supply.sh
+run "what lints and bans must refuse" sh tests/scripts/refused.sh
 run "lints of the API" sh tests/scripts/lint-proto.sh
 if cargo nextest --version >/dev/null 2>&1; then
     # One more than there are cores: many tests wait for servers, timers and disks.

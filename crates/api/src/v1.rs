@@ -1,5 +1,9 @@
 //! Generated from `proto/switchward/v1`. Its documentation is that of the sources.
 
-#![expect(clippy::allow_attributes, clippy::too_many_lines, reason = "the generator writes them")]
+#![expect(
+    clippy::allow_attributes,
+    clippy::allow_attributes_without_reason,
+    reason = "the generator writes them"
+)]
 
 tonic::include_proto!("switchward.v1");

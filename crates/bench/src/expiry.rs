@@ -95,7 +95,7 @@ async fn make(server: &Server, sessions: u64) -> anyhow::Result<()> {
     let mut from = 0;
     while from < sessions {
         let to = sessions.min(from + REPORT_AFTER);
-        load::end(server, ENDED, from, to).await?;
+        load::end(server, ENDED.0, ENDED.1, from, to).await?;
         eprint!("\r{to} of {sessions} sessions have ended   ");
         from = to;
     }

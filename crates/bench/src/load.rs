@@ -313,7 +313,8 @@ pub(crate) async fn park(server: &Server, from: u64, to: u64) -> anyhow::Result<
 /// Starts sessions of one question by number and answers it, which ends them.
 pub(crate) async fn end(
     server: &Server,
-    (definition, state): (&'static str, &'static str),
+    definition: &'static str,
+    state: &'static str,
     from: u64,
     to: u64,
 ) -> anyhow::Result<()> {

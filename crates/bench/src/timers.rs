@@ -117,7 +117,7 @@ async fn even(client: &Client) -> anyhow::Result<f64> {
         let (client, seen) = (client.clone(), Arc::clone(&seen));
         starting.spawn(async move {
             let due = client.start_one("nap-even", number).await? + Duration::from_millis(EVEN_MS);
-            anyhow::Ok((number.is_multiple_of(WATCHED_OF), client, number, due, seen))
+            anyhow::Ok(Nap { client, number, due, seen })
         });
         while let Some(started) = starting.try_join_next() {
             watch(&mut watching, started??);
@@ -155,12 +155,19 @@ fn none_seen() -> Seen {
     std::sync::Mutex::new(Histogram::new_with_max(LATE_US_MAX, 3).expect("three digits are allowed"))
 }
 
-/// Watches a session to its end, if it is `wanted`.
-fn watch(
-    watching: &mut JoinSet<anyhow::Result<()>>,
-    (wanted, client, number, due, seen): (bool, Client, u64, Duration, Arc<Seen>),
-) {
-    if !wanted {
+/// A session with a timer that will fall due.
+struct Nap {
+    client: Client,
+    number: u64,
+    /// When the timer is due, since the epoch.
+    due: Duration,
+    seen: Arc<Seen>,
+}
+
+/// Watches a session to its end, if it is one of those that are watched.
+fn watch(watching: &mut JoinSet<anyhow::Result<()>>, nap: Nap) {
+    let Nap { client, number, due, seen } = nap;
+    if !number.is_multiple_of(WATCHED_OF) {
         return;
     }
     watching.spawn(async move {

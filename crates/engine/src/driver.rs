@@ -1,7 +1,7 @@
 //! Moves: nodes are left and entered and runs end only here. A run goes on for as long as nobody is needed.
 
 use switchward_machine::{
-    ActIx, Boundary, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
+    ActIx, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
 };
 use switchward_state::ViewError;
 use switchward_state::limits::{ENTRIES_MAX, TRAIL_BYTES_MAX};
@@ -117,7 +117,8 @@ fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Resu
             Verdict::Fail => {}
             Verdict::Error(fault) => return Ok(Some(Next::Fault(fault))),
             Verdict::Pending(asked) => {
-                acts::ask_judge(turn, run, at, asked, event)?;
+                turn.emit(RunEvent::ChoicePending { run, event })?;
+                acts::ask_judge(turn, run, at, asked)?;
                 return Ok(Some(Next::Rest));
             }
         }
@@ -214,7 +215,7 @@ fn held(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop>
     let hold = node.exits.get(usize::from(exit.0)).and_then(|found| found.hold);
     let Some(hold) = hold else { return Ok(Next::Take(exit)) };
     acts::drop_judges(turn, run)?;
-    gates::attempt(turn, run, exit, hold, matches!(node.boundary, Boundary::Ignore(_)))
+    gates::attempt(turn, run, exit, hold, &node.boundary)
 }
 
 fn leave(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop> {

@@ -85,7 +85,7 @@ pub fn gate_view(
     }
     if let Some(open) = rows.open(tenant, session, gate)? {
         let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, open.run)?)?;
-        let reach = Reach::of(&rows, (tenant, session), &open)?;
+        let reach = Reach::of(&rows, tenant, session, &open)?;
         return Ok(Some(GateView::Open(Open::clone(&open), machine, reach)));
     }
     let Some(closed) = rows.closed_at(&Key::closed(tenant, session, gate))? else { return Ok(None) };

@@ -31,7 +31,7 @@ pub use approval::reach::Reach;
 pub use catalogue::quotas::exceeded as quota_exceeded;
 pub use decide::{Decided, decide, decide_while};
 pub use delivery::held::holds_effects;
-pub use delivery::publish::{Missed, PUBLISHED, missed};
+pub use delivery::publish::{Missed, PUBLISHED, Republished, missed};
 pub use gate_view::{GateView, gate_view};
 pub use policy::attached::pin_policies;
 pub use public::{Machines, PublicEvent, PublicValue, machines_of, machines_of_runs, public_events};

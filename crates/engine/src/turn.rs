@@ -197,7 +197,7 @@ impl<'a, 'b> Turn<'a, 'b> {
     /// What holds for the gates of a run, by the start and the directory.
     pub(crate) fn settled(&self, run: RunId) -> Result<Settled, Stop> {
         let session = self.session()?;
-        Ok(settled(self.rows, (self.tenant(), self.session_id()?), &session, run)?)
+        Ok(settled(self.rows, self.tenant(), self.session_id()?, &session, run)?)
     }
 
     /// Whether a mail token was made for this session, this way and this person.
@@ -273,7 +273,8 @@ impl<'a, 'b> Turn<'a, 'b> {
 /// What holds for the gates of a run: as its own definition says, else as those that called it.
 pub(crate) fn settled(
     rows: &Working<'_>,
-    (tenant, id): (TenantId, SessionId),
+    tenant: TenantId,
+    id: SessionId,
     session: &Session,
     run: RunId,
 ) -> Result<Settled, ViewError> {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_machine::{
-    Machine, Node, NodeIx, OpenId, Recipient, RunId, SessionId, Status, TenantId, Text, WorkKind,
+    Content, Machine, Node, NodeIx, OpenId, Recipient, RunId, SessionId, Status, TenantId, Text, WorkKind,
     kept::REPLY_TOKEN,
 };
 use switchward_state::approval::{MailKey, Setting, SettingSource, Settled};
@@ -113,7 +113,7 @@ impl SessionView {
         let (_, machine, data) = self.leaf();
         let token = self.token_of_leaf().filter(|_| machine.reserves(REPLY_TOKEN));
         let scope = Scope::of(data.clone()).with_token(token);
-        Some(scope.text(&text, false).unwrap_or_else(|_| source.clone()))
+        Some(scope.text(&text, Content::Text).unwrap_or_else(|_| source.clone()))
     }
 
     /// What somebody outside needs to send an event to its state: of the active leaf, or else of the run nearest above it
@@ -144,7 +144,12 @@ impl SessionView {
     /// The format's own word for its status.
     #[must_use]
     pub fn word(&self) -> &str {
-        self.machine.words.word(self.session.status, !self.session.opens.is_empty())
+        let words = &self.machine.words;
+        if self.session.opens.is_empty() {
+            words.word(self.session.status)
+        } else {
+            words.word_at_gate(self.session.status)
+        }
     }
 
     /// The least cap on its money, in micros; `None` if there is none.
@@ -193,7 +198,7 @@ pub fn session_view(
     let incidents = dead_letters(view, tenant, id, usize::try_from(dead).unwrap_or(usize::MAX))?;
     let force = crate::policy::in_force(&rows, tenant, id, &session, leaf)?;
     let caps = force.caps.iter().map(|cap| (cap.budget.unit, cap.value)).collect();
-    let mut settled = settled(&rows, (tenant, id), &session, session.root)?;
+    let mut settled = settled(&rows, tenant, id, &session, session.root)?;
     if settled.escalation.source == SettingSource::Unset {
         settled.escalation = own_contacts(&machine);
     }

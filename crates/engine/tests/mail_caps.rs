@@ -94,9 +94,9 @@ impl Shard {
 
     /// Why a mail must wait, if it must.
     fn full(&self, id: SessionId, mail: &Effect) -> Option<MailFull> {
-        let counts = mail_counts(&self.rows, (TENANT, id), mail, self.now).expect("rows can be read");
+        let counts = mail_counts(&self.rows, TENANT, id, mail, self.now).expect("rows can be read");
         assert!(!counts.is_empty(), "a mail is counted");
-        mail_full(&self.rows, (TENANT, id), (mail, &counts), self.now, |_| 0).expect("rows can be read")
+        mail_full(&self.rows, TENANT, id, mail, &counts, self.now, |_| 0).expect("rows can be read")
     }
 
     fn sent(&mut self, id: SessionId, mail: &Effect) {
@@ -275,7 +275,7 @@ fn what_the_server_itself_causes_counts_for_nobody() {
     let mut shard = Shard::new();
     let (id, _, mails) = shard.ask("server", &["kim@acme.example"]);
     let caps = |shard: &Shard| {
-        let counts = mail_counts(&shard.rows, (TENANT, id), &mails[0], START).expect("rows can be read");
+        let counts = mail_counts(&shard.rows, TENANT, id, &mails[0], START).expect("rows can be read");
         counts.into_iter().map(|count| count.cap).collect::<Vec<_>>()
     };
     assert_eq!(caps(&shard).len(), 5, "a key that is called so started it");
@@ -296,5 +296,5 @@ fn a_code_for_a_decision_page_is_not_counted() {
     let mut code = mails[0].clone();
     let EffectBody::Message { purpose, .. } = &mut code.body else { panic!("{code:?} is no mail") };
     *purpose = Purpose::Code;
-    assert_eq!(mail_counts(&shard.rows, (TENANT, id), &code, START), Ok(Vec::new()));
+    assert_eq!(mail_counts(&shard.rows, TENANT, id, &code, START), Ok(Vec::new()));
 }

@@ -29,7 +29,7 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
     let secret = if kind == SourceKind::StandardWebhooks { STANDARD_SECRET } else { TEXT_SECRET };
     let verified = verify(kind, &[secret], headers, body, NOW, Unproven::Refused);
     if let Ok(verified) = &verified {
-        check((kind, secret), verified, headers, body);
+        check(kind, secret, verified, headers, body);
     }
     if let Ok(json) = serde_json::from_slice::<Value>(body) {
         let _ = greeting(kind, headers, &json);
@@ -38,7 +38,7 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
 }
 
 /// Checks that a verified message has a valid id, and is refused with another body or another secret.
-fn check((kind, secret): (SourceKind, &str), verified: &Verified, headers: Headers<'_>, body: &[u8]) {
+fn check(kind: SourceKind, secret: &str, verified: &Verified, headers: Headers<'_>, body: &[u8]) {
     if let Some(id) = &verified.id {
         assert!((1..=ID_BYTES_MAX).contains(&id.len()), "{id:?}");
         assert!(id.bytes().all(|byte| byte.is_ascii_graphic()), "{id:?}");

@@ -78,7 +78,8 @@ impl Admission {
         if let Some((api, (tenant, quotas, role))) = found
             && extensions.get::<Counted>().is_none()
         {
-            let class = Class::of(path, role, api.clock.is_some());
+            let class_of = if api.clock.is_some() { Class::of_manual_clock } else { Class::of };
+            let class = class_of(path, role);
             if let Some(rate) = api.quotas.under(quotas).requests_per_second {
                 api.rates.take(tenant, rate, class, api.cluster.now())?;
             }

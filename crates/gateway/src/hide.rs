@@ -333,8 +333,8 @@ mod tests {
     fn what_leaves_for_others_keeps_no_token_of_any_kind() {
         let key = MailKey([7; 32]);
         let token = |about, round| {
-            let of = (TenantId(3), SessionId([9; 16]));
-            key.token(Way::Page, of, (OpenId(about), round), "kim@acme.example").to_string()
+            let (tenant, session) = (TenantId(3), SessionId([9; 16]));
+            key.token(Way::Page, tenant, session, OpenId(about), round, "kim@acme.example").to_string()
         };
         for mail in [token(0, 0), token(127, 1), token(u64::MAX, u32::MAX)] {
             assert!(mail.len() >= MAIL_TOKEN_BYTES_MIN, "{mail}");

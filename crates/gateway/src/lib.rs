@@ -22,6 +22,7 @@ mod error;
 mod guard;
 mod heads;
 mod hide;
+mod limiter_clock;
 pub mod limits;
 pub mod mail;
 mod mask;

@@ -33,6 +33,8 @@ pub const META_VALUE_BYTES_MAX: usize = 1_024;
 pub const REQUESTS_PER_SECOND_DEFAULT: u64 = 2_000;
 /// Requests that come through at once after a rest, as many as the quota allows in this time, seconds.
 pub const REQUESTS_BURST_SECONDS: u64 = 2;
+/// The highest rate of requests per second that is limited; a higher one counts as this one.
+pub(crate) const RATE_MAX: u64 = 1_000_000_000;
 /// Tenants whose requests are counted; beyond it those at rest are forgotten.
 pub const RATES_TENANTS_MAX: usize = 10_000;
 /// Sessions of one tenant, unless its quota or the server's configuration says otherwise.
@@ -145,7 +147,7 @@ pub const MAIL_POSTS_OF_TENANT_MAX: usize = 4;
 pub const MAIL_AGAIN_S: u64 = 30;
 /// The body of an incoming webhook.
 pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
-/// Proven messages of one source of webhooks in one minute.
+/// Proven messages of one source of webhooks per minute, and at once after a pause.
 pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
 /// Sources of webhooks whose messages are counted at one time.
 pub const SOURCES_COUNTED_MAX: usize = 10_000;

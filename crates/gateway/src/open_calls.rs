@@ -67,7 +67,7 @@ mod tests {
             let refusal = calls.begin(one, class).expect_err("the limit is reached");
             assert_eq!(refusal.reason(), Reason::QuotaExceeded);
         }
-        let control = Class::of("/switchward.v1.GateService/DecideGate", Some(Role::Approver), false);
+        let control = Class::of("/switchward.v1.GateService/DecideGate", Some(Role::Approver));
         for class in [Class::Ends, control] {
             open.push(calls.begin(one, class).expect("this class has no limit"));
         }

@@ -1,17 +1,21 @@
 //! Quotas of tenants: which limits apply, and how many requests of each tenant come per second.
 
+use governor::Quota as Allowed;
+use governor::clock::Clock as _;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use switchward_engine::quota_exceeded;
 use switchward_machine::{TenantId, Time};
 use switchward_state::catalogue::{Quota, Quotas, Role};
 
 use crate::auth::roles;
 use crate::error::Refusal;
+use crate::limiter_clock::{Limiter, LimiterClock, whole_ms};
 use crate::limits::{
-    BYTES_DEFAULT, RATES_TENANTS_MAX, REQUESTS_BURST_SECONDS, REQUESTS_PER_SECOND_DEFAULT, SESSIONS_DEFAULT,
+    BYTES_DEFAULT, RATE_MAX, RATES_TENANTS_MAX, REQUESTS_BURST_SECONDS, REQUESTS_PER_SECOND_DEFAULT,
+    SESSIONS_DEFAULT,
 };
 
 /// The limits of a tenant that sets none of its own.
@@ -64,7 +68,7 @@ impl QuotaDefaults {
 }
 
 /// Which requests are counted together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
     /// All other requests.
     Begins,
@@ -81,11 +85,8 @@ pub(crate) enum Class {
 
 /// One of the calls by which people decide or stop something. Calls of approvers count separately: an approver with too
 /// many requests keeps no operator from deciding, pausing or cancelling, and no admin from revoking the key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Control(usize);
-
-/// Allowances of such calls: one for each, and one for calls of approvers.
-const ALLOWANCES: usize = CONTROLS.len() + 1;
 
 /// Calls by which people decide or stop something, and who may make them.
 const CONTROLS: [(&str, &[Role]); 4] = [
@@ -96,10 +97,19 @@ const CONTROLS: [(&str, &[Role]); 4] = [
 ];
 
 impl Class {
-    /// Returns the class of a call with a key of this role, or with a reply token. Calls that move a clock which otherwise
-    /// stands still are free: without them no time would pass and free the rate. Control calls of roles that may not make
+    /// Returns the class of a call with a key of this role, or with a reply token. Control calls of roles that may not make
     /// them count with the rest.
-    pub(crate) fn of(path: &str, role: Option<Role>, clock_stands: bool) -> Self {
+    pub(crate) fn of(path: &str, role: Option<Role>) -> Self {
+        Self::with(path, role, false)
+    }
+
+    /// Returns the class of a call of a server whose clock otherwise stands still. Calls that move it are free: without
+    /// them no time would pass and free the rate.
+    pub(crate) fn of_manual_clock(path: &str, role: Option<Role>) -> Self {
+        Self::with(path, role, true)
+    }
+
+    fn with(path: &str, role: Option<Role>, clock_stands: bool) -> Self {
         let (service, method) = path.rsplit_once('/').unwrap_or_default();
         let Some(role) = role else { return Self::Tokens };
         let control = CONTROLS.iter().position(|(control, roles)| *control == path && roles.contains(&role));
@@ -117,118 +127,101 @@ impl Class {
     }
 }
 
-/// Thousandths of a request: a rate per second is as many of them per millisecond.
-const PARTS: u64 = 1_000;
+const SECOND_MS: u64 = 1_000;
 
-/// What was taken and is not yet given back by time.
-#[derive(Debug, Clone, Copy, Default)]
-struct Bucket(u64);
-
-impl Bucket {
-    fn rest(&mut self, elapsed_ms: u64, rate: u64) {
-        self.0 = self.0.saturating_sub(elapsed_ms.saturating_mul(rate));
-    }
-
-    /// Takes one request, or returns after how many milliseconds there is capacity for it.
-    fn take(&mut self, rate: u64) -> Result<(), u64> {
-        let capacity = rate.saturating_mul(REQUESTS_BURST_SECONDS).saturating_mul(PARTS);
-        let wanted = self.0.saturating_add(PARTS);
-        if wanted > capacity {
-            return Err((wanted - capacity).div_ceil(rate.max(1)));
-        }
-        self.0 = wanted;
-        Ok(())
-    }
+/// What a rate per second allows: [`REQUESTS_BURST_SECONDS`] of it at once, and then evenly.
+fn allowed(rate: u64) -> Allowed {
+    let number =
+        |number: u64| u32::try_from(number).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
+    let rate = rate.clamp(1, RATE_MAX);
+    Allowed::per_second(number(rate)).allow_burst(number(rate * REQUESTS_BURST_SECONDS))
 }
 
-/// The requests of one tenant.
+/// Requests of the second of `at`, and of the second before it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counted {
+struct Seconds {
     at: Time,
-    begins: Bucket,
-    ends: Bucket,
-    controls: [Bucket; ALLOWANCES],
-    tokens: Bucket,
-    /// Requests of the second of `at`, and of the second before it.
-    seconds: (u64, u64),
+    current: u64,
+    before: u64,
 }
 
-impl Counted {
-    fn second(at: Time) -> u64 {
-        at.0 / PARTS
-    }
-
+impl Seconds {
     /// Goes on to this time; it never goes back.
-    fn go_on(&mut self, now: Time, rate: u64) {
+    fn go_on(&mut self, now: Time) {
         let now = now.max(self.at);
-        let elapsed = now.since_ms(self.at);
-        let others = [&mut self.begins, &mut self.ends, &mut self.tokens];
-        for bucket in others.into_iter().chain(&mut self.controls) {
-            bucket.rest(elapsed, rate);
-        }
-        self.seconds = match Self::second(now) - Self::second(self.at) {
-            0 => self.seconds,
-            1 => (0, self.seconds.0),
+        (self.current, self.before) = match now.0 / SECOND_MS - self.at.0 / SECOND_MS {
+            0 => (self.current, self.before),
+            1 => (0, self.current),
             _ => (0, 0),
         };
         self.at = now;
     }
 
-    /// Returns true if it equals the state of a tenant that never made a request.
+    /// Returns true if so much time has passed that no rate is used any more.
     fn at_rest(&self, now: Time) -> bool {
-        now.since_ms(self.at) >= REQUESTS_BURST_SECONDS * PARTS
+        now.since_ms(self.at) >= REQUESTS_BURST_SECONDS * SECOND_MS
     }
 }
 
+/// The requests of one tenant.
+struct Counted {
+    rate: u64,
+    limiter: Limiter<Class>,
+    seconds: Seconds,
+}
+
 /// The requests of each tenant on this server, and how often each quota refused something.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Rates {
+    clock: LimiterClock,
     tenants: Mutex<HashMap<TenantId, Counted>>,
     refused: [AtomicU64; Quota::ALL.len()],
 }
 
 impl Rates {
-    /// Counts one request of a tenant whose limit is `rate` per second.
+    /// Counts one request of a tenant whose limit is `rate` per second. A rate that was changed begins unused.
     ///
     /// # Errors
     /// QUOTA_EXCEEDED, with the time after which there is capacity.
     pub(crate) fn take(&self, tenant: TenantId, rate: u64, class: Class, now: Time) -> Result<(), Refusal> {
-        let wait = {
+        self.clock.go_on(now);
+        let taken = {
             let mut tenants = self.tenants.lock();
             if tenants.len() >= RATES_TENANTS_MAX && !tenants.contains_key(&tenant) {
-                tenants.retain(|_, counted| !counted.at_rest(now));
+                tenants.retain(|_, counted| !counted.seconds.at_rest(now));
                 if tenants.len() >= RATES_TENANTS_MAX {
                     // All counters restart, so that no tenant stays uncounted.
                     tenants.clear();
                 }
             }
-            let fresh = Counted { at: now, ..Counted::default() };
-            let counted = tenants.entry(tenant).or_insert(fresh);
-            counted.go_on(now, rate);
-            let taken = match class {
-                Class::Begins => counted.begins.take(rate),
-                Class::Ends => counted.ends.take(rate),
-                Class::Controls(Control(which)) => counted.controls[which].take(rate),
-                Class::Tokens => counted.tokens.take(rate),
-                Class::Free => Ok(()),
+            let fresh = || Counted {
+                rate,
+                limiter: self.clock.limiter(allowed(rate)),
+                seconds: Seconds { at: now, ..Seconds::default() },
             };
+            let counted = tenants.entry(tenant).or_insert_with(fresh);
+            if counted.rate != rate {
+                (counted.rate, counted.limiter) = (rate, self.clock.limiter(allowed(rate)));
+            }
+            counted.seconds.go_on(now);
+            let taken = if class == Class::Free { Ok(()) } else { counted.limiter.check_key(&class) };
             if taken.is_ok() {
-                counted.seconds.0 += 1;
+                counted.seconds.current += 1;
             }
             taken
         };
-        wait.map_err(|ms| {
+        taken.map_err(|until| {
             self.count_refusal(Quota::RequestsPerSecond);
             let refusal = Refusal::from(quota_exceeded(Quota::RequestsPerSecond));
-            refusal.meta("limit", rate).retry_after(Duration::from_millis(ms))
+            refusal.meta("limit", rate).retry_after(whole_ms(until.wait_time_from(self.clock.now())))
         })
     }
 
     /// Requests of the last full second, or of this one if it has more already.
     pub(crate) fn used(&self, tenant: TenantId, now: Time) -> u64 {
-        let mut counted = self.tenants.lock().get(&tenant).copied().unwrap_or_default();
-        counted.go_on(now, 0);
-        counted.seconds.0.max(counted.seconds.1)
+        let mut seconds = self.tenants.lock().get(&tenant).map_or_else(Seconds::default, |it| it.seconds);
+        seconds.go_on(now);
+        seconds.current.max(seconds.before)
     }
 
     /// A quota has refused something.
@@ -266,6 +259,7 @@ mod tests {
         // A clock that goes back neither frees nor uses capacity.
         assert!(take(4_000).is_err() && take(5_200).is_ok());
         assert!(rates.take(TenantId(2), 10, class, Time(5_200)).is_ok());
+        assert!(rates.take(TENANT, 11, class, Time(5_200)).is_ok(), "another rate begins unused");
         assert_eq!(rates.refusals().map(|(_, count)| count), [4, 0, 0]);
     }
 
@@ -273,7 +267,8 @@ mod tests {
     fn what_ends_work_decides_or_comes_from_outside_has_a_rate_of_its_own_and_the_clock_is_free() {
         let rates = Rates::default();
         while rates.take(TENANT, 3, Class::Begins, Time(0)).is_ok() {}
-        let controls = (0..ALLOWANCES).map(|which| Class::Controls(Control(which)));
+        // One for each of them, and one for calls of approvers.
+        let controls = (0..=CONTROLS.len()).map(|which| Class::Controls(Control(which)));
         for class in [Class::Ends, Class::Tokens].into_iter().chain(controls) {
             for _ in 0..3 * REQUESTS_BURST_SECONDS {
                 assert!(rates.take(TENANT, 3, class, Time(0)).is_ok(), "{class:?}");
@@ -281,21 +276,21 @@ mod tests {
             assert!(rates.take(TENANT, 3, class, Time(0)).is_err(), "{class:?}");
         }
         assert!(rates.take(TENANT, 3, Class::Free, Time(0)).is_ok());
-        let class = |path: &str| Class::of(path, Some(Role::Agent), true);
+        let class = |path: &str| Class::of_manual_clock(path, Some(Role::Agent));
         assert_eq!(class("/switchward.v1.WorkerService/CompleteWork"), Class::Ends);
         assert_eq!(class("/switchward.v1.WorkerService/PollWork"), Class::Begins);
         assert_eq!(class("/switchward.v1.SessionService/StartSession"), Class::Begins);
         let advance = "/switchward.v1.ClockService/AdvanceClock";
-        let of_admin = |stands| Class::of(advance, Some(Role::Admin), stands);
+        let of_admin = |stands| Class::with(advance, Some(Role::Admin), stands);
         assert_eq!((of_admin(true), of_admin(false)), (Class::Free, Class::Begins));
-        assert_eq!(Class::of("/switchward.v1.SessionService/RecordEvent", None, true), Class::Tokens);
+        assert_eq!(Class::of_manual_clock("/switchward.v1.SessionService/RecordEvent", None), Class::Tokens);
         for (path, roles) in CONTROLS {
             assert!(crate::calls::method_at(path).is_some(), "{path} is no call");
             assert!(roles.contains(&Role::Admin) && !roles.contains(&Role::Agent), "{path}");
             for role in
                 [Role::Agent, Role::Worker, Role::Author, Role::Integration, Role::Approver, Role::Admin]
             {
-                let own = matches!(Class::of(path, Some(role), true), Class::Controls(_));
+                let own = matches!(Class::of_manual_clock(path, Some(role)), Class::Controls(_));
                 assert_eq!(own, roles.contains(&role), "{path} by {role:?}");
             }
         }
@@ -304,7 +299,7 @@ mod tests {
     #[test]
     fn an_approver_who_asks_too_much_keeps_nobody_else_from_a_control() {
         let rates = Rates::default();
-        let take = |path, role| rates.take(TENANT, 3, Class::of(path, Some(role), false), Time(0));
+        let take = |path, role| rates.take(TENANT, 3, Class::of(path, Some(role)), Time(0));
         let (decide, _) = CONTROLS[0];
         while take(decide, Role::Approver).is_ok() {}
         for (path, _) in CONTROLS {
@@ -324,6 +319,17 @@ mod tests {
         let used = |now| rates.used(TENANT, Time(now));
         assert_eq!((used(2_000), used(3_000), used(4_000)), (3, 1, 0));
         assert_eq!(rates.used(TenantId(2), Time(2_000)), 0);
+    }
+
+    #[test]
+    fn a_rate_may_be_as_small_or_as_large_as_a_number() {
+        let rates = Rates::default();
+        let take = |rate| rates.take(TENANT, rate, Class::Begins, Time(0));
+        for rate in [RATE_MAX, u64::MAX] {
+            assert!((0..1_000).all(|_| take(rate).is_ok()), "{rate}");
+        }
+        assert!((0..REQUESTS_BURST_SECONDS).all(|_| take(1).is_ok()));
+        assert_eq!(wait(take(1)), 1_000);
     }
 
     #[test]

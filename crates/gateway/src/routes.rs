@@ -64,7 +64,7 @@ impl Services {
         let health = Health { reporter, ready: Arc::default(), disk_low: Arc::default() };
         health.reporter.set_service_status(WRITES, ServingStatus::Serving).await;
         health.reporter.set_service_status(LIVENESS, ServingStatus::Serving).await;
-        health.set_ready(false).await;
+        health.set_not_ready().await;
         (Self { routes, callers: None }, health)
     }
 
@@ -156,10 +156,18 @@ pub struct Health {
 }
 
 impl Health {
-    /// Sets whether calls can be routed, and notifies all watchers of the health service.
-    pub async fn set_ready(&self, ready: bool) {
-        self.ready.store(ready, Ordering::Release);
-        let status = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
+    /// From now on, calls can be routed. Notifies all watchers of the health service.
+    pub async fn set_ready(&self) {
+        self.set(ServingStatus::Serving).await;
+    }
+
+    /// From now on, calls cannot be routed. Notifies all watchers of the health service.
+    pub async fn set_not_ready(&self) {
+        self.set(ServingStatus::NotServing).await;
+    }
+
+    async fn set(&self, status: ServingStatus) {
+        self.ready.store(status == ServingStatus::Serving, Ordering::Release);
         let services = switchward_api::descriptor_pool().services();
         for service in services {
             self.reporter.set_service_status(service.full_name(), status).await;
@@ -168,12 +176,17 @@ impl Health {
         self.reporter.set_service_status(WHOLE, status).await;
     }
 
-    /// Sets whether growing writes are refused because the disk runs low. Reads and decisions go on, so the server stays
+    /// From now on, growing writes are refused because the disk runs low. Reads and decisions go on, so the server stays
     /// ready.
-    pub async fn set_disk_low(&self, low: bool) {
-        self.disk_low.store(low, Ordering::Release);
-        let status = if low { ServingStatus::NotServing } else { ServingStatus::Serving };
-        self.reporter.set_service_status(WRITES, status).await;
+    pub async fn set_disk_low(&self) {
+        self.disk_low.store(true, Ordering::Release);
+        self.reporter.set_service_status(WRITES, ServingStatus::NotServing).await;
+    }
+
+    /// From now on, the disk has enough space, and growing writes are accepted.
+    pub async fn set_disk_enough(&self) {
+        self.disk_low.store(false, Ordering::Release);
+        self.reporter.set_service_status(WRITES, ServingStatus::Serving).await;
     }
 
     /// `/healthz`: 200 as long as the process lives. `/readyz`: 200 while calls can be routed, 503 otherwise.

@@ -15,8 +15,8 @@ pub fn mail_key(ring: &KeyRing, tenant: TenantId) -> Option<Sealed> {
 
 /// Seals a secret text for its purpose; `None` if the ring has no key.
 #[must_use]
-pub fn text(ring: &KeyRing, of: (TenantId, SecretOf<'_>), text: &str) -> Option<Sealed> {
-    ring.seal(rand::random(), of, text.as_bytes())
+pub fn text(ring: &KeyRing, tenant: TenantId, secret_of: SecretOf<'_>, text: &str) -> Option<Sealed> {
+    ring.seal(rand::random(), tenant, secret_of, text.as_bytes())
 }
 
 /// The refusal of a secret that cannot be sealed, because there is no key ring.

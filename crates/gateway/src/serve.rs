@@ -29,11 +29,11 @@ use tower::Service;
 
 use crate::connections::{Connection, ConnectionLimits, ConnectionPermit, Connections, Open};
 use crate::heads::Heads;
-use crate::port::Port;
 use crate::limits::{
     CONNECTION_WINDOW_BYTES, DRAIN_MS_MAX, HANDSHAKE_MS_MAX, HTTP1_HEADERS_MAX, KEEPALIVE_INTERVAL_MS,
     KEEPALIVE_TIMEOUT_MS, STREAM_WINDOW_BYTES, STREAMS_MAX, TRANSPORT_HEADERS_BYTES_MAX,
 };
+use crate::port::Port;
 
 /// How long to wait after a failed accept: the usual cause is that the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -51,7 +51,7 @@ pub async fn serve(
 ) {
     let (stopping, stopped) = watch::channel(false);
     let limiter = Connections::new(limits);
-    let connections = accept_until(&listener, tls, &app, (&limiter, &stopped), stop).await;
+    let connections = accept_until(&listener, tls, &app, &limiter, &stopped, stop).await;
     drop(listener);
     stopping.send_replace(true);
     drain(connections).await;
@@ -61,7 +61,8 @@ async fn accept_until(
     listener: &TcpListener,
     tls: Option<TlsAcceptor>,
     app: &Port,
-    (limiter, stopped): (&Connections, &watch::Receiver<bool>),
+    limiter: &Connections,
+    stopped: &watch::Receiver<bool>,
     stop: impl Future<Output = ()>,
 ) -> JoinSet<()> {
     let mut stop = std::pin::pin!(stop);

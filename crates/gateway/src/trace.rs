@@ -4,7 +4,11 @@
 use axum::body::Body;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
-use opentelemetry::propagation::Extractor;
+use opentelemetry::Context as TraceContext;
+use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
+use opentelemetry::trace::TraceContextExt as _;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
@@ -16,6 +20,22 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Its longest; a longer one of the caller's is not taken over.
 const REQUEST_ID_CHARS_MAX: usize = 128;
+
+/// The header of W3C Trace Context.
+const TRACEPARENT: &str = "traceparent";
+
+/// Returns the caller's `traceparent` as version 00 writes it, `None` if it names no trace or no span. Anything else is not
+/// kept.
+pub(crate) fn traceparent(given: &str) -> Option<String> {
+    let propagator = TraceContextPropagator::new();
+    let mut carrier = HashMap::from([(TRACEPARENT.to_owned(), given.to_owned())]);
+    let context = propagator.extract_with_context(&TraceContext::new(), &carrier);
+    if !context.span().span_context().is_valid() {
+        return None;
+    }
+    propagator.inject_context(&context, &mut carrier);
+    carrier.remove(TRACEPARENT)
+}
 
 /// Puts a [`Traced`] before a service.
 #[derive(Debug, Clone, Copy, Default)]
@@ -113,5 +133,44 @@ impl Extractor for Carrier<'_> {
 
     fn keys(&self) -> Vec<&str> {
         self.0.keys().map(http::HeaderName::as_str).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const SPAN: &str = "00f067aa0ba902b7";
+
+    #[test]
+    fn only_what_names_a_trace_and_a_span_is_a_traceparent() {
+        let good = format!("00-{TRACE}-{SPAN}-01");
+        assert_eq!(traceparent(&good), Some(good.clone()));
+        for bad in [
+            "",
+            "00-zz-zz-zz",
+            &good.to_uppercase(),
+            &format!("{good}-x"),
+            &format!("ff-{TRACE}-{SPAN}-01"),
+            &format!("00-{}-{SPAN}-01", "0".repeat(32)),
+            &format!("00-{TRACE}-{}-01", "0".repeat(16)),
+            &format!("00-{TRACE}x-{SPAN}-01"),
+            &format!("00-{TRACE}{TRACE}-{SPAN}-01"),
+        ] {
+            assert_eq!(traceparent(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_has_the_form_of_version_00() {
+        let kept = Some(format!("00-{TRACE}-{SPAN}-01"));
+        for given in [
+            format!("00-{TRACE}-{SPAN}-1"),
+            format!("00-{TRACE}-{SPAN}-03"),
+            format!("01-{TRACE}-{SPAN}-01-x"),
+        ] {
+            assert_eq!(traceparent(&given), kept, "{given}");
+        }
     }
 }

@@ -50,7 +50,7 @@ fn check(name: &str, lines: &[(&str, Query)]) {
 }
 
 fn mail_token() -> MailToken {
-    MailKey([3; 32]).token(Way::Page, (TENANT, SESSION), (GATE, 2), "kim@example.com")
+    MailKey([3; 32]).token(Way::Page, TENANT, SESSION, GATE, 2, "kim@example.com")
 }
 
 fn reply_token() -> ReplyToken {

@@ -142,10 +142,10 @@ pub struct Work {
 }
 
 impl Work {
-    /// Work of this kind that is handed nothing and gives nothing back.
+    /// Work of this kind that is handed nothing and gives nothing back, and that the end of a turn does not end.
     #[must_use]
-    pub fn plain(kind: WorkKind, turn_ends: bool) -> Self {
-        Self { kind, turn_ends, input: None, reads: None, accept: None }
+    pub fn plain(kind: WorkKind) -> Self {
+        Self { kind, turn_ends: false, input: None, reads: None, accept: None }
     }
 }
 

@@ -89,11 +89,10 @@ pub struct StatusWords {
 }
 
 impl StatusWords {
-    /// The format's word for this status; every end is called alike in all formats.
+    /// The format's word for this status without an open gate; every end is called alike in all formats.
     #[must_use]
-    pub fn word(&self, status: Status, at_gate: bool) -> &str {
+    pub fn word(&self, status: Status) -> &str {
         match status {
-            Status::Waiting if at_gate => &self.at_gate,
             Status::Waiting => &self.waiting,
             Status::Suspended => &self.suspended,
             Status::Queued
@@ -104,5 +103,11 @@ impl StatusWords {
             | Status::Cancelled
             | Status::Abandoned => status.word(),
         }
+    }
+
+    /// The format's word for this status with an open gate.
+    #[must_use]
+    pub fn word_at_gate(&self, status: Status) -> &str {
+        if status == Status::Waiting { &self.at_gate } else { self.word(status) }
     }
 }

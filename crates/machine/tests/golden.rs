@@ -85,7 +85,10 @@ fn talk() -> Node {
             "talk",
             vec![
                 Act { kind: ActKind::Ask(Ask { turns: true }), then: Vec::new() },
-                Act { kind: ActKind::Work(Work::plain(WorkKind::Agent, true)), then: Vec::new() },
+                Act {
+                    kind: ActKind::Work(Work { turn_ends: true, ..Work::plain(WorkKind::Agent) }),
+                    then: Vec::new(),
+                },
                 Act { kind: ActKind::Work(extract()), then: Vec::new() },
                 Act { kind: ActKind::Work(http()), then: Vec::new() },
                 Act {
@@ -103,7 +106,7 @@ fn talk() -> Node {
                 },
                 Act { kind: ActKind::Decide(Decide { gate: GateIx(2), each: false }), then: Vec::new() },
                 Act { kind: ActKind::Decide(Decide { gate: GateIx(3), each: true }), then: Vec::new() },
-                Act { kind: ActKind::Work(Work::plain(WorkKind::Delegate, false)), then: Vec::new() },
+                Act { kind: ActKind::Work(Work::plain(WorkKind::Delegate)), then: Vec::new() },
             ],
         )
     }
@@ -133,7 +136,7 @@ fn extract() -> Work {
 fn http() -> Work {
     let accept = Some(Accept::Answer { into: Some("answer".into()) });
     let input = r#"{"method":"GET","url":"https://api.example.com/{gathered_data.id}"}"#.to_owned().into();
-    Work { input, accept, reads: Some(Reads::Said), ..Work::plain(WorkKind::Http, false) }
+    Work { input, accept, reads: Some(Reads::Said), ..Work::plain(WorkKind::Http) }
 }
 
 /// A node of operations, one of each.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use rand::Rng as _;
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use tokio::sync::watch;
 
 mod find;
@@ -93,10 +93,19 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The wait after this many failures in a row: doubled each time, with jitter.
-    fn wait(&self, failures: u32) -> Duration {
-        let doubled = self.again_min.saturating_mul(1_u32 << failures.saturating_sub(1).min(16));
-        doubled.min(self.again_max).mul_f64(rand::rng().random_range(0.5..1.0))
+    /// The waits after failures in a row, without an end: doubled each time, from half of the wait to the whole one.
+    fn waits(&self) -> ExponentialBackoff {
+        ExponentialBuilder::new()
+            .with_min_delay(self.again_min / 2)
+            .with_max_delay(self.again_max / 2)
+            .with_jitter()
+            .without_max_times()
+            .build()
+    }
+
+    /// The next of these waits.
+    fn wait(&self, waits: &mut ExponentialBackoff) -> Duration {
+        waits.next().unwrap_or(self.again_max)
     }
 }
 
@@ -138,22 +147,37 @@ pub async fn read<C: Collect>(
 
 async fn reading<C: Collect>(account: &Account, collector: &C, health: &Health) {
     let mut attempts = round::Attempts::default();
-    let mut failures = 0_u32;
+    let mut waits = account.pace.waits();
     loop {
         let error = match link::open(account).await {
             Ok(session) => {
                 health.connected.store(true, Ordering::Relaxed);
                 tracing::info!(host = %account.host, user = %account.user, "reading mail over IMAP");
-                let (attempts, failures) = (&mut attempts, &mut failures);
-                round::Rounds { account, collector, attempts, failures }.go(session).await
+                let (attempts, waits) = (&mut attempts, &mut waits);
+                round::Rounds { account, collector, attempts, waits }.go(session).await
             }
             Err(error) => error,
         };
         health.connected.store(false, Ordering::Relaxed);
         health.failures.fetch_add(1, Ordering::Relaxed);
-        failures = failures.saturating_add(1);
-        let wait = account.pace.wait(failures);
+        let wait = account.pace.wait(&mut waits);
         tracing::warn!(%error, again_in_ms = wait.as_millis(), "failed to read mail over IMAP");
         tokio::time::sleep(wait).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_doubled_up_to_a_maximum_and_vary() {
+        let seconds = Duration::from_secs;
+        let pace = Pace { poll: seconds(1), again_min: seconds(2), again_max: seconds(16) };
+        let mut waits = pace.waits();
+        for longest in [2, 4, 8, 16, 16, 16] {
+            let wait = pace.wait(&mut waits);
+            assert!(wait >= seconds(longest) / 2 && wait <= seconds(longest), "{longest} s: {wait:?}");
+        }
     }
 }

@@ -241,7 +241,7 @@ fn sort_unguarded(raw: &[u8], envelope: &Envelope, settings: &Settings) -> Sorte
     if let Some(kind) = machine::of(&headers) {
         return Sorted::Machine { kind };
     }
-    if let Some(bounce) = bounce::null_sender(&headers, (&message, raw), envelope, settings) {
+    if let Some(bounce) = bounce::null_sender(&headers, &message, raw, envelope, settings) {
         return Sorted::Bounce(bounce);
     }
     match reply(raw, &headers, &message, envelope, settings) {

@@ -1,6 +1,7 @@
 //! The outcome of a delivery job, as a command to the shard of its session.
 
 use async_trait::async_trait;
+use backon::{ExponentialBuilder, Retryable as _};
 use std::time::Duration;
 use switchward_delivery::channels::Webhook;
 use switchward_delivery::worker::{AnswerError, Answers, Delivered, DeliveryJob, JobInput, Origin, Outcome};
@@ -18,8 +19,8 @@ use switchward_webhook::retry::wait;
 use crate::failure_code::FailureCode;
 use crate::health;
 
-/// How often an outcome is offered to a shard that cannot take it just now.
-const OFFERS: u32 = 6;
+/// How often an outcome is offered again to a shard that cannot take it just now.
+const OFFERS_AGAIN: usize = 5;
 /// The wait before the second offer; it doubles before each further one.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -54,23 +55,17 @@ impl Answers for ToShards {
             health::watch(&self.cluster, job.tenant, &event.endpoint, &outcome).await;
         }
         let Some(command) = self.command(job, outcome) else { return Err(AnswerError::Gone) };
-        let mut pause = PAUSE;
-        for offer in 1..=OFFERS {
-            // The outcome is kept and offered again: giving up would repeat the whole job.
-            match self.cluster.execute(command.clone()).await {
-                Ok(_) => return Ok(()),
-                Err(Failure::Rejected(no)) if no.reason == Reason::QuotaExceeded && offer < OFFERS => {}
-                Err(Failure::Rejected(no)) => {
-                    tracing::info!(job = %job.name(), reason = no.reason.code(), "a delivery job ended too late");
-                    return Err(AnswerError::Gone);
-                }
-                Err(failure) if failure.is_final() || offer == OFFERS => break,
-                Err(_) => {}
+        let pauses = ExponentialBuilder::new().with_min_delay(PAUSE).with_max_times(OFFERS_AGAIN);
+        // The outcome is kept and offered again: giving up would repeat the whole job.
+        let offer = || self.cluster.execute(command.clone());
+        match offer.retry(pauses).when(may_be_taken_later).await {
+            Ok(_) => Ok(()),
+            Err(Failure::Rejected(no)) => {
+                tracing::info!(job = %job.name(), reason = no.reason.code(), "a delivery job ended too late");
+                Err(AnswerError::Gone)
             }
-            tokio::time::sleep(pause).await;
-            pause *= 2;
+            Err(_) => Err(AnswerError::Later),
         }
-        Err(AnswerError::Later)
     }
 }
 
@@ -120,6 +115,13 @@ impl ToShards {
                 DeliveryCommand::FailEffect(FailEffect { number, code, message, round })
             }
         }
+    }
+}
+
+fn may_be_taken_later(failure: &Failure) -> bool {
+    match failure {
+        Failure::Rejected(no) => no.reason == Reason::QuotaExceeded,
+        other => !other.is_final(),
     }
 }
 

@@ -51,27 +51,32 @@ impl Caps {
         let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
             return Ok(Some(Counted { caps: self.clone(), counts: Vec::new() }));
         };
-        let at = (due.key.tenant_of(), session);
-        let full = match self.count((shard, view), at, effect).map_err(|error| unreadable(&error))? {
-            Ok(counted) => return Ok(Some(counted)),
-            Err(full) => full,
-        };
+        let tenant = due.key.tenant_of();
+        let full =
+            match self.count(shard, view, tenant, session, effect).map_err(|error| unreadable(&error))? {
+                Ok(counted) => return Ok(Some(counted)),
+                Err(full) => full,
+            };
         let (number, attempt) = (effect.number, effect.attempt());
         let (code, message) =
             (FailureCode::MailCap(full.cap).word().to_owned(), switchward_messages::mail_cap(full.cap));
         let defer = DeferEffect { number, attempt, until: full.until, code, message, made: false };
-        submit(shard, at.0, session, Body::Delivery(DeliveryCommand::DeferEffect(defer))).await.map(|()| None)
+        submit(shard, tenant, session, Body::Delivery(DeliveryCommand::DeferEffect(defer)))
+            .await
+            .map(|()| None)
     }
 
     /// Counts an effect unless a cap of it is reached. Two shards cannot both take what is left of a cap.
     fn count(
         &self,
-        (shard, view): (&Shard, &StateView),
-        at: (TenantId, SessionId),
+        shard: &Shard,
+        view: &StateView,
+        tenant: TenantId,
+        session: SessionId,
         effect: &Effect,
     ) -> Result<Result<Counted, MailFull>, ViewError> {
         let now = shard.now();
-        let counts = mail_counts(view, at, effect, now)?;
+        let counts = mail_counts(view, tenant, session, effect, now)?;
         // A mail that is delivered meanwhile is counted by a row before it stops counting as in flight: read in this order,
         // none is missed.
         let mut out = self.0.out.lock();
@@ -83,7 +88,7 @@ impl Caps {
             let here = out.get(key).copied().unwrap_or_default();
             here.saturating_add(elsewhere.get(key).copied().unwrap_or_default())
         };
-        if let Some(full) = mail_full(view, at, (effect, &counts), now, under_way)? {
+        if let Some(full) = mail_full(view, tenant, session, effect, &counts, now, under_way)? {
             return Ok(Err(full));
         }
         for MailCount { key, .. } in &counts {

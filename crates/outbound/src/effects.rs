@@ -107,11 +107,11 @@ pub(super) struct Context {
 }
 
 /// Relays the effects of one shard, at most `most` by each stream at one time, until it is stopped.
-pub(super) async fn work((shard, most): (Shard, usize), context: Context, mut stop: watch::Receiver<bool>) {
+pub(super) async fn work(shard: Shard, most: usize, context: Context, mut stop: watch::Receiver<bool>) {
     let mut news = shard.watch_outbox();
     let (mut out, mut reported) = (Out::default(), false);
     loop {
-        let wait = match round((&shard, most), &context, &mut out).await {
+        let wait = match round(&shard, most, &context, &mut out).await {
             Ok(Round::Done) => {
                 reported = false;
                 None
@@ -134,7 +134,7 @@ pub(super) async fn work((shard, most): (Shard, usize), context: Context, mut st
     }
 }
 
-async fn round((shard, most): (&Shard, usize), context: &Context, out: &mut Out) -> Result<Round, Failure> {
+async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> Result<Round, Failure> {
     let view = shard.read().await?;
     forget(&view, out)?;
     out.destinations.age(Instant::now());
@@ -158,14 +158,14 @@ async fn round((shard, most): (&Shard, usize), context: &Context, out: &mut Out)
         let due = if is_held(&view, &entry)? {
             Vec::new()
         } else {
-            due_of((&view, shard.now()), &entry, context.mail, out, &mut capacities)?
+            due_of(&view, shard.now(), &entry, context.mail, out, &mut capacities)?
         };
         for due in due {
             if unsent(shard, &view, context, &due, out).await? {
                 continue;
             }
             if let Some(counted) = context.caps.counted(shard, &view, &due).await? {
-                ready.extend(pack(shard, &view, context, (&due, counted), out).await?);
+                ready.extend(pack(shard, &view, context, &due, counted, out).await?);
             }
         }
         out.turn = Some(behind.clone());
@@ -196,7 +196,7 @@ fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
     let (now, mut broken) = (Instant::now(), None);
     let Out { sent, backoff, .. } = out;
     sent.retain(|key, sent| {
-        is_out(view, (key, sent), backoff, now).unwrap_or_else(|error| {
+        is_out(view, key, sent, backoff, now).unwrap_or_else(|error| {
             broken = Some(error);
             true
         })
@@ -207,7 +207,8 @@ fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
 /// Returns true if an effect that went out may still arrive.
 fn is_out(
     view: &StateView,
-    (key, sent): (&Key, &Sent),
+    key: &Key,
+    sent: &Sent,
     backoff: &mut Backoff,
     now: Instant,
 ) -> Result<bool, ViewError> {
@@ -225,7 +226,8 @@ fn is_out(
 
 /// The due effects of this entry's destination that are not in flight, as many as there is capacity for.
 fn due_of(
-    (view, now): (&StateView, Time),
+    view: &StateView,
+    now: Time,
     entry: &Key,
     mail: bool,
     out: &Out,
@@ -326,7 +328,8 @@ async fn pack(
     shard: &Shard,
     view: &StateView,
     context: &Context,
-    (due, counted): (&Due, Counted),
+    due: &Due,
+    counted: Counted,
     out: &mut Out,
 ) -> Result<Option<Packed>, Failure> {
     let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
@@ -337,7 +340,7 @@ async fn pack(
     let destination = (tenant, effect.body.destination());
     let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
     let prepared =
-        prepare((view, shard.now()), context, tenant, session, effect).map_err(|error| unreadable(&error))?;
+        prepare(view, shard.now(), context, tenant, session, effect).map_err(|error| unreadable(&error))?;
     let input = match prepared {
         Prepared::Send(input) => input,
         Prepared::Keep => return Ok(None),
@@ -398,7 +401,8 @@ enum Prepared {
 }
 
 fn prepare(
-    (view, now): (&StateView, Time),
+    view: &StateView,
+    now: Time,
     context: &Context,
     tenant: TenantId,
     session: SessionId,
@@ -413,12 +417,12 @@ fn prepare(
             },
             Channel::Webhook => {
                 let body = switchward_messages::text(*channel, text).body;
-                let message = mail::message(view, (tenant, session), (to, &body))?;
+                let message = mail::message(view, tenant, session, to, &body)?;
                 Prepared::Send(JobInput::Webhook(Webhook::Message(message)))
             }
         },
         EffectBody::Publish { .. } => {
-            match webhook::hook(view, &*context.names, (tenant, session), effect, SystemClock.now())? {
+            match webhook::hook(view, &*context.names, tenant, session, effect, SystemClock.now())? {
                 Hook::Send(event) => Prepared::Send(JobInput::Webhook(Webhook::Event(event))),
                 Hook::Drop => Prepared::Done,
                 Hook::Fail(why) => Prepared::Fail(why),

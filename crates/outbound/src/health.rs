@@ -103,10 +103,7 @@ mod tests {
             id: "ops".to_owned(),
             url: "https://ops.example/in".to_owned(),
             filters: Vec::new(),
-            secret: cluster
-                .ring()
-                .seal([0; 24], (TenantId(1), SecretOf::Endpoint("ops")), b"whsec_x")
-                .unwrap(),
+            secret: cluster.ring().seal([0; 24], TenantId(1), SecretOf::Endpoint("ops"), b"whsec_x").unwrap(),
             key: None,
             etag: String::new(),
         };

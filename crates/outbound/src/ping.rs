@@ -28,8 +28,7 @@ pub(super) struct Pinger(pub(super) Client, pub(super) Cluster);
 
 #[async_trait]
 impl Pings for Pinger {
-    async fn ping(&self, tenant: (TenantId, &str), endpoint: &Endpoint, kind: EventType) -> Pinged {
-        let (number, name) = tenant;
+    async fn ping(&self, number: TenantId, name: &str, endpoint: &Endpoint, kind: EventType) -> Pinged {
         let (now, message_id) = (SystemClock.now(), format!("png_{:032x}", rand::random::<u128>()));
         let began = Instant::now();
         let made = Body::new(kind, Duration::from_millis(now.0), example(name, endpoint, kind));
@@ -39,7 +38,7 @@ impl Pings for Pinger {
         };
         let pinged = Pinged { message_id, body, ..Pinged::default() };
         let signed =
-            webhook::signed((&self.1.ring(), number, endpoint), &pinged.message_id, now, pinged.body.clone());
+            webhook::signed(&self.1.ring(), number, endpoint, &pinged.message_id, now, pinged.body.clone());
         let request = match signed {
             Ok(event) => event.request(PATIENCE),
             Err(why) => return failed(pinged, FailureCode::WebhookFailed, why),

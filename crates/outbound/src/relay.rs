@@ -58,7 +58,8 @@ pub(super) struct Out {
 pub(super) async fn work(
     shard: Shard,
     bus: Arc<dyn Bus>,
-    (kinds, shards): (Vec<WorkKind>, usize),
+    kinds: Vec<WorkKind>,
+    shards: usize,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut news = shard.watch_work();
@@ -132,7 +133,7 @@ async fn send(
         });
         let (Some(fence), (tenant, session, work)) = (fence, *name) else { continue };
         let Ok(Some(work)) = view.consistent(|rows| work_view(rows, tenant, session, work)) else { continue };
-        let Ok(found) = stored_input(&view, (tenant, session), &work) else { continue };
+        let Ok(found) = stored_input(&view, tenant, session, &work) else { continue };
         match input(&work, &found) {
             Ok(input) => {
                 packed.push((name, destination, fence, job(tenant, session, &work, fence, input).envelope()));
@@ -219,7 +220,12 @@ async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body)
 
 /// The input of work as it is now. Reply tokens are put into what is sent outside; a model, which could not return them, sees
 /// the placeholders that are stored instead.
-fn stored_input(view: &StateView, of: (TenantId, SessionId), work: &WorkView) -> Result<Value, ViewError> {
+fn stored_input(
+    view: &StateView,
+    tenant: TenantId,
+    session: SessionId,
+    work: &WorkView,
+) -> Result<Value, ViewError> {
     let mut input = work.owed.input.0.clone();
     if let (WorkKind::Judge, Some(input)) = (work.kind, input.as_object_mut()) {
         // A judge judges what is so now.
@@ -227,7 +233,7 @@ fn stored_input(view: &StateView, of: (TenantId, SessionId), work: &WorkView) ->
         input.extend(work.said.clone().map(|said| ("said".to_owned(), said.into())));
     }
     if work.kind == WorkKind::Http
-        && let Some(tokens) = ReplyTokens::of_session(view, of.0, of.1)?
+        && let Some(tokens) = ReplyTokens::of_session(view, tenant, session)?
     {
         tokens.put_into_json(&mut input);
     }

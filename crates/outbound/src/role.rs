@@ -105,10 +105,10 @@ fn relay_all(cluster: &Cluster, context: &effects::Context, kinds: &[WorkKind], 
     let shards = cluster.shards().len();
     for shard in cluster.shards() {
         let most = capacity::part(effects::SESSIONS_OUT_MAX, shards);
-        tokio::spawn(effects::work((shard.clone(), most), context.clone(), stop.subscribe()));
-        let kinds = (kinds.to_vec(), shards);
-        tokio::spawn(relay::work(shard.clone(), Arc::clone(&context.bus), kinds, stop.subscribe()));
+        tokio::spawn(effects::work(shard.clone(), most, context.clone(), stop.subscribe()));
+        let bus = Arc::clone(&context.bus);
+        tokio::spawn(relay::work(shard.clone(), bus, kinds.to_vec(), shards, stop.subscribe()));
     }
-    let catalogue = (cluster.catalogue().clone(), effects::CATALOGUE_OUT_MAX);
-    tokio::spawn(effects::work(catalogue, context.clone(), stop.subscribe()));
+    let (catalogue, most) = (cluster.catalogue().clone(), effects::CATALOGUE_OUT_MAX);
+    tokio::spawn(effects::work(catalogue, most, context.clone(), stop.subscribe()));
 }

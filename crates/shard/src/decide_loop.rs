@@ -56,7 +56,8 @@ impl DecideLoop {
         group: Group,
         clock: Arc<dyn Clock>,
         leadership: Arc<Leadership>,
-        (halt, disk): (Halt, Arc<Disk>),
+        halt: Halt,
+        disk: Arc<Disk>,
         draining: watch::Receiver<bool>,
     ) -> Self {
         let proposer = Proposer::new(group.clone());

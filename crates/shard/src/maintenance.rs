@@ -78,14 +78,15 @@ async fn round(group: &Group, rest: &mut Rest) -> io::Result<()> {
 }
 
 /// Returns true if the log's bytes or entries exceed `1/of` of the purge threshold.
-fn much((bytes, entries): (u64, u64), of: u64) -> bool {
+fn much(bytes: u64, entries: u64, of: u64) -> bool {
     bytes >= LOG_BYTES_MAX / of || entries >= LOG_ENTRIES_MAX / of
 }
 
 /// Purges a log that is too long, except for its tail. openraft purges what a snapshot covers, and here the rows on
 /// disk are the snapshot: they are written and synced only if that lets enough of the log go.
 async fn shorten(group: &Group) -> io::Result<()> {
-    if !much(group.log.size(), 1) {
+    let (bytes, entries) = group.log.size();
+    if !much(bytes, entries, 1) {
         return Ok(());
     }
     let Some(goes) = group.log.all_but(LOG_ENTRIES_KEPT, LOG_BYTES_KEPT) else { return Ok(()) };
@@ -93,7 +94,8 @@ async fn shorten(group: &Group) -> io::Result<()> {
     let mut now = group.raft.metrics().borrow_watched().clone();
     let covered = index(now.snapshot);
     let to_cover = index(now.last_applied).map(|applied| applied.min(goes));
-    if much(group.log.stretch(covered, to_cover), 2) {
+    let (bytes, entries) = group.log.stretch(covered, to_cover);
+    if much(bytes, entries, 2) {
         group.raft.trigger().snapshot().await.map_err(io::Error::other)?;
         let built = group.raft.wait(Some(FLUSH_WAIT));
         match built.metrics(|now| index(now.snapshot) > covered, "the rows are on disk").await {

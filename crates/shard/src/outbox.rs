@@ -53,8 +53,17 @@ impl Outbox {
         Ok(())
     }
 
-    /// Counts an index entry that was added or removed.
-    pub(crate) fn changed(&self, entry: &Key, added: bool) {
+    /// Counts an index entry that was added.
+    pub(crate) fn added(&self, entry: &Key) {
+        self.changed(entry, true);
+    }
+
+    /// Stops counting an index entry that was removed.
+    pub(crate) fn removed(&self, entry: &Key) {
+        self.changed(entry, false);
+    }
+
+    fn changed(&self, entry: &Key, added: bool) {
         let Some(tenant) = self.tenant_of(entry) else { return };
         let mut tenants = self.tenants();
         if added {

@@ -122,7 +122,7 @@ async fn steps(shard: &Shard, key: &Key) -> Result<bool, Failure> {
     let Some(Row::Session(session)) = row.as_deref() else { return Ok(false) };
     let (mut from, mut whole, mut moved) = (From::default(), true, false);
     for _ in 0..REMOVE_STEPS {
-        let found = next(&view, (tenant, id), session, &mut from, &mut whole).map_err(unreadable)?;
+        let found = next(&view, tenant, id, session, &mut from, &mut whole).map_err(unreadable)?;
         let over = from.kind >= REMOVED_KINDS.len();
         let last = (over && whole).then_some(session.sequence);
         if found.is_empty() && last.is_none() {
@@ -148,7 +148,8 @@ async fn steps(shard: &Shard, key: &Key) -> Result<bool, Failure> {
 /// The rows of the next step. `whole` becomes false if some rows cannot be removed yet.
 fn next(
     view: &StateView,
-    (tenant, id): (TenantId, SessionId),
+    tenant: TenantId,
+    id: SessionId,
     session: &Session,
     from: &mut From,
     whole: &mut bool,

@@ -41,8 +41,8 @@ impl Shard {
         let (queue, jobs) = queue();
         let (drain, draining) = watch::channel(false);
         let leadership = Arc::new(Leadership::of(group.raft.clone()));
-        let end = (Arc::clone(&halt), Arc::clone(&disk));
-        let work = DecideLoop::new(group.clone(), clock.clone(), leadership.clone(), end, draining);
+        let (stop, space) = (Arc::clone(&halt), Arc::clone(&disk));
+        let work = DecideLoop::new(group.clone(), clock.clone(), leadership.clone(), stop, space, draining);
         let work = tokio::spawn(work.run(jobs));
         tokio::spawn(async move {
             // A panic would otherwise leave a shard that looks alive and answers nobody.

@@ -88,8 +88,9 @@ impl StateMachine {
                 removes |= row.is_some();
             }
         }
+        let outbox = &self.shared.outbox;
         let moved = puts.iter().filter(|(key, _)| key.is(Kind::Index));
-        moved.for_each(|(key, row)| self.shared.outbox.changed(key, row.is_some()));
+        moved.for_each(|(key, row)| if row.is_some() { outbox.added(key) } else { outbox.removed(key) });
         self.put(puts, log_id, None)?;
         self.shared.timers.changed(due);
         self.shared.watchers.moved(&decision);

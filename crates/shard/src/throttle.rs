@@ -97,8 +97,17 @@ impl Throttle {
         self.resting.filter(|(rests, until)| *rests == tenant && *until > now).map(|(_, until)| until)
     }
 
-    /// Notes whether a call of another tenant took too long.
-    pub fn others_waited(&mut self, too_long: bool) {
+    /// Notes that a call of another tenant took too long: the heaviest tenant rests more.
+    pub fn others_waited_too_long(&mut self) {
+        self.others_waited(true);
+    }
+
+    /// Notes that a call of another tenant did not take too long: the heaviest tenant rests less.
+    pub fn others_did_not_wait(&mut self) {
+        self.others_waited(false);
+    }
+
+    fn others_waited(&mut self, too_long: bool) {
         self.parts = if too_long {
             (self.parts + REST_MORE).min(self.parts_max)
         } else {

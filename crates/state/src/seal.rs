@@ -90,7 +90,8 @@ impl KeyRing {
     pub fn seal(
         &self,
         nonce: [u8; SEAL_NONCE_BYTES],
-        (tenant, secret_of): (TenantId, SecretOf<'_>),
+        tenant: TenantId,
+        secret_of: SecretOf<'_>,
         secret: &[u8],
     ) -> Option<Sealed> {
         let key = self.current()?;
@@ -105,7 +106,8 @@ impl KeyRing {
     /// The ring has not got its key, or it is none of this tenant and owner.
     pub fn open(
         &self,
-        (tenant, secret_of): (TenantId, SecretOf<'_>),
+        tenant: TenantId,
+        secret_of: SecretOf<'_>,
         sealed: &Sealed,
     ) -> Result<Zeroizing<Vec<u8>>, NotOpened> {
         let key = self.get(sealed.key).ok_or(NotOpened::NoKey(sealed.key))?;
@@ -120,10 +122,11 @@ impl KeyRing {
     /// As [`KeyRing::open`].
     pub fn open_text(
         &self,
-        of: (TenantId, SecretOf<'_>),
+        tenant: TenantId,
+        secret_of: SecretOf<'_>,
         sealed: &Sealed,
     ) -> Result<Zeroizing<String>, NotOpened> {
-        let bytes = self.open(of, sealed)?;
+        let bytes = self.open(tenant, secret_of, sealed)?;
         let text = std::str::from_utf8(&bytes).map_err(|_| NotOpened::Foreign)?;
         Ok(Zeroizing::new(text.to_owned()))
     }

@@ -3,6 +3,7 @@
 mod mail;
 mod retry;
 
+use backon::Retryable as _;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -115,12 +116,14 @@ impl Target {
             None if address.is_some() && api_key.is_some() => None,
             None => implied()?,
         };
-        Self::chosen((address, api_key, ca), named)
+        Self::chosen(address, api_key, ca, named)
     }
 
     /// Combines the given address, key and authority with a context.
     fn chosen(
-        (address, api_key, ca): (Option<String>, Option<String>, Option<PathBuf>),
+        address: Option<String>,
+        api_key: Option<String>,
+        ca: Option<PathBuf>,
         named: Option<Named>,
     ) -> Result<Self, Exit> {
         let address = address.map(|address| address.trim_end_matches('/').to_owned());
@@ -230,18 +233,16 @@ impl Client {
         Q: Clone,
         F: Future<Output = Result<Response<R>, Status>>,
     {
-        let mut attempt = 1;
-        loop {
+        let attempt = move || {
             let mut request = Request::new(request.clone());
             request.set_timeout(self.timeout);
-            match method(self.services.clone(), request).await {
-                Err(status) if status.code() == Code::Unavailable && attempt < self.retries.attempts_max => {
-                    tokio::time::sleep(self.retries.pause(attempt, &status)).await;
-                    attempt += 1;
-                }
-                done => return done.map(Response::into_inner),
-            }
-        }
+            method(self.services.clone(), request)
+        };
+        let retried = attempt
+            .retry(self.retries.of_call())
+            .when(|status: &Status| status.code() == Code::Unavailable)
+            .adjust(|status: &Status, grown| Some(self.retries.pause(grown?, status)));
+        retried.await.map(Response::into_inner)
     }
 }
 

@@ -6,8 +6,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use maud::{DOCTYPE, Markup, html};
 
-/// The page of a server, or of one for development.
-pub(crate) fn page(development: bool) -> Router {
+/// The page of a server.
+pub(crate) fn page() -> Router {
+    routed(false)
+}
+
+/// The page of a development server.
+pub(crate) fn page_of_development() -> Router {
+    routed(true)
+}
+
+fn routed(development: bool) -> Router {
     Router::new().route("/", get(move || async move { guarded(whole(development)) }))
 }
 

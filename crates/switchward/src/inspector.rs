@@ -131,7 +131,7 @@ async fn register(inspector: &Inspector) -> anyhow::Result<String> {
     let secret =
         SigningSecret::of(&rand::random::<[u8; 32]>()).expect("32 bytes are enough for a secret").text();
     let ring = &inspector.cluster.ring();
-    let sealed = sealing::text(ring, (tenant.id, SecretOf::Endpoint(NAME)), &secret);
+    let sealed = sealing::text(ring, tenant.id, SecretOf::Endpoint(NAME), &secret);
     let sealed = sealed.context("the server has no key ring")?;
     let put = ChangeEndpoint::Put {
         id: NAME.to_owned(),

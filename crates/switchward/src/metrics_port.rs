@@ -71,7 +71,7 @@ mod tests {
     #[tokio::test]
     async fn health_is_answered_while_the_runtime_of_the_public_port_is_busy() {
         let (_services, health) = Services::new().await;
-        health.set_ready(true).await;
+        health.set_ready().await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (ending, ended) = oneshot::channel();

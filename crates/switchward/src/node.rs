@@ -218,7 +218,7 @@ impl Node {
             routes,
             health
                 .pages()
-                .merge(home::page(development))
+                .merge(if development { home::page_of_development() } else { home::page() })
                 .merge(decision::pages(api.clone()))
                 .merge(webhooks::pages(&api))
                 .merge(mail_pages),
@@ -236,11 +236,13 @@ impl Node {
     /// Serves until `stop` is done, then finishes what is open and writes down what is in memory.
     pub(crate) async fn serve(
         self,
-        (listener, metrics): (TcpListener, Option<TcpListener>),
-        (tls, limits): (Option<TlsAcceptor>, ConnectionLimits),
+        listener: TcpListener,
+        metrics: Option<TcpListener>,
+        tls: Option<TlsAcceptor>,
+        limits: ConnectionLimits,
         stop: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
-        self.health.set_ready(true).await;
+        self.health.set_ready().await;
         let control = Control::listen(&self.data, &self.cluster);
         let listeners = self.listeners.map(MailListeners::open);
         let (health, api) = (self.health.clone(), self.api.clone());
@@ -251,7 +253,7 @@ impl Node {
         let sweeper = Sweeper::start(self.api.clone());
         let stop = async move {
             stop.await;
-            health.set_ready(false).await;
+            health.set_not_ready().await;
             api.drain();
         };
         serve::serve(listener, tls, self.app, limits, stop).await;
@@ -368,7 +370,7 @@ async fn watch_disk(health: Health, cluster: Cluster) {
         tick.tick().await;
         let low = cluster.disk().level() != DiskLevel::Enough;
         if std::mem::replace(&mut was_low, low) != low {
-            health.set_disk_low(low).await;
+            if low { health.set_disk_low().await } else { health.set_disk_enough().await }
         }
     }
 }

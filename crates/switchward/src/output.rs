@@ -62,8 +62,14 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    pub(crate) fn new(output: Output, quiet: bool) -> Self {
-        Self { output, quiet }
+    /// A printer that also prints hints for people.
+    pub(crate) fn new(output: Output) -> Self {
+        Self { output, quiet: false }
+    }
+
+    /// A printer without hints.
+    pub(crate) fn quiet(output: Output) -> Self {
+        Self { output, quiet: true }
     }
 
     /// Returns true if the output is for programs.
@@ -84,16 +90,17 @@ impl Printer {
     /// Prints a list: as one message, as one message for each entry, or as a text.
     pub(crate) fn list<M: Message, E: Message>(
         self,
-        whole: (&str, &M),
-        entries: (&str, &[E]),
+        name: &str,
+        message: &M,
+        entry_name: &str,
+        entries: &[E],
         text: impl FnOnce() -> String,
     ) -> Result<(), Exit> {
         match self.output {
             Output::Text => print(&text()),
-            Output::Json => print(&format!("{}\n", json(whole.0, whole.1)?)),
+            Output::Json => print(&format!("{}\n", json(name, message)?)),
             Output::Jsonl => {
-                let (name, entries) = entries;
-                entries.iter().try_for_each(|entry| print(&format!("{}\n", json(name, entry)?)))
+                entries.iter().try_for_each(|entry| print(&format!("{}\n", json(entry_name, entry)?)))
             }
         }
     }

@@ -1,23 +1,25 @@
 //! The checks, one file each. Their rules are listed for readers in `crates/README.md`.
+//!
+//! What clippy or cargo-deny can hold is in `Cargo.toml`, `clippy.toml` or `.cargo/deny.toml`, and not here.
 
 mod arrows;
-mod attributes;
 mod commands;
 mod cycles;
 mod fences;
 mod files;
+pub(crate) mod function_p95;
 mod functions;
 mod golden;
 mod honest_tests;
 mod http_client;
 mod leftovers;
 mod map;
+pub(crate) mod parameters;
 mod paths;
 mod purity;
 mod queries;
 mod sentences;
 mod supply;
-mod unwraps;
 mod words;
 
 use std::time::Duration;
@@ -29,23 +31,23 @@ type Check = fn(&Tree) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
     arrows::check,
-    attributes::check,
     commands::check,
     cycles::check,
     fences::check,
     files::check,
+    function_p95::check,
     functions::check,
     golden::check,
     honest_tests::check,
     http_client::check,
     leftovers::check,
     map::check,
+    parameters::check,
     paths::check,
     purity::check,
     queries::check,
     sentences::check,
     supply::check,
-    unwraps::check,
     words::check,
 ];
 

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask check` reads every file that git knows or would add, runs each check of [`checks`] over them
 //! and prints one line a finding, `path:line: rule: message`. It ends with 0 when there is none, with 1 when
-//! there is one, with 2 when it is called wrongly. `cargo xtask measure` prints numbers that no check holds.
+//! there is one, with 2 when it is called wrongly. `cargo xtask measure` prints numbers that checks bound.
 //!
 //! It must never know what the product does: it reads sources, manifests and tables, and links none of our crates.
 //! A new check is a new file in `checks/`, one line in `checks.rs`, and a test that plants what it must find.
@@ -21,7 +21,7 @@ use crate::tree::Tree;
 
 const USAGE: &str = "usage: cargo xtask check|measure\n\n\
                      check    checks the repository; prints path:line: rule: message\n\
-                     measure  counts parameters that are tuples or bools; prints the files with the most";
+                     measure  prints p95 of the lengths of functions, and counts parameters that are tuples or bools";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -47,9 +47,9 @@ fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// Prints what no check refuses yet.
+/// Prints numbers that the checks bound.
 fn measure() -> anyhow::Result<ExitCode> {
-    print!("{}", measure::parameters(&Tree::of_repository(&std::env::current_dir()?)?));
+    print!("{}", measure::functions(&Tree::of_repository(&std::env::current_dir()?)?));
     Ok(ExitCode::SUCCESS)
 }
 

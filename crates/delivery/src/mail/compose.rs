@@ -249,7 +249,7 @@ fn how(outbound: &OutboundMail, page: Option<&str>) -> Vec<String> {
         (Some(choice), Some(_)) if choice.page_only => {
             lines.push(TOO_LONG.to_owned());
             lines.push(format!("To reject, answer with {} on the first line.", choice.refuse.to_uppercase()));
-            lines.push(anything_else(choice.discusses).to_owned());
+            lines.push(anything_else(choice).to_owned());
         }
         (Some(choice), Some(_)) => {
             lines.push("To decide, answer this mail with one word on the first line:".to_owned());
@@ -257,7 +257,7 @@ fn how(outbound: &OutboundMail, page: Option<&str>) -> Vec<String> {
             lines
                 .push(format!("  {approve}    or    {refuse}      (a comment may follow on the next lines)"));
             lines.extend(also(choice));
-            lines.push(anything_else(choice.discusses).to_owned());
+            lines.push(anything_else(choice).to_owned());
         }
         (None, Some(_)) => lines.push("To answer, reply to this mail; your text is the answer.".to_owned()),
         (_, None) => {}
@@ -281,8 +281,9 @@ pub(super) fn also(choice: &Choice) -> Option<String> {
     }
 }
 
-pub(super) fn anything_else(discusses: bool) -> &'static str {
-    if discusses {
+/// Says what happens to text that decides nothing.
+pub(super) fn anything_else(choice: &Choice) -> &'static str {
+    if choice.discusses {
         "Any other text is passed on as a question and approves nothing."
     } else {
         "Any other text is recorded as a comment and decides nothing."

@@ -81,14 +81,14 @@ fn asked(outbound: &OutboundMail, page: Option<&str>) -> String {
         (Some(choice), Some(_)) if choice.page_only => out.push_str(&format!(
             "<h2>To decide</h2>\n<p>{TOO_LONG} To reject, answer this mail with <strong>{}</strong> on the first line. {}</p>\n",
             escaped(&choice.refuse.to_uppercase()),
-            anything_else(choice.discusses)
+            anything_else(choice)
         )),
         (Some(choice), Some(_)) => out.push_str(&format!(
             "<h2>To decide</h2>\n<p>Answer this mail with one word on the first line: <strong>{}</strong> or \
              <strong>{}</strong>. A comment may follow on the next lines. {}</p>\n",
             escaped(&choice.approve.to_uppercase()),
             escaped(&choice.refuse.to_uppercase()),
-            anything_else(choice.discusses)
+            anything_else(choice)
         )),
         (None, Some(_)) => {
             out.push_str("<h2>To answer</h2>\n<p>Reply to this mail; your text is the answer.</p>\n");

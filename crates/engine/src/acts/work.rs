@@ -78,14 +78,7 @@ fn handed(scope: &Scope, work: &Work) -> Result<Map<String, Value>, Fault> {
 }
 
 /// Asks a judge what the guard of an exit leaves open, unless somebody is asked already.
-pub(crate) fn ask_judge(
-    turn: &mut Turn<'_, '_>,
-    run: RunId,
-    exit: ExitIx,
-    asked: Asked,
-    event: bool,
-) -> Result<(), Stop> {
-    turn.emit(RunEvent::ChoicePending { run, event })?;
+pub(crate) fn ask_judge(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx, asked: Asked) -> Result<(), Stop> {
     for item in turn.run(run)?.items.clone() {
         let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
         if row.is_some_and(|row| judges(&row.body)) {

@@ -231,7 +231,8 @@ pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) ->
                 let shortage = Shortage::Limit { capability: capability.clone() };
                 let message = format!("{}; the gate stays open", shortage_message(&shortage));
                 let retry = Some(until.since_ms(turn.now()));
-                return Err(Rejection::new(LimitOutcome::reason(*money), message)
+                let reason = if *money { Reason::BudgetExhausted } else { Reason::RateLimited };
+                return Err(Rejection::new(reason, message)
                     .fact("capability", capability)
                     .retry_after_ms(retry)
                     .shortage(shortage)

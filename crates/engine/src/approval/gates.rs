@@ -2,7 +2,7 @@
 //! Sources: workflows, *Approval State* and *Approval Gates*; semantics §6.2 and §7.
 
 use serde_json::Value;
-use switchward_machine::{ExitIx, GateIx, GateKind, OpenId, RunId};
+use switchward_machine::{Boundary, ExitIx, GateIx, GateKind, OpenId, RunId};
 use switchward_state::ViewError;
 use switchward_state::approval::{ApprovalEvent, Asked, Gate, RequestSubject};
 use switchward_state::delivery::EffectBody;
@@ -100,10 +100,10 @@ pub(crate) fn attempt(
     run: RunId,
     exit: ExitIx,
     hold: GateIx,
-    ignores: bool,
+    boundary: &Boundary,
 ) -> Result<Next, Stop> {
     let Some(fault) = open(turn, run, hold, Some(exit))? else { return Ok(Next::Rest) };
-    if !ignores {
+    if !matches!(boundary, Boundary::Ignore(_)) {
         return Ok(Next::Fault(fault));
     }
     // An error may be ignored, and an approval that nobody was asked for may not.

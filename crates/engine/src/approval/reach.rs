@@ -14,7 +14,8 @@ use crate::turn::{Stop, Turn};
 /// Whose mails about an open gate have come back, or are dead letters: addresses, each once.
 pub(crate) fn unreached(
     rows: &Working<'_>,
-    (tenant, session): (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     open: &Open,
 ) -> Result<Vec<String>, ViewError> {
     let Some(asked) = &open.gate.asked else { return Ok(Vec::new()) };
@@ -50,9 +51,14 @@ pub struct Reach {
 }
 
 impl Reach {
-    pub(crate) fn of(rows: &Working<'_>, at: (TenantId, SessionId), open: &Open) -> Result<Self, ViewError> {
-        let unreached = unreached(rows, at, open)?;
-        let people = rows.tenancy_at(&Key::tenancy(at.0))?.map(|known| known.directory.clone());
+    pub(crate) fn of(
+        rows: &Working<'_>,
+        tenant: TenantId,
+        session: SessionId,
+        open: &Open,
+    ) -> Result<Self, ViewError> {
+        let unreached = unreached(rows, tenant, session, open)?;
+        let people = rows.tenancy_at(&Key::tenancy(tenant))?.map(|known| known.directory.clone());
         let people = people.unwrap_or_default();
         let gone = |one: &String| unreached.iter().any(|known| known.eq_ignore_ascii_case(one));
         let own =
@@ -60,7 +66,7 @@ impl Reach {
         let asked = open.gate.asked.as_ref();
         let to = asked.map(|asked| asked.to.as_slice()).unwrap_or_default();
         let now = rows.clock_at(&Key::clock())?.map_or(open.at, |clock| *clock);
-        let waiting = mail_caps::waiting(rows, at, open, now)?;
+        let waiting = mail_caps::waiting(rows, tenant, session, open, now)?;
         let waits = |one: &String| waiting.iter().any(|(known, _)| known.eq_ignore_ascii_case(one));
         let unnotified = to.iter().all(|one| gone(one) || own(one) || waits(one));
         let mut warnings = Vec::new();
@@ -80,7 +86,7 @@ impl Reach {
         warnings.extend(doubted.map(|to| Warning::UnprovedBounce { to }));
         let unreached = unreached.into_iter().chain(dropped.iter().cloned()).collect();
         let held = match open.gate.kind {
-            GateKind::Approval => rows.run(at.0, at.1, open.run)?.pending.len(),
+            GateKind::Approval => rows.run(tenant, session, open.run)?.pending.len(),
             GateKind::Notify | GateKind::ToolAsk | GateKind::Task => 0,
         };
         Ok(Self { unreached, unnotified, warnings, held: u32::try_from(held).unwrap_or(u32::MAX) })
@@ -129,7 +135,7 @@ pub(crate) fn reach(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
     let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.map(|open| Open::clone(&open));
     let Some(open) = open else { return Ok(()) };
     let Some(asked) = &open.gate.asked else { return Ok(()) };
-    let dead = unreached(turn.rows, (turn.tenant(), turn.session_id()?), &open)?;
+    let dead = unreached(turn.rows, turn.tenant(), turn.session_id()?, &open)?;
     let alive = |one: &String| !dead.iter().any(|dead| dead.eq_ignore_ascii_case(one));
     let people = turn.directory()?;
     let hers = |one: &str| asked.to.iter().any(|known| alive(known) && people.one_person(known, one));

@@ -34,7 +34,7 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(
     let Some(open) = turn.rows.open_at(key)?.map(|open| Open::clone(&open)) else { return Ok(()) };
     let Some(asked) = &open.gate.asked else { return Ok(()) };
     let Some(remind) = asked.remind.filter(|remind| remind.next <= turn.now()) else { return Ok(()) };
-    let dead = unreached(turn.rows, (turn.tenant(), turn.session_id()?), &open)?;
+    let dead = unreached(turn.rows, turn.tenant(), turn.session_id()?, &open)?;
     let reachable = |one: &&String| !dead.iter().any(|known| known.eq_ignore_ascii_case(one));
     let people = turn.directory()?;
     let waited_for = |one: &&String| reachable(one) && !asked.has_voted(one, &people);

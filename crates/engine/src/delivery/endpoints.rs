@@ -15,7 +15,7 @@ use crate::turn::{Stop, Turn, check_etag, check_size, check_text};
 pub(crate) fn run(turn: &mut Turn<'_, '_>, change: &ChangeEndpoint) -> Result<Reply, Stop> {
     match change {
         ChangeEndpoint::Put { id, url, filters, secret, key, etag } => {
-            put(turn, (id, url, filters), secret, key.as_ref(), etag)
+            put(turn, id, url, filters, secret, key.as_ref(), etag)
         }
         ChangeEndpoint::Rotate { id, secret, overlap_ms, etag } => {
             rotate(turn, id, secret, *overlap_ms, etag)
@@ -32,7 +32,9 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, change: &ChangeEndpoint) -> Result<Re
 
 fn put(
     turn: &mut Turn<'_, '_>,
-    (id, url, filters): (&str, &str, &[String]),
+    id: &str,
+    url: &str,
+    filters: &[String],
     secret: &Sealed,
     key: Option<&Sealed>,
     etag: &str,

@@ -119,9 +119,9 @@ pub(crate) fn compose(scope: &Scope, message: &Message, people: &People) -> Resu
 
 /// Renders a message to these.
 pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Result<ComposedMessage, Fault> {
-    let subject = message.subject.as_ref().map(|subject| scope.text(subject, false)).transpose()?;
+    let subject = message.subject.as_ref().map(|subject| scope.text(subject, Content::Text)).transpose()?;
     let subject = subject.map(|subject| subject.replace(['\r', '\n'], " "));
-    let text = scope.text(&message.body, message.content == Content::Html)?;
+    let text = scope.text(&message.body, message.content)?;
     let (body, content) = match (message.content, message.channel) {
         (Content::Markdown, Channel::Email) => (switchward_expr::to_html(&text), Content::Html),
         (content, _) => (text, content),

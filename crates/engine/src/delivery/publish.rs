@@ -123,17 +123,28 @@ pub struct Missed {
     pub upto: Option<u64>,
 }
 
-/// What an endpoint has missed of what happened in a session since this time and after this sequence, in order, at most
-/// [`REPUBLISH_MAX`]; if `delivered`, also what has arrived there.
+/// Which events of a session an endpoint gets again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Republished {
+    /// Those that have not arrived there.
+    Missed,
+    /// All that it wants, also those that have arrived there.
+    All,
+}
+
+/// What an endpoint gets again of what happened in a session since this time and after this sequence, in order, at most
+/// [`REPUBLISH_MAX`].
 ///
 /// # Errors
 /// A row cannot be read.
 pub fn missed(
     view: &dyn View,
-    (tenant, session): (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     endpoint: &Endpoint,
-    (since, after): (Time, u64),
-    delivered: bool,
+    since: Time,
+    after: u64,
+    which: Republished,
 ) -> Result<Missed, ViewError> {
     let rows = Working::new(view);
     let prefix = Key::prefix_of_session(tenant, session, Kind::History);
@@ -174,8 +185,7 @@ pub fn missed(
             match rows.outbox_at(&Key::outbox(tenant, session, *number))? {
                 Some(effect) if effect.dead().is_some() => missed.retry.push(*number),
                 Some(_) => {}
-                None if delivered => missed.events.push(message),
-                None => {}
+                None => missed.events.extend(Some(message).filter(|_| which == Republished::All)),
             }
         }
     }

@@ -59,7 +59,8 @@ fn judged_open(
         let check = fresh(turn, call.limits.as_ref(), &judged.limited, call.estimate.unwrap_or_default())?;
         match &check.outcome {
             LimitOutcome::Full { money, capability, until } => {
-                let (reason, message) = (LimitOutcome::reason(*money), limit_full_message(capability));
+                let reason = if *money { Reason::BudgetExhausted } else { Reason::RateLimited };
+                let message = limit_full_message(capability);
                 let retry_after_ms = Some(until.since_ms(turn.now()));
                 return deny(turn, session, call, Denial { reason, message, said, retry_after_ms });
             }

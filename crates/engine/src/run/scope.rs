@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use std::fmt::Display;
 use switchward_expr::{Braces, Escape, JinjaLimits, Path};
-use switchward_machine::{Dialect, RunId, Text, kept};
+use switchward_machine::{Content, Dialect, RunId, Text, kept};
 use switchward_state::limits::{TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX};
 use switchward_state::run::{Json, Loop, json_length};
 use switchward_state::{Key, ViewError};
@@ -132,13 +132,13 @@ impl Scope {
         Braces::parse(text).render(&look, TEXT_BYTES_MAX).map_err(|error| Fault::template(error.to_string()))
     }
 
-    /// A text in the dialect that it is written in. HTML is escaped if the text is HTML.
-    pub(crate) fn text(&self, text: &Text, html: bool) -> Result<String, Fault> {
+    /// A text in the dialect that it is written in. HTML is escaped if the content is HTML.
+    pub(crate) fn text(&self, text: &Text, content: Content) -> Result<String, Fault> {
         match text.dialect {
             Dialect::Plain => Ok(text.source.clone()),
             Dialect::Braces => Ok(plain(self.braces(&text.source)?)),
             Dialect::Jinja => {
-                let escape = if html { Escape::Html } else { Escape::None };
+                let escape = if content == Content::Html { Escape::Html } else { Escape::None };
                 let limits =
                     JinjaLimits { fuel: TEMPLATE_FUEL, depth: TEMPLATE_DEPTH, bytes: TEXT_BYTES_MAX };
                 switchward_expr::render(&text.source, &self.root, escape, &limits)

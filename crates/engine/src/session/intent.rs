@@ -29,7 +29,7 @@ const PENDING: &str = "pending";
 /// workflows was meant. Nothing may be called in it.
 pub(crate) fn machine() -> Machine {
     let accept = Some(Accept::Workflows);
-    let ask = Work { reads: Some(Reads::Said), accept, ..Work::plain(WorkKind::Intent, false) };
+    let ask = Work { reads: Some(Reads::Said), accept, ..Work::plain(WorkKind::Intent) };
     let node = Node {
         turns: true,
         attempts: Attempts { max: INTENT_ATTEMPTS_MAX, backoff_ms: 0 },

@@ -1,7 +1,9 @@
 //! Where a session stands after a command, for the answer to its caller; see [`Position`].
 
 use std::sync::Arc;
-use switchward_machine::{BudgetUnit, Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text};
+use switchward_machine::{
+    BudgetUnit, Content, Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text,
+};
 use switchward_state::approval::{ApprovalEvent, MailKey, Open};
 use switchward_state::run::Run;
 use switchward_state::session::{
@@ -102,7 +104,7 @@ fn text(turn: &Turn<'_, '_>, leaf: &Active, ended: bool) -> Result<Option<String
     let Some(source) = node.text.as_ref().filter(|source| source.contains('{')) else { return Ok(None) };
     let text = Text { source: source.clone(), dialect: node.dialect };
     // A text that cannot be rendered is shown as it was written.
-    let shown = Scope::of_run(turn, leaf.id)?.text(&text, false).ok();
+    let shown = Scope::of_run(turn, leaf.id)?.text(&text, Content::Text).ok();
     Ok(shown.filter(|shown| shown != source))
 }
 
@@ -111,7 +113,7 @@ fn gates(turn: &Turn<'_, '_>, opens: &[OpenId], active: &[Active]) -> Result<Vec
     for id in opens {
         let row = turn.rows.open_at(&Key::open(turn.tenant(), turn.session_id()?, *id))?;
         let Some(open) = row else { continue };
-        let reach = Reach::of(turn.rows, (turn.tenant(), turn.session_id()?), &open)?;
+        let reach = Reach::of(turn.rows, turn.tenant(), turn.session_id()?, &open)?;
         gates.push(GatePosition { unnotified: reach.unnotified, ..gate(*id, &open, active) });
     }
     Ok(gates)
@@ -290,7 +292,12 @@ impl PositionView {
     /// The format's own word for its status.
     #[must_use]
     pub fn word(&self) -> &str {
-        self.machine.words.word(self.position.status, !self.position.gates.is_empty())
+        let words = &self.machine.words;
+        if self.position.gates.is_empty() {
+            words.word(self.position.status)
+        } else {
+            words.word_at_gate(self.position.status)
+        }
     }
 
     /// What the agent is shown: the text put before the first turn, and the question or the instructions.

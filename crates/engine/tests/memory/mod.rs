@@ -43,7 +43,7 @@ pub(crate) fn ring() -> &'static KeyRing {
 
 /// A secret, sealed for its owner.
 pub(crate) fn sealed(tenant: TenantId, owner: SecretOf<'_>, secret: &[u8]) -> Sealed {
-    ring().seal([0; SEAL_NONCE_BYTES], (tenant, owner), secret).expect("there is a key")
+    ring().seal([0; SEAL_NONCE_BYTES], tenant, owner, secret).expect("there is a key")
 }
 
 impl Rows {

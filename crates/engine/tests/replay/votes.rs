@@ -172,7 +172,7 @@ impl Table {
 
     fn token(&self, way: Way, person: &str) -> MailToken {
         let round = self.open().and_then(|open| open.gate.asked?.round_of(person)).unwrap_or_default();
-        MailKey([5; 32]).token(way, (TENANT, self.session), (self.gate(), round), person)
+        MailKey([5; 32]).token(way, TENANT, self.session, self.gate(), round, person)
     }
 
     fn decide(&mut self, how: How, person: &str, decision: Decision) -> Result<Reply, Rejection> {

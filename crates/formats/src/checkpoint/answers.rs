@@ -40,19 +40,12 @@ impl Action {
 }
 
 /// The exits of a state, in the author's order, without those that could not be read.
-pub(super) fn read(
-    node: &Node,
-    state: &str,
-    names: &Names<'_>,
-    notifies: &mut bool,
-    report: &mut Report,
-) -> Vec<Exit> {
+pub(super) fn read(node: &Node, state: &str, names: &Names<'_>, report: &mut Report) -> Vec<Exit> {
     let what = format!("`answers` of the state {}", quoted(state));
     let entries = shape::map(node, &what, EXITS_MAX, report).unwrap_or_default();
     let exits = entries.iter().filter_map(|(key, answer)| {
         let named = shape::is_name(&key.text, "the name of an answer", NAME_BYTES_MAX, key.span, report);
         let exit = Answer { state, name: &key.text }.read(answer, names, report)?;
-        *notifies |= exit.hold.is_some();
         named.then_some(exit)
     });
     exits.collect()

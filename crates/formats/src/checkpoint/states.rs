@@ -66,12 +66,12 @@ pub(super) fn read<'a>(fields: &Fields<'a>, report: &mut Report) -> Option<State
     }
     let names = Names::new(entries);
     let start = initial.and_then(|node| start(node, &names, report));
-    let mut notifies = false;
     let nodes = entries.iter().map(|(key, state)| {
         shape::is_name(&key.text, "the name of a state", NAME_BYTES_MAX, key.span, report);
-        vertex(&key.text, state, &names, &mut notifies, report)
+        vertex(&key.text, state, &names, report)
     });
-    let nodes = nodes.collect();
+    let nodes: Vec<Vertex> = nodes.collect();
+    let notifies = nodes.iter().flat_map(|node| &node.exits).any(|exit| exit.hold.is_some());
     Some(States { start: start?, nodes, entries, notifies, sound: report.errors() == errors_before })
 }
 
@@ -85,7 +85,7 @@ fn start(node: &Node, names: &Names<'_>, report: &mut Report) -> Option<NodeIx> 
     found
 }
 
-fn vertex(name: &str, state: &Node, names: &Names<'_>, notifies: &mut bool, report: &mut Report) -> Vertex {
+fn vertex(name: &str, state: &Node, names: &Names<'_>, report: &mut Report) -> Vertex {
     let mut vertex = terminal(name);
     let Some(fields) = Fields::open(state, &STATE, report) else { return vertex };
     let what = format!("`question` of the state {}", quoted(name));
@@ -93,7 +93,7 @@ fn vertex(name: &str, state: &Node, names: &Names<'_>, notifies: &mut bool, repo
     vertex.text =
         question.and_then(|node| shape::text(node, &what, TEXT_BYTES_MAX, report)).map(str::to_owned);
     if let Some(node) = fields.optional("answers") {
-        vertex.exits = answers::read(node, name, names, notifies, report);
+        vertex.exits = answers::read(node, name, names, report);
     }
     if !vertex.exits.is_empty() {
         vertex.acts = vec![Act { kind: ActKind::Ask(Ask { turns: false }), then: Vec::new() }];

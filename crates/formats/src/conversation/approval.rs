@@ -82,10 +82,10 @@ fn recorded(outcomes: Vec<(Decision, Resolve)>, inquiry: Inquiry) -> GateSpec {
     GateSpec { kind: GateKind::Approval, outcomes, inquiry: Some(inquiry), record }
 }
 
-/// If no transition takes the discussion, the comment is passed on and the gate stays open.
-pub(super) fn wire(spec: &mut GateSpec, discussed: bool) {
+/// Wires a gate whose discussion no transition takes: the comment is passed on and the gate stays open.
+pub(super) fn pass_discussions_on(spec: &mut GateSpec) {
     for (decision, resolve) in &mut spec.outcomes {
-        if *decision == Decision::Discuss && !discussed {
+        if *decision == Decision::Discuss {
             *resolve = Resolve::PassOn;
         }
     }

@@ -47,15 +47,17 @@ impl Errors {
     }
 }
 
-/// Reads them. An approval has no success that an error could be taken for.
+/// Reads those of a state of this `type`. An approval has no success that an error could be taken for.
 pub(super) fn read<'a>(
     state: &'a Node,
     fields: &Fields<'a>,
-    is_approval: bool,
+    state_type: &str,
     cx: &mut Reader<'a, '_>,
 ) -> Errors {
-    let words: &[&'static str] =
-        if is_approval { &["port", "retry_then_port"] } else { &["port", "retry_then_port", "ignore"] };
+    let words: &[&'static str] = match state_type {
+        "approval" => &["port", "retry_then_port"],
+        _ => &["port", "retry_then_port", "ignore"],
+    };
     let word = fields.optional("on_error").and_then(|node| shape::word(node, "`on_error`", words, cx.report));
     let policy = attempts(fields.optional("retry_policy"), &RETRY_POLICY, cx);
     let asked = attempts(fields.optional("retry"), &RETRY, cx);

@@ -67,7 +67,7 @@ pub(super) fn warn_resent(state: &State<'_>, fields: &[switchward_machine::Field
     if let Kind::Operations(list) = &state.kind
         && state.errors.attempts.max > 1
     {
-        steps::warn_resent(list, fields, false, report);
+        steps::warn_resent(list, fields, report);
     }
 }
 

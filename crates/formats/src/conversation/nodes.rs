@@ -32,7 +32,9 @@ pub(super) fn vertex(
 ) -> Vertex {
     let timer_port = timer_port(&edges);
     if let Kind::Approval(spec) = &mut state.kind {
-        approval::wire(spec, edges.iter().any(|edge| edge.port == Some(approval::DISCUSSION)));
+        if !edges.iter().any(|edge| edge.port == Some(approval::DISCUSSION)) {
+            approval::pass_discussions_on(spec);
+        }
     }
     let terminal = edges.is_empty();
     let mut exits: Vec<Exit> = edges.into_iter().map(exit).collect();
@@ -191,7 +193,7 @@ fn acts(
         Kind::Conversation => one(ActKind::Ask(Ask { turns: true })),
         Kind::Action => {
             let input = text.map(|text| format!(r#"{{"instructions":{}}}"#, read::json_text(text)));
-            let owed = Work::plain(WorkKind::Agent, true);
+            let owed = Work { turn_ends: true, ..Work::plain(WorkKind::Agent) };
             one(ActKind::Work(Work { accept: Some(Accept::Data), input, ..owed }))
         }
         Kind::Work(work) | Kind::Delegate(work) => one(ActKind::Work(work)),

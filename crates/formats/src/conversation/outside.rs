@@ -154,7 +154,7 @@ pub(super) fn delegate<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Kind
     let instructions = fields.optional("instructions").and_then(Node::as_text).map(read::json_text);
     let instructions = instructions.map(|text| format!(r#","instructions":{text}"#)).unwrap_or_default();
     let input = Some(format!(r#"{{"assistant":{assistant}{instructions}}}"#));
-    let owed = Work::plain(WorkKind::Delegate, false);
+    let owed = Work::plain(WorkKind::Delegate);
     Kind::Delegate(Work { accept: Some(Accept::Data), input, ..owed })
 }
 

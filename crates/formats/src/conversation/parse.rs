@@ -161,7 +161,7 @@ pub(super) fn http<'a>(
     let (method, url) = (read::json_text(method?), read::json_text(url?));
     let input = format!(r#"{{"method":{method},"url":{url},"headers":{headers}{body}}}"#);
     let accept = Accept::Answer { into };
-    Some(Work { input: Some(input), accept: Some(accept), ..Work::plain(WorkKind::Http, false) })
+    Some(Work { input: Some(input), accept: Some(accept), ..Work::plain(WorkKind::Http) })
 }
 
 fn url<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<&'a str> {

@@ -98,7 +98,7 @@ fn state<'a>(node: &'a Node, workflow: Option<&str>, cx: &mut Reader<'a, '_>) ->
         state.name = name.unwrap_or_default();
     }
     common(&fields, &mut state, cx);
-    state.errors = boundary::read(node, &fields, word == "approval", cx);
+    state.errors = boundary::read(node, &fields, word, cx);
     (state.kind, state.ways) = kind(word, node, &fields, workflow, cx);
     state.gate = approval::gate(node, state.name, &fields, cx);
     state

@@ -65,14 +65,13 @@ pub(super) fn targets(steps: &[Step], found: &mut Vec<NodeIx>) {
 }
 
 /// Warns of every message that a retry sends again because something after it in its list can fail. In a loop, all of
-/// its operations count as after each other. Returns true if one of these operations can fail.
-pub(super) fn warn_resent(
-    steps: &[Step],
-    fields: &[Field],
-    mut fails_after: bool,
-    report: &mut Report,
-) -> bool {
-    let mut fails = false;
+/// its operations count as after each other.
+pub(super) fn warn_resent(steps: &[Step], fields: &[Field], report: &mut Report) {
+    warn_resent_before(steps, fields, false, report);
+}
+
+/// Warns of those before operations of which one can fail if `fails_after`.
+fn warn_resent_before(steps: &[Step], fields: &[Field], mut fails_after: bool, report: &mut Report) {
     for step in steps.iter().rev() {
         if fails_after && matches!(step.what, What::Run(Op::Send(_))) {
             let message = "this message is sent again if a later operation of the state fails and is retried";
@@ -80,13 +79,10 @@ pub(super) fn warn_resent(
         }
         if let What::Loop { steps, .. } = &step.what {
             let inside = steps.iter().any(|step| can_fail(step, fields));
-            warn_resent(steps, fields, fails_after || inside, report);
+            warn_resent_before(steps, fields, fails_after || inside, report);
         }
-        let this = can_fail(step, fields);
-        fails_after |= this;
-        fails |= this;
+        fails_after |= can_fail(step, fields);
     }
-    fails
 }
 
 fn can_fail(step: &Step, fields: &[Field]) -> bool {

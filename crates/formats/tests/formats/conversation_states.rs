@@ -33,7 +33,14 @@ const TO_B: &str = "{from: a, to: b, guards: [{type: always}]}";
 fn conversations_and_actions_take_turns() {
     for (kind, act) in [
         ("conversation", ActKind::Ask(Ask { turns: true })),
-        ("action", ActKind::Work(Work { accept: Some(Accept::Data), ..Work::plain(WorkKind::Agent, true) })),
+        (
+            "action",
+            ActKind::Work(Work {
+                turn_ends: true,
+                accept: Some(Accept::Data),
+                ..Work::plain(WorkKind::Agent)
+            }),
+        ),
     ] {
         let state = format!("{{name: a, type: {kind}}}");
         let node = first(&state, &[TO_B]);
@@ -188,7 +195,7 @@ fn a_delegate_is_work_of_another_assistant() {
     let state = "{name: a, type: delegate, assistant: kyc, instructions: \"Check \\\"{gathered.x}\\\".\", on_error: ignore}";
     let node = first(state, &["{from: a, to: b, guards: [{type: all_tasks_complete}]}"]);
     let input = r#"{"assistant":"kyc","instructions":"Check \"{gathered.x}\"."}"#;
-    let owed = Work::plain(WorkKind::Delegate, false);
+    let owed = Work::plain(WorkKind::Delegate);
     let owed = Work { accept: Some(Accept::Data), input: Some(input.into()), ..owed };
     assert_eq!(node.acts[0].kind, ActKind::Work(owed));
     assert_eq!((&node.boundary, &node.on_no_exit), (&Boundary::Ignore(Port::Done), &NoExit::Stay));

@@ -44,7 +44,11 @@ impl CpuShares {
     /// Records that the server was this late. Breaks when measuring can stop.
     pub(super) fn measured(&self, late: Duration, now: Instant) -> ControlFlow<()> {
         let mut state = self.0.lock();
-        state.throttle.others_waited(late > Duration::from_millis(LATE_MS));
+        if late > Duration::from_millis(LATE_MS) {
+            state.throttle.others_waited_too_long();
+        } else {
+            state.throttle.others_did_not_wait();
+        }
         let busy = state.waiting > 0 || state.free < state.all || state.tasks.asked;
         state.tasks.asked = false;
         if busy && state.throttle.shared(now) {

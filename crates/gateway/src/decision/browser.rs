@@ -11,6 +11,7 @@ use switchward_state::approval::MailKey;
 use switchward_state::catalogue::LinkAuth;
 use switchward_state::limits::ADDRESS_BYTES_MAX;
 
+use crate::api::PageSettings;
 use crate::limits::BROWSER_COOKIES_MAX;
 
 /// The prefix of the names of these cookies.
@@ -32,8 +33,10 @@ pub(super) struct Known {
 /// Returns everybody whom pages of a tenant recognised in the browser of a request within the last `keep_ms` milliseconds.
 pub(super) fn known(
     headers: &HeaderMap,
-    (tenant, keys): (TenantId, &[MailKey]),
-    (now, keep_ms): (Time, u64),
+    tenant: TenantId,
+    keys: &[MailKey],
+    now: Time,
+    keep_ms: u64,
 ) -> Vec<Known> {
     let sent = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let ours = sent
@@ -45,10 +48,11 @@ pub(super) fn known(
 
 /// Returns the header that makes a browser known for this many milliseconds; `None` if it cannot be written.
 pub(super) fn remember(
-    (tenant, key): (TenantId, &MailKey),
+    tenant: TenantId,
+    key: &MailKey,
     known: &Known,
     keep_ms: u64,
-    secure: bool,
+    pages: &PageSettings,
 ) -> Option<HeaderValue> {
     let signed = said(tenant, known);
     let code = key.browser_code(signed.as_bytes());
@@ -60,7 +64,7 @@ pub(super) fn remember(
     let cookie = Cookie::build((name, value))
         .path(PATH)
         .http_only(true)
-        .secure(secure)
+        .secure(pages.secure)
         .same_site(SameSite::Lax)
         .max_age(cookie::time::Duration::seconds(age))
         .build();
@@ -103,14 +107,14 @@ mod tests {
     }
 
     fn sent(known: &Known) -> String {
-        let header = remember((TENANT, &key()), known, HOUR, true).unwrap();
+        let header = remember(TENANT, &key(), known, HOUR, &PageSettings::default()).unwrap();
         header.to_str().unwrap().split(';').next().unwrap().to_owned()
     }
 
     fn read(cookies: &str, tenant: TenantId, key: MailKey, now: u64) -> Vec<Known> {
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, cookies.parse().unwrap());
-        known(&headers, (tenant, &[MailKey([1; 32]), key]), (Time(now), HOUR))
+        known(&headers, tenant, &[MailKey([1; 32]), key], Time(now), HOUR)
     }
 
     #[test]
@@ -154,7 +158,10 @@ mod tests {
 
     #[test]
     fn it_is_kept_from_scripts_and_from_plain_connections() {
-        let header = |secure| remember((TENANT, &key()), &kim(LinkAuth::Code), HOUR, secure).unwrap();
+        let header = |secure| {
+            let pages = PageSettings { secure, ..PageSettings::default() };
+            remember(TENANT, &key(), &kim(LinkAuth::Code), HOUR, &pages).unwrap()
+        };
         let text = header(true).to_str().unwrap().to_owned();
         for part in ["HttpOnly", "SameSite=Lax", "Secure", "Path=/a/", "Max-Age=3600"] {
             assert!(text.contains(part), "{text}");

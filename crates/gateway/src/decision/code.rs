@@ -52,8 +52,8 @@ pub(super) fn remembered(visitor: &Visitor<'_>, asked: &Asked, by: LinkAuth) -> 
     let visit = &asked.visit;
     let known = Known { person: asked.caller.actor.subject.clone(), by, at: visit.now };
     let mut response = visitor.back();
-    let secure = visitor.api.pages.secure;
-    if let Some(cookie) = browser::remember((asked.token.tenant, &visit.key), &known, visit.keep_ms, secure) {
+    let pages = &visitor.api.pages;
+    if let Some(cookie) = browser::remember(asked.token.tenant, &visit.key, &known, visit.keep_ms, pages) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response

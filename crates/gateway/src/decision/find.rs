@@ -95,7 +95,7 @@ pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Re
     let Some(key) = keys.first().cloned() else { return Ok(Found::Nothing) };
     let wanted = tenant.settings.link_auth.unwrap_or(api.pages.link_auth);
     let keep_ms = tenant.settings.browser_known_ms.unwrap_or(BROWSER_KNOWN_MS);
-    let browser = browser::known(headers, (token.tenant, &keys), (now, keep_ms));
+    let browser = browser::known(headers, token.tenant, &keys, now, keep_ms);
     let best = browser.iter().filter(|known| known.person.eq_ignore_ascii_case(&person));
     let best = best.map(|known| known.by).chain([LinkAuth::Link]).max();
     let asks = |known: &&Known| {

@@ -53,7 +53,7 @@ pub(super) async fn begin(State(api): State<Api>, Path(token): Path<String>, hea
         Ok(page) => page,
         Err(no) => return failed(&asked, no),
     };
-    match (HeaderValue::from_str(&page), begun.cookie(api.pages.secure)) {
+    match (HeaderValue::from_str(&page), begun.cookie(&api.pages)) {
         (Ok(page), Some(cookie)) => {
             let headers = [(header::LOCATION, page), (header::SET_COOKIE, cookie)];
             guarded((StatusCode::SEE_OTHER, headers).into_response())
@@ -79,7 +79,7 @@ pub(super) async fn finish(
     }
     let visitor = Visitor { api: &api, token: &begun.token, headers: &headers };
     let mut response = ended(&visitor, &asked, &begun, &back).await;
-    if let Some(gone) = begun.removed(api.pages.secure) {
+    if let Some(gone) = begun.removed(&api.pages) {
         response.headers_mut().append(header::SET_COOKIE, gone);
     }
     response

@@ -1,7 +1,7 @@
 //! Queries about what goes out, and about the sources of webhooks.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_engine::{EffectView, Missed, effect_view, missed};
+use switchward_engine::{EffectView, Missed, Republished, effect_view, missed};
 use switchward_machine::{Channel, SessionId, TenantId, Time};
 use switchward_shard::StateView;
 use switchward_state::catalogue::Tenant;
@@ -195,8 +195,9 @@ impl Evaluate for GetMissed {
         if Working::new(rows).session(self.tenant, self.session)?.is_none() {
             return Ok(None);
         }
-        let (of, from) = ((self.tenant, self.session), (self.since, self.after));
-        rows.consistent(|rows| missed(rows, of, &self.endpoint, from, self.delivered)).map(Some)
+        let GetMissed { tenant, session, ref endpoint, since, after, delivered } = *self;
+        let which = if delivered { Republished::All } else { Republished::Missed };
+        rows.consistent(|rows| missed(rows, tenant, session, endpoint, since, after, which)).map(Some)
     }
 }
 

@@ -337,7 +337,9 @@ async fn respond(
             if !use_now.available && full.is_none() {
                 let by = if rule.layer == "policy" { String::new() } else { format!(" ({})", rule.layer) };
                 let named = format!("{}{by}", rule.capability);
-                full = Some((matches!(limit, Limit::Money { .. }), limit_full_message(&named)));
+                let money = matches!(limit, Limit::Money { .. });
+                let reason = if money { Reason::BudgetExhausted } else { Reason::RateLimited };
+                full = Some((reason, limit_full_message(&named)));
             }
             limits.push(use_now);
         }
@@ -353,7 +355,7 @@ async fn respond(
         ("ask", None) => v1::ToolDecision::Ask,
         (_, None) => v1::ToolDecision::Allow,
     };
-    let by_limit = full.as_ref().map(|(money, _)| LimitOutcome::reason(*money).code());
+    let by_limit = full.as_ref().map(|(reason, _)| reason.word());
     let session_limits = explanation.budgets.iter().map(|budget| {
         let money = budget.unit == BudgetUnit::UsdMicros;
         let kind = if money { v1::LimitKind::SessionBudget } else { v1::LimitKind::Emails };

@@ -116,7 +116,7 @@ impl WebhookEndpointService for Api {
         let Some(pings) = self.pings.get() else {
             return Err(Refusal::new(Reason::StateMismatch, "this server sends no webhooks").into());
         };
-        let pinged = pings.ping((call.caller.tenant, &call.caller.tenant_name), &row, kind).await;
+        let pinged = pings.ping(call.caller.tenant, &call.caller.tenant_name, &row, kind).await;
         let duration = prost_types::Duration::try_from(pinged.took).ok();
         let Pinged { message_id, status, code, message, body, .. } = pinged;
         let http_status = status.map_or(0, u32::from);
@@ -158,8 +158,9 @@ fn unknown_type(name: &str) -> Refusal {
 fn drawn(call: &Call<'_>, id: &str) -> Result<(String, Sealed), Refusal> {
     let secret =
         SigningSecret::of(&rand::random::<[u8; DRAWN_BYTES]>()).expect("the secret has enough bytes").text();
-    let of = (call.caller.tenant, SecretOf::Endpoint(id));
-    let sealed = sealing::text(&call.api.cluster.ring(), of, &secret).ok_or_else(sealing::no_ring)?;
+    let (tenant, ring) = (call.caller.tenant, call.api.cluster.ring());
+    let sealed =
+        sealing::text(&ring, tenant, SecretOf::Endpoint(id), &secret).ok_or_else(sealing::no_ring)?;
     Ok((secret, sealed))
 }
 

@@ -176,8 +176,8 @@ fn shown(row: &WebhookSource, text: Option<String>, kept: Option<&SourceSecret>)
 
 /// The secret of the source of this name, as it is stored.
 fn sealed(call: &Call<'_>, name: &str, text: &str) -> Result<SourceSecret, Refusal> {
-    let of = (call.caller.tenant, SecretOf::Source(name));
-    let sealed = sealing::text(&call.api.cluster.ring(), of, text).ok_or_else(sealing::no_ring)?;
+    let (tenant, ring) = (call.caller.tenant, call.api.cluster.ring());
+    let sealed = sealing::text(&ring, tenant, SecretOf::Source(name), text).ok_or_else(sealing::no_ring)?;
     Ok(SourceSecret { sealed, until: None })
 }
 

@@ -53,8 +53,8 @@ async fn take(
     body: &Bytes,
 ) -> Result<Outcome, Refused> {
     let (tenant, source) = find(api, tenant, source)?.ok_or_else(unproven)?;
-    let id = prove(api, (tenant.id, &*source), headers, body)?;
-    api.webhook_rates.take((tenant.id, source.name.clone()), api.cluster.now())?;
+    let id = prove(api, tenant.id, &source, headers, body)?;
+    api.webhook_rates.take(&(tenant.id, source.name.clone()), api.cluster.now())?;
     let said: Value = read(body)?;
     match with_headers(headers, |headers| greeting(kind_named(&source), headers, &said)) {
         Some(Greeting::Ping) => return Ok(Outcome::Greeted(json!({ "pong": true }))),
@@ -115,7 +115,8 @@ fn find(api: &Api, tenant: &str, source: &str) -> Result<Option<Found>, Refused>
 /// Verifies that the source has sent the message, and returns the message's id if it has one.
 fn prove(
     api: &Api,
-    (tenant, source): (TenantId, &WebhookSource),
+    tenant: TenantId,
+    source: &WebhookSource,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Option<String>, Refused> {

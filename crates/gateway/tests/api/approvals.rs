@@ -215,8 +215,10 @@ async fn token(harness: &Harness, session: &v1::Session, gate: &str, way: Way, p
     let Row::Tenancy(tenancy) = &*row else { panic!("{row:?}") };
     tenancy.mail_keys(&harness.node.cluster.ring(), TenantId(1))[0].token(
         way,
-        (TenantId(1), id),
-        (OpenId(number), 0),
+        TenantId(1),
+        id,
+        OpenId(number),
+        0,
         person,
     )
 }

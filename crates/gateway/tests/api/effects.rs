@@ -257,8 +257,10 @@ async fn what_a_mail_server_repeats_of_an_address_of_ours_is_shown_nowhere() {
     let name = harness.effect().await;
     let token = MailKey([7; 32]).token(
         MailWay::Reply,
-        (TenantId(1), SessionId([9; 16])),
-        (OpenId(1), 0),
+        TenantId(1),
+        SessionId([9; 16]),
+        OpenId(1),
+        0,
         "kim@a.example",
     );
     let message =

@@ -46,7 +46,7 @@ impl Asked {
 
     /// The token of a mail to a person.
     pub(crate) fn token(&self, way: Way, person: &str) -> MailToken {
-        self.key.token(way, (TenantId(1), self.id), (self.number, 0), person)
+        self.key.token(way, TenantId(1), self.id, self.number, 0, person)
     }
 }
 
@@ -284,17 +284,17 @@ async fn the_level_says_how_much_proof_is_enough() {
 async fn what_belongs_nowhere_is_put_aside() {
     let harness = Harness::start().await;
     let (asked, ingress) = (harness.asked().await, harness.ingress(Level::Strict));
-    let other = MailKey([9; 32]).token(Way::Reply, (TenantId(1), asked.id), (asked.number, 0), KIM);
+    let other = MailKey([9; 32]).token(Way::Reply, TenantId(1), asked.id, asked.number, 0, KIM);
     let (before, message) =
         (harness.look(&asked.session.name).await.sequence, from_kim(&other, "approve", "a"));
     assert_eq!(message.bring(&ingress).await, Outcome::Quarantined("token_invalid"));
     assert_eq!(harness.look(&asked.session.name).await.sequence, before, "a forged token changes nothing");
-    let never = asked.key.token(Way::Reply, (TenantId(1), SessionId([7; 16])), (asked.number, 0), KIM);
+    let never = asked.key.token(Way::Reply, TenantId(1), SessionId([7; 16]), asked.number, 0, KIM);
     assert_eq!(
         from_kim(&never, "approve", "b").bring(&ingress).await,
         Outcome::Quarantined("session_unknown")
     );
-    let nobody = asked.key.token(Way::Reply, (TenantId(99), asked.id), (asked.number, 0), KIM);
+    let nobody = asked.key.token(Way::Reply, TenantId(99), asked.id, asked.number, 0, KIM);
     assert_eq!(from_kim(&nobody, "approve", "c").bring(&ingress).await, Outcome::Quarantined("no_tenant"));
     let garbage = ingress.ingest(&Envelope::default(), b"no mail at all").await;
     assert!(matches!(garbage, Outcome::Quarantined(_)), "{garbage:?}");

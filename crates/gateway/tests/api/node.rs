@@ -213,8 +213,8 @@ struct Echo;
 
 #[tonic::async_trait]
 impl Pings for Echo {
-    async fn ping(&self, tenant: (TenantId, &str), endpoint: &Endpoint, kind: EventType) -> Pinged {
-        let body = format!("{} {} {kind}", tenant.1, endpoint.url);
+    async fn ping(&self, _tenant: TenantId, name: &str, endpoint: &Endpoint, kind: EventType) -> Pinged {
+        let body = format!("{name} {} {kind}", endpoint.url);
         Pinged { message_id: "msg_1".into(), status: Some(204), body, ..Pinged::default() }
     }
 }

@@ -75,8 +75,7 @@ async fn a_key_brings_mail_to_its_own_tenant_alone() {
     let state = harness.node.state().await;
     for (tenant, number) in [(&harness.acme, 1), (&harness.globex, 2)] {
         let id: SessionId = tenant.session.name.rsplit('/').next().expect("an id").parse().expect("an id");
-        let made =
-            MailKey([7; 32]).token(Way::Reply, (TenantId(number), id), (OpenId(0), 0), "lead@example.com");
+        let made = MailKey([7; 32]).token(Way::Reply, TenantId(number), id, OpenId(0), 0, "lead@example.com");
         let note = mail(&format!("r+{made}@{DOMAIN}"), "pass", "yes");
         for bringer in [&harness.acme, &harness.globex] {
             // Only the session's own tenant learns that its keys did not make this token.

@@ -38,7 +38,7 @@ pub(super) fn draw(
             routes.push(around(sizes[arc.from], corners[arc.from], arc.label, left));
             continue;
         }
-        let mut route = along(at, sizes, layers, columns, &bands, &ends[at]);
+        let mut route = along(at, sizes, layers, columns, &bands, ends[at].0, ends[at].1);
         if ranked.turned[at] {
             route.points.reverse();
         }
@@ -118,20 +118,21 @@ fn along(
     layers: &Layers,
     columns: &[i32],
     bands: &Bands,
-    ends: &(i32, i32),
+    from: i32,
+    to: i32,
 ) -> Route {
     let chain = &layers.chains[at];
     let (Some(first), Some(last)) = (chain.first(), chain.last()) else { return Route::default() };
     let band = |slot: usize| bands[layers.slots[slot].layer];
     let mut points = vec![
-        Point { x: ends.0, y: band(*first).0 + sizes[*first].height },
-        Point { x: ends.0, y: band(*first).1 },
+        Point { x: from, y: band(*first).0 + sizes[*first].height },
+        Point { x: from, y: band(*first).1 },
     ];
     for slot in chain.iter().skip(1).take(chain.len() - 2) {
         let (top, bottom) = band(*slot);
         points.extend([Point { x: columns[*slot], y: top }, Point { x: columns[*slot], y: bottom }]);
     }
-    points.push(Point { x: ends.1, y: band(*last).0 });
+    points.push(Point { x: to, y: band(*last).0 });
     points.dedup();
     let label = layers.labels[at].map(|slot| {
         let (top, bottom) = band(slot);

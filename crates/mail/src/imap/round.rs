@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_imap::error::Error;
 use async_imap::extensions::idle::IdleResponse;
 use async_imap::types::{Fetch, UnsolicitedResponse};
+use backon::ExponentialBackoff;
 use futures::stream::FuturesUnordered;
 use futures::{StreamExt as _, TryStreamExt as _};
 
@@ -60,8 +61,8 @@ pub(super) struct Rounds<'a, C> {
     pub(super) account: &'a Account,
     pub(super) collector: &'a C,
     pub(super) attempts: &'a mut Attempts,
-    /// Failures in a row; reset after a good round.
-    pub(super) failures: &'a mut u32,
+    /// The waits after failures in a row; they begin again after a good round.
+    pub(super) waits: &'a mut ExponentialBackoff,
 }
 
 /// The capabilities of a server.
@@ -116,22 +117,21 @@ impl<C: Collect> Rounds<'_, C> {
                 within(IMAP_COMMAND_TIME_MAX, "create a folder", session.create(name)).await?;
             }
         }
-        let (mut later, mut notified) = (0, 0);
+        let pace = self.account.pace;
+        let (mut later, mut notified) = (pace.waits(), 0);
         loop {
             let round = self.once(&mut session, able).await?;
             // Messages that came after the search are announced once, and by no later command: do not rest then.
             notified = if notified_of_new(&session) { notified + 1 } else { 0 };
+            *self.waits = pace.waits();
             match round {
-                Round::More => *self.failures = 0,
-                Round::Clear if (1..=IMAP_NOTIFIED_ROUNDS_MAX).contains(&notified) => *self.failures = 0,
+                Round::More => {}
+                Round::Clear if (1..=IMAP_NOTIFIED_ROUNDS_MAX).contains(&notified) => {}
                 Round::Clear => {
-                    (*self.failures, later) = (0, 0);
-                    session = self.rest(session, able, self.account.pace.poll).await?;
+                    later = pace.waits();
+                    session = self.rest(session, able, pace.poll).await?;
                 }
-                Round::Later => {
-                    (*self.failures, later) = (0, later + 1);
-                    session = self.rest(session, able, self.account.pace.wait(later)).await?;
-                }
+                Round::Later => session = self.rest(session, able, pace.wait(&mut later)).await?,
             }
         }
     }

@@ -75,7 +75,7 @@ pub(super) fn of(
         if dsn.arrived && !dsn.failed && !dsn.delayed {
             return Some(Sorted::Machine { kind: MachineKind::Receipt });
         }
-        return Some(Sorted::Bounce(bounce(dsn, (message, raw), headers, envelope, settings)));
+        return Some(Sorted::Bounce(bounce(dsn, message, raw, headers, envelope, settings)));
     }
     let failed_recipients = headers.first("x-failed-recipients").map(|field| field.text());
     if failed_recipients.is_none() && !(report || from_a_daemon(headers) || says_undelivered(headers)) {
@@ -85,14 +85,15 @@ pub(super) fn of(
     let recipients: Vec<String> = listed.into_iter().map(|address| address.text).collect();
     let delayed = recipients.is_empty() && says_delayed(headers, raw);
     let dsn = DeliveryStatus { failed: !delayed, delayed, recipients, ..DeliveryStatus::default() };
-    Some(Sorted::Bounce(bounce(&dsn, (message, raw), headers, envelope, settings)))
+    Some(Sorted::Bounce(bounce(&dsn, message, raw, headers, envelope, settings)))
 }
 
 /// Returns a bounce for a mail with the null sender that no other machine wrote: its sender wants no answer (RFC 5321
 /// §4.5.5). In any form, it reports that a mail did not arrive, permanently unless it mentions a delay.
 pub(super) fn null_sender(
     headers: &Headers<'_>,
-    of: (&Message<'_>, &[u8]),
+    message: &Message<'_>,
+    raw: &[u8],
     envelope: &Envelope,
     settings: &Settings,
 ) -> Option<Bounce> {
@@ -102,9 +103,9 @@ pub(super) fn null_sender(
     if !(by_transport || by_header) {
         return None;
     }
-    let delayed = says_delayed(headers, of.1);
+    let delayed = says_delayed(headers, raw);
     let dsn = DeliveryStatus { failed: !delayed, delayed, ..DeliveryStatus::default() };
-    Some(bounce(&dsn, of, headers, envelope, settings))
+    Some(bounce(&dsn, message, raw, headers, envelope, settings))
 }
 
 /// Words by which an unstructured mail says that a delivery is retried.
@@ -138,7 +139,8 @@ fn says_delayed(headers: &Headers<'_>, raw: &[u8]) -> bool {
 
 fn bounce(
     dsn: &DeliveryStatus,
-    (message, raw): (&Message<'_>, &[u8]),
+    message: &Message<'_>,
+    raw: &[u8],
     headers: &Headers<'_>,
     envelope: &Envelope,
     settings: &Settings,

@@ -121,20 +121,20 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
     let context = Context { mail: false, ..sending(&cluster) };
     let mut out = Out::default();
     clock.advance(UNSENT_MAIL_MS - 1);
-    round((shard, 16), &context, &mut out).await.map(drop).unwrap();
+    round(shard, 16, &context, &mut out).await.map(drop).unwrap();
     assert_eq!(mail(shard).await.dead(), None, "the mail waits for a server that sends mail");
     clock.advance(1);
-    round((shard, 16), &context, &mut out).await.map(drop).unwrap();
+    round(shard, 16, &context, &mut out).await.map(drop).unwrap();
     let dead = mail(shard).await;
     assert_eq!(dead.dead().map(|dead| dead.code.as_str()), Some(FailureCode::MailNotConfigured.word()));
     // Sent again, it has its time again, and a server that sends mail takes it.
     let retry = Body::Delivery(DeliveryCommand::RetryEffect(RetryEffect { number: dead.number }));
     cluster.execute(Command::of_server(TENANT, Scope::Session(SESSION), retry)).await.unwrap();
-    round((shard, 16), &context, &mut out).await.map(drop).unwrap();
+    round(shard, 16, &context, &mut out).await.map(drop).unwrap();
     assert_eq!(mail(shard).await.dead(), None);
     clock.advance(UNSENT_MAIL_MS);
     let context = Context { mail: true, ..context };
-    round((shard, 16), &context, &mut out).await.map(drop).unwrap();
+    round(shard, 16, &context, &mut out).await.map(drop).unwrap();
     assert_eq!((mail(shard).await.dead(), out.sent.len()), (None, 1));
     cluster.shutdown().await.unwrap();
 }
@@ -143,7 +143,7 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
 async fn all_go_out(cluster: &Cluster, (shard, count): (&Shard, usize), context: &Context, out: &mut Out) {
     let mut gone = 0;
     while gone < count {
-        round((shard, 1_024), context, out).await.map(drop).unwrap();
+        round(shard, 1_024, context, out).await.map(drop).unwrap();
         let sent: Vec<Key> = out.sent.keys().cloned().collect();
         assert!(!sent.is_empty(), "only {gone} of {count} were sent");
         gone += sent.len();
@@ -172,7 +172,7 @@ async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an
     let mut out = Out::default();
     all_go_out(&cluster, (shard, first.len()), &context, &mut out).await;
     mails(&cluster, last[0], machine).await;
-    round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
+    round(shard, 1_024, &context, &mut out).await.map(drop).unwrap();
     let waits = mail_of(shard, last[0]).await;
     assert_eq!(
         waits.last().map(|last| last.code.as_str()),
@@ -183,7 +183,7 @@ async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an
     // The next leader has nothing in flight, and counts those that have gone out.
     let (mut out, context) = (Out::default(), sending(&cluster));
     mails(&cluster, last[1], machine).await;
-    round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
+    round(shard, 1_024, &context, &mut out).await.map(drop).unwrap();
     assert_eq!(out.sent.len(), 1, "the cap leaves room for one mail");
     let waiting = [last[0], last[1]].map(|session| Key::prefix_of_session(TENANT, session, Kind::Outbox));
     let are_out = |out: &Out| {
@@ -191,9 +191,9 @@ async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an
     };
     assert!(!are_out(&out));
     clock.advance(3_600_000);
-    round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
+    round(shard, 1_024, &context, &mut out).await.map(drop).unwrap();
     out.sent.retain(|key, _| waiting.iter().any(|prefix| key.as_bytes().starts_with(prefix)));
-    round((shard, 1_024), &context, &mut out).await.map(drop).unwrap();
+    round(shard, 1_024, &context, &mut out).await.map(drop).unwrap();
     assert!(are_out(&out), "both are sent in the next hour");
     cluster.shutdown().await.unwrap();
 }
@@ -215,7 +215,7 @@ async fn mails_of_all_shards_count_for_one_cap() {
     let (mut of_one, mut of_other) = (Out::default(), Out::default());
     all_go_out(&cluster, (one, first.len()), &context, &mut of_one).await;
     for (shard, out) in [(one, &mut of_one), (other, &mut of_other)] {
-        round((shard, 1_024), &context, out).await.map(drop).unwrap();
+        round(shard, 1_024, &context, out).await.map(drop).unwrap();
     }
     assert_eq!(of_other.sent.len(), 1, "the cap of both shards leaves room for one mail");
     let waits = join_all(second.iter().map(|&session| mail_of(other, session))).await;

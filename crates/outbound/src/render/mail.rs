@@ -32,7 +32,7 @@ pub(crate) fn outbound(
     let about = gate.map(|gate| gate_view(view, tenant, session, gate)).transpose()?.flatten();
     let asks = of(*purpose) == Of::Ask;
     if *purpose == Purpose::Code {
-        return code::outbound(view, (tenant, session), effect, now);
+        return code::outbound(view, tenant, session, effect, now);
     }
     if asks && !matches!(about, Some(GateView::Open(..))) {
         return Ok(None);
@@ -61,7 +61,7 @@ pub(crate) fn outbound(
         head: head.clone().map(|MailHead { from, to, cc }| Head { from, to, cc }),
     };
     let token = |way, about, round| {
-        key.as_ref().map(|key| key.token(way, (tenant, session), (about, round), to).to_string())
+        key.as_ref().map(|key| key.token(way, tenant, session, about, round, to).to_string())
     };
     let gate = gate.unwrap_or(OpenId(0));
     // What its reply and its bounce are about; `None` if they lead to nothing.
@@ -71,7 +71,7 @@ pub(crate) fn outbound(
             outbound.page_token = token(Way::Page, gate, round);
             if asks {
                 (outbound.subject, outbound.body) = (prose(&outbound.subject), prose(&outbound.body));
-                outbound.facts = facts(view, (tenant, session), now)?;
+                outbound.facts = facts(view, tenant, session, now)?;
                 outbound.choice = machine.gate(open.gate.spec).and_then(|spec| choice(spec, open));
             }
             Some((gate, round))
@@ -84,7 +84,7 @@ pub(crate) fn outbound(
     };
     let of_way = |way| answered.and_then(|(about, round)| token(way, about, round));
     (outbound.reply_token, outbound.bounce_token) = (of_way(Way::Reply), of_way(Way::Bounce));
-    put_tokens(&mut outbound, view, (tenant, session))?;
+    put_tokens(&mut outbound, view, tenant, session)?;
     Ok(Some(outbound))
 }
 
@@ -93,7 +93,8 @@ pub(crate) fn outbound(
 fn put_tokens(
     outbound: &mut OutboundMail,
     view: &StateView,
-    (tenant, session): (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
 ) -> Result<(), ViewError> {
     if outbound.head.is_some() {
         return Ok(());
@@ -132,11 +133,7 @@ fn key_of(view: &StateView, tenant: TenantId) -> Result<Option<MailKey>, ViewErr
 }
 
 /// What the engine knows of what is asked; the words of others stand elsewhere.
-fn facts(
-    view: &StateView,
-    (tenant, id): (TenantId, SessionId),
-    gate: &GateView,
-) -> Result<Vec<Fact>, ViewError> {
+fn facts(view: &StateView, tenant: TenantId, id: SessionId, gate: &GateView) -> Result<Vec<Fact>, ViewError> {
     let row = view.row(&Key::session(tenant, id))?;
     let Some(Row::Session(session)) = row.as_deref() else { return Ok(Vec::new()) };
     let unreached = Some(gate.unreached());
@@ -177,8 +174,10 @@ fn also(spec: &GateSpec) -> Vec<String> {
 /// A message of a definition to a URL, with the session's reply tokens in it.
 pub(crate) fn message(
     view: &StateView,
-    (tenant, session): (TenantId, SessionId),
-    (url, body): (&str, &str),
+    tenant: TenantId,
+    session: SessionId,
+    url: &str,
+    body: &str,
 ) -> Result<Message, ViewError> {
     let tokens = ReplyTokens::of_session(view, tenant, session)?;
     let put = |text: &str| tokens.as_ref().and_then(|tokens| tokens.put_into(text));

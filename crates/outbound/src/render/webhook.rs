@@ -33,7 +33,8 @@ pub(crate) enum Hook {
 pub(crate) fn hook(
     view: &StateView,
     names: &impl Names,
-    (tenant, session): (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     effect: &Effect,
     now: Time,
 ) -> Result<Hook, ViewError> {
@@ -45,11 +46,11 @@ pub(crate) fn hook(
     if let Some(reason) = &endpoint.disabled {
         return Ok(Hook::Fail(format!("the endpoint is disabled: {reason}")));
     }
-    let made = data(view, names, (tenant, session), effect)?;
+    let made = data(view, names, tenant, session, effect)?;
     let signed = made.and_then(|(kind, at, data)| {
         let body =
             Body::new(kind, at, data).and_then(|body| body.to_json()).map_err(|error| error.to_string())?;
-        signed((view.ring(), tenant, endpoint), &message_id((tenant, session), *sequence), now, body)
+        signed(view.ring(), tenant, endpoint, &message_id(tenant, session, *sequence), now, body)
     });
     Ok(match signed {
         Ok(event) => Hook::Send(event),
@@ -58,7 +59,7 @@ pub(crate) fn hook(
 }
 
 /// The id of a message: that of its event. It is the same for every attempt, and for an event that is republished.
-pub(crate) fn message_id((tenant, session): (TenantId, SessionId), sequence: u64) -> String {
+pub(crate) fn message_id(tenant: TenantId, session: SessionId, sequence: u64) -> String {
     if session == TENANT_ITSELF {
         return format!("ten_{}-{sequence}", tenant.0);
     }
@@ -70,7 +71,9 @@ pub(crate) fn message_id((tenant, session): (TenantId, SessionId), sequence: u64
 /// # Errors
 /// The endpoint has no usable secret.
 pub(crate) fn signed(
-    (ring, tenant, endpoint): (&KeyRing, TenantId, &Endpoint),
+    ring: &KeyRing,
+    tenant: TenantId,
+    endpoint: &Endpoint,
     id: &str,
     now: Time,
     body: String,
@@ -94,7 +97,8 @@ type Made = Result<(EventType, Duration, Data), String>;
 fn data(
     view: &StateView,
     names: &impl Names,
-    (tenant, id): (TenantId, SessionId),
+    tenant: TenantId,
+    id: SessionId,
     effect: &Effect,
 ) -> Result<Made, ViewError> {
     let EffectBody::Publish { endpoint, kind, sequence, at, about } = &effect.body else {
@@ -182,7 +186,7 @@ mod tests {
     }
 
     fn secret(ring: &KeyRing, byte: u8, until: Option<Time>) -> SourceSecret {
-        SourceSecret { sealed: ring.seal([byte; 24], OPS, text(byte).as_bytes()).unwrap(), until }
+        SourceSecret { sealed: ring.seal([byte; 24], OPS.0, OPS.1, text(byte).as_bytes()).unwrap(), until }
     }
 
     fn endpoint(secrets: Vec<SourceSecret>) -> Endpoint {
@@ -203,9 +207,8 @@ mod tests {
     fn a_message_is_signed_with_the_secrets_of_the_moment() {
         let ring = KeyRing::of(vec![RingKey::of([1; 32])]);
         let endpoint = endpoint(vec![secret(&ring, 2, None), secret(&ring, 1, Some(Time(60_000)))]);
-        let of = (&ring, OPS.0, &endpoint);
         for (now, old) in [(Time(59_000), true), (Time(60_000), false)] {
-            let event = signed(of, "ses_1-7", now, "{}".to_owned()).unwrap();
+            let event = signed(&ring, OPS.0, &endpoint, "ses_1-7", now, "{}".to_owned()).unwrap();
             let headers = event.headers.iter();
             let list: Vec<(&str, &[u8])> =
                 headers.map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
@@ -221,8 +224,8 @@ mod tests {
             assert!(!format!("{event:?}").contains("whsec_"), "a secret is in the delivery job");
         }
         let none = Endpoint { secrets: Vec::new(), ..endpoint.clone() };
-        assert!(signed((&ring, OPS.0, &none), "ses_1-7", Time(1), "{}".to_owned()).is_err());
+        assert!(signed(&ring, OPS.0, &none, "ses_1-7", Time(1), "{}".to_owned()).is_err());
         // Another tenant cannot open these secrets.
-        assert!(signed((&ring, TenantId(2), &endpoint), "ses_1-7", Time(1), "{}".to_owned()).is_err());
+        assert!(signed(&ring, TenantId(2), &endpoint, "ses_1-7", Time(1), "{}".to_owned()).is_err());
     }
 }

@@ -8,7 +8,7 @@ mod moves;
 mod seen;
 mod work;
 
-use seen::{Seen, seconds};
+use seen::{Seen, StepKind, seconds};
 use serde_json::{Map, Value, json};
 use switchward_formats::{Finding, Report as Findings, document::Span};
 use switchward_machine::{SessionId, TenantId};
@@ -198,11 +198,12 @@ impl<'a> Player<'a> {
         let mut report =
             StepReport { index, verb, span, expected: Map::new(), seen: Map::new(), misses: Vec::new() };
         compare_refusal(&mut report, expected, refusal);
+        let step = if verb == "authorize" { StepKind::Call } else { StepKind::Other };
         for expectation in &expected.expectations {
             let wanted = expectation.wanted;
             let found = match refusal {
                 Some(refusal) if wanted == Wanted::RetryAfter => seconds(refusal.retry_after_ms),
-                Some(_) | None => seen.value(wanted, &expectation.value, verb == "authorize"),
+                Some(_) | None => seen.value(wanted, &expectation.value, step),
             };
             if !holds::holds(wanted, &expectation.value, &found) {
                 report.misses.push(Miss {

@@ -18,6 +18,15 @@ use super::Player;
 use crate::script::Wanted;
 use crate::system::{Broken, read};
 
+/// What a step did, as far as an expected reason depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StepKind {
+    /// It asked for a tool call.
+    Call,
+    /// Anything else.
+    Other,
+}
+
 /// The current session, and what the step did.
 pub(super) struct Seen {
     session: Option<SessionView>,
@@ -78,8 +87,8 @@ impl Seen {
         self.session.as_ref().map_or(0, |view| view.session.sequence)
     }
 
-    /// The value that an expectation refers to. `about_call` is true if the step was a call.
-    pub(super) fn value(&self, wanted: Wanted, expected: &Value, about_call: bool) -> Value {
+    /// The value that an expectation refers to.
+    pub(super) fn value(&self, wanted: Wanted, expected: &Value, step: StepKind) -> Value {
         let view = self.session.as_ref();
         match wanted {
             Wanted::Status => view.map_or(Value::Null, |view| json!(view.session.status.word())),
@@ -89,7 +98,7 @@ impl Seen {
             Wanted::Left => self.last.as_ref().map_or(Value::Null, left),
             Wanted::Rule => self.last.as_ref().map_or(Value::Null, rule),
             Wanted::RetryAfter => seconds(self.last.as_ref().and_then(|last| last.retry_after_ms)),
-            Wanted::Reason => self.reason(expected, about_call),
+            Wanted::Reason => self.reason(expected, step),
             Wanted::Open => Value::Array(self.open()),
             Wanted::Effects => Value::Array(self.effects()),
             Wanted::Events | Wanted::Without => json!(self.event_types()),
@@ -101,10 +110,13 @@ impl Seen {
     }
 
     /// The reason of the last call, or of the status: whichever is expected. After a call, its own comes first.
-    fn reason(&self, expected: &Value, about_call: bool) -> Value {
+    fn reason(&self, expected: &Value, step: StepKind) -> Value {
         let of_call = json!(self.last.as_ref().and_then(|last| last.reason.as_deref()));
         let of_status = json!(self.session.as_ref().and_then(|view| view.session.reason.as_deref()));
-        let (first, second) = if about_call { (of_call, of_status) } else { (of_status, of_call) };
+        let (first, second) = match step {
+            StepKind::Call => (of_call, of_status),
+            StepKind::Other => (of_status, of_call),
+        };
         let second_fits = !second.is_null() && second == *expected;
         if second_fits || (first.is_null() && !expected.is_null()) { second } else { first }
     }

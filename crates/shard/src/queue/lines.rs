@@ -132,7 +132,11 @@ impl Lines {
     /// A tenant's command was answered so long after it had come.
     pub(super) fn answered(&mut self, tenant: TenantId, after: Duration) {
         if !self.throttle.is_heaviest(tenant) {
-            self.throttle.others_waited(self.quick.is_late(after));
+            if self.quick.is_late(after) {
+                self.throttle.others_waited_too_long();
+            } else {
+                self.throttle.others_did_not_wait();
+            }
         }
     }
 

@@ -190,7 +190,7 @@ impl Dispatcher {
                 self.fire(taken.own);
                 return any;
             };
-            let number = head.launch(&taken.travel, now + TRANSPORT_WAIT, true);
+            let number = head.launch_by_transport(&taken.travel, now + TRANSPORT_WAIT);
             let timers = taken.travel.clone();
             (taken, TimerBatch { shard: self.shard.number(), term, number, timers })
         };
@@ -218,7 +218,7 @@ impl Dispatcher {
             let (number, left) = {
                 let mut head = shard.timers().head.lock();
                 let left = head.recall(number);
-                (head.launch(&left, Instant::now() + FIRE_WAIT, false), left)
+                (head.launch_here(&left, Instant::now() + FIRE_WAIT), left)
             };
             Done::Refused(fire(&shard, number, left).await)
         });
@@ -230,7 +230,7 @@ impl Dispatcher {
             return;
         }
         let shard = self.shard.clone();
-        let number = shard.timers().head.lock().launch(&entries, Instant::now() + FIRE_WAIT, false);
+        let number = shard.timers().head.lock().launch_here(&entries, Instant::now() + FIRE_WAIT);
         self.sending += 1;
         self.tasks.spawn(async move { Done::Fired(fire(&shard, number, entries).await) });
     }

@@ -141,8 +141,17 @@ impl Head {
         }
     }
 
-    /// An index entry was added or removed. Returns true if the dispatcher may have to look.
-    pub(crate) fn changed(&mut self, entry: Key, stands: bool) -> bool {
+    /// An index entry was added. Returns true if the dispatcher may have to look.
+    pub(crate) fn added(&mut self, entry: Key) -> bool {
+        self.changed(entry, true)
+    }
+
+    /// An index entry was removed. Returns true if the dispatcher may have to look.
+    pub(crate) fn removed(&mut self, entry: Key) -> bool {
+        self.changed(entry, false)
+    }
+
+    fn changed(&mut self, entry: Key, stands: bool) -> bool {
         if self.term.is_none() {
             return false;
         }
@@ -265,8 +274,17 @@ impl Head {
         taken
     }
 
-    /// Hands entries out as one attempt. Returns its number.
-    pub(crate) fn launch(&mut self, entries: &[Key], until: Instant, by_transport: bool) -> u64 {
+    /// Hands entries out as one attempt of this server. Returns its number.
+    pub(crate) fn launch_here(&mut self, entries: &[Key], until: Instant) -> u64 {
+        self.launch(entries, until, false)
+    }
+
+    /// Hands entries out as one attempt by the transport. Returns its number.
+    pub(crate) fn launch_by_transport(&mut self, entries: &[Key], until: Instant) -> u64 {
+        self.launch(entries, until, true)
+    }
+
+    fn launch(&mut self, entries: &[Key], until: Instant, by_transport: bool) -> u64 {
         self.counts.batches += 1;
         self.last += 1;
         let number = self.last;

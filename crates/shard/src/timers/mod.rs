@@ -44,7 +44,7 @@ impl Timers {
         let mut head = self.head.lock();
         let mut wake = false;
         for (entry, stands) in entries {
-            wake |= head.changed(entry, stands);
+            wake |= if stands { head.added(entry) } else { head.removed(entry) };
         }
         drop(head);
         if wake {

@@ -84,7 +84,7 @@ impl MailKey {
     /// The key, sealed for its tenant; `None` if the ring has no key.
     #[must_use]
     pub fn sealed(&self, ring: &KeyRing, tenant: TenantId, nonce: [u8; SEAL_NONCE_BYTES]) -> Option<Sealed> {
-        ring.seal(nonce, (tenant, SecretOf::Mail), &self.0)
+        ring.seal(nonce, tenant, SecretOf::Mail, &self.0)
     }
 
     /// A tenant's key, opened.
@@ -92,7 +92,7 @@ impl MailKey {
     /// # Errors
     /// The ring has not got the key that it is sealed under, or it is not this tenant's.
     pub fn open(ring: &KeyRing, tenant: TenantId, sealed: &Sealed) -> Result<Self, NotOpened> {
-        let bytes = ring.open((tenant, SecretOf::Mail), sealed)?;
+        let bytes = ring.open(tenant, SecretOf::Mail, sealed)?;
         bytes[..].try_into().map(Self).map_err(|_| NotOpened::Foreign)
     }
 
@@ -101,8 +101,10 @@ impl MailKey {
     pub fn token(
         &self,
         way: Way,
-        (tenant, session): (TenantId, SessionId),
-        (about, round): (OpenId, u32),
+        tenant: TenantId,
+        session: SessionId,
+        about: OpenId,
+        round: u32,
         address: &str,
     ) -> MailToken {
         let mut token = MailToken { tenant, session, about, round, code: [0; CODE_BYTES] };
@@ -286,7 +288,7 @@ mod tests {
     }
 
     fn token(way: Way, about: u64, round: u32, address: &str) -> MailToken {
-        key().token(way, (TenantId(3), SessionId([9; 16])), (OpenId(about), round), address)
+        key().token(way, TenantId(3), SessionId([9; 16]), OpenId(about), round, address)
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub(crate) fn replaced(
     rows: &mut Working<'_>,
     tenant: TenantId,
     id: SessionId,
-    (before, after): (u64, u64),
+    before: u64,
+    after: u64,
 ) -> Result<(), ViewError> {
     let session = rows.session_at_mut(&Key::session(tenant, id))?;
     let held = session.bytes;

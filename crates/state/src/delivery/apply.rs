@@ -141,7 +141,7 @@ fn bounced(
 
 /// An effect has arrived: a mail counts for its hour.
 fn arrived(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
-    mail_caps::count(rows, (site.tenant, site.session()?), number, site.at)?;
+    mail_caps::count(rows, site.tenant, site.session()?, number, site.at)?;
     acked(rows, site, number)
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn arrives(session: &mut Session, effect: &Effect) {
     if effect.body.inner() {
         return;
     }
-    session.outbox.get_or_insert_default().counted(&effect.body, false);
+    session.outbox.get_or_insert_default().added(&effect.body);
 }
 
 /// It stands there no more; does nothing if it did not.
@@ -192,7 +192,7 @@ pub(crate) fn goes(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Resu
         let session = rows.session_at_mut(&site.session_key()?)?;
         // What was queued before anybody counted is not in the sum.
         let mut outbox = session.outbox();
-        outbox.counted(&effect.body, true);
+        outbox.removed(&effect.body);
         outbox.dead = outbox.dead.saturating_sub(u32::from(effect.dead().is_some()));
         session.outbox = (outbox != Outbox::default()).then(|| Box::new(outbox));
     }

@@ -86,7 +86,7 @@ impl Endpoint {
     /// The secrets that are valid at this time, the newest first, opened. One that cannot be opened is left out.
     #[must_use]
     pub fn good_secrets(&self, ring: &KeyRing, tenant: TenantId, now: Time) -> Vec<Zeroizing<String>> {
-        webhook_source::good(&self.secrets, ring, (tenant, SecretOf::Endpoint(&self.id)), now)
+        webhook_source::good(&self.secrets, ring, tenant, SecretOf::Endpoint(&self.id), now)
     }
 
     /// Stands for the endpoint as it is now: 16 hexadecimal digits, others after every change but those of its health.

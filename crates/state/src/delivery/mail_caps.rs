@@ -103,11 +103,12 @@ impl MailCap {
 /// A row cannot be read.
 pub fn mail_counts(
     view: &dyn View,
-    at: (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     effect: &Effect,
     now: Time,
 ) -> Result<Vec<MailCount>, ViewError> {
-    counts(&Working::new(view), at, effect, now)
+    counts(&Working::new(view), tenant, session, effect, now)
 }
 
 /// Finds whether a mail may go out now. `under_way` says for a row how many mails are on their way that it will count.
@@ -116,17 +117,20 @@ pub fn mail_counts(
 /// A row cannot be read.
 pub fn mail_full(
     view: &dyn View,
-    at: (TenantId, SessionId),
-    (effect, counts): (&Effect, &[MailCount]),
+    tenant: TenantId,
+    session: SessionId,
+    effect: &Effect,
+    counts: &[MailCount],
     now: Time,
     under_way: impl Fn(&Key) -> u32,
 ) -> Result<Option<MailFull>, ViewError> {
-    full(&Working::new(view), at, (effect, counts), now, under_way)
+    full(&Working::new(view), tenant, session, effect, counts, now, under_way)
 }
 
 fn counts(
     rows: &Working<'_>,
-    (tenant, session): (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     effect: &Effect,
     now: Time,
 ) -> Result<Vec<MailCount>, ViewError> {
@@ -136,7 +140,7 @@ fn counts(
     if *purpose == Purpose::Code {
         return Ok(Vec::new());
     }
-    let requester = requester(rows, (tenant, session), *gate)?;
+    let requester = requester(rows, tenant, session, *gate)?;
     let definition = rows.session(tenant, session)?.map(|session| session.definition.clone());
     // Caps count by mailbox: `kim+1@…` and `kim+2@…` reach the same person, who must not get more mail for it.
     let address = mailbox(to).unwrap_or_else(|| to.to_lowercase());
@@ -159,7 +163,8 @@ fn counts(
 /// The requester of a mail, see [`MailCap::Requester`]; `None` if the server itself started the session.
 fn requester(
     rows: &Working<'_>,
-    (tenant, session): (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     gate: Option<OpenId>,
 ) -> Result<Option<String>, ViewError> {
     let server = Actor::server();
@@ -175,8 +180,10 @@ fn requester(
 
 fn full(
     rows: &Working<'_>,
-    at: (TenantId, SessionId),
-    (effect, counts): (&Effect, &[MailCount]),
+    tenant: TenantId,
+    session: SessionId,
+    effect: &Effect,
+    counts: &[MailCount],
     now: Time,
     under_way: impl Fn(&Key) -> u32,
 ) -> Result<Option<MailFull>, ViewError> {
@@ -188,7 +195,7 @@ fn full(
         }
         let unnotified = match unnotified {
             Some(known) => known,
-            None => *unnotified.insert(notifies_first(rows, at, effect)?),
+            None => *unnotified.insert(notifies_first(rows, tenant, session, effect)?),
         };
         if !unnotified || count >= cap.most() {
             return Ok(Some(MailFull { cap: *cap, until: period::next(Period::Hour, now) }));
@@ -200,7 +207,8 @@ fn full(
 /// Whether a mail is the request of an open gate of which nobody has been notified so far.
 fn notifies_first(
     rows: &Working<'_>,
-    (tenant, session): (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     effect: &Effect,
 ) -> Result<bool, ViewError> {
     let EffectBody::Message { gate: Some(gate), purpose: Purpose::Ask, .. } = &effect.body else {
@@ -214,12 +222,13 @@ fn notifies_first(
 /// A mail has gone out.
 pub(crate) fn count(
     rows: &mut Working<'_>,
-    at: (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     number: u64,
     now: Time,
 ) -> Result<(), ViewError> {
-    let Some(effect) = rows.outbox_at(&Key::outbox(at.0, at.1, number))? else { return Ok(()) };
-    for MailCount { key, .. } in counts(rows, at, &effect, now)? {
+    let Some(effect) = rows.outbox_at(&Key::outbox(tenant, session, number))? else { return Ok(()) };
+    for MailCount { key, .. } in counts(rows, tenant, session, &effect, now)? {
         let count = rows.mailed_at(&key)?.map_or(0, |count| *count);
         rows.put(key, Row::Mailed(count.saturating_add(1)));
     }
@@ -231,14 +240,15 @@ pub(crate) fn count(
 /// [`MAILS_COUNTED_MAX`] of the gate.
 pub fn waiting(
     rows: &Working<'_>,
-    at: (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     open: &Open,
     now: Time,
 ) -> Result<Vec<(String, MailFull)>, ViewError> {
     let Some(asked) = &open.gate.asked else { return Ok(Vec::new()) };
     let (mut waiting, mut counted) = (Vec::new(), 0);
     for number in &asked.mails {
-        let Some(effect) = rows.outbox_at(&Key::outbox(at.0, at.1, *number))? else { continue };
+        let Some(effect) = rows.outbox_at(&Key::outbox(tenant, session, *number))? else { continue };
         // Who gets a reminder has been asked before.
         let EffectBody::Message { to, purpose: Purpose::Ask, .. } = &effect.body else { continue };
         if effect.dead().is_some() {
@@ -249,7 +259,8 @@ pub fn waiting(
             Some(cap) => Some(MailFull { cap, until: effect.deliver_at }),
             None if counted < MAILS_COUNTED_MAX => {
                 counted += 1;
-                full(rows, at, (&effect, &counts(rows, at, &effect, now)?), now, |_| 0)?
+                let counts = counts(rows, tenant, session, &effect, now)?;
+                full(rows, tenant, session, &effect, &counts, now, |_| 0)?
             }
             None => None,
         };

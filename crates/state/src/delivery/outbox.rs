@@ -140,8 +140,17 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Counts one effect more, or, if `gone`, one fewer.
-    pub(crate) fn counted(&mut self, body: &EffectBody, gone: bool) {
+    /// Counts one effect more.
+    pub(crate) fn added(&mut self, body: &EffectBody) {
+        self.counted(body, false);
+    }
+
+    /// Counts one effect fewer.
+    pub(crate) fn removed(&mut self, body: &EffectBody) {
+        self.counted(body, true);
+    }
+
+    fn counted(&mut self, body: &EffectBody, gone: bool) {
         let step = |count: u32| if gone { count.saturating_sub(1) } else { count.saturating_add(1) };
         if body.published() {
             self.published = step(self.published);

@@ -50,11 +50,12 @@ pub struct SourceSecret {
 pub(crate) fn good(
     secrets: &[SourceSecret],
     ring: &KeyRing,
-    of: (TenantId, SecretOf<'_>),
+    tenant: TenantId,
+    secret_of: SecretOf<'_>,
     now: Time,
 ) -> Vec<Zeroizing<String>> {
     let good = secrets.iter().filter(|secret| secret.until.is_none_or(|until| now < until));
-    good.filter_map(|secret| ring.open_text(of, &secret.sealed).ok()).collect()
+    good.filter_map(|secret| ring.open_text(tenant, secret_of, &secret.sealed).ok()).collect()
 }
 
 /// Which event of which session a message is.
@@ -90,7 +91,7 @@ impl WebhookSource {
     /// The secrets that are valid at this time, opened. One that cannot be opened is left out.
     #[must_use]
     pub fn good_secrets(&self, ring: &KeyRing, tenant: TenantId, now: Time) -> Vec<Zeroizing<String>> {
-        good(&self.secrets, ring, (tenant, SecretOf::Source(&self.name)), now)
+        good(&self.secrets, ring, tenant, SecretOf::Source(&self.name), now)
     }
 
     /// Its secrets, sealed, each with what it belongs to.

@@ -3,7 +3,6 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Limit, Micros, Time};
 
-use crate::Reason;
 use crate::policy::Remaining;
 
 /// A rule's counters, and the limits that are checked against them.
@@ -120,13 +119,5 @@ impl LimitCheck {
         }
         let outcome = outcome.unwrap_or(LimitOutcome::Available { remaining: left, reserved: held });
         Self { rules: rules.to_vec(), estimate, at, outcome }
-    }
-}
-
-impl LimitOutcome {
-    /// The reason code of a full limit.
-    #[must_use]
-    pub fn reason(money: bool) -> Reason {
-        if money { Reason::BudgetExhausted } else { Reason::RateLimited }
     }
 }

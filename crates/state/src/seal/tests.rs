@@ -25,17 +25,17 @@ proptest! {
     ) {
         let ring = ring(&[1]);
         let own = (TenantId(tenants.0), secret_of(kinds.0, &names.0));
-        let sealed = ring.seal(nonce, own, &secret).unwrap();
+        let sealed = ring.seal(nonce, own.0, own.1, &secret).unwrap();
         prop_assert_eq!(sealed.secret_bytes(), secret.len());
-        prop_assert_eq!(&**ring.open(own, &sealed).unwrap(), &secret[..]);
-        prop_assert_eq!(ring.seal(nonce, own, &secret), Some(sealed.clone()));
+        prop_assert_eq!(&**ring.open(own.0, own.1, &sealed).unwrap(), &secret[..]);
+        prop_assert_eq!(ring.seal(nonce, own.0, own.1, &secret), Some(sealed.clone()));
         for other in [
             (TenantId(tenants.1), own.1),
             (own.0, secret_of(kinds.1, &names.0)),
             (own.0, secret_of(kinds.0, &names.1)),
             (TenantId(tenants.1), secret_of(kinds.1, &names.1)),
         ] {
-            prop_assert_eq!(ring.open(other, &sealed).is_ok(), other == own, "{:?}", other);
+            prop_assert_eq!(ring.open(other.0, other.1, &sealed).is_ok(), other == own, "{:?}", other);
         }
     }
 
@@ -44,13 +44,13 @@ proptest! {
         secret in proptest::collection::vec(any::<u8>(), 1..64), at in any::<prop::sample::Index>(), bit in 0u8..8,
     ) {
         let (ring, own) = (ring(&[1]), (TenantId(1), SecretOf::Mail));
-        let sealed = ring.seal([9; SEAL_NONCE_BYTES], own, &secret).unwrap();
+        let sealed = ring.seal([9; SEAL_NONCE_BYTES], own.0, own.1, &secret).unwrap();
         let mut changed = sealed.clone();
         changed.text[at.index(sealed.text.len())] ^= 1 << bit;
-        prop_assert_eq!(ring.open(own, &changed), Err(NotOpened::Foreign));
+        prop_assert_eq!(ring.open(own.0, own.1, &changed), Err(NotOpened::Foreign));
         let mut changed = sealed.clone();
         changed.nonce[at.index(SEAL_NONCE_BYTES)] ^= 1 << bit;
-        prop_assert_eq!(ring.open(own, &changed), Err(NotOpened::Foreign));
+        prop_assert_eq!(ring.open(own.0, own.1, &changed), Err(NotOpened::Foreign));
     }
 
     #[test]
@@ -71,15 +71,15 @@ proptest! {
 
 #[test]
 fn old_keys_open_and_the_current_one_seals() {
-    let own = (TenantId(1), SecretOf::Source("github"));
+    let (tenant, source) = (TenantId(1), SecretOf::Source("github"));
     let nonce = [3; SEAL_NONCE_BYTES];
     let (before, after) = (ring(&[1]), ring(&[2, 1]));
-    let old = before.seal(nonce, own, b"secret").unwrap();
-    assert_eq!(**after.open(own, &old).unwrap(), b"secret"[..]);
-    let new = after.seal(nonce, own, b"secret").unwrap();
+    let old = before.seal(nonce, tenant, source, b"secret").unwrap();
+    assert_eq!(**after.open(tenant, source, &old).unwrap(), b"secret"[..]);
+    let new = after.seal(nonce, tenant, source, b"secret").unwrap();
     assert_eq!((old.key, new.key), (RingKey::of([1; 32]).id(), RingKey::of([2; 32]).id()));
-    assert_eq!(before.open(own, &new), Err(NotOpened::NoKey(new.key)));
-    assert_eq!(KeyRing::default().seal(nonce, own, b"secret"), None);
+    assert_eq!(before.open(tenant, source, &new), Err(NotOpened::NoKey(new.key)));
+    assert_eq!(KeyRing::default().seal(nonce, tenant, source, b"secret"), None);
     assert_eq!(after.ids(), [new.key, old.key]);
 }
 

@@ -11,12 +11,12 @@ use crate::{Key, Kind, Row, Site, StoredHistory, ViewError, Working};
 pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &RemovalFact) -> Result<(), ViewError> {
     match fact {
         RemovalFact::Begun { how, by, request } => {
-            begin(rows, site, site.session()?, (*how, by, request.clone()))
+            begin(rows, site, site.session()?, *how, by, request.clone())
         }
         RemovalFact::Rows { session, keys } => gone(rows, site, *session, keys),
         RemovalFact::Done { session } => done(rows, site, *session),
         RemovalFact::Expired { session, by, keys } => {
-            begin(rows, site, *session, (Removing::Expired, by, None))?;
+            begin(rows, site, *session, Removing::Expired, by, None)?;
             gone(rows, site, *session, keys)?;
             done(rows, site, *session)
         }
@@ -43,7 +43,9 @@ fn begin(
     rows: &mut Working<'_>,
     site: &Site<'_>,
     id: SessionId,
-    (how, by, request): (Removing, &str, Option<(String, Digest)>),
+    how: Removing,
+    by: &str,
+    request: Option<(String, Digest)>,
 ) -> Result<(), ViewError> {
     let session = rows.session_at_mut(&Key::session(site.tenant, id))?;
     let removed = Removed {
@@ -148,7 +150,7 @@ fn history(
             removed.decisions.extend(kept.into_iter().take(free));
         }
         rows.delete(key.clone());
-        return apply_usage::replaced(rows, site.tenant, id, (history.bytes(), 0));
+        return apply_usage::replaced(rows, site.tenant, id, history.bytes(), 0);
     }
     let redacted = StoredHistory::from(redact::redacted(&history));
     let sequence =
@@ -160,9 +162,9 @@ fn history(
     };
     removal.head = redacted.link(removal.head);
     removal.upto = sequence.saturating_add(1);
-    let bytes = (history.bytes(), redacted.bytes());
+    let (before, after) = (history.bytes(), redacted.bytes());
     rows.put(key.clone(), Row::History(redacted));
-    apply_usage::replaced(rows, site.tenant, id, bytes)
+    apply_usage::replaced(rows, site.tenant, id, before, after)
 }
 
 fn done(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId) -> Result<(), ViewError> {

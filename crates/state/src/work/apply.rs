@@ -9,7 +9,7 @@ use crate::{Key, Row, Site, ViewError, Working};
 /// Applies an event about an open item.
 pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &WorkEvent) -> Result<(), ViewError> {
     match event {
-        WorkEvent::Opened { item, run, body, trace } => opened(rows, site, *item, *run, (body, trace))?,
+        WorkEvent::Opened { item, run, body, trace } => opened(rows, site, *item, *run, body, trace)?,
         WorkEvent::Closed { item, run } => input_taken(rows, site, *run, *item)?,
         WorkEvent::Leased { item, worker, until, again } => {
             let owed = owed(rows, site, *item)?;
@@ -22,7 +22,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &WorkEvent) 
             owed.lapsed += u32::from(*lapsed);
         }
         WorkEvent::Done { item, run, unknown, .. } => {
-            outcome(rows, site, (*run, *item), *unknown)?;
+            outcome(rows, site, *run, *item, *unknown)?;
             input_taken(rows, site, *run, *item)?;
         }
     }
@@ -35,7 +35,8 @@ fn opened(
     site: &Site<'_>,
     item: OpenId,
     run: RunId,
-    (body, trace): (&OpenItemBody, &Option<String>),
+    body: &OpenItemBody,
+    trace: &Option<String>,
 ) -> Result<(), ViewError> {
     let id = site.session()?;
     rows.session_at_mut(&site.session_key()?)?.next_id = item.0 + 1;
@@ -74,7 +75,8 @@ pub(crate) fn close(
 fn outcome(
     rows: &mut Working<'_>,
     site: &Site<'_>,
-    (run, item): (RunId, OpenId),
+    run: RunId,
+    item: OpenId,
     unknown: bool,
 ) -> Result<(), ViewError> {
     let (id, row) = (site.session()?, rows.item_at(&Key::item(site.tenant, site.session()?, item))?);

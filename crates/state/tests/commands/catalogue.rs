@@ -19,7 +19,7 @@ use crate::digest;
 
 pub(crate) fn sealed() -> Sealed {
     let ring = KeyRing::of(vec![RingKey::of([1; 32])]);
-    ring.seal([2; SEAL_NONCE_BYTES], (TenantId(1), SecretOf::Mail), &[5; 32]).unwrap()
+    ring.seal([2; SEAL_NONCE_BYTES], TenantId(1), SecretOf::Mail, &[5; 32]).unwrap()
 }
 
 fn machine() -> Arc<Machine> {

@@ -26,7 +26,7 @@ fn key() -> Key {
 }
 
 pub(crate) fn token() -> MailToken {
-    MailKey([3; 32]).token(Way::Page, (TenantId(1), SESSION), (OpenId(5), 1), "kim@example.com")
+    MailKey([3; 32]).token(Way::Page, TenantId(1), SESSION, OpenId(5), 1, "kim@example.com")
 }
 
 fn object(value: Value) -> Map<String, Value> {

@@ -153,7 +153,7 @@ fn session() -> Session {
 /// A sealed secret of the tenant 1, with a fixed nonce so that its stored form stays the same.
 fn sealed(owner: SecretOf<'_>, secret: &[u8]) -> Sealed {
     let ring = KeyRing::of(vec![RingKey::of([1; 32])]);
-    let sealed = ring.seal([2; SEAL_NONCE_BYTES], (TenantId(1), owner), secret).expect("there is a key");
+    let sealed = ring.seal([2; SEAL_NONCE_BYTES], TenantId(1), owner, secret).expect("there is a key");
     let key: RingKeyId = RingKey::of([1; 32]).id();
     assert_eq!(sealed.key, key);
     sealed
@@ -196,7 +196,7 @@ fn assistant() -> Assistant {
 /// A machine whose intent work chooses workflows.
 fn asking() -> Arc<Machine> {
     let accept = Some(Accept::Workflows);
-    let work = Work { accept, reads: Some(Reads::Said), ..Work::plain(WorkKind::Intent, false) };
+    let work = Work { accept, reads: Some(Reads::Said), ..Work::plain(WorkKind::Intent) };
     let act = switchward_machine::Act { kind: switchward_machine::ActKind::Work(work), then: Vec::new() };
     let meta = Meta { description: Some("Money back.".into()), ..Meta::default() };
     let mut machine = Machine::clone(&machine());

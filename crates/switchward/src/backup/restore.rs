@@ -44,7 +44,8 @@ pub(crate) fn prepare(
     backup: &Path,
     lists: &[PathBuf],
     data: &Path,
-    (keys, location): (&[RingKeyId], &KeyRingLocation),
+    keys: &[RingKeyId],
+    location: &KeyRingLocation,
 ) -> Result<Restoring, Exit> {
     let erasures = erasures::read(lists).context("--erasures")?;
     let backup = Backup::open(backup).map_err(|error| refused(error, data))?;

@@ -1,5 +1,6 @@
 //! Retries of calls, by the service config that is shipped to every client.
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use serde::Deserialize;
 use std::time::Duration;
 use tonic::Status;
@@ -15,7 +16,7 @@ pub(crate) struct Retries {
     pub(crate) attempts_max: u32,
     first: Duration,
     most: Duration,
-    factor: u32,
+    factor: f32,
 }
 
 #[derive(Deserialize)]
@@ -36,7 +37,7 @@ struct RetryPolicy {
     max_attempts: u32,
     initial_backoff: String,
     max_backoff: String,
-    backoff_multiplier: u32,
+    backoff_multiplier: f32,
 }
 
 impl Retries {
@@ -56,12 +57,29 @@ impl Retries {
         })
     }
 
-    /// The pause after this attempt: the server's retry delay, else an exponential backoff. It varies by a fifth, so
-    /// that callers that were refused together do not return together.
-    pub(crate) fn pause(&self, attempt: u32, status: &Status) -> Duration {
-        let asked = status.get_error_details().retry_info().and_then(|info| info.retry_delay);
-        let grown = self.first.saturating_mul(self.factor.saturating_pow(attempt.saturating_sub(1)));
-        asked.unwrap_or(grown).min(self.most).mul_f64(rand::random_range(0.8..1.2))
+    /// The growing pauses between the attempts of a call.
+    pub(crate) fn of_call(&self) -> ExponentialBuilder {
+        let again = usize::try_from(self.attempts_max.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.growing().with_max_times(again)
+    }
+
+    /// The growing pauses of something that is attempted without an end.
+    pub(crate) fn pauses(&self) -> ExponentialBackoff {
+        self.growing().without_max_times().build()
+    }
+
+    fn growing(&self) -> ExponentialBuilder {
+        ExponentialBuilder::new()
+            .with_min_delay(self.first)
+            .with_max_delay(self.most)
+            .with_factor(self.factor)
+    }
+
+    /// The pause after this error: the server's retry delay, else the grown one. It varies by a fifth, so that callers
+    /// that were refused together do not return together.
+    pub(crate) fn pause(&self, grown: Duration, status: &Status) -> Duration {
+        let wanted = status.get_error_details().retry_info().and_then(|info| info.retry_delay);
+        wanted.unwrap_or(grown).min(self.most).mul_f64(rand::random_range(0.8..1.2))
     }
 }
 
@@ -77,19 +95,20 @@ mod tests {
     #[test]
     fn what_is_shipped_is_read() {
         let millis = Duration::from_millis;
-        let expected = Retries { attempts_max: 4, first: millis(100), most: millis(2_000), factor: 3 };
+        let expected = Retries { attempts_max: 4, first: millis(100), most: millis(2_000), factor: 3.0 };
         assert_eq!(Retries::shipped(), expected);
     }
 
     #[test]
     fn pauses_grow_up_to_a_maximum() {
         let (retries, status) = (Retries::shipped(), Status::unavailable(""));
-        for (attempt, most) in [(1, 120), (2, 360), (3, 1_080), (4, 2_400), (60, 2_400)] {
-            let pause = retries.pause(attempt, &status);
-            assert!(
-                pause <= Duration::from_millis(most) && pause >= Duration::from_millis(most / 2),
-                "{attempt}: {pause:?}"
-            );
+        let mut grown = retries.pauses();
+        for most in [120, 360, 1_080, 2_400, 2_400, 2_400] {
+            let pause = retries.pause(grown.next().unwrap(), &status);
+            let most = Duration::from_millis(most);
+            // The pauses grow in floats.
+            assert!(pause <= most.mul_f64(1.001) && pause >= most / 2, "{most:?}: {pause:?}");
         }
+        assert_eq!(retries.of_call().build().count(), 3, "four attempts in all");
     }
 }

@@ -13,7 +13,7 @@ fn context(typed: bool) -> Option<Named> {
 }
 
 fn chosen(address: Option<&str>, key: Option<&str>, named: Option<Named>) -> Result<Target, Exit> {
-    Target::chosen((address.map(str::to_owned), key.map(str::to_owned), None), named)
+    Target::chosen(address.map(str::to_owned), key.map(str::to_owned), None, named)
 }
 
 #[test]

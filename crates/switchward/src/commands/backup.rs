@@ -40,12 +40,12 @@ fn take(args: BackupArgs, output: Output) -> Result<(), Exit> {
     };
     to.finish(&manifest).context("failed to write the backup")?;
     if let Err(error) = known::note(data, &folder) {
-        Printer::new(output, false)
+        Printer::new(output)
             .warn(&format!("`switchward secrets status` will not check this backup: {error:#}"));
     }
     shown(&folder, &manifest, output)?;
     let verify = format!("switchward backup verify {}", shell(&folder.to_string_lossy()));
-    Printer::new(output, false).advice(&verify);
+    Printer::new(output).advice(&verify);
     Ok(())
 }
 

@@ -147,7 +147,7 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
     } else {
         announce(&ready, &contexts, &delivery)?;
     }
-    let served = node.serve((listener, Some(metrics)), (None, ConnectionLimits::default()), stopped).await;
+    let served = node.serve(listener, Some(metrics), None, ConnectionLimits::default(), stopped).await;
     following.abort();
     served?;
     if !output.json() {

@@ -35,7 +35,7 @@ fn list(output: Output) -> Result<(), Exit> {
         put(&mut text, format_args!("{STRONG}{:<width$}{STRONG:#}  {}\n", page.name, page.title()));
     }
     print(&text)?;
-    Printer::new(output, false).advice("switchward docs PAGE");
+    Printer::new(output).advice("switchward docs PAGE");
     Ok(())
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn create_tenant(create: CreateTenant, output: Output) -> Resul
     let made = first::create_tenant(&server.api, request).await;
     server.close().await?;
     let reply = made.map_err(|refusal| refused(refusal).calling("tenant_id", "TENANT"))?;
-    Printer::new(output, false).message("CreateTenantResponse", &reply, || tenant::created(&reply))
+    Printer::new(output).message("CreateTenantResponse", &reply, || tenant::created(&reply))
 }
 
 /// Creates an admin key of an existing tenant.
@@ -48,7 +48,7 @@ pub(super) async fn bootstrap(bootstrap: BootstrapKey, output: Output) -> Result
     let made = server.admin_key(&bootstrap).await;
     server.close().await?;
     let reply = made?;
-    Printer::new(output, false).message("CreateApiKeyResponse", &reply, || admin::created(&reply))
+    Printer::new(output).message("CreateApiKeyResponse", &reply, || admin::created(&reply))
 }
 
 /// The data folder of a server, and what its configuration says of it.
@@ -139,7 +139,7 @@ impl Stopped {
         if self.cluster.ring().current().is_none() {
             self.cluster.replace_ring(&KeyRing::of(self.keys.read_or_create()?));
             if let Some(file) = self.keys.file() {
-                Printer::new(output, false).advice(&created(file));
+                Printer::new(output).advice(&created(file));
             }
         }
         Ok(())

@@ -37,7 +37,7 @@ fn create(file: &Path, output: Output) -> Result<(), Exit> {
     }
     let key = key_ring::create(file)?;
     report(file, &[key.id()], output, &format!("created {} with the key {}", file.display(), key.id()))?;
-    Printer::new(output, false).advice(
+    Printer::new(output).advice(
         "keep a copy of the file apart from the backups, and set keys_file in the server's configuration",
     );
     Ok(())
@@ -49,7 +49,7 @@ fn rotate(file: &Path, output: Output) -> Result<(), Exit> {
     key_ring::write(file, &keys)?;
     let ids: Vec<RingKeyId> = keys.iter().map(RingKey::id).collect();
     report(file, &ids, output, &format!("the current key of {} is {}", file.display(), ids[0]))?;
-    Printer::new(output, false)
+    Printer::new(output)
         .advice("the server uses the new key after a start, or after SIGHUP if it reads this file");
     Ok(())
 }
@@ -152,7 +152,7 @@ fn status(of: &SecretsStatus, output: Output) -> Result<(), Exit> {
     if !status.gone.is_empty() {
         let gone = count(status.gone.len(), "backup");
         let line = format!("{gone} missing from where they were written; name moved ones with --backup DIR");
-        Printer::new(output, false).advice(&line);
+        Printer::new(output).advice(&line);
     }
     Ok(())
 }

@@ -45,11 +45,11 @@ fn configured(args: &RunServer, output: Output) -> Result<(), Exit> {
         let keys = location.read()?;
         let restoring = match &args.restore {
             Some(backup) => {
-                Some(restored(backup.clone(), args.erasures.clone(), &config, (&keys, &location)).await?)
+                Some(restored(backup.clone(), args.erasures.clone(), &config, &keys, &location).await?)
             }
             None => None,
         };
-        serve(config, (KeyRing::of(keys), location), restoring, output).await
+        serve(config, KeyRing::of(keys), location, restoring, output).await
     })
 }
 
@@ -72,20 +72,21 @@ async fn restored(
     backup: PathBuf,
     lists: Vec<PathBuf>,
     config: &Config,
-    (keys, location): (&[RingKey], &KeyRingLocation),
+    keys: &[RingKey],
+    location: &KeyRingLocation,
 ) -> Result<Restoring, Exit> {
     let (ids, location): (Vec<_>, _) = (keys.iter().map(RingKey::id).collect(), location.clone());
     let data = config.data_dir.clone();
     tracing::info!(backup = %backup.display(), data_dir = %data.display(), "restoring a backup");
     let prepared =
-        tokio::task::spawn_blocking(move || restore::prepare(&backup, &lists, &data, (&ids, &location)))
-            .await;
+        tokio::task::spawn_blocking(move || restore::prepare(&backup, &lists, &data, &ids, &location)).await;
     prepared.map_err(anyhow::Error::from)?
 }
 
 async fn serve(
     config: Config,
-    ring: (KeyRing, KeyRingLocation),
+    ring: KeyRing,
+    location: KeyRingLocation,
     restoring: Option<Restoring>,
     output: Output,
 ) -> Result<(), Exit> {
@@ -97,8 +98,8 @@ async fn serve(
     let listener = TcpListener::bind(config.listen).await;
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let metrics = metrics(&config).await?;
-    let none = ring.0.current().is_none().then(|| ring.1.clone());
-    let node = opened(&config, ring, restoring).await?;
+    let none = ring.current().is_none().then(|| location.clone());
+    let node = opened(&config, ring, location, restoring).await?;
     none.iter().for_each(key_ring::warn_without_keys);
     for (tenant, key) in &keys {
         node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;
@@ -126,7 +127,7 @@ async fn serve(
         ready.print()?;
     }
     let following = tokio::spawn(tls::follow(certificates, hangups));
-    let served = node.serve((listener, metrics), (acceptor, limits), stopped).await;
+    let served = node.serve(listener, metrics, acceptor, limits, stopped).await;
     following.abort();
     served?;
     tracing::info!("stopped");
@@ -150,7 +151,8 @@ async fn metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
 
 async fn opened(
     config: &Config,
-    keys: (KeyRing, KeyRingLocation),
+    ring: KeyRing,
+    location: KeyRingLocation,
     restoring: Option<Restoring>,
 ) -> anyhow::Result<Node> {
     let mail = match &config.mail {
@@ -166,7 +168,7 @@ async fn opened(
         manual: None,
         delivery: &config.delivery,
         redis: config.redis.as_ref(),
-        keys,
+        keys: (ring, location),
         mail,
         disk: config.disk.options(),
         origins: config.cors.origins()?,

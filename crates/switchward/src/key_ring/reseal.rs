@@ -45,7 +45,7 @@ async fn step(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<Reseal> {
         Some(Row::Tenancy(tenancy)) if tenancy.deletion.is_some() => return Ok(step),
         Some(Row::Tenancy(tenancy)) => {
             for (secret, sealed) in tenancy.sealed() {
-                renew(&ring, (tenant, secret), sealed, &mut step)?;
+                renew(&ring, tenant, secret, sealed, &mut step)?;
             }
         }
         Some(_) | None => {}
@@ -53,7 +53,7 @@ async fn step(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<Reseal> {
     for source in &sources {
         let before = step.secrets.len();
         for (secret, sealed) in source.sealed() {
-            renew(&ring, (tenant, secret), sealed, &mut step)?;
+            renew(&ring, tenant, secret, sealed, &mut step)?;
         }
         if step.secrets.len() > before {
             step.sources.push(source.name.clone());
@@ -65,7 +65,8 @@ async fn step(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<Reseal> {
 /// Adds a secret to a step if it is sealed under an older key and the step is not full.
 fn renew(
     ring: &KeyRing,
-    of: (TenantId, SecretOf<'_>),
+    tenant: TenantId,
+    secret_of: SecretOf<'_>,
     sealed: &Sealed,
     step: &mut Reseal,
 ) -> anyhow::Result<()> {
@@ -73,8 +74,9 @@ fn renew(
     if sealed.key == current.id() || step.secrets.len() >= RESEALED_MAX {
         return Ok(());
     }
-    let secret = ring.open(of, sealed)?;
-    let fresh = ring.seal(rand::random(), of, &secret).context("the server has no key ring")?;
+    let secret = ring.open(tenant, secret_of, sealed)?;
+    let fresh =
+        ring.seal(rand::random(), tenant, secret_of, &secret).context("the server has no key ring")?;
     step.secrets.push((sealed.clone(), fresh));
     Ok(())
 }

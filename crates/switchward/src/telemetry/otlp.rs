@@ -1,12 +1,13 @@
-//! What the standard environment variables of OpenTelemetry say about traces: whether they are exported, where to, and
-//! as whose. Endpoint, headers, timeout and compression are read by the exporter itself.
+//! What the standard environment variables of OpenTelemetry say about traces.
+//!
+//! The libraries read the endpoint, `INSECURE`, headers, timeout and compression of the exporter, the service's name and
+//! attributes, and the limits of spans. Here is what they do not read (`OTEL_SDK_DISABLED`, `OTEL_TRACES_EXPORTER`,
+//! certificates), and what they only warn of: another protocol than gRPC is an error here. They trust no authority unless
+//! one is given, so the system's are given here if the endpoint uses TLS.
 
 use anyhow::{Context as _, bail};
 use opentelemetry_otlp::{SpanExporter, WithTonicConfig as _};
-use opentelemetry_sdk::{
-    Resource,
-    resource::{EnvResourceDetector, ResourceDetector as _},
-};
+use opentelemetry_sdk::Resource;
 use std::fs;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
@@ -14,6 +15,8 @@ use crate::tls;
 
 /// The service name of traces, if the environment does not set one.
 const SERVICE: &str = "switchward";
+/// What the SDK's own name of a service without one begins with.
+const UNNAMED: &str = "unknown_service";
 /// What each variable for traces alone begins with; the one for everything has its end.
 const TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_";
 const EVERYTHING: &str = "OTEL_EXPORTER_OTLP_";
@@ -39,16 +42,13 @@ pub(super) fn exporter(environment: Environment<'_>) -> anyhow::Result<Option<Sp
 }
 
 /// The resource of traces: the service name and the other attributes that the environment gives.
-pub(super) fn resource(environment: Environment<'_>) -> Resource {
-    let builder = Resource::builder();
-    if let Some((_, name)) = set(environment, "OTEL_SERVICE_NAME") {
-        return builder.with_service_name(name).build();
+pub(super) fn resource() -> Resource {
+    let detected = Resource::builder().build();
+    let name = detected.get(&"service.name".into());
+    if name.is_some_and(|name| !name.as_str().starts_with(UNNAMED)) {
+        return detected;
     }
-    let detected = EnvResourceDetector::new().detect();
-    if detected.get(&"service.name".into()).is_some() {
-        return builder.build();
-    }
-    builder.with_service_name(SERVICE).build()
+    Resource::builder().with_service_name(SERVICE).build()
 }
 
 /// A variable and its value; one that is empty is as good as none.

@@ -152,7 +152,7 @@ fn opened(data: &str, ring: &str) -> (Vec<MailKey>, Vec<String>) {
         assert_eq!((mails.len(), tenancy.keys.len()), (1, 1));
         // A tenant's secret cannot be decrypted for another tenant, nor in another field.
         assert!(tenancy.mail_keys(&cluster.ring(), TenantId(2)).is_empty());
-        assert!(cluster.ring().open((tenant, SecretOf::Endpoint("ops")), &tenancy.keys[0]).is_err());
+        assert!(cluster.ring().open(tenant, SecretOf::Endpoint("ops"), &tenancy.keys[0]).is_err());
         let copy =
             cluster.shards()[0].read().await.expect("a shard").row(&Key::tenancy(tenant)).expect("rows");
         let Some(Row::Tenancy(copy)) = copy.as_deref() else { panic!("{copy:?}") };

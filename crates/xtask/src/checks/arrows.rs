@@ -1,4 +1,6 @@
 //! Dependencies between crates run only downward, and the pure crates use only what is listed here.
+//!
+//! Which other crates may use a library from outside, such as `openraft`, is in `.cargo/deny.toml`.
 
 use std::collections::BTreeMap;
 
@@ -121,17 +123,6 @@ const CRATES: &[CrateRule] = &[
 /// Crates from outside that the tests of a pure crate may use in addition.
 const PURE_TESTS_OUTSIDE: &[&str] = &["proptest", "serde_json"];
 
-/// Crates from outside that only these crates may use.
-const FENCED: &[(&str, &[&str])] = &[
-    ("anyhow", &["bench", "switchward", "xtask"]),
-    ("fjall", &["store"]),
-    ("openraft", &["shard"]),
-    ("openraft-multi", &["shard"]),
-    ("openraft-rt-tokio", &["shard"]),
-    ("redis", &["bus"]),
-    ("reqwest", &["delivery"]),
-];
-
 /// The crates without IO, async, clock, randomness, threads, environment and hash order.
 pub(crate) fn pure_crates() -> impl Iterator<Item = &'static str> {
     CRATES.iter().filter(|rule| rule.outside.is_some()).map(|rule| rule.folder)
@@ -204,11 +195,6 @@ fn refused(rank: usize, name: &str, need: Need, folders: &BTreeMap<String, &str>
             }
             Need::Code | Need::Tests => None,
         };
-    }
-    if let Some((_, allowed)) = FENCED.iter().find(|(fenced, _)| *fenced == name)
-        && !allowed.contains(&rule.folder)
-    {
-        return Some(format!("only {} may use {name}", listed(allowed)));
     }
     let known = rule.outside?;
     if known.contains(&name) || (need == Need::Tests && PURE_TESTS_OUTSIDE.contains(&name)) {
@@ -364,15 +350,6 @@ mod tests {
                 "crates/graph/Cargo.toml:6: arrows: graph is pure: of external crates it may use only thiserror, not serde_json",
                 "crates/graph/Cargo.toml:5: arrows: graph may use machine, not formats",
             ]
-        );
-    }
-
-    #[test]
-    fn a_fenced_crate_stays_behind_its_fence() {
-        let gateway = "[package]\nname = \"switchward-gateway\"\n[dependencies.openraft]\nversion = \"1\"\n";
-        assert_eq!(
-            findings(&[("crates/gateway/Cargo.toml", gateway)]),
-            ["crates/gateway/Cargo.toml:3: arrows: only shard may use openraft"]
         );
     }
 

@@ -5,7 +5,7 @@ use syn::visit::{self, Visit};
 
 use crate::finding::Finding;
 use crate::scan;
-use crate::source::{Token, TokenKind, flatten};
+use crate::source::{Source, Token, TokenKind, flatten};
 use crate::tree::Tree;
 
 const RULE: &str = "function-length";
@@ -16,10 +16,8 @@ const LINES_MAX: usize = 70;
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &tree.sources {
-        let mut functions = Functions::default();
-        functions.visit_file(&source.syntax);
-        for function in functions.found {
-            let lines = function.last_line - function.first_line + 1;
+        for function in of(source) {
+            let lines = function.lines();
             if lines > LINES_MAX {
                 let message = format!("`{}` has {lines} lines, {LINES_MAX} are allowed", function.name);
                 findings.push(Finding::new(&source.path, function.first_line, RULE, message));
@@ -29,10 +27,28 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-struct Function {
-    name: String,
-    first_line: usize,
+/// A function with a body.
+#[derive(Debug)]
+pub(crate) struct Function {
+    /// Its name.
+    pub(crate) name: String,
+    /// The line of its signature, from 1.
+    pub(crate) first_line: usize,
     last_line: usize,
+}
+
+impl Function {
+    /// Lines from the signature to the closing brace.
+    pub(crate) fn lines(&self) -> usize {
+        self.last_line - self.first_line + 1
+    }
+}
+
+/// Every function of a source with its body, also those inside a macro's brackets.
+pub(crate) fn of(source: &Source) -> Vec<Function> {
+    let mut functions = Functions::default();
+    functions.visit_file(&source.syntax);
+    functions.found
 }
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! A test runs, can fail, and does not wait for a clock.
+//! A test runs and does not wait for a clock. Clippy refuses assertions that cannot fail.
 
 use crate::finding::Finding;
 use crate::scan;
@@ -7,21 +7,15 @@ use crate::tree::Tree;
 
 const RULE: &str = "honest-tests";
 
-/// Forbidden calls in tests, and what to do instead.
-const REFUSED: &[(&str, &str)] = &[
-    ("# [ ignore", "do not ignore a test: assert today's result and add a note"),
-    ("assert ! ( true )", "this cannot fail"),
-];
+const IGNORED: &str = "# [ ignore";
 
 /// Checks every source; for `sleep` only test code outside `tests/it/`, where real servers are started.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &tree.sources {
-        for (row, message) in REFUSED {
-            findings.extend(
-                scan::lines_of(source, row).map(|line| Finding::new(&source.path, line, RULE, *message)),
-            );
-        }
+        let message = "do not ignore a test: assert today's result and add a note";
+        let ignored = scan::lines_of(source, IGNORED);
+        findings.extend(ignored.map(|line| Finding::new(&source.path, line, RULE, message)));
         if is_end_to_end_path(&source.path) {
             continue;
         }

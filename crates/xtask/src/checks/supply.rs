@@ -20,6 +20,8 @@ const DENY: &str = ".cargo/deny.toml";
 const RECORD: &str = "tests/supply/advisories.toml";
 /// The text before an exception's last day.
 const UNTIL: &str = "; until ";
+/// The beginning of a ban's reason if the ban says which crates a library is for; it is no exception.
+const FENCE: &str = "fence: ";
 /// How long an exception may last before it must be reviewed again.
 const EXCEPTED_DAYS_MAX: i64 = 366;
 
@@ -34,7 +36,7 @@ struct Table {
     skip_tree: Vec<Spanned<Value>>,
     exclude: Vec<Spanned<Value>>,
     allow_git: Vec<Spanned<Value>>,
-    /// Bans: an exception if it names crates that may use the library all the same.
+    /// Bans: an exception if it names crates that may use the library all the same, unless it is a fence.
     deny: Vec<Spanned<Value>>,
 }
 
@@ -83,13 +85,18 @@ fn check_on(tree: &Tree, today: Date) -> Vec<Finding> {
 
 impl Table {
     fn exceptions(&self) -> impl Iterator<Item = &Spanned<Value>> {
-        let wrapped = self.deny.iter().filter(|ban| ban.get_ref().get("wrappers").is_some());
+        let wrapped =
+            self.deny.iter().filter(|ban| ban.get_ref().get("wrappers").is_some() && !is_fence(ban));
         [&self.ignore, &self.exceptions, &self.clarify, &self.skip, &self.skip_tree, &self.exclude]
             .into_iter()
             .chain([&self.allow_git])
             .flatten()
             .chain(wrapped)
     }
+}
+
+fn is_fence(ban: &Spanned<Value>) -> bool {
+    ban.get_ref().get("reason").and_then(Value::as_str).is_some_and(|reason| reason.starts_with(FENCE))
 }
 
 /// Reads a TOML file, or says why it cannot be read.
@@ -238,9 +245,11 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_exception_is_one_and_a_bare_ban_is_none() {
-        let bans = format!("{EXCEPTED}[bans]\ndeny = [{{ crate = \"rsa\" }}]\n");
-        assert!(findings(&bans, LOOKED_AT, LOCK).is_empty());
+    fn every_kind_of_exception_is_one_and_a_bare_ban_or_a_fence_is_none() {
+        for ban in ["", ", wrappers = [\"x\"], reason = \"fence: x knows it\""] {
+            let bans = format!("{EXCEPTED}[bans]\ndeny = [{{ crate = \"rsa\"{ban} }}]\n");
+            assert!(findings(&bans, LOOKED_AT, LOCK).is_empty(), "{ban}");
+        }
         for more in [
             "[licenses]\nexceptions = [\n{ crate = \"x\", allow = [\"MPL-2.0\"] }]\n",
             "[[licenses.clarify]]\ncrate = \"x\"\n",

@@ -7,6 +7,7 @@ use switchward_machine::Time;
 use switchward_state::approval::{MAIL_TOKEN_BYTES_MAX, MailKey, SignInPart};
 use switchward_state::limits::SIGN_IN_MS;
 
+use crate::api::PageSettings;
 use crate::decision::find::Asked;
 use crate::decision::provider::{Attempt, CALLBACK};
 use crate::limits::FORM_ID_CHARS;
@@ -78,22 +79,22 @@ impl Begun {
     }
 
     /// The header with which a browser keeps it.
-    pub(super) fn cookie(&self, secure: bool) -> Option<HeaderValue> {
+    pub(super) fn cookie(&self, pages: &PageSettings) -> Option<HeaderValue> {
         let value = format!("{}.{}.{}", self.at.0, self.token, BASE64_URL_SAFE_NO_PAD.encode(&self.code));
         let age = i64::try_from(SIGN_IN_MS / 1_000).ok()?;
-        self.kept(value, age, secure)
+        self.kept(value, age, pages)
     }
 
     /// The header with which a browser forgets it.
-    pub(super) fn removed(&self, secure: bool) -> Option<HeaderValue> {
-        self.kept(String::new(), 0, secure)
+    pub(super) fn removed(&self, pages: &PageSettings) -> Option<HeaderValue> {
+        self.kept(String::new(), 0, pages)
     }
 
-    fn kept(&self, value: String, seconds: i64, secure: bool) -> Option<HeaderValue> {
+    fn kept(&self, value: String, seconds: i64, pages: &PageSettings) -> Option<HeaderValue> {
         let cookie = Cookie::build((format!("{NAME}{}", self.state), value))
             .path(CALLBACK)
             .http_only(true)
-            .secure(secure)
+            .secure(pages.secure)
             // The way back from the provider is another site's, which a strict one would not come along on.
             .same_site(SameSite::Lax)
             .max_age(cookie::time::Duration::seconds(seconds))
@@ -129,7 +130,7 @@ mod tests {
     #[test]
     fn it_counts_for_its_time_under_its_key() {
         let begun = begun();
-        let headers = sent(&begun.cookie(true).unwrap());
+        let headers = sent(&begun.cookie(&PageSettings::default()).unwrap());
         let read = Begun::read(&headers, &begun.state).unwrap();
         assert_eq!(read, begun);
         assert!(read.is_of(&KEY, BEGAN) && read.is_of(&KEY, BEGAN.after_ms(SIGN_IN_MS - 1)));
@@ -138,7 +139,7 @@ mod tests {
         assert!(!read.is_of(&MailKey([8; 32]), BEGAN));
         assert_eq!(Begun::read(&headers, &"0af2".repeat(8)), None);
         assert_eq!(Begun::read(&headers, ""), None);
-        assert_eq!(Begun::read(&sent(&begun.removed(true).unwrap()), &begun.state), None);
+        assert_eq!(Begun::read(&sent(&begun.removed(&PageSettings::default()).unwrap()), &begun.state), None);
     }
 
     #[test]
@@ -164,11 +165,12 @@ mod tests {
     #[test]
     fn it_is_kept_for_the_way_back_alone() {
         let text = |header: HeaderValue| header.to_str().unwrap().to_owned();
-        let kept = text(begun().cookie(true).unwrap());
+        let plain = PageSettings { secure: false, ..PageSettings::default() };
+        let kept = text(begun().cookie(&PageSettings::default()).unwrap());
         for part in ["HttpOnly", "SameSite=Lax", "Secure", "Path=/a/oidc/callback", "Max-Age=600"] {
             assert!(kept.contains(part), "{kept}");
         }
-        assert!(!text(begun().cookie(false).unwrap()).contains("Secure"));
-        assert!(text(begun().removed(true).unwrap()).contains("Max-Age=0"));
+        assert!(!text(begun().cookie(&plain).unwrap()).contains("Secure"));
+        assert!(text(begun().removed(&PageSettings::default()).unwrap()).contains("Max-Age=0"));
     }
 }

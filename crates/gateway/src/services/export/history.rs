@@ -38,7 +38,7 @@ impl Walk<'_> {
                 if history.at > self.at {
                     return Ok(ControlFlow::Continue(()));
                 }
-                let items = self.items(rows, (spot.session, session), *first, history)?;
+                let items = self.items(rows, spot.session, session, *first, history)?;
                 if self.row(spot, *first, items).is_break() || self.looked().is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -53,7 +53,8 @@ impl Walk<'_> {
     fn items(
         &self,
         rows: &Reader,
-        (id, session): (SessionId, &Session),
+        id: SessionId,
+        session: &Session,
         first: u64,
         history: &History,
     ) -> Result<Vec<Item>, ViewError> {

@@ -9,7 +9,8 @@ use switchward_webhook::EventType;
 #[tonic::async_trait]
 pub trait Pings: Send + Sync {
     /// Sends an example of this type, signed as every message is, and waits for the answer.
-    async fn ping(&self, tenant: (TenantId, &str), endpoint: &Endpoint, kind: EventType) -> Pinged;
+    async fn ping(&self, tenant: TenantId, tenant_name: &str, endpoint: &Endpoint, kind: EventType)
+    -> Pinged;
 }
 
 /// How a single message was answered.

@@ -17,7 +17,8 @@ pub(super) struct Claim {
 
 impl Claim {
     /// Returns the claim; `None` if another call has it.
-    pub(super) fn on(claims: &Arc<Claims>, work: (SessionId, OpenId)) -> Option<Self> {
+    pub(super) fn on(claims: &Arc<Claims>, session: SessionId, work: OpenId) -> Option<Self> {
+        let work = (session, work);
         claims.0.lock().insert(work).then(|| Self { claims: Arc::clone(claims), work })
     }
 }

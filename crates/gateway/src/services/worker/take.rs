@@ -117,7 +117,7 @@ pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result
         if taken.len() >= max || bytes >= POLL_BYTES_MAX {
             break;
         }
-        let Some(_claim) = Claim::on(&call.api.claims, (session, work)) else { continue };
+        let Some(_claim) = Claim::on(&call.api.claims, session, work) else { continue };
         match lease(call, wanted, session, work).await {
             Ok(found) => {
                 bytes += found.as_ref().map_or(0, |found| found.item.encoded_len());

@@ -87,7 +87,7 @@ async fn a_reply_to_a_wait_is_answered_and_so_is_one_that_nothing_waits_for() {
     harness.asked().await;
     let ingress = harness.ingress(Level::Strict);
     let (session, id, key) = begun(&harness, OFFER, "offer").await;
-    let token = key.token(Way::Reply, (TenantId(1), id), (OpenId(0), 0), KIM);
+    let token = key.token(Way::Reply, TenantId(1), id, OpenId(0), 0, KIM);
     let rows = [
         // Anybody who has seen the address could have written it.
         ("Yes, go on!", "fail", "sender_not_proved", "hold", "sender_not_proved"),
@@ -124,7 +124,7 @@ async fn who_takes_part_in_a_task_has_her_answer_acknowledged() {
     let ingress = harness.ingress(Level::Strict);
     let (session, id, key) = begun(&harness, RATE, "rating").await;
     let gate = session.waiting_on[0].name.rsplit('_').next().expect("a part").parse().expect("a number");
-    let token = key.token(Way::Reply, (TenantId(1), id), (OpenId(gate), 0), KIM);
+    let token = key.token(Way::Reply, TenantId(1), id, OpenId(gate), 0, KIM);
     assert_eq!(word(&from_kim(&token, "Five stars", "one").bring(&ingress).await), ("recorded", "answered"));
     assert_eq!(answers(&harness, &session).await.len(), 1);
     // A reply with another person's token is recorded with the reason why it does not count.

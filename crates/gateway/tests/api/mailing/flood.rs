@@ -178,7 +178,7 @@ fn passed_on(asked: &Asked, said: &str) -> Vec<Sent> {
 fn other_tokens(asked: &Asked, other: &Asked, said: &str) -> Vec<Sent> {
     let (one, at) = (TenantId(1), asked.number);
     let of = |key: &MailKey, tenant, session, number, round| {
-        key.token(Way::Reply, (tenant, session), (number, round), KIM)
+        key.token(Way::Reply, tenant, session, number, round, KIM)
     };
     let key = &asked.key;
     let mut tokens: Vec<MailToken> =
@@ -454,7 +454,7 @@ async fn a_signed_approval_of_one_request_sent_on_to_another_decides_nothing() {
         let asked = harness.asked().await;
         let token = asked.token(Way::Reply, KIM);
         // Kim's signed mail was about a session that no longer exists.
-        let gone = asked.key.token(Way::Reply, (TenantId(1), SessionId([7; 16])), (OpenId(1), 0), KIM);
+        let gone = asked.key.token(Way::Reply, TenantId(1), SessionId([7; 16]), OpenId(1), 0, KIM);
         let value = if by_id { format!("<a.{token}@{REPLIES}>") } else { address(&token) };
         let replay =
             Sent { above: above.clone(), more: format!("{field}: {value}\r\n"), ..kims(&gone, "approve") };
@@ -498,7 +498,7 @@ async fn answered(
     let id: SessionId = session.name.rsplit('/').next().expect("a part").parse().expect("an id");
     let gate = session.waiting_on[0].name.rsplit('_').next().expect("a part").parse().expect("a number");
     let key = harness.asked().await.key;
-    let token = key.token(Way::Reply, (TenantId(1), id), (OpenId(gate), 0), LEAD);
+    let token = key.token(Way::Reply, TenantId(1), id, OpenId(gate), 0, LEAD);
     let sent = Sent { above: proved(LEAD), from: LEAD.into(), kind: kind.into(), ..kims(&token, body) };
     assert_eq!(
         ingress.ingest(&Envelope::default(), &sent.raw(1)).await,

@@ -78,7 +78,11 @@ async fn health_follows_readiness() {
     let server = Server::start().await;
     let mut client = HealthClient::new(channel(&server).await);
     for ready in [false, true, false] {
-        server.health.set_ready(ready).await;
+        if ready {
+            server.health.set_ready().await;
+        } else {
+            server.health.set_not_ready().await;
+        }
         for service in ["", "readiness", "liveness", "switchward.v1.SessionService"] {
             let reply =
                 client.check(HealthCheckRequest { service: service.to_owned() }).await.expect("a reply");

@@ -16,7 +16,8 @@ use super::{key_of, one_line};
 /// mails that have not gone out as well.
 pub(super) fn outbound(
     view: &StateView,
-    (tenant, session): (TenantId, SessionId),
+    tenant: TenantId,
+    session: SessionId,
     effect: &Effect,
     now: Time,
 ) -> Result<Option<OutboundMail>, ViewError> {
@@ -27,7 +28,7 @@ pub(super) fn outbound(
     let (Some(asked), Some(key)) = (&open.gate.asked, key_of(view, tenant)?) else { return Ok(None) };
     let current = asked.codes_of(to).and_then(|codes| codes.current(now));
     let (Some((sent, _)), Some(round)) = (current, asked.round_of(to)) else { return Ok(None) };
-    let token = |way| key.token(way, (tenant, session), (*gate, round), to);
+    let token = |way| key.token(way, tenant, session, *gate, round, to);
     let code = key.page_code(&token(Way::Page), to, sent);
     let until = sent.after_ms(PAGE_CODE_MS);
     let body = page_code(PageCodeFacts { code: &code, request: &request(&asked.subject), until });

@@ -88,7 +88,9 @@ fn expiry(after: std::time::Duration) -> Result<prost_types::Timestamp, Exit> {
 }
 
 pub(super) async fn revoke_key(talk: &Talk, revoke: RevokeKey) -> Result<(), Exit> {
-    talk.sure(&format!("revoking {}", revoke.key), revoke.yes)?;
+    if !revoke.yes {
+        talk.sure(&format!("revoking {}", revoke.key))?;
+    }
     let request = v1::RevokeApiKeyRequest { name: revoke.key, request_id: talk.request_id() };
     let reply: Result<_, Status> = talk
         .client

@@ -72,13 +72,15 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
         }
         table.text("no assistants")
     };
-    talk.printer.list(("ListAssistantsResponse", &reply), ("Assistant", &reply.assistants), text)?;
+    talk.printer.list("ListAssistantsResponse", &reply, "Assistant", &reply.assistants, text)?;
     more(talk, &reply.next_page_token);
     Ok(())
 }
 
 async fn delete(talk: &Talk, delete: DeleteAssistant) -> Result<(), Exit> {
-    talk.sure(&format!("deleting {}", delete.assistant), delete.yes)?;
+    if !delete.yes {
+        talk.sure(&format!("deleting {}", delete.assistant))?;
+    }
     let request = v1::DeleteAssistantRequest {
         name: delete.assistant.clone(),
         expected_etag: String::new(),

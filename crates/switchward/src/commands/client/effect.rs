@@ -60,7 +60,9 @@ async fn retry(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
 }
 
 async fn dismiss(talk: &Talk, of: DismissEffect) -> Result<(), Exit> {
-    talk.sure(&format!("dismissing {}", of.name), of.yes)?;
+    if !of.yes {
+        talk.sure(&format!("dismissing {}", of.name))?;
+    }
     let (name, request_id) = (of.name.clone(), talk.request_id());
     let request = v1::DismissEffectRequest { name, request_id, ..Default::default() };
     let reply =

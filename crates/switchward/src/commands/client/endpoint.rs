@@ -80,11 +80,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
         }
         table.text("no endpoints")
     };
-    talk.printer.list(
-        ("ListWebhookEndpointsResponse", &reply),
-        ("WebhookEndpoint", &reply.endpoints),
-        text,
-    )?;
+    talk.printer.list("ListWebhookEndpointsResponse", &reply, "WebhookEndpoint", &reply.endpoints, text)?;
     more(talk, &reply.next_page_token);
     Ok(())
 }
@@ -92,7 +88,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
 async fn rotate(talk: &Talk, rotate: RotateEndpoint) -> Result<(), Exit> {
     let request = v1::RotateWebhookEndpointSecretRequest {
         name: rotate.name,
-        overlap: Some(overlap(rotate.overlap, rotate.now)?),
+        overlap: Some(overlap(if rotate.now { Duration::ZERO } else { rotate.overlap })?),
         request_id: talk.request_id(),
         ..Default::default()
     };
@@ -105,8 +101,7 @@ async fn rotate(talk: &Talk, rotate: RotateEndpoint) -> Result<(), Exit> {
 }
 
 /// How long a replaced secret stays valid.
-pub(super) fn overlap(length: Duration, now: bool) -> Result<prost_types::Duration, Exit> {
-    let length = if now { Duration::ZERO } else { length };
+pub(super) fn overlap(length: Duration) -> Result<prost_types::Duration, Exit> {
     prost_types::Duration::try_from(length).map_err(|_| Exit::usage("the overlap is too long"))
 }
 
@@ -170,11 +165,7 @@ async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
         }
         table.text("no missed messages")
     };
-    talk.printer.list(
-        ("RecoverWebhookEndpointResponse", &reply),
-        ("RecoveredSession", &reply.sessions),
-        text,
-    )?;
+    talk.printer.list("RecoverWebhookEndpointResponse", &reply, "RecoveredSession", &reply.sessions, text)?;
     let messages = reply.sessions.iter().map(|one| usize::try_from(one.messages).unwrap_or(0)).sum();
     if messages > 0 {
         talk.printer.advice(&format!(
@@ -186,7 +177,9 @@ async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
 }
 
 async fn delete(talk: &Talk, delete: DeleteEndpoint) -> Result<(), Exit> {
-    talk.sure(&format!("deleting {}", delete.name), delete.yes)?;
+    if !delete.yes {
+        talk.sure(&format!("deleting {}", delete.name))?;
+    }
     let request = v1::DeleteWebhookEndpointRequest {
         name: delete.name.clone(),
         expected_etag: String::new(),

@@ -103,7 +103,7 @@ async fn sessions(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         }
         table.text("no sessions")
     };
-    talk.printer.list(("ListSessionsResponse", &reply), ("Session", &reply.sessions), text)?;
+    talk.printer.list("ListSessionsResponse", &reply, "Session", &reply.sessions, text)?;
     more(talk, &reply.next_page_token);
     Ok(())
 }
@@ -149,7 +149,7 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         }
         table.text("no open gates")
     };
-    talk.printer.list(("ListGatesResponse", &reply), ("Gate", &reply.gates), text)?;
+    talk.printer.list("ListGatesResponse", &reply, "Gate", &reply.gates, text)?;
     // A hint about the first gate that the caller can decide, else about the first gate.
     let own = reply.gates.iter().find(|gate| !gate.caller_decisions.is_empty());
     if let Some(gate) = own.or(reply.gates.first()) {
@@ -201,7 +201,7 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         }
         table.text("no undelivered effects")
     };
-    talk.printer.list(("ListEffectsResponse", &reply), ("Effect", &reply.effects), text)?;
+    talk.printer.list("ListEffectsResponse", &reply, "Effect", &reply.effects, text)?;
     if let Some(dead) = reply.effects.iter().find(|one| one.status() == v1::EffectStatus::Dead) {
         talk.printer.advice(&effect::to_retry(&dead.name));
     }
@@ -234,7 +234,7 @@ async fn definitions(talk: &Talk, page: Page) -> Result<(), Exit> {
         }
         table.text("no definitions")
     };
-    talk.printer.list(("ListDefinitionsResponse", &reply), ("Definition", &reply.definitions), text)?;
+    talk.printer.list("ListDefinitionsResponse", &reply, "Definition", &reply.definitions, text)?;
     more(talk, &reply.next_page_token);
     Ok(())
 }
@@ -263,7 +263,7 @@ async fn versions(talk: &Talk, list: ListOf) -> Result<(), Exit> {
         }
         table.text("no versions")
     };
-    talk.printer.list(("ListVersionsResponse", &reply), ("Version", &reply.versions), text)?;
+    talk.printer.list("ListVersionsResponse", &reply, "Version", &reply.versions, text)?;
     more(talk, &reply.next_page_token);
     Ok(())
 }
@@ -285,7 +285,7 @@ async fn events(talk: &Talk, list: ListOf) -> Result<(), Exit> {
     let (events, next_page_token) = follow(&list.page, 0, fetch).await?;
     let reply = v1::ListSessionEventsResponse { events, next_page_token };
     let text = || reply.events.iter().map(show::event).collect();
-    talk.printer.list(("ListSessionEventsResponse", &reply), ("SessionEvent", &reply.events), text)?;
+    talk.printer.list("ListSessionEventsResponse", &reply, "SessionEvent", &reply.events, text)?;
     more(talk, &reply.next_page_token);
     Ok(())
 }
@@ -319,7 +319,7 @@ async fn decisions(talk: &Talk, list: ListOf) -> Result<(), Exit> {
         }
         table.text("no decisions")
     };
-    talk.printer.list(("ListDecisionsResponse", &reply), ("DecisionRecord", &reply.decisions), text)?;
+    talk.printer.list("ListDecisionsResponse", &reply, "DecisionRecord", &reply.decisions, text)?;
     more(talk, &reply.next_page_token);
     Ok(())
 }
@@ -357,7 +357,7 @@ async fn keys(talk: &Talk, page: Page) -> Result<(), Exit> {
         }
         table.text("no keys")
     };
-    talk.printer.list(("ListApiKeysResponse", &reply), ("ApiKey", &reply.api_keys), text)?;
+    talk.printer.list("ListApiKeysResponse", &reply, "ApiKey", &reply.api_keys, text)?;
     more(talk, &reply.next_page_token);
     Ok(())
 }

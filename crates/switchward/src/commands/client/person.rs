@@ -86,7 +86,9 @@ pub(super) async fn resume(talk: &Talk, resume: Move) -> Result<(), Exit> {
 }
 
 pub(super) async fn cancel(talk: &Talk, cancel: Cancel) -> Result<(), Exit> {
-    talk.sure(&format!("cancelling {}", cancel.what.session), cancel.yes)?;
+    if !cancel.yes {
+        talk.sure(&format!("cancelling {}", cancel.what.session))?;
+    }
     let request = v1::CancelSessionRequest {
         name: cancel.what.session,
         reason: cancel.what.reason.unwrap_or_default(),

@@ -40,7 +40,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
         }
         table.text("no quarantined mail")
     };
-    talk.printer.list(("ListQuarantinedMailResponse", &reply), ("QuarantinedMail", &reply.mails), text)?;
+    talk.printer.list("ListQuarantinedMailResponse", &reply, "QuarantinedMail", &reply.mails, text)?;
     if let Some(first) = reply.mails.first() {
         talk.printer.advice(&format!("switchward mail quarantine show {}", show::id(&first.name)));
     }
@@ -92,7 +92,9 @@ fn shown(mail: &v1::QuarantinedMail) -> String {
 }
 
 async fn delete(talk: &Talk, delete: DeleteMail) -> Result<(), Exit> {
-    talk.sure(&format!("deleting {}", delete.name), delete.yes)?;
+    if !delete.yes {
+        talk.sure(&format!("deleting {}", delete.name))?;
+    }
     let request = v1::DeleteQuarantinedMailRequest { name: delete.name.clone() };
     let reply = talk
         .client

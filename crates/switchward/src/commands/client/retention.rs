@@ -18,7 +18,9 @@ pub(super) async fn session(talk: &Talk, what: SessionCommand) -> Result<(), Exi
 }
 
 async fn delete(talk: &Talk, of: EndSession) -> Result<(), Exit> {
-    talk.sure(&format!("deleting {}", of.session), of.yes)?;
+    if !of.yes {
+        talk.sure(&format!("deleting {}", of.session))?;
+    }
     let (name, request_id) = (of.session.clone(), talk.request_id());
     let request = v1::DeleteSessionRequest { name, request_id };
     let reply = talk
@@ -29,7 +31,9 @@ async fn delete(talk: &Talk, of: EndSession) -> Result<(), Exit> {
 }
 
 async fn erase(talk: &Talk, of: EndSession) -> Result<(), Exit> {
-    talk.sure(&format!("erasing {}", of.session), of.yes)?;
+    if !of.yes {
+        talk.sure(&format!("erasing {}", of.session))?;
+    }
     let (name, request_id) = (of.session.clone(), talk.request_id());
     let request = v1::EraseSessionRequest { name, request_id };
     let reply =
@@ -71,7 +75,9 @@ async fn put(talk: &Talk, put: PutRetention) -> Result<(), Exit> {
         .map_err(|error| Exit::usage(format!("{} is not a file of retention rules: {error}", put.file)))?;
     let rules = file.rules.into_iter().map(rule).collect::<Result<Vec<_>, String>>();
     let rules = rules.map_err(|error| Exit::usage(format!("{}: {error}", put.file)))?;
-    talk.sure("removing what these rules do not keep", put.yes)?;
+    if !put.yes {
+        talk.sure("removing what these rules do not keep")?;
+    }
     let retention = Some(v1::Retention { rules, etag: String::new() });
     let request = v1::PutRetentionRequest { retention, request_id: talk.request_id(), ..Default::default() };
     let reply =

@@ -1,5 +1,6 @@
 //! `switchward source`: senders of inbound webhooks.
 
+use std::time::Duration;
 use switchward_api::v1;
 
 use super::admin::with_secret;
@@ -100,7 +101,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
         }
         table.text("no sources")
     };
-    talk.printer.list(("ListWebhookSourcesResponse", &reply), ("WebhookSource", &reply.sources), text)?;
+    talk.printer.list("ListWebhookSourcesResponse", &reply, "WebhookSource", &reply.sources, text)?;
     more(talk, &reply.next_page_token);
     Ok(())
 }
@@ -109,7 +110,7 @@ async fn rotate(talk: &Talk, rotate: RotateSource) -> Result<(), Exit> {
     let request = v1::RotateWebhookSourceSecretRequest {
         name: rotate.name,
         secret: secret(rotate.secret.as_deref())?,
-        overlap: Some(overlap(rotate.overlap, rotate.now)?),
+        overlap: Some(overlap(if rotate.now { Duration::ZERO } else { rotate.overlap })?),
         request_id: talk.request_id(),
         ..Default::default()
     };
@@ -122,7 +123,9 @@ async fn rotate(talk: &Talk, rotate: RotateSource) -> Result<(), Exit> {
 }
 
 async fn delete(talk: &Talk, delete: DeleteSource) -> Result<(), Exit> {
-    talk.sure(&format!("deleting {}", delete.name), delete.yes)?;
+    if !delete.yes {
+        talk.sure(&format!("deleting {}", delete.name))?;
+    }
     let request = v1::DeleteWebhookSourceRequest {
         name: delete.name.clone(),
         expected_etag: String::new(),

@@ -26,7 +26,7 @@ impl Talk {
         let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         Ok(Self {
             client,
-            printer: Printer::new(output, connection.quiet),
+            printer: if connection.quiet { Printer::quiet(output) } else { Printer::new(output) },
             request_id: connection.request_id.clone(),
             may_ask: terminal && !connection.no_input && !output.json(),
         })
@@ -51,10 +51,7 @@ impl Talk {
     ///
     /// # Errors
     /// It is not confirmed, or nobody can be asked.
-    pub(super) fn sure(&self, what: &str, yes: bool) -> Result<(), Exit> {
-        if yes {
-            return Ok(());
-        }
+    pub(super) fn sure(&self, what: &str) -> Result<(), Exit> {
         if !self.may_ask {
             return Err(Exit::usage(format!("{what} cannot be undone")).next("--yes confirms it"));
         }

@@ -30,7 +30,9 @@ pub(super) async fn run(talk: &Talk, what: TenantCommand) -> Result<(), Exit> {
 }
 
 async fn delete(talk: &Talk, delete: DeleteTenant) -> Result<(), Exit> {
-    talk.sure(&format!("deleting the tenant {} and all its data", delete.tenant), delete.yes)?;
+    if !delete.yes {
+        talk.sure(&format!("deleting the tenant {} and all its data", delete.tenant))?;
+    }
     let request = v1::DeleteTenantRequest {
         tenant_id: delete.tenant.clone(),
         request_id: talk.request_id(),
@@ -155,8 +157,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
             break;
         }
     }
-    talk.printer
-        .list(("ListTenantsResponse", &whole), ("Tenant", &whole.tenants), || table(&whole.tenants))?;
+    talk.printer.list("ListTenantsResponse", &whole, "Tenant", &whole.tenants, || table(&whole.tenants))?;
     if !whole.next_page_token.is_empty() {
         talk.printer.advice(&format!("there are more entries: --page-token {}", whole.next_page_token));
     }

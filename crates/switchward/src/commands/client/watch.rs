@@ -24,19 +24,24 @@ struct Progress {
 
 pub(super) async fn run(talk: &Talk, watch: Watch) -> Result<(), Exit> {
     let mut progress = Progress { next: watch.from, received: false };
-    let mut attempt = 1;
+    let retries = talk.client.retries();
+    let (mut attempt, mut pauses) = (1, retries.pauses());
     loop {
         let before = progress.next;
         match follow(talk, &watch.session, &mut progress).await? {
             ControlFlow::Break(()) => return Ok(()),
             ControlFlow::Continue(status) => {
                 // After new events, the count starts again.
-                attempt = if progress.next > before { 1 } else { attempt + 1 };
-                let most = if progress.received { ATTEMPTS_MAX } else { talk.client.retries().attempts_max };
-                if attempt > most {
-                    return Err(status.into());
+                if progress.next > before {
+                    (attempt, pauses) = (1, retries.pauses());
+                } else {
+                    attempt += 1;
                 }
-                tokio::time::sleep(talk.client.retries().pause(attempt, &status)).await;
+                let most = if progress.received { ATTEMPTS_MAX } else { retries.attempts_max };
+                let Some(grown) = pauses.next().filter(|_| attempt <= most) else {
+                    return Err(status.into());
+                };
+                tokio::time::sleep(retries.pause(grown, &status)).await;
             }
         }
     }

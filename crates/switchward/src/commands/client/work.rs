@@ -41,7 +41,7 @@ pub(super) async fn poll(talk: &Talk, poll: PollWork) -> Result<(), Exit> {
         [] => "no work\n".to_owned(),
         items => items.iter().map(item).collect::<Vec<_>>().join("\n"),
     };
-    talk.printer.list(("PollWorkResponse", &reply), ("WorkItem", &reply.items), text)
+    talk.printer.list("PollWorkResponse", &reply, "WorkItem", &reply.items, text)
 }
 
 pub(super) async fn complete(talk: &Talk, complete: CompleteWork) -> Result<(), Exit> {

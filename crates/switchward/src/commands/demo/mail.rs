@@ -102,16 +102,16 @@ impl Story {
         pages.reply(&mail, "Approved, thanks!", false).await?;
         let gate = self.look().await?;
         let made = gate.resolution.context("the reply did not decide the gate")?;
-        ensure(made.via == "email" && made.by == WHO, "another caller decided the gate")?;
+        ensure!(made.via == "email" && made.by == WHO, "another caller decided the gate");
         self.steps.recorded("approval.decided", MAIL, &[("decision", "approve"), ("by", WHO)]);
         self.narrator.line(PERSON, "replies \"Approved, thanks!\"", GOOD, "the gate is decided: approved")?;
         pages.mail("Your decision is recorded: approve.").await?;
         self.narrator.line(PERSON, "gets an acknowledgement", GOOD, "a confirmation in the same thread")?;
         let granted = self.authorized(WRITE_FILE, WRITE_ARGS).await?;
-        ensure(
+        ensure!(
             granted.decision() == v1::ToolDecision::Allow && granted.grant_used,
-            "the approval was not used",
-        )?;
+            "the approval was not used"
+        );
         self.steps.recorded("policy.allowed", AGENT, &[("capability", WRITE_FILE)]);
         self.narrator.line(AGENT, "makes the call", GOOD, "allowed; the approval is used")?;
         self.gate = before;
@@ -123,7 +123,7 @@ impl Story {
 
     async fn still_open(&self, who: &str, did: &str, outcome: &str) -> Result<(), Exit> {
         let gate = self.look().await?;
-        ensure(gate.status() == v1::GateStatus::Open, "the gate is not open any more")?;
+        ensure!(gate.status() == v1::GateStatus::Open, "the gate is not open any more");
         self.narrator.line(who, did, CARE, outcome)
     }
 }

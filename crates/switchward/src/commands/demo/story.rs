@@ -17,6 +17,16 @@ use crate::exit::Exit;
 use crate::output::{CARE, GOOD, PROBLEM, STRONG, clean, count, period};
 use crate::receiver::Receiver;
 
+/// Ends the demo if the server did not behave as expected.
+macro_rules! ensure {
+    ($holds:expr, $otherwise:expr) => {
+        if !$holds {
+            return Err(anyhow::Error::msg($otherwise).into());
+        }
+    };
+}
+pub(super) use ensure;
+
 pub(super) const AGENT: &str = "agent";
 pub(super) const PERSON: &str = "person";
 const SERVER: &str = "server";
@@ -85,7 +95,7 @@ impl Story {
             .person
             .call(request, |mut it, request| async move { it.definitions.get_version(request).await });
         let kept = reply.await?.version.unwrap_or_default().files;
-        ensure(kept.len() == 1 && kept[0].content == DEPLOY_GATE, "the server returned different bytes")?;
+        ensure!(kept.len() == 1 && kept[0].content == DEPLOY_GATE, "the server returned different bytes");
         let bytes = count(DEPLOY_GATE.len(), "byte");
         let outcome = format!("version {} is active; {bytes}, stored unchanged", version.number);
         self.narrator.line(PERSON, "deploys deploy-gate.json", GOOD, &outcome)?;
@@ -122,8 +132,8 @@ impl Story {
         }
         self.bash_allowed("calls bash 49 more times", 0).await?;
         let denied = self.authorize(BASH, "", &drawn_request_id()).await?;
-        ensure(denied.decision() == v1::ToolDecision::Deny, "the 51st call was not denied")?;
-        ensure(denied.reason == Reason::RateLimited.word(), "the 51st call was denied for another reason")?;
+        ensure!(denied.decision() == v1::ToolDecision::Deny, "the 51st call was not denied");
+        ensure!(denied.reason == Reason::RateLimited.word(), "the 51st call was denied for another reason");
         self.steps.recorded("policy.denied", AGENT, &[("capability", BASH), ("reason", &denied.reason)]);
         let wait = denied.retry_after.and_then(|after| after.try_into().ok()).map(period).unwrap_or_default();
         let outcome = format!("denied: {}, retry in {wait}", denied.reason);
@@ -145,10 +155,10 @@ impl Story {
             return Err(anyhow::anyhow!("the agent approved its own call").into());
         };
         let exit = Exit::from(refused);
-        ensure(
+        ensure!(
             exit.reason() == Some(Reason::RoleNotAllowed.word()),
-            "the agent was refused for another reason",
-        )?;
+            "the agent was refused for another reason"
+        );
         self.steps.refused(AGENT, &[("reason", Reason::RoleNotAllowed.word())]);
         let outcome = format!("refused: {}", Reason::RoleNotAllowed.word());
         self.narrator.line(AGENT, "tries to approve its own call", PROBLEM, &outcome)?;
@@ -172,7 +182,7 @@ impl Story {
         self.narrator.line(AGENT, "repeats that call", GOOD, "allowed")?;
         self.bash_allowed("calls bash", CALLS_MAX - 3).await?;
         let gate = self.look().await?;
-        ensure(gate.status() == v1::GateStatus::Open, "the gate is no longer open")?;
+        ensure!(gate.status() == v1::GateStatus::Open, "the gate is no longer open");
         self.narrator.line(PERSON, "checks the gate", CARE, "still open")?;
         self.narrator.why(&[
             "The server writes to disk before it responds. The repeated call has the request id of the first",
@@ -200,7 +210,7 @@ impl Story {
     pub(super) async fn approve(&mut self) -> Result<(), Exit> {
         self.narrator.act("A person approves exactly this call, once")?;
         let gate = self.look().await?;
-        ensure(gate.args == DELETE_ARGS.as_bytes(), "the gate shows other arguments")?;
+        ensure!(gate.args == DELETE_ARGS.as_bytes(), "the gate shows other arguments");
         self.decide(&self.person, Some(gate.args_digest)).await?;
         self.steps.recorded("approval.decided", PERSON, &[("decision", "approve"), ("by", PERSON)]);
         self.narrator.line(
@@ -210,15 +220,15 @@ impl Story {
             "the gate is decided: approved",
         )?;
         let granted = self.authorize(DELETE_FILE, DELETE_ARGS, &drawn_request_id()).await?;
-        ensure(
+        ensure!(
             granted.decision() == v1::ToolDecision::Allow && granted.grant_used,
-            "the approval was not used",
-        )?;
+            "the approval was not used"
+        );
         self.steps.recorded("policy.allowed", AGENT, &[("capability", DELETE_FILE)]);
         self.narrator.line(AGENT, "makes the same call", GOOD, "allowed; the approval is used")?;
         let first = self.gate.clone();
         self.gate = self.asked("makes it again").await?;
-        ensure(self.gate != first, "an approval allowed two calls")?;
+        ensure!(self.gate != first, "an approval allowed two calls");
         self.narrator.why(&[
             "The approval is bound to the arguments: a call with one changed byte would need another approval.",
         ])
@@ -231,12 +241,12 @@ impl Story {
             return Err(anyhow::anyhow!("a wrong answer was accepted").into());
         };
         let exit = Exit::from(refused);
-        ensure(
+        ensure!(
             exit.reason() == Some(Reason::AnswerNotAllowed.word()),
-            "a wrong answer was refused for another reason",
-        )?;
+            "a wrong answer was refused for another reason"
+        );
         let allowed = exit.allowed();
-        ensure(allowed == ["yes", "no"], "the refusal lists other allowed answers")?;
+        ensure!(allowed == ["yes", "no"], "the refusal lists other allowed answers");
         self.steps.refused(AGENT, &[("answer", "maybe"), ("reason", Reason::AnswerNotAllowed.word())]);
         let outcome =
             format!("refused: {}; allowed: {}", Reason::AnswerNotAllowed.word(), allowed.join(", "));
@@ -248,7 +258,7 @@ impl Story {
             let style = if ended { GOOD } else { STRONG };
             self.narrator.line(AGENT, &format!("answers \"{answer}\""), style, &position(&session))?;
             if ended {
-                ensure(session.status() == v1::SessionStatus::Completed, "the session did not complete")?;
+                ensure!(session.status() == v1::SessionStatus::Completed, "the session did not complete");
                 self.steps.recorded("session.completed", AGENT, &[]);
             } else {
                 self.question(&session)?;
@@ -313,7 +323,7 @@ impl Story {
     /// Makes a call of bash that must be allowed; returns the number of calls left.
     async fn bash_as(&mut self, request_id: &str) -> Result<Option<u64>, Exit> {
         let reply = self.authorize(BASH, "", request_id).await?;
-        ensure(reply.decision() == v1::ToolDecision::Allow, "a call of bash was not allowed")?;
+        ensure!(reply.decision() == v1::ToolDecision::Allow, "a call of bash was not allowed");
         self.steps.recorded("policy.allowed", AGENT, &[("capability", BASH)]);
         Ok(reply.remaining.and_then(|left| left.calls))
     }
@@ -321,7 +331,8 @@ impl Story {
     /// Makes a call of bash that must be allowed and leave `left` calls.
     async fn bash(&mut self, left: u64) -> Result<(), Exit> {
         let seen = self.bash_as(&drawn_request_id()).await?;
-        ensure(seen == Some(left), format!("a call of bash left {seen:?} calls and not {left}"))
+        ensure!(seen == Some(left), format!("a call of bash left {seen:?} calls and not {left}"));
+        Ok(())
     }
 
     async fn bash_allowed(&mut self, did: &str, left: u64) -> Result<(), Exit> {
@@ -342,7 +353,7 @@ impl Story {
         did: &str,
     ) -> Result<String, Exit> {
         let reply = self.authorized(capability, args).await?;
-        ensure(reply.decision() == v1::ToolDecision::Ask && !reply.gate.is_empty(), "no gate was opened")?;
+        ensure!(reply.decision() == v1::ToolDecision::Ask && !reply.gate.is_empty(), "no gate was opened");
         self.steps.recorded("policy.asked", AGENT, &[("capability", capability)]);
         self.narrator.line(AGENT, did, CARE, "a person is asked; the agent waits")?;
         Ok(reply.gate)
@@ -416,9 +427,4 @@ fn position(session: &v1::Session) -> String {
 
 fn allowed(left: u64) -> String {
     format!("allowed, {left} left")
-}
-
-/// Ends the demo if the server did not behave as expected.
-pub(super) fn ensure(holds: bool, otherwise: impl Into<String>) -> Result<(), Exit> {
-    if holds { Ok(()) } else { Err(anyhow::Error::msg(otherwise.into()).into()) }
 }

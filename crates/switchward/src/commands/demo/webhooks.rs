@@ -37,9 +37,9 @@ impl Story {
         let ping = self.person.call(request, |mut it, request| async move {
             it.endpoints.ping_webhook_endpoint(request).await
         });
-        ensure(ping.await?.http_status == 204, "the endpoint did not accept a ping")?;
+        ensure!(ping.await?.http_status == 204, "the endpoint did not accept a ping");
         let came = arrived(receiver).await?;
-        ensure(came.kind() == "ping", "another message than a ping arrived")?;
+        ensure!(came.kind() == "ping", "another message than a ping arrived");
         self.narrator.line(INTEGRATOR, "receives a ping", GOOD, "the signature is valid")
     }
 
@@ -52,7 +52,7 @@ impl Story {
         while !seen.contains_key("session.completed") {
             let came = arrived(receiver).await?;
             let of = came.body["data"]["session"].as_str().unwrap_or_default();
-            ensure(of.ends_with(&format!("/{session}")), "a webhook is about another session")?;
+            ensure!(of.ends_with(&format!("/{session}")), "a webhook is about another session");
             *seen.entry(came.kind().to_owned()).or_insert(0) += 1;
         }
         for (kind, count) in &seen {

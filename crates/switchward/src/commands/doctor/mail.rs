@@ -14,8 +14,17 @@ use super::{Found, sent};
 use crate::mail_config::MailConfig;
 use crate::output::count;
 
-/// All checks of mail; one line if mail is not configured. Sends nothing unless `send` is set.
-pub(super) async fn look(config: Option<&MailConfig>, send: bool) -> Vec<Found> {
+/// Whether a mail is sent that comes back through the mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TestMail {
+    /// It is sent.
+    Send,
+    /// Nothing is sent.
+    Skip,
+}
+
+/// All checks of mail; one line if mail is not configured.
+pub(super) async fn look(config: Option<&MailConfig>, test_mail: TestMail) -> Vec<Found> {
     let Some(config) = config else {
         return vec![Found::ok("mail", "not configured; mails wait in the outbox")];
     };
@@ -44,7 +53,7 @@ pub(super) async fn look(config: Option<&MailConfig>, send: bool) -> Vec<Found> 
     match incoming {
         Some(incoming) => {
             found.extend(names(config, &channel, &incoming.dns).await);
-            if send {
+            if test_mail == TestMail::Send {
                 found.push(sent::look(config, &incoming).await);
             }
         }

@@ -5,12 +5,10 @@ fn lines(path: &str, text: &str) -> Vec<usize> {
 }
 
 #[test]
-fn tests_that_do_not_run_or_cannot_fail_are_reported() {
-    // Put together here, so that a search of this tree for them does not find these.
-    let text =
-        ["#[test]\n#[ig", "nore = \"slow\"]\nfn a() {}\n#[test]\nfn b() {\n    assert", "!(true);\n}\n"]
-            .concat();
-    assert_eq!(lines("crates/x/src/lib.rs", &text), [2, 6]);
+fn tests_that_do_not_run_are_reported() {
+    // Put together here, so that a search of this tree for it does not find this.
+    let text = ["#[test]\n#[ig", "nore = \"slow\"]\nfn a() {}\n#[test]\nfn b() {}\n"].concat();
+    assert_eq!(lines("crates/x/src/lib.rs", &text), [2]);
 }
 
 #[test]
