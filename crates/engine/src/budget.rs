@@ -9,7 +9,7 @@ use switchward_state::limits::{
 };
 use switchward_state::run::{RunEvent, json_length};
 use switchward_state::session::{Session, SessionEvent};
-use switchward_state::work::{OpenItemBody, WorkEvent};
+use switchward_state::work::{OpenItemBody, WorkEvent, WorkItem};
 
 use crate::fault::Fault;
 
@@ -48,7 +48,7 @@ impl Budget {
             Event::Delivery(DeliveryEvent::Queued { effect }) => self.count_effect(effect.body.bytes()),
             Event::Approval(ApprovalEvent::Opened { body, .. }) => self.bytes += gate_bytes(body),
             Event::Session(SessionEvent::Warned { text, .. }) => self.bytes += text.len() + EFFECT_BYTES,
-            Event::Work(WorkEvent::Opened { body: OpenItemBody::Work { owed, .. }, .. }) => {
+            Event::Work(WorkEvent::Opened { body: OpenItemBody::Work(WorkItem { owed, .. }), .. }) => {
                 self.count_effect(json_length(&owed.input.0) + EFFECT_BYTES);
             }
             Event::Run(RunEvent::Wrote { key, value, .. }) => self.bytes += key.len() + json_length(&value.0),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use switchward_machine::{Machine, Node, OpenId, SessionId, TenantId};
-use switchward_state::approval::{Closed, Open, Warning};
+use switchward_state::approval::{Closed, OpenGate, Warning};
 use switchward_state::{Key, View, ViewError, Working};
 
 use crate::approval::reach::Reach;
@@ -12,7 +12,7 @@ use crate::policy::machine_of;
 #[derive(Debug, Clone)]
 pub enum GateView {
     /// Somebody owes a decision; and who knows of that.
-    Open(Open, Arc<Machine>, Reach),
+    Open(OpenGate, Arc<Machine>, Reach),
     /// It was decided or voided.
     Closed(Closed, Arc<Machine>),
 }
@@ -20,7 +20,7 @@ pub enum GateView {
 impl GateView {
     /// What is or was open.
     #[must_use]
-    pub fn open(&self) -> &Open {
+    pub fn open(&self) -> &OpenGate {
         match self {
             Self::Open(open, ..) => open,
             Self::Closed(closed, _) => &closed.open,
@@ -65,7 +65,7 @@ impl GateView {
     /// The node that it belongs to.
     #[must_use]
     pub fn node(&self) -> Option<&Node> {
-        self.machine().node(self.open().node)
+        self.machine().node(self.open().head.node)
     }
 }
 
@@ -83,12 +83,12 @@ pub fn gate_view(
     if rows.session(tenant, session)?.is_none_or(|session| session.is_hidden()) {
         return Ok(None);
     }
-    if let Some(open) = rows.open(tenant, session, gate)? {
-        let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, open.run)?)?;
+    if let Some(open) = rows.gate(tenant, session, gate)? {
+        let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, open.head.run)?)?;
         let reach = Reach::of(&rows, tenant, session, &open)?;
-        return Ok(Some(GateView::Open(Open::clone(&open), machine, reach)));
+        return Ok(Some(GateView::Open(OpenGate::clone(&open), machine, reach)));
     }
     let Some(closed) = rows.closed_at(&Key::closed(tenant, session, gate))? else { return Ok(None) };
-    let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, closed.open.run)?)?;
+    let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, closed.open.head.run)?)?;
     Ok(Some(GateView::Closed(Closed::clone(&closed), machine)))
 }

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 use switchward_machine::{
-    Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time, kept::REPLY_TOKEN,
+    Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time, WaitOn,
+    kept::REPLY_TOKEN,
 };
 use switchward_state::approval::{MailKey, MailToken, Settled, Way};
 use switchward_state::catalogue::Directory;
-use switchward_state::delivery::{DeliveryCommand, DeliveryEvent, Effect, EffectBody};
+use switchward_state::delivery::{DeliveryCommand, DeliveryEvent, Effect, EffectBody, EffectSource};
 use switchward_state::limits::CALL_DEPTH_MAX;
 use switchward_state::run::Run;
 use switchward_state::session::{Removing, ReplyMark, Session, SessionCommand};
 use switchward_state::work::{OpenItemBody, WorkEvent};
 use switchward_state::{
-    Body, Command, Event, Key, Reason, Rejection, Reply, Scope, SharedRow, Site, ViewError, Working, apply,
+    Body, Command, Event, ItemKind, Key, Reason, Rejection, Reply, SharedRow, Site, ViewError, Working, apply,
 };
 
 use crate::budget::Budget;
@@ -95,11 +96,6 @@ impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn go(&mut self, run: RunId, next: impl Into<Next>) {
         debug_assert!(self.next.is_none(), "a command moves one run");
         self.next = Some((run, next.into()));
-    }
-
-    /// Returns true if the command is about what is the tenant's own.
-    pub(crate) fn of_tenant(&self) -> bool {
-        self.command.scope == Scope::Catalogue
     }
 
     /// A fact: it is applied at once, so that what comes later in the turn reads what is true.
@@ -249,10 +245,10 @@ impl<'a, 'b> Turn<'a, 'b> {
     /// Puts a need for the outside into the outbox.
     pub(crate) fn send(&mut self, run: RunId, body: EffectBody) -> Result<u64, Stop> {
         let at = self.run(run)?;
-        let (node, entry) = (at.node, at.entry);
+        let source = EffectSource::Run { run, node: at.node, entry: at.entry };
         let number = self.session()?.next_id;
         let trace = self.trace.clone();
-        let effect = Effect { run, node, entry, number, deliver_at: self.now(), trace, body, fate: None };
+        let effect = Effect { source, number, deliver_at: self.now(), trace, body, fate: None };
         self.emit(DeliveryEvent::Queued { effect })?;
         Ok(number)
     }
@@ -262,6 +258,26 @@ impl<'a, 'b> Turn<'a, 'b> {
         let item = OpenId(self.session()?.next_id);
         self.emit(WorkEvent::Opened { item, run, body, trace: self.trace.clone() })?;
         Ok(item)
+    }
+
+    /// What is open of this kind in a run, oldest first.
+    pub(crate) fn open_in(&self, run: RunId, kind: ItemKind) -> Result<Vec<OpenId>, Stop> {
+        Ok(self.session()?.open_in(run, kind).collect())
+    }
+
+    /// The wait of a run for this; `None` if it does not wait for it.
+    pub(crate) fn open_wait(&self, run: RunId, on: WaitOn) -> Result<Option<OpenId>, Stop> {
+        for item in self.open_in(run, ItemKind::Wait)? {
+            if self.rows.wait_at(&self.item_key(item)?)?.is_some_and(|wait| wait.body.on == on) {
+                return Ok(Some(item));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The key of an open item of the session.
+    pub(crate) fn item_key(&self, item: OpenId) -> Result<Key, ViewError> {
+        Ok(Key::item(self.tenant(), self.session_id()?, item))
     }
 
     /// The reply of a command that moved the session.

@@ -8,12 +8,12 @@ use switchward_machine::{
     kept::REPLY_TOKEN,
 };
 use switchward_state::approval::{MailKey, Setting, SettingSource, Settled};
-use switchward_state::delivery::Effect;
+use switchward_state::delivery::{Effect, EffectSource};
 use switchward_state::limits::{INCIDENTS_SHOWN_MAX, RUNS_SHOWN_MAX};
 use switchward_state::run::Run;
 use switchward_state::session::{Assisted, ReplyToken, Session};
-use switchward_state::work::{OpenItem, OpenItemBody, Owed};
-use switchward_state::{Key, Kind, Row, SharedRow, View, ViewError, Working};
+use switchward_state::work::{Owed, WorkItem};
+use switchward_state::{ItemHead, ItemKind, Key, Kind, OpenItem, Row, SharedRow, View, ViewError, Working};
 
 use crate::policy::machine_of;
 use crate::run::scope::Scope;
@@ -145,7 +145,7 @@ impl SessionView {
     #[must_use]
     pub fn word(&self) -> &str {
         let words = &self.machine.words;
-        if self.session.opens.is_empty() {
+        if self.session.gates().next().is_none() {
             words.word(self.session.status)
         } else {
             words.word_at_gate(self.session.status)
@@ -183,13 +183,11 @@ pub fn session_view(
     let machine = machine_of(&rows, tenant, &run)?;
     let erased = session.is_erased();
     let data = if erased { Map::new() } else { data_of(&rows, tenant, id, session.root)? };
-    let mut items = Vec::new();
-    open_of(&rows, tenant, id, &run, &mut items)?;
+    let items = items_of(&rows, tenant, id, &session)?;
     let mut below: Vec<Below> = Vec::new();
     let mut leaf = session.root;
     while let Some(child) = rows.child(tenant, id, leaf)? {
         let run = rows.run(tenant, id, child)?;
-        open_of(&rows, tenant, id, &run, &mut items)?;
         let (machine, data) = (machine_of(&rows, tenant, &run)?, data_of(&rows, tenant, id, child)?);
         below.push(Below { id: child, run: Run::clone(&run), machine, data });
         leaf = child;
@@ -264,18 +262,18 @@ fn data_of(
     Ok(data.map(|data| data.values.clone()).unwrap_or_default())
 }
 
-fn open_of(
+fn items_of(
     rows: &Working<'_>,
     tenant: TenantId,
     id: SessionId,
-    run: &Run,
-    items: &mut Vec<(OpenId, OpenItem)>,
-) -> Result<(), ViewError> {
-    for item in &run.items {
-        let row = rows.item_at(&Key::item(tenant, id, *item))?;
-        items.extend(row.map(|row| (*item, OpenItem::clone(&row))));
+    session: &Session,
+) -> Result<Vec<(OpenId, OpenItem)>, ViewError> {
+    let mut items = Vec::new();
+    for listed in session.items.iter().filter(|listed| listed.kind != ItemKind::Gate) {
+        let row = rows.item_at(&Key::item(tenant, id, listed.item))?;
+        items.extend(row.map(|row| (listed.item, OpenItem::clone(&row))));
     }
-    Ok(())
+    Ok(items)
 }
 
 /// A run of a session, as its list shows it.
@@ -330,8 +328,8 @@ pub fn run_views(view: &dyn View, tenant: TenantId, of: &SessionView) -> Result<
 pub struct WorkView {
     /// Its number in the session.
     pub id: OpenId,
-    /// Its row.
-    pub item: OpenItem,
+    /// Where it belongs, and since when it is open.
+    pub head: ItemHead,
     /// What kind of work it is.
     pub kind: WorkKind,
     /// What the worker is handed, and who has it.
@@ -371,23 +369,23 @@ pub fn work_view(
     work: OpenId,
 ) -> Result<Option<WorkView>, ViewError> {
     let rows = Working::new(view);
-    let Some(item) = rows.item_at(&Key::item(tenant, session, work))? else { return Ok(None) };
-    let OpenItemBody::Work { kind, owed } = item.body.clone() else { return Ok(None) };
-    let run = rows.run(tenant, session, item.run)?;
+    let Some(open) = rows.work_at(&Key::item(tenant, session, work))? else { return Ok(None) };
+    let (head, WorkItem { kind, owed }) = (open.head.clone(), open.body.clone());
+    let run = rows.run(tenant, session, head.run)?;
     let machine = machine_of(&rows, tenant, &run)?;
-    let data = data_of(&rows, tenant, session, item.run)?;
+    let data = data_of(&rows, tenant, session, head.run)?;
     let said = rows.said_at(&Key::said(tenant, session))?;
     Ok(Some(WorkView {
         id: work,
         kind,
-        node: machine.node(item.node).map(|node| node.name.clone()).unwrap_or_default(),
+        node: machine.node(head.node).map(|node| node.name.clone()).unwrap_or_default(),
         attempt: run.attempt,
         version: run.version,
         schema: schema_of(&machine, &run, &owed),
         data,
         said: said.map(|said| said.text.clone()),
         assistant: rows.session(tenant, session)?.and_then(|row| row.assistant.as_deref().cloned()),
-        item: OpenItem::clone(&item),
+        head,
         owed,
     }))
 }
@@ -417,7 +415,8 @@ pub fn effect_view(
     }
     let found = rows.outbox_at(&Key::outbox(tenant, session, number))?;
     let Some(effect) = found.filter(|effect| !effect.body.inner()) else { return Ok(None) };
-    let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, effect.run)?)?;
-    let node = machine.node(effect.node).map(|node| node.name.clone()).unwrap_or_default();
+    let EffectSource::Run { run, node, .. } = effect.source else { return Ok(None) };
+    let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, run)?)?;
+    let node = machine.node(node).map(|node| node.name.clone()).unwrap_or_default();
     Ok(Some(EffectView { effect: Effect::clone(&effect), node }))
 }

@@ -231,7 +231,7 @@ fn a_reminder_that_waits_does_not_make_its_person_one_who_knows_nothing() {
         queued(shard.execute("one", Scope::Session(id), Body::Run(RunCommand::Answer(answer))));
     shard.sent(id, &mails[0]);
     shard.now = START.after_ms(HOUR_MS);
-    let key = Key::open(TENANT, id, gate);
+    let key = Key::item(TENANT, id, gate);
     let (_, reminders) =
         queued(shard.execute("", Scope::Session(id), Body::Session(SessionCommand::Sweep(Sweep { key }))));
     let (code, message) = (MailCap::Address.code().to_owned(), mail_cap(MailCap::Address));

@@ -15,13 +15,13 @@ use switchward_state::catalogue::{
     Deploy, InstallMachine, InstallTenancy, Role, Settings, Tenancy, TenantOutbox,
 };
 use switchward_state::delivery::{
-    AckEffect, Attempt, DeferEffect, EffectBody, Endpoint, EndpointFact, FailEffect, SourceSecret,
+    AckEffect, Attempt, DeferEffect, EffectBody, Endpoint, FailEffect, SourceSecret,
 };
 use switchward_state::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TENANT_OUTBOX_MAX};
 use switchward_state::seal::SecretOf;
 use switchward_state::session::{Pause, Start};
 use switchward_state::{
-    Actor, Body, Command, Event, Key, Reason, Reply, Row, Scope, TENANT_ITSELF, evolve, index_keys,
+    Actor, Body, Command, Event, Key, OutboxScope, Reason, Reply, Row, Scope, evolve, index_keys,
 };
 
 const TENANT: TenantId = TenantId(7);
@@ -232,7 +232,7 @@ fn a_tenant_has_so_many_endpoints_and_no_more() {
 /// The published events of the tenant itself: the endpoint, the type, the number, and the subject.
 fn of_tenant(events: &[Event]) -> Vec<(String, String, u64, Option<String>)> {
     let one = |event: &Event| {
-        let Event::Delivery(DeliveryEvent::Endpoints(EndpointFact::Queued { effect })) = event else {
+        let Event::Delivery(DeliveryEvent::Queued { effect }) = event else {
             return None;
         };
         let EffectBody::Publish { endpoint, kind, sequence, about, .. } = &effect.body else { return None };
@@ -297,11 +297,11 @@ fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
         0,
         "it was told before"
     );
-    let Some(row) = rows.0.get(&Key::outbox(TENANT, TENANT_ITSELF, 1)) else { panic!("it waits") };
+    let Some(row) = rows.0.get(&Key::outbox(TENANT, OutboxScope::Tenant, 1)) else { panic!("it waits") };
     let Row::Outbox(effect) = &**row else { panic!("{row:?}") };
     assert_eq!((effect.attempt().number, effect.deliver_at), (1, Time(5_000)));
     assert_eq!(
-        index_keys(&Key::outbox(TENANT, TENANT_ITSELF, 1), row).len(),
+        index_keys(&Key::outbox(TENANT, OutboxScope::Tenant, 1), row).len(),
         2,
         "it is found when it is due"
     );

@@ -204,7 +204,7 @@ const SENT: &str = "This form was sent before. What was sent first counts.";
 fn body(asked: &Asked, said: &Said, by: LinkAuth) -> Result<Body, &'static str> {
     let gate = asked.token.about;
     let shown = match said.shown.as_str() {
-        "" if asked.gate.open().gate.shown().is_some() => return Err(CHANGED),
+        "" if asked.gate.open().body.shown().is_some() => return Err(CHANGED),
         "" => None,
         text => Some(text.parse::<Digest>().map_err(|_| CHANGED)?),
     };

@@ -1,7 +1,7 @@
 //! What the engine knows of a gate, beside the words of others.
 
 use switchward_machine::{Machine, Node};
-use switchward_state::approval::Open;
+use switchward_state::approval::OpenGate;
 
 /// Something that the engine knows of what is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Fact {
 #[derive(Debug, Clone, Copy)]
 pub struct GateFacts<'g> {
     /// What is or was open.
-    pub open: &'g Open,
+    pub open: &'g OpenGate,
     /// The machine of its run.
     pub machine: &'g Machine,
     /// The addresses that no mail about it has reached; `None` if it is closed.
@@ -28,7 +28,7 @@ pub struct GateFacts<'g> {
 impl<'g> GateFacts<'g> {
     /// The node that the gate belongs to.
     pub(crate) fn node(&self) -> Option<&'g Node> {
-        self.machine.node(self.open.node)
+        self.machine.node(self.open.head.node)
     }
 }
 

@@ -7,11 +7,12 @@ use switchward_messages::{
     PageCodeFacts, mail_cap, outcome, page_code, reminder, request, rule, text, warning,
 };
 use switchward_state::approval::{
-    Closed, Closing, Decider, Gate, NotCounted, Notice, Open, Progress, Receipt, RequestSubject, Resolution,
-    Via, Warning,
+    Closed, Closing, Decider, Gate, NotCounted, Notice, Progress, Receipt, RequestSubject, Resolution, Via,
+    Warning,
 };
 use switchward_state::delivery::{MailCap, MailFull, MessageText};
 use switchward_state::policy::Shortage;
+use switchward_state::{ItemHead, Open};
 
 /// 2026-01-01T00:00:00Z.
 const NOW: Time = Time(1_767_225_600_000);
@@ -243,7 +244,10 @@ fn other_texts_are_rendered() {
     let code = PageCodeFacts { code: "123456", request: "Deploy \u{202e}web?", until: NOW };
     made.push_str(&entry("page code", &[page_code(code).trim_end()]));
     let gate = Gate::open_to_all(GateIx(0), GateKind::ToolAsk, "agent".into());
-    let open = Open { run: RunId(1), node: NodeIx(0), entry: 1, at: NOW, gate };
+    let open = Open {
+        head: ItemHead { run: RunId(1), node: NodeIx(0), entry: 1, at: NOW, trace: None },
+        body: gate,
+    };
     made.push_str(&entry("rule", &[&rule(&open)]));
     let (by, comment) = ("kim".to_owned(), "Fine.".to_owned());
     let decided = Resolution::Decided { decision: Decision::Approve, by, comment, via: Via::Vouched };

@@ -12,7 +12,7 @@ use switchward_shard::{Cluster, Failure, StateView};
 use switchward_state::delivery::{AckEffect, Attempt, DeferEffect, DeliveryCommand, FailEffect};
 use switchward_state::work::{CompleteWork, FailWork, WorkCommand};
 use switchward_state::{
-    Body, Command, Key, Reason, RequestId, Row, Scope, TENANT_ITSELF, View as _, ViewError, scope_of_effects,
+    Body, Command, Key, OutboxScope, Reason, RequestId, Row, Scope, View as _, ViewError,
 };
 use switchward_webhook::retry::wait;
 
@@ -41,9 +41,9 @@ impl ToShards {
 #[async_trait]
 impl Answers for ToShards {
     async fn wanted(&self, job: &DeliveryJob) -> bool {
-        let shard = match job.session {
-            TENANT_ITSELF => self.cluster.catalogue(),
-            session => self.cluster.shard_of(session.bucket()),
+        let shard = match OutboxScope::from(job.session) {
+            OutboxScope::Tenant => self.cluster.catalogue(),
+            OutboxScope::Session(session) => self.cluster.shard_of(session.bucket()),
         };
         let Ok(view) = shard.read().await else { return true };
         // Rows that cannot be read end the server elsewhere.
@@ -80,7 +80,7 @@ impl ToShards {
                     Ok(_) => DeliveryCommand::AckEffect(AckEffect { number }),
                     Err(failed) => self.failed(job, number, attempt, failed),
                 };
-                let scope = scope_of_effects(job.session);
+                let scope = OutboxScope::from(job.session).scope();
                 Some(Command::of_server(job.tenant, scope, Body::Delivery(body)))
             }
         }

@@ -111,7 +111,7 @@ mod tests {
     use switchward_machine::{Channel, Content, NodeIx, RunId, SessionId, TenantId};
     use switchward_state::{
         Row,
-        delivery::{Effect, EffectBody, MessageText, Purpose},
+        delivery::{Effect, EffectBody, EffectSource, MessageText, Purpose},
         index_keys,
     };
 
@@ -139,8 +139,8 @@ mod tests {
             purpose: Purpose::Say,
             head: None,
         };
-        let (run, node, deliver_at) = (RunId(1), NodeIx(1), Time(at));
-        let effect = Effect { run, node, entry: 1, number, deliver_at, trace: None, body, fate: None };
+        let source = EffectSource::Run { run: RunId(1), node: NodeIx(1), entry: 1 };
+        let effect = Effect { source, number, deliver_at: Time(at), trace: None, body, fate: None };
         let keys = index_keys(&Key::outbox(tenant, session, number), &Row::Outbox(effect));
         let deliveries = IndexKey::deliveries();
         let key = keys

@@ -14,7 +14,7 @@ use switchward_engine::holds_effects;
 use switchward_machine::{Channel, SessionId, TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
 use switchward_state::delivery::{AckEffect, Attempt, DeliveryCommand, Effect, EffectBody, FailEffect};
-use switchward_state::{Body, Command, Due, IndexKey, Key, Row, View as _, ViewError, scope_of_effects};
+use switchward_state::{Body, Command, Due, IndexKey, Key, OutboxScope, Row, View as _, ViewError};
 use tokio::{sync::watch, time::Instant};
 
 use super::backoff::{Backoff, Destination};
@@ -460,7 +460,7 @@ pub(super) async fn submit(
     session: SessionId,
     body: Body,
 ) -> Result<(), Failure> {
-    let command = Command::of_server(tenant, scope_of_effects(session), body);
+    let command = Command::of_server(tenant, OutboxScope::from(session).scope(), body);
     match shard.submit(command).await {
         // It has gone meanwhile.
         Ok(_) | Err(Failure::Rejected(_)) => Ok(()),

@@ -7,8 +7,7 @@ use switchward_bus::Stream;
 use switchward_engine::holds_effects;
 use switchward_machine::WorkKind;
 use switchward_shard::StateView;
-use switchward_state::work::{OpenItem, OpenItemBody};
-use switchward_state::{IndexKey, Key, Row, View as _, ViewError};
+use switchward_state::{IndexKey, Key, OpenItem, Row, View as _, ViewError};
 
 use super::capacity::{Capacities, Capacity, part};
 use super::destinations::behind;
@@ -111,6 +110,6 @@ fn take(
 
 /// The destination of work.
 fn destination_of(row: &Row) -> Option<String> {
-    let Row::OpenItem(OpenItem { body: OpenItemBody::Work { owed, .. }, .. }) = row else { return None };
-    Some(owed.destination())
+    let Row::OpenItem(OpenItem::Work(work)) = row else { return None };
+    Some(work.body.owed.destination())
 }

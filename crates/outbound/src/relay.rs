@@ -266,6 +266,6 @@ fn job(tenant: TenantId, session: SessionId, work: &WorkView, fence: u64, input:
         // By the machine's clock and not the server's, which may stand still.
         deadline_ms: SystemClock.now().after_ms(LEASE_MS - SPARE_MS).0,
         idempotency_key: work.name_outside(session),
-        traceparent: work.item.trace.clone(),
+        traceparent: work.head.trace.clone(),
     }
 }

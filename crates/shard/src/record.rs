@@ -30,7 +30,6 @@ impl Record for Stored {
         match &*self.0 {
             Row::Session(session) => !session.status.ended(),
             Row::Run(_)
-            | Row::Open(_)
             | Row::OpenItem(_)
             | Row::Data(_)
             | Row::Said(_)
@@ -95,7 +94,6 @@ fn structure(row: &Row) -> usize {
         // Values of JSON take several times the bytes of their text.
         Row::Data(data) => WEIGHT_BYTES + 3 * minicbor::len(data),
         Row::Run(_)
-        | Row::Open(_)
         | Row::OpenItem(_)
         | Row::Said(_)
         | Row::Slot(_)
@@ -129,7 +127,6 @@ fn payload(row: &Row) -> usize {
         | Row::Mailed(_) => 0,
         Row::Session(_)
         | Row::Run(_)
-        | Row::Open(_)
         | Row::OpenItem(_)
         | Row::Data(_)
         | Row::Said(_)

@@ -99,7 +99,7 @@ fn is_of_outbox(event: &Event) -> bool {
 fn is_work(event: &Event) -> bool {
     matches!(
         event,
-        Event::Work(WorkEvent::Opened { body: OpenItemBody::Work { .. }, .. })
+        Event::Work(WorkEvent::Opened { body: OpenItemBody::Work(_), .. })
             | Event::Work(WorkEvent::Released { .. })
             | Event::Work(WorkEvent::Done { .. })
             | Event::Work(WorkEvent::Closed { .. })

@@ -45,7 +45,8 @@ pub fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(
         Event::Policy(event) => policy::apply_calls::apply(rows, site, event)?,
         Event::Catalogue(event) => catalogue::apply::apply(rows, site, event)?,
     }
-    if event.counts() {
+    // The catalogue's own events are in no history.
+    if event.counts() && matches!(site.scope, Scope::Session(_)) {
         let session = rows.session_at_mut(&site.session_key()?)?;
         session.stable_from =
             if event.is_progress() { session.stable_from.or(Some(session.sequence)) } else { None };

@@ -3,7 +3,7 @@
 use crate::Event;
 use crate::approval::ApprovalEvent;
 use crate::catalogue::{CatalogueEvent, TenantFact, VersionFact};
-use crate::delivery::{DeliveryEvent, EndpointFact, WebhookSourceFact};
+use crate::delivery::{DeliveryEvent, WebhookSourceFact};
 use crate::policy::{PolicyEvent, PolicyFact};
 use crate::run::{PendingFact, RunEvent};
 use crate::session::SessionEvent;
@@ -31,7 +31,7 @@ events! {
     Run(RunEvent) from PendingFact as Pending;
     Approval(ApprovalEvent) from ;
     Work(WorkEvent) from ;
-    Delivery(DeliveryEvent) from EndpointFact as Endpoints, WebhookSourceFact as WebhookSources;
+    Delivery(DeliveryEvent) from WebhookSourceFact as WebhookSources;
     Policy(PolicyEvent) from PolicyFact as Policies;
     Catalogue(CatalogueEvent) from VersionFact as Versions, TenantFact as Tenants;
 }

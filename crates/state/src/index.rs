@@ -2,12 +2,11 @@
 
 use switchward_machine::{Channel, Digest, OpenId, SessionId, Status, TenantId, Time, WorkKind};
 
-use crate::approval::Asked;
 use crate::delivery::{Effect, EffectBody};
 use crate::limits::{CALL_KEPT_MS, HOUR_MS, REQUESTS_KEPT_MS};
 use crate::session::Session;
-use crate::work::{OpenItem, OpenItemBody};
-use crate::{Key, Kind, Row, Scope, mark};
+use crate::work::WorkItem;
+use crate::{Key, Kind, Open, OpenItem, Row, Scope, mark};
 
 /// Which index an entry belongs to; the byte after tenant and kind.
 const BY_TIME: u8 = 1;
@@ -77,12 +76,6 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
             };
             vec![lasting(REMAINS, key.tenant_of(), &removed.definition, removed.ended, id)]
         }
-        Row::Open(open) => {
-            let at = open.at.0.to_be_bytes();
-            let listed = Key::index(key.tenant_of(), GATES, &[&at, key.rest()]);
-            let over = open.gate.asked.as_ref().and_then(Asked::next_due);
-            [listed].into_iter().chain(over.map(|at| due(DUE, at, key))).collect()
-        }
         Row::Grant(grant) => vec![due(DUE, grant.expires, key)],
         Row::Call(call) if call.reserved.0 > 0 => vec![due(DUE, call.at.after_ms(CALL_KEPT_MS), key)],
         Row::Ledger(ledger) => ledger.lapses().map(|at| due(DUE, at, key)).into_iter().collect(),
@@ -122,7 +115,6 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
 pub fn may_be_indexed(key: &Key) -> bool {
     let kinds = [
         Kind::Session,
-        Kind::Open,
         Kind::OpenItem,
         Kind::Grant,
         Kind::Call,
@@ -156,23 +148,29 @@ fn lasting(index: u8, tenant: TenantId, definition: &str, ended: Time, id: Sessi
     Key::index(tenant, index, &[&mark(definition), &ended.0.to_be_bytes(), &id.0])
 }
 
-/// When an open item falls due, and its entry among the work that nobody has.
+/// When an open item falls due, and its entry among the gates or the work that nobody has.
 fn items(key: &Key, item: &OpenItem) -> Vec<Key> {
     let mut keys: Vec<Key> = item.due().map(|at| due(DUE, at, key)).into_iter().collect();
-    if let OpenItemBody::Work { kind, owed } = &item.body
-        && owed.lease.is_none()
-    {
-        let (tenant, kinds, at) = (key.tenant_of(), [*kind as u8], item.at.0.to_be_bytes());
-        keys.push(Key::index(tenant, READY, &[&kinds, &at, key.rest()]));
-        keys.push(Key::index(tenant, READY_OF, &[&kinds, &mark(&owed.queue), &at, key.rest()]));
-        if kind.is_delivery_job() {
-            let destination = destination(*kind as u8, &owed.destination());
-            keys.push(Key::index(
-                NOBODY,
-                DELIVERY_JOBS,
-                &[&tenant.0.to_be_bytes(), &destination, &at, key.as_bytes()],
-            ));
-        }
+    let (tenant, at) = (key.tenant_of(), item.head().at.0.to_be_bytes());
+    match item {
+        OpenItem::Gate(_) => keys.push(Key::index(tenant, GATES, &[&at, key.rest()])),
+        OpenItem::Work(Open { body, .. }) if body.owed.lease.is_none() => keys.extend(ready(key, at, body)),
+        OpenItem::Work(_) | OpenItem::Wait(_) | OpenItem::Timer(_) => {}
+    }
+    keys
+}
+
+/// The entries of work that nobody has, open since then.
+fn ready(key: &Key, at: [u8; 8], WorkItem { kind, owed }: &WorkItem) -> Vec<Key> {
+    let (tenant, kinds) = (key.tenant_of(), [*kind as u8]);
+    let mut keys = vec![
+        Key::index(tenant, READY, &[&kinds, &at, key.rest()]),
+        Key::index(tenant, READY_OF, &[&kinds, &mark(&owed.queue), &at, key.rest()]),
+    ];
+    if kind.is_delivery_job() {
+        let destination = destination(*kind as u8, &owed.destination());
+        let parts: [&[u8]; 4] = [&tenant.0.to_be_bytes(), &destination, &at, key.as_bytes()];
+        keys.push(Key::index(NOBODY, DELIVERY_JOBS, &parts));
     }
     keys
 }
@@ -433,7 +431,7 @@ impl Due {
     pub fn scope(&self) -> Scope {
         match self.key.session_of() {
             Some(id)
-                if [Kind::Session, Kind::Grant, Kind::Call, Kind::OpenItem, Kind::Open]
+                if [Kind::Session, Kind::Grant, Kind::Call, Kind::OpenItem]
                     .into_iter()
                     .any(|kind| self.key.is(kind)) =>
             {

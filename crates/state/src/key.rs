@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 use switchward_machine::{Bucket, Digest, OpenId, RunId, SessionId, TenantId, Time};
 
-use crate::Scope;
+use crate::{OutboxScope, Scope};
 
 /// The key of a row.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,8 +25,6 @@ pub enum Kind {
     Session = 1,
     /// A run of a session.
     Run = 2,
-    /// An open gate.
-    Open = 3,
     /// A closed gate.
     Closed = 4,
     /// A permitted call that is not yet reported.
@@ -59,7 +57,7 @@ pub enum Kind {
     LastTenant = 18,
     /// The number of a version, by the digest of its files.
     Source = 19,
-    /// Open work, a wait or a timer.
+    /// An open gate, work, a wait or a timer.
     OpenItem = 20,
     /// A run's data.
     Data = 21,
@@ -86,12 +84,11 @@ pub enum Kind {
 }
 
 /// The kinds of row that a session has beside its own and what remains of it, in the order in which they are removed.
-pub const REMOVED_KINDS: [Kind; 13] = [
+pub const REMOVED_KINDS: [Kind; 12] = [
     Kind::Outbox,
     Kind::Data,
     Kind::Said,
     Kind::OpenItem,
-    Kind::Open,
     Kind::Slot,
     Kind::Call,
     Kind::Grant,
@@ -106,16 +103,6 @@ pub const REMOVED_KINDS: [Kind; 13] = [
 const SHARD: u16 = 0xfffe;
 /// Above every bucket: rows of the catalogue.
 const CATALOGUE: u16 = 0xfffd;
-
-/// Stands for the session in the key of an effect that is the tenant's own: its outbox is the catalogue's. No session has
-/// this id.
-pub const TENANT_ITSELF: SessionId = SessionId([0; 16]);
-
-/// What a command about effects of this session, or of the tenant itself, is about.
-#[must_use]
-pub fn scope_of_effects(session: SessionId) -> Scope {
-    if session == TENANT_ITSELF { Scope::Catalogue } else { Scope::Session(session) }
-}
 
 impl Key {
     fn start(bucket: u16, tenant: TenantId, kind: Kind) -> Self {
@@ -147,13 +134,7 @@ impl Key {
         Self::of_session(tenant, session, Kind::Run).with(&run.0.to_be_bytes())
     }
 
-    /// An open gate of a session.
-    #[must_use]
-    pub fn open(tenant: TenantId, session: SessionId, open: OpenId) -> Self {
-        Self::of_session(tenant, session, Kind::Open).with(&open.0.to_be_bytes())
-    }
-
-    /// Open work, a wait or a timer of a session.
+    /// An open gate, work, a wait or a timer of a session.
     #[must_use]
     pub fn item(tenant: TenantId, session: SessionId, item: OpenId) -> Self {
         Self::of_session(tenant, session, Kind::OpenItem).with(&item.0.to_be_bytes())
@@ -214,15 +195,15 @@ impl Key {
         Self::of_session(tenant, session, Kind::History).with(&sequence.to_be_bytes())
     }
 
-    /// An effect of a session, or of the tenant itself if the session is [`TENANT_ITSELF`].
+    /// An effect, in the outbox of a session or in the tenant's own.
     #[must_use]
-    pub fn outbox(tenant: TenantId, session: SessionId, number: u64) -> Self {
-        let key = if session == TENANT_ITSELF {
-            Self::start(CATALOGUE, tenant, Kind::Outbox).with(&session.0)
-        } else {
-            Self::of_session(tenant, session, Kind::Outbox)
+    pub fn outbox(tenant: TenantId, of: impl Into<OutboxScope>, number: u64) -> Self {
+        let of = of.into();
+        let home = match of {
+            OutboxScope::Session(session) => session.bucket().number(),
+            OutboxScope::Tenant => CATALOGUE,
         };
-        key.with(&number.to_be_bytes())
+        Self::start(home, tenant, Kind::Outbox).with(&of.id().0).with(&number.to_be_bytes())
     }
 
     /// A remembered reply of a scope.

@@ -4,14 +4,13 @@ use minicbor::{CborLen, Decode, Encode};
 use std::sync::Arc;
 use switchward_machine::{Digest, Machine, Time};
 
-use crate::approval::{Call, Closed, Grant, Open};
+use crate::approval::{Call, Closed, Grant};
 use crate::catalogue::{ApiKey, Assistant, Definition, Tenancy, Tenant, TenantChange, Version};
 use crate::delivery::{Effect, WebhookSource};
 use crate::policy::LedgerRow;
 use crate::run::{Data, Run, Slot};
 use crate::session::{Removed, Session};
-use crate::work::OpenItem;
-use crate::{FormError, Reply, StoredHistory};
+use crate::{FormError, OpenItem, Reply, StoredHistory};
 
 /// The version of a row's stored form; its first byte.
 const FORM: u8 = 1;
@@ -25,9 +24,6 @@ pub enum Row {
     /// A run.
     #[n(2)]
     Run(#[n(0)] Run),
-    /// An open gate.
-    #[n(3)]
-    Open(#[n(0)] Open),
     /// A closed gate.
     #[n(4)]
     Closed(#[n(0)] Closed),
@@ -76,7 +72,7 @@ pub enum Row {
     /// The number of a version.
     #[n(19)]
     Source(#[n(0)] u32),
-    /// Open work, a wait or a timer.
+    /// An open gate, work, a wait or a timer.
     #[n(20)]
     OpenItem(#[n(0)] OpenItem),
     /// A run's data.

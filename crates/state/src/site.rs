@@ -2,7 +2,7 @@
 
 use switchward_machine::{SessionId, TenantId, Time};
 
-use crate::{Key, Scope, ViewError};
+use crate::{Key, OutboxScope, Scope, ViewError};
 
 /// Where and when an event holds.
 pub struct Site<'a> {
@@ -22,6 +22,15 @@ impl Site<'_> {
             Scope::Ledger(_) | Scope::Catalogue | Scope::Shard => {
                 Err(ViewError("the scope is no session".into()))
             }
+        }
+    }
+
+    /// The outbox that the scope's effects stand in.
+    pub fn outbox(&self) -> Result<OutboxScope, ViewError> {
+        match self.scope {
+            Scope::Session(id) => Ok(OutboxScope::Session(*id)),
+            Scope::Catalogue => Ok(OutboxScope::Tenant),
+            Scope::Ledger(_) | Scope::Shard => Err(ViewError("the scope has no outbox".into())),
         }
     }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_machine::{Digest, Machine, OpenId, RunId, SessionId, TenantId};
 
-use crate::approval::{Call, Closed, Grant, MailKey, Open};
+use crate::approval::{Call, Closed, Gate, Grant, MailKey, OpenGate};
 use crate::policy::LedgerRow;
 use crate::run::{Data, Run, Slot};
 use crate::seal::KeyRing;
 use crate::session::Session;
-use crate::work::OpenItem;
-use crate::{Key, Row, View, ViewError};
+use crate::work::{WaitItem, WorkItem};
+use crate::{Key, Open, OpenItem, Row, View, ViewError};
 
 /// Changed rows over unchanged ones.
 pub struct Working<'a> {
@@ -35,6 +35,25 @@ macro_rules! typed {
             pub(crate) fn $write(&mut self, key: &Key) -> Result<&mut $type, ViewError> {
                 match self.get_mut(key)? {
                     Row::$row(held) => Ok(held),
+                    other => Err(odd(key, other)),
+                }
+            }
+        )?
+    )*};
+}
+
+macro_rules! items {
+    ($($read:ident $(, $write:ident)?: $kind:ident, $type:ty;)*) => {$(
+        #[doc = concat!("The open item of this key as `", stringify!($kind), "`; `None` if nothing is open, or it is of another kind.")]
+        pub fn $read(&self, key: &Key) -> Result<Option<SharedRow<Open<$type>>>, ViewError> {
+            let Some(row) = self.get(key)? else { return Ok(None) };
+            Ok(SharedRow::new(row, |row| if let Row::OpenItem(OpenItem::$kind(open)) = row { Some(open) } else { None }))
+        }
+        $(
+            #[doc = concat!("The open item of this key as `", stringify!($kind), "`, to change; it must be open.")]
+            pub(crate) fn $write(&mut self, key: &Key) -> Result<&mut Open<$type>, ViewError> {
+                match self.get_mut(key)? {
+                    Row::OpenItem(OpenItem::$kind(open)) => Ok(open),
                     other => Err(odd(key, other)),
                 }
             }
@@ -137,7 +156,6 @@ impl<'a> Working<'a> {
     typed! {
         session_at, session_at_mut: Session, Session;
         run_at, run_at_mut: Run, Run;
-        open_at, open_at_mut: Open, Open;
         closed_at, closed_at_mut: Closed, Closed;
         call_at: Call, Call;
         grant_at: Grant, Grant;
@@ -155,7 +173,7 @@ impl<'a> Working<'a> {
         webhook_source_at: WebhookSource, crate::delivery::WebhookSource;
         last_tenant_at: LastTenant, u32;
         source_at: Source, u32;
-        item_at, item_at_mut: OpenItem, OpenItem;
+        item_at: OpenItem, OpenItem;
         data_at, data_at_mut: Data, Data;
         said_at: Said, crate::session::Said;
         removed_at, removed_at_mut: Removed, crate::session::Removed;
@@ -163,6 +181,12 @@ impl<'a> Working<'a> {
         recorded_at: Recorded, switchward_machine::Time;
         clock_at: Clock, switchward_machine::Time;
         mailed_at: Mailed, u32;
+    }
+
+    items! {
+        gate_at, gate_at_mut: Gate, Gate;
+        work_at, work_at_mut: Work, WorkItem;
+        wait_at: Wait, WaitItem;
     }
 
     /// The session's row; `None` if it does not exist in this tenant.
@@ -198,14 +222,14 @@ impl<'a> Working<'a> {
         Ok(leaf)
     }
 
-    /// The open gate's row.
-    pub fn open(
+    /// The open gate of this number; `None` if it is closed, or something else is open under the number.
+    pub fn gate(
         &self,
         tenant: TenantId,
         id: SessionId,
-        open: OpenId,
-    ) -> Result<Option<SharedRow<Open>>, ViewError> {
-        self.open_at(&Key::open(tenant, id, open))
+        gate: OpenId,
+    ) -> Result<Option<SharedRow<OpenGate>>, ViewError> {
+        self.gate_at(&Key::item(tenant, id, gate))
     }
 
     /// The installed machine.

@@ -328,7 +328,7 @@ fn discuss(rng: &mut Rng, rows: &dyn View, id: SessionId) -> DiscussGate {
 
 /// A decision on one of the session's open gates, if it has any.
 fn decide(rng: &mut Rng, rows: &dyn View, id: SessionId) -> DecideGate {
-    let opens = session(rows, id).map(|(_, session)| session.opens).unwrap_or_default();
+    let opens = session(rows, id).map(|(_, session)| session.gates().collect::<Vec<_>>()).unwrap_or_default();
     let gate =
         if opens.is_empty() || rng.once_in(10) { OpenId(rng.between(1, 9)) } else { *rng.pick(&opens) };
     DecideGate {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use switchward_state::Event;
 use switchward_state::approval::{ApprovalEvent, PageCodeStep, VoteFact};
 use switchward_state::catalogue::{AssistantFact, CatalogueEvent, TenantFact, VersionFact};
-use switchward_state::delivery::{DeliveryEvent, EffectBody, EndpointFact, WebhookSourceFact};
+use switchward_state::delivery::{DeliveryEvent, EffectBody, WebhookSourceFact};
 use switchward_state::policy::{PolicyEvent, PolicyFact};
 use switchward_state::run::{Deferral, PendingFact, RunEvent};
 use switchward_state::session::{RemovalFact, SessionEvent};
@@ -79,13 +79,11 @@ kinds! { WorkEvent: Closed Leased Released Done;
 }
 kinds! { OpenItemBody: Work Wait Timer; }
 
-kinds! { DeliveryEvent: Acked Failed Retried Dismissed Deferred Held MailBounced;
+kinds! { DeliveryEvent: Acked Failed Retried Dismissed Deferred Held MailBounced EndpointNoted;
     Queued(Self::Queued { effect }) => &effect.body, EffectBody;
-    Endpoints(Self::Endpoints(fact)) => fact, EndpointFact;
     WebhookSources(Self::WebhookSources(fact)) => fact, WebhookSourceFact;
 }
 kinds! { EffectBody: Notice Confirm Settle Message Publish; }
-kinds! { EndpointFact: Noted Queued Deferred Gone; }
 kinds! { WebhookSourceFact: Put Deleted; }
 
 kinds! { PolicyEvent: CallPermitted CallDenied CallAsked CallReported CallLapsed GrantMade GrantUsed GrantLapsed Metered

@@ -3,7 +3,7 @@
 use switchward_machine::{RunId, Wait, WaitOn};
 use switchward_state::run::RunEvent;
 use switchward_state::session::Early;
-use switchward_state::work::OpenItemBody;
+use switchward_state::work::{OpenItemBody, WaitItem};
 
 use crate::approval::classify::ask_about;
 use crate::next::Next;
@@ -23,7 +23,7 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<
     };
     let due = turn.now().after_ms(wait.for_ms);
     let (late, done) = (wait.late.clone(), wait.done.clone());
-    let item = turn.open(run, OpenItemBody::Wait { on: wait.on, due, late, done })?;
+    let item = turn.open(run, OpenItemBody::Wait(WaitItem { on: wait.on, due, late, done }))?;
     if let (Some((early, position)), Some(sort)) = (asks, &wait.sort) {
         take(turn, run, &early, position)?;
         ask_about(turn, run, item, &early.key, &early.data.0, sort)?;

@@ -1,11 +1,13 @@
 //! Work: something that an outside worker owes, and what becomes of its result. All of a result is taken, or nothing.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{Accept, ExitIx, FieldType, Machine, Port, Reads, RunId, Wanted, Work, WorkKind};
-use switchward_state::Key;
+use switchward_machine::{
+    Accept, ExitIx, FieldType, Machine, OpenId, Port, Reads, RunId, Wanted, Work, WorkKind,
+};
 use switchward_state::limits::WORK_INPUT_BYTES_MAX;
 use switchward_state::run::{Deferral, RunEvent};
-use switchward_state::work::{About, OpenItemBody, Owed, WorkEvent};
+use switchward_state::work::{About, OpenItemBody, Owed, WorkEvent, WorkItem};
+use switchward_state::{ItemKind, Key};
 
 use crate::delivery::capacity;
 use crate::fault::Fault;
@@ -55,7 +57,7 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
     let at = turn.run(run)?;
     let instead = at.unknown.filter(|known| known.of == at.name_of(&input)).map(|known| known.key);
     let owed = Owed { instead, ..Owed::new(input, &queue, About::Act) };
-    turn.open(run, OpenItemBody::Work { kind: work.kind, owed })?;
+    turn.open(run, OpenItemBody::Work(WorkItem { kind: work.kind, owed }))?;
     Ok(Next::Rest)
 }
 
@@ -79,16 +81,13 @@ fn handed(scope: &Scope, work: &Work) -> Result<Map<String, Value>, Fault> {
 
 /// Asks a judge what the guard of an exit leaves open, unless somebody is asked already.
 pub(crate) fn ask_judge(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx, asked: Asked) -> Result<(), Stop> {
-    for item in turn.run(run)?.items.clone() {
-        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
-        if row.is_some_and(|row| judges(&row.body)) {
-            return Ok(());
-        }
+    if !judges(turn, run)?.is_empty() {
+        return Ok(());
     }
     let queue = turn.run(run)?.definition.clone();
     let input = json!({ "rubric": asked.rubric, "model": asked.model });
     let owed = Owed::new(input, &queue, About::Judge { exit, nth: asked.nth });
-    turn.open(run, OpenItemBody::Work { kind: WorkKind::Judge, owed })?;
+    turn.open(run, OpenItemBody::Work(WorkItem { kind: WorkKind::Judge, owed }))?;
     Ok(())
 }
 
@@ -98,20 +97,20 @@ pub(crate) fn drop_judges(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Sto
         return Ok(());
     }
     turn.emit(RunEvent::ChoiceOver { run })?;
-    for item in turn.run(run)?.items.clone() {
-        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
-        if row.is_some_and(|row| judges(&row.body)) {
-            turn.emit(WorkEvent::Closed { item, run })?;
-        }
+    for item in judges(turn, run)? {
+        turn.emit(WorkEvent::Closed { item, run })?;
     }
     Ok(())
 }
 
-fn judges(body: &OpenItemBody) -> bool {
-    match body {
-        OpenItemBody::Work { kind, .. } => *kind == WorkKind::Judge,
-        OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => false,
+/// The open work of judges in a run.
+fn judges(turn: &Turn<'_, '_>, run: RunId) -> Result<Vec<OpenId>, Stop> {
+    let mut judges = Vec::new();
+    for item in turn.open_in(run, ItemKind::Work)? {
+        let work = turn.rows.work_at(&turn.item_key(item)?)?;
+        judges.extend(work.filter(|work| work.body.kind == WorkKind::Judge).map(|_| item));
     }
+    Ok(judges)
 }
 
 /// What a result of work leads to.

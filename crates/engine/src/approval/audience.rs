@@ -3,7 +3,7 @@
 //! checkpoint processes, `notify_human` and *ask*; semantics §1b and §6.2.
 
 use switchward_machine::{OpenId, RunId};
-use switchward_state::approval::{ApprovalEvent, Asked, Gate, OF_OWNER, Open, RequestSubject, VoteFact};
+use switchward_state::approval::{ApprovalEvent, Asked, Gate, OF_OWNER, OpenGate, RequestSubject, VoteFact};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, Purpose};
 use switchward_state::session::SessionEvent;
@@ -49,15 +49,15 @@ pub(crate) fn open(
 /// acknowledges the original notice. Does nothing if there are still none.
 pub(crate) fn notify(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Stop> {
     let EffectBody::Notice { gate, subject, .. } = &notice.body else { return Ok(()) };
-    let open = turn.rows.open(turn.tenant(), turn.session_id()?, *gate)?.map(|open| Open::clone(&open));
+    let open = turn.rows.gate(turn.tenant(), turn.session_id()?, *gate)?.map(|open| OpenGate::clone(&open));
     let Some(open) = open else { return Ok(()) };
-    let Ok(to) = found(turn, open.run, subject)? else { return Ok(()) };
-    let remind = reminders::first(turn, open.run)?;
-    let before = open.gate.asked.as_ref().and_then(|asked| asked.voting.clone());
-    let shown = open.gate.asked.clone().unwrap_or_else(|| Asked::once("", subject, ""));
+    let Ok(to) = found(turn, open.head.run, subject)? else { return Ok(()) };
+    let remind = reminders::first(turn, open.head.run)?;
+    let before = open.body.asked.as_ref().and_then(|asked| asked.voting.clone());
+    let shown = open.body.asked.clone().unwrap_or_else(|| Asked::once("", subject, ""));
     let text = shown.body.clone();
     let asked = Asked { to: to.clone(), open: true, remind, voting: None, ..shown };
-    let mut body = votes::begun(turn, *gate, open.run, Gate { asked: Some(asked), ..open.gate })?;
+    let mut body = votes::begun(turn, *gate, open.head.run, Gate { asked: Some(asked), ..open.body })?;
     let Some(asked) = &mut body.asked else { return Ok(()) };
     if let (Some(now), Some(before)) = (&mut asked.voting, before) {
         now.votes = before.votes;
@@ -65,7 +65,7 @@ pub(crate) fn notify(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Sto
     turn.emit(ApprovalEvent::Votes(VoteFact::Notified { gate: *gate, asked: Box::new(asked.clone()) }))?;
     turn.emit(DeliveryEvent::Acked { number: notice.number })?;
     for one in to {
-        turn.send(open.run, mail(one, subject.clone(), text.clone(), *gate, Purpose::Ask))?;
+        turn.send(open.head.run, mail(one, subject.clone(), text.clone(), *gate, Purpose::Ask))?;
     }
     Ok(())
 }

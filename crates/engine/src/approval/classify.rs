@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value, json};
 use switchward_machine::{Decision, OpenId, Port, RunId, Sort, WorkKind};
-use switchward_state::Key;
-use switchward_state::approval::{Open, Via};
+use switchward_state::ItemKind;
+use switchward_state::approval::{OpenGate, Via};
 use switchward_state::limits::{REPLY_BYTES_MAX, WORK_INPUT_BYTES_MAX};
 use switchward_state::run::{Deferral, json_length};
-use switchward_state::work::{About, OpenItem, OpenItemBody, Owed, WorkEvent};
+use switchward_state::work::{About, OpenItemBody, Owed, WorkEvent, WorkItem};
 
 use crate::approval::record_reply::outcome::{REJECTED, decide, received, unclear, waiting};
 use crate::approval::resolve::{self, Ruling};
@@ -57,22 +57,16 @@ pub(crate) fn ask<P>(
         return Ok(());
     }
     let about = About::Reply { to, gate };
-    for item in turn.run(run)?.items.clone() {
-        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
-        if row.is_some_and(|row| asked(&row) == Some(about)) {
+    for item in turn.open_in(run, ItemKind::Work)? {
+        let work = turn.rows.work_at(&turn.item_key(item)?)?;
+        if work.is_some_and(|work| work.body.owed.about == about) {
             turn.emit(WorkEvent::Closed { item, run })?;
         }
     }
     let queue = turn.run(run)?.definition.clone();
-    turn.open(run, OpenItemBody::Work { kind: WorkKind::Classify, owed: Owed::new(input, &queue, about) })?;
+    let work = WorkItem { kind: WorkKind::Classify, owed: Owed::new(input, &queue, about) };
+    turn.open(run, OpenItemBody::Work(work))?;
     Ok(())
-}
-
-fn asked(item: &OpenItem) -> Option<About> {
-    match &item.body {
-        OpenItemBody::Work { owed, .. } => Some(owed.about),
-        OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => None,
-    }
 }
 
 /// What a port must be.
@@ -100,8 +94,8 @@ pub(crate) fn answered(
     let text = |name: &str| owed.input.0.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (from, own) = (text("from"), text("text"));
     if gate {
-        let Some(open) = turn.rows.open(turn.tenant(), turn.session_id()?, to)? else { return Ok(()) };
-        let open = Open::clone(&open);
+        let Some(open) = turn.rows.gate(turn.tenant(), turn.session_id()?, to)? else { return Ok(()) };
+        let open = OpenGate::clone(&open);
         if port == Some(REJECTED) {
             let ruling = Ruling { decision: Decision::Refuse, by: from, comment: own, via: Via::Mail };
             return decide(turn, to, &open, ruling, None);
@@ -109,7 +103,7 @@ pub(crate) fn answered(
         return unclear(turn, to, &open, &from, &own);
     }
     let Some(port) = port else { return Ok(()) };
-    if turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, to))?.is_none() {
+    if turn.rows.item_at(&turn.item_key(to)?)?.is_none() {
         // The wait is over, and what the reply meant comes too late.
         return Ok(());
     }

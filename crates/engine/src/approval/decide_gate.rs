@@ -2,7 +2,7 @@
 
 use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId, Time};
 use switchward_state::approval::{
-    Closed, DecideGate, Grant, MailToken, Open, PageProof, Resolution, Via, Way,
+    Closed, DecideGate, Grant, MailToken, OpenGate, PageProof, Resolution, Via, Way,
 };
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::EffectBody;
@@ -35,14 +35,14 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
     match votes::cast(turn, decide.gate, &open, &ruling)? {
         Cast::Decides => {}
         Cast::Counts(_) => {
-            release(turn, open.run, decide.gate, decide.limits.as_ref())?;
+            release(turn, open.head.run, decide.gate, decide.limits.as_ref())?;
             return Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence });
         }
         Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
     }
     resolve::close(turn, decide.gate, &open, &ruling)?;
     if let Some(grant) = grant {
-        make_grant(turn, open.run, decide.gate, grant)?;
+        make_grant(turn, open.head.run, decide.gate, grant)?;
     }
     resolve::resolved(turn, &open, resolve)?;
     Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence })
@@ -53,7 +53,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
 pub(crate) fn proved(
     turn: &Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     proof: Option<&PageProof>,
 ) -> Result<(), Stop> {
     let Some(PageProof { token, by }) = proof else { return Ok(()) };
@@ -72,11 +72,11 @@ pub(crate) fn proved(
 pub(crate) fn has_token(
     turn: &Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     token: &MailToken,
 ) -> Result<(), Stop> {
     let person = turn.command.actor.subject.as_str();
-    let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(person));
+    let round = open.body.asked.as_ref().and_then(|asked| asked.round_of(person));
     if token.about == gate && round == Some(token.round) && turn.made(token, Way::Page, person)? {
         return Ok(());
     }
@@ -103,24 +103,24 @@ pub(crate) fn resolution_of(spec: &GateSpec, decision: Decision) -> Result<&Reso
 }
 
 /// The open gate of this number, if the session is at the sequence that the caller saw.
-pub(crate) fn open_gate(turn: &Turn<'_, '_>, gate: OpenId) -> Result<Open, Stop> {
+pub(crate) fn open_gate(turn: &Turn<'_, '_>, gate: OpenId) -> Result<OpenGate, Stop> {
     let session = turn.session()?;
     let id = turn.session_id()?;
     if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, gate))? {
         addressed(&turn.command.actor, &closed.open, &turn.directory()?)?;
         return Err(resolved(&closed).into());
     }
-    let open = turn.rows.open(turn.tenant(), id, gate)?;
+    let open = turn.rows.gate(turn.tenant(), id, gate)?;
     let open = open.ok_or_else(|| Rejection::new(Reason::NotFound, "there is no such gate"))?;
     turn.expect_sequence(&session)?;
-    Ok(Open::clone(&open))
+    Ok(OpenGate::clone(&open))
 }
 
 /// Checks that this person may decide it. Also checked before a ledger is asked, so that a refused decision holds nothing
 /// there.
 pub(crate) fn entitled(
     actor: &Actor,
-    open: &Open,
+    open: &OpenGate,
     decide: &DecideGate,
     people: &Directory,
 ) -> Result<(), Rejection> {
@@ -132,17 +132,17 @@ pub(crate) fn entitled(
 }
 
 /// Whether this person may decide it, whatever is decided.
-pub(crate) fn may_decide(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
+pub(crate) fn may_decide(actor: &Actor, open: &OpenGate, people: &Directory) -> Result<(), Rejection> {
     has_a_say(actor)?;
-    if open.gate.kind.needs_another() && people.one_person(&actor.subject, &open.gate.requester) {
+    if open.body.kind.needs_another() && people.one_person(&actor.subject, &open.body.requester) {
         return Err(Rejection::new(Reason::SelfApproval, "who asked cannot decide; somebody else must"));
     }
     addressed(actor, open, people)
 }
 
 /// Checks that the gate addresses this person, if it addresses anybody.
-fn addressed(actor: &Actor, open: &Open, people: &Directory) -> Result<(), Rejection> {
-    let meant = |person: &String| open.gate.addresses(person);
+fn addressed(actor: &Actor, open: &OpenGate, people: &Directory) -> Result<(), Rejection> {
+    let meant = |person: &String| open.body.addresses(person);
     if meant(&actor.subject) || people.addresses(&actor.subject).iter().any(meant) {
         return Ok(());
     }
@@ -160,8 +160,8 @@ pub(crate) fn has_a_say(actor: &Actor) -> Result<(), Rejection> {
 }
 
 /// Checks that the statement is about what the gate shows.
-pub(crate) fn is_meant(open: &Open, shown: Option<Digest>, comment: &str) -> Result<(), Rejection> {
-    if shown.is_some() && shown != open.gate.shown() {
+pub(crate) fn is_meant(open: &OpenGate, shown: Option<Digest>, comment: &str) -> Result<(), Rejection> {
+    if shown.is_some() && shown != open.body.shown() {
         let message = "what you were shown is not what this gate is about; look at it again";
         return Err(Rejection::new(Reason::StateMismatch, message));
     }
@@ -176,7 +176,7 @@ fn resolved(closed: &Closed) -> Rejection {
         Resolution::Decided { decision, by, comment, via } => {
             let word = decision.word();
             let refusal = refusal(format!("{} decided before: {word}", via.who(by)));
-            let all: Vec<&str> = closed.open.gate.votes().map(|vote| vote.by.as_str()).collect();
+            let all: Vec<&str> = closed.open.body.votes().map(|vote| vote.by.as_str()).collect();
             let refusal = if all.is_empty() { refusal } else { refusal.fact("approved_by", all.join(" ")) };
             refusal.fact("decision", word).fact("by", by).fact("via", via.word()).fact("comment", comment)
         }
@@ -209,7 +209,7 @@ pub(crate) struct Granting {
 }
 
 /// Returns what approving the asked call makes; refused if the session's cap or a limit is used up by now.
-pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) -> Result<Granting, Stop> {
+pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &OpenGate) -> Result<Granting, Stop> {
     let id = turn.session_id()?;
     let session = turn.session()?;
     if session.grants.len() >= GRANTS_MAX {
@@ -248,7 +248,7 @@ pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &Open) ->
         capability: call.capability,
         digest: call.digest,
         expires: turn.now().after_ms(GRANT_KEPT_MS),
-        run: open.run,
+        run: open.head.run,
         reserved: call.estimate,
         reservation,
         rules: rules.clone(),

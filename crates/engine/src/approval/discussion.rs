@@ -2,7 +2,7 @@
 //! stays open. Source: semantics §7, *Second round* (20).
 
 use switchward_machine::{Channel, OpenId};
-use switchward_state::approval::{ApprovalEvent, Notice, Open};
+use switchward_state::approval::{ApprovalEvent, Notice, OpenGate};
 use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 
 use crate::approval::mails;
@@ -14,12 +14,12 @@ use crate::turn::{Stop, Turn};
 pub(crate) fn pass_on(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     by: &str,
     comment: String,
 ) -> Result<(), Stop> {
     turn.emit(ApprovalEvent::Discussed { gate, by: by.to_owned(), comment: comment.clone() })?;
-    let Some(asked) = open.gate.asked.as_ref().filter(|_| !comment.trim().is_empty()) else { return Ok(()) };
+    let Some(asked) = open.body.asked.as_ref().filter(|_| !comment.trim().is_empty()) else { return Ok(()) };
     let question = Notice::Question { by: by.to_owned(), comment };
     let effect = EffectBody::Message {
         channel: Channel::Chat,
@@ -30,14 +30,14 @@ pub(crate) fn pass_on(
         head: None,
     };
     match capacity::effects(turn, 1, effect.bytes())? {
-        Some(fault) => capacity::unsent(turn, open.run, &fault)?,
+        Some(fault) => capacity::unsent(turn, open.head.run, &fault)?,
         None => {
-            turn.send(open.run, effect)?;
+            turn.send(open.head.run, effect)?;
         }
     }
     let people = turn.directory()?;
-    for to in people.addresses(&open.gate.requester).into_iter().filter(|to| !people.one_person(to, by)) {
-        mails::inform(turn, open.run, gate, asked, &to, question.clone())?;
+    for to in people.addresses(&open.body.requester).into_iter().filter(|to| !people.one_person(to, by)) {
+        mails::inform(turn, open.head.run, gate, asked, &to, question.clone())?;
     }
     Ok(())
 }

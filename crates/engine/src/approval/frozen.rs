@@ -11,7 +11,7 @@ use switchward_machine::{GateKind, Machine, OpenId, Port, RunId, kept::EVENT_KEY
 use switchward_state::limits::{PENDING_INPUT_BYTES_MAX, PENDING_INPUTS_MAX};
 use switchward_state::run::{Json, PendingFact, PendingInput, RunEvent, Writer};
 use switchward_state::session::SessionEvent;
-use switchward_state::{Reason, Rejection};
+use switchward_state::{ItemKind, Reason, Rejection};
 
 use crate::run::data::{self, BadWrite};
 use crate::run::scope::Scope;
@@ -20,10 +20,10 @@ use crate::turn::{Stop, Turn};
 /// The approval that the data of a run stand still for; `None` if none is open.
 pub(crate) fn gate(turn: &Turn<'_, '_>, run: RunId) -> Result<Option<OpenId>, Stop> {
     let session = turn.session()?;
-    for gate in &session.opens {
-        let open = turn.rows.open(turn.tenant(), turn.session_id()?, *gate)?;
-        if open.is_some_and(|open| open.run == run && open.gate.kind == GateKind::Approval) {
-            return Ok(Some(*gate));
+    for gate in session.open_in(run, ItemKind::Gate) {
+        let open = turn.rows.gate(turn.tenant(), turn.session_id()?, gate)?;
+        if open.is_some_and(|open| open.body.kind == GateKind::Approval) {
+            return Ok(Some(gate));
         }
     }
     Ok(None)

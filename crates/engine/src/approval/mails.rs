@@ -63,7 +63,7 @@ pub(crate) fn answer(
     sender: Sender<'_>,
     notice: Notice,
 ) -> Result<(), Stop> {
-    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.is_some();
+    let open = turn.rows.gate(turn.tenant(), turn.session_id()?, gate)?.is_some();
     let list = if open { &asked.answered } else { &asked.closed_notified };
     let before = list.iter().filter(|known| known.eq_ignore_ascii_case(sender.from)).count();
     if before >= if sender.proved { ANSWERS_MAX } else { 1 } {

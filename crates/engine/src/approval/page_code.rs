@@ -3,7 +3,8 @@
 
 use switchward_machine::OpenId;
 use switchward_state::approval::{
-    ApprovalEvent, Asked, EnterPageCode, MailToken, Notice, Open, PageCodeFact, PageCodeStep, SendPageCode,
+    ApprovalEvent, Asked, EnterPageCode, MailToken, Notice, OpenGate, PageCodeFact, PageCodeStep,
+    SendPageCode,
 };
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::{PAGE_CODE_TRIES_MAX, PAGE_CODES_HOUR_MAX};
@@ -24,7 +25,7 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, send: &SendPageCode) -> Result<Reply
     }
     step(turn, gate, &person, PageCodeStep::Sent)?;
     let code = mails::notice(&person, &asked.subject, Notice::PageCode, Some(gate), Purpose::Code);
-    turn.send(open.run, code)?;
+    turn.send(open.head.run, code)?;
     Ok(Reply::Gate { gate, sequence: turn.session()?.sequence })
 }
 
@@ -45,11 +46,11 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, enter: &EnterPageCode) -> Result<Re
 }
 
 /// The open gate of a page, if the command's actor has its token and may decide there.
-fn page(turn: &Turn<'_, '_>, token: &MailToken) -> Result<(Open, Asked), Stop> {
+fn page(turn: &Turn<'_, '_>, token: &MailToken) -> Result<(OpenGate, Asked), Stop> {
     let open = open_gate(turn, token.about)?;
     has_token(turn, token.about, &open, token)?;
     may_decide(&turn.command.actor, &open, &turn.directory()?)?;
-    let asked = open.gate.asked.clone();
+    let asked = open.body.asked.clone();
     let asked = asked.ok_or_else(|| Rejection::new(Reason::NotFound, "the gate asks nobody"))?;
     Ok((open, asked))
 }

@@ -1,7 +1,7 @@
 //! Whom mails about a gate reach, and what happens if that is too few.
 
 use switchward_machine::{GateKind, OpenId, SessionId, TenantId};
-use switchward_state::approval::{Asked, Open, Quorum, Tally, Warning};
+use switchward_state::approval::{Asked, OpenGate, Quorum, Tally, Warning};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{EffectBody, MailFull, mail_caps};
 use switchward_state::limits::WAITING_NAMED_MAX;
@@ -16,9 +16,9 @@ pub(crate) fn unreached(
     rows: &Working<'_>,
     tenant: TenantId,
     session: SessionId,
-    open: &Open,
+    open: &OpenGate,
 ) -> Result<Vec<String>, ViewError> {
-    let Some(asked) = &open.gate.asked else { return Ok(Vec::new()) };
+    let Some(asked) = &open.body.asked else { return Ok(Vec::new()) };
     let mut unreached = bounced(asked, true);
     for number in &asked.mails {
         let Some(effect) = rows.outbox_at(&Key::outbox(tenant, session, *number))? else { continue };
@@ -55,17 +55,17 @@ impl Reach {
         rows: &Working<'_>,
         tenant: TenantId,
         session: SessionId,
-        open: &Open,
+        open: &OpenGate,
     ) -> Result<Self, ViewError> {
         let unreached = unreached(rows, tenant, session, open)?;
         let people = rows.tenancy_at(&Key::tenancy(tenant))?.map(|known| known.directory.clone());
         let people = people.unwrap_or_default();
         let gone = |one: &String| unreached.iter().any(|known| known.eq_ignore_ascii_case(one));
         let own =
-            |one: &String| open.gate.kind.needs_another() && people.one_person(one, &open.gate.requester);
-        let asked = open.gate.asked.as_ref();
+            |one: &String| open.body.kind.needs_another() && people.one_person(one, &open.body.requester);
+        let asked = open.body.asked.as_ref();
         let to = asked.map(|asked| asked.to.as_slice()).unwrap_or_default();
-        let now = rows.clock_at(&Key::clock())?.map_or(open.at, |clock| *clock);
+        let now = rows.clock_at(&Key::clock())?.map_or(open.head.at, |clock| *clock);
         let waiting = mail_caps::waiting(rows, tenant, session, open, now)?;
         let waits = |one: &String| waiting.iter().any(|(known, _)| known.eq_ignore_ascii_case(one));
         let unnotified = to.iter().all(|one| gone(one) || own(one) || waits(one));
@@ -85,8 +85,8 @@ impl Reach {
         let doubted = doubted.into_iter().filter(|one| !gone(one));
         warnings.extend(doubted.map(|to| Warning::UnprovedBounce { to }));
         let unreached = unreached.into_iter().chain(dropped.iter().cloned()).collect();
-        let held = match open.gate.kind {
-            GateKind::Approval => rows.run(tenant, session, open.run)?.pending.len(),
+        let held = match open.body.kind {
+            GateKind::Approval => rows.run(tenant, session, open.head.run)?.pending.len(),
             GateKind::Notify | GateKind::ToolAsk | GateKind::Task => 0,
         };
         Ok(Self { unreached, unnotified, warnings, held: u32::try_from(held).unwrap_or(u32::MAX) })
@@ -111,7 +111,7 @@ fn not_notified(waiting: Vec<(String, MailFull)>) -> Vec<Warning> {
 }
 
 /// The warning if the approvals that were asked for are more than the people who know of the gate.
-fn few(open: &Open, asked: &Asked, people: &Directory) -> Option<Warning> {
+fn few(open: &OpenGate, asked: &Asked, people: &Directory) -> Option<Warning> {
     let voting = asked.voting.as_ref()?;
     let tally = Tally::of(open, voting.quorum, None, people);
     let (can, need) = (tally.have + tally.missing.len(), tally.need);
@@ -132,9 +132,9 @@ fn few(open: &Open, asked: &Asked, people: &Directory) -> Option<Warning> {
 /// Begins the next round of an open gate if its mails have reached none of its recipients, and cannot any more, or too
 /// few for the approvals that it needs. A mail that has arrived is removed from those of the gate.
 pub(crate) fn reach(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
-    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.map(|open| Open::clone(&open));
+    let open = turn.rows.gate(turn.tenant(), turn.session_id()?, gate)?.map(|open| OpenGate::clone(&open));
     let Some(open) = open else { return Ok(()) };
-    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    let Some(asked) = &open.body.asked else { return Ok(()) };
     let dead = unreached(turn.rows, turn.tenant(), turn.session_id()?, &open)?;
     let alive = |one: &String| !dead.iter().any(|dead| dead.eq_ignore_ascii_case(one));
     let people = turn.directory()?;

@@ -11,10 +11,9 @@ pub(crate) mod vouched;
 
 use switchward_machine::{Decision, Input, OpenId, RunId, WaitOn};
 use switchward_state::approval::{
-    Closed, MailToken, NotCounted, Open, RecordReply, ReplyFact, SenderProof, Standing, Way,
+    Closed, MailToken, NotCounted, OpenGate, RecordReply, ReplyFact, SenderProof, Standing, Way,
 };
 use switchward_state::limits::{ADDRESS_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
-use switchward_state::work::OpenItemBody;
 use switchward_state::{Key, Reason, Rejection, Reply};
 
 pub(crate) use crate::approval::record_reply::outcome::decision_of;
@@ -24,11 +23,11 @@ use crate::turn::{Stop, Turn, check_text, ended};
 /// What a reply is about.
 enum About {
     /// An open gate that addresses its sender.
-    Gate(OpenId, Box<Open>),
+    Gate(OpenId, Box<OpenGate>),
     /// A wait for somebody whom the run has written to.
     Wait(OpenId),
     /// An open gate at which the reply cannot count, and why.
-    Moot(OpenId, Box<Open>, NotCounted),
+    Moot(OpenId, Box<OpenGate>, NotCounted),
     /// A gate that is closed.
     Late(OpenId, Box<Closed>),
     /// Nothing here, and why.
@@ -137,7 +136,7 @@ fn read(turn: &Turn<'_, '_>, about: About, own: &str) -> Result<(About, Option<D
         return Ok((About::Moot(gate, open, NotCounted::Empty), None));
     }
     let decision = decision_of(&resolve::spec_of(turn, &open)?, own);
-    if decision == Some(Decision::Approve) && !open.gate.fits_a_mail() {
+    if decision == Some(Decision::Approve) && !open.body.fits_a_mail() {
         return Ok((About::Moot(gate, open, NotCounted::Unseen), None));
     }
     Ok((About::Gate(gate, open), decision))
@@ -170,18 +169,18 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
         });
     }
     if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, token.about))? {
-        let known = closed.open.gate.wrote_to(from);
+        let known = closed.open.body.wrote_to(from);
         return Ok(if known {
             About::Late(token.about, Box::new(Closed::clone(&closed)))
         } else {
             About::Nothing(Standing::Foreign)
         });
     }
-    let Some(open) = turn.rows.open(turn.tenant(), id, token.about)? else {
+    let Some(open) = turn.rows.gate(turn.tenant(), id, token.about)? else {
         return Ok(About::Nothing(Standing::Unexpected));
     };
-    let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(from));
-    let (gate, open) = (token.about, Box::new(Open::clone(&open)));
+    let round = open.body.asked.as_ref().and_then(|asked| asked.round_of(from));
+    let (gate, open) = (token.about, Box::new(OpenGate::clone(&open)));
     Ok(match round {
         None => About::Nothing(Standing::Foreign),
         // The requester cannot decide, by mail or otherwise.
@@ -194,12 +193,12 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
 
 /// Returns true if the proof of a reply's sender is enough to decide this gate. A reply that the gate's requester brings
 /// must be signed.
-fn counts(turn: &Turn<'_, '_>, open: &Open, reply: &RecordReply) -> Result<bool, Stop> {
+fn counts(turn: &Turn<'_, '_>, open: &OpenGate, reply: &RecordReply) -> Result<bool, Stop> {
     if !reply.authenticated || reply.pages_only {
         return Ok(false);
     }
     let Some(by) = reply.brought_by.as_ref().filter(|_| !reply.signed) else { return Ok(true) };
-    Ok(!turn.directory()?.one_person(&open.gate.requester, by))
+    Ok(!turn.directory()?.one_person(&open.body.requester, by))
 }
 
 /// A token that was made for somebody else was passed on, and one that was made for nobody is no token. A sender who is a
@@ -208,9 +207,9 @@ fn foreign(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailTo
     if !known(turn, leaf, token)? {
         return Err(no_token().into());
     }
-    let open = turn.rows.open(turn.tenant(), turn.session_id()?, token.about)?;
-    Ok(match open.filter(|open| reply.authenticated && open.gate.wrote_to(&reply.from)) {
-        Some(open) => About::Moot(token.about, Box::new(Open::clone(&open)), NotCounted::Foreign),
+    let open = turn.rows.gate(turn.tenant(), turn.session_id()?, token.about)?;
+    Ok(match open.filter(|open| reply.authenticated && open.body.wrote_to(&reply.from)) {
+        Some(open) => About::Moot(token.about, Box::new(OpenGate::clone(&open)), NotCounted::Foreign),
         None => About::Nothing(Standing::Foreign),
     })
 }
@@ -222,11 +221,11 @@ fn no_token() -> Rejection {
 /// Whether a token was made for anybody whom this session has written to.
 fn known(turn: &Turn<'_, '_>, leaf: RunId, token: &MailToken) -> Result<bool, Stop> {
     let (tenant, id) = (turn.tenant(), turn.session_id()?);
-    let asked = match turn.rows.open(tenant, id, token.about)? {
-        Some(open) => open.gate.asked.as_ref().map(|asked| asked.to.clone()),
+    let asked = match turn.rows.gate(tenant, id, token.about)? {
+        Some(open) => open.body.asked.as_ref().map(|asked| asked.to.clone()),
         None => {
             let closed = turn.rows.closed_at(&Key::closed(tenant, id, token.about))?;
-            closed.and_then(|closed| closed.open.gate.asked.as_ref().map(|asked| asked.to.clone()))
+            closed.and_then(|closed| closed.open.body.asked.as_ref().map(|asked| asked.to.clone()))
         }
     };
     let to = match asked {
@@ -236,18 +235,18 @@ fn known(turn: &Turn<'_, '_>, leaf: RunId, token: &MailToken) -> Result<bool, St
     Ok(turn.made_for(token, Way::Reply, &to)?.is_some())
 }
 
-fn is_own(turn: &Turn<'_, '_>, open: &Open, from: &str) -> Result<bool, Stop> {
-    Ok(open.gate.kind.needs_another() && turn.directory()?.one_person(&open.gate.requester, from))
+fn is_own(turn: &Turn<'_, '_>, open: &OpenGate, from: &str) -> Result<bool, Stop> {
+    Ok(open.body.kind.needs_another() && turn.directory()?.one_person(&open.body.requester, from))
 }
 
 /// The newest request that is open and was sent to this address, else the newest that was.
 fn newest(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
     let (session, id) = (turn.session()?, turn.session_id()?);
     let wait = waits_for(turn, leaf, from)?;
-    for gate in session.opens.iter().rev() {
-        let Some(open) = turn.rows.open(turn.tenant(), id, *gate)? else { continue };
-        if open.gate.wrote_to(from) && !is_own(turn, &open, from)? && wait.is_none_or(|wait| wait < *gate) {
-            return Ok(About::Gate(*gate, Box::new(Open::clone(&open))));
+    for gate in session.gates().rev() {
+        let Some(open) = turn.rows.gate(turn.tenant(), id, gate)? else { continue };
+        if open.body.wrote_to(from) && !is_own(turn, &open, from)? && wait.is_none_or(|wait| wait < gate) {
+            return Ok(About::Gate(gate, Box::new(OpenGate::clone(&open))));
         }
     }
     if let Some(item) = wait {
@@ -255,7 +254,7 @@ fn newest(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
     }
     for gate in session.answered.iter().rev() {
         let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, *gate))? else { continue };
-        if closed.open.gate.wrote_to(from) {
+        if closed.open.body.wrote_to(from) {
             return Ok(About::Late(*gate, Box::new(Closed::clone(&closed))));
         }
     }
@@ -267,13 +266,7 @@ fn waits_for(turn: &Turn<'_, '_>, run: RunId, from: &str) -> Result<Option<OpenI
     if !was_written_to(turn, run, from)? {
         return Ok(None);
     }
-    for item in &turn.run(run)?.items {
-        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, *item))?;
-        if row.is_some_and(|row| matches!(row.body, OpenItemBody::Wait { on: WaitOn::Reply, .. })) {
-            return Ok(Some(*item));
-        }
-    }
-    Ok(None)
+    turn.open_wait(run, WaitOn::Reply)
 }
 
 /// Returns true if a run's definition has written to this address, or that of one that has called it, directly or through

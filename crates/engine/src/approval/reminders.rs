@@ -8,7 +8,7 @@
 
 use switchward_machine::{OpenId, RunId};
 use switchward_state::Key;
-use switchward_state::approval::{ApprovalEvent, Open, Reminding};
+use switchward_state::approval::{ApprovalEvent, OpenGate, Reminding};
 use switchward_state::delivery::Purpose;
 use switchward_state::session::SessionEvent;
 
@@ -31,8 +31,8 @@ pub(crate) fn first(turn: &Turn<'_, '_>, run: RunId) -> Result<Option<Reminding>
 
 /// Reminds the recipients of a gate; does nothing if it is not time yet.
 pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
-    let Some(open) = turn.rows.open_at(key)?.map(|open| Open::clone(&open)) else { return Ok(()) };
-    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    let Some(open) = turn.rows.gate_at(key)?.map(|open| OpenGate::clone(&open)) else { return Ok(()) };
+    let Some(asked) = &open.body.asked else { return Ok(()) };
     let Some(remind) = asked.remind.filter(|remind| remind.next <= turn.now()) else { return Ok(()) };
     let dead = unreached(turn.rows, turn.tenant(), turn.session_id()?, &open)?;
     let reachable = |one: &&String| !dead.iter().any(|known| known.eq_ignore_ascii_case(one));
@@ -50,7 +50,10 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(
         turn.emit(SessionEvent::Warned { text, of_definition: false })?;
     }
     for one in to {
-        turn.send(open.run, mail(one, asked.subject.clone(), asked.body.clone(), gate, Purpose::Remind))?;
+        turn.send(
+            open.head.run,
+            mail(one, asked.subject.clone(), asked.body.clone(), gate, Purpose::Remind),
+        )?;
     }
     if next.is_none() && asked.due.is_none() {
         rounds::escalate_now(turn, gate)?;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use switchward_machine::{Decision, ExitIx, GateKind, GateSpec, OpenId, Resolve, RunId, Status, Trigger};
 use switchward_state::ViewError;
-use switchward_state::approval::{ApprovalEvent, Open, Via};
+use switchward_state::approval::{ApprovalEvent, OpenGate, Via};
 use switchward_state::policy::time_text;
 use switchward_state::run::{Deferral, RunEvent, Writer};
 use switchward_state::session::SessionEvent;
@@ -21,15 +21,20 @@ pub(crate) struct Ruling {
 }
 
 /// The spec of an open gate.
-pub(crate) fn spec_of(turn: &Turn<'_, '_>, open: &Open) -> Result<GateSpec, Stop> {
-    let machine = turn.machine(&*turn.run(open.run)?)?;
-    let found = machine.gate(open.gate.spec).cloned();
+pub(crate) fn spec_of(turn: &Turn<'_, '_>, open: &OpenGate) -> Result<GateSpec, Stop> {
+    let machine = turn.machine(&*turn.run(open.head.run)?)?;
+    let found = machine.gate(open.body.spec).cloned();
     Ok(found.ok_or_else(|| ViewError("the gate has no spec".into()))?)
 }
 
 /// A person has decided: the gate is closed, and a refusal is recorded in the data if the gate's spec says where.
-pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: &Ruling) -> Result<(), Stop> {
-    turn.asker = Some(open.gate.requester.clone());
+pub(crate) fn close(
+    turn: &mut Turn<'_, '_>,
+    gate: OpenId,
+    open: &OpenGate,
+    ruling: &Ruling,
+) -> Result<(), Stop> {
+    turn.asker = Some(open.body.requester.clone());
     turn.emit(ApprovalEvent::Closed {
         gate,
         decision: ruling.decision,
@@ -47,7 +52,7 @@ pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: 
         "comment": ruling.comment,
         "at": time_text(turn.now()),
     });
-    if let Some(text) = merge_below(turn, open.run, &key, value, Writer::Person)? {
+    if let Some(text) = merge_below(turn, open.head.run, &key, value, Writer::Person)? {
         turn.emit(SessionEvent::Warned { text, of_definition: false })?;
     }
     Ok(())
@@ -55,21 +60,22 @@ pub(crate) fn close(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, ruling: 
 
 /// What the resolution of a closed gate does; if the session is paused, it happens on resuming, so that a decision is
 /// never lost. Grants and denials of calls are handled separately.
-pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &Open, resolve: &Resolve) -> Result<(), Stop> {
-    let exit = || open.gate.exit.ok_or_else(|| ViewError("the gate holds no exit".into()));
-    let worked = if open.gate.kind == GateKind::Approval { frozen::enter(turn, open.run)? } else { None };
+pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &OpenGate, resolve: &Resolve) -> Result<(), Stop> {
+    let exit = || open.body.exit.ok_or_else(|| ViewError("the gate holds no exit".into()));
+    let worked =
+        if open.body.kind == GateKind::Approval { frozen::enter(turn, open.head.run)? } else { None };
     let due = match resolve {
         Resolve::Grant | Resolve::Deny | Resolve::PassOn => return Ok(()),
         Resolve::Stay => {
-            stay(turn, open.run, exit()?)?;
+            stay(turn, open.head.run, exit()?)?;
             // The state's own work was done while its people were asked.
-            return worked.map_or(Ok(()), |port| now_or_later(turn, open.run, Deferral::Ended(port)));
+            return worked.map_or(Ok(()), |port| now_or_later(turn, open.head.run, Deferral::Ended(port)));
         }
         Resolve::TakeHeld => Deferral::Take(exit()?),
         Resolve::End(ending) => Deferral::End(ending.clone()),
         Resolve::Settle(port) => Deferral::Ended(port.clone()),
     };
-    now_or_later(turn, open.run, due)
+    now_or_later(turn, open.head.run, due)
 }
 
 /// It happens now, or on resuming if the session is paused.

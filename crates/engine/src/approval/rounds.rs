@@ -2,7 +2,7 @@
 
 use switchward_machine::{Inquiry, OpenId, Rounds, RunId};
 use switchward_state::Key;
-use switchward_state::approval::{ApprovalEvent, Asked, Open, VoteFact};
+use switchward_state::approval::{ApprovalEvent, Asked, OpenGate, VoteFact};
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::ADDRESSEES_MAX;
 use switchward_state::session::SessionEvent;
@@ -18,27 +18,27 @@ use crate::turn::{Stop, Turn};
 /// Something falls due at a gate while nobody decides: its round is over, or those who were asked are reminded.
 pub(crate) fn fall_due(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
     let over = {
-        let Some(open) = turn.rows.open_at(key)? else { return Ok(()) };
-        open.gate.asked.as_ref().is_some_and(|asked| asked.due.is_some_and(|due| due <= turn.now()))
+        let Some(open) = turn.rows.gate_at(key)? else { return Ok(()) };
+        open.body.asked.as_ref().is_some_and(|asked| asked.due.is_some_and(|due| due <= turn.now()))
     };
     if over { round_over(turn, key, gate) } else { reminders::send(turn, key, gate) }
 }
 
 /// A round of a gate is over: others are asked, too, or it lapses. Does nothing if it is closed or not over yet.
 fn round_over(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), Stop> {
-    let Some(open) = turn.rows.open_at(key)?.map(|open| Open::clone(&open)) else { return Ok(()) };
-    let Some(asked) = open.gate.asked.as_ref().filter(|asked| asked.due.is_some_and(|due| due <= turn.now()))
+    let Some(open) = turn.rows.gate_at(key)?.map(|open| OpenGate::clone(&open)) else { return Ok(()) };
+    let Some(asked) = open.body.asked.as_ref().filter(|asked| asked.due.is_some_and(|due| due <= turn.now()))
     else {
         return Ok(());
     };
     let Some(Inquiry { rounds: Some(rounds), .. }) = spec_of(turn, &open)?.inquiry else { return Ok(()) };
     if asked.round < rounds.max {
-        return escalate(turn, gate, open.run, asked, Some(&rounds));
+        return escalate(turn, gate, open.head.run, asked, Some(&rounds));
     }
-    if let Some(part) = open.gate.part {
+    if let Some(part) = open.body.part {
         return tasks::lapsed(turn, gate, &open, part, &rounds.lapse);
     }
-    turn.asker = Some(open.gate.requester.clone());
+    turn.asker = Some(open.body.requester.clone());
     turn.emit(ApprovalEvent::Lapsed { gate })?;
     resolved(turn, &open, &rounds.lapse)
 }
@@ -47,18 +47,18 @@ fn round_over(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(), St
 /// escalation contacts of the start or the directory are asked, once; else it stays as it is, because it can be decided
 /// without a mail.
 pub(crate) fn escalate_now(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
-    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?;
-    let Some(open) = open.map(|open| Open::clone(&open)) else { return Ok(()) };
-    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    let open = turn.rows.gate(turn.tenant(), turn.session_id()?, gate)?;
+    let Some(open) = open.map(|open| OpenGate::clone(&open)) else { return Ok(()) };
+    let Some(asked) = &open.body.asked else { return Ok(()) };
     let rounds = spec_of(turn, &open)?.inquiry.and_then(|inquiry| inquiry.rounds);
     let again = match &rounds {
         Some(rounds) => asked.round < rounds.max,
         // A part of a task is one person's.
-        None if asked.round > 0 || open.gate.part.is_some() => false,
-        None => !turn.settled(open.run)?.escalation.value.is_empty(),
+        None if asked.round > 0 || open.body.part.is_some() => false,
+        None => !turn.settled(open.head.run)?.escalation.value.is_empty(),
     };
     if again {
-        return escalate(turn, gate, open.run, asked, rounds.as_ref());
+        return escalate(turn, gate, open.head.run, asked, rounds.as_ref());
     }
     Ok(())
 }

@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 use switchward_machine::{Decision, GateIx, OpenId, Port, Resolve, RunId, kept::TASKS};
-use switchward_state::approval::{ApprovalEvent, Asked, Gate, Open, Part, RequestSubject, Resolution, Via};
+use switchward_state::approval::{
+    ApprovalEvent, Asked, Gate, OpenGate, Part, RequestSubject, Resolution, Via,
+};
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::TASK_BYTES_MAX;
 use switchward_state::run::{Deferral, Json, Writer};
@@ -84,12 +86,17 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
 }
 
 /// A participant has answered. The last answer of all ends the act; if the session is paused, on resuming.
-pub(crate) fn answer(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, given: Given) -> Result<(), Stop> {
-    let part = open.gate.part.ok_or_else(|| ViewError("the gate is no part of a task".into()))?;
+pub(crate) fn answer(
+    turn: &mut Turn<'_, '_>,
+    gate: OpenId,
+    open: &OpenGate,
+    given: Given,
+) -> Result<(), Stop> {
+    let part = open.body.part.ok_or_else(|| ViewError("the gate is no part of a task".into()))?;
     let spec = resolve::spec_of(turn, open)?;
     let resolve = spec.resolve(Decision::Answer);
     let resolve = resolve.ok_or_else(|| ViewError("the gate takes no answer".into()))?;
-    turn.asker = Some(open.gate.requester.clone());
+    turn.asker = Some(open.body.requester.clone());
     let Given { answer, by, comment, via } = given;
     turn.emit(ApprovalEvent::Answered { gate, by, answer: Json(answer), comment, via })?;
     let lapse = spec.inquiry.as_ref().and_then(|inquiry| inquiry.rounds.as_ref());
@@ -102,11 +109,11 @@ pub(crate) fn answer(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, given: 
 pub(crate) fn lapsed(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     part: Part,
     lapse: &Resolve,
 ) -> Result<(), Stop> {
-    turn.asker = Some(open.gate.requester.clone());
+    turn.asker = Some(open.body.requester.clone());
     turn.emit(ApprovalEvent::Lapsed { gate })?;
     over(turn, open, part, lapse, Some(lapse))
 }
@@ -114,12 +121,12 @@ pub(crate) fn lapsed(
 /// Ends the act if no part is open any more: as a lapse does if any part has lapsed. What was answered is kept.
 fn over(
     turn: &mut Turn<'_, '_>,
-    open: &Open,
+    open: &OpenGate,
     part: Part,
     resolve: &Resolve,
     lapse: Option<&Resolve>,
 ) -> Result<(), Stop> {
-    if turn.session()?.opens.iter().any(|one| part.has(*one)) {
+    if turn.session()?.gates().any(|one| part.has(one)) {
         return Ok(());
     }
     let resolve = match lapse {
@@ -127,10 +134,10 @@ fn over(
         Some(_) | None => resolve,
     };
     let answers = answers(turn, part)?;
-    match keep(turn, open.run, answers)? {
+    match keep(turn, open.head.run, answers)? {
         None => resolve::resolved(turn, open, resolve),
         Some(Fault { code, message }) => {
-            resolve::now_or_later(turn, open.run, Deferral::Fault { code, message })
+            resolve::now_or_later(turn, open.head.run, Deferral::Fault { code, message })
         }
     }
 }
@@ -154,7 +161,7 @@ fn answers(turn: &Turn<'_, '_>, part: Part) -> Result<Vec<Value>, Stop> {
     for gate in part.gates() {
         let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, gate))? else { continue };
         let Resolution::Answered { answer, .. } = &closed.resolution else { continue };
-        let asked = closed.open.gate.asked.as_ref().and_then(|asked| asked.to.first());
+        let asked = closed.open.body.asked.as_ref().and_then(|asked| asked.to.first());
         answers.push(json!({ PARTICIPANT: asked, ANSWER: answer.0 }));
     }
     Ok(answers)

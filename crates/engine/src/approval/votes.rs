@@ -8,11 +8,11 @@
 
 use switchward_machine::{Decision, GateSpec, OpenId, Recipient, RunId};
 use switchward_state::approval::{
-    ApprovalEvent, Asked, Gate, GateSettings, Open, Quorum, Settled, Tally, Via, Vote, VoteFact, Voting,
+    ApprovalEvent, Asked, Gate, GateSettings, OpenGate, Quorum, Settled, Tally, Via, Vote, VoteFact, Voting,
 };
 use switchward_state::catalogue::Directory;
 use switchward_state::session::{SessionEvent, Start};
-use switchward_state::{Reason, Rejection};
+use switchward_state::{ItemHead, Open, Reason, Rejection};
 
 use crate::approval::resolve::{self, Ruling};
 use crate::catalogue::tenancy::check_quorum;
@@ -32,11 +32,11 @@ pub(crate) enum Cast {
 pub(crate) fn cast(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     ruling: &Ruling,
 ) -> Result<Cast, Stop> {
     let Some((asked, voting)) =
-        open.gate.asked.as_ref().and_then(|asked| Some((asked, asked.voting.as_ref()?)))
+        open.body.asked.as_ref().and_then(|asked| Some((asked, asked.voting.as_ref()?)))
     else {
         return Ok(Cast::Decides);
     };
@@ -70,16 +70,16 @@ pub(crate) fn cast(
 
 /// Returns true if this person's approval would close the gate: no other approval is missing after it. Only such an
 /// approval needs a reservation in the ledgers.
-pub(crate) fn would_decide(open: &Open, by: &str, people: &Directory) -> bool {
+pub(crate) fn would_decide(open: &OpenGate, by: &str, people: &Directory) -> bool {
     let Some((asked, voting)) =
-        open.gate.asked.as_ref().and_then(|asked| Some((asked, asked.voting.as_ref()?)))
+        open.body.asked.as_ref().and_then(|asked| Some((asked, asked.voting.as_ref()?)))
     else {
         return true;
     };
     let vote = earlier(asked, voting, by, people).is_none().then(|| Vote {
         by: by.to_owned(),
         address: address_of(asked, by, people),
-        at: open.at,
+        at: open.head.at,
         comment: String::new(),
         via: Via::Rpc,
         shown: asked.digest(),
@@ -88,8 +88,8 @@ pub(crate) fn would_decide(open: &Open, by: &str, people: &Directory) -> bool {
 }
 
 /// Refuses an approval of somebody who has approved before what is shown, as long as others are missing.
-pub(crate) fn not_again(turn: &Turn<'_, '_>, open: &Open, by: &str) -> Result<(), Stop> {
-    let Some(asked) = &open.gate.asked else { return Ok(()) };
+pub(crate) fn not_again(turn: &Turn<'_, '_>, open: &OpenGate, by: &str) -> Result<(), Stop> {
+    let Some(asked) = &open.body.asked else { return Ok(()) };
     let Some(voting) = &asked.voting else { return Ok(()) };
     let people = turn.directory()?;
     match earlier(asked, voting, by, &people) {
@@ -114,8 +114,8 @@ fn earlier<'v>(asked: &Asked, voting: &'v Voting, by: &str, people: &Directory) 
 
 /// Checks that this person's approval would count: if all who were notified must approve, others cannot stand in for
 /// them.
-pub(crate) fn may_approve(person: &str, open: &Open, people: &Directory) -> Result<(), Rejection> {
-    let Some(asked) = open.gate.asked.as_ref().filter(|asked| asked.open && !asked.to.is_empty()) else {
+pub(crate) fn may_approve(person: &str, open: &OpenGate, people: &Directory) -> Result<(), Rejection> {
+    let Some(asked) = open.body.asked.as_ref().filter(|asked| asked.open && !asked.to.is_empty()) else {
         return Ok(());
     };
     let all = asked.voting.as_ref().is_some_and(|voting| voting.quorum == Quorum::All);
@@ -146,20 +146,20 @@ pub(crate) fn again(vote: &Vote, so_far: &Voting) -> Rejection {
 pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gate) -> Result<Gate, Stop> {
     let quorum = turn.settled(run)?.quorum.value.filter(|quorum| *quorum != Quorum::AtLeast(1));
     let Some(quorum) = quorum else { return Ok(body) };
-    let (node, entry) = {
+    let head = {
         let at = turn.run(run)?;
-        (at.node, at.entry)
+        ItemHead { run, node: at.node, entry: at.entry, at: turn.now(), trace: None }
     };
-    let mut open = Open { run, node, entry, at: turn.now(), gate: body };
+    let mut open = Open { head, body };
     if resolve::spec_of(turn, &open)?.resolve(Decision::Approve).is_none() {
-        return Ok(open.gate);
+        return Ok(open.body);
     }
     let people = turn.directory()?;
     let tally = Tally::of(&open, quorum, None, &people);
     let (asks, mut warnings) = (tally.missing.len(), Vec::new());
     if let Quorum::AtLeast(least) = quorum
         && usize::try_from(least).unwrap_or(usize::MAX) > asks
-        && let Some(asked) = &open.gate.asked
+        && let Some(asked) = &open.body.asked
     {
         let rest = match (asked.open, asked.to.is_empty()) {
             (false, _) => Some(format!("asks {asks} who may decide: it stays open until more are asked")),
@@ -169,9 +169,9 @@ pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gat
         };
         warnings.extend(rest.map(|rest| format!("gate {} needs {least} approvals and {rest}", gate.0)));
     }
-    if let Some(asked) = &mut open.gate.asked {
+    if let Some(asked) = &mut open.body.asked {
         let own =
-            |one: &&String| open.gate.kind.needs_another() && people.one_person(one, &open.gate.requester);
+            |one: &&String| open.body.kind.needs_another() && people.one_person(one, &open.body.requester);
         let addresses = asked.to.iter().filter(|one| !own(one)).count();
         if addresses > asks {
             let text =
@@ -183,14 +183,14 @@ pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gat
     for text in warnings {
         turn.emit(SessionEvent::Warned { text, of_definition: false })?;
     }
-    Ok(open.gate)
+    Ok(open.body)
 }
 
 /// Others are asked too: the number of approvals that it takes is counted again.
 pub(crate) fn escalated(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
-    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?.map(|open| Open::clone(&open));
+    let open = turn.rows.gate(turn.tenant(), turn.session_id()?, gate)?.map(|open| OpenGate::clone(&open));
     let Some(open) = open else { return Ok(()) };
-    let Some(voting) = open.gate.asked.as_ref().and_then(|asked| asked.voting.as_ref()) else {
+    let Some(voting) = open.body.asked.as_ref().and_then(|asked| asked.voting.as_ref()) else {
         return Ok(());
     };
     let need = Tally::of(&open, voting.quorum, None, &turn.directory()?).need();
@@ -203,11 +203,11 @@ pub(crate) fn escalated(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Sto
 /// Explains why the quorum can no longer be met: too few remaining approvers satisfy `reachable`. `None` if it still can,
 /// or if no quorum applies.
 pub(crate) fn out_of_reach(
-    open: &Open,
+    open: &OpenGate,
     people: &Directory,
     reachable: impl Fn(&str) -> bool,
 ) -> Option<String> {
-    let asked = open.gate.asked.as_ref()?;
+    let asked = open.body.asked.as_ref()?;
     let voting = asked.voting.as_ref()?;
     if asked.open && voting.quorum != Quorum::All {
         // Others may approve.

@@ -1,5 +1,5 @@
-//! What became of an effect: it has arrived, or cannot be delivered and is a dead letter, which somebody sends again or
-//! gives up. A session that has ended can still have effects.
+//! What became of an effect of a session or of the tenant itself: it has arrived, or cannot be delivered and is a dead
+//! letter, which somebody sends again or gives up. A session that has ended can still have effects.
 
 use switchward_state::approval::Way;
 use switchward_state::delivery::{
@@ -7,7 +7,7 @@ use switchward_state::delivery::{
     RetryEffect,
 };
 use switchward_state::limits::{DEAD_CODE_BYTES_MAX, NOTE_BYTES_MAX};
-use switchward_state::{Event, Key, Reason, Rejection, Reply};
+use switchward_state::{Event, Key, OutboxScope, Reason, Rejection, Reply};
 
 use crate::approval::audience;
 use crate::approval::reach::reach;
@@ -27,17 +27,21 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
     worded(&fail.code, &fail.message)?;
     let Some(effect) = outward(turn, fail.number)? else {
         // It has arrived meanwhile, or nobody wants it any more.
-        return if fail.number < turn.session()?.next_id { turn.moved() } else { Err(missing().into()) };
+        return if was_queued(turn, fail.number)? { moved(turn) } else { Err(missing().into()) };
     };
     if effect.dead().is_some() || fail.round.is_some_and(|round| round != effect.round()) {
-        return turn.moved();
+        return moved(turn);
     }
     let (number, code, message) = (fail.number, fail.code.clone(), fail.message.clone());
-    turn.emit(DeliveryEvent::Failed { number, code, message })?;
+    turn.emit(match turn.site.outbox()? {
+        OutboxScope::Session(_) => DeliveryEvent::Failed { number, code, message },
+        // A tenant has no incidents.
+        OutboxScope::Tenant => DeliveryEvent::Dismissed { number },
+    })?;
     if let EffectBody::Message { gate: Some(gate), .. } = effect.body {
         reach(turn, gate)?;
     }
-    turn.moved()
+    moved(turn)
 }
 
 /// It is tried again later.
@@ -54,15 +58,15 @@ pub(crate) fn defer(turn: &mut Turn<'_, '_>, defer: &DeferEffect) -> Result<Repl
             Event::Delivery(DeliveryEvent::Held { number, until, code, message })
         })?;
     }
-    turn.moved()
+    moved(turn)
 }
 
 /// A mail has come back.
 pub(crate) fn bounced(turn: &mut Turn<'_, '_>, bounce: &RecordBounce) -> Result<Reply, Stop> {
     check_text("message", &bounce.message, NOTE_BYTES_MAX)?;
     let gate = bounce.token.about;
-    let open = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?;
-    let asked = open.as_ref().and_then(|open| open.gate.asked.clone());
+    let open = turn.rows.gate(turn.tenant(), turn.session_id()?, gate)?;
+    let asked = open.as_ref().and_then(|open| open.body.asked.clone());
     drop(open);
     let Some(asked) = asked else { return turn.moved() };
     let proved = turn.made_for(&bounce.token, Way::Bounce, &asked.to)?;
@@ -105,7 +109,7 @@ pub(crate) fn retry(turn: &mut Turn<'_, '_>, retry: &RetryEffect) -> Result<Repl
         turn.emit(DeliveryEvent::Retried { number: retry.number })?;
     }
     audience::notify(turn, &effect)?;
-    turn.moved()
+    moved(turn)
 }
 
 /// A dead letter is given up. One that is on its way cannot be called back.
@@ -119,15 +123,38 @@ pub(crate) fn dismiss(turn: &mut Turn<'_, '_>, dismiss: &DismissEffect) -> Resul
         return Err(Rejection::new(Reason::StateMismatch, message).into());
     }
     turn.emit(DeliveryEvent::Dismissed { number: dismiss.number })?;
-    turn.moved()
+    moved(turn)
 }
 
+/// Checks the sequence that the caller saw of the session whose effect it is.
 fn expected(turn: &Turn<'_, '_>) -> Result<(), Stop> {
-    Ok(turn.expect_sequence(&*turn.session()?)?)
+    match turn.site.outbox()? {
+        OutboxScope::Session(_) => Ok(turn.expect_sequence(&*turn.session()?)?),
+        OutboxScope::Tenant => Ok(()),
+    }
+}
+
+/// The reply to what was reported of an effect.
+fn moved(turn: &Turn<'_, '_>) -> Result<Reply, Stop> {
+    match turn.site.outbox()? {
+        OutboxScope::Session(_) => turn.moved(),
+        OutboxScope::Tenant => Ok(Reply::Done),
+    }
+}
+
+/// Returns true if the outbox has had an effect of this number.
+fn was_queued(turn: &Turn<'_, '_>, number: u64) -> Result<bool, Stop> {
+    Ok(match turn.site.outbox()? {
+        OutboxScope::Session(_) => number < turn.session()?.next_id,
+        OutboxScope::Tenant => {
+            let tenancy = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
+            tenancy.and_then(|known| known.outbox).is_some_and(|outbox| number <= outbox.last)
+        }
+    })
 }
 
 fn find(turn: &Turn<'_, '_>, number: u64) -> Result<Option<Effect>, Stop> {
-    let key = Key::outbox(turn.tenant(), turn.session_id()?, number);
+    let key = Key::outbox(turn.tenant(), turn.site.outbox()?, number);
     Ok(turn.rows.outbox_at(&key)?.map(|effect| Effect::clone(&effect)))
 }
 

@@ -1,7 +1,7 @@
 //! Endpoints: the receivers of a tenant's events. They stand in its tenancy, so that every shard knows them.
 
 use switchward_state::catalogue::{CatalogueEvent, Tenancy};
-use switchward_state::delivery::{ChangeEndpoint, Endpoint, EndpointFact, SourceSecret};
+use switchward_state::delivery::{ChangeEndpoint, DeliveryEvent, Endpoint, SourceSecret};
 use switchward_state::limits::{
     DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX,
     ENDPOINTS_MAX, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX, SOURCE_SECRET_BYTES_MAX,
@@ -120,7 +120,7 @@ fn note(turn: &mut Turn<'_, '_>, id: &str, failure: Option<&(String, String)>) -
     let failure = failure.map(|(code, message)| (code.as_str(), message.as_str()));
     let before = tenancy.endpoints[at].health.clone().unwrap_or_default();
     if let Some(health) = before.after(failure, turn.now()) {
-        turn.emit(EndpointFact::Noted { id: id.to_owned(), health })?;
+        turn.emit(DeliveryEvent::EndpointNoted { id: id.to_owned(), health })?;
     }
     Ok(Reply::Done)
 }

@@ -19,9 +19,6 @@ use crate::turn::{Stop, Turn};
 /// Runs a command of this aggregate.
 pub(crate) fn run(turn: &mut Turn<'_, '_>, command: &DeliveryCommand) -> Result<Reply, Stop> {
     match command {
-        DeliveryCommand::AckEffect(ack) if turn.of_tenant() => tenant_outbox::ack(turn, ack),
-        DeliveryCommand::DeferEffect(defer) if turn.of_tenant() => tenant_outbox::defer(turn, defer),
-        DeliveryCommand::FailEffect(fail) if turn.of_tenant() => tenant_outbox::fail(turn, fail),
         DeliveryCommand::AckEffect(ack) => effects::ack(turn, ack),
         DeliveryCommand::RecordBounce(bounce) => effects::bounced(turn, bounce),
         DeliveryCommand::DeferEffect(defer) => effects::defer(turn, defer),

@@ -28,7 +28,9 @@ pub(crate) fn public(event: &DeliveryEvent) -> Option<PublicEvent> {
                 .with("message", message)
                 .with("proved", proved)
         }
-        DeliveryEvent::Acked { .. } | DeliveryEvent::Endpoints(_) | DeliveryEvent::WebhookSources(_) => {
+        DeliveryEvent::Acked { .. }
+        | DeliveryEvent::EndpointNoted { .. }
+        | DeliveryEvent::WebhookSources(_) => {
             return None;
         }
     })

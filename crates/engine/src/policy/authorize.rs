@@ -183,15 +183,15 @@ fn asked_before(
     judged: &Judged,
 ) -> Result<Option<OpenId>, Stop> {
     let asking = judged.asking();
-    for open in &session.opens {
-        let Some(row) = turn.rows.open(turn.tenant(), turn.session_id()?, *open)? else { continue };
-        let same = row.gate.call.as_ref().is_some_and(|asked| {
+    for gate in session.gates() {
+        let Some(row) = turn.rows.gate(turn.tenant(), turn.session_id()?, gate)? else { continue };
+        let same = row.body.call.as_ref().is_some_and(|asked| {
             asked.capability == call.capability
                 && asked.digest == call.args.digest()
                 && asking.iter().all(|layer| asked.asked_by.contains(layer))
         });
         if same {
-            return Ok(Some(*open));
+            return Ok(Some(gate));
         }
     }
     Ok(None)
@@ -205,7 +205,7 @@ fn open_gate(
     spec: GateIx,
     judged: &Judged,
 ) -> Result<OpenId, Stop> {
-    if session.opens.len() >= OPENS_MAX {
+    if session.gates().count() >= OPENS_MAX {
         let message = format!("the session waits for {OPENS_MAX} decisions already");
         return Err(Rejection::new(Reason::QuotaExceeded, message).into());
     }

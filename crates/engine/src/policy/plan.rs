@@ -71,17 +71,17 @@ fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply) -> Result
         None => None,
     };
     let Some(gate) = about else { return Ok(Plan::Direct) };
-    let Some(open) = rows.open(command.tenant, *id, gate)? else { return Ok(Plan::Direct) };
-    let shown = open.gate.wrote_to(&reply.from) && open.gate.fits_a_mail();
+    let Some(open) = rows.gate(command.tenant, *id, gate)? else { return Ok(Plan::Direct) };
+    let shown = open.body.wrote_to(&reply.from) && open.body.fits_a_mail();
     if moved_on(command, &session) || !shown || known(&rows, command)? {
         return Ok(Plan::Direct);
     }
-    let machine = machine_of(&rows, command.tenant, &*rows.run(command.tenant, *id, open.run)?)?;
-    let spec = machine.gate(open.gate.spec);
+    let machine = machine_of(&rows, command.tenant, &*rows.run(command.tenant, *id, open.head.run)?)?;
+    let spec = machine.gate(open.body.spec);
     let Some(decision) = spec.and_then(|spec| decision_of(spec, &reply.text)) else {
         return Ok(Plan::Direct);
     };
-    let (comment, shown) = (String::new(), open.gate.shown());
+    let (comment, shown) = (String::new(), open.body.shown());
     let decide = DecideGate { gate, decision, comment, shown, limits: None, proof: None };
     let by = if reply.vouched { &command.actor.subject } else { &reply.from };
     reserving(&rows, command, *id, by, &decide)
@@ -96,10 +96,10 @@ fn newest(
 ) -> Result<Option<OpenId>, ViewError> {
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
     let people = directory(rows, command)?;
-    for gate in session.opens.iter().rev() {
-        let Some(open) = rows.open(command.tenant, id, *gate)? else { continue };
-        if open.gate.wrote_to(&reply.from) {
-            return Ok(may_decide(&command.actor, &open, &people).is_ok().then_some(*gate));
+    for gate in session.gates().rev() {
+        let Some(open) = rows.gate(command.tenant, id, gate)? else { continue };
+        if open.body.wrote_to(&reply.from) {
+            return Ok(may_decide(&command.actor, &open, &people).is_ok().then_some(gate));
         }
     }
     Ok(None)
@@ -143,7 +143,7 @@ fn plan_decide(view: &dyn View, command: &Command, decide: &DecideGate) -> Resul
     let rows = Working::new(view);
     let Scope::Session(id) = command.scope else { return Ok(Plan::Direct) };
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(Plan::Direct) };
-    let Some(open) = rows.open(command.tenant, id, decide.gate)? else { return Ok(Plan::Direct) };
+    let Some(open) = rows.gate(command.tenant, id, decide.gate)? else { return Ok(Plan::Direct) };
     let people = directory(&rows, command)?;
     let refused = moved_on(command, &session) || entitled(&command.actor, &open, decide, &people).is_err();
     if refused || known(&rows, command)? {
@@ -161,7 +161,7 @@ fn reserving(
     by: &str,
     decide: &DecideGate,
 ) -> Result<Plan, ViewError> {
-    let Some(open) = rows.open(command.tenant, id, decide.gate)? else { return Ok(Plan::Direct) };
+    let Some(open) = rows.gate(command.tenant, id, decide.gate)? else { return Ok(Plan::Direct) };
     if !votes::would_decide(&open, by, &directory(rows, command)?) {
         return Ok(Plan::Direct);
     }
@@ -192,11 +192,11 @@ pub(crate) fn asked_call(
     decide: &DecideGate,
 ) -> Result<Option<Asked>, ViewError> {
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
-    let Some(open) = rows.open(command.tenant, id, decide.gate)? else { return Ok(None) };
-    let force = in_force(rows, command.tenant, id, &session, open.run)?;
-    let resolve = force.machine.gate(open.gate.spec).and_then(|spec| spec.resolve(decide.decision));
+    let Some(open) = rows.gate(command.tenant, id, decide.gate)? else { return Ok(None) };
+    let force = in_force(rows, command.tenant, id, &session, open.head.run)?;
+    let resolve = force.machine.gate(open.body.spec).and_then(|spec| spec.resolve(decide.decision));
     let grants = resolve == Some(&Resolve::Grant);
-    let Some(call) = open.gate.call.as_ref().filter(|_| grants) else { return Ok(None) };
+    let Some(call) = open.body.call.as_ref().filter(|_| grants) else { return Ok(None) };
     let args = Args::parse(&call.args).map_err(|bad| ViewError(format!("stored arguments {}", bad.0)))?;
     let judged = judge(&force, &session, command.settings, &call.capability, &args);
     let over = over_budget(&force.caps, &session.meters, &call.capability, call.estimate);

@@ -4,8 +4,8 @@ use switchward_machine::{ActKind, Port};
 use switchward_state::limits::MESSAGE_BYTES_MAX;
 use switchward_state::run::{EndTurn, RunEvent};
 use switchward_state::session::{SessionEvent, Speaker};
-use switchward_state::work::{OpenItemBody, WorkEvent};
-use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
+use switchward_state::work::WorkEvent;
+use switchward_state::{ItemKind, Reason, Rejection, Reply, ViewError};
 
 use crate::next::Next;
 use crate::turn::{Stop, Turn, check_text, not_held, not_paused};
@@ -28,7 +28,6 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
         let message = format!("{:?} takes no turn of the agent now", node.name);
         return Err(Rejection::new(Reason::StateMismatch, message).fact("state", &node.name).into());
     }
-    let items = run.items.clone();
     // A body that has ended with a port, and was not let go, tries to leave by it once more.
     let port = run.refused.clone().unwrap_or(Port::Done);
     drop((session, run));
@@ -36,11 +35,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
         turn.emit(SessionEvent::MessagePosted { text: end.text.clone(), speaker: Speaker::Agent })?;
     }
     turn.emit(RunEvent::TurnEnded { run: leaf })?;
-    for item in items {
-        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, item))?;
-        if row.is_some_and(|row| matches!(row.body, OpenItemBody::Work { .. })) {
-            turn.emit(WorkEvent::Closed { item, run: leaf })?;
-        }
+    for item in turn.open_in(leaf, ItemKind::Work)? {
+        turn.emit(WorkEvent::Closed { item, run: leaf })?;
     }
     turn.go(leaf, Next::Settle(port));
     turn.moved()

@@ -4,7 +4,7 @@ use switchward_machine::{Boundary, Ending, Outcome, RunId};
 use switchward_state::ViewError;
 use switchward_state::run::RunEvent;
 use switchward_state::session::SessionEvent;
-use switchward_state::work::{OpenItemBody, Why};
+use switchward_state::work::{OpenItemBody, TimerItem, Why};
 
 use crate::fault::Fault;
 use crate::next::Next;
@@ -25,7 +25,7 @@ pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Resul
             return Ok(Next::Again);
         }
         let due = turn.now().after_ms(node.attempts.backoff_ms);
-        turn.open(run, OpenItemBody::Timer { due, why: Why::Backoff })?;
+        turn.open(run, OpenItemBody::Timer(TimerItem { due, why: Why::Backoff }))?;
         return Ok(Next::Rest);
     }
     let failed = |reason: &str| {

@@ -1,10 +1,10 @@
 //! What a node's entry leaves behind is closed when a run leaves it.
 
 use switchward_machine::{ExitIx, Micros, Node, Port, RunId, Trigger};
-use switchward_state::Key;
 use switchward_state::approval::ApprovalEvent;
 use switchward_state::delivery::EffectBody;
 use switchward_state::policy::by_ledger;
+use switchward_state::{ItemKind, Key, ListedItem};
 
 use crate::acts;
 use crate::turn::{Stop, Turn};
@@ -18,18 +18,17 @@ pub(crate) fn exit_on(node: &Node, port: &Port) -> Option<ExitIx> {
 /// Closes all that belongs to the entry: children, gates, approvals that were not used, work, waits and timers.
 pub(crate) fn void(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
     acts::abandon(turn, run)?;
-    let (session, at) = (turn.session()?, turn.run(run)?);
-    if session.opens.is_empty() && session.grants.is_empty() && at.items.is_empty() {
+    let session = turn.session()?;
+    if session.items.is_empty() && session.grants.is_empty() {
         return Ok(());
     }
-    let (opens, all_grants) = (session.opens.clone(), session.grants.clone());
-    let items = at.items.clone();
-    drop((session, at));
-    let (mut gates, mut grants) = (Vec::new(), Vec::new());
-    for gate in opens {
-        let row = turn.rows.open(turn.tenant(), turn.session_id()?, gate)?;
-        gates.extend(row.filter(|row| row.run == run).map(|_| gate));
-    }
+    let own = session.items.iter().filter(|listed| listed.run == run);
+    let (gates, items): (Vec<&ListedItem>, Vec<&ListedItem>) =
+        own.partition(|listed| listed.kind == ItemKind::Gate);
+    let [gates, items] = [gates, items].map(|all| all.iter().map(|listed| listed.item).collect::<Vec<_>>());
+    let all_grants = session.grants.clone();
+    drop(session);
+    let mut grants = Vec::new();
     for number in all_grants {
         let row = turn.rows.grant_at(&Key::grant(turn.tenant(), turn.session_id()?, number))?;
         grants.extend(row.filter(|row| row.run == run).map(|_| number));

@@ -6,7 +6,7 @@ use switchward_machine::{Input, OpenId, Port, RunId, WaitOn, kept::EVENT_KEY};
 use switchward_state::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
 use switchward_state::run::{Json, Once, PendingInput, RecordEvent, RunEvent, Writer, json_length};
 use switchward_state::session::{EventSource, SessionEvent};
-use switchward_state::work::{OpenItemBody, WorkEvent};
+use switchward_state::work::WorkEvent;
 use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
 
 use crate::approval::classify::Said;
@@ -186,7 +186,7 @@ fn stands_at(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Run
 /// Ends the wait for this event and returns the act's port. An event that means nothing to a wait that sorts leaves it
 /// open; a model is asked if there is one and the author gave no phrases.
 fn ended_wait(turn: &mut Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Option<Port>, Stop> {
-    let Some(item) = open_wait(turn, run)? else { return Ok(None) };
+    let Some(item) = turn.open_wait(run, WaitOn::Event)? else { return Ok(None) };
     let wait = waiting(turn, run)?;
     if let Some(port) = events::port_of(&wait, &event.key, &event.data) {
         turn.emit(WorkEvent::Closed { item, run })?;
@@ -196,17 +196,6 @@ fn ended_wait(turn: &mut Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Resul
     if let Some(sort) = wait.sort.filter(|sort| event.model && !sort.hinted) {
         let said = Said::Event { key: &event.key, data: &event.data };
         classify::ask(turn, run, item, said, &sort.ports)?;
-    }
-    Ok(None)
-}
-
-/// The wait for an event that the run is in.
-fn open_wait(turn: &Turn<'_, '_>, run: RunId) -> Result<Option<OpenId>, Stop> {
-    for item in &turn.run(run)?.items {
-        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, *item))?;
-        if row.is_some_and(|row| matches!(row.body, OpenItemBody::Wait { on: WaitOn::Event, .. })) {
-            return Ok(Some(*item));
-        }
     }
     Ok(None)
 }

@@ -10,8 +10,7 @@ use switchward_machine::{
 use switchward_state::limits::{DESCRIPTION_SHOWN_BYTES_MAX, INTENT_ATTEMPTS_MAX};
 use switchward_state::run::{Deferral, Json, RUN, RunEvent, Writer};
 use switchward_state::session::{Attached, Session, SessionEvent};
-use switchward_state::work::OpenItemBody;
-use switchward_state::{Key, Reason, Rejection, ViewError};
+use switchward_state::{ItemKind, Key, Reason, Rejection, ViewError};
 
 use crate::approval::resolve;
 use crate::fault::Fault;
@@ -126,10 +125,9 @@ fn meant(session: &Session, result: &Value) -> Result<Vec<String>, Fault> {
 /// Whether the user's last message is another one than the one that is asked about.
 pub(crate) fn said_since(turn: &Turn<'_, '_>) -> Result<bool, Stop> {
     let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
-    for item in &turn.run(RUN)?.items {
-        let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, *item))?;
-        if let Some(OpenItemBody::Work { owed, .. }) = row.as_ref().map(|row| &row.body) {
-            let asked = owed.input.0.get("text").and_then(Value::as_str);
+    for item in turn.open_in(RUN, ItemKind::Work)? {
+        if let Some(work) = turn.rows.work_at(&turn.item_key(item)?)? {
+            let asked = work.body.owed.input.0.get("text").and_then(Value::as_str);
             return Ok(asked != said.as_ref().map(|said| said.text.as_str()));
         }
     }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use switchward_machine::{
     BudgetUnit, Content, Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text,
 };
-use switchward_state::approval::{ApprovalEvent, MailKey, Open};
+use switchward_state::approval::{ApprovalEvent, MailKey, OpenGate};
 use switchward_state::run::Run;
 use switchward_state::session::{
     GatePosition, ItemPosition, Listening, Loaded, Position, ReplyToken, ReplyTokens, RunPosition, Session,
     SessionEvent,
 };
-use switchward_state::work::OpenItem;
-use switchward_state::{Event, Key, Reply, Scope as About, SharedRow, View, ViewError, Working};
+use switchward_state::{
+    Event, ItemKind, OpenItem, Reply, Scope as About, SharedRow, View, ViewError, Working,
+};
 
 use crate::approval::reach::Reach;
 use crate::policy::in_force::in_force;
@@ -61,8 +62,8 @@ pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Option<Position>, Stop> {
         opening: leaf.run.entry <= 1 && !ended,
         text: text(turn, leaf, ended)?,
         takes_answers: session.status == Status::Waiting && leaf.run.held.is_none(),
-        gates: gates(turn, &session.opens, &active)?,
-        items: items(turn, &active)?,
+        gates: gates(turn, &session, &active)?,
+        items: items(turn, &session, &active)?,
         voided: turn.events.iter().flat_map(voided).copied().collect(),
         warnings: turn.events.iter().filter_map(warning).collect(),
         meters: session.meters,
@@ -108,47 +109,45 @@ fn text(turn: &Turn<'_, '_>, leaf: &Active, ended: bool) -> Result<Option<String
     Ok(shown.filter(|shown| shown != source))
 }
 
-fn gates(turn: &Turn<'_, '_>, opens: &[OpenId], active: &[Active]) -> Result<Vec<GatePosition>, Stop> {
+fn gates(turn: &Turn<'_, '_>, session: &Session, active: &[Active]) -> Result<Vec<GatePosition>, Stop> {
     let mut gates = Vec::new();
-    for id in opens {
-        let row = turn.rows.open_at(&Key::open(turn.tenant(), turn.session_id()?, *id))?;
-        let Some(open) = row else { continue };
+    for id in session.gates() {
+        let Some(open) = turn.rows.gate_at(&turn.item_key(id)?)? else { continue };
         let reach = Reach::of(turn.rows, turn.tenant(), turn.session_id()?, &open)?;
-        gates.push(GatePosition { unnotified: reach.unnotified, ..gate(*id, &open, active) });
+        gates.push(GatePosition { unnotified: reach.unnotified, ..gate(id, &open, active) });
     }
     Ok(gates)
 }
 
 /// What is open of these runs beside gates.
-fn items(turn: &Turn<'_, '_>, active: &[Active]) -> Result<Vec<ItemPosition>, Stop> {
+fn items(turn: &Turn<'_, '_>, session: &Session, active: &[Active]) -> Result<Vec<ItemPosition>, Stop> {
     let mut items = Vec::new();
-    for of in active {
-        for id in &of.run.items {
-            let row = turn.rows.item_at(&Key::item(turn.tenant(), turn.session_id()?, *id))?;
-            items.extend(row.map(|item| self::item(&item, &of.machine)));
-        }
+    for listed in session.items.iter().filter(|listed| listed.kind != ItemKind::Gate) {
+        let Some(of) = active.iter().find(|one| one.id == listed.run) else { continue };
+        let row = turn.rows.item_at(&turn.item_key(listed.item)?)?;
+        items.extend(row.map(|item| self::item(&item, &of.machine)));
     }
     Ok(items)
 }
 
 fn item(item: &OpenItem, machine: &Machine) -> ItemPosition {
-    let (kind, of) = item.body.words();
-    let state = machine.node(item.node).map(|node| node.name.clone()).unwrap_or_default();
-    ItemPosition { kind: kind.to_owned(), of: of.to_owned(), state, at: item.at, due: item.due() }
+    let (kind, of, head) = (item.kind().word().to_owned(), item.type_word().to_owned(), item.head());
+    let state = machine.node(head.node).map(|node| node.name.clone()).unwrap_or_default();
+    ItemPosition { kind, of, state, at: head.at, due: item.due() }
 }
 
-fn gate(id: OpenId, open: &Open, active: &[Active]) -> GatePosition {
-    let of = active.iter().find(|one| one.id == open.run);
-    let node = of.and_then(|one| one.machine.node(open.node));
-    let asked = open.gate.asked.as_ref();
+fn gate(id: OpenId, open: &OpenGate, active: &[Active]) -> GatePosition {
+    let of = active.iter().find(|one| one.id == open.head.run);
+    let node = of.and_then(|one| one.machine.node(open.head.node));
+    let asked = open.body.asked.as_ref();
     let voting = asked.and_then(|asked| asked.voting.as_ref());
     GatePosition {
         gate: id,
-        kind: open.gate.kind,
+        kind: open.body.kind,
         state: node.map(|node| node.name.clone()).unwrap_or_default(),
-        capability: open.gate.call.as_ref().map(|call| call.capability.clone()),
-        shown: open.gate.shown(),
-        at: open.at,
+        capability: open.body.call.as_ref().map(|call| call.capability.clone()),
+        shown: open.body.shown(),
+        at: open.head.at,
         to: asked.map(|asked| asked.to.clone()).unwrap_or_default(),
         open: asked.is_some_and(|asked| asked.open),
         needed: voting.map_or(0, |voting| voting.need),

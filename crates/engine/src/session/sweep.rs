@@ -8,9 +8,9 @@ use switchward_state::policy::{PolicyEvent, by_ledger};
 use switchward_state::session::{SessionEvent, Sweep};
 use switchward_state::{Key, Kind, Reply};
 
-use crate::approval::rounds;
 use crate::run::leave;
 use crate::turn::{Stop, Turn};
+use crate::work::timers;
 
 /// Looks at one row; does nothing if nothing has lapsed.
 pub(crate) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop> {
@@ -23,11 +23,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop>
         call(turn, key)?;
     } else if key.is(Kind::OpenItem) {
         if let Some(number) = number(key) {
-            crate::work::timers::fire(turn, key, number)?;
-        }
-    } else if key.is(Kind::Open) {
-        if let Some(number) = number(key) {
-            rounds::fall_due(turn, key, OpenId(number))?;
+            timers::fall_due(turn, key, OpenId(number))?;
         }
     } else if key.is(Kind::Ledger) {
         let due = turn.rows.ledger_at(key)?.and_then(|row| row.lapses());

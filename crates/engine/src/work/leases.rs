@@ -9,10 +9,9 @@ use switchward_state::limits::{
 use switchward_state::policy::ReportUsage;
 use switchward_state::run::{Deferral, FaultCode, Json, Judged, PendingInput, RunEvent, Writer};
 use switchward_state::work::{
-    About, CompleteWork, ExtendLease, FailWork, LeaseWork, OpenItem, OpenItemBody, Owed, ReleaseWork,
-    WorkEvent,
+    About, CompleteWork, ExtendLease, FailWork, LeaseWork, Owed, ReleaseWork, WorkEvent, WorkItem,
 };
-use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
+use switchward_state::{ItemHead, Reason, Rejection, Reply, ViewError};
 
 use crate::acts::{Taken, accepted, result_schema};
 use crate::approval::{classify, frozen, resolve};
@@ -247,16 +246,10 @@ fn lost() -> Rejection {
 
 /// The open work of this number.
 fn find(turn: &Turn<'_, '_>, item: OpenId) -> Result<Found, Stop> {
-    let key = Key::item(turn.tenant(), turn.session_id()?, item);
     turn.session()?;
-    match turn.rows.item_at(&key)?.map(|row| OpenItem::clone(&row)) {
-        Some(OpenItem { run, body: OpenItemBody::Work { kind, owed }, trace, .. }) => {
-            Ok(Found { item, run, kind, owed, trace })
-        }
-        Some(OpenItem { body: OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. }, .. }) | None => {
-            Err(lost().into())
-        }
-    }
+    let Some(open) = turn.rows.work_at(&turn.item_key(item)?)? else { return Err(lost().into()) };
+    let (ItemHead { run, trace, .. }, WorkItem { kind, owed }) = (open.head.clone(), open.body.clone());
+    Ok(Found { item, run, kind, owed, trace })
 }
 
 /// The same, if its last lease has this number.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use switchward_machine::WorkKind;
-use switchward_state::work::{OpenItemBody, WorkEvent};
+use switchward_state::work::{OpenItemBody, TimerItem, WaitItem, WorkEvent, WorkItem};
 
 use crate::public::event::PublicEvent;
 
@@ -27,13 +27,13 @@ pub(crate) fn public(event: &WorkEvent) -> Option<PublicEvent> {
 
 fn opened(body: &OpenItemBody) -> PublicEvent {
     match body {
-        OpenItemBody::Work { kind, owed } => PublicEvent::new("work.opened")
+        OpenItemBody::Work(WorkItem { kind, owed }) => PublicEvent::new("work.opened")
             .with("kind", kind.word())
             .with("input", shown(*kind, &owed.input.0)),
-        OpenItemBody::Wait { on, due, .. } => {
+        OpenItemBody::Wait(WaitItem { on, due, .. }) => {
             PublicEvent::new("wait.opened").with("for", on.word()).with("due_ms", due.0)
         }
-        OpenItemBody::Timer { due, why } => {
+        OpenItemBody::Timer(TimerItem { due, why }) => {
             PublicEvent::new("timer.set").with("for", why.word()).with("due_ms", due.0)
         }
     }

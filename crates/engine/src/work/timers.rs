@@ -1,26 +1,36 @@
-//! A time has come: a wait is over, or a node is tried again.
+//! A time has come: a wait, a lease or the round of a gate is over, or a node is tried again.
 
 use switchward_machine::OpenId;
-use switchward_state::Key;
 use switchward_state::run::Deferral;
-use switchward_state::work::{OpenItem, OpenItemBody, WorkEvent};
+use switchward_state::work::WorkEvent;
+use switchward_state::{Key, OpenItem};
 
-use crate::approval::resolve;
+use crate::approval::{resolve, rounds};
 use crate::turn::{Stop, Turn};
+use crate::work::leases;
 
-/// Fires what is due behind a key; does nothing if it is gone or not due yet.
-pub(crate) fn fire(turn: &mut Turn<'_, '_>, key: &Key, number: u64) -> Result<(), Stop> {
-    let Some(item) = turn.rows.item_at(key)?.map(|item| OpenItem::clone(&item)) else { return Ok(()) };
-    if item.due().is_none_or(|due| due > turn.now()) {
+/// Does what the time of an open item's key asks for; nothing if the item is gone or not due yet.
+pub(crate) fn fall_due(turn: &mut Turn<'_, '_>, key: &Key, item: OpenId) -> Result<(), Stop> {
+    let Some(row) = turn.rows.item_at(key)? else { return Ok(()) };
+    if row.due().is_none_or(|due| due > turn.now()) {
         return Ok(());
     }
-    turn.follows(item.trace.as_ref());
-    let (run, item_id) = (item.run, OpenId(number));
-    let due = match item.body {
-        OpenItemBody::Work { owed, .. } => return crate::work::leases::lapse(turn, item_id, &owed, run),
-        OpenItemBody::Wait { late, .. } => Deferral::Ended(late),
-        OpenItemBody::Timer { .. } => Deferral::Again,
+    turn.follows(row.head().trace.as_ref());
+    let run = row.head().run;
+    let due = match &*row {
+        OpenItem::Gate(_) => {
+            drop(row);
+            return rounds::fall_due(turn, key, item);
+        }
+        OpenItem::Work(open) => {
+            let owed = open.body.owed.clone();
+            drop(row);
+            return leases::lapse(turn, item, &owed, run);
+        }
+        OpenItem::Wait(open) => Deferral::Ended(open.body.late.clone()),
+        OpenItem::Timer(_) => Deferral::Again,
     };
-    turn.emit(WorkEvent::Closed { item: item_id, run })?;
+    drop(row);
+    turn.emit(WorkEvent::Closed { item, run })?;
     resolve::now_or_later(turn, run, due)
 }

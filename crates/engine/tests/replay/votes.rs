@@ -7,7 +7,7 @@ use switchward_expr::{Verdict, decision_line};
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId, Time};
 use switchward_state::approval::{
-    ApprovalCommand, ApprovalEvent, Closed, DecideGate, DiscussGate, MailKey, MailToken, Open, PageProof,
+    ApprovalCommand, ApprovalEvent, Closed, DecideGate, DiscussGate, MailKey, MailToken, OpenGate, PageProof,
     Quorum, RecordReply, Reminders, Resolution, Via, VoteFact, Way,
 };
 use switchward_state::catalogue::{
@@ -17,7 +17,7 @@ use switchward_state::delivery::{DeliveryCommand, DeliveryEvent, EffectBody, Pur
 use switchward_state::seal::SEAL_NONCE_BYTES;
 use switchward_state::session::{Session, SessionCommand, SessionEvent, Start, Sweep};
 use switchward_state::{
-    Actor, Body, Command, Event, Key, Reason, Rejection, Reply, Row, Scope, View, evolve,
+    Actor, Body, Command, Event, Key, OpenItem, Reason, Rejection, Reply, Row, Scope, View, evolve,
 };
 use switchward_testkit::{Rng, Rows, ring};
 
@@ -148,12 +148,12 @@ impl Table {
 
     fn gate(&self) -> OpenId {
         let session = self.session();
-        session.opens.first().or(session.answered.last()).copied().unwrap()
+        session.gates().next().or(session.answered.last().copied()).unwrap()
     }
 
-    fn open(&self) -> Option<Open> {
-        match self.row(&Key::open(TENANT, self.session, self.gate())) {
-            Some(Row::Open(open)) => Some(open),
+    fn open(&self) -> Option<OpenGate> {
+        match self.row(&Key::item(TENANT, self.session, self.gate())) {
+            Some(Row::OpenItem(OpenItem::Gate(open))) => Some(*open),
             _ => None,
         }
     }
@@ -166,12 +166,12 @@ impl Table {
 
     /// How many approvals the gate has, and how many it needs.
     fn count(&self) -> (usize, u32) {
-        let voting = self.open().unwrap().gate.asked.unwrap().voting.unwrap();
+        let voting = self.open().unwrap().body.asked.unwrap().voting.unwrap();
         (voting.votes.len(), voting.need)
     }
 
     fn token(&self, way: Way, person: &str) -> MailToken {
-        let round = self.open().and_then(|open| open.gate.asked?.round_of(person)).unwrap_or_default();
+        let round = self.open().and_then(|open| open.body.asked?.round_of(person)).unwrap_or_default();
         MailKey([5; 32]).token(way, TENANT, self.session, self.gate(), round, person)
     }
 
@@ -242,14 +242,14 @@ impl Table {
 
     fn later(&mut self, ms: u64) {
         self.now = self.now.after_ms(ms);
-        let key = Key::open(TENANT, self.session, self.gate());
+        let key = Key::item(TENANT, self.session, self.gate());
         self.submit("clock", Body::Session(SessionCommand::Sweep(Sweep { key }))).unwrap();
     }
 }
 
 /// Who has approved a gate, in order.
 fn approved_by(closed: &Closed) -> Vec<&str> {
-    closed.open.gate.votes().map(|vote| vote.by.as_str()).collect()
+    closed.open.body.votes().map(|vote| vote.by.as_str()).collect()
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn without_a_quorum_the_first_decides_and_nothing_of_votes_is_stored() {
     for quorum in [None, Some(Quorum::AtLeast(1))] {
         let mut table = Table::set(&["ann", BOB], "agent", quorum).unwrap();
         assert_eq!(table.session().quorum, quorum);
-        assert_eq!(table.open().unwrap().gate.asked.unwrap().voting, None);
+        assert_eq!(table.open().unwrap().body.asked.unwrap().voting, None);
         table.approve(BOB).unwrap();
         assert!(!table.events.iter().any(|event| matches!(event, Event::Approval(ApprovalEvent::Votes(_)))));
         assert_eq!(approved_by(&table.closed()), Vec::<&str>::new());
@@ -491,8 +491,8 @@ const NAMES: [(char, &[&str]); 6] = [
 ];
 
 /// Returns true if the gate asks at an address that this name stands for.
-fn reaches(open: &Open, name: &str) -> bool {
-    open.gate.addresses(name) || directory().addresses(name).iter().any(|one| open.gate.addresses(one))
+fn reaches(open: &OpenGate, name: &str) -> bool {
+    open.body.addresses(name) || directory().addresses(name).iter().any(|one| open.body.addresses(one))
 }
 
 fn play(seed: u64) -> (Model, usize) {
@@ -523,7 +523,7 @@ fn play(seed: u64) -> (Model, usize) {
     while model.ended.is_none() && steps < 30 {
         steps += 1;
         let open = table.open().unwrap_or_else(|| panic!("seed {seed}: it is closed, and not for {model:?}"));
-        if rng.once_in(8) && open.gate.asked.as_ref().unwrap().round == 0 {
+        if rng.once_in(8) && open.body.asked.as_ref().unwrap().round == 0 {
             table.later(ROUND_MS);
             // A person who has voted is not asked again.
             model.asked.insert('h');
@@ -535,7 +535,7 @@ fn play(seed: u64) -> (Model, usize) {
             let decision = if rng.once_in(12) { Decision::Refuse } else { Decision::Approve };
             let done = table.decide(how, name, decision);
             // Mails and pages are for addresses that were written to.
-            let counts = if how == How::Rpc { reaches(&open, name) } else { open.gate.wrote_to(name) };
+            let counts = if how == How::Rpc { reaches(&open, name) } else { open.body.wrote_to(name) };
             if counts {
                 let again = model.votes.contains(&person) && decision == Decision::Approve;
                 model.decide(person, decision);
@@ -560,7 +560,7 @@ fn agrees(seed: u64, table: &Table, model: &Model) {
     assert!(votes.count() <= 1, "seed {seed}: {:?}", table.events);
     match (model.ended, table.open()) {
         (None, Some(open)) => {
-            let Some(voting) = open.gate.asked.unwrap().voting else {
+            let Some(voting) = open.body.asked.unwrap().voting else {
                 assert_eq!((model.quorum, model.votes.len()), (None, 0), "seed {seed}");
                 return;
             };

@@ -14,7 +14,7 @@ use crate::names;
 pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateView) -> v1::Gate {
     let open = row.open();
     let (status, resolution, end) = outcome(row);
-    let (call, all) = (open.gate.call.as_ref(), open.gate.asked.as_ref());
+    let (call, all) = (open.body.call.as_ref(), open.body.asked.as_ref());
     // If others may decide as well, the people who are notified of the gate are not its approvers.
     let (asked, notified) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
     let voting = all.and_then(|asked| asked.voting.as_ref());
@@ -23,18 +23,18 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
     v1::Gate {
         name: names::of_gate(caller, view.id, id),
         session: names::of_session(caller, view.id),
-        kind: kind(open.gate.kind).into(),
+        kind: kind(open.body.kind).into(),
         status: status.into(),
         state: row.node().map(|node| node.name.clone()).unwrap_or_default(),
         message: message(view, row),
         capability: call.map(|call| call.capability.clone()).unwrap_or_default(),
         args: call.map(|call| call.args.clone().into()).unwrap_or_default(),
-        args_digest: open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default(),
+        args_digest: open.body.shown().map(|digest| digest.to_string()).unwrap_or_default(),
         answer: answer(row).unwrap_or_default(),
         definition: names::of_definition(caller, &view.session.definition),
         version: view.session.version,
-        requested_by: open.gate.requester.clone(),
-        create_time: Some(timestamp(open.at)),
+        requested_by: open.body.requester.clone(),
+        create_time: Some(timestamp(open.head.at)),
         resolution,
         end_time: end.map(timestamp),
         approvers: asked.map(|asked| asked.to.clone()).unwrap_or_default(),
@@ -108,7 +108,7 @@ fn outcome(row: &GateView) -> (v1::GateStatus, Option<v1::GateResolution>, Optio
 /// directory knows as theirs are left out.
 pub(crate) fn caller_decisions(caller: &Caller, row: &GateView) -> Vec<i32> {
     let GateView::Open(open, ..) = row else { return Vec::new() };
-    let (person, gate) = (&caller.actor.subject, &open.gate);
+    let (person, gate) = (&caller.actor.subject, &open.body);
     let own = gate.kind.needs_another() && *person == gate.requester;
     if !caller.actor.role.decides() || own || !gate.addresses(person) {
         return Vec::new();
@@ -148,13 +148,13 @@ fn decision(decision: Decision) -> v1::GateDecision {
 
 /// The answer that a review holds.
 fn answer(row: &GateView) -> Option<String> {
-    let exit = row.node()?.exits.get(usize::from(row.open().gate.exit?.0))?;
+    let exit = row.node()?.exits.get(usize::from(row.open().body.exit?.0))?;
     exit.answer().map(str::to_owned)
 }
 
 fn message(view: &SessionView, row: &GateView) -> String {
     let (process, open) = (&view.session.definition, row.open());
-    match (&open.gate.call, answer(row), open.gate.asked.as_ref().filter(|asked| !asked.open)) {
+    match (&open.body.call, answer(row), open.body.asked.as_ref().filter(|asked| !asked.open)) {
         (Some(call), _, _) => {
             format!("{process}: may the agent call {} with these arguments?", call.capability)
         }

@@ -3,9 +3,9 @@
 use switchward_api::v1;
 use switchward_engine::{GateView, RunView, SessionView};
 use switchward_machine::{BudgetUnit, Exit, Micros, Node, Op, Outcome, Status, Target};
+use switchward_state::OpenItem;
 use switchward_state::approval::{Quorum, Reminders, SettingSource};
 use switchward_state::session::Meters;
-use switchward_state::work::OpenItem;
 
 use super::{json, timestamp};
 use crate::auth::Caller;
@@ -108,12 +108,12 @@ pub(crate) fn runs(caller: &Caller, runs: Vec<RunView>) -> Vec<v1::SessionRun> {
 }
 
 fn open_item(view: &SessionView, item: &OpenItem) -> v1::OpenItem {
-    let (kind, of) = item.body.words();
+    let head = item.head();
     v1::OpenItem {
-        kind: kind.into(),
-        r#type: of.into(),
-        state: view.name_of(item.run, item.node).to_owned(),
-        create_time: Some(timestamp(item.at)),
+        kind: item.kind().word().into(),
+        r#type: item.type_word().into(),
+        state: view.name_of(head.run, head.node).to_owned(),
+        create_time: Some(timestamp(head.at)),
         due_time: item.due().map(timestamp),
     }
 }
@@ -191,17 +191,17 @@ pub(crate) fn open_gate(
     row: &GateView,
 ) -> Option<v1::OpenGate> {
     let GateView::Open(open, ..) = row else { return None };
-    let all = open.gate.asked.as_ref();
+    let all = open.body.asked.as_ref();
     let (asked, notified) = (all.filter(|asked| !asked.open), all.filter(|asked| asked.open));
     let voting = all.and_then(|asked| asked.voting.as_ref());
-    let call = open.gate.call.as_ref();
+    let call = open.body.call.as_ref();
     Some(v1::OpenGate {
         name: names::of_gate(caller, view.id, gate),
-        kind: super::gates::kind(open.gate.kind).into(),
+        kind: super::gates::kind(open.body.kind).into(),
         state: row.node().map(|node| node.name.clone()).unwrap_or_default(),
         capability: call.map(|call| call.capability.clone()).unwrap_or_default(),
-        args_digest: open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default(),
-        create_time: Some(timestamp(open.at)),
+        args_digest: open.body.shown().map(|digest| digest.to_string()).unwrap_or_default(),
+        create_time: Some(timestamp(open.head.at)),
         approvers: asked.map(|asked| asked.to.clone()).unwrap_or_default(),
         notified: notified.map(|notified| notified.to.clone()).unwrap_or_default(),
         undeliverable: row.unreached().to_vec(),

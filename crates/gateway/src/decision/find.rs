@@ -83,13 +83,13 @@ pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Re
     let Some(LinkedGate { tenancy, keys, session, gate, comments: said }) = linked else {
         return Ok(Found::Nothing);
     };
-    let Some(asked) = &gate.open().gate.asked else { return Ok(Found::Nothing) };
+    let Some(asked) = &gate.open().body.asked else { return Ok(Found::Nothing) };
     let made = |person: &&String| keys.iter().any(|key| key.made(&token, Way::Page, person));
     let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(Found::Nothing) };
     let old = asked.round_of(&person) != Some(token.round);
     let theirs = |vote: &&Vote| vote.shown == asked.digest() && vote.is_of(&person, &tenancy.directory);
     let vote = asked.voting.iter().flat_map(|voting| &voting.votes).find(theirs).cloned();
-    let gated = &gate.open().gate;
+    let gated = &gate.open().body;
     let own = gated.kind.needs_another() && tenancy.directory.one_person(&person, &gated.requester);
     let Some(tenant) = tenant_of(api, token.tenant)? else { return Ok(Found::Nothing) };
     let Some(key) = keys.first().cloned() else { return Ok(Found::Nothing) };

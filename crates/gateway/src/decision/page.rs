@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, html};
 use switchward_engine::GateView;
 use switchward_machine::{Decision, GateSpec};
 use switchward_messages::{GateFacts, Medium, at, clean, prose, request};
-use switchward_state::approval::Open;
+use switchward_state::approval::OpenGate;
 use switchward_state::catalogue::LinkAuth;
 use switchward_state::limits::{PAGE_CODE_DIGITS, PAGE_CODE_MS};
 
@@ -57,16 +57,16 @@ pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
         @if let GateView::Open(open, machine, _) = &asked.gate {
             @if !asked.old && !asked.own && asked.visit.requester.is_none() {
                 @if asked.visit.by.is_none() { (stranger(asked)) }
-                @else if let Some(spec) = machine.gate(open.gate.spec) { (form(asked, open, spec)) }
+                @else if let Some(spec) = machine.gate(open.body.spec) { (form(asked, open, spec)) }
             }
         }
     };
     whole(&subject, &body)
 }
 
-fn subject(open: &Open) -> String {
-    let asked = open.gate.asked.as_ref().map(|asked| request(&asked.subject));
-    match (asked, &open.gate.call) {
+fn subject(open: &OpenGate) -> String {
+    let asked = open.body.asked.as_ref().map(|asked| request(&asked.subject));
+    match (asked, &open.body.call) {
         (Some(subject), _) if !subject.is_empty() => worded(&subject),
         (_, Some(call)) => format!("May {} be called?", clean(&call.capability)),
         (_, None) => "A decision is needed".to_owned(),
@@ -74,7 +74,7 @@ fn subject(open: &Open) -> String {
 }
 
 fn kind(gate: &GateView) -> &'static str {
-    match gate.open().gate.kind {
+    match gate.open().body.kind {
         switchward_machine::GateKind::Notify => "Review",
         switchward_machine::GateKind::ToolAsk => "Tool call",
         switchward_machine::GateKind::Approval => "Approval",
@@ -126,8 +126,8 @@ fn quoted(comment: &str) -> String {
 }
 
 /// Texts that do not come from the engine, marked as such.
-fn words(open: &Open) -> Markup {
-    let Some(asked) = open.gate.asked.as_ref().filter(|asked| !asked.body.trim().is_empty()) else {
+fn words(open: &OpenGate) -> Markup {
+    let Some(asked) = open.body.asked.as_ref().filter(|asked| !asked.body.trim().is_empty()) else {
         return html! {};
     };
     html! {
@@ -184,8 +184,8 @@ fn said(asked: &Asked) -> Markup {
 }
 
 /// The form. No decision is preselected.
-fn form(asked: &Asked, open: &Open, spec: &GateSpec) -> Markup {
-    let shown = open.gate.shown().map(|digest| digest.to_string()).unwrap_or_default();
+fn form(asked: &Asked, open: &OpenGate, spec: &GateSpec) -> Markup {
+    let shown = open.body.shown().map(|digest| digest.to_string()).unwrap_or_default();
     let word = |decision: Decision| capital(decision.word());
     let answers = spec.resolve(Decision::Answer).is_some();
     let offered =

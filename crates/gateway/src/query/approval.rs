@@ -147,8 +147,8 @@ impl List for ListGates {
         }
         // Its session and the other rows are read only if it is shown.
         if let Some(wanted) = self.kind {
-            let open = Working::new(rows).open(self.tenant, session, gate)?;
-            if open.is_none_or(|open| open.gate.kind != wanted) {
+            let open = Working::new(rows).gate(self.tenant, session, gate)?;
+            if open.is_none_or(|open| open.body.kind != wanted) {
                 return Ok(None);
             }
         }
@@ -239,7 +239,7 @@ impl Evaluate for CheckMailToken {
         }
         let gate = view.consistent(|rows| gate_view(rows, token.tenant, token.session, token.about))?;
         let Some(gate) = gate else { return Ok(Origin::Unknown) };
-        let to = gate.open().gate.asked.as_ref().map(|asked| asked.to.as_slice()).unwrap_or_default();
+        let to = gate.open().body.asked.as_ref().map(|asked| asked.to.as_slice()).unwrap_or_default();
         let asked = to.iter().any(|one| one.eq_ignore_ascii_case(from));
         let known = asked && to.iter().any(|one| made(&keys, token, one));
         Ok(if known { Origin::Asked } else { Origin::Unknown })

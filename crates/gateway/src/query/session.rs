@@ -98,8 +98,8 @@ pub struct SessionShown {
 impl SessionShown {
     fn of(rows: &dyn View, tenant: TenantId, session: SessionView) -> Result<Self, ViewError> {
         let mut gates = Vec::new();
-        for open in &session.session.opens {
-            gates.extend(gate_view(rows, tenant, session.id, *open)?.map(|gate| (*open, gate)));
+        for gate in session.session.gates() {
+            gates.extend(gate_view(rows, tenant, session.id, gate)?.map(|view| (gate, view)));
         }
         let runs = run_views(rows, tenant, &session)?;
         Ok(Self { session, gates, runs })

@@ -11,7 +11,7 @@ use crate::clean::prose;
 #[must_use]
 pub fn outcome(closed: &Closed, status: Status) -> String {
     let when = at(closed.at);
-    let approved: Vec<Decider> = closed.open.gate.votes().map(Vote::decider).collect();
+    let approved: Vec<Decider> = closed.open.body.votes().map(Vote::decider).collect();
     let names = names(&approved);
     match &closed.resolution {
         Resolution::Decided { decision, by, comment, via } => {

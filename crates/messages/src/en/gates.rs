@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use switchward_machine::{Recipient, SessionId, Time};
-use switchward_state::approval::{AskedCall, Open, Quorum, RequestSubject};
+use switchward_state::approval::{AskedCall, OpenGate, Quorum, RequestSubject};
 use switchward_state::limits::MAIL_ARGS_BYTES_MAX;
 use switchward_state::policy::time_text;
 use switchward_state::session::Session;
@@ -31,30 +31,30 @@ pub fn request(subject: &RequestSubject) -> Cow<'_, str> {
 #[must_use]
 pub fn facts(session: &Session, id: SessionId, gate: &GateFacts<'_>, medium: Medium) -> Vec<Fact> {
     let open = gate.open;
-    let asked = open.gate.asked.as_ref();
+    let asked = open.body.asked.as_ref();
     let mut facts = Vec::new();
     let mut fact = |name, value: &str, code| facts.push(Fact { name, value: clean(value), code });
-    if let Some(call) = &open.gate.call {
+    if let Some(call) = &open.body.call {
         fact("Call", &call.capability, true);
         let all = arguments(call);
-        let whole = medium == Medium::Page || open.gate.fits_a_mail();
+        let whole = medium == Medium::Page || open.body.fits_a_mail();
         fact("Arguments", &if whole { all } else { beginning(&all) }, true);
     }
     // A review is of an answer, which says little without its question.
     if let (Some(exit), Some(node)) =
-        (open.gate.exit.filter(|_| asked.is_none_or(|asked| asked.open)), gate.node())
+        (open.body.exit.filter(|_| asked.is_none_or(|asked| asked.open)), gate.node())
     {
         fact("Question", node.text.as_deref().unwrap_or_default(), false);
         let answer = node.exits.get(usize::from(exit.0)).and_then(|exit| exit.answer());
         fact("Answered", answer.unwrap_or_default(), false);
     }
-    if let Some(digest) = open.gate.shown() {
+    if let Some(digest) = open.body.shown() {
         fact("Digest", &format!("sha256 {digest}"), true);
     }
     let state = gate.node().map_or("", |node| node.name.as_str());
     fact("Process", &format!("{} v{}, {state}", session.definition, session.version), false);
     fact("Session", &session.key.clone().unwrap_or_else(|| id.to_string()), false);
-    fact("Asked by", &format!("{} at {}", open.gate.requester, at(open.at)), false);
+    fact("Asked by", &format!("{} at {}", open.body.requester, at(open.head.at)), false);
     if let Some(asked) = asked.filter(|asked| asked.round > 0) {
         let round = asked.round.saturating_add(1);
         fact(
@@ -80,9 +80,9 @@ pub fn facts(session: &Session, id: SessionId, gate: &GateFacts<'_>, medium: Med
 /// When the round of an open gate ends, and what happens then.
 fn until(gate: &GateFacts<'_>) -> Option<String> {
     gate.unreached?;
-    let asked = gate.open.gate.asked.as_ref()?;
+    let asked = gate.open.body.asked.as_ref()?;
     let due = at(asked.due?);
-    let rounds = gate.machine.gate(gate.open.gate.spec)?.inquiry.as_ref()?.rounds.as_ref()?;
+    let rounds = gate.machine.gate(gate.open.body.spec)?.inquiry.as_ref()?.rounds.as_ref()?;
     Some(if asked.round < rounds.max {
         let others: Vec<&str> = rounds.to.iter().filter_map(named).collect();
         let others = if others.is_empty() { "all of them".to_owned() } else { others.join(", ") };
@@ -128,10 +128,10 @@ fn beginning(text: &str) -> String {
 
 /// What it takes to decide an open gate that can be approved, in a sentence or two.
 #[must_use]
-pub fn rule(open: &Open) -> String {
-    let own = if open.gate.kind.needs_another() { " The requester cannot decide." } else { "" };
-    let (many, anybody) = open.gate.asked.as_ref().map_or((0, true), |asked| (asked.to.len(), asked.open));
-    let voting = open.gate.asked.as_ref().and_then(|asked| asked.voting.as_ref());
+pub fn rule(open: &OpenGate) -> String {
+    let own = if open.body.kind.needs_another() { " The requester cannot decide." } else { "" };
+    let (many, anybody) = open.body.asked.as_ref().map_or((0, true), |asked| (asked.to.len(), asked.open));
+    let voting = open.body.asked.as_ref().and_then(|asked| asked.voting.as_ref());
     let rule = match voting.map(|voting| (voting.quorum, voting.need)) {
         None if anybody => "The first decision by anybody who may decide counts.".to_owned(),
         None if many == 1 => "Your decision counts.".to_owned(),

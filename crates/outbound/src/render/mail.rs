@@ -12,7 +12,7 @@ use switchward_expr::{APPROVALS, REJECTIONS};
 use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId, Time};
 use switchward_messages::{GateFacts, Medium, prose, reminder, rule};
 use switchward_shard::StateView;
-use switchward_state::approval::{MailKey, Open, Way};
+use switchward_state::approval::{MailKey, OpenGate, Way};
 use switchward_state::delivery::{Effect, EffectBody, MailHead, Purpose};
 use switchward_state::session::ReplyTokens;
 use switchward_state::{Key, Row, View, ViewError};
@@ -67,18 +67,18 @@ pub(crate) fn outbound(
     // What its reply and its bounce are about; `None` if they lead to nothing.
     let answered = match &about {
         Some(now @ GateView::Open(open, machine, _)) => {
-            let round = open.gate.asked.as_ref().and_then(|asked| asked.round_of(to)).unwrap_or_default();
+            let round = open.body.asked.as_ref().and_then(|asked| asked.round_of(to)).unwrap_or_default();
             outbound.page_token = token(Way::Page, gate, round);
             if asks {
                 (outbound.subject, outbound.body) = (prose(&outbound.subject), prose(&outbound.body));
                 outbound.facts = facts(view, tenant, session, now)?;
-                outbound.choice = machine.gate(open.gate.spec).and_then(|spec| choice(spec, open));
+                outbound.choice = machine.gate(open.body.spec).and_then(|spec| choice(spec, open));
             }
             Some((gate, round))
         }
         // A reply to the mail about the outcome is answered with who decided.
         Some(GateView::Closed(closed, _)) => {
-            closed.open.gate.asked.as_ref().and_then(|asked| Some((gate, asked.round_of(to)?)))
+            closed.open.body.asked.as_ref().and_then(|asked| Some((gate, asked.round_of(to)?)))
         }
         None => Some((OpenId(0), 0)),
     };
@@ -143,13 +143,13 @@ fn facts(view: &StateView, tenant: TenantId, id: SessionId, gate: &GateView) -> 
 }
 
 /// What can be decided at a gate; `None` if it asks for an answer.
-fn choice(spec: &GateSpec, open: &Open) -> Option<Choice> {
+fn choice(spec: &GateSpec, open: &OpenGate) -> Option<Choice> {
     spec.resolve(Decision::Approve)?;
     Some(Choice {
         approve: Decision::Approve.word().to_owned(),
         refuse: Decision::Refuse.word().to_owned(),
         also: also(spec),
-        page_only: !open.gate.fits_a_mail(),
+        page_only: !open.body.fits_a_mail(),
         discusses: spec.resolve(Decision::Discuss).is_some(),
         rule: rule(open),
     })

@@ -11,7 +11,7 @@ use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_shard::StateView;
 use switchward_state::delivery::{Effect, EffectBody, Endpoint};
 use switchward_state::seal::KeyRing;
-use switchward_state::{Key, Row, TENANT_ITSELF, View, ViewError};
+use switchward_state::{Key, OutboxScope, Row, View, ViewError};
 use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, limits::SECRETS_ACTIVE_MAX, standard};
 
 use crate::rules::Names;
@@ -39,8 +39,10 @@ pub(crate) fn hook(
     now: Time,
 ) -> Result<Hook, ViewError> {
     let EffectBody::Publish { endpoint: id, sequence, .. } = &effect.body else { return Ok(Hook::Drop) };
-    let own = session == TENANT_ITSELF;
-    let row = view.row(&if own { Key::tenancy_record(tenant) } else { Key::tenancy(tenant) })?;
+    let row = view.row(&match OutboxScope::from(session) {
+        OutboxScope::Tenant => Key::tenancy_record(tenant),
+        OutboxScope::Session(_) => Key::tenancy(tenant),
+    })?;
     let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(Hook::Drop) };
     let Some(endpoint) = tenancy.endpoint(id) else { return Ok(Hook::Drop) };
     if let Some(reason) = &endpoint.disabled {
@@ -60,10 +62,10 @@ pub(crate) fn hook(
 
 /// The id of a message: that of its event. It is the same for every attempt, and for an event that is republished.
 pub(crate) fn message_id(tenant: TenantId, session: SessionId, sequence: u64) -> String {
-    if session == TENANT_ITSELF {
-        return format!("ten_{}-{sequence}", tenant.0);
+    match OutboxScope::from(session) {
+        OutboxScope::Tenant => format!("ten_{}-{sequence}", tenant.0),
+        OutboxScope::Session(session) => format!("{session}-{sequence}"),
     }
-    format!("{session}-{sequence}")
 }
 
 /// What a message of this id and body is as a request to an endpoint, signed now.
@@ -108,7 +110,7 @@ fn data(
         return Ok(Err(format!("unknown event type {kind:?}")));
     };
     let at_time = Duration::from_millis(at.0);
-    if id == TENANT_ITSELF {
+    if OutboxScope::from(id) == OutboxScope::Tenant {
         let tenant = names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string());
         return Ok(
             of_tenant(kind, tenant, about.as_deref().unwrap_or_default()).map(|data| (kind, at_time, data))

@@ -47,9 +47,9 @@ impl Player<'_> {
     pub(super) fn form(&mut self, form: &Form) -> Moved {
         let Some(id) = self.session else { return Ok(Err(no_session())) };
         let task = |found: &GateView| {
-            found.open().gate.kind == GateKind::Task && at_node(found, form.node.as_deref())
+            found.open().body.kind == GateKind::Task && at_node(found, form.node.as_deref())
         };
-        let own = |found: &GateView| task(found) && found.open().gate.addresses(&form.by);
+        let own = |found: &GateView| task(found) && found.open().body.addresses(&form.by);
         let gate = match self.meant(id, &own)? {
             Some(gate) => Some(gate),
             None => self.meant(id, &task)?,
@@ -77,9 +77,9 @@ impl Player<'_> {
 
     fn oldest_open(&self, id: SessionId, fits: Fits<'_>) -> Result<Option<(OpenId, Option<Digest>)>, Broken> {
         let Some(view) = self.session_view(id)? else { return Ok(None) };
-        for gate in &view.session.opens {
-            if let Some(found) = self.gate(id, *gate)?.filter(|found| fits(found)) {
-                return Ok(Some((*gate, found.open().gate.shown())));
+        for gate in view.session.gates() {
+            if let Some(found) = self.gate(id, gate)?.filter(|found| fits(found)) {
+                return Ok(Some((gate, found.open().body.shown())));
             }
         }
         Ok(None)
@@ -117,7 +117,7 @@ fn gate_of(key: &Key) -> Option<OpenId> {
 fn fits(found: &GateView, decide: &Decide) -> bool {
     let kind_fits = match decide.kind {
         None => true,
-        Some(Kind::Known(kind)) => kind == found.open().gate.kind,
+        Some(Kind::Known(kind)) => kind == found.open().body.kind,
         Some(Kind::Elsewhere) => false,
     };
     at_node(found, decide.node.as_deref()) && kind_fits

@@ -7,12 +7,12 @@ use switchward_engine::{
 };
 use switchward_machine::{NodeIx, RunId, SessionId, Time, WorkKind};
 use switchward_messages::Text;
-use switchward_state::approval::Open;
+use switchward_state::approval::OpenGate;
 use switchward_state::delivery::{DeliveryEvent, EffectBody};
 use switchward_state::policy::Authorized;
 use switchward_state::session::{ReplyTokens, SessionEvent};
-use switchward_state::work::{OpenItem, OpenItemBody, WorkEvent};
-use switchward_state::{Event, IndexKey, Key, Kind, Row, Scope};
+use switchward_state::work::{OpenItemBody, WorkEvent, WorkItem};
+use switchward_state::{Event, IndexKey, Key, Kind, OpenItem, Row, Scope, Working};
 
 use super::Player;
 use crate::script::Wanted;
@@ -30,7 +30,7 @@ pub(super) enum StepKind {
 /// The current session, and what the step did.
 pub(super) struct Seen {
     session: Option<SessionView>,
-    opens: Vec<Open>,
+    opens: Vec<OpenGate>,
     /// Its runs, oldest first.
     runs: Vec<Value>,
     /// The session's events since the step before.
@@ -67,7 +67,7 @@ impl Seen {
         seen.runs = runs(player, id, seen.session.as_ref())?;
         seen.opens = open_gates(player, id)?;
         let listed = seen.opens.len();
-        let counted = seen.session.as_ref().map_or(0, |view| view.session.opens.len());
+        let counted = seen.session.as_ref().map_or(0, |view| view.session.gates().count());
         if listed != counted {
             return Err(Broken(format!("{listed} gates are listed, but the session has {counted} open")));
         }
@@ -139,36 +139,34 @@ impl Seen {
 
     /// An open item, with the timer that ends it if it is a wait.
     fn item(&self, item: &OpenItem) -> Vec<Value> {
-        let node = self.node(item.run, item.node);
-        let input = match &item.body {
-            OpenItemBody::Work { owed, .. } => Some(&owed.input.0),
-            OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => None,
-        };
-        let words = match &item.body {
-            OpenItemBody::Work { kind, owed } if owed.lease.is_some() => {
-                vec![("work", kind.word()), ("timer", "lease")]
+        let node = self.node(item.head().run, item.head().node);
+        let (input, timer) = match item {
+            OpenItem::Gate(open) => return self.gate(open),
+            OpenItem::Work(open) => {
+                let owed = &open.body.owed;
+                (Some(&owed.input.0), owed.lease.as_ref().map(|_| "lease"))
             }
-            OpenItemBody::Work { kind, .. } => vec![("work", kind.word())],
-            OpenItemBody::Wait { on, .. } => vec![("wait", on.word()), ("timer", "wait")],
-            OpenItemBody::Timer { why, .. } => vec![("timer", why.word())],
+            OpenItem::Wait(_) => (None, Some("wait")),
+            OpenItem::Timer(_) => (None, None),
         };
+        let words = [(item.kind().word(), item.type_word())].into_iter().chain(timer.map(|of| ("timer", of)));
         let due = time(item.due());
         let entry =
             |(kind, of)| json!({ "kind": kind, "type": of, "node": node, "due": due, "input": input });
-        words.into_iter().map(entry).collect()
+        words.map(entry).collect()
     }
 
     /// An open gate, with the timer of its round if it has one.
-    fn gate(&self, open: &Open) -> Vec<Value> {
-        let node = self.node(open.run, open.node);
+    fn gate(&self, open: &OpenGate) -> Vec<Value> {
+        let node = self.node(open.head.run, open.head.node);
         let mut gate = Map::new();
         gate.insert("kind".into(), json!("gate"));
         gate.insert("node".into(), json!(node));
-        gate.insert("type".into(), json!(open.gate.kind.word()));
-        if let Some(call) = &open.gate.call {
+        gate.insert("type".into(), json!(open.body.kind.word()));
+        if let Some(call) = &open.body.call {
             gate.insert("capability".into(), json!(call.capability));
         }
-        let Some(asked) = &open.gate.asked else { return vec![Value::Object(gate)] };
+        let Some(asked) = &open.body.asked else { return vec![Value::Object(gate)] };
         let due = time(asked.due);
         gate.insert("to".into(), json!(asked.to));
         gate.insert("due".into(), json!(due));
@@ -231,7 +229,7 @@ pub(super) fn seconds(ms: Option<u64>) -> Value {
 }
 
 /// The open gates of the session, oldest first, as a list of all gates of the tenant shows them.
-fn open_gates(player: &Player<'_>, id: SessionId) -> Result<Vec<Open>, Broken> {
+fn open_gates(player: &Player<'_>, id: SessionId) -> Result<Vec<OpenGate>, Broken> {
     let tenant = player.tenant;
     read(player.system, tenant, &Scope::Session(id), |view| {
         let mut gates = Vec::new();
@@ -241,8 +239,8 @@ fn open_gates(player: &Player<'_>, id: SessionId) -> Result<Vec<Open>, Broken> {
         })?;
         let mut opens = Vec::with_capacity(gates.len());
         for (session, gate) in gates {
-            if let Some(Row::Open(open)) = view.row(&Key::open(tenant, session, gate))?.as_deref() {
-                opens.push(open.clone());
+            if let Some(open) = Working::new(view).gate(tenant, session, gate)? {
+                opens.push(OpenGate::clone(&open));
             }
         }
         Ok(opens)
@@ -290,7 +288,8 @@ fn warning(event: &Event) -> Option<Value> {
 /// a work item of its own.
 fn effect(event: &Event) -> Option<Value> {
     if let Event::Work(WorkEvent::Opened {
-        body: OpenItemBody::Work { kind: WorkKind::Http, owed }, ..
+        body: OpenItemBody::Work(WorkItem { kind: WorkKind::Http, owed }),
+        ..
     }) = event
     {
         let url = owed.input.0.get("url");

@@ -3,8 +3,8 @@
 use switchward_engine::SessionView;
 use switchward_machine::OpenId;
 use switchward_state::catalogue::Role;
-use switchward_state::work::{CompleteWork, FailWork, LeaseWork, OpenItem, OpenItemBody, WorkCommand};
-use switchward_state::{Actor, Body, Reply};
+use switchward_state::work::{CompleteWork, FailWork, LeaseWork, WorkCommand};
+use switchward_state::{Actor, Body, OpenItem, Reply};
 
 use super::moves::no_session;
 use super::{Moved, Player, Refusal};
@@ -64,13 +64,13 @@ fn worker() -> Actor {
 }
 
 fn oldest(view: &SessionView, work: &Work) -> Option<OpenId> {
-    let fits = |item: &OpenItem| match &item.body {
-        OpenItemBody::Work { kind, .. } => {
-            let node = view.name_of(item.run, item.node);
-            work.kind.is_none_or(|word| word == kind.word())
+    let fits = |item: &OpenItem| match item {
+        OpenItem::Work(open) => {
+            let node = view.name_of(open.head.run, open.head.node);
+            work.kind.is_none_or(|word| word == open.body.kind.word())
                 && work.node.as_deref().is_none_or(|name| name == node)
         }
-        OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => false,
+        OpenItem::Gate(_) | OpenItem::Wait(_) | OpenItem::Timer(_) => false,
     };
     view.items.iter().find(|(_, item)| fits(item)).map(|(id, _)| *id)
 }

@@ -24,8 +24,10 @@ use switchward_state::seal::SEAL_NONCE_BYTES;
 use switchward_state::session::{
     Assisted, Cancel, Pause, PostMessage, Queued, ReplyToken, Resume, SessionCommand, Start, SwitchRun,
 };
-use switchward_state::work::{OpenItem, OpenItemBody, WorkEvent};
-use switchward_state::{Actor, Body, Command, Event, Key, Kind, Reply, RequestId, Row, Scope, View};
+use switchward_state::work::WorkEvent;
+use switchward_state::{
+    Actor, Body, Command, Event, Key, Kind, OpenItem, Reply, RequestId, Row, Scope, View,
+};
 use switchward_testkit::{CarefulMemory, Rng, careful, replayed};
 
 use crate::tally::Tally;
@@ -324,9 +326,9 @@ impl Harness {
     }
 
     fn open_work(&self) -> Result<Vec<(OpenId, WorkKind)>, String> {
-        let work = |(id, item): (OpenId, OpenItem)| match item.body {
-            OpenItemBody::Work { kind, .. } => Some((id, kind)),
-            OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => None,
+        let work = |(id, item): (OpenId, OpenItem)| match item {
+            OpenItem::Work(open) => Some((id, open.body.kind)),
+            OpenItem::Gate(_) | OpenItem::Wait(_) | OpenItem::Timer(_) => None,
         };
         Ok(self.view()?.items.into_iter().filter_map(work).collect())
     }
@@ -334,7 +336,7 @@ impl Harness {
     /// A random command: from a person or a mail if an item waits for people, else from the agent.
     fn request(&self, rng: &mut Rng) -> Result<(&'static str, Role, Body), String> {
         let view = self.view()?;
-        let gate = view.session.opens.last().copied();
+        let gate = view.session.gates().next_back();
         let leaf = view.below.last().map_or(&*view.run, |below| &below.run);
         // Nobody replies while the intent is not known.
         let written = self.workflows.get(&leaf.definition);
@@ -364,7 +366,7 @@ impl Harness {
         };
         let comment = "because".to_owned();
         if rng.once_in(if kind == Some("task") { 2 } else { 20 }) {
-            let gate = self.part(rng, &view.session.opens)?.unwrap_or(gate);
+            let gate = self.part(rng, &view.session.gates().collect::<Vec<_>>())?.unwrap_or(gate);
             let answer = AnswerGate { gate, answer: value(rng), comment, shown: None, proof: None };
             return Ok((person, Role::Approver, ApprovalCommand::AnswerGate(answer).into()));
         }
@@ -394,7 +396,7 @@ impl Harness {
 
     /// A participant answers the oldest open part of a task.
     pub(crate) fn answer(&mut self, by: &str, answer: Value) -> Result<(), String> {
-        let gate = *self.view()?.session.opens.first().ok_or("no open gates")?;
+        let gate = self.view()?.session.gates().next().ok_or("no open gates")?;
         let body = AnswerGate { gate, answer, comment: String::new(), shown: None, proof: None };
         let sent = self.send_as(
             by,
@@ -608,7 +610,7 @@ fn led(events: &[Event], view: &SessionView, cast: &Cast<'_>) -> Result<(), Stri
             return Err(format!("{item:?} was done twice"));
         }
     }
-    let open = !view.items.is_empty() || !view.session.opens.is_empty();
+    let open = !view.session.items.is_empty();
     let open = view.session.status.ended() && open;
     if open { Err("there are open items after the end".into()) } else { Ok(()) }
 }

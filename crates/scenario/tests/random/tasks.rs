@@ -7,7 +7,7 @@ use switchward_machine::{ActKind, ExitIx, GateKind, Machine, NodeIx, OpenId, Run
 use switchward_state::Event;
 use switchward_state::approval::ApprovalEvent;
 use switchward_state::run::{Json, RunEvent, Writer};
-use switchward_state::work::{OpenItemBody, WorkEvent};
+use switchward_state::work::{OpenItemBody, WorkEvent, WorkItem};
 
 /// One entry of a run's node.
 struct Entry {
@@ -108,7 +108,10 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
         {
             at(&mut entries, run.0)?.kept(value, machine(*run))?;
         } else if let Event::Work(WorkEvent::Opened {
-            item, run, body: OpenItemBody::Work { kind, .. }, ..
+            item,
+            run,
+            body: OpenItemBody::Work(WorkItem { kind, .. }),
+            ..
         }) = event
             && *kind == WorkKind::Delegate
         {

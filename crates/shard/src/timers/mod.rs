@@ -95,5 +95,5 @@ fn due_of(entry: &Key) -> Option<Due> {
 /// Returns true if a definition waits for this time: it is sent by the transport. The rest is the server's own
 /// housekeeping.
 fn travels(row: &Key) -> bool {
-    row.is(Kind::OpenItem) || row.is(Kind::Open)
+    row.is(Kind::OpenItem)
 }

@@ -2,36 +2,34 @@
 
 use switchward_machine::{OpenId, Time};
 
-use crate::approval::{ApprovalEvent, Asked, Closed, Open, Resolution, VoteFact, apply_page_codes};
+use crate::approval::{ApprovalEvent, Asked, Closed, OpenGate, Resolution, VoteFact, apply_page_codes};
 use crate::delivery::apply as delivery;
 use crate::limits::{ANSWERED_MAX, MAILED_MAX};
 use crate::policy::apply_calls;
 use crate::run::Held;
 use crate::work::apply as work;
-use crate::{Key, Row, Site, ViewError, Working};
+use crate::{ItemKind, Key, ListedItem, Open, OpenItem, Row, Site, ViewError, Working};
 
 /// Applies an event about a gate.
 pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &ApprovalEvent) -> Result<(), ViewError> {
     let id = site.session()?;
     match event {
         ApprovalEvent::Opened { gate, run, body } => {
-            let session = rows.session_at_mut(&site.session_key()?)?;
-            session.opens.push(*gate);
-            session.next_id = gate.0 + 1;
-            let at = rows.run_at_mut(&Key::run(site.tenant, id, *run))?;
-            at.held = body.exit.map(|exit| Held { exit, gate: *gate }).or(at.held.take());
-            let gated = body.as_ref().clone();
-            let open = Open { run: *run, node: at.node, entry: at.entry, at: site.at, gate: gated };
-            rows.put(Key::open(site.tenant, id, *gate), Row::Open(open));
+            let head = work::open(rows, site, ListedItem { item: *gate, run: *run, kind: ItemKind::Gate })?;
+            if let Some(exit) = body.exit {
+                rows.run_at_mut(&Key::run(site.tenant, id, *run))?.held = Some(Held { exit, gate: *gate });
+            }
+            let open = OpenItem::Gate(Box::new(Open { head, body: body.as_ref().clone() }));
+            rows.put(Key::item(site.tenant, id, *gate), Row::OpenItem(open));
         }
         ApprovalEvent::Closed { gate, decision, by, comment, via } => {
             let (by, comment) = (by.clone(), comment.clone());
             close(rows, site, *gate, Resolution::Decided { decision: *decision, by, comment, via: *via })?;
         }
         ApprovalEvent::Discussed { .. } | ApprovalEvent::ReplyRecorded(_) => {}
-        ApprovalEvent::Voided { gates, grants, items, run } => {
-            for (item, run) in items.iter().zip(run.iter().cycle()) {
-                work::close(rows, site, *run, *item)?;
+        ApprovalEvent::Voided { gates, grants, items, .. } => {
+            for item in items {
+                work::close(rows, site, *item)?;
             }
             for gate in gates {
                 close(rows, site, *gate, Resolution::Voided)?;
@@ -42,8 +40,8 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &ApprovalEve
         }
         ApprovalEvent::Escalated { gate, to, due } => escalate(rows, site, *gate, to, *due)?,
         ApprovalEvent::Reminded { gate, next, .. } => {
-            let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
-            if let Some(asked) = &mut open.gate.asked {
+            let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, *gate))?;
+            if let Some(asked) = &mut open.body.asked {
                 asked.remind = *next;
             }
         }
@@ -78,7 +76,7 @@ pub(crate) fn voted(rows: &mut Working<'_>, site: &Site<'_>, fact: &VoteFact) ->
             return Ok(());
         }
         VoteFact::Notified { gate, asked } => {
-            let gate = &mut rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?.gate;
+            let gate = &mut rows.gate_at_mut(&Key::item(site.tenant, site.session()?, *gate))?.body;
             (gate.asked, gate.notice) = (Some(Asked::clone(asked)), None);
             return Ok(());
         }
@@ -87,15 +85,15 @@ pub(crate) fn voted(rows: &mut Working<'_>, site: &Site<'_>, fact: &VoteFact) ->
             return Ok(());
         }
         VoteFact::Dropped { gate, who } => {
-            let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
-            open.gate.asked.iter_mut().for_each(|asked| asked.dropped.extend(who.iter().cloned()));
+            let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, *gate))?;
+            open.body.asked.iter_mut().for_each(|asked| asked.dropped.extend(who.iter().cloned()));
             return Ok(());
         }
         VoteFact::Cast { gate, vote, need } => (gate, Some(vote), *need),
         VoteFact::Needed { gate, need } => (gate, None, *need),
     };
-    let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, *gate))?;
-    if let Some(voting) = open.gate.asked.as_mut().and_then(|asked| asked.voting.as_mut()) {
+    let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, *gate))?;
+    if let Some(voting) = open.body.asked.as_mut().and_then(|asked| asked.voting.as_mut()) {
         voting.need = now;
         voting.votes.extend(cast.cloned());
     }
@@ -110,8 +108,8 @@ fn escalate(
     to: &[String],
     due: Option<Time>,
 ) -> Result<(), ViewError> {
-    let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, gate))?;
-    if let Some(asked) = &mut open.gate.asked {
+    let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, gate))?;
+    if let Some(asked) = &mut open.body.asked {
         asked.to.extend(to.iter().cloned());
         asked.round += 1;
         asked.due = due;
@@ -126,12 +124,12 @@ fn escalate(
 /// Somebody was written back to about a gate, which may be closed.
 fn answered(rows: &mut Working<'_>, site: &Site<'_>, gate: OpenId, to: &str) -> Result<(), ViewError> {
     let id = site.session()?;
-    let (open, closed) = (Key::open(site.tenant, id, gate), Key::closed(site.tenant, id, gate));
-    if rows.open_at(&open)?.is_some() {
-        if let Some(asked) = &mut rows.open_at_mut(&open)?.gate.asked {
+    let (open, closed) = (Key::item(site.tenant, id, gate), Key::closed(site.tenant, id, gate));
+    if rows.gate_at(&open)?.is_some() {
+        if let Some(asked) = &mut rows.gate_at_mut(&open)?.body.asked {
             asked.answered.push(to.to_owned());
         }
-    } else if let Some(asked) = &mut rows.closed_at_mut(&closed)?.open.gate.asked {
+    } else if let Some(asked) = &mut rows.closed_at_mut(&closed)?.open.body.asked {
         asked.closed_notified.push(to.to_owned());
     }
     Ok(())
@@ -145,33 +143,32 @@ fn close(
     resolution: Resolution,
 ) -> Result<(), ViewError> {
     let id = site.session()?;
-    let key = Key::open(site.tenant, id, gate);
-    let Some(mut open) = rows.open_at(&key)?.map(|open| Open::clone(&open)) else {
+    let key = Key::item(site.tenant, id, gate);
+    let Some(mut open) = rows.gate_at(&key)?.map(|open| OpenGate::clone(&open)) else {
         return Err(ViewError(format!("key {key:?} holds no open gate")));
     };
-    if let Some(asked) = &mut open.gate.asked {
+    if let Some(asked) = &mut open.body.asked {
         asked.codes.clear();
     }
     let session = rows.session_at_mut(&site.session_key()?)?;
-    session.opens.retain(|known| *known != gate);
-    if open.gate.asked.is_some() {
+    if open.body.asked.is_some() {
         session.answered.push(gate);
         if session.answered.len() > ANSWERED_MAX {
             session.answered.remove(0);
         }
     }
-    let run = rows.run_at_mut(&Key::run(site.tenant, id, open.run))?;
+    let run = rows.run_at_mut(&Key::run(site.tenant, id, open.head.run))?;
     if run.held.is_some_and(|held| held.gate == gate) {
         run.held = None;
     }
-    if open.gate.asked.is_some() && resolution != Resolution::Voided {
+    if open.body.asked.is_some() && resolution != Resolution::Voided {
         run.drained = 0;
     }
-    let mails = open.gate.asked.iter().flat_map(|asked| &asked.mails);
-    for number in mails.chain(&open.gate.notice) {
+    let mails = open.body.asked.iter().flat_map(|asked| &asked.mails);
+    for number in mails.chain(&open.body.notice) {
         delivery::goes(rows, site, *number)?;
     }
-    rows.delete(key);
+    work::close(rows, site, gate)?;
     rows.put(Key::closed(site.tenant, id, gate), Row::Closed(Closed { open, resolution, at: site.at }));
     Ok(())
 }

@@ -5,8 +5,8 @@ use crate::limits::HOUR_MS;
 use crate::{Key, Site, ViewError, Working};
 
 pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &PageCodeFact) -> Result<(), ViewError> {
-    let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, fact.gate))?;
-    let Some(asked) = &mut open.gate.asked else { return Ok(()) };
+    let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, fact.gate))?;
+    let Some(asked) = &mut open.body.asked else { return Ok(()) };
     let known = asked.codes.iter().position(|codes| codes.to.eq_ignore_ascii_case(&fact.to));
     let at = known.unwrap_or_else(|| {
         asked.codes.push(PageCodes { to: fact.to.clone(), sent: Vec::new(), wrong: 0, used: false });

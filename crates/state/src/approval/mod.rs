@@ -33,7 +33,7 @@ pub use quorum::{Quorum, Vote, Voting};
 pub use reminders::Reminders;
 pub use reply_events::{ReplyFact, SenderProof, Standing};
 pub use rows::{
-    Asked, AskedCall, Bounced, Call, Closed, Gate, Grant, Open, PageCodes, Part, Reminding, Resolution,
+    Asked, AskedCall, Bounced, Call, Closed, Gate, Grant, OpenGate, PageCodes, Part, Reminding, Resolution,
 };
 pub use settings::{GateSettings, OF_DEFINITION, OF_OWNER};
 pub use settled::{Setting, SettingSource, Settled};

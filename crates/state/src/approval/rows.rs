@@ -1,33 +1,17 @@
 //! Gates, and the calls and grants that come of them.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{Decision, Digest, ExitIx, GateIx, GateKind, Micros, NodeIx, OpenId, RunId, Time};
+use switchward_machine::{Decision, Digest, ExitIx, GateIx, GateKind, Micros, OpenId, RunId, Time};
 
+use crate::Open;
 use crate::approval::{RequestSubject, Via, Voting};
 use crate::catalogue::Directory;
 use crate::limits::{HOUR_MS, MAIL_ARGS_BYTES_MAX, PAGE_CODE_MS, PAGE_CODE_TRIES_MAX, PAGE_CODES_HOUR_MAX};
 use crate::policy::LedgerRule;
 use crate::run::Json;
 
-/// Something open that belongs to one entry of one node. Stored form.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct Open {
-    /// Whose it is.
-    #[n(0)]
-    pub run: RunId,
-    /// The node.
-    #[n(1)]
-    pub node: NodeIx,
-    /// Which entry of the run.
-    #[n(2)]
-    pub entry: u32,
-    /// Since when.
-    #[n(3)]
-    pub at: Time,
-    /// What is open.
-    #[n(4)]
-    pub gate: Gate,
-}
+/// A gate that is open, or was.
+pub type OpenGate = Open<Gate>;
 
 /// A decision that a person owes. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -333,7 +317,7 @@ pub struct AskedCall {
 pub struct Closed {
     /// What was open.
     #[n(0)]
-    pub open: Open,
+    pub open: OpenGate,
     /// How it was resolved.
     #[n(1)]
     pub resolution: Resolution,

@@ -1,6 +1,6 @@
 //! Approvals are counted.
 
-use crate::approval::{Open, Quorum, Vote};
+use crate::approval::{OpenGate, Quorum, Vote};
 use crate::catalogue::Directory;
 
 impl Vote {
@@ -24,15 +24,15 @@ pub struct Tally {
 
 impl Tally {
     /// Tallies the votes, plus `more` if given. Excludes the requester if they may not decide.
-    pub fn of(open: &Open, quorum: Quorum, more: Option<&Vote>, people: &Directory) -> Self {
-        let asked = open.gate.asked.as_ref();
+    pub fn of(open: &OpenGate, quorum: Quorum, more: Option<&Vote>, people: &Directory) -> Self {
+        let asked = open.body.asked.as_ref();
         let shown = asked.map(crate::approval::Asked::digest);
         let cast = asked.and_then(|asked| asked.voting.as_ref()).map(|voting| voting.votes.as_slice());
         let counts = |vote: &&Vote| Some(vote.shown) == shown;
         let votes: Vec<&Vote> = cast.unwrap_or_default().iter().chain(more).filter(counts).collect();
         let mut missing: Vec<String> = Vec::new();
         for one in asked.iter().flat_map(|asked| &asked.to) {
-            let own = open.gate.kind.needs_another() && people.one_person(one, &open.gate.requester);
+            let own = open.body.kind.needs_another() && people.one_person(one, &open.body.requester);
             let counted = votes.iter().any(|vote| vote.is_of(one, people))
                 || missing.iter().any(|known| people.one_person(known, one));
             if !own && !counted {

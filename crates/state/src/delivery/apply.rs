@@ -1,6 +1,6 @@
 //! What happens to what goes out; what waits in the outbox is counted in the session's row.
 
-use switchward_machine::{Channel, OpenId};
+use switchward_machine::{Channel, OpenId, SessionId};
 
 use crate::approval::Bounced;
 use crate::delivery::{
@@ -9,7 +9,7 @@ use crate::delivery::{
 };
 use crate::run::{Run, remember};
 use crate::session::Session;
-use crate::{Key, Row, Site, ViewError, Working};
+use crate::{Key, OutboxScope, Row, Site, ViewError, Working};
 
 /// Applies an event about what goes out.
 pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEvent) -> Result<(), ViewError> {
@@ -18,20 +18,21 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEve
         DeliveryEvent::Acked { number } => arrived(rows, site, *number)?,
         DeliveryEvent::Failed { number, code, message } => {
             let dead = Dead { code: code.clone(), message: message.clone(), at: site.at };
-            change(rows, site, *number, |effect, outbox| {
-                effect.fate.get_or_insert_default().dead = Some(dead);
-                outbox.dead += 1;
-            })?;
+            change(rows, site, *number, |effect| effect.fate.get_or_insert_default().dead = Some(dead))?;
+            rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default().dead += 1;
         }
-        DeliveryEvent::Retried { number } => change(rows, site, *number, |effect, outbox| {
-            let fate = effect.fate.get_or_insert_default();
-            *fate = Fate { round: fate.round.saturating_add(1), ..Fate::default() };
-            effect.deliver_at = site.at;
+        DeliveryEvent::Retried { number } => {
+            change(rows, site, *number, |effect| {
+                let fate = effect.fate.get_or_insert_default();
+                *fate = Fate { round: fate.round.saturating_add(1), ..Fate::default() };
+                effect.deliver_at = site.at;
+            })?;
+            let outbox = rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default();
             outbox.dead = outbox.dead.saturating_sub(1);
-        })?,
+        }
         DeliveryEvent::Deferred { number, until, code, message } => {
             let last = Dead { code: code.clone(), message: message.clone(), at: site.at };
-            change(rows, site, *number, |effect, _| {
+            change(rows, site, *number, |effect| {
                 let fate = effect.fate.get_or_insert_default();
                 fate.attempts = fate.attempts.saturating_add(1);
                 fate.last = Some(last);
@@ -41,7 +42,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEve
         }
         DeliveryEvent::Held { number, until, code, message } => {
             let last = Dead { code: code.clone(), message: message.clone(), at: site.at };
-            change(rows, site, *number, |effect, _| {
+            change(rows, site, *number, |effect| {
                 let fate = effect.fate.get_or_insert_default();
                 fate.last = Some(last);
                 fate.since.get_or_insert(effect.deliver_at);
@@ -50,7 +51,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEve
         }
         DeliveryEvent::Dismissed { number } => acked(rows, site, *number)?,
         DeliveryEvent::MailBounced { gate, to, proved, .. } => bounced(rows, site, *gate, to, *proved)?,
-        DeliveryEvent::Endpoints(fact) => apply_endpoints::apply(rows, site, fact)?,
+        DeliveryEvent::EndpointNoted { id, health } => apply_endpoints::noted(rows, site, id, health)?,
         DeliveryEvent::WebhookSources(WebhookSourceFact::Put { source }) => {
             rows.put(Key::webhook_source(site.tenant, &source.name), Row::WebhookSource(source.clone()));
         }
@@ -61,27 +62,39 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEve
     Ok(())
 }
 
-/// An effect waits in the outbox from now on; a mail about a gate is noted there.
+/// An effect waits in its outbox from now on.
 fn queued(rows: &mut Working<'_>, site: &Site<'_>, effect: &Effect) -> Result<(), ViewError> {
-    let id = site.session()?;
+    let of = site.outbox()?;
+    match of {
+        OutboxScope::Session(id) => noted(rows, site, id, effect)?,
+        OutboxScope::Tenant => apply_endpoints::queued(rows, site, effect.number)?,
+    }
+    rows.put(Key::outbox(site.tenant, of, effect.number), Row::Outbox(effect.clone()));
+    Ok(())
+}
+
+/// An effect of a session is counted there; a mail is noted at its gate or in its run.
+fn noted(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId, effect: &Effect) -> Result<(), ViewError> {
     let session = rows.session_at_mut(&site.session_key()?)?;
     session.next_id = effect.number + 1;
-    arrives(session, effect);
+    if !effect.body.inner() {
+        session.outbox.get_or_insert_default().added(&effect.body);
+    }
     if let EffectBody::Notice { gate, .. } = &effect.body {
-        rows.open_at_mut(&Key::open(site.tenant, id, *gate))?.gate.notice = Some(effect.number);
+        rows.gate_at_mut(&Key::item(site.tenant, id, *gate))?.body.notice = Some(effect.number);
     }
     if let EffectBody::Message { channel: Channel::Email, to, gate, purpose, head, .. } = &effect.body {
         let session = rows.session_at_mut(&site.session_key()?)?;
         session.mailed = Some(session.mailed.unwrap_or_default().with_one(site.at));
         match (gate, purpose) {
             (Some(gate), Purpose::Ask) => {
-                asks(rows, &Key::open(site.tenant, id, *gate), to, effect.number)?;
+                asks(rows, &Key::item(site.tenant, id, *gate), to, effect.number)?;
             }
             // A reminder asks nothing new: what was sent before stays valid.
             (Some(gate), Purpose::Remind) => {
-                let key = Key::open(site.tenant, id, *gate);
-                if rows.open_at(&key)?.is_some()
-                    && let Some(asked) = &mut rows.open_at_mut(&key)?.gate.asked
+                let key = Key::item(site.tenant, id, *gate);
+                if rows.gate_at(&key)?.is_some()
+                    && let Some(asked) = &mut rows.gate_at_mut(&key)?.body.asked
                 {
                     asked.mails.push(effect.number);
                 }
@@ -89,21 +102,22 @@ fn queued(rows: &mut Working<'_>, site: &Site<'_>, effect: &Effect) -> Result<()
             (Some(_), Purpose::Say | Purpose::Inform | Purpose::Code) => {}
             // Mails of an agent alone have a head of their own.
             (None, _) => {
-                written(rows.run_at_mut(&Key::run(site.tenant, id, effect.run))?, to, head.is_none());
+                if let Some(run) = effect.source.run() {
+                    written(rows.run_at_mut(&Key::run(site.tenant, id, run))?, to, head.is_none());
+                }
             }
         }
     }
     if let EffectBody::Confirm { call, .. } = &effect.body {
         rows.session_at_mut(&site.session_key()?)?.uncounted.push(*call);
     }
-    rows.put(Key::outbox(site.tenant, id, effect.number), Row::Outbox(effect.clone()));
     Ok(())
 }
 
 /// A mail asks somebody at a gate. One about a gate that is closed asks nobody.
 fn asks(rows: &mut Working<'_>, gate: &Key, to: &str, number: u64) -> Result<(), ViewError> {
-    if rows.open_at(gate)?.is_some()
-        && let Some(asked) = &mut rows.open_at_mut(gate)?.gate.asked
+    if rows.gate_at(gate)?.is_some()
+        && let Some(asked) = &mut rows.gate_at_mut(gate)?.body.asked
     {
         asked.mails.push(number);
         let at = asked.to.iter().position(|known| known.eq_ignore_ascii_case(to));
@@ -131,8 +145,8 @@ fn bounced(
     to: &str,
     proved: bool,
 ) -> Result<(), ViewError> {
-    let open = rows.open_at_mut(&Key::open(site.tenant, site.session()?, gate))?;
-    if let Some(asked) = &mut open.gate.asked {
+    let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, gate))?;
+    if let Some(asked) = &mut open.body.asked {
         asked.bounced.retain(|known| !known.to.eq_ignore_ascii_case(to));
         asked.bounced.push(Bounced { to: to.to_owned(), proved });
     }
@@ -141,16 +155,19 @@ fn bounced(
 
 /// An effect has arrived: a mail counts for its hour.
 fn arrived(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
-    mail_caps::count(rows, site.tenant, site.session()?, number, site.at)?;
+    if let OutboxScope::Session(id) = site.outbox()? {
+        mail_caps::count(rows, site.tenant, id, number, site.at)?;
+    }
     acked(rows, site, number)
 }
 
 /// An effect has nothing left to do: it has arrived, or nobody wants it any more.
-pub(crate) fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
-    let id = site.session()?;
-    let key = Key::outbox(site.tenant, id, number);
+fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+    let key = Key::outbox(site.tenant, site.outbox()?, number);
     let gate = match rows.outbox_at(&key)?.map(|effect| effect.body.clone()) {
-        Some(EffectBody::Message { gate: Some(gate), .. }) => Some(Key::open(site.tenant, id, gate)),
+        Some(EffectBody::Message { gate: Some(gate), .. }) => {
+            Some(Key::item(site.tenant, site.session()?, gate))
+        }
         Some(
             EffectBody::Message { gate: None, .. }
             | EffectBody::Notice { .. }
@@ -161,56 +178,54 @@ pub(crate) fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Res
         | None => None,
     };
     if let Some(gate) = gate
-        && rows.open_at(&gate)?.is_some()
-        && let Some(asked) = &mut rows.open_at_mut(&gate)?.gate.asked
+        && rows.gate_at(&gate)?.is_some()
+        && let Some(asked) = &mut rows.gate_at_mut(&gate)?.body.asked
     {
         asked.mails.retain(|known| *known != number);
     }
     goes(rows, site, number)
 }
 
-/// An effect stands in the outbox from now on.
-pub(crate) fn arrives(session: &mut Session, effect: &Effect) {
-    if effect.body.inner() {
-        return;
+/// An effect stands in its outbox no more; does nothing if it did not.
+pub(crate) fn goes(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+    let of = site.outbox()?;
+    let key = Key::outbox(site.tenant, of, number);
+    let Some(effect) = rows.outbox_at(&key)? else { return Ok(()) };
+    match of {
+        OutboxScope::Session(_) => uncount(rows.session_at_mut(&site.session_key()?)?, &effect),
+        OutboxScope::Tenant => apply_endpoints::gone(rows, site)?,
     }
-    session.outbox.get_or_insert_default().added(&effect.body);
+    rows.delete(key);
+    Ok(())
 }
 
-/// It stands there no more; does nothing if it did not.
-pub(crate) fn goes(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
-    let key = Key::outbox(site.tenant, site.session()?, number);
-    let Some(effect) = rows.outbox_at(&key)? else { return Ok(()) };
+/// An effect of a session is counted no more.
+fn uncount(session: &mut Session, effect: &Effect) {
     if let EffectBody::Confirm { call, .. } = &effect.body {
         // A call that counts in several ledgers stands there once for each.
-        let uncounted = &mut rows.session_at_mut(&site.session_key()?)?.uncounted;
-        if let Some(at) = uncounted.iter().position(|known| known == call) {
-            uncounted.remove(at);
+        if let Some(at) = session.uncounted.iter().position(|known| known == call) {
+            session.uncounted.remove(at);
         }
     }
     if !effect.body.inner() {
-        let session = rows.session_at_mut(&site.session_key()?)?;
         // What was queued before anybody counted is not in the sum.
         let mut outbox = session.outbox();
         outbox.removed(&effect.body);
         outbox.dead = outbox.dead.saturating_sub(u32::from(effect.dead().is_some()));
         session.outbox = (outbox != Outbox::default()).then(|| Box::new(outbox));
     }
-    rows.delete(key);
-    Ok(())
 }
 
 fn change(
     rows: &mut Working<'_>,
     site: &Site<'_>,
     number: u64,
-    how: impl FnOnce(&mut Effect, &mut Outbox),
+    how: impl FnOnce(&mut Effect),
 ) -> Result<(), ViewError> {
-    let key = Key::outbox(site.tenant, site.session()?, number);
+    let key = Key::outbox(site.tenant, site.outbox()?, number);
     let mut effect = rows.outbox_at(&key)?.map(|effect| Effect::clone(&effect));
     let Some(effect) = &mut effect else { return Err(ViewError(format!("key {key:?} holds no effect"))) };
-    let outbox = rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default();
-    how(effect, outbox);
+    how(effect);
     rows.put(key, Row::Outbox(effect.clone()));
     Ok(())
 }

@@ -1,49 +1,38 @@
-//! The health of endpoints, and the outbox of the tenant itself: both stand in the catalogue's record of the tenant,
-//! whose revision stays, because shards do not need to know them.
+//! What the catalogue's record of a tenant says of its endpoints' health and of its own outbox. Its revision stays, because
+//! shards do not need to know that.
 
-use crate::catalogue::Tenancy;
-use crate::delivery::{Dead, Effect, EndpointFact, Fate};
-use crate::{Key, Row, Site, TENANT_ITSELF, ViewError, Working};
+use crate::catalogue::{Tenancy, TenantOutbox};
+use crate::delivery::EndpointHealth;
+use crate::{Key, Row, Site, ViewError, Working};
 
-pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &EndpointFact) -> Result<(), ViewError> {
-    match fact {
-        EndpointFact::Noted { id, health } => change(rows, site, |tenancy| {
-            if let Some(endpoint) = tenancy.endpoints.iter_mut().find(|one| one.id == *id) {
-                endpoint.health = Some(health.clone());
-            }
-        }),
-        EndpointFact::Queued { effect } => {
-            rows.put(key(site, effect.number), Row::Outbox(Effect::clone(effect)));
-            change(rows, site, |tenancy| {
-                let outbox = tenancy.outbox.get_or_insert_default();
-                outbox.last = effect.number;
-                outbox.waiting = outbox.waiting.saturating_add(1);
-            })
+/// Notes how an endpoint does.
+pub(crate) fn noted(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    id: &str,
+    health: &EndpointHealth,
+) -> Result<(), ViewError> {
+    change(rows, site, |tenancy| {
+        if let Some(endpoint) = tenancy.endpoints.iter_mut().find(|one| one.id == id) {
+            endpoint.health = Some(health.clone());
         }
-        EndpointFact::Deferred { number, until, code, message } => {
-            let key = key(site, *number);
-            let Some(effect) = rows.outbox_at(&key)?.map(|effect| Effect::clone(&effect)) else {
-                return Err(ViewError(format!("key {key:?} holds no effect")));
-            };
-            let before = effect.fate.clone().unwrap_or_default();
-            let last = Some(Dead { code: code.clone(), message: message.clone(), at: site.at });
-            let since = before.since.or(Some(effect.deliver_at));
-            let fate = Some(Fate { attempts: before.attempts.saturating_add(1), last, since, ..before });
-            rows.put(key, Row::Outbox(Effect { fate, deliver_at: *until, ..effect }));
-            Ok(())
-        }
-        EndpointFact::Gone { number, arrived: _ } => {
-            rows.delete(key(site, *number));
-            change(rows, site, |tenancy| {
-                let outbox = tenancy.outbox.get_or_insert_default();
-                outbox.waiting = outbox.waiting.saturating_sub(1);
-            })
-        }
-    }
+    })
 }
 
-fn key(site: &Site<'_>, number: u64) -> Key {
-    Key::outbox(site.tenant, TENANT_ITSELF, number)
+/// A message about the tenant itself waits to go out.
+pub(crate) fn queued(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+    change(rows, site, |tenancy| {
+        let TenantOutbox { last, waiting } = tenancy.outbox.get_or_insert_default();
+        (*last, *waiting) = (number, waiting.saturating_add(1));
+    })
+}
+
+/// Such a message has arrived, or is given up.
+pub(crate) fn gone(rows: &mut Working<'_>, site: &Site<'_>) -> Result<(), ViewError> {
+    change(rows, site, |tenancy| {
+        let outbox = tenancy.outbox.get_or_insert_default();
+        outbox.waiting = outbox.waiting.saturating_sub(1);
+    })
 }
 
 /// Changes the tenant's record.

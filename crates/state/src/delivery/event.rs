@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, RunId, Time};
 
-use crate::delivery::{Effect, EndpointFact, WebhookSourceFact};
+use crate::delivery::{Effect, EndpointHealth, WebhookSourceFact};
 
 /// An event about what goes out, and where it goes. Stored form.
 #[expect(
@@ -26,7 +26,7 @@ pub enum DeliveryEvent {
         #[n(0)]
         number: u64,
     },
-    /// An effect cannot be delivered: it is a dead letter, and the session has an incident.
+    /// An effect of a session cannot be delivered: it is a dead letter, and the session has an incident.
     #[n(2)]
     Failed {
         /// Its number.
@@ -46,7 +46,7 @@ pub enum DeliveryEvent {
         #[n(0)]
         number: u64,
     },
-    /// A dead letter is given up, and its incident is closed.
+    /// An effect is given up; the incident of a dead letter is closed.
     #[n(4)]
     Dismissed {
         /// Its number.
@@ -101,19 +101,26 @@ pub enum DeliveryEvent {
         #[n(3)]
         proved: bool,
     },
-    /// An endpoint's health was noted, or a message about the tenant itself was queued, put off or removed.
+    /// The health of an endpoint is noted in its tenant's record.
     #[n(8)]
-    Endpoints(#[n(0)] EndpointFact),
+    EndpointNoted {
+        /// Its name.
+        #[n(0)]
+        id: String,
+        /// How it does.
+        #[n(1)]
+        health: EndpointHealth,
+    },
     /// A source of webhooks is another one from now on.
     #[n(9)]
     WebhookSources(#[n(0)] WebhookSourceFact),
 }
 
 impl DeliveryEvent {
-    /// Returns true if the event is about a session's own effects, and so counts in its sequence.
+    /// Returns true if the event is about effects, and so counts in the sequence of a session whose they are.
     #[must_use]
     pub fn counts(&self) -> bool {
-        !matches!(self, Self::Endpoints(_) | Self::WebhookSources(_))
+        !matches!(self, Self::EndpointNoted { .. } | Self::WebhookSources(_))
     }
 
     /// Returns true if the event is only about the progress of an effect, or queues a message to an endpoint.
@@ -126,7 +133,7 @@ impl DeliveryEvent {
             | Self::Retried { .. }
             | Self::Dismissed { .. }
             | Self::MailBounced { .. }
-            | Self::Endpoints(_)
+            | Self::EndpointNoted { .. }
             | Self::WebhookSources(_) => false,
         }
     }
@@ -135,7 +142,7 @@ impl DeliveryEvent {
     #[must_use]
     pub fn run(&self) -> Option<RunId> {
         match self {
-            Self::Queued { effect } => Some(effect.run),
+            Self::Queued { effect } => effect.source.run(),
             Self::Acked { .. }
             | Self::Failed { .. }
             | Self::Retried { .. }
@@ -143,7 +150,7 @@ impl DeliveryEvent {
             | Self::Deferred { .. }
             | Self::Held { .. }
             | Self::MailBounced { .. }
-            | Self::Endpoints(_)
+            | Self::EndpointNoted { .. }
             | Self::WebhookSources(_) => None,
         }
     }

@@ -10,7 +10,7 @@
 
 use switchward_machine::{Channel, Digest, OpenId, Period, SessionId, TenantId, Time};
 
-use crate::approval::{Open, mailbox};
+use crate::approval::{OpenGate, mailbox};
 use crate::delivery::{Effect, EffectBody, Purpose};
 use crate::limits::{
     MAILS_COUNTED_MAX, MAILS_OF_DEFINITION_HOUR_MAX, MAILS_OF_REQUESTER_HOUR_MAX,
@@ -169,10 +169,10 @@ fn requester(
 ) -> Result<Option<String>, ViewError> {
     let server = Actor::server();
     if let Some(gate) = gate
-        && let Some(open) = rows.open(tenant, session, gate)?
-        && open.gate.requester != server.subject
+        && let Some(open) = rows.gate(tenant, session, gate)?
+        && open.body.requester != server.subject
     {
-        return Ok(Some(open.gate.requester.clone()));
+        return Ok(Some(open.body.requester.clone()));
     }
     let first = rows.history_at(&Key::history(tenant, session, 0))?;
     Ok(first.filter(|first| first.by.role != server.role).map(|first| first.by.subject.clone()))
@@ -214,9 +214,9 @@ fn notifies_first(
     let EffectBody::Message { gate: Some(gate), purpose: Purpose::Ask, .. } = &effect.body else {
         return Ok(false);
     };
-    let Some(open) = rows.open(tenant, session, *gate)? else { return Ok(false) };
+    let Some(open) = rows.gate(tenant, session, *gate)? else { return Ok(false) };
     // A mail that has arrived is removed from those of the gate.
-    Ok(open.gate.asked.as_ref().is_some_and(|asked| asked.mails.len() >= asked.to.len()))
+    Ok(open.body.asked.as_ref().is_some_and(|asked| asked.mails.len() >= asked.to.len()))
 }
 
 /// A mail has gone out.
@@ -242,10 +242,10 @@ pub fn waiting(
     rows: &Working<'_>,
     tenant: TenantId,
     session: SessionId,
-    open: &Open,
+    open: &OpenGate,
     now: Time,
 ) -> Result<Vec<(String, MailFull)>, ViewError> {
-    let Some(asked) = &open.gate.asked else { return Ok(Vec::new()) };
+    let Some(asked) = &open.body.asked else { return Ok(Vec::new()) };
     let (mut waiting, mut counted) = (Vec::new(), 0);
     for number in &asked.mails {
         let Some(effect) = rows.outbox_at(&Key::outbox(tenant, session, *number))? else { continue };

@@ -8,33 +8,59 @@ use crate::delivery::MessageText;
 use crate::limits::EFFECT_BYTES;
 use crate::policy::LedgerRule;
 
-/// One effect. Stored form. Its key, `(run, node, entry, ordinal)`, is the same for every delivery of it.
+/// One effect. Stored form. Its number in its outbox is the same for every delivery of it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Effect {
-    /// Whose it is.
+    /// What caused it.
     #[n(0)]
-    pub run: RunId,
-    /// The node that caused it.
+    pub source: EffectSource,
+    /// Its number in its outbox.
     #[n(1)]
-    pub node: NodeIx,
-    /// Which entry of the run.
-    #[n(2)]
-    pub entry: u32,
-    /// Its number in the session.
-    #[n(3)]
     pub number: u64,
     /// Not before this time.
-    #[n(4)]
+    #[n(2)]
     pub deliver_at: Time,
     /// The trace that it belongs to.
-    #[n(5)]
+    #[n(3)]
     pub trace: Option<String>,
     /// What goes out.
-    #[n(6)]
+    #[n(4)]
     pub body: EffectBody,
     /// What became of it so far, if anything did.
-    #[n(7)]
+    #[n(5)]
     pub fate: Option<Fate>,
+}
+
+/// What caused an effect, and so whose outbox it stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum EffectSource {
+    /// A run of a session.
+    #[n(0)]
+    Run {
+        /// The run.
+        #[n(0)]
+        run: RunId,
+        /// The node that it stood at.
+        #[n(1)]
+        node: NodeIx,
+        /// Which entry of the run.
+        #[n(2)]
+        entry: u32,
+    },
+    /// The tenant itself.
+    #[n(1)]
+    Tenant,
+}
+
+impl EffectSource {
+    /// The run; `None` if the tenant itself caused the effect.
+    #[must_use]
+    pub fn run(&self) -> Option<RunId> {
+        match self {
+            Self::Run { run, .. } => Some(*run),
+            Self::Tenant => None,
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as the encoder calls it")]

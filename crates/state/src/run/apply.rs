@@ -138,7 +138,6 @@ pub(crate) fn fresh(since: Time, machine: Digest, definition: String, version: u
         rests: false,
         called: Vec::new(),
         loops: Vec::new(),
-        items: Vec::new(),
         seen: Vec::new(),
         choice: None,
         refused: None,

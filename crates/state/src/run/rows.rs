@@ -63,9 +63,6 @@ pub struct Run {
     /// The loops that the body is in, outermost first.
     #[cbor(n(16), default)]
     pub loops: Vec<Loop>,
-    /// What is open of this entry beside gates, oldest first.
-    #[cbor(n(17), default)]
-    pub items: Vec<OpenId>,
     /// Keys of the events that have come since the node was entered.
     #[cbor(n(18), default)]
     pub seen: Vec<String>,

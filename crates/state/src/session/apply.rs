@@ -73,7 +73,7 @@ fn blank(site: &Site<'_>) -> Session {
         status: Status::Waiting,
         reason: None,
         meters: Meters::default(),
-        opens: Vec::new(),
+        items: Vec::new(),
         calls: Vec::new(),
         grants: Vec::new(),
         requests: Vec::new(),

@@ -3,12 +3,12 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Digest, OpenId, RunId, Status, Time};
 
-use crate::Kind;
 use crate::approval::{GateSettings, Quorum, Reminders};
 use crate::delivery::Outbox;
 use crate::policy::PinnedPolicy;
 use crate::run::{Json, Pinned};
 use crate::session::{EventSource, Removal};
+use crate::{ItemKind, Kind, ListedItem};
 
 /// A session. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -61,9 +61,9 @@ pub struct Session {
     /// What it has used.
     #[n(15)]
     pub meters: Meters,
-    /// Its open gates, oldest first.
+    /// What is open of it, oldest first.
     #[n(16)]
-    pub opens: Vec<OpenId>,
+    pub items: Vec<ListedItem>,
     /// Its permitted calls that are not yet reported, oldest first.
     #[n(17)]
     pub calls: Vec<u64>,
@@ -278,6 +278,17 @@ impl Session {
         (self.stable_from.unwrap_or(self.sequence)..=self.sequence).contains(&sequence)
     }
 
+    /// Its open gates, oldest first.
+    pub fn gates(&self) -> impl DoubleEndedIterator<Item = OpenId> {
+        self.items.iter().filter(|listed| listed.kind == ItemKind::Gate).map(|listed| listed.item)
+    }
+
+    /// What is open of this kind in a run, oldest first.
+    pub fn open_in(&self, run: RunId, kind: ItemKind) -> impl Iterator<Item = OpenId> {
+        let fits = move |listed: &&ListedItem| listed.run == run && listed.kind == kind;
+        self.items.iter().filter(fits).map(|listed| listed.item)
+    }
+
     /// What its start says of its gates.
     #[must_use]
     pub fn start_settings(&self) -> GateSettings {
@@ -306,7 +317,7 @@ impl Session {
     /// Returns true if the session cannot have rows of this kind. False says nothing.
     #[must_use]
     pub fn lacks(&self, kind: Kind) -> bool {
-        let numbered = [Kind::Outbox, Kind::OpenItem, Kind::Open, Kind::Call, Kind::Grant, Kind::Closed];
+        let numbered = [Kind::Outbox, Kind::OpenItem, Kind::Call, Kind::Grant, Kind::Closed];
         (self.next_id == FIRST_ID && numbered.contains(&kind))
             || (kind == Kind::Request && self.requests.is_empty())
     }

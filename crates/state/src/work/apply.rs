@@ -3,13 +3,16 @@
 use switchward_machine::{OpenId, RunId};
 
 use crate::run::Unknown;
-use crate::work::{About, Lease, OpenItem, OpenItemBody, Owed, WorkEvent};
-use crate::{Key, Row, Site, ViewError, Working};
+use crate::work::{About, Lease, OpenItemBody, Owed, WorkEvent};
+use crate::{ItemHead, Key, ListedItem, OpenItem, Row, Site, ViewError, Working};
 
 /// Applies an event about an open item.
 pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &WorkEvent) -> Result<(), ViewError> {
     match event {
-        WorkEvent::Opened { item, run, body, trace } => opened(rows, site, *item, *run, body, trace)?,
+        WorkEvent::Opened { item, run, body, trace } => {
+            let listed = ListedItem { item: *item, run: *run, kind: body.kind() };
+            opened(rows, site, listed, body.clone(), trace.clone())?;
+        }
         WorkEvent::Closed { item, run } => input_taken(rows, site, *run, *item)?,
         WorkEvent::Leased { item, worker, until, again } => {
             let owed = owed(rows, site, *item)?;
@@ -33,19 +36,27 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &WorkEvent) 
 fn opened(
     rows: &mut Working<'_>,
     site: &Site<'_>,
-    item: OpenId,
-    run: RunId,
-    body: &OpenItemBody,
-    trace: &Option<String>,
+    listed: ListedItem,
+    body: OpenItemBody,
+    trace: Option<String>,
 ) -> Result<(), ViewError> {
-    let id = site.session()?;
-    rows.session_at_mut(&site.session_key()?)?.next_id = item.0 + 1;
-    let at = rows.run_at_mut(&Key::run(site.tenant, id, run))?;
-    at.items.push(item);
-    let (body, trace) = (body.clone(), trace.clone());
-    let row = OpenItem { run, node: at.node, entry: at.entry, at: site.at, body, trace };
-    rows.put(Key::item(site.tenant, id, item), Row::OpenItem(row));
+    let ItemHead { run, node, entry, at, .. } = open(rows, site, listed)?;
+    let head = ItemHead { run, node, entry, at, trace };
+    rows.put(Key::item(site.tenant, site.session()?, listed.item), Row::OpenItem(OpenItem::new(head, body)));
     Ok(())
+}
+
+/// Lists an item that is open from now on, of the node that its run stands in; gives the head of its row.
+pub(crate) fn open(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    listed: ListedItem,
+) -> Result<ItemHead, ViewError> {
+    let session = rows.session_at_mut(&site.session_key()?)?;
+    session.next_id = listed.item.0 + 1;
+    session.items.push(listed);
+    let at = rows.run(site.tenant, site.session()?, listed.run)?;
+    Ok(ItemHead { run: listed.run, node: at.node, entry: at.entry, at: site.at, trace: None })
 }
 
 /// Forgets an item that was open. Input from outside has come for it, and it is closed.
@@ -56,18 +67,13 @@ pub(crate) fn input_taken(
     item: OpenId,
 ) -> Result<(), ViewError> {
     rows.run_at_mut(&Key::run(site.tenant, site.session()?, run))?.drained = 0;
-    close(rows, site, run, item)
+    close(rows, site, item)
 }
 
-pub(crate) fn close(
-    rows: &mut Working<'_>,
-    site: &Site<'_>,
-    run: RunId,
-    item: OpenId,
-) -> Result<(), ViewError> {
-    let id = site.session()?;
-    rows.run_at_mut(&Key::run(site.tenant, id, run))?.items.retain(|known| *known != item);
-    rows.delete(Key::item(site.tenant, id, item));
+/// An item is open no longer: its row and its line in the session's list are gone.
+pub(crate) fn close(rows: &mut Working<'_>, site: &Site<'_>, item: OpenId) -> Result<(), ViewError> {
+    rows.session_at_mut(&site.session_key()?)?.items.retain(|listed| listed.item != item);
+    rows.delete(Key::item(site.tenant, site.session()?, item));
     Ok(())
 }
 
@@ -79,8 +85,8 @@ fn outcome(
     item: OpenId,
     unknown: bool,
 ) -> Result<(), ViewError> {
-    let (id, row) = (site.session()?, rows.item_at(&Key::item(site.tenant, site.session()?, item))?);
-    let Some(OpenItemBody::Work { owed, .. }) = row.as_deref().map(|item| &item.body) else { return Ok(()) };
+    let (id, row) = (site.session()?, rows.work_at(&Key::item(site.tenant, site.session()?, item))?);
+    let Some(owed) = row.as_deref().map(|work| &work.body.owed) else { return Ok(()) };
     let (key, of_body) = (owed.known_as(item), owed.about == About::Act);
     let at = rows.run_at_mut(&Key::run(site.tenant, id, run))?;
     if unknown && of_body {
@@ -93,10 +99,5 @@ fn outcome(
 
 /// Open work, to change.
 fn owed<'r>(rows: &'r mut Working<'_>, site: &Site<'_>, item: OpenId) -> Result<&'r mut Owed, ViewError> {
-    match &mut rows.item_at_mut(&Key::item(site.tenant, site.session()?, item))?.body {
-        OpenItemBody::Work { owed, .. } => Ok(owed),
-        OpenItemBody::Wait { .. } | OpenItemBody::Timer { .. } => {
-            Err(ViewError(format!("{item:?} is no work")))
-        }
-    }
+    Ok(&mut rows.work_at_mut(&Key::item(site.tenant, site.session()?, item))?.body.owed)
 }

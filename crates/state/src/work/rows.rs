@@ -1,73 +1,63 @@
 //! What is open beside gates: work that a worker owes, waits, and timers.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{ExitIx, NodeIx, OpenId, Port, RunId, Time, WaitOn, WorkKind};
+use switchward_machine::{ExitIx, OpenId, Port, Time, WaitOn, WorkKind};
 
+use crate::ItemKind;
 use crate::delivery::web_destination;
 use crate::run::Json;
 
-/// Something open that belongs to one entry of one node. Stored form.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct OpenItem {
-    /// Whose it is.
-    #[n(0)]
-    pub run: RunId,
-    /// The node.
-    #[n(1)]
-    pub node: NodeIx,
-    /// Which entry of the run.
-    #[n(2)]
-    pub entry: u32,
-    /// Since when.
-    #[n(3)]
-    pub at: Time,
-    /// What is open.
-    #[n(4)]
-    pub body: OpenItemBody,
-    /// The trace (`traceparent`) of what opened it; what follows from it belongs to that, too.
-    #[n(5)]
-    pub trace: Option<String>,
-}
-
-/// What is open.
+/// What an event opens that is no gate.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum OpenItemBody {
     /// A worker owes a result.
     #[n(0)]
-    Work {
-        /// Of this kind.
-        #[n(0)]
-        kind: WorkKind,
-        /// The rest of it.
-        #[cbor(n(1), default)]
-        owed: Owed,
-    },
+    Work(#[n(0)] WorkItem),
     /// Something is waited for, for as long as its time.
     #[n(1)]
-    Wait {
-        /// What.
-        #[n(0)]
-        on: WaitOn,
-        /// Until when.
-        #[n(1)]
-        due: Time,
-        /// How the act ends then.
-        #[n(2)]
-        late: Port,
-        /// How it ends when what is waited for has come.
-        #[cbor(n(3), default)]
-        done: Port,
-    },
+    Wait(#[n(0)] WaitItem),
     /// Something goes on when its time has come.
     #[n(2)]
-    Timer {
-        /// When.
-        #[n(0)]
-        due: Time,
-        /// What.
-        #[n(1)]
-        why: Why,
-    },
+    Timer(#[n(0)] TimerItem),
+}
+
+/// Work that a worker owes.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct WorkItem {
+    /// Of this kind.
+    #[n(0)]
+    pub kind: WorkKind,
+    /// The rest of it.
+    #[cbor(n(1), default)]
+    pub owed: Owed,
+}
+
+/// A wait for something from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct WaitItem {
+    /// What it is for.
+    #[n(0)]
+    pub on: WaitOn,
+    /// Until when.
+    #[n(1)]
+    pub due: Time,
+    /// How the act ends then.
+    #[n(2)]
+    pub late: Port,
+    /// How it ends when what is waited for has come.
+    #[cbor(n(3), default)]
+    pub done: Port,
+}
+
+/// A timer of the server's own.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct TimerItem {
+    /// When it fires.
+    #[n(0)]
+    pub due: Time,
+    /// What for.
+    #[n(1)]
+    pub why: Why,
 }
 
 /// What a worker owes.
@@ -177,24 +167,13 @@ impl Why {
 }
 
 impl OpenItemBody {
-    /// Its kind, `work`, `wait` or `timer`, and its type within the kind: the public names.
+    /// Which of them it is.
     #[must_use]
-    pub fn words(&self) -> (&'static str, &'static str) {
+    pub fn kind(&self) -> ItemKind {
         match self {
-            Self::Work { kind, .. } => ("work", kind.word()),
-            Self::Wait { on, .. } => ("wait", on.word()),
-            Self::Timer { why, .. } => ("timer", why.word()),
-        }
-    }
-}
-
-impl OpenItem {
-    /// When it falls due, if it does.
-    #[must_use]
-    pub fn due(&self) -> Option<Time> {
-        match &self.body {
-            OpenItemBody::Work { owed, .. } => owed.lease.as_ref().map(|lease| lease.until),
-            OpenItemBody::Wait { due, .. } | OpenItemBody::Timer { due, .. } => Some(*due),
+            Self::Work(_) => ItemKind::Work,
+            Self::Wait(_) => ItemKind::Wait,
+            Self::Timer(_) => ItemKind::Timer,
         }
     }
 }

@@ -30,9 +30,9 @@ use switchward_machine::{
     Work, WorkKind,
 };
 use switchward_state::approval::{
-    Asked, AskedCall, Bounced, Closed, Gate, GateSettings, Open, PageCodeFact, PageCodeStep, Part, Quorum,
-    Reminders, Reminding, ReplyFact, RequestSubject, Resolution, SenderProof, Standing, Via, Vote, VoteFact,
-    Voting,
+    Asked, AskedCall, Bounced, Closed, Gate, GateSettings, OpenGate, PageCodeFact, PageCodeStep, Part,
+    Quorum, Reminders, Reminding, ReplyFact, RequestSubject, Resolution, SenderProof, Standing, Via, Vote,
+    VoteFact, Voting,
 };
 use switchward_state::catalogue::{
     ApiKey, Assistant, AssistantFact, DefaultEffect, DefaultSetIn, Definition, Directory, DirectoryEntry,
@@ -40,7 +40,7 @@ use switchward_state::catalogue::{
     Version, VersionFact,
 };
 use switchward_state::delivery::{
-    Correlation, Dead, Effect, EffectBody, Endpoint, EndpointFact, EndpointHealth, Fate, MailHead,
+    Correlation, Dead, Effect, EffectBody, EffectSource, Endpoint, EndpointHealth, Fate, MailHead,
     MessageText, Outbox, Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
 };
 use switchward_state::policy::{
@@ -53,8 +53,13 @@ use switchward_state::seal::{KeyRing, RingKey, RingKeyId, SEAL_NONCE_BYTES, Seal
 use switchward_state::session::{
     Assisted, Attached, Early, EventSource, MailDay, Meters, Remembered, Retention, Said, Session, Speaker,
 };
-use switchward_state::work::{About, Lease, OpenItem, OpenItemBody, Owed, Why};
-use switchward_state::{Actor, Answered, Decision, Event, History, Reply, Request, Row, Scope, TurnRecord};
+use switchward_state::work::{About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem};
+use switchward_state::{
+    Actor, Answered, Decision, Event, History, ItemHead, ItemKind, ListedItem, Open, OpenItem, Reply,
+    Request, Row, Scope, TurnRecord,
+};
+
+use open::{gate_row, item, open_gate};
 
 fn check(name: &str, lines: &[(&str, Vec<u8>)]) {
     let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -115,7 +120,10 @@ fn session() -> Session {
         status: Status::Blocked,
         reason: Some("paused".into()),
         meters: Meters { usd_micros: 1, reserved_micros: 2, tokens: 3, mails: 4 },
-        opens: vec![OpenId(6)],
+        items: vec![
+            ListedItem { item: OpenId(6), run: RunId(1), kind: ItemKind::Gate },
+            ListedItem { item: OpenId(10), run: RunId(1), kind: ItemKind::Work },
+        ],
         calls: vec![7],
         grants: vec![8],
         head: Digest([8; 32]),
@@ -227,7 +235,6 @@ fn run() -> Run {
         rests: true,
         called: vec![("lookup".into(), true)],
         loops: vec![looped()],
-        items: vec![OpenId(10)],
         seen: vec!["paid".into()],
         choice: Some(Choice { event: true, judged: vec![judged()] }),
         refused: Some(Port::Named("received".into())),
@@ -272,10 +279,6 @@ fn judged() -> Judged {
 
 fn looped() -> Loop {
     Loop { name: "item".into(), items: Json(serde_json::json!(["a", 1])), at: 1 }
-}
-
-fn item(body: OpenItemBody) -> Row {
-    Row::OpenItem(OpenItem { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), body, trace: None })
 }
 
 fn data() -> Row {
@@ -353,16 +356,10 @@ fn asked() -> Asked {
     }
 }
 
-fn open() -> Open {
-    Open { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), gate: gate() }
-}
-
 fn effect(body: EffectBody) -> Effect {
     let trace = Some("00-00000000000000000000000000000001-0000000000000001-01".into());
     Effect {
-        run: RunId(1),
-        node: NodeIx(1),
-        entry: 2,
+        source: EffectSource::Run { run: RunId(1), node: NodeIx(1), entry: 2 },
         number: 9,
         deliver_at: Time(3),
         trace,
@@ -492,11 +489,11 @@ fn rows_keep_their_form() {
         let (by, comment) = ("kim".into(), "fine".into());
         Resolution::Decided { decision, by, comment, via: Via::Mail }
     };
-    let closed = |resolution| Row::Closed(Closed { open: open(), resolution, at: Time(4) });
+    let closed = |resolution| Row::Closed(Closed { open: open_gate(), resolution, at: Time(4) });
     let mut rows = vec![
         ("session", Row::Session(session())),
         ("run", Row::Run(run())),
-        ("open", Row::Open(open())),
+        ("open", gate_row(gate())),
         ("closed", closed(decided(GateDecision::Refuse))),
         ("closed-voided", closed(Resolution::Voided)),
         ("call", Row::Call(call())),
@@ -528,7 +525,7 @@ fn rows_keep_their_form() {
     rows.push(("machine-asking", Row::Machine(asking())));
     rows.push(("closed-lapsed", closed(Resolution::Lapsed)));
     rows.push(("closed-discussed", closed(decided(GateDecision::Discuss))));
-    rows.push(("open-part", Row::Open(Open { gate: part(), ..open() })));
+    rows.push(("open-part", gate_row(part())));
     rows.push(("closed-answered", closed(answered())));
     let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
     rows.extend(open::items().into_iter().map(|body| ("item", item(body))));

@@ -4,19 +4,39 @@ use switchward_state::work::WorkEvent;
 
 use super::*;
 
+pub(super) fn head() -> ItemHead {
+    ItemHead { run: RunId(1), node: NodeIx(1), entry: 2, at: Time(3), trace: None }
+}
+
+/// A gate that is open, or was.
+pub(super) fn open_gate() -> OpenGate {
+    Open { head: head(), body: gate() }
+}
+
+pub(super) fn gate_row(body: Gate) -> Row {
+    Row::OpenItem(OpenItem::Gate(Box::new(Open { head: head(), body })))
+}
+
+pub(super) fn item(body: OpenItemBody) -> Row {
+    Row::OpenItem(OpenItem::new(head(), body))
+}
+
 pub(super) fn items() -> Vec<OpenItemBody> {
     vec![
-        OpenItemBody::Work { kind: WorkKind::Agent, owed: Owed::default() },
-        OpenItemBody::Wait {
+        OpenItemBody::Work(WorkItem { kind: WorkKind::Agent, owed: Owed::default() }),
+        OpenItemBody::Wait(WaitItem {
             on: WaitOn::Event,
             due: Time(9),
             late: Port::Named("timeout".into()),
             done: Port::Named("received".into()),
-        },
-        OpenItemBody::Timer { due: Time(9), why: Why::Backoff },
-        OpenItemBody::Work { kind: WorkKind::Judge, owed: owed() },
-        OpenItemBody::Work { kind: WorkKind::Delegate, owed: Owed::default() },
-        OpenItemBody::Work { kind: WorkKind::Http, owed: Owed { instead: Some(OpenId(10)), ..owed() } },
+        }),
+        OpenItemBody::Timer(TimerItem { due: Time(9), why: Why::Backoff }),
+        OpenItemBody::Work(WorkItem { kind: WorkKind::Judge, owed: owed() }),
+        OpenItemBody::Work(WorkItem { kind: WorkKind::Delegate, owed: Owed::default() }),
+        OpenItemBody::Work(WorkItem {
+            kind: WorkKind::Http,
+            owed: Owed { instead: Some(OpenId(10)), ..owed() },
+        }),
     ]
 }
 

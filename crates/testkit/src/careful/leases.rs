@@ -3,8 +3,8 @@
 use switchward_machine::OpenId;
 use switchward_scenario::{Broken, ShardIx, System};
 use switchward_state::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
-use switchward_state::work::{ExtendLease, LeaseWork, OpenItem, OpenItemBody, WorkCommand};
-use switchward_state::{Body, Command, Key, Reason, Reply, Row, Scope, View};
+use switchward_state::work::{ExtendLease, LeaseWork, WorkCommand};
+use switchward_state::{Body, Command, Key, OpenItem, Reason, Reply, Row, Scope, View};
 
 use super::rows::unchanged;
 use super::{CarefulMemory, inner};
@@ -23,16 +23,14 @@ pub(super) fn lease_of_nothing(memory: &mut CarefulMemory, command: &Command) ->
 /// When a lease has expired and before it is swept: another worker can lease the work.
 pub(super) fn taken_over(memory: &CarefulMemory, at: ShardIx, key: &Key) -> Result<(), Broken> {
     let row = memory.shards()[at].row(key)?;
-    let Some(Row::OpenItem(OpenItem { body: OpenItemBody::Work { owed, .. }, .. })) = row.as_deref() else {
-        return Ok(());
-    };
+    let Some(Row::OpenItem(OpenItem::Work(work))) = row.as_deref() else { return Ok(()) };
     let number = key.rest().get(16..24).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
     let (Some(id), Some(number)) = (key.session_of(), number) else { return Ok(()) };
     let lease = LeaseWork { item: OpenId(number), worker: "another".into(), lease_ms: LEASE_MS_MIN };
     let lease = inner(key.tenant_of(), Scope::Session(id), Body::Work(WorkCommand::Lease(lease)));
     let answer = memory.clone().decide(at, &lease)?;
     match &answer {
-        Ok(Reply::Leased { fence, .. }) if *fence == owed.fence + 1 => Ok(()),
+        Ok(Reply::Leased { fence, .. }) if *fence == work.body.owed.fence + 1 => Ok(()),
         Ok(_) | Err(_) => {
             Err(Broken(format!("a lease has expired, but another worker got the answer {answer:?}")))
         }

@@ -58,7 +58,7 @@ fn lapsed_at_hand(memory: &CarefulMemory, at: ShardIx, key: &Key) -> Result<bool
     };
     let gate = shard.row(&Key::closed(tenant, id, OpenId(grant.gate)))?;
     let Some(Row::Closed(Closed { open, .. })) = gate.as_deref() else { return Ok(false) };
-    let Some(asked) = &open.gate.call else { return Ok(false) };
+    let Some(asked) = &open.body.call else { return Ok(false) };
     let args = Args::parse(&asked.args).map_err(|bad| Broken(bad.0))?;
     let (capability, estimate) = (asked.capability.clone(), Some(asked.estimate));
     let call = Authorize { capability, args, estimate, call_id: "again".into(), limits: None, mail: None };

@@ -10,7 +10,7 @@ use switchward_state::delivery::{EffectBody, Outbox, Purpose};
 use switchward_state::policy::PolicyCommand;
 use switchward_state::run::Slot;
 use switchward_state::session::Session;
-use switchward_state::{Body, Command, Key, Kind, Row, Scope, View};
+use switchward_state::{Body, Command, Key, Kind, OpenItem, Row, Scope, View, Working};
 
 use super::CarefulMemory;
 use super::assistants::assistant_again;
@@ -193,7 +193,7 @@ fn audit(shard: &Shard) -> Result<(), Broken> {
 /// What a session has reserved is the sum of its calls and its approvals, and its lists name all of them.
 fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Result<(), Broken> {
     let mut sum = Micros(0);
-    let (mut calls, mut grants, mut opens) = (0, 0, 0);
+    let (mut calls, mut grants, mut open) = (0, 0, 0);
     let mut outbox = Outbox::default();
     for (key, row) in shard.rows().filter(|(key, _)| key.tenant_of() == tenant) {
         if key.is(Kind::Index) || key.session_of() != Some(id) {
@@ -205,11 +205,10 @@ fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Re
         } else if let Row::Grant(grant) = row {
             grants += 1;
             sum = sum.plus(grant.reserved);
-        } else if let Row::Open(open) = row {
-            opens += 1;
-            runs(shard, tenant, id, open.run)?;
         } else if let Row::OpenItem(item) = row {
-            runs(shard, tenant, id, item.run)?;
+            open += 1;
+            runs(shard, tenant, id, item.head().run)?;
+            listed(session, key, item)?;
         } else if let Row::Slot(Slot::Runs(child)) = row {
             runs(shard, tenant, id, *child)?;
         } else if let Row::Outbox(effect) = row
@@ -230,13 +229,22 @@ fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Re
             session.outbox()
         )));
     }
-    let listed = (session.calls.len(), session.grants.len(), session.opens.len());
-    if (calls, grants, opens) != listed || sum.0 != session.meters.reserved_micros {
+    let known = (session.calls.len(), session.grants.len(), session.items.len());
+    if (calls, grants, open) != known || sum.0 != session.meters.reserved_micros {
         return Err(Broken(format!(
-            "{calls} calls, {grants} approvals and {opens} gates reserve {sum} USD, but the session has {session:?}"
+            "{calls} calls, {grants} approvals and {open} open items reserve {sum} USD, but the session has {session:?}"
         )));
     }
     Ok(())
+}
+
+/// The session lists an open item as what it is.
+fn listed(session: &Session, key: &Key, item: &OpenItem) -> Result<(), Broken> {
+    let known = session.items.iter().any(|listed| {
+        (listed.run, listed.kind) == (item.head().run, item.kind())
+            && key.rest()[16..] == listed.item.0.to_be_bytes()
+    });
+    if known { Ok(()) } else { Err(Broken(format!("{item:?} is not in the list {:?}", session.items))) }
 }
 
 /// A run that has ended has no open items.
@@ -249,7 +257,7 @@ fn runs(shard: &Shard, tenant: TenantId, id: SessionId, run: RunId) -> Result<()
 
 /// A notice waits only for as long as its gate is open.
 fn notice(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId) -> Result<(), Broken> {
-    match shard.row(&Key::open(tenant, id, gate))? {
+    match Working::new(shard).gate(tenant, id, gate)? {
         Some(_) => Ok(()),
         None => Err(Broken(format!("a notice is about {gate:?}, which is not open"))),
     }
@@ -257,10 +265,8 @@ fn notice(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId) -> Resul
 
 /// A mail that asks for a decision waits only while its gate is open and knows of it; answers may wait longer.
 fn asked(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId, number: u64) -> Result<(), Broken> {
-    let row = shard.row(&Key::open(tenant, id, gate))?;
-    let known = match row.as_deref() {
-        Some(Row::Open(open)) => open.gate.asked.as_ref().is_some_and(|asked| asked.mails.contains(&number)),
-        Some(_) | None => false,
-    };
+    let open = Working::new(shard).gate(tenant, id, gate)?;
+    let asked = open.as_ref().and_then(|open| open.body.asked.as_ref());
+    let known = asked.is_some_and(|asked| asked.mails.contains(&number));
     if known { Ok(()) } else { Err(Broken(format!("a mail asks about {gate:?}, which is not open"))) }
 }

@@ -6,7 +6,7 @@ use switchward_expr::{Verdict, classify as sorted, decision_line};
 use switchward_machine::{ActKind, Decision, GateSpec, OpenId, Port, Resolve, RunId, Wait, kept::WAIT};
 use switchward_state::ViewError;
 use switchward_state::approval::{
-    ApprovalEvent, Closed, Closing, DecideGate, Decider, NotCounted, Notice, Open, Receipt, RecordReply,
+    ApprovalEvent, Closed, Closing, DecideGate, Decider, NotCounted, Notice, OpenGate, Receipt, RecordReply,
     RequestSubject, Resolution, Standing, Via, Vote,
 };
 use switchward_state::delivery::Purpose;
@@ -82,7 +82,7 @@ pub(crate) fn decision_of(spec: &GateSpec, own: &str) -> Option<Decision> {
 pub(crate) fn granting(
     turn: &Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     reply: &RecordReply,
     decision: Option<Decision>,
     by: &str,
@@ -92,7 +92,7 @@ pub(crate) fn granting(
     if !grants || !votes::would_decide(open, by, &turn.directory()?) {
         return Ok(None);
     }
-    let (limits, shown) = (reply.limits.clone(), open.gate.shown());
+    let (limits, shown) = (reply.limits.clone(), open.body.shown());
     let decide = DecideGate { gate, decision, comment: String::new(), shown, limits, proof: None };
     Ok(Some(decide_gate::granting(turn, &decide, open)?))
 }
@@ -100,7 +100,7 @@ pub(crate) fn granting(
 pub(crate) fn at_gate(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     mail: &Mail<'_>,
     grant: Option<Granting>,
 ) -> Result<Standing, Stop> {
@@ -120,11 +120,11 @@ pub(crate) fn at_gate(
             Ok(Standing::Decided)
         }
         Cast::Counts(so_far) => {
-            decide_gate::release(turn, open.run, gate, mail.limits)?;
-            if let Some(asked) = &open.gate.asked {
+            decide_gate::release(turn, open.head.run, gate, mail.limits)?;
+            if let Some(asked) = &open.body.asked {
                 let (receipt, progress) = (receipt(turn, gate)?, so_far.progress());
                 let notice = Notice::Counted { receipt, progress };
-                mails::inform(turn, open.run, gate, asked, mail.from, notice)?;
+                mails::inform(turn, open.head.run, gate, asked, mail.from, notice)?;
             }
             Ok(Standing::Counted)
         }
@@ -139,7 +139,7 @@ pub(crate) fn at_gate(
 fn undecided(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     spec: &GateSpec,
     mail: &Mail<'_>,
 ) -> Result<Standing, Stop> {
@@ -147,7 +147,7 @@ fn undecided(
     let hinted = spec.inquiry.as_ref().is_some_and(|inquiry| inquiry.hinted);
     if mail.model && discussed && !hinted {
         let ports = [REJECTED, DISCUSSION].map(|port| (Port::Named(port.to_owned()), ()));
-        classify::ask(turn, open.run, gate, mail.said(true), &ports)?;
+        classify::ask(turn, open.head.run, gate, mail.said(true), &ports)?;
         return Ok(Standing::Read);
     }
     unclear(turn, gate, open, mail.from, mail.own)?;
@@ -164,19 +164,19 @@ fn receipt(turn: &Turn<'_, '_>, gate: OpenId) -> Result<Receipt, Stop> {
 fn answer_open(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     mail: &Mail<'_>,
     notice: Notice,
 ) -> Result<(), Stop> {
-    let Some(asked) = &open.gate.asked else { return Ok(()) };
-    mails::answer(turn, open.run, gate, asked, mail.sender(), notice)
+    let Some(asked) = &open.body.asked else { return Ok(()) };
+    mails::answer(turn, open.head.run, gate, asked, mail.sender(), notice)
 }
 
 /// A reply that approves a call whose limit is full.
 pub(crate) fn full(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     mail: &Mail<'_>,
     shortage: Shortage,
 ) -> Result<Standing, Stop> {
@@ -188,7 +188,7 @@ pub(crate) fn full(
 pub(crate) fn moot(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     mail: &Mail<'_>,
     why: NotCounted,
 ) -> Result<Standing, Stop> {
@@ -201,12 +201,17 @@ pub(crate) fn moot(
 }
 
 /// What a participant writes is their answer, as it stands.
-fn at_task(turn: &mut Turn<'_, '_>, gate: OpenId, open: &Open, mail: &Mail<'_>) -> Result<Standing, Stop> {
+fn at_task(
+    turn: &mut Turn<'_, '_>,
+    gate: OpenId,
+    open: &OpenGate,
+    mail: &Mail<'_>,
+) -> Result<Standing, Stop> {
     let (answer, by, comment) = (mail.own.trim(), mail.from.to_owned(), String::new());
     // The receipt goes first: the last answer may end the session.
-    if let Some(asked) = open.gate.asked.as_ref().filter(|_| mail.answered) {
+    if let Some(asked) = open.body.asked.as_ref().filter(|_| mail.answered) {
         let notice = Notice::Answered { receipt: receipt(turn, gate)? };
-        mails::inform(turn, open.run, gate, asked, mail.from, notice)?;
+        mails::inform(turn, open.head.run, gate, asked, mail.from, notice)?;
     }
     let given = Given { answer: answer.into(), by, comment, via: Via::Mail };
     tasks::answer(turn, gate, open, given)?;
@@ -221,7 +226,7 @@ const DISCUSSION: &str = "discussion";
 pub(crate) fn decide(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     ruling: Ruling,
     grant: Option<Granting>,
 ) -> Result<(), Stop> {
@@ -229,13 +234,13 @@ pub(crate) fn decide(
     let resolve = spec.resolve(ruling.decision);
     let resolve = resolve.ok_or_else(|| ViewError("the gate does not take a reply's decision".into()))?;
     // The receipt goes first: the decision may end the session.
-    if let Some(asked) = &open.gate.asked {
+    if let Some(asked) = &open.body.asked {
         let notice = Notice::Decided { decision: ruling.decision, receipt: receipt(turn, gate)? };
-        mails::inform(turn, open.run, gate, asked, &ruling.by, notice)?;
+        mails::inform(turn, open.head.run, gate, asked, &ruling.by, notice)?;
     }
     resolve::close(turn, gate, open, &ruling)?;
     if let Some(grant) = grant {
-        decide_gate::make_grant(turn, open.run, gate, grant)?;
+        decide_gate::make_grant(turn, open.head.run, gate, grant)?;
     }
     resolve::resolved(turn, open, resolve)
 }
@@ -330,7 +335,7 @@ pub(crate) fn received(
 pub(crate) fn unclear(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     from: &str,
     own: &str,
 ) -> Result<(), Stop> {
@@ -349,9 +354,9 @@ pub(crate) fn unclear(
             Notice::Commented
         }
     };
-    let Some(asked) = &open.gate.asked else { return Ok(()) };
+    let Some(asked) = &open.body.asked else { return Ok(()) };
     // Whose words are weighed is proved.
-    mails::answer(turn, open.run, gate, asked, Sender { from, proved: true }, notice)
+    mails::answer(turn, open.head.run, gate, asked, Sender { from, proved: true }, notice)
 }
 
 /// A reply to a closed request moves nothing, and its sender is informed why.
@@ -362,7 +367,7 @@ pub(crate) fn late(
     closed: &Closed,
     mail: &Mail<'_>,
 ) -> Result<Standing, Stop> {
-    if let Some(asked) = &closed.open.gate.asked {
+    if let Some(asked) = &closed.open.body.asked {
         let notice = Notice::Late { at: closed.at, closing: closing(closed) };
         mails::answer(turn, run, gate, asked, mail.sender(), notice)?;
     }
@@ -371,7 +376,7 @@ pub(crate) fn late(
 
 /// How a gate was closed, for somebody who wrote too late.
 fn closing(closed: &Closed) -> Closing {
-    let approved = || closed.open.gate.votes().map(Vote::decider).collect();
+    let approved = || closed.open.body.votes().map(Vote::decider).collect();
     match &closed.resolution {
         Resolution::Answered { .. } => Closing::Answered,
         Resolution::Decided { decision, by, via, .. } => {

@@ -3,7 +3,7 @@
 
 use switchward_machine::{Decision, OpenId, Resolve, RunId};
 use switchward_state::Reply;
-use switchward_state::approval::{ApprovalEvent, Open, RecordReply, Standing, Via};
+use switchward_state::approval::{ApprovalEvent, OpenGate, RecordReply, Standing, Via};
 use switchward_state::limits::NOTE_BYTES_MAX;
 
 use crate::approval::decide_gate::{make_grant, may_decide, release};
@@ -20,7 +20,7 @@ pub(crate) fn decide(
     turn: &mut Turn<'_, '_>,
     leaf: RunId,
     gate: OpenId,
-    open: &Open,
+    open: &OpenGate,
     reply: &RecordReply,
     decision: Option<Decision>,
 ) -> Result<Reply, Stop> {
@@ -50,7 +50,7 @@ pub(crate) fn decide(
             Cast::Decides => {
                 resolve::close(turn, gate, open, &ruling)?;
                 if let Some(grant) = grant {
-                    make_grant(turn, open.run, gate, grant)?;
+                    make_grant(turn, open.head.run, gate, grant)?;
                 }
                 if let Some(resolve) = spec.resolve(decision) {
                     resolve::resolved(turn, open, resolve)?;
@@ -58,7 +58,7 @@ pub(crate) fn decide(
                 Standing::Decided
             }
             Cast::Counts(_) => {
-                release(turn, open.run, gate, reply.limits.as_ref())?;
+                release(turn, open.head.run, gate, reply.limits.as_ref())?;
                 Standing::Counted
             }
             Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),

@@ -1,7 +1,7 @@
 //! The position at which an export continues, as its page tokens carry it.
 
 use switchward_machine::{SessionId, Time, limits::BUCKETS};
-use switchward_state::TENANT_ITSELF;
+use switchward_state::NO_SESSION;
 
 /// The beginning of the next page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum Position {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) bucket: u16,
-    /// The session in progress, or the last one exported of the bucket; [`TENANT_ITSELF`] before the first one.
+    /// The session in progress, or the last one exported of the bucket; [`NO_SESSION`] before the first one.
     pub(super) session: SessionId,
     pub(super) stage: Stage,
     /// How many of its decisions were exported: this many of those that a removal keeps are skipped.
@@ -61,7 +61,7 @@ impl Default for Position {
 impl Spot {
     /// Before the first session of a bucket.
     pub(super) fn before(bucket: u16) -> Self {
-        Self::at(bucket, TENANT_ITSELF, Stage::Over)
+        Self::at(bucket, NO_SESSION, Stage::Over)
     }
 
     /// At the beginning of a session.

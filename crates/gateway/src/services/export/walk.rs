@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use switchward_api::v1::{self, export_record::Record};
 use switchward_machine::{Bucket, SessionId, Time, limits::BUCKETS};
 use switchward_state::session::{Removed, Session};
-use switchward_state::{TENANT_ITSELF, ViewError};
+use switchward_state::{NO_SESSION, ViewError};
 
 use super::position::{Position, Spot, Stage};
 use super::records;
@@ -170,7 +170,7 @@ impl<'c> Walk<'c> {
     /// Exports the rest of one session; moves the position behind it at the end.
     fn session(&mut self, rows: &Reader, spot: &mut Spot) -> Result<ControlFlow<()>, ViewError> {
         let (call, tenant, id) = (self.call, self.call.caller.tenant, spot.session);
-        debug_assert_ne!(id, TENANT_ITSELF, "no session has this id");
+        debug_assert_ne!(id, NO_SESSION, "no session has this id");
         let Remains { session, removed } = rows.answer(&GetRemains { tenant, session: id })?;
         let found = Found::new(session.as_deref(), removed.as_deref(), self.at);
         if found.session.is_none() && found.removed.is_none() {

@@ -4,7 +4,7 @@ use switchward_api::v1;
 use switchward_engine::Missed;
 use switchward_machine::{SessionId, Time};
 use switchward_state::delivery::{DeliveryCommand, Republish};
-use switchward_state::{Body, Scope, TENANT_ITSELF};
+use switchward_state::{Body, NO_SESSION, Scope};
 
 use super::endpoint;
 use crate::api::{Call, named};
@@ -38,7 +38,7 @@ pub(super) async fn recover(
         None => changed(call, page, since).await?,
     };
     let (tenant, delivered) = (call.caller.tenant, message.include_delivered);
-    let mut query = GetMissed { tenant, session: TENANT_ITSELF, endpoint, since, after: 0, delivered };
+    let mut query = GetMissed { tenant, session: NO_SESSION, endpoint, since, after: 0, delivered };
     let mut recovered = Vec::new();
     for (session, id) in sessions {
         let messages = of_session(call, &mut query, id).await.map_err(|no| {

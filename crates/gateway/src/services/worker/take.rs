@@ -188,8 +188,8 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
         result_schema: object(&view.schema),
         data: Some(json::to_struct(&view.data)),
         last_message: view.said.clone().unwrap_or_default(),
-        create_time: Some(timestamp(view.item.at)),
-        traceparent: view.item.trace.clone().unwrap_or_default(),
+        create_time: Some(timestamp(view.head.at)),
+        traceparent: view.head.trace.clone().unwrap_or_default(),
         idempotency_key: view.name_outside(session),
         assistant: view
             .assistant

@@ -25,7 +25,7 @@ pub(super) fn outbound(
         return Ok(None);
     };
     let Some(GateView::Open(open, ..)) = gate_view(view, tenant, session, *gate)? else { return Ok(None) };
-    let (Some(asked), Some(key)) = (&open.gate.asked, key_of(view, tenant)?) else { return Ok(None) };
+    let (Some(asked), Some(key)) = (&open.body.asked, key_of(view, tenant)?) else { return Ok(None) };
     let current = asked.codes_of(to).and_then(|codes| codes.current(now));
     let (Some((sent, _)), Some(round)) = (current, asked.round_of(to)) else { return Ok(None) };
     let token = |way| key.token(way, tenant, session, *gate, round, to);

@@ -93,7 +93,7 @@ const REMINDING: Reminding = Reminding { next: Time(9), left: 1, every_ms: 3_600
 /// A gate of which people are reminded.
 fn reminded() -> Row {
     let asked = Asked { remind: Some(REMINDING), ..asked() };
-    Row::Open(Open { gate: Gate { asked: Some(asked), ..super::gate() }, ..open() })
+    gate_row(Gate { asked: Some(asked), ..super::gate() })
 }
 
 fn vote() -> Vote {
@@ -105,7 +105,7 @@ fn vote() -> Vote {
 fn voted() -> Row {
     let voting = Voting { quorum: Quorum::All, need: 3, votes: vec![vote()] };
     let asked = Asked { voting: Some(voting), ..asked() };
-    Row::Open(Open { gate: Gate { asked: Some(asked), ..super::gate() }, ..open() })
+    gate_row(Gate { asked: Some(asked), ..super::gate() })
 }
 
 /// Values of what is known about mail recipients.
@@ -145,10 +145,7 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
         ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask.clone()) })),
         ("effect-since", Row::Outbox(Effect { fate: since, ..effect(ask) })),
         ("run-told", Row::Run(Run { answered_back: vec!["lead@example.com".into()], ..run() })),
-        (
-            "open-told",
-            Row::Open(Open { gate: Gate { asked: Some(notified_and_bounced()), ..super::gate() }, ..open() }),
-        ),
+        ("open-told", gate_row(Gate { asked: Some(notified_and_bounced()), ..super::gate() })),
     ]
 }
 
@@ -201,17 +198,9 @@ fn later() -> Vec<Event> {
         held,
         Event::Approval(ApprovalEvent::RemindersSet { reminders: REMINDERS }),
         Event::Approval(ApprovalEvent::Reminded { gate: OpenId(6), to, next: Some(REMINDING) }),
-        DeliveryEvent::Endpoints(EndpointFact::Noted { id: "ops".into(), health: noted() }).into(),
-        Event::Delivery(DeliveryEvent::Endpoints(EndpointFact::Queued {
-            effect: Box::new(effect(tenant_event())),
-        })),
-        Event::Delivery(DeliveryEvent::Endpoints(EndpointFact::Deferred {
-            number: 7,
-            until: Time(9),
-            code: "timeout".into(),
-            message: "too slow".into(),
-        })),
-        DeliveryEvent::Endpoints(EndpointFact::Gone { number: 7, arrived: true }).into(),
+        DeliveryEvent::EndpointNoted { id: "ops".into(), health: noted() }.into(),
+        DeliveryEvent::Queued { effect: Effect { source: EffectSource::Tenant, ..effect(tenant_event()) } }
+            .into(),
         Event::Approval(ApprovalEvent::Votes(VoteFact::QuorumSet { quorum: Quorum::All })),
         Event::Approval(ApprovalEvent::Votes(VoteFact::Cast { gate: OpenId(6), vote: vote(), need: 3 })),
         Event::Approval(ApprovalEvent::Votes(VoteFact::Needed { gate: OpenId(6), need: 4 })),
@@ -303,6 +292,6 @@ pub(super) fn settled() -> Vec<(&'static str, Row)> {
         ("tenancy-settings", Row::Tenancy(Tenancy { directory, any_approver_address: true, ..tenancy() })),
         ("session-escalation", Row::Session(session)),
         ("definition-retired", Row::Definition(Definition { retired, ..definition() })),
-        ("open-dropped", Row::Open(Open { gate: Gate { asked: Some(asked), ..gate() }, ..open() })),
+        ("open-dropped", gate_row(Gate { asked: Some(asked), ..gate() })),
     ]
 }

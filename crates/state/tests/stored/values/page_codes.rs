@@ -1,14 +1,13 @@
 //! Values of the page codes by which decision pages recognise people.
 
 use switchward_machine::{Decision, OpenId, Time};
-use switchward_state::approval::{
-    ApprovalEvent, Asked, Gate, Open, PageCodeStep, PageCodes, Resolution, Via,
-};
+use switchward_state::approval::{ApprovalEvent, Asked, Gate, PageCodeStep, PageCodes, Resolution, Via};
 use switchward_state::catalogue::{LinkAuth, Tenancy};
 use switchward_state::{Event, Reply, Row};
 
 use super::tenancy;
-use crate::{Closed, asked, gate, open};
+use crate::open::{gate_row, open_gate};
+use crate::{Closed, asked, gate};
 
 fn decided(via: Via) -> Resolution {
     Resolution::Decided { decision: Decision::Approve, by: "kim".into(), comment: "fine".into(), via }
@@ -19,10 +18,10 @@ pub(crate) fn rows() -> Vec<(&'static str, Row)> {
     let codes =
         PageCodes { to: "lead@example.com".into(), sent: vec![Time(5), Time(9)], wrong: 2, used: true };
     let asked = Asked { codes: vec![codes], ..asked() };
-    let closed = |via| Row::Closed(Closed { open: open(), resolution: decided(via), at: Time(4) });
+    let closed = |via| Row::Closed(Closed { open: open_gate(), resolution: decided(via), at: Time(4) });
     vec![
         ("tenancy-link-auth", Row::Tenancy(Tenancy { link_auth: Some(LinkAuth::Link), ..tenancy() })),
-        ("open-codes", Row::Open(Open { gate: Gate { asked: Some(asked), ..gate() }, ..open() })),
+        ("open-codes", gate_row(Gate { asked: Some(asked), ..gate() })),
         ("closed-by-code", closed(Via::PageByCode)),
         ("closed-by-oidc", closed(Via::PageByOidc)),
     ]

@@ -1,0 +1,126 @@
+//! Everything that is open in a session: one kind of row, one list.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{OpenId, RunId, Time};
+
+use crate::approval::{Asked, Gate};
+use crate::work::{OpenItemBody, TimerItem, WaitItem, WorkItem};
+use crate::{ItemHead, Open};
+
+/// An open item of a session. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum OpenItem {
+    /// A person owes a decision.
+    #[n(0)]
+    Gate(#[n(0)] Box<Open<Gate>>),
+    /// A worker owes a result.
+    #[n(1)]
+    Work(#[n(0)] Open<WorkItem>),
+    /// Something is waited for, for as long as its time.
+    #[n(2)]
+    Wait(#[n(0)] Open<WaitItem>),
+    /// Something goes on when its time has come.
+    #[n(3)]
+    Timer(#[n(0)] Open<TimerItem>),
+}
+
+/// The kind of an open item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(index_only)]
+pub enum ItemKind {
+    /// A gate.
+    #[n(0)]
+    Gate,
+    /// Work.
+    #[n(1)]
+    Work,
+    /// A wait.
+    #[n(2)]
+    Wait,
+    /// A timer.
+    #[n(3)]
+    Timer,
+}
+
+/// An open item as its session lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct ListedItem {
+    /// Its number.
+    #[n(0)]
+    pub item: OpenId,
+    /// Whose it is.
+    #[n(1)]
+    pub run: RunId,
+    /// What is open.
+    #[n(2)]
+    pub kind: ItemKind,
+}
+
+impl OpenItem {
+    /// An item that is no gate.
+    #[must_use]
+    pub fn new(head: ItemHead, body: OpenItemBody) -> Self {
+        match body {
+            OpenItemBody::Work(body) => Self::Work(Open { head, body }),
+            OpenItemBody::Wait(body) => Self::Wait(Open { head, body }),
+            OpenItemBody::Timer(body) => Self::Timer(Open { head, body }),
+        }
+    }
+
+    /// Where it belongs.
+    #[must_use]
+    pub fn head(&self) -> &ItemHead {
+        match self {
+            Self::Gate(open) => &open.head,
+            Self::Work(open) => &open.head,
+            Self::Wait(open) => &open.head,
+            Self::Timer(open) => &open.head,
+        }
+    }
+
+    /// What is open.
+    #[must_use]
+    pub fn kind(&self) -> ItemKind {
+        match self {
+            Self::Gate(_) => ItemKind::Gate,
+            Self::Work(_) => ItemKind::Work,
+            Self::Wait(_) => ItemKind::Wait,
+            Self::Timer(_) => ItemKind::Timer,
+        }
+    }
+
+    /// The public name of its type within its kind.
+    #[must_use]
+    pub fn type_word(&self) -> &'static str {
+        match self {
+            Self::Gate(open) => open.body.kind.word(),
+            Self::Work(open) => open.body.kind.word(),
+            Self::Wait(open) => open.body.on.word(),
+            Self::Timer(open) => open.body.why.word(),
+        }
+    }
+
+    /// When it falls due, if it does: a gate when its round is over or people are reminded, work when its lease is over.
+    #[must_use]
+    pub fn due(&self) -> Option<Time> {
+        match self {
+            Self::Gate(open) => open.body.asked.as_ref().and_then(Asked::next_due),
+            Self::Work(open) => open.body.owed.lease.as_ref().map(|lease| lease.until),
+            Self::Wait(open) => Some(open.body.due),
+            Self::Timer(open) => Some(open.body.due),
+        }
+    }
+}
+
+impl ItemKind {
+    /// The public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Gate => "gate",
+            Self::Work => "work",
+            Self::Wait => "wait",
+            Self::Timer => "timer",
+        }
+    }
+}
