@@ -187,7 +187,7 @@ impl Reason {
             Self::AnswerBroken => "answer_broken",
             Self::AnswerTooLarge => "answer_too_large",
             Self::EncodingRefused => "encoding_refused",
-            Self::JobInvalid => "errand_invalid",
+            Self::JobInvalid => "job_invalid",
             Self::NotConfigured => "not_configured",
             Self::ReceiverRefused => "receiver_refused",
             Self::ReceiverGone => "receiver_gone",

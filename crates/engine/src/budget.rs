@@ -47,7 +47,7 @@ impl Budget {
             }
             Event::Delivery(DeliveryEvent::Queued { effect }) => self.count_effect(effect.body.bytes()),
             Event::Approval(ApprovalEvent::Opened { body, .. }) => self.bytes += gate_bytes(body),
-            Event::Session(SessionEvent::Warned { text, .. }) => self.bytes += text.len() + EFFECT_BYTES,
+            Event::Session(SessionEvent::Warned { warning }) => self.bytes += warning.bytes() + EFFECT_BYTES,
             Event::Work(WorkEvent::Opened { body: OpenItemBody::Work(WorkItem { owed, .. }), .. }) => {
                 self.count_effect(json_length(&owed.input.0) + EFFECT_BYTES);
             }

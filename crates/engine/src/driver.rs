@@ -75,7 +75,7 @@ fn enter(turn: &mut Turn<'_, '_>, run: RunId, node: NodeIx) -> Result<Next, Stop
         return Ok(Next::End(ending, cycle(turn)?));
     }
     let machine = turn.machine(&*turn.run(run)?)?;
-    events::take_early(turn, run, standing(&machine, node)?)?;
+    events::take_early(turn, run, node_at(&machine, node)?)?;
     Ok(Next::Begin(ActIx(0)))
 }
 
@@ -83,7 +83,7 @@ fn enter(turn: &mut Turn<'_, '_>, run: RunId, node: NodeIx) -> Result<Next, Stop
 fn tried(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Next, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
-    let node = standing(&machine, at.node)?;
+    let node = node_at(&machine, at.node)?;
     drop(at);
     choose(turn, run, node, true).map(|taken| taken.unwrap_or(Next::Rest))
 }
@@ -154,7 +154,7 @@ fn cycle(turn: &Turn<'_, '_>) -> Result<String, Stop> {
 fn ended(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
-    let node = standing(&machine, at.node)?;
+    let node = node_at(&machine, at.node)?;
     let wired = node
         .acts
         .get(usize::from(at.act.0))
@@ -169,7 +169,7 @@ fn ended(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop> 
 fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
-    let node = standing(&machine, at.node)?;
+    let node = node_at(&machine, at.node)?;
     let rests = at.rests;
     drop(at);
     if port != Port::Done {
@@ -202,7 +202,7 @@ fn position(at: usize) -> Result<ExitIx, ViewError> {
     u16::try_from(at).map(ExitIx).map_err(|_| ViewError("a node has too many exits".into()))
 }
 
-fn standing(machine: &switchward_machine::Machine, node: NodeIx) -> Result<&Node, ViewError> {
+fn node_at(machine: &switchward_machine::Machine, node: NodeIx) -> Result<&Node, ViewError> {
     machine.node(node).ok_or_else(|| ViewError(format!("machine has no node {node:?}")))
 }
 
@@ -210,7 +210,7 @@ fn standing(machine: &switchward_machine::Machine, node: NodeIx) -> Result<&Node
 fn held(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
-    let node = standing(&machine, at.node)?;
+    let node = node_at(&machine, at.node)?;
     drop(at);
     let hold = node.exits.get(usize::from(exit.0)).and_then(|found| found.hold);
     let Some(hold) = hold else { return Ok(Next::Take(exit)) };
@@ -221,7 +221,7 @@ fn held(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop>
 fn leave(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop> {
     let at = turn.run(run)?.node;
     let machine = turn.machine(&*turn.run(run)?)?;
-    let found = standing(&machine, at)?.exits.get(usize::from(exit.0));
+    let found = node_at(&machine, at)?.exits.get(usize::from(exit.0));
     let found = found.ok_or_else(|| ViewError(format!("node {at:?} has no exit {exit:?}")))?;
     void(turn, run)?;
     turn.emit(RunEvent::Left { run, node: at, exit })?;

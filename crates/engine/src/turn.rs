@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use switchward_machine::{
     Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time, WaitOn,
-    kept::REPLY_TOKEN,
+    reserved_keys::REPLY_TOKEN,
 };
 use switchward_state::approval::{MailKey, MailToken, Settled, Way};
 use switchward_state::catalogue::Directory;
@@ -248,7 +248,7 @@ impl<'a, 'b> Turn<'a, 'b> {
         let source = EffectSource::Run { run, node: at.node, entry: at.entry };
         let number = self.session()?.next_id;
         let trace = self.trace.clone();
-        let effect = Effect { source, number, deliver_at: self.now(), trace, body, fate: None };
+        let effect = Effect { source, number, deliver_at: self.now(), trace, body, progress: None };
         self.emit(DeliveryEvent::Queued { effect })?;
         Ok(number)
     }

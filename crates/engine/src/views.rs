@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_machine::{
     Content, Machine, Node, NodeIx, OpenId, Recipient, RunId, SessionId, Status, TenantId, Text, WorkKind,
-    kept::REPLY_TOKEN,
+    reserved_keys::REPLY_TOKEN,
 };
 use switchward_state::approval::{MailKey, Setting, SettingSource, Settled};
 use switchward_state::delivery::{Effect, EffectSource};

@@ -8,7 +8,7 @@ use crate::mention::{Mention, Name, NameKind};
 use crate::path::Path;
 use crate::value;
 
-/// A text with references to gathered data. Source: conversation workflows, *Gathered Data* and *Operations*.
+/// A text with references to gathered data. See `docs/formats-conversation-operations.md#templates`.
 ///
 /// Braces that hold no such reference are text, so JSON and other code survives. Its stored form is its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,10 +76,9 @@ impl Braces {
         })
     }
 
-    /// Renders the template over this data. A template that is exactly one reference gives the value itself, whatever its
-    /// type and size, and null if it is absent (*All other rulings*, "a value that is exactly one reference keeps its
-    /// type"). Any other gives a text: absent references and null as the empty text, texts as they are, the rest as
-    /// compact JSON.
+    /// Renders the template over this data. A template that is exactly one reference gives the value itself, whatever
+    /// its type and size, and null if it is absent (`tests/corpus/conversation/sentences.tsv#7c-6`). Any other gives a
+    /// text: absent references and null as the empty text, texts as they are, the rest as compact JSON.
     ///
     /// # Errors
     /// The text would be longer than `limit` bytes.

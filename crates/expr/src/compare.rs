@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::limits::{REGEX_BYTES_MAX, REGEX_COMPILED_BYTES_MAX, REGEX_NEST_MAX};
 use crate::value::{self, Amount};
 
-/// How two values are compared. Source: conversation workflows, *Operations*, `conditional_branch`; the guards
-/// `data_*` are the same under other names.
+/// How two values are compared. The guards `data_*` are the same under other names. See
+/// `docs/formats-conversation-operations.md#operations`, `conditional_branch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 pub enum CmpOp {
     /// The same JSON; numbers are compared by value.
@@ -98,11 +98,11 @@ pub enum CompareError {
     PatternTooLarge,
 }
 
-/// Compares `left` with `right`. An absent left makes every operator false except `neq` and `not_in`.
-/// `gt gte lt lte` read a text on either side as a number if it is one, and are false if a side is no number (ruling
-/// "numeric guards coerce numeric strings, else false"). `contains` looks for a number or a boolean in a text by how it
-/// is written. `matches` finds the pattern anywhere (ruling "pattern = search, not full match"); a value that is no
-/// text is searched as compact JSON, null as the empty text. All other cases are false, or true for `neq` and `not_in`.
+/// Compares `left` with `right`. An absent left makes every operator false except `neq` and `not_in`. `gt gte lt lte`
+/// read a text on either side as a number if it is one, and are false if a side is no number
+/// (`tests/corpus/conversation/sentences.tsv#4b-10`). `contains` looks for a number or a boolean in a text by how it is
+/// written. `matches` finds the pattern anywhere; a value that is no text is searched as compact JSON, null as the
+/// empty text. All other cases are false, or true for `neq` and `not_in`.
 ///
 /// # Errors
 /// The right side of `matches` is no usable pattern, see [`check_pattern`].

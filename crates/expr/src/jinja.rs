@@ -1,5 +1,5 @@
-//! Bodies of messages: a subset of Jinja2 over gathered data. Source: conversation workflows, *Output State* and
-//! *Approval State*.
+//! Bodies of messages: a subset of Jinja2 over gathered data. See
+//! `docs/formats-conversation-operations.md#templates`.
 //!
 //! The subset: `{{ … }}` with dotted and bracketed access, slices, literals, arithmetic, `~`, comparisons, `in`,
 //! `and or not`, `x if y else z`; `{% if elif else %}`, `{% for … if … recursive else %}` with `loop`, `{% set %}`
@@ -15,8 +15,8 @@
 //!
 //! An absent value is empty, and so is every lookup in it: workflows are lenient. Values print as Jinja2
 //! prints them: `True`, `False`, `None`, `['a', 1]`; the keys of a dictionary are sorted. Results that differ from
-//! Jinja2's are listed with the reason in `tests/fixtures/differences.tsv`; the test beside it renders what Jinja2's own
-//! suite renders.
+//! Jinja2's are listed with the reason in `crates/expr/tests/fixtures/differences.tsv`; the test beside it renders what
+//! Jinja2's own suite renders.
 //!
 //! # Limits
 //!

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::limits::{PATH_BYTES_MAX, PATH_SEGMENTS_MAX};
 
 /// A dotted path, as in `customer.address.0.city`: keys of dictionaries, and indices of lists from 0.
-/// Source: conversation workflows, *Gathered Data*, "dot-path notation for nested values". Stored form.
+/// See `docs/formats-conversation-operations.md#data`. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 #[cbor(transparent)]
 pub struct Path(#[n(0)] String);

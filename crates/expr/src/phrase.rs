@@ -4,8 +4,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::limits::NEGATION_WORDS_MAX;
 
-/// The phrases that confirm if a guard names none. Source: conversation workflows, *Guards*, `user_confirmed`,
-/// "defaults to yes, sure, ok, confirmed, etc."
+/// The phrases that confirm if a guard names none. See `docs/formats-conversation-operations.md#guards`,
+/// `user_confirmed`.
 pub const CONFIRMATIONS: &[&str] = &[
     "absolutely",
     "affirmative",
@@ -45,8 +45,9 @@ pub fn contains_phrase(text: &str, phrase: &str) -> bool {
 }
 
 /// Returns true if a message confirms: it contains one of `phrases`, or of [`CONFIRMATIONS`] if there are none, without
-/// a negation within [`NEGATION_WORDS_MAX`] words of it on either side (ruling "whole-word, negation within 3 words
-/// cancels"). One phrase that is not cancelled is enough. Words of the phrase itself do not cancel it.
+/// a negation within [`NEGATION_WORDS_MAX`] words of it on either side
+/// (`tests/corpus/conversation/sentences.tsv#4b-11`). One phrase that is not cancelled is enough. Words of the phrase
+/// itself do not cancel it.
 #[must_use]
 pub fn confirmed<S: AsRef<str>>(text: &str, phrases: &[S]) -> bool {
     let said = words(text);
@@ -70,7 +71,7 @@ fn negates(word: &str) -> bool {
 }
 
 /// The index of the only port of which the reply contains a hint. `None` if it is no port or several; the wait then goes
-/// on (ruling "classified waits").
+/// on (`tests/corpus/conversation/sentences.tsv#7c-1d`).
 ///
 /// `ports` are pairs of a port and its hints.
 #[must_use]

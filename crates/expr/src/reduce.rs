@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::limits::LIST_ITEMS_MAX;
 use crate::value::{self, Amount};
 
-/// How a new value merges with the old one. Source: conversation workflows, *Reducers*.
+/// How a new value merges with the old one. See `docs/formats-conversation-operations.md#reducers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 pub enum Reducer {
     /// The new value replaces the old one.
@@ -50,7 +50,7 @@ impl Reducer {
     }
 }
 
-/// What a key may hold. Source: conversation workflows, *Reducers*, "valid types".
+/// What a key may hold. See `docs/formats-conversation-operations.md#reducers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 pub enum DataType {
     /// A text.
@@ -130,10 +130,10 @@ pub enum Clash {
 /// The key's value after `new` was recorded to it; an absent `old` and null are the same.
 ///
 /// `append` and `unique_append` add the items of a list one by one and any other value as one item, and make a list of
-/// an old scalar or dictionary (rulings "append wraps the scalar", "`unique_append` of a list adds its items
-/// one by one"); duplicates are compared by value, so `1` equals `1.0`. Their declared type is `list` or `any`
-/// for items of any kind; another type is that of the items. Every other reducer takes values of the declared type only.
-/// Whole numbers are added exactly.
+/// an old scalar or dictionary (`tests/corpus/conversation/sentences.tsv#4b-17`,
+/// `tests/corpus/conversation/sentences.tsv#7c-5`); duplicates are compared by value, so `1` equals `1.0`. Their
+/// declared type is `list` or `any` for items of any kind; another type is that of the items. Every other reducer takes
+/// values of the declared type only. Whole numbers are added exactly.
 ///
 /// # Errors
 /// As [`Clash`] says.

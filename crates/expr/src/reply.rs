@@ -55,7 +55,8 @@ pub const REJECTIONS: &[&str] = &[
 /// Phrases that may follow a decision on its line.
 pub const COURTESIES: &[&str] = &["thanks", "thank you", "cheers", "please"];
 
-/// The decision in the first line of a reply's own text. Source: ruling "approval replies".
+/// The decision in the first line of a reply's own text. See
+/// `docs/approvals-by-mail.md#which-first-lines-decide`.
 ///
 /// The first line that is not empty must be one of the phrases, whole: of `approve` or `reject`, which are a state's
 /// hints already split at commas, or of [`APPROVALS`] and [`REJECTIONS`], which always count. Case, the amount of white
@@ -109,10 +110,10 @@ const ATTRIBUTION_LINES_MAX: usize = 3;
 /// Lines after `From:` among which another header makes it a quoted mail.
 const HEADER_LINES_MAX: usize = 4;
 
-/// The writer's own words in the body of a mail (rulings "own text", "quoted text stripped"): without lines that begin
-/// with `>`, without `On … wrote:` and what it introduces, without what follows another program's line that begins a
-/// quoted mail, without the signature below `-- `. Reads at most [`MAIL_BYTES_MAX`] bytes. Lines end in `\n`; empty
-/// ones at both ends are removed.
+/// The writer's own words in the body of a mail (`tests/corpus/conversation/sentences.tsv#7c-1d`): without lines that
+/// begin with `>`, without `On … wrote:` and what it introduces, without what follows another program's line that
+/// begins a quoted mail, without the signature below `-- `. Reads at most [`MAIL_BYTES_MAX`] bytes. Lines end in `\n`;
+/// empty ones at both ends are removed.
 #[must_use]
 pub fn own_text(body: &str) -> String {
     let mut end = body.len().min(MAIL_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! The transforms of values. Source: conversation workflows, *Operations*, `transform`.
+//! The transforms of values. See `docs/formats-conversation-operations.md#operations`, `transform`.
 
 use minicbor::{CborLen, Decode, Encode};
 use serde_json::Value;

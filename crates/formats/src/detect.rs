@@ -1,4 +1,4 @@
-//! Detects a definition's format. Source: the page of encodings.
+//! Detects a definition's format. See `docs/concepts.md#definition-and-version`.
 
 use crate::codes::{FILE_COUNT, FORMAT_AMBIGUOUS, FORMAT_UNKNOWN};
 use crate::document::{Node, Span, Syntax, Value, read};

@@ -1,6 +1,6 @@
 //! The formats.
 
-/// The format of a definition. Source: `spec/encodings.md`.
+/// The format of a definition. See `docs/concepts.md#definition-and-version`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     /// A checkpoint process with policy: one JSON or YAML object.

@@ -1,10 +1,9 @@
 //! The decision page: `/a/{token}`, for the recipient of a mail that asks for a decision. Plain HTML without script.
 //!
-//! GET changes nothing, however often it is repeated; only the form's POST has an effect, and only once, because a gate is
-//! closed once and each form that was shown is accepted once. A token is valid for one gate, one person and the newest
-//! round. If the tenant requires more than the link, which may have been passed on, the page shows the request and accepts
-//! nothing until it has recognised the person. Source: semantics §6.2; standard practice, because mail scanners follow
-//! links.
+//! GET changes nothing, however often it is repeated; only the form's POST has an effect, and only once, because a gate
+//! is closed once and each form that was shown is accepted once. A token is valid for one gate, one person and the
+//! newest round. If the tenant requires more than the link, which may have been passed on, the page shows the request
+//! and accepts nothing until it has recognised the person, because mail scanners follow links.
 
 use switchward_state::approval::ApprovalCommand;
 mod browser;
@@ -25,6 +24,7 @@ use axum::{
 use find::{Asked, Found};
 use serde::Deserialize;
 use switchward_machine::{Decision, Digest, TenantId};
+use switchward_messages::{PageAbsence, PageProblem, page_problem};
 use switchward_state::approval::{AnswerGate, DecideGate, DiscussGate, MailToken, PageProof};
 use switchward_state::catalogue::LinkAuth;
 use switchward_state::{Body, Reply, RequestId, Scope};
@@ -122,7 +122,7 @@ async fn say(State(api): State<Api>, Path(token): Path<String>, request: Request
     };
     match visitor.execute(&asked, said.request(&asked), body).await {
         Ok(Reply::Gate { .. }) => visitor.back(),
-        Ok(_) => respond(StatusCode::INTERNAL_SERVER_ERROR, page::nothing("Something went wrong.", None)),
+        Ok(_) => respond(StatusCode::INTERNAL_SERVER_ERROR, page::nothing(PageAbsence::Internal)),
         Err(refusal) => after(&visitor, &asked, &refusal).await,
     }
 }
@@ -155,20 +155,18 @@ impl Visitor<'_> {
 /// Returns how the visitor of a page is recognised, or the message to show if they are not.
 fn recognised(asked: &Asked) -> Result<LinkAuth, String> {
     if let Some(person) = &asked.visit.requester {
-        return Err(format!(
-            "This browser is known as {person}, who asked for this. Somebody else must decide."
-        ));
+        return Err(page_problem(&PageProblem::OwnBrowser { requester: person }));
     }
-    asked.visit.by.ok_or_else(|| "This page does not know you yet.".to_owned())
+    asked.visit.by.ok_or_else(|| page_problem(&PageProblem::Unrecognised))
 }
 
 /// Reads a form within the body limits and time limit of every request. Only the link was checked before.
 async fn form(api: &Api, tenant: TenantId, request: Request) -> Result<Said, Response> {
     let (parts, body) = request.into_parts();
     let mut held = api.bodies.begin(Some(tenant), &parts.extensions);
-    let bytes = crate::body::read(body, PAGE_BODY_BYTES_MAX, 0, &mut held).await.map_err(|refusal| {
-        respond(crate::body::status(&refusal), page::nothing("The form did not arrive completely.", None))
-    })?;
+    let bytes = crate::body::read(body, PAGE_BODY_BYTES_MAX, 0, &mut held)
+        .await
+        .map_err(|refusal| respond(crate::body::status(&refusal), page::nothing(PageAbsence::Incomplete)))?;
     let request = Request::from_parts(parts, bytes.into());
     let read: Result<Form<Said>, _> = Form::from_request(request, &()).await;
     read.map(|Form(said)| said).map_err(IntoResponse::into_response)
@@ -196,9 +194,6 @@ async fn look(api: &Api, token: &str, headers: &HeaderMap) -> Result<Asked, No> 
 
 /// The message for a form that is not the page's.
 const CHANGED: &str = "The form does not belong to this page, or it was changed. Please open the page again.";
-
-/// The message for a form that was sent before with other fields.
-const SENT: &str = "This form was sent before. What was sent first counts.";
 
 /// Returns the command that a form asks for, or what is wrong with the form.
 fn body(asked: &Asked, said: &Said, by: LinkAuth) -> Result<Body, &'static str> {
@@ -256,7 +251,11 @@ async fn after(visitor: &Visitor<'_>, asked: &Asked, refusal: &Refusal) -> Respo
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    let problem = if reason == Reason::RequestIdReused { SENT } else { refusal.message() }.to_owned();
+    let problem = if reason == Reason::RequestIdReused {
+        page_problem(&PageProblem::SentBefore)
+    } else {
+        refusal.message().to_owned()
+    };
     match look(visitor.api, visitor.token, visitor.headers).await {
         Ok(now) => respond(status, page::asked(&now, Some(&problem))),
         Err(_) => respond(status, page::asked(asked, Some(&problem))),
@@ -265,17 +264,8 @@ async fn after(visitor: &Visitor<'_>, asked: &Asked, refusal: &Refusal) -> Respo
 
 fn refused(no: &No) -> Response {
     match no {
-        No::Unknown => {
-            let why = "A mail program may have cut it off, or it belongs to another server.";
-            respond(StatusCode::NOT_FOUND, page::nothing("There is no request for this link.", Some(why)))
-        }
-        No::Later => {
-            let why = "No decision was recorded. Please try again in a moment.";
-            respond(
-                StatusCode::SERVICE_UNAVAILABLE,
-                page::nothing("The request cannot be shown now.", Some(why)),
-            )
-        }
+        No::Unknown => respond(StatusCode::NOT_FOUND, page::nothing(PageAbsence::Unknown)),
+        No::Later => respond(StatusCode::SERVICE_UNAVAILABLE, page::nothing(PageAbsence::Later)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Refusals as callers see them: one table from reason to gRPC code, and the `google.rpc` details.
 //!
 //! Every error that leaves the gateway carries exactly one `google.rpc.ErrorInfo` of [`DOMAIN`]. The table is
-//! `proto/README.md`, *Errors*; the reasons are those of the design's error table and never change their meaning.
+//! `proto/README.md#errors`; the reasons are those of the design's error table and never change their meaning.
 
 mod reason;
 mod refusal;

@@ -16,7 +16,7 @@ use switchward_mail::incoming::{
     Authentication, Bounce, Dns, Envelope, Proof, Reply as Written, Settings, Sorted, authenticate, head,
     sort,
 };
-use switchward_state::approval::{ApprovalCommand, MailToken, RecordReply, Standing};
+use switchward_state::approval::{ApprovalCommand, MailToken, RecordReply, ReplyOutcome};
 use switchward_state::catalogue::Role;
 use switchward_state::delivery::{DeliveryCommand, RecordBounce};
 use switchward_state::limits::REPLY_BYTES_MAX;
@@ -57,7 +57,7 @@ pub enum Level {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A reply stands in the history of its session, with what became of it.
-    Recorded(Standing),
+    Recorded(ReplyOutcome),
     /// A bounce of one of this server's mails; its recipient counts as undeliverable.
     Bounced,
     /// It was not written by a person; the code says what kind of machine mail it is.
@@ -73,7 +73,7 @@ impl Outcome {
     #[must_use]
     pub fn words(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Recorded(standing) => ("recorded", standing.word()),
+            Self::Recorded(outcome) => ("recorded", outcome.word()),
             Self::Bounced => ("bounced", ""),
             Self::Ignored(kind) => ("ignored", kind),
             Self::Quarantined(why) => ("quarantined", why),
@@ -303,9 +303,9 @@ impl Api {
         let request = RequestId { id: format!("mail:{digest}"), body: digest };
         let body = Body::Approval(ApprovalCommand::RecordReply(reply));
         match submit(self, tenant, scope, Some(request), body).await {
-            Ok(Some(Reply::Replied { standing, .. })) => Outcome::Recorded(standing),
+            Ok(Some(Reply::Replied { outcome, .. })) => Outcome::Recorded(outcome),
             // A reply recorded before outcomes were stored.
-            Ok(Some(_)) => Outcome::Recorded(Standing::Unexpected),
+            Ok(Some(_)) => Outcome::Recorded(ReplyOutcome::Unexpected),
             Ok(None) => Outcome::Quarantined("no_tenant"),
             Err(refusal) => refused(&refusal),
         }

@@ -13,7 +13,6 @@ mod exit;
 mod gate;
 mod guard;
 mod ids;
-pub mod kept;
 pub mod limits;
 mod machine;
 mod money;
@@ -21,6 +20,7 @@ mod node;
 mod op;
 mod pattern;
 mod policy;
+pub mod reserved_keys;
 mod time;
 mod words;
 

@@ -1,6 +1,6 @@
 //! Named maxima of a machine. Units are in the names; bytes are of UTF-8 text.
 
-/// Buckets of the whole cluster; architecture §2.7.
+/// Buckets of the whole cluster.
 pub const BUCKETS: u16 = 4096;
 /// Nodes of one machine.
 pub const NODES_MAX: usize = 10_000;

@@ -4,8 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 
 use crate::limits::CAPABILITY_BYTES_MAX;
 
-/// A capability pattern: a dot or colon path whose end may be `*`. Source: checkpoint processes, *Capability
-/// Patterns*.
+/// A capability pattern: a dot or colon path whose end may be `*`. See `docs/policies.md#capabilities`.
 ///
 /// Without `*` it covers exactly itself, and a pattern of one segment also what lies below it (`bash` covers
 /// `bash:rm`). With `*` it covers everything that goes on after what stands before the star by at least one

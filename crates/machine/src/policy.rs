@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 
 use crate::{AddressPattern, GateIx, Micros, NodeIx, Num, Pattern};
 
-/// The capability of sending a mail. Source: checkpoint processes, `email_config`.
+/// The capability of sending a mail. See `docs/formats-checkpoint.md#money-and-mail`.
 pub const SENDING: &str = "resend-email";
 
 /// Whether a call of this capability sends a mail.

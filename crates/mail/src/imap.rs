@@ -27,7 +27,7 @@ use crate::limits::{IMAP_AGAIN_MAX, IMAP_AGAIN_MIN, IMAP_POLL};
 
 /// The result of taking a message, which decides where it is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filed {
+pub enum MailOutcome {
     /// It was dealt with.
     Done,
     /// It cannot be interpreted.
@@ -39,7 +39,7 @@ pub enum Filed {
 /// Takes messages.
 pub trait Collect: Send + Sync + 'static {
     /// Takes a message. Its transport is not known: the mailbox does not keep who handed it over.
-    fn collect(&self, raw: Vec<u8>) -> impl Future<Output = Filed> + Send;
+    fn collect(&self, raw: Vec<u8>) -> impl Future<Output = MailOutcome> + Send;
 
     /// Reports a message that was not read: it is larger than [`crate::limits::MESSAGE_BYTES_MAX`], or reading it has broken
     /// the conversation repeatedly. It is moved to the quarantine; `why` is one stable word.

@@ -116,7 +116,7 @@ pub enum Sorted {
     Reply(Box<Reply>),
 }
 
-/// Why a message is of no use.
+/// Why a message cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unusable {
     /// Longer than [`MESSAGE_BYTES_MAX`] bytes.

@@ -9,12 +9,23 @@
 mod clean;
 mod en;
 mod fact;
+mod piece;
 mod text;
 
 pub use clean::{clean, exact, prose};
+pub use en::answering::{
+    AnswerFacts, ChoiceFacts, DECISION_PAGE, DETAILS, Instruction, REPLY_ABOVE, answer_lines, asking,
+    instruction, origin, other_words, page_label, page_line,
+};
 pub use en::closed::outcome;
 pub use en::gates::{at, facts, request, rule};
 pub use en::mails::{PageCodeFacts, page_code, reminder};
+pub use en::pages::{
+    EmptyPage, LANGUAGE, PageAbsence, PageLabel, PageProblem, PageState, code_hint, code_label, commented,
+    confirm_by_code, gate_kind, page_absence, page_heading, page_problem, page_state, page_text, sign_in_as,
+};
+pub use en::session_warnings::{session_warning, still_caps};
 pub use en::warnings::{mail_cap, warning};
 pub use fact::{Fact, GateFacts, Medium};
+pub use piece::Piece;
 pub use text::{Text, subject, text};

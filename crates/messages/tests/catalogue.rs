@@ -4,7 +4,10 @@ use switchward_machine::{
     Channel, Content, Decision, GateIx, GateKind, Micros, NodeIx, OpenId, RunId, SessionId, Status, Time,
 };
 use switchward_messages::{
-    PageCodeFacts, mail_cap, outcome, page_code, reminder, request, rule, text, warning,
+    AnswerFacts, ChoiceFacts, PageAbsence, PageCodeFacts, PageLabel, PageProblem, PageState, Piece,
+    answer_lines, asking, code_hint, code_label, commented, confirm_by_code, gate_kind, instruction,
+    mail_cap, origin, other_words, outcome, page_absence, page_code, page_heading, page_label, page_problem,
+    page_state, page_text, reminder, request, rule, session_warning, sign_in_as, text, warning,
 };
 use switchward_state::approval::{
     Closed, Closing, Decider, Gate, NotCounted, Notice, Progress, Receipt, RequestSubject, Resolution, Via,
@@ -12,6 +15,7 @@ use switchward_state::approval::{
 };
 use switchward_state::delivery::{MailCap, MailFull, MessageText};
 use switchward_state::policy::Shortage;
+use switchward_state::session::{GateTrouble, NoAudience, SessionWarning};
 use switchward_state::{ItemHead, Open};
 
 /// 2026-01-01T00:00:00Z.
@@ -261,4 +265,142 @@ fn other_texts_are_rendered() {
         made.push_str(&entry("outcome", &[&outcome(&closed, status)]));
     }
     same(&made, include_str!("expected/others.txt"));
+}
+
+/// How a mail that asks is answered: each with its text for the plain part and for HTML.
+#[test]
+fn every_way_to_answer_is_rendered() {
+    let choice = ChoiceFacts {
+        approve: "approve",
+        refuse: "reject",
+        also: ("ok, yes", "no, deny"),
+        page_only: false,
+        discusses: false,
+        rule: "Your decision counts.",
+    };
+    let page = Some("https://acme.example/a/x");
+    let facts = |choice, replies| AnswerFacts { choice, replies, page };
+    let mut made = entry("the subject", &[&asking("Deploy web?"), &asking("Approve web")]);
+    for (name, facts) in [
+        ("a choice", facts(Some(choice), true)),
+        ("a choice that passes questions on", facts(Some(ChoiceFacts { discusses: true, ..choice }), true)),
+        ("a choice that is too long", facts(Some(ChoiceFacts { page_only: true, ..choice }), true)),
+        ("a choice without replies", facts(Some(choice), false)),
+        ("a text", facts(None, true)),
+        ("a text without replies", facts(None, false)),
+    ] {
+        let html = instruction(&facts);
+        let html = html.map(|it| format!("{}: {}", it.heading, marked(&it.text))).unwrap_or_default();
+        let lines = answer_lines(&facts).join("\n");
+        made.push_str(&entry(name, &[origin(&facts), &lines, &html, page_label(&facts)]));
+    }
+    let words = [other_words(&choice), other_words(&ChoiceFacts { also: ("ok", ""), ..choice })];
+    assert_eq!(words.map(|words| words.is_some()), [true, false]);
+    same(&made, include_str!("expected/answering.txt"));
+}
+
+/// A sentence with its emphasised words between stars.
+fn marked(pieces: &[Piece<'_>]) -> String {
+    let piece = |piece: &Piece<'_>| match piece {
+        Piece::Plain(text) => text.to_string(),
+        Piece::Strong(text) => format!("*{text}*"),
+    };
+    pieces.iter().map(piece).collect()
+}
+
+#[test]
+fn every_text_of_a_page_is_rendered() {
+    let (person, requester) = ("ann@a.example", "kim");
+    let states = [
+        PageState::Newer,
+        PageState::Own { person },
+        PageState::OwnBrowser { requester },
+        PageState::Unrecognised { person },
+        PageState::Approved { person, at: NOW, comment: "" },
+        PageState::Approved { person, at: NOW, comment: "Fine." },
+        PageState::Waiting { person },
+    ];
+    let mut made: String = states.iter().map(|one| entry("state", &[&marked(&page_state(one))])).collect();
+    let problems = [
+        PageProblem::OwnBrowser { requester },
+        PageProblem::Unrecognised,
+        PageProblem::SentBefore,
+        PageProblem::NoCodeNeeded,
+        PageProblem::WrongCode { left: 0 },
+        PageProblem::WrongCode { left: 1 },
+        PageProblem::WrongCode { left: 4 },
+        PageProblem::NoSignInNeeded,
+        PageProblem::SignInUnavailable,
+        PageProblem::NoProvider,
+        PageProblem::SignedInAsOther { person },
+        PageProblem::AddressUnproved { person },
+        PageProblem::NotSignedIn,
+        PageProblem::Internal,
+    ];
+    made.extend(problems.iter().map(|one| entry("problem", &[&page_problem(one)])));
+    for absence in [
+        PageAbsence::Unknown,
+        PageAbsence::Later,
+        PageAbsence::Incomplete,
+        PageAbsence::SignInUnknown,
+        PageAbsence::Internal,
+    ] {
+        let page = page_absence(absence);
+        made.push_str(&entry("absence", &[page.title, page.why.unwrap_or_default()]));
+    }
+    let kinds = [GateKind::Notify, GateKind::ToolAsk, GateKind::Approval, GateKind::Task];
+    made.push_str(&entry("kinds", &kinds.map(gate_kind)));
+    made.push_str(&entry("headings", &[&page_heading(Some("bash")), &page_heading(None)]));
+    made.push_str(&entry("comment", &[&commented("kim", NOW)]));
+    let asks = [sign_in_as(person), confirm_by_code(person)].map(|pieces| marked(&pieces));
+    made.push_str(&entry("recognition", &[&asks[0], &asks[1], &code_label(person), &code_hint()]));
+    let labels = [
+        PageLabel::NothingRecorded,
+        PageLabel::Request,
+        PageLabel::Details,
+        PageLabel::Comments,
+        PageLabel::SignIn,
+        PageLabel::SignInHint,
+        PageLabel::NoProvider,
+        PageLabel::SendCode,
+        PageLabel::SendAnotherCode,
+        PageLabel::Continue,
+    ];
+    made.push_str(&entry("labels", &labels.map(page_text)));
+    same(&made, include_str!("expected/pages.txt"));
+}
+
+#[test]
+fn every_warning_of_a_history_is_rendered() {
+    let (state, problem) = (|| "ship".to_owned(), || "too large".to_owned());
+    let at_gate = |trouble| SessionWarning::AtGate { gate: OpenId(6), trouble };
+    let all = [
+        SessionWarning::Definition { text: "a state is never reached".into() },
+        SessionWarning::Logged { text: "shipped".into() },
+        SessionWarning::Unsent { state: state(), problem: problem() },
+        SessionWarning::EndpointsFull { count: 4 },
+        SessionWarning::StillCapped { layer: "tenant".into(), cap: 5_000_000 },
+        SessionWarning::NotCarriedOver { key: "wait".into(), workflow: "refund".into() },
+        SessionWarning::NobodyBehind { name: "group:none".into() },
+        SessionWarning::NotMerged { problem: problem() },
+        SessionWarning::DataFull { key: "tasks".into(), state: state() },
+        SessionWarning::Ignored { state: state(), problem: problem() },
+        SessionWarning::NobodyAsked { problem: problem() },
+        SessionWarning::NoParticipants { state: state() },
+        SessionWarning::WaitedDataFull { problem: problem() },
+        at_gate(GateTrouble::FewAsked { need: 3, asks: 2, open: false }),
+        at_gate(GateTrouble::FewAsked { need: 3, asks: 2, open: true }),
+        at_gate(GateTrouble::SharedAddresses { people: 1, addresses: 2 }),
+        at_gate(GateTrouble::Unnotified { why: NoAudience::NoAddress { owner: "owner:refund".into() } }),
+        at_gate(GateTrouble::Unnotified { why: NoAudience::TooMuch { problem: problem() } }),
+        at_gate(GateTrouble::NotInDirectory { who: vec!["eve@a.example".into(), "sam".into()] }),
+        at_gate(GateTrouble::NobodyElse { problem: problem() }),
+        at_gate(GateTrouble::NotReminded { problem: problem() }),
+        at_gate(GateTrouble::QuorumLost {
+            progress: Progress { approved: approved(), need: 3 },
+            unreached: vec!["ann@a.example".into()],
+        }),
+    ];
+    let made: String = all.iter().map(|one| entry("warning", &[&session_warning(one)])).collect();
+    same(&made, include_str!("expected/session_warnings.txt"));
 }

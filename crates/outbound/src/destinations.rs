@@ -140,7 +140,7 @@ mod tests {
             head: None,
         };
         let source = EffectSource::Run { run: RunId(1), node: NodeIx(1), entry: 1 };
-        let effect = Effect { source, number, deliver_at: Time(at), trace: None, body, fate: None };
+        let effect = Effect { source, number, deliver_at: Time(at), trace: None, body, progress: None };
         let keys = index_keys(&Key::outbox(tenant, session, number), &Row::Outbox(effect));
         let deliveries = IndexKey::deliveries();
         let key = keys

@@ -1,4 +1,4 @@
-//! Scenarios: a definition played against a virtual clock. The format is the page "Scenarios".
+//! Scenarios: a definition played against a virtual clock. The format is in `docs/scenarios.md`.
 //!
 //! [`parse`] reads a file; [`play`] plays it in a [`Memory`], which is the engine over rows in a map; [`play_on`]
 //! plays it in any other [`System`], such as a replicated shard. A [`Report`] shows for every step what was expected

@@ -115,7 +115,7 @@ impl Cluster {
             stop(&groups).await;
             return Err(error);
         }
-        cluster.begin_duties();
+        cluster.begin_leader_tasks();
         Ok(cluster)
     }
 
@@ -137,7 +137,7 @@ impl Cluster {
             ));
         }
         let cluster = Self::over(groups, clock, once(on_fatal), log);
-        cluster.begin_duties();
+        cluster.begin_leader_tasks();
         Ok(cluster)
     }
 
@@ -149,7 +149,7 @@ impl Cluster {
         Self(Arc::new(Shards::of(shards, clock, halt, log)))
     }
 
-    fn begin_duties(&self) {
+    fn begin_leader_tasks(&self) {
         tokio::spawn(scrub::work(Arc::downgrade(&self.0)));
         for shard in self.all() {
             tokio::spawn(leader_tasks::work(shard.clone(), Arc::downgrade(&self.0)));

@@ -42,7 +42,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns true if the shard takes nothing more on this server, so that trying again here is of no use.
+    /// Returns true if the shard takes nothing more on this server, so that trying again here cannot succeed.
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {

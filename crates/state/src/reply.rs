@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 
-use crate::approval::Standing;
+use crate::approval::ReplyOutcome;
 use crate::policy::Authorized;
 use crate::session::Position;
 
@@ -127,7 +127,7 @@ pub enum Reply {
         sequence: u64,
         /// What became of it.
         #[n(2)]
-        standing: Standing,
+        outcome: ReplyOutcome,
         /// Where it stands, if its caller is shown that.
         #[n(3)]
         position: Option<Box<Position>>,

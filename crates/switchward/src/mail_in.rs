@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use std::sync::Arc;
 use switchward_gateway::mail::{MailIngress, Outcome};
 use switchward_mail::{
-    imap::{self, Account, Collect, Filed},
+    imap::{self, Account, Collect, MailOutcome},
     incoming::Envelope,
     lmtp::{self, Receive, Taken},
 };
@@ -110,18 +110,18 @@ async fn read(account: Account, ingress: Arc<Imap>, health: Arc<imap::Health>, s
 struct Imap(MailIngress);
 
 impl Collect for Imap {
-    async fn collect(&self, raw: Vec<u8>) -> Filed {
+    async fn collect(&self, raw: Vec<u8>) -> MailOutcome {
         let ingress = self.0.clone();
         // A task of its own: a message that breaks it does not affect other messages.
         let taken = tokio::spawn(async move { ingress.ingest(&Envelope::default(), &raw).await });
         match taken.await {
-            Ok(Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_)) => Filed::Done,
-            Ok(Outcome::Quarantined(_)) => Filed::Quarantine,
-            Ok(Outcome::Later) => Filed::Later,
+            Ok(Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_)) => MailOutcome::Done,
+            Ok(Outcome::Quarantined(_)) => MailOutcome::Quarantine,
+            Ok(Outcome::Later) => MailOutcome::Later,
             Err(error) => {
                 tracing::error!(%error, "failed to process a message; it goes into quarantine");
                 self.unread("broken");
-                Filed::Quarantine
+                MailOutcome::Quarantine
             }
         }
     }

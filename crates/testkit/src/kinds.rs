@@ -66,13 +66,13 @@ kinds! { RunEvent: Created Activated Entered ActBegun Answered Left Ended TurnEn
 kinds! { Deferral: Take End Ended Again Judged Fault Chosen; }
 kinds! { PendingFact: Held Entered; }
 
-kinds! { ApprovalEvent: Opened Closed Discussed Voided Escalated Lapsed Reminded Answered ReplyRecorded ReplyAnswered
+kinds! { ApprovalEvent: Opened Closed Commented Voided Escalated Lapsed Reminded Answered ReplyRecorded ReplyAnswered
     AudienceSet RemindersSet;
     PageCodes(Self::PageCodes(fact)) => &fact.step, PageCodeStep;
     Votes(Self::Votes(fact)) => fact, VoteFact;
 }
 kinds! { PageCodeStep: Sent Refused Accepted; }
-kinds! { VoteFact: QuorumSet Cast Needed Notified EscalationSet Dropped; }
+kinds! { VoteFact: QuorumSet Given Needed Notified EscalationSet Dropped; }
 
 kinds! { WorkEvent: Closed Leased Released Done;
     Opened(Self::Opened { body, .. }) => body, OpenItemBody;

@@ -3,6 +3,7 @@
 //! What clippy or cargo-deny can hold is in `Cargo.toml`, `clippy.toml` or `.cargo/deny.toml`, and not here.
 
 mod arrows;
+mod citations;
 mod commands;
 mod cycles;
 mod fences;
@@ -31,6 +32,7 @@ type Check = fn(&Tree) -> Vec<Finding>;
 
 const CHECKS: &[Check] = &[
     arrows::check,
+    citations::check,
     commands::check,
     cycles::check,
     fences::check,

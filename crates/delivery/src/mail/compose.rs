@@ -6,13 +6,13 @@ use lettre::{Address, address::Envelope};
 
 use sha2::{Digest as _, Sha256};
 
-use super::html::{escaped, page, visible};
+use switchward_messages::{AnswerFacts, ChoiceFacts, REPLY_ABOVE, answer_lines, asking, origin, page_line};
+
+use super::html::{page, visible};
 use super::{Choice, OutboundMail, Purpose, Sender, invalid};
 use crate::Failed;
 use crate::limits::{MAIL_ADDRESS_BYTES_MAX, MAIL_BODY_BYTES_MAX, MAIL_HEAD_MAX, MAIL_SUBJECT_CHARS_MAX};
 
-/// The line above everything that a reply quotes.
-pub(super) const REPLY_ABOVE: &str = "--- reply above this line ---";
 /// Bytes of the ids of mails and threads.
 const ID_BYTES: usize = 16;
 /// Characters of a subject that every client shows.
@@ -198,9 +198,11 @@ pub(super) fn address(text: &str) -> Result<Address, Failed> {
 /// The subject, cut to the length that every client shows if the mail asks for a decision.
 fn subject(outbound: &OutboundMail) -> String {
     let asks = outbound.purpose == Purpose::Ask && outbound.choice.is_some();
-    let prefix = if asks && !outbound.subject.to_lowercase().contains("approve") { "Approve? " } else { "" };
-    let whole = format!("{prefix}{}", outbound.subject);
-    if !asks || whole.chars().count() <= SUBJECT_SHOWN {
+    if !asks {
+        return outbound.subject.clone();
+    }
+    let whole = asking(&outbound.subject).into_owned();
+    if whole.chars().count() <= SUBJECT_SHOWN {
         return whole;
     }
     let cut: String = whole.chars().take(SUBJECT_SHOWN - 1).collect();
@@ -216,12 +218,13 @@ fn text(outbound: &OutboundMail, page: Option<&str>) -> String {
     let mut lines = vec![REPLY_ABOVE.to_owned(), String::new()];
     if outbound.purpose == Purpose::Inform {
         lines.extend([said, String::new()]);
-        lines.extend(page.map(|page| format!("Decision page: {page}")));
+        lines.extend(page.map(page_line));
         return lines.join("\n");
     }
+    let answer = answer(outbound, page);
     lines.extend([outbound.subject.clone(), String::new()]);
     if !said.trim().is_empty() {
-        lines.extend([format!("{}:", wrote(outbound)), String::new()]);
+        lines.extend([format!("{}:", origin(&answer)), String::new()]);
         lines.extend(said.lines().map(|line| format!("    {line}")));
         lines.push(String::new());
     }
@@ -233,60 +236,28 @@ fn text(outbound: &OutboundMail, page: Option<&str>) -> String {
         lines.extend(values.map(|value| format!("  {}   {value}", " ".repeat(width))));
     }
     lines.push(String::new());
-    lines.extend(how(outbound, page));
+    lines.extend(answer_lines(&answer));
     lines.join("\n")
 }
 
-/// The heading of content that does not come from the engine.
-pub(super) fn wrote(outbound: &OutboundMail) -> &'static str {
-    if outbound.choice.is_some() { "The request, as the process wrote it" } else { "The question" }
+/// How the reader of a mail that asks can answer.
+pub(super) fn answer<'m>(outbound: &'m OutboundMail, page: Option<&'m str>) -> AnswerFacts<'m> {
+    let choice = outbound.choice.as_ref().map(|choice| ChoiceFacts {
+        approve: &choice.approve,
+        refuse: &choice.refuse,
+        also: also(choice),
+        page_only: choice.page_only,
+        discusses: choice.discusses,
+        rule: &choice.rule,
+    });
+    AnswerFacts { choice, replies: outbound.reply_token.is_some(), page }
 }
 
-/// Explains how to decide, or to answer.
-fn how(outbound: &OutboundMail, page: Option<&str>) -> Vec<String> {
-    let mut lines = Vec::new();
-    match (&outbound.choice, &outbound.reply_token) {
-        (Some(choice), Some(_)) if choice.page_only => {
-            lines.push(TOO_LONG.to_owned());
-            lines.push(format!("To reject, answer with {} on the first line.", choice.refuse.to_uppercase()));
-            lines.push(anything_else(choice).to_owned());
-        }
-        (Some(choice), Some(_)) => {
-            lines.push("To decide, answer this mail with one word on the first line:".to_owned());
-            let (approve, refuse) = (choice.approve.to_uppercase(), choice.refuse.to_uppercase());
-            lines
-                .push(format!("  {approve}    or    {refuse}      (a comment may follow on the next lines)"));
-            lines.extend(also(choice));
-            lines.push(anything_else(choice).to_owned());
-        }
-        (None, Some(_)) => lines.push("To answer, reply to this mail; your text is the answer.".to_owned()),
-        (_, None) => {}
-    }
-    lines.extend(page.map(|page| format!("Decision page: {page}")));
-    lines.extend(outbound.choice.as_ref().map(|choice| format!("Rule: {}", choice.rule)));
-    lines
-}
-
-/// The explanation if a reply cannot approve.
-pub(super) const TOO_LONG: &str =
-    "The request is too long for a mail: read all of it on the decision page, and approve it there.";
-
-/// Names the other words that decide.
-pub(super) fn also(choice: &Choice) -> Option<String> {
+/// The other words that decide: those that approve, and those that reject.
+fn also(choice: &Choice) -> (&str, &str) {
     match choice.also.as_slice() {
-        [approve, refuse] if !approve.is_empty() && !refuse.is_empty() => Some(format!(
-            "These words, alone on the first line, decide as well. To approve: {approve}. To reject: {refuse}."
-        )),
-        _ => None,
-    }
-}
-
-/// Says what happens to text that decides nothing.
-pub(super) fn anything_else(choice: &Choice) -> &'static str {
-    if choice.discusses {
-        "Any other text is passed on as a question and approves nothing."
-    } else {
-        "Any other text is recorded as a comment and decides nothing."
+        [approve, refuse] => (approve, refuse),
+        _ => ("", ""),
     }
 }
 
@@ -343,9 +314,4 @@ impl<N: Named> Header for Plain<N> {
     fn display(&self) -> HeaderValue {
         HeaderValue::new(N::NAME, self.value.clone())
     }
-}
-
-/// Returns the body as HTML: the definition's own, or its escaped text.
-pub(super) fn body_html(outbound: &OutboundMail) -> String {
-    if outbound.html { outbound.body.clone() } else { escaped(&outbound.body).replace('\n', "<br>\n") }
 }

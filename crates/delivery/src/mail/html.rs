@@ -1,7 +1,12 @@
 //! Renders the HTML part of a mail: no remote images, no scripts, tables that screen readers read as text, and the colour
 //! scheme of the reader.
 
-use super::compose::{REPLY_ABOVE, TOO_LONG, also, anything_else, body_html, wrote};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use switchward_messages::{
+    DECISION_PAGE, DETAILS, LANGUAGE, Piece, REPLY_ABOVE, instruction, origin, other_words, page_label,
+};
+
+use super::compose::answer;
 use super::{OutboundMail, Purpose};
 
 const STYLE: &str = ":root{color-scheme:light dark}\
@@ -17,95 +22,89 @@ const STYLE: &str = ":root{color-scheme:light dark}\
     background:#1d4ed8;color:#ffffff;text-decoration:none;font-weight:600}\
     .rule{color:#6b7280;font-size:14px}";
 
-/// Escapes text for HTML.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    out
-}
-
 /// Renders the whole part.
 pub(super) fn page(outbound: &OutboundMail, page: Option<&str>) -> String {
     let body = match outbound.purpose {
         Purpose::Say => body_html(outbound),
-        Purpose::Inform => {
-            format!("{}<p>{}</p>{}", line(), body_html(outbound), button(page, "Decision page"))
-        }
+        Purpose::Inform => html! { (line()) p { (body_html(outbound)) } (button(page, DECISION_PAGE)) },
         Purpose::Ask => asked(outbound, page),
     };
-    let title = escaped(&outbound.subject);
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\">\
-         <title>{title}</title><style>{STYLE}</style></head>\n<body>{body}</body></html>\n"
-    )
-}
-
-fn line() -> String {
-    format!("<p class=\"line\">{REPLY_ABOVE}</p>\n")
-}
-
-fn button(page: Option<&str>, label: &str) -> String {
-    page.map_or_else(String::new, |page| {
-        format!("<p><a class=\"go\" href=\"{}\">{label}</a></p>\n", escaped(page))
-    })
-}
-
-fn asked(outbound: &OutboundMail, page: Option<&str>) -> String {
-    let mut out = format!("{}<h1>{}</h1>\n", line(), escaped(&outbound.subject));
-    if !outbound.body.trim().is_empty() {
-        out.push_str(&format!(
-            "<h2>{}</h2>\n<blockquote class=\"said\">{}</blockquote>\n",
-            wrote(outbound),
-            body_html(outbound)
-        ));
-    }
-    if !outbound.facts.is_empty() {
-        out.push_str("<h2>Details</h2>\n<table role=\"presentation\">\n");
-        for fact in &outbound.facts {
-            let (name, value) = (escaped(&fact.name), escaped(&fact.value));
-            out.push_str(&format!("<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>\n"));
+    let whole = html! {
+        (DOCTYPE) "\n"
+        html lang=(LANGUAGE) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width";
+                meta name="color-scheme" content="light dark";
+                title { (outbound.subject) }
+                style { (PreEscaped(STYLE)) }
+            }
+            "\n"
+            body { (body) }
         }
-        out.push_str("</table>\n");
+        "\n"
+    };
+    whole.into_string()
+}
+
+/// The body: the definition's own HTML, or its text with its lines.
+fn body_html(outbound: &OutboundMail) -> Markup {
+    if outbound.html {
+        return PreEscaped(outbound.body.clone());
     }
-    match (&outbound.choice, &outbound.reply_token) {
-        (Some(choice), Some(_)) if choice.page_only => out.push_str(&format!(
-            "<h2>To decide</h2>\n<p>{TOO_LONG} To reject, answer this mail with <strong>{}</strong> on the first line. {}</p>\n",
-            escaped(&choice.refuse.to_uppercase()),
-            anything_else(choice)
-        )),
-        (Some(choice), Some(_)) => out.push_str(&format!(
-            "<h2>To decide</h2>\n<p>Answer this mail with one word on the first line: <strong>{}</strong> or \
-             <strong>{}</strong>. A comment may follow on the next lines. {}</p>\n",
-            escaped(&choice.approve.to_uppercase()),
-            escaped(&choice.refuse.to_uppercase()),
-            anything_else(choice)
-        )),
-        (None, Some(_)) => {
-            out.push_str("<h2>To answer</h2>\n<p>Reply to this mail; your text is the answer.</p>\n");
+    html! {
+        @for (count, line) in outbound.body.split('\n').enumerate() {
+            @if count > 0 { br; "\n" }
+            (line)
         }
-        (_, None) => {}
     }
-    out.push_str(&button(
-        page,
-        if outbound.choice.is_some() { "Open the decision page" } else { "Answer on a page" },
-    ));
-    if let Some(also) = outbound.choice.as_ref().filter(|choice| !choice.page_only).and_then(also) {
-        out.push_str(&format!("<p class=\"rule\">{}</p>\n", escaped(&also)));
+}
+
+fn line() -> Markup {
+    html! { p.line { (REPLY_ABOVE) } "\n" }
+}
+
+fn button(page: Option<&str>, label: &str) -> Markup {
+    html! {
+        @if let Some(page) = page { p { a.go href=(page) { (label) } } "\n" }
     }
-    if let Some(choice) = &outbound.choice {
-        out.push_str(&format!("<p class=\"rule\">{}</p>\n", escaped(&choice.rule)));
+}
+
+fn asked(outbound: &OutboundMail, page: Option<&str>) -> Markup {
+    let answer = answer(outbound, page);
+    let choice = answer.choice.as_ref();
+    html! {
+        (line())
+        h1 { (outbound.subject) } "\n"
+        @if !outbound.body.trim().is_empty() {
+            h2 { (origin(&answer)) } "\n"
+            blockquote.said { (body_html(outbound)) } "\n"
+        }
+        @if !outbound.facts.is_empty() {
+            h2 { (DETAILS) } "\n"
+            table role="presentation" {
+                "\n"
+                @for fact in &outbound.facts {
+                    tr { th scope="row" { (fact.name) } td { (fact.value) } } "\n"
+                }
+            }
+            "\n"
+        }
+        @if let Some(instruction) = instruction(&answer) {
+            h2 { (instruction.heading) } "\n"
+            p { @for piece in &instruction.text { (worded(piece)) } } "\n"
+        }
+        (button(page, page_label(&answer)))
+        @if let Some(words) = choice.and_then(other_words) { p.rule { (words) } "\n" }
+        @if let Some(choice) = choice { p.rule { (choice.rule) } "\n" }
     }
-    out
+}
+
+fn worded(piece: &Piece<'_>) -> Markup {
+    match piece {
+        Piece::Plain(text) => html! { (text) },
+        Piece::Strong(text) => html! { strong { (text) } },
+    }
 }
 
 /// Extracts the text of HTML, roughly, for the plain text part.

@@ -7,7 +7,7 @@ use switchward_expr::compare;
 use switchward_machine::{Case, Convert, Each, Machine, Next, Op, Port, RunId, Write};
 use switchward_state::limits::{EFFECT_BYTES, ITEMS_MAX, OPS_MAX, WRITTEN_BYTES_MAX};
 use switchward_state::run::{Json, Loop, RunEvent, Writer};
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{SessionEvent, SessionWarning};
 
 use crate::acts::Ran;
 use crate::delivery::messages;
@@ -112,7 +112,7 @@ impl Working<'_, '_, '_> {
 
     fn log(&mut self, text: &str) -> Result<Option<Port>, Broken> {
         self.turn.budget.check_bytes(text.len() + EFFECT_BYTES).map_or(Ok(()), Err)?;
-        self.turn.emit(SessionEvent::Warned { text: text.to_owned(), of_definition: false })?;
+        self.turn.emit(SessionEvent::Warned { warning: SessionWarning::Logged { text: text.to_owned() } })?;
         Ok(None)
     }
 

@@ -1,4 +1,4 @@
-//! Spawn: runs below this one. Source: workflows, *Subworkflow mechanics*; semantics §4, row *Subworkflow*, and §4b-18.
+//! Spawn: runs below this one. See `docs/formats-conversation.md#subworkflow`.
 
 use serde_json::{Map, Value};
 use switchward_machine::{Act, ActKind, Ending, Gives, Kids, Machine, Mapped, Outcome, Port, RunId, Spawn};

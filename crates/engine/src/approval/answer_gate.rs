@@ -1,4 +1,4 @@
-//! A participant answers their part of a task. Sources: semantics §6.2 and §7 (11).
+//! A participant answers their part of a task. See `docs/formats-conversation.md#task`.
 
 use switchward_machine::Decision;
 use switchward_state::Reply;

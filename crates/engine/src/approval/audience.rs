@@ -1,12 +1,12 @@
 //! Who is notified of a gate that addresses nobody: those whom the start names, else the directory's entry for the
-//! definition, else its entry for the owner, else its default audience. If nobody is found, a warning says so. Source:
-//! checkpoint processes, `notify_human` and *ask*; semantics §1b and §6.2.
+//! definition, else its entry for the owner, else its default audience. If nobody is found, a warning says so. See
+//! `docs/approvals-by-mail.md#the-directory`.
 
 use switchward_machine::{OpenId, RunId};
 use switchward_state::approval::{ApprovalEvent, Asked, Gate, OF_OWNER, OpenGate, RequestSubject, VoteFact};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, Purpose};
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{GateTrouble, NoAudience, SessionEvent, SessionWarning};
 
 use crate::approval::mails::{mail, mail_bytes};
 use crate::approval::{reminders, votes};
@@ -36,8 +36,8 @@ pub(crate) fn open(
             let body = counted(turn, run, gate, body, &subject)?;
             turn.emit(ApprovalEvent::Opened { gate, run, body: Box::new(body) })?;
             if let Some(why) = why {
-                let text = format!("nobody is told of gate {}: {why}", gate.0);
-                turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+                let warning = SessionWarning::AtGate { gate, trouble: GateTrouble::Unnotified { why } };
+                turn.emit(SessionEvent::Warned { warning })?;
             }
             turn.send(run, EffectBody::Notice { gate, kind, subject })?;
         }
@@ -95,15 +95,13 @@ fn found(
     turn: &Turn<'_, '_>,
     run: RunId,
     subject: &RequestSubject,
-) -> Result<Result<Vec<String>, Option<String>>, Stop> {
+) -> Result<Result<Vec<String>, Option<NoAudience>>, Stop> {
     let to = addresses(turn, run)?;
     if to.is_empty() {
         let owner = format!("{OF_OWNER}{}", turn.run(run)?.definition);
         let missed = turn.directory()? != Directory::default() || !turn.session()?.audience.is_empty();
-        let why =
-            || format!("no address is found for the session's audience, {owner:?} or the default audience");
-        return Ok(Err(missed.then(why)));
+        return Ok(Err(missed.then_some(NoAudience::NoAddress { owner })));
     }
     let fault = capacity::mails(turn, to.len(), mail_bytes(&to, subject, ""))?;
-    Ok(fault.map_or(Ok(to), |fault| Err(Some(fault.message))))
+    Ok(fault.map_or(Ok(to), |fault| Err(Some(NoAudience::TooMuch { problem: fault.message }))))
 }

@@ -1,5 +1,6 @@
 //! A model is asked what a reply or an event means that no phrase decides. What it says is a proposal: it never approves,
-//! and if its answer is not allowed, the reply counts as undecided. Source: semantics §7, conversation (1).
+//! and if its answer is not allowed, the reply counts as undecided. See
+//! `tests/corpus/conversation/sentences.tsv#7c-1e`.
 
 use serde_json::{Map, Value, json};
 use switchward_machine::{Decision, OpenId, Port, RunId, Sort, WorkKind};
@@ -10,7 +11,7 @@ use switchward_state::run::{Deferral, json_length};
 use switchward_state::work::{About, OpenItemBody, Owed, WorkEvent, WorkItem};
 
 use crate::approval::record_reply::outcome::{REJECTED, decide, received, unclear, waiting};
-use crate::approval::resolve::{self, Ruling};
+use crate::approval::resolve::{self, GateDecision};
 use crate::run::events;
 use crate::turn::{Stop, Turn};
 
@@ -97,8 +98,8 @@ pub(crate) fn answered(
         let Some(open) = turn.rows.gate(turn.tenant(), turn.session_id()?, to)? else { return Ok(()) };
         let open = OpenGate::clone(&open);
         if port == Some(REJECTED) {
-            let ruling = Ruling { decision: Decision::Refuse, by: from, comment: own, via: Via::Mail };
-            return decide(turn, to, &open, ruling, None);
+            let given = GateDecision { decision: Decision::Refuse, by: from, comment: own, via: Via::Mail };
+            return decide(turn, to, &open, given, None);
         }
         return unclear(turn, to, &open, &from, &own);
     }

@@ -36,7 +36,7 @@ pub fn comments(
     view.scan(&prefix, Some(after.as_bytes()), &mut |_, row| {
         if let Row::History(history) = &**row {
             for event in &history.events {
-                if let Event::Approval(ApprovalEvent::Discussed { gate: about, by, comment }) = event
+                if let Event::Approval(ApprovalEvent::Commented { gate: about, by, comment }) = event
                     && *about == gate
                     && !comment.is_empty()
                 {

@@ -1,4 +1,4 @@
-//! A person decides. Sources: semantics §6.2 and §7.
+//! A person decides. A gate is decided once: `tests/corpus/checkpoint/sentences.tsv#6.2-1`.
 
 use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId, Time};
 use switchward_state::approval::{
@@ -10,8 +10,8 @@ use switchward_state::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT
 use switchward_state::policy::{LedgerRule, LimitCheck, LimitOutcome, PolicyEvent, Shortage, by_ledger};
 use switchward_state::{Actor, Key, Reason, Rejection, Reply};
 
-use crate::approval::resolve::Ruling;
-use crate::approval::votes::Cast;
+use crate::approval::resolve::GateDecision;
+use crate::approval::votes::Recorded;
 use crate::approval::{resolve, votes};
 use crate::policy::authorize::{fresh, release_reservation, stale};
 use crate::policy::{Asked, asked_call, gate_name, shortage_message};
@@ -31,16 +31,16 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
     let grant = if grants { Some(granting(turn, decide, &open)?) } else { None };
     let (by, comment) = (turn.command.actor.subject.clone(), decide.comment.clone());
     let via = via(decide.proof.as_ref());
-    let ruling = Ruling { decision: decide.decision, by, comment, via };
-    match votes::cast(turn, decide.gate, &open, &ruling)? {
-        Cast::Decides => {}
-        Cast::Counts(_) => {
+    let given = GateDecision { decision: decide.decision, by, comment, via };
+    match votes::record(turn, decide.gate, &open, &given)? {
+        Recorded::Decides => {}
+        Recorded::Counts(_) => {
             release(turn, open.head.run, decide.gate, decide.limits.as_ref())?;
             return Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence });
         }
-        Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
+        Recorded::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
     }
-    resolve::close(turn, decide.gate, &open, &ruling)?;
+    resolve::close(turn, decide.gate, &open, &given)?;
     if let Some(grant) = grant {
         make_grant(turn, open.head.run, decide.gate, grant)?;
     }

@@ -1,11 +1,12 @@
-//! A person says something at a gate. Source: semantics §7, *Beside these* (9): only some gates take that as a decision.
+//! A person says something at a gate. Only some gates take that as a decision:
+//! `tests/corpus/conversation/sentences.tsv#7b-9`.
 
 use switchward_machine::{Decision, Resolve};
 use switchward_state::Reply;
 use switchward_state::approval::{ApprovalEvent, DiscussGate};
 
 use crate::approval::decide_gate::{has_a_say, is_meant, may_decide, open_gate, proved, via};
-use crate::approval::resolve::Ruling;
+use crate::approval::resolve::GateDecision;
 use crate::approval::{discussion, resolve};
 use crate::turn::{Stop, Turn};
 
@@ -19,13 +20,13 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, discuss: &DiscussGate) -> Result<Repl
     let (gate, by, comment) = (discuss.gate, turn.command.actor.subject.clone(), discuss.comment.clone());
     let spec = resolve::spec_of(turn, &open)?;
     match spec.resolve(Decision::Discuss) {
-        None => turn.emit(ApprovalEvent::Discussed { gate, by, comment })?,
+        None => turn.emit(ApprovalEvent::Commented { gate, by, comment })?,
         Some(Resolve::PassOn) => discussion::pass_on(turn, gate, &open, &by, comment)?,
         Some(resolve) => {
             may_decide(&turn.command.actor, &open, &turn.directory()?)?;
-            let ruling =
-                Ruling { decision: Decision::Discuss, by, comment, via: via(discuss.proof.as_ref()) };
-            resolve::close(turn, gate, &open, &ruling)?;
+            let given =
+                GateDecision { decision: Decision::Discuss, by, comment, via: via(discuss.proof.as_ref()) };
+            resolve::close(turn, gate, &open, &given)?;
             resolve::resolved(turn, &open, resolve)?;
         }
     }

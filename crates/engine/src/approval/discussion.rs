@@ -1,5 +1,5 @@
 //! A comment at an approval from which no transition leads to a discussion: it is recorded and passed on, and the request
-//! stays open. Source: semantics §7, *Second round* (20).
+//! stays open. See `tests/corpus/conversation/sentences.tsv#003-s20`.
 
 use switchward_machine::{Channel, OpenId};
 use switchward_state::approval::{ApprovalEvent, Notice, OpenGate};
@@ -18,7 +18,7 @@ pub(crate) fn pass_on(
     by: &str,
     comment: String,
 ) -> Result<(), Stop> {
-    turn.emit(ApprovalEvent::Discussed { gate, by: by.to_owned(), comment: comment.clone() })?;
+    turn.emit(ApprovalEvent::Commented { gate, by: by.to_owned(), comment: comment.clone() })?;
     let Some(asked) = open.body.asked.as_ref().filter(|_| !comment.trim().is_empty()) else { return Ok(()) };
     let question = Notice::Question { by: by.to_owned(), comment };
     let effect = EffectBody::Message {

@@ -1,16 +1,17 @@
 //! Data that stand still: while an approval of a run is open, nothing changes what its people were shown. Records are
 //! refused; what comes from elsewhere is kept with the run, and enters in its order when the approval closes, before
-//! anything that follows from that. Source: semantics §7, *Second round* (22).
+//! anything that follows from that. See
+//! `tests/corpus/conversation/sentences.tsv#003-s22a`.
 //!
 //! Only a gate of the kind `approval` does that: a tool call that a person is asked about names its arguments itself, and
 //! a part of a task approves nothing. Runs that call or are called by this one have data of their own. What a run below
 //! gives back is written when it has ended, and while it runs no approval of its caller can be open.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{GateKind, Machine, OpenId, Port, RunId, kept::EVENT_KEY};
+use switchward_machine::{GateKind, Machine, OpenId, Port, RunId, reserved_keys::EVENT_KEY};
 use switchward_state::limits::{PENDING_INPUT_BYTES_MAX, PENDING_INPUTS_MAX};
 use switchward_state::run::{Json, PendingFact, PendingInput, RunEvent, Writer};
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{ItemKind, Reason, Rejection};
 
 use crate::run::data::{self, BadWrite};
@@ -123,8 +124,8 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Port>,
             }
             // It fitted when it came, and what was decided since has taken its space.
             Err((scope, bad)) => {
-                let text = format!("data that waited for an approval do not fit any more: {}", bad.0);
-                turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+                let warning = SessionWarning::WaitedDataFull { problem: bad.0 };
+                turn.emit(SessionEvent::Warned { warning })?;
                 scope
             }
         };

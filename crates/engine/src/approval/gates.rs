@@ -1,13 +1,14 @@
 //! Gates that people are asked at: how they open, what a resolution does, and what happens while nobody decides.
-//! Sources: workflows, *Approval State* and *Approval Gates*; semantics §6.2 and §7.
+//! See `docs/formats-conversation.md#approval` and `docs/formats-conversation.md#approval-gates`.
 
 use serde_json::Value;
 use switchward_machine::{Boundary, ExitIx, GateIx, GateKind, OpenId, RunId};
+use switchward_messages::session_warning;
 use switchward_state::ViewError;
 use switchward_state::approval::{ApprovalEvent, Asked, Gate, RequestSubject};
 use switchward_state::delivery::EffectBody;
 use switchward_state::run::{RunEvent, json_length};
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{SessionEvent, SessionWarning};
 
 use crate::approval::resolve::held_port;
 use crate::approval::{audience, mails, reminders, shown, votes};
@@ -78,7 +79,7 @@ pub(crate) fn open(
         codes: Vec::new(),
     };
     if let Some(problem) = shown::record(turn, run, found.record.as_deref(), values, &asked)? {
-        return Ok(Some(Fault::operation(problem)));
+        return Ok(Some(Fault::operation(session_warning(&problem))));
     }
     let gate = OpenId(turn.session()?.next_id);
     let (kind, subject) = (found.kind, asked.subject.clone());
@@ -110,8 +111,8 @@ pub(crate) fn attempt(
     let node = turn.run(run)?.node;
     let refused = held_port(turn, run, exit)?;
     turn.emit(RunEvent::Faulted { run, node, code: fault.code, message: fault.message.clone() })?;
-    let text = format!("nobody can be asked, and the state is not left: {}", fault.message);
-    turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    let warning = SessionWarning::NobodyAsked { problem: fault.message.clone() };
+    turn.emit(SessionEvent::Warned { warning })?;
     turn.emit(RunEvent::Rested { run, refused })?;
     Ok(Next::Rest)
 }

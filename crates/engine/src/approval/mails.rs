@@ -4,7 +4,7 @@ use switchward_machine::{Channel, OpenId, RunId};
 use switchward_state::approval::{ApprovalEvent, Asked, Notice, RequestSubject};
 use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 use switchward_state::limits::{ANSWERS_MAX, EFFECT_BYTES};
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning};
 
 use crate::delivery::capacity;
 use crate::turn::{Stop, Turn};
@@ -96,8 +96,9 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, run: RunId, mail: EffectBody) -> Res
 /// Records that people whom data or the start names are not asked.
 pub(crate) fn not_asked(turn: &mut Turn<'_, '_>, gate: OpenId, dropped: &[String]) -> Result<(), Stop> {
     if !dropped.is_empty() {
-        let text = format!("gate {} does not ask {}: not in the directory", gate.0, dropped.join(", "));
-        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+        let trouble = GateTrouble::NotInDirectory { who: dropped.to_vec() };
+        let warning = SessionWarning::AtGate { gate, trouble };
+        turn.emit(SessionEvent::Warned { warning })?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use switchward_machine::{GateKind, OpenId};
 use switchward_state::approval::{
-    ApprovalEvent, Gate, PageCodeFact, PageCodeStep, ReplyFact, SenderProof, Standing, Via, VoteFact,
+    ApprovalEvent, Gate, PageCodeFact, PageCodeStep, ReplyFact, ReplyOutcome, SenderProof, Via, VoteFact,
 };
 use switchward_state::catalogue::LinkAuth;
 
@@ -25,7 +25,7 @@ pub(crate) fn public(event: &ApprovalEvent) -> Option<PublicEvent> {
             .with("vouched_by", via.vouched_by(by))
             .with("link_auth", via.link_auth().map_or("", LinkAuth::word))
             .with("comment", comment),
-        ApprovalEvent::Discussed { gate, by, comment } => PublicEvent::new("approval.discussed")
+        ApprovalEvent::Commented { gate, by, comment } => PublicEvent::new("approval.discussed")
             .with("gate", gate.0)
             .with("by", by)
             .with("comment", comment),
@@ -78,7 +78,7 @@ fn opened(gate: OpenId, body: &Gate) -> PublicEvent {
 /// Somebody has approved, and it counts.
 fn voted(fact: &VoteFact) -> Option<PublicEvent> {
     match fact {
-        VoteFact::Cast { gate, vote, need } => {
+        VoteFact::Given { gate, vote, need } => {
             let public = PublicEvent::new("approval.voted").with("gate", gate.0).with("by", &vote.by);
             let public =
                 public.with("via", vote.via.word()).with("vouched_by", vote.via.vouched_by(&vote.by));
@@ -116,5 +116,5 @@ fn replied(reply: &ReplyFact) -> PublicEvent {
         .with("vouched_by", proof.vouched_by())
         .with("brought_by", brought_by.as_deref().unwrap_or_default())
         .with("about", about.map(|gate| gate.0.to_string()).unwrap_or_default())
-        .with("why", why.map(Standing::word).unwrap_or_default())
+        .with("why", why.map(ReplyOutcome::word).unwrap_or_default())
 }

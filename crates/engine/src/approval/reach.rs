@@ -5,7 +5,7 @@ use switchward_state::approval::{Asked, OpenGate, Quorum, Tally, Warning};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{EffectBody, MailFull, mail_caps};
 use switchward_state::limits::WAITING_NAMED_MAX;
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Key, ViewError, Working};
 
 use crate::approval::{rounds, votes};
@@ -139,12 +139,12 @@ pub(crate) fn reach(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
     let alive = |one: &String| !dead.iter().any(|dead| dead.eq_ignore_ascii_case(one));
     let people = turn.directory()?;
     let hers = |one: &str| asked.to.iter().any(|known| alive(known) && people.one_person(known, one));
-    let few = votes::out_of_reach(&open, &people, hers);
-    if let Some(why) = &few {
-        let text = format!("gate {} cannot get the approvals that it needs: {why}", gate.0);
-        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    let lost = votes::out_of_reach(&open, &people, hers);
+    let is_lost = lost.is_some();
+    if let Some(trouble) = lost {
+        turn.emit(SessionEvent::Warned { warning: SessionWarning::AtGate { gate, trouble } })?;
     }
-    if few.is_some() || !asked.to.iter().any(alive) {
+    if is_lost || !asked.to.iter().any(alive) {
         rounds::escalate_now(turn, gate)?;
     }
     Ok(())

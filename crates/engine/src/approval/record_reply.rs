@@ -1,4 +1,4 @@
-//! A reply comes by mail. Source: workflows, *Approval State* and *Wait State*; semantics §4b-5 and -6, §7. A reply
+//! A reply comes by mail. See `docs/approvals-by-mail.md#what-a-reply-must-prove`. A reply
 //! counts only from an address that was written to, and at a gate only if the sender is proved; what anybody else writes
 //! is recorded and moves nothing.
 
@@ -11,7 +11,7 @@ pub(crate) mod vouched;
 
 use switchward_machine::{Decision, Input, OpenId, RunId, WaitOn};
 use switchward_state::approval::{
-    Closed, MailToken, NotCounted, OpenGate, RecordReply, ReplyFact, SenderProof, Standing, Way,
+    Closed, MailToken, NotCounted, OpenGate, RecordReply, ReplyFact, ReplyOutcome, SenderProof, Way,
 };
 use switchward_state::limits::{ADDRESS_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use switchward_state::{Key, Reason, Rejection, Reply};
@@ -31,7 +31,7 @@ enum About {
     /// A gate that is closed.
     Late(OpenId, Box<Closed>),
     /// Nothing here, and why.
-    Nothing(Standing),
+    Nothing(ReplyOutcome),
 }
 
 impl About {
@@ -44,11 +44,11 @@ impl About {
     }
 
     /// Why the reply moves nothing, if that is clear from what it is about.
-    fn moot(&self) -> Option<Standing> {
+    fn moot(&self) -> Option<ReplyOutcome> {
         match self {
             Self::Gate(..) | Self::Wait(_) => None,
-            Self::Late(..) => Some(Standing::Late),
-            Self::Moot(_, _, why) => Some(why.standing()),
+            Self::Late(..) => Some(ReplyOutcome::Late),
+            Self::Moot(_, _, why) => Some(why.outcome()),
             Self::Nothing(why) => Some(*why),
         }
     }
@@ -61,7 +61,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     let about = match &reply.token {
         Some(token) => by_token(turn, leaf, reply, token)?,
         None if reply.authenticated || reply.vouched => newest(turn, leaf, &reply.from)?,
-        None => About::Nothing(Standing::Unproved),
+        None => About::Nothing(ReplyOutcome::Unproved),
     };
     if session.status.ended() && !matches!(about, About::Late(..)) {
         return Err(ended(&session).into());
@@ -90,7 +90,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     };
     recorded(turn, leaf, reply, &about)?;
     let mail = Mail::of(reply, decision);
-    let standing = match (about, full) {
+    let outcome = match (about, full) {
         (About::Gate(gate, open), Some(full)) => outcome::full(turn, gate, &open, &mail, full)?,
         (About::Gate(gate, open), None) => outcome::at_gate(turn, gate, &open, &mail, grant)?,
         (About::Moot(gate, open, why), _) => outcome::moot(turn, gate, &open, &mail, why)?,
@@ -101,7 +101,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     Ok(Reply::Replied {
         session: turn.session_id()?,
         sequence: turn.session()?.sequence,
-        standing,
+        outcome,
         position: None,
     })
 }
@@ -163,8 +163,8 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
     }
     if token.about.0 == 0 {
         return Ok(match waits_for(turn, leaf, from)? {
-            None => About::Nothing(Standing::Unexpected),
-            Some(_) if !reply.authenticated => About::Nothing(Standing::Unproved),
+            None => About::Nothing(ReplyOutcome::Unexpected),
+            Some(_) if !reply.authenticated => About::Nothing(ReplyOutcome::Unproved),
             Some(wait) => About::Wait(wait),
         });
     }
@@ -173,16 +173,16 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
         return Ok(if known {
             About::Late(token.about, Box::new(Closed::clone(&closed)))
         } else {
-            About::Nothing(Standing::Foreign)
+            About::Nothing(ReplyOutcome::Foreign)
         });
     }
     let Some(open) = turn.rows.gate(turn.tenant(), id, token.about)? else {
-        return Ok(About::Nothing(Standing::Unexpected));
+        return Ok(About::Nothing(ReplyOutcome::Unexpected));
     };
     let round = open.body.asked.as_ref().and_then(|asked| asked.round_of(from));
     let (gate, open) = (token.about, Box::new(OpenGate::clone(&open)));
     Ok(match round {
-        None => About::Nothing(Standing::Foreign),
+        None => About::Nothing(ReplyOutcome::Foreign),
         // The requester cannot decide, by mail or otherwise.
         Some(_) if is_own(turn, &open, from)? => About::Moot(gate, open, NotCounted::Own),
         Some(round) if round != token.round => About::Moot(gate, open, NotCounted::Earlier),
@@ -210,7 +210,7 @@ fn foreign(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailTo
     let open = turn.rows.gate(turn.tenant(), turn.session_id()?, token.about)?;
     Ok(match open.filter(|open| reply.authenticated && open.body.wrote_to(&reply.from)) {
         Some(open) => About::Moot(token.about, Box::new(OpenGate::clone(&open)), NotCounted::Foreign),
-        None => About::Nothing(Standing::Foreign),
+        None => About::Nothing(ReplyOutcome::Foreign),
     })
 }
 
@@ -258,7 +258,7 @@ fn newest(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
             return Ok(About::Late(*gate, Box::new(Closed::clone(&closed))));
         }
     }
-    Ok(About::Nothing(Standing::Unexpected))
+    Ok(About::Nothing(ReplyOutcome::Unexpected))
 }
 
 /// The wait for a reply that this address may end.

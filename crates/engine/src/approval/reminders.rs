@@ -10,7 +10,7 @@ use switchward_machine::{OpenId, RunId};
 use switchward_state::Key;
 use switchward_state::approval::{ApprovalEvent, OpenGate, Reminding};
 use switchward_state::delivery::Purpose;
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning};
 
 use crate::approval::mails::{mail, mail_bytes};
 use crate::approval::reach::unreached;
@@ -46,8 +46,9 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(
     let next = remind.after(turn.now());
     turn.emit(ApprovalEvent::Reminded { gate, to: to.clone(), next })?;
     if let Some(fault) = over {
-        let text = format!("nobody is reminded of gate {}: {}", gate.0, fault.message);
-        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+        let trouble = GateTrouble::NotReminded { problem: fault.message };
+        let warning = SessionWarning::AtGate { gate, trouble };
+        turn.emit(SessionEvent::Warned { warning })?;
     }
     for one in to {
         turn.send(

@@ -13,7 +13,7 @@ use crate::run::data::merge_below;
 use crate::turn::{Stop, Turn};
 
 /// What a person said.
-pub(crate) struct Ruling {
+pub(crate) struct GateDecision {
     pub(crate) decision: Decision,
     pub(crate) by: String,
     pub(crate) comment: String,
@@ -32,28 +32,28 @@ pub(crate) fn close(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
     open: &OpenGate,
-    ruling: &Ruling,
+    given: &GateDecision,
 ) -> Result<(), Stop> {
     turn.asker = Some(open.body.requester.clone());
     turn.emit(ApprovalEvent::Closed {
         gate,
-        decision: ruling.decision,
-        by: ruling.by.clone(),
-        comment: ruling.comment.clone(),
-        via: ruling.via,
+        decision: given.decision,
+        by: given.by.clone(),
+        comment: given.comment.clone(),
+        via: given.via,
     })?;
-    if ruling.decision != Decision::Refuse {
+    if given.decision != Decision::Refuse {
         return Ok(());
     }
     let Some(key) = spec_of(turn, open)?.record else { return Ok(()) };
     let value = json!({
-        "decision": ruling.decision.word(),
-        "by": ruling.by,
-        "comment": ruling.comment,
+        "decision": given.decision.word(),
+        "by": given.by,
+        "comment": given.comment,
         "at": time_text(turn.now()),
     });
-    if let Some(text) = merge_below(turn, open.head.run, &key, value, Writer::Person)? {
-        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    if let Some(warning) = merge_below(turn, open.head.run, &key, value, Writer::Person)? {
+        turn.emit(SessionEvent::Warned { warning })?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use switchward_state::Key;
 use switchward_state::approval::{ApprovalEvent, Asked, OpenGate, VoteFact};
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::ADDRESSEES_MAX;
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning};
 
 use crate::approval::mails::{mail, mail_bytes};
 use crate::approval::resolve::{resolved, spec_of};
@@ -113,8 +113,8 @@ fn escalate(
     }
     votes::escalated(turn, gate)?;
     if let Some(problem) = problem {
-        let text = format!("nobody else is asked at gate {} in its next round: {problem}", gate.0);
-        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+        let warning = SessionWarning::AtGate { gate, trouble: GateTrouble::NobodyElse { problem } };
+        turn.emit(SessionEvent::Warned { warning })?;
     }
     for one in to {
         turn.send(run, mail(one, asked.subject.clone(), asked.body.clone(), gate, Purpose::Ask))?;

@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 use switchward_expr::{Braces, Path, reads};
 use switchward_machine::{
     Dialect, Digest, Machine, Message, RunId, Text,
-    kept::{DIGEST, REPLY_TOKEN, SHOWN},
+    reserved_keys::{DIGEST, REPLY_TOKEN, SHOWN},
 };
 use switchward_state::approval::Asked;
 use switchward_state::policy::canonical_of;
 use switchward_state::run::Writer;
+use switchward_state::session::SessionWarning;
 
 use crate::run::data;
 use crate::run::scope::Scope;
@@ -83,7 +84,7 @@ pub(crate) fn record(
     key: Option<&str>,
     values: Map<String, Value>,
     asked: &Asked,
-) -> Result<Option<String>, Stop> {
+) -> Result<Option<SessionWarning>, Stop> {
     let Some(key) = key else { return Ok(None) };
     if values.is_empty() && !data::has_below(turn, run, key, SHOWN)? {
         return Ok(None);

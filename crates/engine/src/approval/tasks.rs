@@ -1,16 +1,17 @@
 //! Tasks: every participant is asked at a gate of their own, which one answer ends. When all have answered, the answers
-//! are kept and the act is done. A part may have an escalation, as an approval has. Sources: workflows, *States*, Task;
-//! semantics §4a, §6.2 and §7 (11), second round (21).
+//! are kept and the act is done. A part may have an escalation, as an approval has. See
+//! `docs/formats-conversation.md#task`.
 
 use serde_json::{Value, json};
-use switchward_machine::{Decision, GateIx, OpenId, Port, Resolve, RunId, kept::TASKS};
+use switchward_machine::{Decision, GateIx, OpenId, Port, Resolve, RunId, reserved_keys::TASKS};
+use switchward_messages::session_warning;
 use switchward_state::approval::{
     ApprovalEvent, Asked, Gate, OpenGate, Part, RequestSubject, Resolution, Via,
 };
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::TASK_BYTES_MAX;
 use switchward_state::run::{Deferral, Json, Writer};
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Key, ViewError};
 
 use crate::approval::{mails, reminders, resolve};
@@ -55,8 +56,8 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
         return Ok(Next::Fault(Fault::recipients(message)));
     }
     if composed.to.is_empty() {
-        let text = format!("{state}: nobody takes part in the task, and it is done");
-        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+        let warning = SessionWarning::NoParticipants { state: state.to_owned() };
+        turn.emit(SessionEvent::Warned { warning })?;
         return Ok(match keep(turn, run, Vec::new())? {
             None => Next::Ended(Port::Done),
             Some(fault) => Next::Fault(fault),
@@ -170,5 +171,5 @@ fn answers(turn: &Turn<'_, '_>, part: Part) -> Result<Vec<Value>, Stop> {
 /// Writes the answers down. A task whose answers the data cannot hold has failed.
 fn keep(turn: &mut Turn<'_, '_>, run: RunId, answers: Vec<Value>) -> Result<Option<Fault>, Stop> {
     let problem = put_below(turn, run, TASKS, Value::Array(answers), Writer::Person)?;
-    Ok(problem.map(Fault::operation))
+    Ok(problem.map(|problem| Fault::operation(session_warning(&problem))))
 }

@@ -11,15 +11,15 @@ use switchward_state::approval::{
     ApprovalEvent, Asked, Gate, GateSettings, OpenGate, Quorum, Settled, Tally, Via, Vote, VoteFact, Voting,
 };
 use switchward_state::catalogue::Directory;
-use switchward_state::session::{SessionEvent, Start};
+use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning, Start};
 use switchward_state::{ItemHead, Open, Reason, Rejection};
 
-use crate::approval::resolve::{self, Ruling};
+use crate::approval::resolve::{self, GateDecision};
 use crate::catalogue::tenancy::check_quorum;
 use crate::turn::{Stop, Turn};
 
 /// What a decision does.
-pub(crate) enum Cast {
+pub(crate) enum Recorded {
     /// It decides.
     Decides,
     /// It counts, and others are needed; the approvals with it.
@@ -29,43 +29,43 @@ pub(crate) enum Cast {
 }
 
 /// Counts an approval; every other decision decides.
-pub(crate) fn cast(
+pub(crate) fn record(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
     open: &OpenGate,
-    ruling: &Ruling,
-) -> Result<Cast, Stop> {
+    given: &GateDecision,
+) -> Result<Recorded, Stop> {
     let Some((asked, voting)) =
         open.body.asked.as_ref().and_then(|asked| Some((asked, asked.voting.as_ref()?)))
     else {
-        return Ok(Cast::Decides);
+        return Ok(Recorded::Decides);
     };
-    if ruling.decision != Decision::Approve {
-        return Ok(Cast::Decides);
+    if given.decision != Decision::Approve {
+        return Ok(Recorded::Decides);
     }
     let people = turn.directory()?;
-    let address = address_of(asked, &ruling.by, &people);
-    if let Some(before) = earlier(asked, voting, &ruling.by, &people) {
+    let address = address_of(asked, &given.by, &people);
+    if let Some(before) = earlier(asked, voting, &given.by, &people) {
         // The directory may have changed so that what there is has become enough.
         if Tally::of(open, voting.quorum, None, &people).is_enough() {
-            return Ok(Cast::Decides);
+            return Ok(Recorded::Decides);
         }
-        return Ok(Cast::Again(Box::new(before.clone()), voting.clone()));
+        return Ok(Recorded::Again(Box::new(before.clone()), voting.clone()));
     }
     let vote = Vote {
-        by: ruling.by.clone(),
+        by: given.by.clone(),
         address,
         at: turn.now(),
-        comment: ruling.comment.clone(),
-        via: ruling.via,
+        comment: given.comment.clone(),
+        via: given.via,
         shown: asked.digest(),
     };
     let tally = Tally::of(open, voting.quorum, Some(&vote), &people);
     let mut now = voting.clone();
     now.need = tally.need();
     now.votes.push(vote.clone());
-    turn.emit(ApprovalEvent::Votes(VoteFact::Cast { gate, vote, need: now.need }))?;
-    Ok(if tally.is_enough() { Cast::Decides } else { Cast::Counts(now) })
+    turn.emit(ApprovalEvent::Votes(VoteFact::Given { gate, vote, need: now.need }))?;
+    Ok(if tally.is_enough() { Recorded::Decides } else { Recorded::Counts(now) })
 }
 
 /// Returns true if this person's approval would close the gate: no other approval is missing after it. Only such an
@@ -105,7 +105,7 @@ fn address_of(asked: &Asked, by: &str, people: &Directory) -> String {
     asked.to.iter().find(|one| people.same(one, by)).map_or(by, String::as_str).to_owned()
 }
 
-/// The vote that this person has cast on what is shown now.
+/// The vote that this person has given on what is shown now.
 fn earlier<'v>(asked: &Asked, voting: &'v Voting, by: &str, people: &Directory) -> Option<&'v Vote> {
     let address = address_of(asked, by, people);
     let theirs = |vote: &&Vote| vote.is_of(by, people) || vote.is_of(&address, people);
@@ -161,29 +161,29 @@ pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gat
         && usize::try_from(least).unwrap_or(usize::MAX) > asks
         && let Some(asked) = &open.body.asked
     {
-        let rest = match (asked.open, asked.to.is_empty()) {
-            (false, _) => Some(format!("asks {asks} who may decide: it stays open until more are asked")),
-            (true, false) => Some(format!("tells {asks} who may decide: others must approve as well")),
-            // A tenant without a directory goes by its lists of gates.
-            (true, true) => None,
-        };
-        warnings.extend(rest.map(|rest| format!("gate {} needs {least} approvals and {rest}", gate.0)));
+        // A tenant without a directory goes by its lists of gates.
+        let by_lists = asked.open && asked.to.is_empty();
+        let few = GateTrouble::FewAsked { need: least, asks: number(asks), open: asked.open };
+        warnings.extend((!by_lists).then_some(few));
     }
     if let Some(asked) = &mut open.body.asked {
         let own =
             |one: &&String| open.body.kind.needs_another() && people.one_person(one, &open.body.requester);
         let addresses = asked.to.iter().filter(|one| !own(one)).count();
         if addresses > asks {
-            let text =
-                format!("gate {} asks {asks} people at {addresses} addresses: each approves once", gate.0);
-            warnings.push(text);
+            let (people, addresses) = (number(asks), number(addresses));
+            warnings.push(GateTrouble::SharedAddresses { people, addresses });
         }
         asked.voting = Some(Voting { quorum, need: tally.need(), votes: Vec::new() });
     }
-    for text in warnings {
-        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    for trouble in warnings {
+        turn.emit(SessionEvent::Warned { warning: SessionWarning::AtGate { gate, trouble } })?;
     }
     Ok(open.body)
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 /// Others are asked too: the number of approvals that it takes is counted again.
@@ -200,13 +200,13 @@ pub(crate) fn escalated(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Sto
     Ok(())
 }
 
-/// Explains why the quorum can no longer be met: too few remaining approvers satisfy `reachable`. `None` if it still can,
-/// or if no quorum applies.
+/// Warns that the quorum can no longer be met: too few remaining approvers satisfy `reachable`. `None` if it still can, or
+/// if no quorum applies.
 pub(crate) fn out_of_reach(
     open: &OpenGate,
     people: &Directory,
     reachable: impl Fn(&str) -> bool,
-) -> Option<String> {
+) -> Option<GateTrouble> {
     let asked = open.body.asked.as_ref()?;
     let voting = asked.voting.as_ref()?;
     if asked.open && voting.quorum != Quorum::All {
@@ -218,8 +218,8 @@ pub(crate) fn out_of_reach(
     if tally.have + here.len() >= tally.need {
         return None;
     }
-    let gone: Vec<&str> = gone.into_iter().map(String::as_str).collect();
-    Some(format!("{}; no mail reaches {}", voting.so_far(), gone.join(", ")))
+    let unreached = gone.into_iter().cloned().collect();
+    Some(GateTrouble::QuorumLost { progress: voting.progress(), unreached })
 }
 
 /// Checks that a start may ask for this many approvals: refused if a gate of its machines is known to ask fewer people.

@@ -1,4 +1,4 @@
-//! Assistants: named lists of workflows. Source: workflows, *Workflow Switching* and *Workflow Runs*.
+//! Assistants: named lists of workflows. See `docs/formats-conversation-operations.md#runs`.
 
 use std::sync::Arc;
 use switchward_state::catalogue::{Assistant, AssistantFact, CatalogueEvent, DeleteAssistant, PutAssistant};

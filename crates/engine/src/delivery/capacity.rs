@@ -2,7 +2,7 @@
 
 use switchward_machine::RunId;
 use switchward_state::limits::{EFFECT_BYTES, MAILS_OF_DAY_MAX};
-use switchward_state::session::{Session, SessionEvent};
+use switchward_state::session::{Session, SessionEvent, SessionWarning};
 
 use crate::budget::Budget;
 use crate::fault::Fault;
@@ -45,8 +45,8 @@ pub(crate) fn opened(turn: &Turn<'_, '_>, bytes: usize) -> Option<Fault> {
 pub(crate) fn unsent(turn: &mut Turn<'_, '_>, run: RunId, fault: &Fault) -> Result<(), Stop> {
     let node = turn.run(run)?.node;
     let machine = turn.machine(&*turn.run(run)?)?;
-    let state = machine.node(node).map_or("", |node| node.name.as_str());
-    let text = format!("{state}: a message is not sent: {}", fault.message);
-    turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    let state = machine.node(node).map_or("", |node| node.name.as_str()).to_owned();
+    let warning = SessionWarning::Unsent { state, problem: fault.message.clone() };
+    turn.emit(SessionEvent::Warned { warning })?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use std::cell::RefCell;
-use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId, kept::TASKS};
+use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId, reserved_keys::TASKS};
 use switchward_state::catalogue::Tenancy;
 use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 use switchward_state::limits::{

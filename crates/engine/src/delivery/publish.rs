@@ -7,7 +7,7 @@ use std::sync::Arc;
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_state::delivery::{DeliveryEvent, EffectBody, Endpoint, PublishedEvent};
 use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, PUBLISHED_TURN_MAX, REPUBLISH_MAX};
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Event, Key, Kind, Row, Scope, View, ViewError, Working};
 
 use crate::public::{PublicEvent, PublicValue, machines_in, public_events};
@@ -58,7 +58,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
     };
     let first = sequence.saturating_sub(u64::try_from(turn.events.len()).unwrap_or(u64::MAX));
     let free = PUBLISHED_TURN_MAX.min(PUBLISHED_MAX.saturating_sub(waiting));
-    let (mut bodies, mut beyond) = (Vec::new(), 0_usize);
+    let (mut bodies, mut beyond) = (Vec::new(), 0_u64);
     for (at, event) in public_events(&turn.events, &machines) {
         let failed = failed(&turn.events[at]);
         // A failed message to an endpoint is published to no endpoint.
@@ -78,8 +78,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
         turn.send(root, body)?;
     }
     if beyond > 0 {
-        let text = format!("{beyond} messages to endpoints are not sent: too many have not arrived");
-        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+        let warning = SessionWarning::EndpointsFull { count: beyond };
+        turn.emit(SessionEvent::Warned { warning })?;
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ pub(crate) fn publish(turn: &mut Turn<'_, '_>, kind: &str, about: &str) -> Resul
             deliver_at: at,
             trace: turn.trace.clone(),
             body: EffectBody::Publish { endpoint, kind, sequence, at, about },
-            fate: None,
+            progress: None,
         };
         turn.emit(DeliveryEvent::Queued { effect })?;
     }

@@ -275,7 +275,7 @@ fn not_counted_yet(session: &Session, name: Digest) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// An approved call is made: it neither counts nor checks limits again (semantics §7, checkpoint (2)).
+/// An approved call is made: it neither counts nor checks limits again (`tests/corpus/checkpoint/sentences.tsv#7-2c`).
 fn redeem(turn: &mut Turn<'_, '_>, force: &InForce, call: &Authorize, number: u64) -> Result<Reply, Stop> {
     let id = turn.session_id()?;
     let key = Key::grant(turn.tenant(), id, number);
@@ -309,8 +309,8 @@ fn check_capacity(
     fault.map_or(Ok(()), |fault| Err(Rejection::new(Reason::QuotaExceeded, fault.message)))
 }
 
-/// The mail of a call goes out: the call is made, and nobody need report it. One that holds money, because it was approved
-/// with a price, is left to be reported, or to lapse, as any other.
+/// The mail of a call goes out: the call is made, and nobody need report it. One that holds money, because it was
+/// approved with a price, is left to be reported, or to lapse, as any other.
 fn send(
     turn: &mut Turn<'_, '_>,
     call: &Authorize,

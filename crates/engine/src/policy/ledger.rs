@@ -1,4 +1,5 @@
-//! The ledger of a process: calls are held, counted and settled. Source: semantics §1b-7.
+//! The ledger of a process: calls are held, counted and settled. See
+//! `tests/corpus/checkpoint/sentences.tsv#1b-7a`.
 
 use switchward_machine::Micros;
 use switchward_state::limits::RESERVATIONS_MAX;

@@ -2,8 +2,8 @@
 //!
 //! The layers are the definition's own, the policy documents attached to it, and the tenant's.
 //! Frozen or paused; deny rules and closed lists of all layers; the session's budgets; a grant; the limits of every
-//! matching rule of each layer's deciding list; then the strictest layer's ask or allow. Sources: checkpoint
-//! processes, *Policy Configuration* and *Rate & Budget Limits*; semantics §1b and §7.
+//! matching rule of each layer's deciding list; then the strictest layer's ask or allow. See
+//! `docs/policies.md#how-the-layers-compose`.
 
 pub(crate) mod arguments;
 pub(crate) mod assess;

@@ -1,8 +1,9 @@
 //! A cap is set again on a live run, by an explicit and recorded call.
 
 use switchward_machine::{Budget, BudgetUnit, Machine, Micros, Num};
+use switchward_messages::still_caps;
 use switchward_state::policy::{PolicyEvent, RaiseCap};
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Reason, Rejection, Reply};
 
 use crate::policy::{COST, COST_OF_DOCUMENTS, InForce, in_force};
@@ -34,11 +35,12 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, raise: &RaiseCap) -> Result<Reply, St
     }
     let run = session.root;
     let lower = of_tenant(&force, raise).filter(|(_, cap)| *cap < raise.value);
-    let lower: Vec<String> = lower.map(|(layer, cap)| still_caps(layer, cap)).collect();
+    let lower: Vec<SessionWarning> =
+        lower.map(|(layer, cap)| SessionWarning::StillCapped { layer: layer.to_owned(), cap }).collect();
     drop(session);
     turn.emit(PolicyEvent::CapRaised { run, param, value: raise.value })?;
-    for text in lower {
-        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    for warning in lower {
+        turn.emit(SessionEvent::Warned { warning })?;
     }
     turn.moved()
 }
@@ -56,16 +58,11 @@ fn of_tenant<'f>(force: &'f InForce, raise: &RaiseCap) -> impl Iterator<Item = (
     })
 }
 
-fn still_caps(layer: &str, cap: u64) -> String {
-    format!("{layer} still caps the session at {} USD; {BY_ADMIN}", Micros(cap))
-}
-
-const BY_ADMIN: &str = "only the tenant's admin changes that, by setting another version of the policy";
-
 /// The refusal of a raise without a cap that an operator may raise.
 fn not_raised(machine: &Machine, force: &InForce, raise: &RaiseCap) -> Rejection {
     if let Some((layer, cap)) = of_tenant(force, raise).next() {
-        let message = format!("the definition has no cap called {}; {}", raise.param, still_caps(layer, cap));
+        let message =
+            format!("the definition has no cap called {}; {}", raise.param, still_caps(layer, Micros(cap)));
         return Rejection::new(Reason::StateMismatch, message).fact("layer", layer);
     }
     let known = machine.params.iter().map(|param| param.name.as_str());

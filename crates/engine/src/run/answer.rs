@@ -1,4 +1,4 @@
-//! A checkpoint is answered. Source: checkpoint processes, *Answer actions*; semantics §1b-1, §7.
+//! A checkpoint is answered. See `docs/formats-checkpoint.md#states-and-answers`.
 
 use switchward_machine::{ExitIx, GateIx, OpenId, RunId};
 use switchward_state::approval::{Gate, RequestSubject};

@@ -5,7 +5,7 @@ use switchward_expr::{DataType, Reducer, reduce};
 use switchward_machine::{Machine, Mapped, RunId};
 use switchward_state::limits::{DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_KEY_BYTES_MAX, DATA_KEYS_MAX};
 use switchward_state::run::{Json, RunEvent, Writer, json_depth, json_length};
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{SessionEvent, SessionWarning};
 
 use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
@@ -77,8 +77,8 @@ pub(crate) fn keep_below(
     value: Value,
     by: Writer,
 ) -> Result<(), Stop> {
-    if let Some(text) = put_below(turn, run, key, value, by)? {
-        turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+    if let Some(warning) = put_below(turn, run, key, value, by)? {
+        turn.emit(SessionEvent::Warned { warning })?;
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ pub(crate) fn put_below(
     key: &str,
     value: Value,
     by: Writer,
-) -> Result<Option<String>, Stop> {
+) -> Result<Option<SessionWarning>, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
     if !machine.reserves(key) {
@@ -101,8 +101,7 @@ pub(crate) fn put_below(
     let scope = Scope::of_run(turn, run)?;
     let mut all = scope.key(key).and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
     if scope.bytes().saturating_add(json_length(&value)).saturating_add(state.len()) > DATA_BYTES_MAX {
-        let text = format!("{key}.{state} is not kept: the data would be larger than {DATA_BYTES_MAX} bytes");
-        return Ok(Some(text));
+        return Ok(Some(SessionWarning::DataFull { key: key.to_owned(), state }));
     }
     all.insert(state, value);
     let value = Json(Value::Object(all));
@@ -122,7 +121,7 @@ pub(crate) fn merge_below(
     key: &str,
     fields: Value,
     by: Writer,
-) -> Result<Option<String>, Stop> {
+) -> Result<Option<SessionWarning>, Stop> {
     let mut all = below(turn, run, key)?.unwrap_or_default();
     if let Value::Object(fields) = fields {
         all.extend(fields);

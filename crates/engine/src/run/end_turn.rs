@@ -1,4 +1,5 @@
-//! The agent's turn is over: the exits of the state are tried in order. Source: workflows, *State machine evaluation*.
+//! The agent's turn is over: the exits of the state are tried in order. See
+//! `docs/formats-conversation.md#transitions-and-ports`.
 
 use switchward_machine::{ActKind, Port};
 use switchward_state::limits::MESSAGE_BYTES_MAX;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use switchward_expr::classify;
-use switchward_machine::{Node, Port, RunId, Wait, kept::WAIT};
+use switchward_machine::{Node, Port, RunId, Wait, reserved_keys::WAIT};
 use switchward_state::limits::EVENT_WORDS_BYTES_MAX;
 use switchward_state::run::{RunEvent, Writer};
 use switchward_state::session::Early;

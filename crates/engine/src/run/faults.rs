@@ -3,7 +3,7 @@
 use switchward_machine::{Boundary, Ending, Outcome, RunId};
 use switchward_state::ViewError;
 use switchward_state::run::RunEvent;
-use switchward_state::session::SessionEvent;
+use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::work::{OpenItemBody, TimerItem, Why};
 
 use crate::fault::Fault;
@@ -39,8 +39,9 @@ pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Resul
             None => failed("port_unconnected"),
         },
         Boundary::Ignore(port) => {
-            let text = format!("{}: {}, which is ignored", node.name, fault.message);
-            turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+            let warning =
+                SessionWarning::Ignored { state: node.name.clone(), problem: fault.message.clone() };
+            turn.emit(SessionEvent::Warned { warning })?;
             Next::Settle(port.clone())
         }
     })

@@ -1,4 +1,4 @@
-//! The agent records data: all of the values, or none. Source: workflows, *Gathered data*.
+//! The agent records data: all of the values, or none. See `docs/formats-conversation-operations.md#data`.
 
 use serde_json::{Map, Value};
 use switchward_machine::{Input, RunId};

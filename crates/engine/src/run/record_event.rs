@@ -1,8 +1,8 @@
-//! An event comes from outside. Source: workflows, *Guards*, `external_event`, and *Wait State*; an event tries the
-//! guarded exits at once, the others wait for the end of a turn.
+//! An event comes from outside. It tries the guarded exits at once, the others wait for the end of a turn. See
+//! `docs/formats-conversation-operations.md#guards` and `docs/formats-conversation.md#wait`.
 
 use serde_json::{Value, json};
-use switchward_machine::{Input, OpenId, Port, RunId, WaitOn, kept::EVENT_KEY};
+use switchward_machine::{Input, OpenId, Port, RunId, WaitOn, reserved_keys::EVENT_KEY};
 use switchward_state::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
 use switchward_state::run::{Json, Once, PendingInput, RecordEvent, RunEvent, Writer, json_length};
 use switchward_state::session::{EventSource, SessionEvent};

@@ -1,5 +1,5 @@
-//! The agent asks for another attempt of the state. Source: workflows, *Retry policies*; the backoff is reported and not
-//! enforced, because the source calls it suggested.
+//! The agent asks for another attempt of the state. The backoff is reported and not enforced, because the format
+//! only suggests it. See `docs/formats-conversation-operations.md#errors-and-retries`.
 
 use switchward_machine::{ActIx, Input};
 use switchward_state::run::RunEvent;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use std::fmt::Display;
 use switchward_expr::{Braces, Escape, JinjaLimits, Path};
-use switchward_machine::{Content, Dialect, RunId, Text, kept};
+use switchward_machine::{Content, Dialect, RunId, Text, reserved_keys};
 use switchward_state::limits::{TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX};
 use switchward_state::run::{Json, Loop, json_length};
 use switchward_state::{Key, ViewError};
@@ -45,7 +45,7 @@ impl Scope {
     /// The same, with a reply token, or the mark of one, that can be read and is not part of the data.
     pub(crate) fn with_token(mut self, token: Option<impl Display>) -> Self {
         if let Some(token) = token {
-            self.put(kept::REPLY_TOKEN, Some(Value::String(token.to_string())));
+            self.put(reserved_keys::REPLY_TOKEN, Some(Value::String(token.to_string())));
         }
         self
     }

@@ -1,6 +1,7 @@
-//! What a conversation is about. Source: workflows, *Workflow Runs*: a first message begins one or more runs, one after
-//! the other. If a session is with an assistant of several workflows and none was named, intent work is opened first;
-//! until that is done the session has a run of its own, which is none of its workflows'.
+//! What a conversation is about. A first message begins one or more runs, one after the other; see
+//! `docs/formats-conversation-operations.md#runs`. If a session is with an assistant of several workflows and none was
+//! named, intent work is opened first; until that is done the session has a run of its own, which is none of its
+//! workflows'.
 
 use serde_json::{Map, Value, json};
 use switchward_machine::{
@@ -9,7 +10,7 @@ use switchward_machine::{
 };
 use switchward_state::limits::{DESCRIPTION_SHOWN_BYTES_MAX, INTENT_ATTEMPTS_MAX};
 use switchward_state::run::{Deferral, Json, RUN, RunEvent, Writer};
-use switchward_state::session::{Attached, Session, SessionEvent};
+use switchward_state::session::{Attached, Session, SessionEvent, SessionWarning};
 use switchward_state::{ItemKind, Key, Reason, Rejection, ViewError};
 
 use crate::approval::resolve;
@@ -21,7 +22,7 @@ use crate::turn::{Stop, Turn};
 
 /// Where that run stands.
 const NODE: NodeIx = NodeIx(0);
-/// What the source calls a run that has not begun.
+/// The status of a run that has not begun.
 const PENDING: &str = "pending";
 
 /// The machine of the session's own run: one node that asks, and asks again with the next message if none of the
@@ -182,7 +183,8 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, names: &[String]) -> Result<Option<
     let machine = machine.ok_or_else(|| ViewError(format!("machine {} is not installed", first.machine)))?;
     leave::void(turn, RUN)?;
     for text in &machine.opening.warnings {
-        turn.emit(SessionEvent::Warned { text: text.clone(), of_definition: true })?;
+        let warning = SessionWarning::Definition { text: text.clone() };
+        turn.emit(SessionEvent::Warned { warning })?;
     }
     let mut run = RUN;
     for next in chosen {
@@ -198,7 +200,7 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, names: &[String]) -> Result<Option<
     for (key, value) in given {
         // It was tried with every workflow when the session began.
         if let Err(bad) = data::merge(&machine, &mut scope, &key, value) {
-            turn.emit(SessionEvent::Warned { text: bad.0, of_definition: false })?;
+            turn.emit(SessionEvent::Warned { warning: SessionWarning::NotMerged { problem: bad.0 } })?;
             continue;
         }
         let value = Json(scope.key(&key).cloned().unwrap_or_default());

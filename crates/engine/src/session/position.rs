@@ -8,7 +8,7 @@ use switchward_state::approval::{ApprovalEvent, MailKey, OpenGate};
 use switchward_state::run::Run;
 use switchward_state::session::{
     GatePosition, ItemPosition, Listening, Loaded, Position, ReplyToken, ReplyTokens, RunPosition, Session,
-    SessionEvent,
+    SessionEvent, SessionWarning,
 };
 use switchward_state::{
     Event, ItemKind, OpenItem, Reply, Scope as About, SharedRow, View, ViewError, Working,
@@ -162,9 +162,11 @@ fn voided(event: &Event) -> &[OpenId] {
 }
 
 /// What an event warns of that the caller of a start chose.
-fn warning(event: &Event) -> Option<String> {
+fn warning(event: &Event) -> Option<SessionWarning> {
     match event {
-        Event::Session(SessionEvent::Warned { text, of_definition: false }) => Some(text.clone()),
+        Event::Session(SessionEvent::Warned { warning }) if !warning.is_of_definition() => {
+            Some(warning.clone())
+        }
         Event::Session(_)
         | Event::Run(_)
         | Event::Approval(_)

@@ -1,5 +1,6 @@
 //! What readers of a history see of a session.
 
+use switchward_messages::session_warning;
 use switchward_state::session::{RemovalFact, SessionEvent, Speaker};
 
 use crate::public::event::PublicEvent;
@@ -12,11 +13,9 @@ pub(crate) fn public(event: &SessionEvent) -> Option<PublicEvent> {
             .with("version", if definition.is_empty() { String::new() } else { version.to_string() })
             .with("role", role)
             .with("key", key.as_deref().unwrap_or_default()),
-        SessionEvent::Warned { text, of_definition: true } => {
-            PublicEvent::new("definition.warning").with("text", text)
-        }
-        SessionEvent::Warned { text, of_definition: false } => {
-            PublicEvent::new("session.warned").with("text", text)
+        SessionEvent::Warned { warning } => {
+            let kind = if warning.is_of_definition() { "definition.warning" } else { "session.warned" };
+            PublicEvent::new(kind).with("text", session_warning(warning))
         }
         SessionEvent::Paused { comment } => PublicEvent::new("session.paused").with("comment", comment),
         SessionEvent::Unpaused { comment } => PublicEvent::new("session.resumed").with("comment", comment),

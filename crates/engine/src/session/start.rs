@@ -10,7 +10,7 @@ use switchward_state::limits::{
 };
 use switchward_state::policy::{PolicyEvent, PolicyFact};
 use switchward_state::run::{Json, RunEvent, Writer};
-use switchward_state::session::{Attached, Queued, SessionEvent, Speaker, Start};
+use switchward_state::session::{Attached, Queued, SessionEvent, SessionWarning, Speaker, Start};
 use switchward_state::{Reason, Rejection, Reply};
 
 use crate::approval::votes;
@@ -64,7 +64,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     })?;
     given(turn, start)?;
     for text in &machine.opening.warnings {
-        turn.emit(SessionEvent::Warned { text: text.clone(), of_definition: true })?;
+        let warning = SessionWarning::Definition { text: text.clone() };
+        turn.emit(SessionEvent::Warned { warning })?;
     }
     let root = if asks { switchward_state::run::RUN } else { RunId(1) };
     let of = start.assistant.as_ref().filter(|_| asks).map(|assistant| (assistant.name.clone(), 0));
@@ -121,8 +122,10 @@ fn given(turn: &mut Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     }
     if !start.audience.is_empty() {
         turn.emit(ApprovalEvent::AudienceSet { audience: start.audience.clone() })?;
-        for text in turn.directory()?.nobody_behind(&start.audience) {
-            turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+        let people = turn.directory()?;
+        for name in people.nobody(&start.audience) {
+            let warning = SessionWarning::NobodyBehind { name: name.to_owned() };
+            turn.emit(SessionEvent::Warned { warning })?;
         }
     }
     if let Some(reminders) = start.reminders {

@@ -1,9 +1,9 @@
-//! The conversation turns to another workflow. Source: workflows, *Workflow Switching*: the run is abandoned, a new one
-//! begins with its data, and the queue stays as it is.
+//! The conversation turns to another workflow. The run is abandoned, a new one begins with its data, and the
+//! queue stays as it is. See `docs/formats-conversation-operations.md#runs`.
 
 use switchward_machine::{Ending, Input, Outcome, RunId};
 use switchward_state::run::{Json, RunEvent, Writer};
-use switchward_state::session::{SessionEvent, SwitchRun};
+use switchward_state::session::{SessionEvent, SessionWarning, SwitchRun};
 use switchward_state::{Key, Reason, Rejection, Reply};
 
 use crate::approval::frozen;
@@ -45,8 +45,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, switch: &SwitchRun) -> Result<Reply, 
     let (old, new) = (turn.machine(&*turn.run(root)?)?, turn.machine(&*turn.run(run)?)?);
     for (key, value) in data {
         if new.reserves(&key) && !old.reserves(&key) {
-            let text = format!("{key:?} is not carried over: {} reserves it", new.meta.name);
-            turn.emit(SessionEvent::Warned { text, of_definition: false })?;
+            let warning = SessionWarning::NotCarriedOver { key, workflow: new.meta.name.clone() };
+            turn.emit(SessionEvent::Warned { warning })?;
             continue;
         }
         turn.emit(RunEvent::Wrote { run, key, value: Json(value), by: Writer::Switch })?;

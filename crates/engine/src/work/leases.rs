@@ -1,5 +1,5 @@
-//! Workers: they take work for a time, and come back with a result or without one. Source: workflows, *Parse State*,
-//! *Guards*, `llm_judge`, *Operations*, `http_request`; a lost worker does not count as an attempt, a bad result does.
+//! Workers: they take work for a time, and come back with a result or without one. A lost worker does not count as an
+//! attempt, a bad result does. See `docs/workers.md#lease-and-heartbeat`.
 
 use serde_json::Value;
 use switchward_machine::{Accept, ActKind, Machine, OpenId, RunId, WorkKind};

@@ -304,14 +304,14 @@ impl Harness {
         Ok(answers)
     }
 
-    fn write(&mut self, decision: &Decision, foreseen: &Changes) -> Result<(), String> {
+    fn write(&mut self, decision: &Decision, pending: &Changes) -> Result<(), String> {
         let bytes = decision.encode();
         let read = Decision::decode(&bytes).map_err(|error| error.to_string())?;
         if read != *decision || read.encode() != bytes {
             return Err(format!("a decision is another one when it is read back: {decision:?}"));
         }
         let changes = evolve(&read, &self.rows).map_err(|error| error.to_string())?;
-        self.rows.agree(&changes, foreseen, "what was decided on is not what comes of it")?;
+        self.rows.agree(&changes, pending, "what was decided on is not what comes of it")?;
         let before = sequences(&read, &self.rows);
         self.rows.apply(changes);
         self.oracle.look(&read, &before, &self.rows)?;

@@ -6,6 +6,7 @@ use switchward_engine::decide;
 use switchward_expr::{Verdict, decision_line};
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId, Time};
+use switchward_messages::session_warning;
 use switchward_state::approval::{
     ApprovalCommand, ApprovalEvent, Closed, DecideGate, DiscussGate, MailKey, MailToken, OpenGate, PageProof,
     Quorum, RecordReply, Reminders, Resolution, Via, VoteFact, Way,
@@ -234,7 +235,7 @@ impl Table {
 
     fn warned(&self) -> Vec<String> {
         let warned = |event: &Event| match event {
-            Event::Session(SessionEvent::Warned { text, .. }) => Some(text.clone()),
+            Event::Session(SessionEvent::Warned { warning }) => Some(session_warning(warning)),
             _ => None,
         };
         self.events.iter().filter_map(warned).collect()
@@ -556,7 +557,7 @@ fn agrees(seed: u64, table: &Table, model: &Model) {
     let votes = table
         .events
         .iter()
-        .filter(|event| matches!(event, Event::Approval(ApprovalEvent::Votes(VoteFact::Cast { .. }))));
+        .filter(|event| matches!(event, Event::Approval(ApprovalEvent::Votes(VoteFact::Given { .. }))));
     assert!(votes.count() <= 1, "seed {seed}: {:?}", table.events);
     match (model.ended, table.open()) {
         (None, Some(open)) => {

@@ -1,4 +1,4 @@
-//! Answers, and how an action changes their `next`. Headings *Answer fields* and *Answer actions*.
+//! Answers, and how an action changes their `next`. See `docs/formats-checkpoint.md#states-and-answers`.
 
 use switchward_machine::limits::{EXITS_MAX, NAME_BYTES_MAX};
 use switchward_machine::{Ending, Exit, Op, Outcome, Target, Trigger};

@@ -1,4 +1,4 @@
-//! Rules that never decide. Heading *Capability Patterns*, "Rule evaluation order".
+//! Rules that never decide. See `docs/policies.md#how-one-layer-decides`.
 
 use switchward_machine::{Pattern, Rule};
 

@@ -1,4 +1,4 @@
-//! Outgoing mail. Heading *Process fields*, `email_config`.
+//! Outgoing mail. See `docs/formats-checkpoint.md#money-and-mail`.
 
 use switchward_machine::limits::ADDRESSES_MAX;
 use switchward_machine::{

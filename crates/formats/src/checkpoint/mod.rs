@@ -1,5 +1,5 @@
-//! Checkpoint processes: states with questions and answers, and a policy for tools. Source: the page "Process
-//! Definitions"; headings are named where a rule is implemented.
+//! Checkpoint processes: states with questions and answers, and a policy for tools. See
+//! `docs/formats-checkpoint.md`.
 //!
 //! Where the page is silent: every `null` except that of `next` is an absent key; a text may be empty if it is only shown
 //! (`question`, `initial_prompt`) but not if it names something; a name of a state or an answer is any text without

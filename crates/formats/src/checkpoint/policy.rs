@@ -1,4 +1,4 @@
-//! The policy. Headings *Policy Configuration*, *PolicyRule fields* and *Rate & Budget Limits*.
+//! The policy. See `docs/formats-checkpoint.md#the-policy` and `docs/policies.md#rate-limits`.
 
 use switchward_machine::limits::{CALLS_MAX, NAME_BYTES_MAX, RULES_MAX, WINDOW_SECONDS_MAX};
 use switchward_machine::{GateIx, Layer, Limit, Otherwise, Pattern, Period, Rule};
@@ -83,8 +83,8 @@ pub(crate) fn lists(
     }
 }
 
-/// Reports once that a sound policy leaves something to the defaults. *Capability Patterns*: "If no rule matches, the call
-/// is allowed by default."
+/// Reports once that a sound policy leaves something to the defaults. If no rule matches,
+/// a call is allowed by default: `docs/policies.md#the-default`.
 pub(crate) fn notice_open(layer: &Layer, span: Span, hint: &str, report: &mut Report) {
     let mut rules = layer.deny.iter().chain(&layer.ask).chain(&layer.allow);
     if report.errors() == 0
@@ -116,7 +116,7 @@ fn rule(item: &Node, shape: &'static Shape, gate: Option<GateIx>, report: &mut R
     Some(Listed { rule: Rule { pattern, limits, gate, args: None }, span: capability.span })
 }
 
-/// *Capability Patterns*.
+/// See `docs/policies.md#capabilities`.
 fn capability_pattern(node: &Node, report: &mut Report) -> Option<Pattern> {
     let text = shape::text(node, "`capability`", usize::MAX, report)?;
     match Pattern::new(text) {

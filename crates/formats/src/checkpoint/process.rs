@@ -1,4 +1,4 @@
-//! The whole process. Headings *Process fields* and *Data Structure Reference*.
+//! The whole process. See `docs/formats-checkpoint.md#the-process` and `docs/formats-checkpoint.md#the-file`.
 
 use switchward_machine::limits::TEXT_BYTES_MAX;
 use switchward_machine::{
@@ -82,7 +82,7 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
     Some((name.to_owned(), machine))
 }
 
-/// *Process fields*: tool calls are denied once the cost reaches the cap; `process_step` is never denied, so that a
+/// Tool calls are denied once the cost reaches the cap; `process_step` is never denied, so that a
 /// session can always be closed.
 fn session_budget() -> Budget {
     Budget {

@@ -1,4 +1,4 @@
-//! States. Heading *State fields*.
+//! States. See `docs/formats-checkpoint.md#states-and-answers`.
 
 use std::collections::BTreeMap;
 

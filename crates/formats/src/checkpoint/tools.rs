@@ -1,4 +1,4 @@
-//! Tools of the process endpoint. Heading *Process fields*, `allowed_tools`.
+//! Tools of the process endpoint. See `docs/formats-checkpoint.md#the-process`, `allowed_tools`.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
-//! Approvals: the state of that type, and the gate that any state may have. Headings *Approval State* and *Approval
-//! Gates*. Also the default text of a request.
+//! Approvals: the state of that type, and the gate that any state may have. See `docs/formats-conversation.md#approval`
+//! and `docs/formats-conversation.md#approval-gates`. Also the default text of a request.
 
 use switchward_machine::{
     Channel, Content, Decision, Dialect, GateKind, GateSpec, Inquiry, Message, Port, Recipient, Resolve,
-    Rounds, Text, kept::APPROVAL,
+    Rounds, Text, reserved_keys::APPROVAL,
 };
 
 use super::hints::{hinted, hints};
@@ -35,10 +35,10 @@ const TIMEOUT: &str = "timeout";
 pub(super) const APPROVED: &str = "approved";
 /// The port of a reply without a decision; without a transition the request stays open.
 pub(super) const DISCUSSION: &str = "discussion";
-/// Default rounds of an escalation (ruling "`max_escalations` defaults to 1").
+/// Default rounds of an escalation (`tests/corpus/conversation/sentences.tsv#7c-8`).
 const ESCALATIONS: u32 = 1;
 
-/// *Approval State*.
+/// See `docs/formats-conversation.md#approval`.
 pub(super) fn state<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> GateSpec {
     let to = fields.required("approvers", cx.report);
     let to = to.map(|node| messages::approvers(node, cx)).unwrap_or_default();
@@ -105,7 +105,7 @@ pub(super) fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<
     Some(Rounds { every_ms: every_ms?, to, max, lapse })
 }
 
-/// *Approval Gates*: `None` if no approval is required.
+/// `None` if no approval is required.
 pub(super) fn gate<'a>(
     node: &'a Node,
     name: &str,

@@ -1,5 +1,5 @@
 //! From operations to acts: operations that run at once stay together, a wait and a request are acts, and a loop with one
-//! of them inside is a head to which its last act leads back. Heading *Operations*.
+//! of them inside is a head to which its last act leads back. See `docs/formats-conversation-operations.md#operations`.
 
 use switchward_machine::{Act, ActIx, ActKind, Each, Next, Op, Port, Wait, WaitOn, Work};
 

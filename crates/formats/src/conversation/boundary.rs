@@ -1,4 +1,4 @@
-//! What happens when something goes wrong in a state. Headings *Error Handling* and *Retry Policies*.
+//! What happens when something goes wrong in a state. See `docs/formats-conversation-operations.md#errors-and-retries`.
 
 use switchward_machine::Attempts;
 
@@ -73,7 +73,7 @@ pub(super) fn read<'a>(
     Errors { on_error, attempts: if retries { policy } else { Attempts::default() }, asked }
 }
 
-/// *Retry Policies*: one attempt and no delay by default.
+/// One attempt and no delay by default.
 fn attempts(node: Option<&Node>, shape: &'static Shape, cx: &mut Reader<'_, '_>) -> Attempts {
     let mut attempts = Attempts::default();
     let Some(fields) = node.and_then(|node| Fields::open(node, shape, cx.report)) else { return attempts };

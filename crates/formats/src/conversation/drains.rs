@@ -1,5 +1,5 @@
-//! Cycles of states that need no person and that no transition leaves. Heading *Technical Details*, "deterministic state
-//! draining": such a run goes round until the bound of draining ends it.
+//! Cycles of states that need no person and that no transition leaves. Such a run takes
+//! transition after transition until the limit of draining ends it.
 //!
 //! Only certain cycles are reported. A state belongs to a cycle if all of its exits lead into the cycle, whatever guards
 //! and branches decide, and if it can neither rest nor be held. A failing operation counts as an exit only if a port

@@ -4,15 +4,15 @@ use switchward_expr::{CmpOp, DataType, JinjaError, Mention, Path, Reducer, Trans
 
 use crate::limits::{DATA_KEY_BYTES_MAX, DATA_PATH_BYTES_MAX, DATA_PATH_NAMES_MAX};
 
-/// *Operations*, `conditional_branch`.
+/// See `docs/formats-conversation-operations.md#operations`, `conditional_branch`.
 pub(super) const OPERATORS: [&str; 10] =
     ["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "matches"];
-/// *Operations*, `transform`.
+/// See `docs/formats-conversation-operations.md#operations`, `transform`.
 pub(super) const TRANSFORMS: [&str; 8] =
     ["uppercase", "lowercase", "trim", "split", "join", "round", "to_number", "to_string"];
-/// *Reducers*.
+/// See `docs/formats-conversation-operations.md#reducers`.
 pub(super) const REDUCERS: [&str; 5] = ["overwrite", "append", "unique_append", "merge_dict", "increment"];
-/// *Reducers*, "valid types".
+/// See `docs/formats-conversation-operations.md#reducers`.
 pub(super) const TYPES: [&str; 6] = ["string", "number", "list", "dict", "boolean", "any"];
 /// The separator of the items of a list in a text.
 pub(super) const SEPARATOR: &str = ",";

@@ -1,4 +1,4 @@
-//! Guards of a transition. Heading *Guards*.
+//! Guards of a transition. See `docs/formats-conversation-operations.md#guards`.
 
 use switchward_expr::{CmpOp, Path};
 use switchward_machine::limits::TEXT_BYTES_MAX;
@@ -163,7 +163,7 @@ impl<'a> One<'_, 'a, '_> {
         shape::name(key, "`event_key`", LINE_BYTES_MAX, report).map(|key| Guard::Seen(key.to_owned()))
     }
 
-    /// The guard that asks a model. *Guards*: its rubric is a "natural language condition", and so no template.
+    /// The guard that asks a model. Its rubric is a "natural language condition", and so no template.
     fn judge(&mut self, config: &Fields<'a>) -> Option<Guard> {
         let node = config.required("rubric", self.cx.report);
         let rubric = node.and_then(|node| shape::text(node, "`rubric`", TEXT_BYTES_MAX, self.cx.report));
@@ -244,7 +244,7 @@ impl<'a> One<'_, 'a, '_> {
         Some(if operator? == "or" { Guard::Any(inner) } else { Guard::All(inner) })
     }
 
-    /// *Gathered Data*: guards that look at one value.
+    /// Guards that look at one value.
     fn data(&mut self, word: &str, config: &Fields<'a>) -> Option<Guard> {
         let left = config.required("key", self.cx.report);
         let left = left.and_then(|node| read::path(node, "`key`", self.cx));
@@ -271,7 +271,7 @@ impl<'a> One<'_, 'a, '_> {
         Some(Guard::Compare { left: left?, op, right })
     }
 
-    /// *Guards*: the key exists, and its value optionally matches.
+    /// The key exists, and its value optionally matches.
     fn contains(&mut self, left: Option<Path>, config: &Fields<'a>) -> Option<Guard> {
         let Some(node) = config.optional("pattern") else { return left.map(Guard::Present) };
         let pattern = read::pattern(node, "`pattern`", self.cx)?;

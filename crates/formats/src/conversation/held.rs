@@ -1,4 +1,5 @@
-//! The values that an approval showed, and their later use. Headings *Approval State* and *Gathered Data*.
+//! The values that an approval showed, and their later use. See `docs/formats-conversation.md#approval` and
+//! `docs/formats-conversation-operations.md#data`.
 //!
 //! Each value that a request shows is followed from the port `approved` on, until another approval shows it again, to the
 //! mails, HTTP requests and sub-workflows that use it. A use is reported if the data may have changed on the way: because

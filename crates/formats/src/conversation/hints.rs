@@ -1,4 +1,5 @@
-//! Hints of classification: the phrases that mean a port. Headings *Wait State* and *Approval State*.
+//! Hints of classification: the phrases that mean a port. See `docs/formats-conversation.md#wait` and
+//! `docs/formats-conversation.md#approval`.
 
 use super::reader::Reader;
 use crate::codes::NOT_LISTED;

@@ -1,8 +1,9 @@
-//! Keys of the data: which are read, which are set, and which are read and never set. Heading *Gathered Data*.
+//! Keys of the data: which are read, which are set, and which are read and never set. See
+//! `docs/formats-conversation-operations.md#data`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use switchward_machine::{NodeIx, kept};
+use switchward_machine::{NodeIx, reserved_keys};
 
 use super::form::Form;
 use super::reserved;
@@ -184,8 +185,8 @@ impl Keys {
         }
     }
 
-    /// Warns of reads below the keys that only the engine writes that never find a value, if something there has a similar
-    /// name; `states` are the states of each of these keys.
+    /// Warns of reads below the keys that only the engine writes that never find a value, if something there has a
+    /// similar name; `states` are the states of each of these keys.
     pub(super) fn warn_below(&self, states: &[(&'static str, &str)], report: &mut Report) {
         for names in &self.below {
             let Some(((key, _), (state, span), rest)) = parts(names) else { continue };
@@ -218,8 +219,8 @@ fn parts(names: &[Read]) -> Option<(&Read, &Read, &[Read])> {
 /// What the engine writes below a state's name.
 fn fields(key: &str) -> Option<&'static [&'static str]> {
     match key {
-        kept::APPROVAL => Some(&["decision", "by", "comment", "at", "shown"]),
-        kept::WAIT => Some(&["from", "text", "event_key", "data"]),
+        reserved_keys::APPROVAL => Some(&["decision", "by", "comment", "at", "shown"]),
+        reserved_keys::WAIT => Some(&["from", "text", "event_key", "data"]),
         _ => None,
     }
 }

@@ -1,4 +1,5 @@
-//! Outgoing messages and their recipients. Headings *Output State*, *Operations* and *Approval Gates*.
+//! Outgoing messages and their recipients. See `docs/formats-conversation.md#output`,
+//! `docs/formats-conversation-operations.md#operations` and `docs/formats-conversation.md#approval-gates`.
 
 use switchward_machine::{AddressPattern, Channel, Content, Message, Recipient};
 
@@ -26,7 +27,7 @@ pub(super) enum Addresses {
     UrlOrTask,
 }
 
-/// *Output State*.
+/// See `docs/formats-conversation.md#output`.
 pub(super) fn output<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Option<Message> {
     let target = fields.required("target", cx.report);
     let words = ["conversation", "email", "webhook"];
@@ -60,7 +61,7 @@ pub(super) fn output<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'
     Some(Message { channel: channel?, to, subject, body: body?, content })
 }
 
-/// *Operations*, `send_notification`.
+/// See `docs/formats-conversation-operations.md#operations`, `send_notification`.
 pub(super) fn notification<'a>(
     config: &'a Node,
     fields: &Fields<'a>,

@@ -1,5 +1,5 @@
-//! Conversation workflows: states of ten types, transitions with guards or ports, gathered data. Source: the page
-//! "Core Concepts"; headings are named where a rule is implemented. How it is written down: `spec/encodings.md`.
+//! Conversation workflows: states of ten types, transitions with guards or ports, gathered data. See
+//! `docs/formats-conversation.md` and `docs/formats-conversation-operations.md`.
 //!
 //! The whole format is read and checked. What the machine cannot express yet is reported at its position, together with
 //! any other faults there.

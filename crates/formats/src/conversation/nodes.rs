@@ -1,5 +1,5 @@
-//! From states and transitions to nodes. Headings *States*, *Named Output Ports*, *Error Handling* and *Terminal
-//! States*.
+//! From states and transitions to nodes. See
+//! `docs/formats-conversation.md#fields-of-every-state` and `docs/formats-conversation.md#transitions-and-ports`.
 
 use switchward_machine::{
     Accept, Act, ActKind, Ask, Boundary, Callee, CalleeIx, CalleeKind, Decide, Dialect, Ending, Exit, GateIx,
@@ -76,7 +76,7 @@ pub(super) fn vertex(
     vertex
 }
 
-/// *Approval Gates*: every transition is held except that of the port `error`. The end of a state without transitions is
+/// Every transition is held except that of the port `error`. The end of a state without transitions is
 /// no transition.
 fn hold(spec: GateSpec, gates: &mut Vec<GateSpec>, exits: &mut [Exit]) {
     let error = Trigger::Port(named(ERROR));
@@ -222,7 +222,7 @@ fn acts(
     }
 }
 
-/// *Subworkflow mechanics*: a run of another workflow, with named values in and out.
+/// A run of another workflow, with named values in and out.
 fn spawn(call: Call, callees: &mut Vec<Callee>) -> Spawn {
     let callee = Callee { name: call.workflow, version: None, kind: CalleeKind::Workflow };
     let known = callees.iter().position(|other| *other == callee);

@@ -1,4 +1,4 @@
-//! Operations of a logic state. Heading *Operations*.
+//! Operations of a logic state. See `docs/formats-conversation-operations.md#operations`.
 
 use switchward_expr::CmpOp;
 use switchward_machine::{Case, Convert, NodeIx, Op, Port, Write};
@@ -142,7 +142,8 @@ fn transform<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Op> {
     Some(Op::Convert(Convert { from, into: into.to_owned(), how }))
 }
 
-/// *Operations*, `conditional_branch`: the first condition that holds routes and bypasses the state's transitions.
+/// See `docs/formats-conversation-operations.md#operations`, `conditional_branch`: the first condition that holds
+/// routes and bypasses the state's transitions.
 fn branch<'a>(config: &'a Node, cx: &mut Reader<'a, '_>) -> Option<What> {
     let fields = Fields::open(config, &BRANCH, cx.report)?;
     let conditions = fields.required("conditions", cx.report)?;

@@ -30,7 +30,7 @@ shapes! {
     TASK "`task_template`" ["participants" "participants_from" "instructions" "escalation"]
 }
 
-/// *Wait State*.
+/// See `docs/formats-conversation.md#wait`.
 pub(super) fn wait<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Ways) {
     let at = fields.required("wait_for", cx.report);
     let words = ["email_reply", "webhook", "timer"];
@@ -87,8 +87,9 @@ fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Sort> {
     enabled.then(|| Sort { ports, hinted: hinted(&phrases) })
 }
 
-/// *States*, Task: one part for each participant, who is sent the instructions and gives one answer. With an escalation the
-/// state has the port `timeout` beside its guards (semantics §7, second round (21)).
+/// `docs/formats-conversation.md#task`: one part for each participant, who is sent the instructions and gives one
+/// answer. With an escalation the state has the port `timeout` beside its guards
+/// (`tests/corpus/conversation/sentences.tsv#7r-21b`).
 pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Ways) {
     let Some(node) = fields.required("task_template", cx.report) else {
         return (Kind::NotRun, Ways::Unknown);
@@ -146,7 +147,7 @@ fn participants<'a>(template: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a,
     Vec::new()
 }
 
-/// *Delegate mechanics*: another assistant follows the instructions. Its result is recorded as data.
+/// Another assistant follows the instructions. Its result is recorded as data.
 pub(super) fn delegate<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Kind {
     let assistant = fields.required("assistant", cx.report);
     let assistant = assistant.and_then(|node| shape::name(node, "`assistant`", NAME_BYTES_MAX, cx.report));
@@ -158,7 +159,7 @@ pub(super) fn delegate<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Kind
     Kind::Delegate(Work { accept: Some(Accept::Data), input, ..owed })
 }
 
-/// *Subworkflow mechanics*.
+/// See `docs/formats-conversation.md#subworkflow`.
 pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut Reader<'a, '_>) -> Kind {
     let mut workflow = None;
     if let Some(node) = fields.required("workflow", cx.report)

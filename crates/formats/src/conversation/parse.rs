@@ -1,5 +1,5 @@
-//! Work that a state waits for: fields that are parsed out of a text, and an HTTP request. Headings *Parse State* and
-//! *Operations*, `http_request`.
+//! Work that a state waits for: fields that are parsed out of a text, and an HTTP request. See
+//! `docs/formats-conversation.md#parse` and `docs/formats-conversation-operations.md#operations`, `http_request`.
 
 use switchward_expr::DataType;
 use switchward_machine::limits::TEXT_BYTES_MAX;
@@ -24,7 +24,7 @@ const LAST_MESSAGE: &str = "last_user_message";
 /// The default model.
 pub(super) const MODEL: &str = "claude-haiku-4-5";
 
-/// *Parse State*.
+/// See `docs/formats-conversation.md#parse`.
 pub(super) fn parse<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Ways) {
     let ways = Ways::ports(&[COMPLETE, INCOMPLETE]);
     let mut wanted = Vec::new();
@@ -137,7 +137,8 @@ const HTTP: Shape = Shape {
     hints: &[],
 };
 
-/// *Operations*, `http_request`; `written` reads the key to which the answer is written.
+/// See `docs/formats-conversation-operations.md#operations`, `http_request`; `written` reads the key to which the
+/// answer is written.
 pub(super) fn http<'a>(
     config: &'a Node,
     cx: &mut Reader<'a, '_>,

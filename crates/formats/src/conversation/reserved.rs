@@ -1,6 +1,7 @@
-//! The keys of the data that only the engine writes. Heading *Gathered Data*; semantics §7, conversation (11).
+//! The keys of the data that only the engine writes. See
+//! `tests/corpus/conversation/sentences.tsv#7c-11d`.
 
-use switchward_machine::kept::{APPROVAL, EVENT_KEY, REPLY_TOKEN, TASKS, WAIT};
+use switchward_machine::reserved_keys::{APPROVAL, EVENT_KEY, REPLY_TOKEN, TASKS, WAIT};
 
 /// All of them, sorted.
 pub(super) const KEYS: [&str; 5] = [APPROVAL, EVENT_KEY, REPLY_TOKEN, TASKS, WAIT];

@@ -1,4 +1,5 @@
-//! `state_schema`: the types of the keys of the data, and how a new value is merged. Heading *Reducers*.
+//! `state_schema`: the types of the keys of the data, and how a new value is merged. See
+//! `docs/formats-conversation-operations.md#reducers`.
 
 use switchward_expr::{DataType, Reducer, never};
 use switchward_machine::Field;

@@ -1,4 +1,5 @@
-//! States: their common keys, and those of each type. Headings *States* and *Named Output Ports*.
+//! States: their common keys, and those of each type. See `docs/formats-conversation.md#fields-of-every-state` and
+//! `docs/formats-conversation.md#transitions-and-ports`.
 
 use switchward_machine::NodeIx;
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};

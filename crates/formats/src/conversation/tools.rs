@@ -1,4 +1,4 @@
-//! Tools of the workflow and of its states. Headings *Global Tools* and *Technical Details*, "Workflow tools".
+//! Tools of the workflow and of its states. See `docs/formats-conversation-operations.md#tools`.
 
 use switchward_machine::limits::RULES_MAX;
 use switchward_machine::{Layer, NodeIx, Otherwise, Pattern, Rule};

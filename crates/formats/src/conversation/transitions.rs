@@ -1,4 +1,5 @@
-//! Transitions: source, target, and guards or a port. Headings *Transitions* and *Named Output Ports*.
+//! Transitions: source, target, and guards or a port. See
+//! `docs/formats-conversation.md#transitions-and-ports`.
 
 use switchward_machine::limits::{EXITS_MAX, NAME_BYTES_MAX};
 use switchward_machine::{Guard, NodeIx};

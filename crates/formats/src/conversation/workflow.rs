@@ -1,9 +1,9 @@
-//! The whole workflow. Heading *Core Concepts*.
+//! The whole workflow. See `docs/formats-conversation.md#the-file`.
 
 use switchward_machine::limits::{NODES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{
     Decision, Field, GateIx, GateKind, GateSpec, Input, Layer, Machine, Meta, NodeIx, Opening, Pattern,
-    Policy, Resolve, StatusWords, analyse, kept,
+    Policy, Resolve, StatusWords, analyse, reserved_keys,
 };
 
 use super::keys::Keys;
@@ -88,7 +88,7 @@ fn start<'a>(node: Option<&'a Node>, cx: &mut Reader<'a, '_>) -> Option<NodeIx> 
     found
 }
 
-/// *Global Tools*: if the workflow or a state lists any, the state is closed except for those.
+/// If the workflow or a state lists any, the state is closed except for those.
 fn layers(
     root: &Node,
     global: Option<&[Pattern]>,
@@ -124,9 +124,9 @@ fn warn(states: &[State<'_>], edges: &[Vec<Edge<'_>>], layers: &[Layer], cx: &mu
 fn kept_by<'a>(states: &[State<'a>]) -> Vec<(&'static str, &'a str)> {
     let kept = |state: &State<'a>| {
         let own = match state.kind {
-            Kind::Approval(_) => Some(kept::APPROVAL),
-            Kind::Task(_) => Some(kept::TASKS),
-            Kind::Event(..) | Kind::Reply(..) => Some(kept::WAIT),
+            Kind::Approval(_) => Some(reserved_keys::APPROVAL),
+            Kind::Task(_) => Some(reserved_keys::TASKS),
+            Kind::Event(..) | Kind::Reply(..) => Some(reserved_keys::WAIT),
             Kind::Conversation
             | Kind::Action
             | Kind::Operations(_)
@@ -137,7 +137,7 @@ fn kept_by<'a>(states: &[State<'a>]) -> Vec<(&'static str, &'a str)> {
             | Kind::Subworkflow(_)
             | Kind::NotRun => None,
         };
-        let held = state.gate.as_ref().map(|_| kept::APPROVAL);
+        let held = state.gate.as_ref().map(|_| reserved_keys::APPROVAL);
         [own, held].into_iter().flatten().map(|key| (key, state.name)).collect::<Vec<_>>()
     };
     states.iter().flat_map(kept).collect()

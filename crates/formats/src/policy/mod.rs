@@ -1,9 +1,9 @@
 //! Policy documents: the language of a checkpoint process's `policy`, with its caps and mail limits, as a separate
-//! definition that is attached to definitions of any format or to a whole tenant. Source: the page "Process Definitions",
-//! headings *Policy Configuration* and *Process fields*.
+//! definition that is attached to definitions of any format or to a whole tenant. See
+//! `docs/formats-checkpoint.md#a-policy-as-a-file-of-its-own`.
 //!
-//! Unlike there, `role` may be left out: the document then applies to sessions of every role. `default_effect` decides a
-//! call that no rule matches; without it the default is the tenant's, else the server's, else the source's.
+//! Unlike in a process, `role` may be left out: the document then applies to sessions of every role. `default_effect`
+//! decides a call that no rule matches; without it the default is the tenant's, else the server's, else to allow.
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{
@@ -86,7 +86,7 @@ fn fallback(node: &Node, report: &mut Report) -> Option<Fallback> {
     FALLBACKS.iter().find(|(known, _)| *known == word).map(|(_, stated)| *stated)
 }
 
-/// *Process fields*, `session_budget_usd`.
+/// See `docs/formats-checkpoint.md#the-process`, `session_budget_usd`.
 fn cost(cap: Micros) -> Budget {
     Budget {
         unit: BudgetUnit::UsdMicros,

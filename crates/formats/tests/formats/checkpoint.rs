@@ -1,4 +1,4 @@
-//! The machines of checkpoint processes. Test names say the rule; the headings are the source document's.
+//! The machines of checkpoint processes. Test names say the rule.
 
 use switchward_machine::{
     ActKind, ArgRule, Breach, BudgetUnit, Decision, Ending, Exit, GateIx, GateKind, Layer, Limit, Machine,
@@ -27,7 +27,7 @@ fn exit(answer: &str) -> (Exit, bool) {
     (exit.clone(), compiled.findings.is_empty())
 }
 
-/// *Answer actions*: the whole table of action and next.
+/// The whole table of action and next.
 #[test]
 fn the_action_and_next_make_the_exit() {
     let to_b = Target::Node(NodeIx(1));
@@ -117,7 +117,7 @@ fn words_and_meta_are_the_formats() {
     assert_eq!((&*machine.meta.name, &*machine.meta.format), ("p", "checkpoint"));
 }
 
-/// *Policy fields*: "If no rule matches, the call is allowed by default."
+/// If no rule matches, a call is allowed by default.
 #[test]
 fn the_policy_layer_is_there_always_and_never_speaks_of_process_step() {
     for lines in ["", "policy: null", "policy: {role: agent}", "policy: {role: agent, deny: null}"] {
@@ -133,7 +133,7 @@ fn the_policy_layer_is_there_always_and_never_speaks_of_process_step() {
     }
 }
 
-/// *PolicyRule fields*.
+/// See `docs/formats-checkpoint.md#the-policy`.
 #[test]
 fn rules_carry_their_limits_and_asks_their_gate() {
     let machine = machine_with(
@@ -150,7 +150,8 @@ fn rules_carry_their_limits_and_asks_their_gate() {
     assert_eq!(policy.allow[1].limits, [money(0, Period::Hour)]);
 }
 
-/// *Process fields*, `allowed_tools`: intersected with the whitelist; absent means all of it, empty none.
+/// See `docs/formats-checkpoint.md#the-process`, `allowed_tools`: intersected with the whitelist; absent means all of
+/// it, empty none.
 #[test]
 fn allowed_tools_make_a_closed_layer() {
     for (lines, allowed) in [
@@ -176,7 +177,7 @@ fn allowed_tools_make_a_closed_layer() {
     }
 }
 
-/// *Process fields*, `session_budget_usd`: a parameter, so that it can be raised.
+/// See `docs/formats-checkpoint.md#the-process`, `session_budget_usd`: a parameter, so that it can be raised.
 #[test]
 fn the_session_budget_is_a_parameter_and_spares_process_step() {
     let machine = machine_with("session_budget_usd: 2.5");
@@ -191,7 +192,8 @@ fn the_session_budget_is_a_parameter_and_spares_process_step() {
     assert_eq!(machine_with("session_budget_usd: 0").params[0].value, 0);
 }
 
-/// *Process fields*, `email_config`: an absent list restricts nothing, an empty one allows no address.
+/// See `docs/formats-checkpoint.md#the-process`, `email_config`: an absent list restricts nothing, an empty one allows
+/// no address.
 #[test]
 fn email_config_makes_a_layer_and_a_budget() {
     let machine = machine_with(
@@ -220,7 +222,7 @@ fn email_config_makes_a_layer_and_a_budget() {
     );
 }
 
-/// *Data Structure Reference*: what the system assigns is accepted and ignored.
+/// What the system assigns is accepted and ignored.
 #[test]
 fn system_fields_change_nothing() {
     let lines = "id: [proc_01]\ncreatedAt: 2026-01-01T00:00:00.000Z\nupdatedAt: {a: null}";

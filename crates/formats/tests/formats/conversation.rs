@@ -62,7 +62,7 @@ fn route() -> Node {
     node("route", body, vec![auto(false, Guard::Always, "always", 2), branch], NoExit::Stay)
 }
 
-/// The page of encodings: the part of its example that this build runs.
+/// The refund of the corpus.
 #[test]
 fn the_refund_compiles_to_exactly_this() {
     let definition = clean(REFUND);
@@ -121,7 +121,7 @@ fn every_construct_that_runs_compiles_and_is_read_back() {
     assert_eq!(Machine::decode(&machine.encode()), Ok(machine));
 }
 
-/// *Global Tools*, and what is denied.
+/// See `docs/formats-conversation-operations.md#tools`, and what is denied.
 #[test]
 fn a_workflow_with_a_list_of_tools_is_closed_state_by_state() {
     let machine = clean(EVERYTHING).machine;

@@ -1,4 +1,4 @@
-//! Compiled guards, one by one and together. Heading *Guards*.
+//! Compiled guards, one by one and together. See `docs/formats-conversation-operations.md#guards`.
 
 use switchward_expr::{CmpOp, Path};
 use switchward_machine::{Exit, Guard, Trigger};
@@ -81,7 +81,7 @@ fn a_value_keeps_its_json() {
     }
 }
 
-/// *Gathered Data*: nested values, by a path of names.
+/// Nested values, by a path of names.
 #[test]
 fn guards_over_data_look_into_values() {
     let guards = ", guards: [{type: data_contains, config: {key: order.items.0}}]";

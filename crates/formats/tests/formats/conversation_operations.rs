@@ -1,4 +1,5 @@
-//! Compiled operations: operations, acts, and how the acts lead to each other. Heading *Operations*.
+//! Compiled operations: operations, acts, and how the acts lead to each other. See
+//! `docs/formats-conversation-operations.md#operations`.
 
 use switchward_expr::{CmpOp, Path, Transform};
 use switchward_machine::{
@@ -146,7 +147,7 @@ fn small_bodies_are_wired_right() {
     }
 }
 
-/// *Operations*: the target of a branch overrides the transitions; each target has one exit.
+/// The target of a branch overrides the transitions; each target has one exit.
 #[test]
 fn a_branch_leaves_by_its_targets() {
     let node = push();

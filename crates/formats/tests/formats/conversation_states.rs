@@ -28,7 +28,7 @@ fn ends(on: Trigger, label: &str) -> Exit {
 
 const TO_B: &str = "{from: a, to: b, guards: [{type: always}]}";
 
-/// *Terminal States*: a conversation and an action complete after one turn.
+/// A conversation and an action complete after one turn.
 #[test]
 fn conversations_and_actions_take_turns() {
     for (kind, act) in [
@@ -70,7 +70,7 @@ fn logic_stays_and_its_end_completes() {
     }
 }
 
-/// *Output State*: after the delivery, the port `done`.
+/// After the delivery, the port `done`.
 #[test]
 fn an_output_leaves_by_done() {
     let state = "{name: a, type: output, template: t, target: conversation, on_error: port}";
@@ -92,7 +92,7 @@ fn an_output_leaves_by_done() {
     assert_eq!((last.exits.len(), last.on_no_exit), (0, DONE));
 }
 
-/// *Wait State*: a timer ends with `received` if it has a transition, else with `timeout`.
+/// A timer ends with `received` if it has a transition, else with `timeout`.
 #[test]
 fn a_timer_ends_with_the_port_that_is_connected() {
     let state = "{name: a, type: wait, wait_for: timer, timeout_hours: 1.5}";
@@ -120,7 +120,7 @@ fn a_timer_ends_with_the_port_that_is_connected() {
     assert_eq!(last.exits, [end("received"), end("timeout")]);
 }
 
-/// *Error Handling* and *Retry Policies*: two counters, and the target of an error.
+/// `docs/formats-conversation-operations.md#errors-and-retries`: two counters, and the target of an error.
 #[test]
 fn errors_have_a_boundary_and_attempts() {
     let once = Attempts::default();
@@ -152,7 +152,7 @@ fn errors_have_a_boundary_and_attempts() {
     assert_eq!(ignored("timeout"), Boundary::Ignore(named("timeout")));
 }
 
-/// *Error Handling*: the port can be used beside guards.
+/// The port can be used beside guards.
 #[test]
 fn the_error_port_stands_beside_guards() {
     let node = first("{name: a, type: action, on_error: port}", &["{from: a, to: b, port: error}", TO_B]);
@@ -160,7 +160,7 @@ fn the_error_port_stands_beside_guards() {
     assert_eq!(on, [&Trigger::Port(named("error")), &Trigger::Auto { event: false }]);
 }
 
-/// *States*, Task: a gate for each participant, whom the definition lists or the data hold.
+/// `docs/formats-conversation.md#task`: a gate for each participant, whom the definition lists or the data hold.
 #[test]
 fn a_task_asks_each_participant() {
     let address = |text: &str| Recipient::Address(text.into());
@@ -189,7 +189,7 @@ fn a_task_asks_each_participant() {
     }
 }
 
-/// *Delegate mechanics*: a worker gets the assistant and the instructions; the guards are tried when it is done.
+/// A worker gets the assistant and the instructions; the guards are tried when it is done.
 #[test]
 fn a_delegate_is_work_of_another_assistant() {
     let state = "{name: a, type: delegate, assistant: kyc, instructions: \"Check \\\"{gathered.x}\\\".\", on_error: ignore}";
@@ -203,7 +203,7 @@ fn a_delegate_is_work_of_another_assistant() {
     assert_eq!(first(state, &[]).exits, [ends(Trigger::Auto { event: false }, "terminal")]);
 }
 
-/// *Subworkflow mechanics*: a run of another workflow; the machine lists each called workflow once.
+/// A run of another workflow; the machine lists each called workflow once.
 #[test]
 fn a_subworkflow_calls_another_workflow() {
     let path = |text: &str| Path::new(text).unwrap();

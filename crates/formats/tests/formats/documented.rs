@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use switchward_formats::codes;
-use switchward_machine::{FieldType, kept};
+use switchward_machine::{FieldType, reserved_keys};
 
 const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
@@ -136,7 +136,13 @@ fn every_name_of_conversation_workflows_is_documented() {
     let mut found = names(&sources("formats/src/conversation"));
     // Words that come from other crates.
     found.extend(FieldType::ALL.map(|holds| holds.word().to_owned()));
-    let reserved = [kept::APPROVAL, kept::EVENT_KEY, kept::REPLY_TOKEN, kept::TASKS, kept::WAIT];
+    let reserved = [
+        reserved_keys::APPROVAL,
+        reserved_keys::EVENT_KEY,
+        reserved_keys::REPLY_TOKEN,
+        reserved_keys::TASKS,
+        reserved_keys::WAIT,
+    ];
     found.extend(reserved.map(str::to_owned));
     assert_documented(&found, 170, &CONVERSATION);
 }

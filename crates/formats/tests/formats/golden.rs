@@ -1,4 +1,4 @@
-//! The machine of the source document's own example, byte for byte.
+//! The machine of the format's first example, byte for byte.
 
 use switchward_formats::Format;
 use switchward_machine::Machine;

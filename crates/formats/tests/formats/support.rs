@@ -4,7 +4,7 @@ use switchward_formats::{Compiled, Definition, Finding, Severity, SourceFile, co
 use switchward_machine::Machine;
 use switchward_testkit::Rng;
 
-/// The deploy gate of the source document, byte for byte.
+/// The deploy gate: the first example of the format.
 pub(crate) const DEPLOY_GATE: &str = include_str!("../fixtures/deploy-gate.json");
 /// The same in YAML.
 pub(crate) const DEPLOY_GATE_YAML: &str = include_str!("../fixtures/deploy-gate.yaml");
@@ -231,7 +231,7 @@ fn draw_rule(rng: &mut Rng, list: &str) -> Draft {
     Draft::Map(fields)
 }
 
-/// The part of the page of encodings' example that runs.
+/// A refund: the example of the corpus.
 pub(crate) const REFUND: &str = include_str!("../../../../tests/corpus/conversation/definitions/refund.yaml");
 /// A workflow with every construct that runs.
 pub(crate) const EVERYTHING: &str =

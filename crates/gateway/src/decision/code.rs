@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use http::{StatusCode, header};
+use switchward_messages::{PageProblem, page_problem};
 use switchward_state::approval::{ApprovalCommand, EnterPageCode, SendPageCode};
 use switchward_state::catalogue::LinkAuth;
 use switchward_state::{Body, Reply};
@@ -10,13 +11,13 @@ use super::browser::Known;
 use super::find::Asked;
 use super::{Said, Visitor, after, browser, page, respond};
 
-/// The message if a page needs no code.
-const NEEDLESS: &str = "This page does not need a code.";
-
 /// Mails a code.
 pub(super) async fn send(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> Response {
     if !asked.takes_codes() {
-        return respond(StatusCode::BAD_REQUEST, page::asked(asked, Some(NEEDLESS)));
+        return respond(
+            StatusCode::BAD_REQUEST,
+            page::asked(asked, Some(&page_problem(&PageProblem::NoCodeNeeded))),
+        );
     }
     let body = Body::Approval(ApprovalCommand::SendPageCode(SendPageCode { token: asked.token.clone() }));
     match visitor.execute(asked, said.request(asked), body).await {
@@ -28,7 +29,10 @@ pub(super) async fn send(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> R
 /// Checks the code that was entered, and remembers the browser.
 pub(super) async fn enter(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> Response {
     if !asked.takes_codes() {
-        return respond(StatusCode::BAD_REQUEST, page::asked(asked, Some(NEEDLESS)));
+        return respond(
+            StatusCode::BAD_REQUEST,
+            page::asked(asked, Some(&page_problem(&PageProblem::NoCodeNeeded))),
+        );
     }
     let body = Body::Approval(ApprovalCommand::EnterPageCode(EnterPageCode {
         token: asked.token.clone(),
@@ -36,15 +40,11 @@ pub(super) async fn enter(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> 
     }));
     let problem = match visitor.execute(asked, said.request(asked), body).await {
         Ok(Reply::PageCode { accepted: true, .. }) => return remembered(visitor, asked, LinkAuth::Code),
-        Ok(Reply::PageCode { left: 0, .. }) => {
-            "That is not the code, and the code is no longer valid. Ask for another one.".into()
-        }
-        Ok(Reply::PageCode { left: 1, .. }) => "That is not the code. You can try once more.".into(),
-        Ok(Reply::PageCode { left, .. }) => format!("That is not the code. You can try {left} more times."),
-        Ok(_) => "Something went wrong.".to_owned(),
+        Ok(Reply::PageCode { left, .. }) => PageProblem::WrongCode { left },
+        Ok(_) => PageProblem::Internal,
         Err(refusal) => return after(visitor, asked, &refusal).await,
     };
-    respond(StatusCode::FORBIDDEN, page::asked(asked, Some(&problem)))
+    respond(StatusCode::FORBIDDEN, page::asked(asked, Some(&page_problem(&problem))))
 }
 
 /// Redirects back to the page and sets the cookie by which the browser is known from now on.

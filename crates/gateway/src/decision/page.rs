@@ -3,10 +3,13 @@
 use maud::{DOCTYPE, Markup, html};
 use switchward_engine::GateView;
 use switchward_machine::{Decision, GateSpec};
-use switchward_messages::{GateFacts, Medium, at, clean, prose, request};
+use switchward_messages::{
+    EmptyPage, GateFacts, LANGUAGE, Medium, PageAbsence, PageLabel, PageState, Piece, code_hint, code_label,
+    commented, confirm_by_code, gate_kind, page_absence, page_heading, page_state, page_text, prose, request,
+    sign_in_as,
+};
 use switchward_state::approval::OpenGate;
 use switchward_state::catalogue::LinkAuth;
-use switchward_state::limits::{PAGE_CODE_DIGITS, PAGE_CODE_MS};
 
 use super::find::Asked;
 use crate::hide::without;
@@ -17,7 +20,7 @@ pub(super) const STYLE: &str = include_str!("style.css");
 fn whole(title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang=(LANGUAGE) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
@@ -32,7 +35,8 @@ fn whole(title: &str, body: &Markup) -> Markup {
 }
 
 /// A page that only says why there is nothing to show.
-pub(super) fn nothing(title: &str, why: Option<&str>) -> Markup {
+pub(super) fn nothing(absence: PageAbsence) -> Markup {
+    let EmptyPage { title, why } = page_absence(absence);
     let body = html! {
         h1 { (title) }
         @if let Some(why) = why { p { (why) } }
@@ -45,10 +49,10 @@ pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
     let open = asked.gate.open();
     let subject = subject(open);
     let body = html! {
-        p.kicker { (kind(&asked.gate)) " · " (asked.session.definition) }
+        p.kicker { (gate_kind(open.body.kind)) " · " (asked.session.definition) }
         h1 { (subject) }
         @if let Some(problem) = problem {
-            div.problem role="alert" { p { strong { "Nothing was recorded. " } (problem) } }
+            div.problem role="alert" { p { strong { (page_text(PageLabel::NothingRecorded)) " " } (problem) } }
         }
         (state(asked))
         (words(open))
@@ -67,62 +71,50 @@ pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
 fn subject(open: &OpenGate) -> String {
     let asked = open.body.asked.as_ref().map(|asked| request(&asked.subject));
     match (asked, &open.body.call) {
-        (Some(subject), _) if !subject.is_empty() => worded(&subject),
-        (_, Some(call)) => format!("May {} be called?", clean(&call.capability)),
-        (_, None) => "A decision is needed".to_owned(),
-    }
-}
-
-fn kind(gate: &GateView) -> &'static str {
-    match gate.open().body.kind {
-        switchward_machine::GateKind::Notify => "Review",
-        switchward_machine::GateKind::ToolAsk => "Tool call",
-        switchward_machine::GateKind::Approval => "Approval",
-        switchward_machine::GateKind::Task => "Task",
+        (Some(subject), _) if !subject.is_empty() => authored(&subject),
+        (_, call) => page_heading(call.as_ref().map(|call| call.capability.as_str())),
     }
 }
 
 /// Whether it is still open, as text and a symbol, not by colour alone.
 fn state(asked: &Asked) -> Markup {
-    match &asked.gate {
-        GateView::Open(..) if asked.old => html! {
-            div.state.closed { p { "■ There is a newer mail about this. Please use the link in the newest mail." } }
-        },
-        GateView::Open(..) if asked.own => html! {
-            div.state.closed {
-                p { "■ You, " strong { (asked.caller.actor.subject) } ", asked for this yourself. Somebody else must decide." }
-            }
-        },
-        GateView::Open(..) if let Some(person) = &asked.visit.requester => html! {
-            div.state.closed {
-                p { "■ This browser is known as " strong { (person) } ", who asked for this. Somebody else must decide." }
-            }
-        },
-        GateView::Open(..) if asked.visit.by.is_none() => html! {
-            div.state.open {
-                p { "● Waiting for a decision by " strong { (asked.caller.actor.subject) } ". This page does not know you yet." }
-            }
-        },
-        GateView::Open(..) if let Some(vote) = &asked.vote => html! {
-            div.state.open {
-                p {
-                    "✓ You, " strong { (asked.caller.actor.subject) } ", approved at " (at(vote.at))
-                    (quoted(&vote.comment)) ". More approvals are needed."
-                }
-            }
-        },
-        GateView::Open(..) => html! {
-            div.state.open { p { "● Waiting for a decision. You are " strong { (asked.caller.actor.subject) } "." } }
-        },
-        GateView::Closed(closed, _) => {
-            html! { div.state.closed { p { "■ " (switchward_messages::outcome(closed, asked.session.status)) } } }
+    let person = asked.caller.actor.subject.as_str();
+    let state = match &asked.gate {
+        GateView::Open(..) if asked.old => PageState::Newer,
+        GateView::Open(..) if asked.own => PageState::Own { person },
+        GateView::Open(..) if let Some(requester) = &asked.visit.requester => {
+            PageState::OwnBrowser { requester }
         }
-    }
+        GateView::Open(..) if asked.visit.by.is_none() => PageState::Unrecognised { person },
+        GateView::Open(..) if let Some(vote) = &asked.vote => {
+            PageState::Approved { person, at: vote.at, comment: &vote.comment }
+        }
+        GateView::Open(..) => PageState::Waiting { person },
+        GateView::Closed(closed, _) => {
+            return html! {
+                div.state.closed { p { "■ " (switchward_messages::outcome(closed, asked.session.status)) } }
+            };
+        }
+    };
+    let class = match state {
+        PageState::Newer | PageState::Own { .. } | PageState::OwnBrowser { .. } => "state closed",
+        PageState::Unrecognised { .. } | PageState::Approved { .. } | PageState::Waiting { .. } => {
+            "state open"
+        }
+    };
+    html! { div class=(class) { p { (worded(&page_state(&state))) } } }
 }
 
-/// A comment in quotation marks after a decision, if there is one.
-fn quoted(comment: &str) -> String {
-    if comment.is_empty() { String::new() } else { format!(" “{}”", prose(comment)) }
+/// A sentence with its emphasised words.
+fn worded(pieces: &[Piece<'_>]) -> Markup {
+    html! {
+        @for piece in pieces {
+            @match piece {
+                Piece::Plain(text) => { (text) },
+                Piece::Strong(text) => { strong { (text) } },
+            }
+        }
+    }
 }
 
 /// Texts that do not come from the engine, marked as such.
@@ -132,14 +124,14 @@ fn words(open: &OpenGate) -> Markup {
     };
     html! {
         section {
-            h2 { "The request, as the process wrote it" }
-            blockquote { (worded(&asked.body)) }
+            h2 { (page_text(PageLabel::Request)) }
+            blockquote { (authored(&asked.body)) }
         }
     }
 }
 
 /// The text of a process, without reply tokens, which the holder of the link must not read.
-fn worded(text: &str) -> String {
+fn authored(text: &str) -> String {
     prose(without(text).as_deref().unwrap_or(text))
 }
 
@@ -153,7 +145,7 @@ fn facts(asked: &Asked) -> Markup {
     let facts = switchward_messages::facts(&asked.session, asked.token.session, &gate, Medium::Page);
     html! {
         section {
-            h2 { "Details" }
+            h2 { (page_text(PageLabel::Details)) }
             table {
                 @for fact in facts {
                     tr {
@@ -173,9 +165,9 @@ fn said(asked: &Asked) -> Markup {
     html! {
         @if !asked.said.is_empty() {
             section {
-                h2 { "Comments so far" }
+                h2 { (page_text(PageLabel::Comments)) }
                 @for one in &asked.said {
-                    p.hint { (one.by) " at " (at(one.at)) }
+                    p.hint { (commented(&one.by, one.at)) }
                     blockquote { (prose(&one.comment)) }
                 }
             }
@@ -241,14 +233,12 @@ fn sign_in(asked: &Asked) -> Markup {
     html! {
         @if asked.visit.signs_in {
             div.step {
-                p { "To decide here, sign in as " strong { (asked.caller.actor.subject) } "." }
-                a.button href={ "/a/" (asked.token) "/sign-in" } rel="nofollow noreferrer" { "Sign in" }
-                p.hint { "You come back to this page. Signing in decides nothing." }
+                p { (worded(&sign_in_as(&asked.caller.actor.subject))) }
+                a.button href={ "/a/" (asked.token) "/sign-in" } rel="nofollow noreferrer" { (page_text(PageLabel::SignIn)) }
+                p.hint { (page_text(PageLabel::SignInHint)) }
             }
         } @else {
-            div.step {
-                p { "This page requires a sign-in, but this server has no OpenID provider." }
-            }
+            div.step { p { (page_text(PageLabel::NoProvider)) } }
         }
     }
 }
@@ -256,25 +246,25 @@ fn sign_in(asked: &Asked) -> Markup {
 fn codes(asked: &Asked) -> Markup {
     let person = &asked.caller.actor.subject;
     let action = format!("/a/{}", asked.token);
-    let send = if asked.visit.coded { "Send another code" } else { "Send the code" };
+    let send = if asked.visit.coded { PageLabel::SendAnotherCode } else { PageLabel::SendCode };
     html! {
         @if asked.visit.coded {
             form method="post" action=(action) {
                 input type="hidden" name="form" value=(form_id());
                 input type="hidden" name="decision" value="enter_code";
-                label for="code" { "The code that was sent to " (person) }
+                label for="code" { (code_label(person)) }
                 input #code.code name="code" inputmode="numeric" autocomplete="one-time-code" maxlength="16" required;
-                p.hint { (PAGE_CODE_DIGITS) " digits, valid for " (PAGE_CODE_MS / 60_000) " minutes. Entering it decides nothing." }
-                button type="submit" { "Continue" }
+                p.hint { (code_hint()) }
+                button type="submit" { (page_text(PageLabel::Continue)) }
             }
         }
         form method="post" action=(action) {
             input type="hidden" name="form" value=(form_id());
             input type="hidden" name="decision" value="send_code";
             @if !asked.visit.coded {
-                p { "To decide here, confirm that you are " strong { (person) } ": a code is mailed to that address." }
+                p { (worded(&confirm_by_code(person))) }
             }
-            button.other[asked.visit.coded] type="submit" { (send) }
+            button.other[asked.visit.coded] type="submit" { (page_text(send)) }
         }
     }
 }

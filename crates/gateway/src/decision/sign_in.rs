@@ -13,6 +13,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
+use switchward_messages::{PageAbsence, PageProblem, page_problem};
 use switchward_state::catalogue::LinkAuth;
 #[cfg(doc)]
 use switchward_state::limits::SIGN_IN_MS;
@@ -114,16 +115,14 @@ fn wanted(asked: &Asked) -> Result<(), Box<Response>> {
     let (status, problem) = match recognised(asked) {
         // The requester's own browser.
         Err(problem) if asked.visit.requester.is_some() => (StatusCode::FORBIDDEN, problem),
-        Ok(_) | Err(_) => (StatusCode::BAD_REQUEST, "This page does not need a sign-in.".to_owned()),
+        Ok(_) | Err(_) => (StatusCode::BAD_REQUEST, page_problem(&PageProblem::NoSignInNeeded)),
     };
     Err(Box::new(respond(status, page::asked(asked, Some(&problem)))))
 }
 
 /// The response to a sign-in that this browser did not begin, or began too long ago. Its parameters are not used.
 fn unknown() -> Response {
-    let why = "It was started in another browser, or more than 10 minutes ago. Please open the link in your mail \
-               again. (state_unknown)";
-    respond(StatusCode::BAD_REQUEST, page::nothing("This sign-in is not known.", Some(why)))
+    respond(StatusCode::BAD_REQUEST, page::nothing(PageAbsence::SignInUnknown))
 }
 
 /// The server has no provider, but the tenant requires one.
@@ -134,30 +133,24 @@ fn not_here(asked: &Asked) -> Response {
 /// The page again, with why nobody was signed in.
 fn failed(asked: &Asked, no: NotSignedIn) -> Response {
     let (status, code, why) = match no {
-        NotSignedIn::Unavailable => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "sign_in_unavailable",
-            "Sign-in is not possible now. Please try again in a moment.".to_owned(),
-        ),
-        NotSignedIn::Refused(code @ "sign_in_not_configured") => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            code,
-            "Sign-in is not possible: this server has no OpenID provider.".to_owned(),
-        ),
-        NotSignedIn::Refused(code) => (StatusCode::FORBIDDEN, code, said_of(code, asked)),
+        NotSignedIn::Unavailable => {
+            (StatusCode::SERVICE_UNAVAILABLE, "sign_in_unavailable", PageProblem::SignInUnavailable)
+        }
+        NotSignedIn::Refused(code @ "sign_in_not_configured") => {
+            (StatusCode::SERVICE_UNAVAILABLE, code, PageProblem::NoProvider)
+        }
+        NotSignedIn::Refused(code) => (StatusCode::FORBIDDEN, code, refusal(code, asked)),
     };
     tracing::info!(code, "a sign-in on a decision page was refused");
-    respond(status, page::asked(asked, Some(&format!("{why} ({code})"))))
+    respond(status, page::asked(asked, Some(&format!("{} ({code})", page_problem(&why)))))
 }
 
-/// The message to people about a refusal; the code tells the operator the rest.
-fn said_of(code: &str, asked: &Asked) -> String {
+/// What people are told of a refusal; the code tells the operator the rest.
+fn refusal<'a>(code: &str, asked: &'a Asked) -> PageProblem<'a> {
     let person = &asked.caller.actor.subject;
     match code {
-        "address_other" => format!("You signed in as somebody else. This page is for {person}."),
-        "address_missing" | "address_unverified" => {
-            format!("The provider does not confirm that your mail address is {person}.")
-        }
-        _ => "You were not signed in. Please try again.".to_owned(),
+        "address_other" => PageProblem::SignedInAsOther { person },
+        "address_missing" | "address_unverified" => PageProblem::AddressUnproved { person },
+        _ => PageProblem::NotSignedIn,
     }
 }

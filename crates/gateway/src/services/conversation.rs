@@ -122,9 +122,9 @@ pub(super) async fn record_reply(
     let id = names::session(&call.caller, "name", &message.name)?;
     let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "session", &message.name))?;
-    let Reply::Replied { standing, .. } = reply else { return Err(odd(&reply)) };
-    let (standing, session) = (standing.word().to_owned(), Some(stands(call, id, reply, &message.name)?));
-    Ok(v1::RecordReplyResponse { session, standing })
+    let Reply::Replied { outcome, .. } = reply else { return Err(odd(&reply)) };
+    let (outcome, session) = (outcome.word().to_owned(), Some(stands(call, id, reply, &message.name)?));
+    Ok(v1::RecordReplyResponse { session, outcome })
 }
 
 pub(super) async fn switch_workflow(call: &Call<'_>, message: v1::SwitchWorkflowRequest) -> Shown {

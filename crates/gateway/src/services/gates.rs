@@ -51,7 +51,7 @@ impl GateService for Api {
                 limits: None,
                 proof: None,
             })),
-            Said::Discussed => Body::Approval(ApprovalCommand::DiscussGate(DiscussGate {
+            Said::Commented => Body::Approval(ApprovalCommand::DiscussGate(DiscussGate {
                 gate,
                 comment,
                 shown: shown_args,
@@ -78,7 +78,7 @@ enum Said {
     /// One of the two decisions.
     Decided(Decision),
     /// Neither: a comment.
-    Discussed,
+    Commented,
     /// The requested data.
     Answered(serde_json::Value),
 }
@@ -94,7 +94,7 @@ fn said(message: &v1::DecideGateRequest) -> Result<Said, Refusal> {
         v1::GateDecision::Discuss if message.comment.trim().is_empty() => {
             Err(Refusal::field("comment", "is required with GATE_DECISION_DISCUSS"))
         }
-        v1::GateDecision::Discuss => Ok(Said::Discussed),
+        v1::GateDecision::Discuss => Ok(Said::Commented),
         v1::GateDecision::Answer => {
             let answer = message.answer.as_ref().map(convert::json::of_value).transpose();
             let answer = answer.map_err(|problem| Refusal::field("answer", problem))?;

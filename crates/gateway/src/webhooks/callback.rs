@@ -1,4 +1,5 @@
-//! Callbacks: a reply token lets an event into the state that it was made for. Source: conversation workflows, *Webhooks*.
+//! Callbacks: a reply token lets an event into the state that it was made for. See
+//! `docs/webhooks.md#with-a-reply-token`.
 
 use axum::{
     body::Body,

@@ -3,7 +3,7 @@
 use switchward_api::v1::{self, GateDecision, quorum::Rule};
 use switchward_gateway::mail::Outcome;
 use switchward_machine::{Digest, OpenId, SessionId, TenantId};
-use switchward_state::approval::{MailToken, RecordReply, Standing, Way, own_words};
+use switchward_state::approval::{MailToken, RecordReply, ReplyOutcome, Way, own_words};
 use switchward_state::{Key, Row, View as _};
 use switchward_testkit::until;
 
@@ -125,9 +125,9 @@ async fn a_reply_by_mail_decides_and_says_that_it_was_one() {
         harness.ask("operator", "RecordReply", &mail(&session, "eve@example.com", "yes")).await;
     assert_eq!(eve.session.expect("a session").waiting_on.len(), 1);
     let unproved = by_mail(&harness, &session, &gate.name, ("lead@example.com", "yes"), false).await;
-    assert_eq!(unproved, Outcome::Recorded(Standing::Unproved));
+    assert_eq!(unproved, Outcome::Recorded(ReplyOutcome::Unproved));
     let decided = by_mail(&harness, &session, &gate.name, ("lead@example.com", "yes\nfor Sam"), true).await;
-    assert_eq!(decided, Outcome::Recorded(Standing::Decided));
+    assert_eq!(decided, Outcome::Recorded(ReplyOutcome::Decided));
     assert_eq!(harness.look(&session.name).await.at, ["pay"]);
     let shown: v1::GetGateResponse = harness
         .ask("agent", "GetGate", &v1::GetGateRequest { name: gate.name.clone(), ..Default::default() })
@@ -285,7 +285,7 @@ async fn all_must_approve_where_the_start_says_so_and_everybody_sees_how_many_ha
     assert!(hers.contains("approved at") && hers.contains("More approvals are needed."), "{hers}");
     assert!(!hers.contains("value=\"approve\"") && hers.contains("value=\"reject\""), "{hers}");
     let decided = by_mail(&harness, &session, &gate.name, ("lead@example.com", "yes"), true).await;
-    assert_eq!(decided, Outcome::Recorded(Standing::Decided));
+    assert_eq!(decided, Outcome::Recorded(ReplyOutcome::Decided));
     assert_eq!(harness.look(&session.name).await.at, ["pay"]);
     let shown = page(&harness, &session, &gate.name, "lead@example.com").await;
     assert!(shown.contains("Approved by approver@acme, lead@example.com."), "{shown}");

@@ -174,11 +174,11 @@ async fn a_first_message_is_sorted_by_a_worker_and_its_workflows_begin() {
     let session = harness.look(&begun.name).await;
     let runs: Vec<(&str, v1::SessionStatus)> =
         session.runs.iter().map(|run| (run.definition.as_str(), run.status())).collect();
-    let (parcel, refund) = ("tenants/acme/definitions/parcel", "tenants/acme/definitions/refund");
-    assert_eq!(runs, [(parcel, v1::SessionStatus::Waiting), (refund, v1::SessionStatus::Queued)]);
+    let (shipment, refund) = ("tenants/acme/definitions/parcel", "tenants/acme/definitions/refund");
+    assert_eq!(runs, [(shipment, v1::SessionStatus::Waiting), (refund, v1::SessionStatus::Queued)]);
     assert_eq!(
         (session.definition.as_str(), session.version, &session.at[..]),
-        (parcel, 1, &["ask".to_owned()][..])
+        (shipment, 1, &["ask".to_owned()][..])
     );
     assert_eq!(session.assistant_instructions, "Be brief.", "the instructions apply in every workflow");
     harness.node.end().await;

@@ -9,7 +9,7 @@ use crate::harness::Harness;
 use crate::ways::{Answer, Raw};
 
 /// A parcel: the carrier notes it, then ships it.
-const PARCEL: &str = r#"{
+const SHIPMENT: &str = r#"{
   "name": "parcel",
   "states": [
     { "name": "note it", "type": "conversation", "instructions": "Wait." },
@@ -25,8 +25,8 @@ const PARCEL: &str = r#"{
 /// Bytes of a body that is just too large.
 pub(crate) const TOO_MANY: usize = 256 * 1024 + 1;
 
-pub(crate) async fn parcel(harness: &Harness) -> v1::Session {
-    harness.deploy(PARCEL).await;
+pub(crate) async fn shipment(harness: &Harness) -> v1::Session {
+    harness.deploy(SHIPMENT).await;
     let request = v1::StartSessionRequest { definition: "parcel".into(), ..Default::default() };
     let reply: v1::StartSessionResponse = harness.ask("operator", "StartSession", &request).await;
     reply.session.expect("a session")
@@ -78,7 +78,7 @@ pub(crate) async fn recorded(harness: &Harness, session: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_callback_moves_its_session_once() {
     let harness = Harness::start().await;
-    let session = parcel(&harness).await;
+    let session = shipment(&harness).await;
     let line = &harness.node.line;
     let first = callback(&session.reply_token, &noted()).with("webhook-id", "msg_1");
     let answer = line.send(first.clone()).await;
@@ -116,7 +116,7 @@ async fn a_callback_moves_its_session_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_form_of_the_source_names_session_and_state() {
     let harness = Harness::start().await;
-    let (session, other) = (parcel(&harness).await, parcel(&harness).await);
+    let (session, other) = (shipment(&harness).await, shipment(&harness).await);
     let id = |session: &v1::Session| session.name.rsplit('/').next().expect("an id").to_owned();
     let (line, token) = (&harness.node.line, &session.reply_token);
     let path = |session: &v1::Session, state: &str| format!("/v1/webhook/{}/{state}", id(session));
@@ -143,7 +143,7 @@ async fn the_form_of_the_source_names_session_and_state() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_caller_without_a_good_token_learns_nothing() {
     let harness = Harness::start().await;
-    let session = parcel(&harness).await;
+    let session = shipment(&harness).await;
     let (line, token) = (&harness.node.line, &session.reply_token);
     let code = token.rsplit('.').next().expect("a code");
     let bad = [
@@ -172,7 +172,7 @@ async fn a_caller_without_a_good_token_learns_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_bodies_are_refused_with_their_status() {
     let harness = Harness::start().await;
-    let token = parcel(&harness).await.reply_token;
+    let token = shipment(&harness).await.reply_token;
     let (line, path) = (&harness.node.line, format!("/v1/callbacks/{token}"));
     let state = harness.node.state().await;
     let deep = format!(r#"{{"event_key":"noted","data":{{"a":{}{}}}}}"#, "[".repeat(40), "]".repeat(40));

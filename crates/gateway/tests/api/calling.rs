@@ -35,7 +35,7 @@ impl Pair {
     }
 
     /// The called workflow, which calls its caller.
-    fn circle(&self) -> String {
+    fn cycle(&self) -> String {
         let back = serde_json::json!({ "name": "back", "type": "subworkflow", "workflow": self.caller });
         serde_json::json!({ "name": self.called, "states": [back], "transitions": [] }).to_string()
     }
@@ -127,16 +127,16 @@ async fn a_session_shows_the_runs_below_its_own_and_what_they_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn workflows_that_call_one_another_are_refused_where_the_circle_closes() {
+async fn workflows_that_call_one_another_are_refused_where_the_cycle_closes() {
     let harness = Harness::start().await;
     let pair = Pair::of(&harness);
     deploy(&harness, &pair.called()).await;
     deploy(&harness, &pair.caller()).await;
-    let circle = deployment(&pair.circle());
+    let cycle = deployment(&pair.cycle());
     let outcome: Result<v1::DeployDefinitionResponse, _> =
-        harness.attempt("author", "DeployDefinition", &circle).await;
+        harness.attempt("author", "DeployDefinition", &cycle).await;
     refused(outcome.map(drop), "DEFINITION_INVALID");
-    let quiet = v1::DeployDefinitionRequest { activate: Some(false), ..circle };
+    let quiet = v1::DeployDefinitionRequest { activate: Some(false), ..cycle };
     let _: v1::DeployDefinitionResponse = harness.ask("author", "DeployDefinition", &quiet).await;
     let name = format!("{}/versions/latest", pair.called);
     let activate = v1::ActivateVersionRequest { name, ..Default::default() };
@@ -148,7 +148,7 @@ async fn workflows_that_call_one_another_are_refused_where_the_circle_closes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_circle_through_a_child_ends_and_its_long_history_can_be_read_from_anywhere() {
+async fn a_cycle_through_a_child_ends_and_its_long_history_can_be_read_from_anywhere() {
     let harness = Harness::start().await;
     let pair = Pair::of(&harness);
     let set = serde_json::json!({ "type": "set_data", "config": { "key": "said", "value": 1 } });

@@ -15,7 +15,7 @@ use switchward_mail::{
     Signer,
     incoming::{Dns, Envelope, Settings},
 };
-use switchward_state::approval::{MailKey, MailToken, Standing, Way};
+use switchward_state::approval::{MailKey, MailToken, ReplyOutcome, Way};
 use switchward_state::{Key, Row, View as _};
 
 use crate::harness::Harness;
@@ -175,16 +175,16 @@ impl Message<'_> {
 
 /// The outcome of a recorded reply, by its word.
 fn recorded(word: &str) -> Outcome {
-    let standing = [
-        Standing::Decided,
-        Standing::Noted,
-        Standing::Read,
-        Standing::Unproved,
-        Standing::Late,
-        Standing::Foreign,
-        Standing::Own,
+    let outcome = [
+        ReplyOutcome::Decided,
+        ReplyOutcome::Noted,
+        ReplyOutcome::Read,
+        ReplyOutcome::Unproved,
+        ReplyOutcome::Late,
+        ReplyOutcome::Foreign,
+        ReplyOutcome::Own,
     ];
-    Outcome::Recorded(standing.into_iter().find(|one| one.word() == word).expect("a word"))
+    Outcome::Recorded(outcome.into_iter().find(|one| one.word() == word).expect("a word"))
 }
 
 fn from_kim<'m>(to: &'m MailToken, text: &'m str, id: &'m str) -> Message<'m> {

@@ -10,7 +10,7 @@ use switchward_gateway::limits::SOURCE_MESSAGES_MAX;
 use switchward_webhook::standard;
 use tonic::Status;
 
-use crate::callbacks::{TOO_MANY, parcel, raw, refused};
+use crate::callbacks::{TOO_MANY, raw, refused, shipment};
 use crate::harness::{Harness, create_source};
 use crate::refusal;
 use crate::ways::Raw;
@@ -71,7 +71,7 @@ async fn every_kind_of_source_is_believed_by_what_it_signs() {
     let line = &harness.node.line;
     let at = now(&harness).as_secs();
     for kind in [Standard, Github, Stripe, Slack, Bearer, None] {
-        let session = parcel(&harness).await;
+        let session = shipment(&harness).await;
         let given = if matches!(kind, Standard | None) { "" } else { SECRET };
         let (name, secret) = source(&harness, kind, given).await;
         let body = said(&session, "noted");
@@ -120,7 +120,7 @@ async fn every_kind_of_source_is_believed_by_what_it_signs() {
 async fn what_a_sender_says_when_it_is_set_up_is_no_event() {
     let harness = Harness::start().await;
     let line = &harness.node.line;
-    let session = parcel(&harness).await;
+    let session = shipment(&harness).await;
     let (name, secret) = source(&harness, v1::WebhookSourceKind::Github, SECRET).await;
     let body = r#"{"zen":"Design for failure."}"#;
     let signature = format!("sha256={}", hex_code(&secret, body));
@@ -145,7 +145,7 @@ async fn what_a_sender_says_when_it_is_set_up_is_no_event() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_does_not_exist_is_answered_like_what_is_not_proven() {
     let harness = Harness::start().await;
-    let session = parcel(&harness).await;
+    let session = shipment(&harness).await;
     let (name, secret) = source(&harness, v1::WebhookSourceKind::StandardWebhooks, "").await;
     let (line, body) = (&harness.node.line, said(&session, "noted"));
     let good = signed(&harness, &name, &secret, "msg_1", &body);
@@ -174,7 +174,7 @@ async fn what_does_not_exist_is_answered_like_what_is_not_proven() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_proven_message_that_fits_no_session_is_refused_in_words() {
     let harness = Harness::start().await;
-    let session = parcel(&harness).await;
+    let session = shipment(&harness).await;
     let (name, secret) = source(&harness, v1::WebhookSourceKind::StandardWebhooks, "").await;
     let line = &harness.node.line;
     let send =
@@ -207,7 +207,7 @@ async fn a_proven_message_that_fits_no_session_is_refused_in_words() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_a_secret_is_rotated_both_are_good() {
     let harness = Harness::start().await;
-    let session = parcel(&harness).await;
+    let session = shipment(&harness).await;
     let (name, old) = source(&harness, v1::WebhookSourceKind::StandardWebhooks, "").await;
     let line = &harness.node.line;
     let hour = Some(prost_types::Duration { seconds: 3_600, nanos: 0 });
@@ -311,7 +311,7 @@ async fn a_copy_of_a_message_without_a_time_is_known_by_its_signature() {
     use v1::WebhookSourceKind::{Github, Slack};
     let harness = Harness::start().await;
     let line = &harness.node.line;
-    let session = parcel(&harness).await;
+    let session = shipment(&harness).await;
     let create = |kind: v1::WebhookSourceKind, seconds: i64| v1::CreateWebhookSourceRequest {
         source: Some(v1::WebhookSource {
             name: "forge".into(),

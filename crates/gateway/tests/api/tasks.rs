@@ -4,7 +4,7 @@
 use prost_types::value::Kind;
 use switchward_api::v1::{self, GateDecision};
 use switchward_gateway::mail::Outcome;
-use switchward_state::approval::Standing;
+use switchward_state::approval::ReplyOutcome;
 
 use crate::approvals::{by_mail, mail};
 use crate::harness::Harness;
@@ -113,7 +113,10 @@ async fn a_mail_answers_and_another_assistant_is_a_worker() {
         harness.attempt("operator", "RecordReply", &mail(&session, "ann@example.com", "good")).await;
     refused(outcome, "NOT_AN_APPROVER");
     let said = ("ann@example.com", "bad\n> Rate the food.");
-    assert_eq!(by_mail(&harness, &session, &gate, said, true).await, Outcome::Recorded(Standing::Answered));
+    assert_eq!(
+        by_mail(&harness, &session, &gate, said, true).await,
+        Outcome::Recorded(ReplyOutcome::Answered)
+    );
     let session = harness.look(&session.name).await;
     assert_eq!((session.at[0].as_str(), session.waiting_on.len()), ("helper", 0));
 

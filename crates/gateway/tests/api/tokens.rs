@@ -10,7 +10,7 @@ use crate::rpcs::all;
 use crate::ways::{Raw, Way, body, reply, stream};
 
 /// A parcel: the carrier notes it, then ships it.
-const PARCEL: &str = r#"{
+const SHIPMENT: &str = r#"{
   "name": "parcel",
   "states": [
     {
@@ -31,8 +31,8 @@ const PARCEL: &str = r#"{
   ]
 }"#;
 
-async fn parcel(harness: &Harness) -> v1::Session {
-    harness.deploy(PARCEL).await;
+async fn shipment(harness: &Harness) -> v1::Session {
+    harness.deploy(SHIPMENT).await;
     let request = v1::StartSessionRequest { definition: "parcel".into(), ..Default::default() };
     let reply: v1::StartSessionResponse = harness.ask("agent", "StartSession", &request).await;
     let session = reply.session.expect("a session");
@@ -53,7 +53,7 @@ async fn send(harness: &Harness, token: &str, event: &v1::RecordEventRequest) ->
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_lets_an_event_in_while_its_state_lasts() {
     let harness = Harness::start().await;
-    let session = parcel(&harness).await;
+    let session = shipment(&harness).await;
     let first = session.reply_token.clone();
     let once = v1::RecordEventRequest { request_id: "noted-1".into(), ..event("noted") };
     let session_now = send(&harness, &first, &once).await.expect("the event is accepted");
@@ -86,7 +86,7 @@ async fn a_token_lets_an_event_in_while_its_state_lasts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_opens_nothing_else() {
     let harness = Harness::start().await;
-    let token = parcel(&harness).await.reply_token;
+    let token = shipment(&harness).await.reply_token;
     let mut first: Option<Refusal> = None;
     for rpc in all().into_iter().filter(|rpc| rpc.method != "RecordEvent") {
         let message = rpc.request(&harness).await.encode_to_vec();
@@ -107,7 +107,7 @@ async fn a_token_opens_nothing_else() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_is_for_its_session_alone() {
     let harness = Harness::start().await;
-    let (one, other) = (parcel(&harness).await, parcel(&harness).await);
+    let (one, other) = (shipment(&harness).await, shipment(&harness).await);
     let unknown = "tenants/-/sessions/ses_00000000000000000000000000";
     let mut refusals = Vec::new();
     for name in [other.name.as_str(), unknown] {

@@ -64,7 +64,7 @@ async fn a_reply_that_is_passed_on_is_the_decision_of_the_operator() {
 
     let decided = reply(&harness, "operator", &session, "approve\nfor Sam").await.expect("the reply decides");
     assert_eq!(
-        (decided.standing.as_str(), decided.session.expect("one").at),
+        (decided.outcome.as_str(), decided.session.expect("one").at),
         ("decided", vec!["pay".to_owned()])
     );
     let shown: v1::GetGateResponse = harness
@@ -109,7 +109,7 @@ async fn replies_that_one_person_passes_on_count_once() {
     harness.deploy(PAYMENT).await;
     let (session, gate) = payment(&harness, "admin", Some(Rule::AtLeast(2))).await;
     let counted = reply(&harness, "operator", &session, "approve").await.expect("the reply counts");
-    assert_eq!(counted.standing, "counted");
+    assert_eq!(counted.outcome, "counted");
     refused(reply(&harness, "operator", &session, "approve").await, "ALREADY_RESOLVED");
     let outcome: Result<v1::DecideGateResponse, _> =
         harness.attempt("operator", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
@@ -140,7 +140,7 @@ async fn a_call_is_granted_by_a_reply_that_is_passed_on() {
     let session = harness.session().await;
     harness.authorize(&session.name, "mcp:filesystem:write_file").await;
     let decided = reply(&harness, "operator", &session, "approve").await.expect("the reply decides");
-    assert_eq!(decided.standing, "decided");
+    assert_eq!(decided.outcome, "decided");
     let allowed = harness.authorize(&session.name, "mcp:filesystem:write_file").await;
     assert_eq!(allowed.decision(), v1::ToolDecision::Allow);
     harness.node.end().await;

@@ -13,7 +13,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::link::{ImapError, Session, within};
 use super::probe::exists;
-use super::{Account, Collect, Filed};
+use super::{Account, Collect, MailOutcome};
 use crate::incoming::sender_of;
 use crate::limits::{
     IMAP_AT_ONCE_MAX, IMAP_ATTEMPTS_MAX, IMAP_COMMAND_TIME_MAX, IMAP_MESSAGE_TIME_MAX,
@@ -182,7 +182,7 @@ impl<C: Collect> Rounds<'_, C> {
             let read = match self.read(session, uid).await {
                 Ok(Read::Gone) => continue,
                 Ok(Read::Unreadable) => {
-                    self.put_away(session, uid, Filed::Quarantine, able).await.map(|()| None)
+                    self.put_away(session, uid, MailOutcome::Quarantine, able).await.map(|()| None)
                 }
                 Ok(Read::Whole(raw)) => Ok(Some(raw)),
                 Err(error) => Err(error),
@@ -199,10 +199,10 @@ impl<C: Collect> Rounds<'_, C> {
             while went.is_ok()
                 && (taken.len() >= IMAP_AT_ONCE_MAX
                     || (!sender.is_empty() && senders.values().any(|known| *known == sender)))
-                && let Some((uid, filed)) = taken.next().await
+                && let Some((uid, outcome)) = taken.next().await
             {
                 senders.remove(&uid);
-                went = self.settle(session, uid, filed, able).await;
+                went = self.settle(session, uid, outcome, able).await;
             }
             if went.is_err() {
                 self.attempts.done(uid);
@@ -211,9 +211,9 @@ impl<C: Collect> Rounds<'_, C> {
             senders.insert(uid, sender);
             taken.push(async move { (uid, collector.collect(raw).await) });
         }
-        while let Some((uid, filed)) = taken.next().await {
+        while let Some((uid, outcome)) = taken.next().await {
             if went.is_ok() {
-                went = self.settle(session, uid, filed, able).await;
+                went = self.settle(session, uid, outcome, able).await;
             } else {
                 // It will be fetched again, and this is no failed attempt.
                 self.attempts.done(uid);
@@ -244,11 +244,11 @@ impl<C: Collect> Rounds<'_, C> {
         &mut self,
         session: &mut Session,
         uid: u32,
-        filed: Filed,
+        outcome: MailOutcome,
         able: Able,
     ) -> Result<(), ImapError> {
-        if filed != Filed::Later {
-            return self.put_away(session, uid, filed, able).await;
+        if outcome != MailOutcome::Later {
+            return self.put_away(session, uid, outcome, able).await;
         }
         // The message is not the cause.
         self.attempts.done(uid);
@@ -261,12 +261,12 @@ impl<C: Collect> Rounds<'_, C> {
         &mut self,
         session: &mut Session,
         uid: u32,
-        filed: Filed,
+        outcome: MailOutcome,
         able: Able,
     ) -> Result<(), ImapError> {
-        let (folder, flags) = match filed {
-            Filed::Quarantine => (&self.account.quarantine_folder, "\\Seen \\Flagged"),
-            Filed::Done | Filed::Later => (&self.account.done_folder, "\\Seen"),
+        let (folder, flags) = match outcome {
+            MailOutcome::Quarantine => (&self.account.quarantine_folder, "\\Seen \\Flagged"),
+            MailOutcome::Done | MailOutcome::Later => (&self.account.done_folder, "\\Seen"),
         };
         let limit = IMAP_COMMAND_TIME_MAX;
         let uid_text = uid.to_string();

@@ -88,8 +88,8 @@ pub(super) fn of(
     Some(Sorted::Bounce(bounce(&dsn, message, raw, headers, envelope, settings)))
 }
 
-/// Returns a bounce for a mail with the null sender that no other machine wrote: its sender wants no answer (RFC 5321
-/// §4.5.5). In any form, it reports that a mail did not arrive, permanently unless it mentions a delay.
+/// Returns a bounce for a mail with the null sender that no other machine wrote: its sender wants no answer
+/// (RFC 5321 §4.5.5). In any form, it reports that a mail did not arrive, permanently unless it mentions a delay.
 pub(super) fn null_sender(
     headers: &Headers<'_>,
     message: &Message<'_>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use switchward_mail::imap::{Account, Collect, Filed, Health, ImapError, ImapTls, Pace, probe, read};
+use switchward_mail::imap::{Account, Collect, Health, ImapError, ImapTls, MailOutcome, Pace, probe, read};
 use switchward_mail::limits::{IMAP_ATTEMPTS_MAX, MESSAGE_BYTES_MAX};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -146,7 +146,7 @@ async fn converse(stream: TcpStream, mailbox: Shared) {
 struct Taker(mpsc::UnboundedSender<String>, Notify);
 
 impl Collect for Taker {
-    async fn collect(&self, raw: Vec<u8>) -> Filed {
+    async fn collect(&self, raw: Vec<u8>) -> MailOutcome {
         let text = String::from_utf8(raw).unwrap();
         // A slow one takes until another was taken; a patient one lets others go first.
         if text.contains("slow") {
@@ -161,9 +161,9 @@ impl Collect for Taker {
         // The test may have ended.
         let _ = self.0.send(text.clone());
         match text {
-            text if text.contains("later") => Filed::Later,
-            text if text.contains("odd") => Filed::Quarantine,
-            _ => Filed::Done,
+            text if text.contains("later") => MailOutcome::Later,
+            text if text.contains("odd") => MailOutcome::Quarantine,
+            _ => MailOutcome::Done,
         }
     }
 

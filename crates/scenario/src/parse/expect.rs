@@ -1,4 +1,4 @@
-//! Expectations. Source: the page "Scenarios", its table of expectations.
+//! Expectations. See `docs/scenarios.md#expectations`.
 
 use switchward_formats::{
     Report,

@@ -1,4 +1,4 @@
-//! Reading a scenario. Source: the page "Scenarios", its example and its table of verbs.
+//! Reading a scenario. See `docs/scenarios.md#the-file` and `docs/scenarios.md#verbs`.
 
 mod expect;
 mod values;

@@ -1,4 +1,4 @@
-//! Comparison of expected and seen values. Source: the page "Scenarios", its table of expectations.
+//! Comparison of expected and seen values. See `docs/scenarios.md#expectations`.
 
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use switchward_engine::{
     Machines, RunView, SessionView, machines_of, public_events, run_views, session_view,
 };
 use switchward_machine::{NodeIx, RunId, SessionId, Time, WorkKind};
-use switchward_messages::Text;
+use switchward_messages::{Text, session_warning};
 use switchward_state::approval::OpenGate;
 use switchward_state::delivery::{DeliveryEvent, EffectBody};
 use switchward_state::policy::Authorized;
@@ -281,7 +281,8 @@ fn shows(view: &SessionView) -> String {
 }
 
 fn warning(event: &Event) -> Option<Value> {
-    if let Event::Session(SessionEvent::Warned { text, .. }) = event { Some(json!(text)) } else { None }
+    let Event::Session(SessionEvent::Warned { warning }) = event else { return None };
+    Some(json!(session_warning(warning)))
 }
 
 /// An effect to people and machines outside; effects to the server's own ledgers are left out. A request over HTTP is

@@ -146,7 +146,7 @@ fn apart(answer: &Answer) -> String {
     match answer {
         Ok(Reply::Session { sequence, .. }) => format!("a session at {sequence}"),
         Ok(Reply::Recorded { sequence, event, .. }) => format!("event {event} of a session at {sequence}"),
-        Ok(Reply::Replied { sequence, standing, .. }) => format!("{standing:?}, a session at {sequence}"),
+        Ok(Reply::Replied { sequence, outcome, .. }) => format!("{outcome:?}, a session at {sequence}"),
         Ok(Reply::Worked { sequence, wrong, .. }) => format!("a session at {sequence}, {wrong:?}"),
         Ok(Reply::Tenant(_)) => "a tenant".into(),
         Ok(reply) => format!("{reply:?}"),

@@ -237,7 +237,7 @@ impl Harness {
     }
 
     /// The workflow of each run.
-    fn cast(&self, events: &[Event]) -> Cast<'_> {
+    fn workflows(&self, events: &[Event]) -> Workflows<'_> {
         let mut names = BTreeMap::new();
         for event in events {
             if let Event::Run(RunEvent::Created { run, of, .. }) = event {
@@ -248,7 +248,7 @@ impl Harness {
                 names.insert(*run, definition.clone());
             }
         }
-        Cast { workflows: &self.workflows, names }
+        Workflows { workflows: &self.workflows, names }
     }
 
     fn send(&mut self, scope: Scope, body: Body) -> Result<switchward_scenario::Answer, String> {
@@ -321,8 +321,8 @@ impl Harness {
         };
         let view = self.view()?;
         let below = view.below.iter().map(|below| (below.id, below.run.entry));
-        let mut standing = below.chain([(view.session.root, view.run.entry)]);
-        Ok(!standing.any(|at| at == (token.run, token.entry)))
+        let mut entries = below.chain([(view.session.root, view.run.entry)]);
+        Ok(!entries.any(|at| at == (token.run, token.entry)))
     }
 
     fn open_work(&self) -> Result<Vec<(OpenId, WorkKind)>, String> {
@@ -514,7 +514,7 @@ impl Harness {
             return Err(format!("the run is at {:?}, which is not in the definition", view.at()));
         }
         let events = self.events()?;
-        let cast = self.cast(&events);
+        let workflows = self.workflows(&events);
         let mut at: BTreeMap<u32, Option<NodeIx>> = BTreeMap::new();
         for event in events.iter().filter(of_a_workflow) {
             if let Event::Run(RunEvent::Entered { run, node }) = event {
@@ -524,16 +524,16 @@ impl Harness {
                 }
             } else if let Event::Run(RunEvent::Left { run, node, exit }) = event {
                 let stands = at.insert(run.0, None).flatten();
-                let exits = cast.of(*run).machine.node(*node).map(|node| &node.exits);
+                let exits = workflows.of(*run).machine.node(*node).map(|node| &node.exits);
                 let exit = exits.and_then(|exits| exits.get(usize::from(exit.0)));
                 if stands != Some(*node) || exit.is_none() {
                     return Err(format!("{event:?}, but the run was at {stands:?}"));
                 }
             }
         }
-        approvals::check(&events, |run| cast.of(run).machine.as_ref())?;
-        tasks::check(&events, |run| cast.of(run).machine.as_ref())?;
-        led(&events, &view, &cast)?;
+        approvals::check(&events, |run| workflows.of(run).machine.as_ref())?;
+        tasks::check(&events, |run| workflows.of(run).machine.as_ref())?;
+        led(&events, &view, &workflows)?;
         below(&events, &view)
     }
 
@@ -545,8 +545,8 @@ impl Harness {
     /// Counts what was seen.
     pub(crate) fn count(&self, tally: &mut Tally) -> Result<(), String> {
         let events = self.events()?;
-        let cast = self.cast(&events);
-        for _ in 0..guards::check(&events, |run| cast.of(run).machine.as_ref())? {
+        let workflows = self.workflows(&events);
+        for _ in 0..guards::check(&events, |run| workflows.of(run).machine.as_ref())? {
             tally.add("exit whose guards were looked at again".into());
         }
         tally.add_kinds(self.system.observer().kinds().map_err(broken)?);
@@ -564,15 +564,15 @@ impl Harness {
             if !of_a_workflow(&event) {
                 tally.add("state intent".into());
             } else if let Event::Run(RunEvent::Entered { run, node }) = event {
-                cast.of(*run).entered(*node, tally);
+                workflows.of(*run).entered(*node, tally);
             } else if let Event::Run(RunEvent::Left { run, node, exit }) = event {
-                cast.of(*run).left(*node, usize::from(exit.0), tally);
+                workflows.of(*run).left(*node, usize::from(exit.0), tally);
             } else if let Event::Run(RunEvent::Wrote { run, key, .. }) = event {
-                let reducer = &cast.of(*run).source["state_schema"][key.as_str()]["reducer"];
+                let reducer = &workflows.of(*run).source["state_schema"][key.as_str()]["reducer"];
                 tally.add(format!("reducer {}", reducer.as_str().unwrap_or("overwrite")));
             } else if let Event::Run(RunEvent::ChildCreated { run, parent, .. }) = event {
                 children.insert(*run);
-                let below = cast.names.get(&parent.run).is_some_and(|name| name != FAMILY[0]);
+                let below = workflows.names.get(&parent.run).is_some_and(|name| name != FAMILY[0]);
                 tally.add(if below { "grandchild".into() } else { "child".into() });
             } else if let Event::Run(RunEvent::Ended { run, ending, .. }) = event
                 && children.contains(run)
@@ -585,14 +585,14 @@ impl Harness {
 }
 
 /// Each state that is entered is the target of the exit before it, or the start of a run.
-fn led(events: &[Event], view: &SessionView, cast: &Cast<'_>) -> Result<(), String> {
+fn led(events: &[Event], view: &SessionView, workflows: &Workflows<'_>) -> Result<(), String> {
     let mut to: BTreeMap<u32, Target> = BTreeMap::new();
     for event in events.iter().filter(of_a_workflow) {
         if let Event::Run(RunEvent::Left { run, node, exit }) = event {
-            let exit = &cast.of(*run).machine.node(*node).unwrap().exits[usize::from(exit.0)];
+            let exit = &workflows.of(*run).machine.node(*node).unwrap().exits[usize::from(exit.0)];
             to.insert(run.0, exit.to.clone());
         } else if let Event::Run(RunEvent::Entered { run, node }) = event {
-            let led = to.remove(&run.0).unwrap_or(Target::Node(cast.of(*run).machine.start));
+            let led = to.remove(&run.0).unwrap_or(Target::Node(workflows.of(*run).machine.start));
             if led != Target::Node(*node) {
                 return Err(format!("{event:?}, but the exit leads to {led:?}"));
             }
@@ -651,12 +651,12 @@ fn below(events: &[Event], view: &SessionView) -> Result<(), String> {
 }
 
 /// The workflow of each run.
-struct Cast<'g> {
+struct Workflows<'g> {
     workflows: &'g BTreeMap<String, Written>,
     names: BTreeMap<RunId, String>,
 }
 
-impl<'g> Cast<'g> {
+impl<'g> Workflows<'g> {
     fn of(&self, run: RunId) -> &'g Written {
         &self.workflows[&self.names[&run]]
     }

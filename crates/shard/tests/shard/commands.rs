@@ -10,7 +10,7 @@ use switchward_state::run::{Answer, RunCommand};
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Reply, RequestId, Scope};
 
-/// The source document's own example.
+/// The format's first example.
 pub(crate) const DEPLOY_GATE: &str = include_str!("../../../formats/tests/fixtures/deploy-gate.json");
 
 /// Two tenants, each with sessions, machines and ledgers of its own.

@@ -26,7 +26,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &ApprovalEve
             let (by, comment) = (by.clone(), comment.clone());
             close(rows, site, *gate, Resolution::Decided { decision: *decision, by, comment, via: *via })?;
         }
-        ApprovalEvent::Discussed { .. } | ApprovalEvent::ReplyRecorded(_) => {}
+        ApprovalEvent::Commented { .. } | ApprovalEvent::ReplyRecorded(_) => {}
         ApprovalEvent::Voided { gates, grants, items, .. } => {
             for item in items {
                 work::close(rows, site, *item)?;
@@ -70,7 +70,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &ApprovalEve
 
 /// Approvals are counted.
 pub(crate) fn voted(rows: &mut Working<'_>, site: &Site<'_>, fact: &VoteFact) -> Result<(), ViewError> {
-    let (gate, cast, now) = match fact {
+    let (gate, given, now) = match fact {
         VoteFact::QuorumSet { quorum } => {
             rows.session_at_mut(&site.session_key()?)?.quorum = Some(*quorum);
             return Ok(());
@@ -89,13 +89,13 @@ pub(crate) fn voted(rows: &mut Working<'_>, site: &Site<'_>, fact: &VoteFact) ->
             open.body.asked.iter_mut().for_each(|asked| asked.dropped.extend(who.iter().cloned()));
             return Ok(());
         }
-        VoteFact::Cast { gate, vote, need } => (gate, Some(vote), *need),
+        VoteFact::Given { gate, vote, need } => (gate, Some(vote), *need),
         VoteFact::Needed { gate, need } => (gate, None, *need),
     };
     let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, *gate))?;
     if let Some(voting) = open.body.asked.as_mut().and_then(|asked| asked.voting.as_mut()) {
         voting.need = now;
-        voting.votes.extend(cast.cloned());
+        voting.votes.extend(given.cloned());
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ pub enum ApprovalEvent {
     },
     /// A person said something at a gate, and it stays open.
     #[n(2)]
-    Discussed {
+    Commented {
         /// The gate.
         #[n(0)]
         gate: OpenId,
@@ -168,7 +168,7 @@ impl ApprovalEvent {
             Self::Opened { run, .. } | Self::ReplyRecorded(ReplyFact { run, .. }) => Some(*run),
             Self::Voided { run, .. } => *run,
             Self::Closed { .. }
-            | Self::Discussed { .. }
+            | Self::Commented { .. }
             | Self::Escalated { .. }
             | Self::Lapsed { .. }
             | Self::Reminded { .. }

@@ -31,7 +31,7 @@ pub use page_code_events::{PageCodeFact, PageCodeStep};
 pub(crate) use person::mailbox;
 pub use quorum::{Quorum, Vote, Voting};
 pub use reminders::Reminders;
-pub use reply_events::{ReplyFact, SenderProof, Standing};
+pub use reply_events::{ReplyFact, ReplyOutcome, SenderProof};
 pub use rows::{
     Asked, AskedCall, Bounced, Call, Closed, Gate, Grant, OpenGate, PageCodes, Part, Reminding, Resolution,
 };

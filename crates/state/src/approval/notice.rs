@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Decision, OpenId, SessionId, Time};
 
-use crate::approval::{Standing, Via};
+use crate::approval::{ReplyOutcome, Via};
 use crate::policy::Shortage;
 
 /// What somebody is informed of. Stored form. The request or the mail that it is about is named beside it, in
@@ -217,14 +217,14 @@ impl Notice {
 impl NotCounted {
     /// What became of the reply.
     #[must_use]
-    pub fn standing(self) -> Standing {
+    pub fn outcome(self) -> ReplyOutcome {
         match self {
-            Self::Earlier => Standing::Earlier,
-            Self::Own => Standing::Own,
-            Self::Foreign => Standing::Foreign,
-            Self::Unseen => Standing::Unseen,
-            Self::Empty => Standing::Empty,
-            Self::Unproved => Standing::Unproved,
+            Self::Earlier => ReplyOutcome::Earlier,
+            Self::Own => ReplyOutcome::Own,
+            Self::Foreign => ReplyOutcome::Foreign,
+            Self::Unseen => ReplyOutcome::Unseen,
+            Self::Empty => ReplyOutcome::Empty,
+            Self::Unproved => ReplyOutcome::Unproved,
         }
     }
 }

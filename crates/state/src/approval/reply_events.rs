@@ -34,7 +34,7 @@ impl SenderProof {
 
 /// What became of a reply. Stored form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
-pub enum Standing {
+pub enum ReplyOutcome {
     /// It has decided a gate.
     #[n(0)]
     Decided,
@@ -85,7 +85,7 @@ pub enum Standing {
     Empty,
 }
 
-impl Standing {
+impl ReplyOutcome {
     /// The public name.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -97,7 +97,7 @@ impl Standing {
             Self::Read => "read_by_model",
             Self::Noted => "noted",
             Self::Repeated => "approved_before",
-            Self::Full => "no_room",
+            Self::Full => "limit_reached",
             Self::Unproved => "sender_not_proved",
             Self::Earlier => "earlier_mail",
             Self::Late => "closed_before",
@@ -133,7 +133,7 @@ pub struct ReplyFact {
     pub evidence: String,
     /// Why it moves nothing, if that is known at once.
     #[n(6)]
-    pub why: Option<Standing>,
+    pub why: Option<ReplyOutcome>,
     /// Who brought the mail with a key; `None` if a mail server did.
     #[n(7)]
     pub brought_by: Option<String>,

@@ -27,9 +27,9 @@ impl Tally {
     pub fn of(open: &OpenGate, quorum: Quorum, more: Option<&Vote>, people: &Directory) -> Self {
         let asked = open.body.asked.as_ref();
         let shown = asked.map(crate::approval::Asked::digest);
-        let cast = asked.and_then(|asked| asked.voting.as_ref()).map(|voting| voting.votes.as_slice());
+        let given = asked.and_then(|asked| asked.voting.as_ref()).map(|voting| voting.votes.as_slice());
         let counts = |vote: &&Vote| Some(vote.shown) == shown;
-        let votes: Vec<&Vote> = cast.unwrap_or_default().iter().chain(more).filter(counts).collect();
+        let votes: Vec<&Vote> = given.unwrap_or_default().iter().chain(more).filter(counts).collect();
         let mut missing: Vec<String> = Vec::new();
         for one in asked.iter().flat_map(|asked| &asked.to) {
             let own = open.body.kind.needs_another() && people.one_person(one, &open.body.requester);

@@ -17,7 +17,7 @@ pub enum VoteFact {
     },
     /// Somebody has approved.
     #[n(1)]
-    Cast {
+    Given {
         /// The gate.
         #[n(0)]
         gate: OpenId,

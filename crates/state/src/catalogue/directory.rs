@@ -117,14 +117,8 @@ impl Directory {
         odd
     }
 
-    /// The warnings about names in a start's audience that stand for nobody now, each a sentence.
-    #[must_use]
-    pub fn nobody_behind(&self, audience: &[String]) -> Vec<String> {
-        self.nobody(audience).map(|one| format!("{one} is to be told, and leads to no address now")).collect()
-    }
-
     /// Those of these names and addresses that stand for nobody now.
-    fn nobody<'a>(&self, names: &'a [String]) -> impl Iterator<Item = &'a str> {
+    pub fn nobody<'a>(&self, names: &'a [String]) -> impl Iterator<Item = &'a str> {
         let gone = |one: &&String| self.all(std::slice::from_ref(*one)).is_empty();
         names.iter().filter(gone).map(String::as_str)
     }
@@ -228,7 +222,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn groups_in_a_circle_come_to_an_end() {
+    fn groups_in_a_cycle_come_to_an_end() {
         let directory = directory(&[("a", &["b", "a@x.example"]), ("b", &["a", "b@x.example"])]);
         assert_eq!(directory.addresses("a"), ["b@x.example", "a@x.example"]);
     }

@@ -20,7 +20,7 @@ pub enum Role {
     /// Everything inside the tenant.
     #[n(4)]
     Admin,
-    /// The server's own duties; no credential has it.
+    /// The server itself; no credential has it.
     #[n(5)]
     Server,
     /// Does work; drives no session and decides nothing.

@@ -77,7 +77,7 @@ impl Settings {
 /// Where the effect of a call that no rule matches is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub enum DefaultSetIn {
-    /// Nowhere: it is as the source document says.
+    /// Nowhere: it is the format's default.
     #[default]
     #[n(0)]
     Source,
@@ -95,7 +95,7 @@ pub enum DefaultSetIn {
 /// What holds for a call that no rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub enum DefaultEffect {
-    /// It is allowed, as the source document says.
+    /// It is allowed, the format's default.
     #[default]
     #[n(0)]
     Allow,

@@ -4,8 +4,8 @@ use switchward_machine::{Channel, OpenId, SessionId};
 
 use crate::approval::Bounced;
 use crate::delivery::{
-    Dead, DeliveryEvent, Effect, EffectBody, Fate, Outbox, Purpose, WebhookSourceFact, apply_endpoints,
-    mail_caps,
+    Dead, DeliveryEvent, Effect, EffectBody, EffectProgress, Outbox, Purpose, WebhookSourceFact,
+    apply_endpoints, mail_caps,
 };
 use crate::run::{Run, remember};
 use crate::session::Session;
@@ -18,13 +18,14 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEve
         DeliveryEvent::Acked { number } => arrived(rows, site, *number)?,
         DeliveryEvent::Failed { number, code, message } => {
             let dead = Dead { code: code.clone(), message: message.clone(), at: site.at };
-            change(rows, site, *number, |effect| effect.fate.get_or_insert_default().dead = Some(dead))?;
+            change(rows, site, *number, |effect| effect.progress.get_or_insert_default().dead = Some(dead))?;
             rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default().dead += 1;
         }
         DeliveryEvent::Retried { number } => {
             change(rows, site, *number, |effect| {
-                let fate = effect.fate.get_or_insert_default();
-                *fate = Fate { round: fate.round.saturating_add(1), ..Fate::default() };
+                let progress = effect.progress.get_or_insert_default();
+                *progress =
+                    EffectProgress { round: progress.round.saturating_add(1), ..EffectProgress::default() };
                 effect.deliver_at = site.at;
             })?;
             let outbox = rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default();
@@ -33,19 +34,19 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEve
         DeliveryEvent::Deferred { number, until, code, message } => {
             let last = Dead { code: code.clone(), message: message.clone(), at: site.at };
             change(rows, site, *number, |effect| {
-                let fate = effect.fate.get_or_insert_default();
-                fate.attempts = fate.attempts.saturating_add(1);
-                fate.last = Some(last);
-                fate.since.get_or_insert(effect.deliver_at);
+                let progress = effect.progress.get_or_insert_default();
+                progress.attempts = progress.attempts.saturating_add(1);
+                progress.last = Some(last);
+                progress.since.get_or_insert(effect.deliver_at);
                 effect.deliver_at = *until;
             })?;
         }
         DeliveryEvent::Held { number, until, code, message } => {
             let last = Dead { code: code.clone(), message: message.clone(), at: site.at };
             change(rows, site, *number, |effect| {
-                let fate = effect.fate.get_or_insert_default();
-                fate.last = Some(last);
-                fate.since.get_or_insert(effect.deliver_at);
+                let progress = effect.progress.get_or_insert_default();
+                progress.last = Some(last);
+                progress.since.get_or_insert(effect.deliver_at);
                 effect.deliver_at = *until;
             })?;
         }

@@ -25,7 +25,9 @@ pub use facts::WebhookSourceFact;
 pub use mail_caps::{MailCap, MailCount, MailFull, mail_counts, mail_full, waiting};
 pub use message_text::MessageText;
 pub(crate) use outbox::web_destination;
-pub use outbox::{Attempt, Dead, Effect, EffectBody, EffectSource, Fate, MailHead, Outbox, Purpose};
+pub use outbox::{
+    Attempt, Dead, Effect, EffectBody, EffectProgress, EffectSource, MailHead, Outbox, Purpose,
+};
 pub use outgoing::{BadMail, Draft, Outgoing};
 pub use republish::{PublishedEvent, Republish};
 pub use webhook_source::{Correlation, SourceSecret, TextSource, WebhookSource};

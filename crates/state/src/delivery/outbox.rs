@@ -28,7 +28,7 @@ pub struct Effect {
     pub body: EffectBody,
     /// What became of it so far, if anything did.
     #[n(5)]
-    pub fate: Option<Fate>,
+    pub progress: Option<EffectProgress>,
 }
 
 /// What caused an effect, and so whose outbox it stands in.
@@ -70,7 +70,7 @@ fn none(count: &u32) -> bool {
 
 /// What became of an effect that has not arrived.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
-pub struct Fate {
+pub struct EffectProgress {
     /// How often it was sent again. A report of a delivery names the round that it is about.
     #[n(0)]
     pub round: u32,
@@ -107,32 +107,35 @@ impl Effect {
     /// How often it was sent again.
     #[must_use]
     pub fn round(&self) -> u32 {
-        self.fate.as_ref().map_or(0, |fate| fate.round)
+        self.progress.as_ref().map_or(0, |progress| progress.round)
     }
 
     /// Since when it is to go out: since it was sent, or sent again.
     #[must_use]
     pub fn since(&self) -> Time {
-        self.fate.as_ref().and_then(|fate| fate.since).unwrap_or(self.deliver_at)
+        self.progress.as_ref().and_then(|progress| progress.since).unwrap_or(self.deliver_at)
     }
 
     /// Which attempt to deliver it the next one is: how often it was sent again, and how many have failed since. A report
     /// of a delivery names the attempt that it is about.
     #[must_use]
     pub fn attempt(&self) -> Attempt {
-        Attempt { round: self.round(), number: self.fate.as_ref().map_or(0, |fate| fate.attempts) }
+        Attempt {
+            round: self.round(),
+            number: self.progress.as_ref().map_or(0, |progress| progress.attempts),
+        }
     }
 
     /// Why it is a dead letter; `None` while it is on its way.
     #[must_use]
     pub fn dead(&self) -> Option<&Dead> {
-        self.fate.as_ref()?.dead.as_ref()
+        self.progress.as_ref()?.dead.as_ref()
     }
 
     /// Why the last attempt to deliver it has failed, while another one follows.
     #[must_use]
     pub fn last(&self) -> Option<&Dead> {
-        self.fate.as_ref().filter(|fate| fate.dead.is_none())?.last.as_ref()
+        self.progress.as_ref().filter(|progress| progress.dead.is_none())?.last.as_ref()
     }
 }
 

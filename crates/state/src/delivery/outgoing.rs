@@ -1,8 +1,8 @@
-//! A mail that a session's agent sends. Source: checkpoint processes, `email_config`; semantics §1b-9 and §7, checkpoint
-//! (5).
+//! A mail that a session's agent sends. See `docs/formats-checkpoint.md#money-and-mail` and
+//! `tests/corpus/checkpoint/sentences.tsv#7-5a`.
 //!
-//! It is judged as a call of [`SENDING`] whose arguments are exactly what goes out: the two are made of one value, so that
-//! no mail can go to somebody whom the lists have not seen.
+//! It is judged as a call of [`SENDING`] whose arguments are exactly what goes out: the two are made of one value, so
+//! that no mail can go to somebody whom the lists have not seen.
 
 use minicbor::{CborLen, Decode, Encode};
 use serde_json::{Map, Value};

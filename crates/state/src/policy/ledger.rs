@@ -1,5 +1,5 @@
 //! Ledgers: counters that span sessions. One row for each rule's capability of a process and role, so that
-//! editing a definition keeps the counters of the rules that it keeps (semantics §1b-7).
+//! editing a definition keeps the counters of the rules that it keeps (`tests/corpus/checkpoint/sentences.tsv#1b-7b`).
 
 use minicbor::{CborLen, Decode, Encode};
 use std::cmp::Ordering;
@@ -69,7 +69,7 @@ pub(crate) enum LimitLeft {
 
 impl LedgerRow {
     /// What this limit leaves for a call that is believed to cost `estimate`. Reservations count as calls and as
-    /// money spent (semantics §7, checkpoint (8)).
+    /// money spent (`tests/corpus/checkpoint/sentences.tsv#7-8d`).
     pub(crate) fn left(&self, limit: Limit, estimate: Micros, now: Time) -> LimitLeft {
         match limit {
             Limit::Rate { max, window_ms } => self.rate_left(max, window_ms, now),

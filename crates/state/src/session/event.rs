@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Digest, Time};
 
-use crate::session::{Assisted, Attached, RemovalFact, Speaker};
+use crate::session::{Assisted, Attached, RemovalFact, SessionWarning, Speaker};
 
 /// An event about a session: its life, what is said in it, and how its data ends. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -50,10 +50,7 @@ pub enum SessionEvent {
     Warned {
         /// What.
         #[n(0)]
-        text: String,
-        /// Whether it is about the definition and not about this session.
-        #[n(1)]
-        of_definition: bool,
+        warning: SessionWarning,
     },
     /// The session stops in place.
     #[n(2)]

@@ -15,6 +15,7 @@ mod rows;
 mod session_tokens;
 mod speaker;
 mod start;
+mod warning;
 
 pub use command::{Cancel, Pause, PostMessage, Resume, SessionCommand, Sweep, SwitchRun};
 pub use event::SessionEvent;
@@ -30,3 +31,4 @@ pub(crate) use rows::FIRST_ID;
 pub use rows::{Assisted, Attached, Early, MailDay, Meters, Remembered, Said, Session};
 pub use speaker::Speaker;
 pub use start::{Queued, Start};
+pub use warning::{GateTrouble, NoAudience, SessionWarning};

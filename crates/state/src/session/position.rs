@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use switchward_machine::{Digest, GateKind, NodeIx, OpenId, RunId, Status, Time};
 
-use crate::session::Meters;
+use crate::session::{Meters, SessionWarning};
 
 /// Where a session stands after a command, and what the command did beside.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -52,9 +52,9 @@ pub struct Position {
     /// The gates that the command closed without a decision.
     #[cbor(n(11), default, skip_if = "Vec::is_empty")]
     pub voided: Vec<OpenId>,
-    /// What its caller should know of a start: sentences.
+    /// What its caller should know of a start.
     #[cbor(n(12), default, skip_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
+    pub warnings: Vec<SessionWarning>,
     /// What it has used.
     #[n(13)]
     pub meters: Meters,

@@ -101,11 +101,11 @@ fn of_gate(event: &ApprovalEvent) -> Option<ApprovalEvent> {
             comment: String::new(),
             via: *via,
         },
-        ApprovalEvent::Votes(VoteFact::Cast { gate, vote, need }) => {
+        ApprovalEvent::Votes(VoteFact::Given { gate, vote, need }) => {
             let mut vote = vote.clone();
             vote.comment.clear();
             vote.address.clear();
-            ApprovalEvent::Votes(VoteFact::Cast { gate: *gate, vote, need: *need })
+            ApprovalEvent::Votes(VoteFact::Given { gate: *gate, vote, need: *need })
         }
         ApprovalEvent::Answered { gate, by, via, .. } => ApprovalEvent::Answered {
             gate: *gate,
@@ -160,7 +160,7 @@ pub fn decided(history: &History) -> Vec<(usize, KeptDecision)> {
         Event::Approval(ApprovalEvent::Closed { gate, decision, by, .. }) => {
             Some(kept(*gate, word(*decision), by))
         }
-        Event::Approval(ApprovalEvent::Votes(VoteFact::Cast { gate, vote, .. })) => {
+        Event::Approval(ApprovalEvent::Votes(VoteFact::Given { gate, vote, .. })) => {
             Some(kept(*gate, "voted", &vote.by))
         }
         Event::Approval(ApprovalEvent::Answered { gate, by, .. }) => Some(kept(*gate, "answered", by)),

@@ -1,8 +1,8 @@
 //! Reply tokens: what lets somebody outside, and nobody else, send events to the state that a session stands in.
 //!
-//! A token names a session, a run and one entry of a node, with a code (HMAC-SHA256, its first 128 bits) under the key of
-//! its tenant. So a token is made wherever it is read, needs no row and no secret of its own, and is worth nothing once its
-//! node was left. Source: conversation workflows, *Webhooks*.
+//! A token names a session, a run and one entry of a node, with a code (HMAC-SHA256, its first 128 bits) under the key
+//! of its tenant. So a token is made wherever it is read, needs no row and no secret of its own, and is worth nothing
+//! once its node was left. See `docs/webhooks.md#with-a-reply-token`.
 //!
 //! What is stored holds no token: rows, the log, snapshots and backups hold a mark instead, which opens nothing. The code
 //! that sends a stored text, or shows it to somebody who may read tokens, puts the tokens in with [`ReplyTokens`]. A mark

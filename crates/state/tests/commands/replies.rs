@@ -2,7 +2,7 @@
 
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, Time};
 use switchward_state::Reply;
-use switchward_state::approval::Standing;
+use switchward_state::approval::ReplyOutcome;
 use switchward_state::policy::{Authorized, CallEffect, Remaining};
 
 use crate::policy::limits;
@@ -58,7 +58,7 @@ pub(crate) fn all() -> Vec<(&'static str, Reply)> {
         Reply::Leased { item: gate, fence: 2, until: Time(9) },
         Reply::Worked { session, sequence, wrong: Some("no object".into()) },
         Reply::Recorded { session, sequence, event: 3, position: None },
-        Reply::Replied { session, sequence, standing: Standing::Decided, position: None },
+        Reply::Replied { session, sequence, outcome: ReplyOutcome::Decided, position: None },
     ]
     .into_iter()
     .map(|reply| (name(&reply), reply))

@@ -31,8 +31,8 @@ use switchward_machine::{
 };
 use switchward_state::approval::{
     Asked, AskedCall, Bounced, Closed, Gate, GateSettings, OpenGate, PageCodeFact, PageCodeStep, Part,
-    Quorum, Reminders, Reminding, ReplyFact, RequestSubject, Resolution, SenderProof, Standing, Via, Vote,
-    VoteFact, Voting,
+    Quorum, Reminders, Reminding, ReplyFact, ReplyOutcome, RequestSubject, Resolution, SenderProof, Via,
+    Vote, VoteFact, Voting,
 };
 use switchward_state::catalogue::{
     ApiKey, Assistant, AssistantFact, DefaultEffect, DefaultSetIn, Definition, Directory, DirectoryEntry,
@@ -40,7 +40,7 @@ use switchward_state::catalogue::{
     Version, VersionFact,
 };
 use switchward_state::delivery::{
-    Correlation, Dead, Effect, EffectBody, EffectSource, Endpoint, EndpointHealth, Fate, MailHead,
+    Correlation, Dead, Effect, EffectBody, EffectProgress, EffectSource, Endpoint, EndpointHealth, MailHead,
     MessageText, Outbox, Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
 };
 use switchward_state::policy::{
@@ -51,7 +51,8 @@ use switchward_state::run::{
 };
 use switchward_state::seal::{KeyRing, RingKey, RingKeyId, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_state::session::{
-    Assisted, Attached, Early, EventSource, MailDay, Meters, Remembered, Retention, Said, Session, Speaker,
+    Assisted, Attached, Early, EventSource, MailDay, Meters, Remembered, Retention, Said, Session,
+    SessionWarning, Speaker,
 };
 use switchward_state::work::{About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem};
 use switchward_state::{
@@ -364,15 +365,17 @@ fn effect(body: EffectBody) -> Effect {
         deliver_at: Time(3),
         trace,
         body,
-        fate: None,
+        progress: None,
     }
 }
 
 /// Values of effects that cannot be delivered.
 fn undelivered() -> [(&'static str, Row); 3] {
     let dead = Dead { code: "no_such_host".into(), message: "it is unknown".into(), at: Time(4) };
-    let effect =
-        |dead| Effect { fate: Some(Fate { round: 2, dead, ..Fate::default() }), ..effect(message()) };
+    let effect = |dead| Effect {
+        progress: Some(EffectProgress { round: 2, dead, ..EffectProgress::default() }),
+        ..effect(message())
+    };
     let outbox = Some(Box::new(Outbox { count: 3, bytes: 4_000, dead: 1, published: 0 }));
     [
         ("outbox-dead", Row::Outbox(effect(Some(dead)))),
@@ -475,7 +478,7 @@ fn replies() -> Vec<Reply> {
         Reply::Replied {
             session: SessionId([1; 16]),
             sequence: 4,
-            standing: Standing::Counted,
+            outcome: ReplyOutcome::Counted,
             position: None,
         },
         Reply::Recorded { session: SessionId([1; 16]), sequence: 4, event: 3, position: None },
@@ -592,7 +595,9 @@ fn moves() -> Vec<Event> {
             ending: Ending::plain(Outcome::Cancelled),
             comment: "enough".into(),
         }),
-        Event::Session(SessionEvent::Warned { text: "env-check: no".into(), of_definition: false }),
+        Event::Session(SessionEvent::Warned {
+            warning: SessionWarning::Logged { text: "env-check: no".into() },
+        }),
         Event::Run(RunEvent::Deferred { run, due: Deferral::End(Ending::plain(Outcome::Blocked)) }),
         Event::Policy(PolicyEvent::CapRaised { run, param: ParamIx(0), value: 9 }),
         Event::Session(SessionEvent::Paused { comment: "lunch".into() }),
@@ -703,10 +708,10 @@ fn later() -> Vec<Event> {
     ];
     let fault = Deferral::Fault { code: FaultCode::WorkError, message: "no".into() };
     let deferred = [Deferral::Judged, fault].map(|due| Event::Run(RunEvent::Deferred { run, due }));
-    let discussed = Event::Approval(ApprovalEvent::Discussed { gate, by, comment });
+    let commented = Event::Approval(ApprovalEvent::Commented { gate, by, comment });
     let (answer, comment, via) = (Json(serde_json::json!([5])), String::new(), Via::Rpc);
     let answered = Event::Approval(ApprovalEvent::Answered { gate, by: worker(), answer, comment, via });
-    let all = [discussed].into_iter().chain(flows).chain(deferred);
+    let all = [commented].into_iter().chain(flows).chain(deferred);
     all.chain([answered]).chain(assistants()).collect()
 }
 
@@ -728,7 +733,7 @@ fn decisions_keep_their_form() {
     });
     let own = [Event::Session(SessionEvent::ReplyTokensBegun { tenant: "acme".into() }), traced];
     let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(values::mailed());
-    let latest = latest.chain(pending::events());
+    let latest = latest.chain(pending::events()).chain(values::warnings::events());
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
     for (at, event) in known.chain(later()).chain(children()).chain(latest).enumerate() {
         let turn = TurnRecord {

@@ -20,7 +20,7 @@ use crate::args::{DemoArgs, Output};
 use crate::exit::Exit;
 use crate::output::print;
 
-/// The deploy gate of the source document, byte for byte.
+/// The definition that the demo plays.
 const DEPLOY_GATE: &[u8] =
     include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/gallery/deploy-gate/deploy-gate.json"));
 

@@ -216,7 +216,7 @@ async fn reply(State(pages): State<Pages>, Path(id): Path<String>, Form(typed): 
     let raw = if typed.proved == "yes" { signed(&pages.ingress, &from, &raw).unwrap_or(raw) } else { raw };
     let envelope = Envelope { sender: Some(from), recipients: vec![reply_to], peer: None };
     let outcome = match pages.ingress.ingest(&envelope, &raw).await {
-        Outcome::Recorded(standing) => format!("accepted: {}", standing.word()),
+        Outcome::Recorded(outcome) => format!("accepted: {}", outcome.word()),
         Outcome::Bounced => "accepted as a bounce".to_owned(),
         Outcome::Ignored(kind) => format!("ignored: {kind}"),
         Outcome::Quarantined(why) => format!("not accepted: {why}"),

@@ -73,7 +73,7 @@ impl DeliveryConfig {
     /// Checks whether the role can start with this.
     ///
     /// # Errors
-    /// There are too many or too long waits, or the model's key or address is of no use.
+    /// There are too many or too long waits, or the model's key or address is invalid.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         self.waits_ms()?;
         self.model.iter().try_for_each(|model| model.read().map(drop))

@@ -246,8 +246,9 @@ fn a_model_says_what_a_first_message_means_and_only_of_what_there_is() {
     let runs = session["runs"].as_array().expect("runs").iter();
     let runs: Vec<_> = runs.map(|run| (run["definition"].clone(), run["status"].clone())).collect();
     let run = |name: &str, status: &str| (json!(format!("tenants/dev/definitions/{name}")), json!(status));
-    let (refund, parcel) = (run("refund", "SESSION_STATUS_WAITING"), run("parcel", "SESSION_STATUS_QUEUED"));
-    assert_eq!(runs, [refund, parcel]);
+    let (refund, shipment) =
+        (run("refund", "SESSION_STATUS_WAITING"), run("parcel", "SESSION_STATUS_QUEUED"));
+    assert_eq!(runs, [refund, shipment]);
     assert_eq!(dev.stop(), Some(0));
 }
 

@@ -134,14 +134,14 @@ impl Watched {
 }
 
 /// A server with the workflows and their assistant, and those who take part.
-struct Office {
+struct Harness {
     dev: Dev,
     agent: String,
     /// An operator, who brings in what comes by mail and from outside.
     person: String,
 }
 
-impl Office {
+impl Harness {
     fn open() -> Self {
         let dev = Dev::start();
         // The first two call the third, which exists when they are activated, in any order of the files.
@@ -215,88 +215,88 @@ fn at(session: &Value) -> String {
 }
 
 /// From the opening message to the approval, by the worker, the customer, the store and the workshop.
-async fn opened(office: &Office) -> Watched {
+async fn opened(harness: &Harness) -> Watched {
     let start = json!({
         "assistant": "support", "sessionId": "lamp-1", "contact": "sam@example.com", "message": "The lamp arrived broken!",
     });
-    let started = office.call("SessionService/StartSession", &office.agent, start);
+    let started = harness.call("SessionService/StartSession", &harness.agent, start);
     assert_eq!(started["session"]["at"], json!(["intent"]));
-    let mut watched = office.watch().await;
-    let mut worker = office.worker().await;
+    let mut watched = harness.watch().await;
+    let mut worker = harness.worker().await;
     worker.works(v1::WorkKind::Intent, "intent").await;
     worker.works(v1::WorkKind::Extract, "read").await;
-    let session = office.session();
+    let session = harness.session();
     assert_eq!(
         (at(&session).as_str(), &session["data"]),
         ("ask", &json!({ "problem": "The lamp is broken" }))
     );
     assert_eq!(session["assistantInstructions"], "Be kind, and brief.");
 
-    office.agent("PostMessage", json!({ "text": "Order A-17. The lamp is broken." }));
-    assert_eq!(office.agent("EndTurn", json!({})), "read");
+    harness.agent("PostMessage", json!({ "text": "Order A-17. The lamp is broken." }));
+    assert_eq!(harness.agent("EndTurn", json!({})), "read");
     worker.works(v1::WorkKind::Extract, "read").await;
-    assert_eq!(at(&office.session()), "inspect");
+    assert_eq!(at(&harness.session()), "inspect");
 
-    let gate = office.gate_of("store@example.com");
+    let gate = harness.gate_of("store@example.com");
     let answer = json!({ "name": gate, "decision": "GATE_DECISION_ANSWER", "answer": "It left us whole." });
-    office.call("GateService/DecideGate", &office.key_of("store@example.com"), answer);
-    let gate = office.gate_of("workshop@example.com");
+    harness.call("GateService/DecideGate", &harness.key_of("store@example.com"), answer);
+    let gate = harness.gate_of("workshop@example.com");
     let answer =
         json!({ "name": gate, "decision": "GATE_DECISION_ANSWER", "answer": "It cannot be mended." });
-    office.call("GateService/DecideGate", &office.key_of("workshop@example.com"), answer);
-    assert_eq!(at(&office.session()), "decide");
+    harness.call("GateService/DecideGate", &harness.key_of("workshop@example.com"), answer);
+    assert_eq!(at(&harness.session()), "decide");
     watched.until("approval.requested").await;
     watched
 }
 
 /// Without a decision for four hours, the head is asked.
-async fn escalated(office: &Office, watched: &mut Watched) {
-    let gate = office.gate_of("lead@example.com");
-    office.dev.run(&["clock", "advance", "239m"]).with_code(0);
-    let head = office.key_of("head@example.com");
+async fn escalated(harness: &Harness, watched: &mut Watched) {
+    let gate = harness.gate_of("lead@example.com");
+    harness.dev.run(&["clock", "advance", "239m"]).with_code(0);
+    let head = harness.key_of("head@example.com");
     let approve = json!({ "name": gate, "decision": "GATE_DECISION_APPROVE", "comment": "Do it" });
-    let early = office.dev.post("GateService/DecideGate", &head, &approve);
+    let early = harness.dev.post("GateService/DecideGate", &head, &approve);
     assert!(early.to_string().contains("NOT_AN_APPROVER"), "{early}");
-    office.dev.run(&["clock", "advance", "1m"]).with_code(0);
+    harness.dev.run(&["clock", "advance", "1m"]).with_code(0);
     watched.until("approval.escalated").await;
-    office.call("GateService/DecideGate", &head, approve);
-    assert_eq!(at(&office.session()), "reply");
-    let lead = office.key_of("lead@example.com");
+    harness.call("GateService/DecideGate", &head, approve);
+    assert_eq!(at(&harness.session()), "reply");
+    let lead = harness.key_of("lead@example.com");
     let refuse = json!({ "name": gate, "decision": "GATE_DECISION_REJECT" });
-    let late = office.dev.post("GateService/DecideGate", &lead, &refuse);
+    let late = harness.dev.post("GateService/DecideGate", &lead, &refuse);
     assert!(late.to_string().contains("ALREADY_RESOLVED"), "{late}");
 }
 
 /// The customer wants something else, the conversation turns, and the other workflow has its own calls one, too.
-fn turned(office: &Office) {
-    assert_eq!(office.mail("eve@example.com", "no, money"), "reply", "it is not hers");
-    assert_eq!(office.mail("sam@example.com", "I want my money, please."), "talk");
-    assert_eq!(office.agent("SwitchWorkflow", json!({ "workflow": "money-back" })), "amount");
-    let session = office.session();
+fn turned(harness: &Harness) {
+    assert_eq!(harness.mail("eve@example.com", "no, money"), "reply", "it is not hers");
+    assert_eq!(harness.mail("sam@example.com", "I want my money, please."), "talk");
+    assert_eq!(harness.agent("SwitchWorkflow", json!({ "workflow": "money-back" })), "amount");
+    let session = harness.session();
     assert_eq!(session["instructions"], "Look up what was paid for order A-17, and record the amount.");
     let call = json!({ "session": "lamp-1", "capability": "order_lookup" });
-    let allowed = office.call("PolicyService/AuthorizeToolCall", &office.agent, call);
+    let allowed = harness.call("PolicyService/AuthorizeToolCall", &harness.agent, call);
     assert_eq!(allowed["decision"], "TOOL_DECISION_ALLOW", "{allowed}");
-    office.agent("RecordData", json!({ "values": { "amount": 40 } }));
-    assert_eq!(office.agent("EndTurn", json!({})), "fetch");
-    office.agent("PostMessage", json!({ "text": "Monday would do." }));
-    office.agent("RecordData", json!({ "values": { "day": "Monday" } }));
-    assert_eq!(office.agent("EndTurn", json!({})), "arrival");
-    assert_eq!(office.session()["data"]["pickup_day"], "Monday");
+    harness.agent("RecordData", json!({ "values": { "amount": 40 } }));
+    assert_eq!(harness.agent("EndTurn", json!({})), "fetch");
+    harness.agent("PostMessage", json!({ "text": "Monday would do." }));
+    harness.agent("RecordData", json!({ "values": { "day": "Monday" } }));
+    assert_eq!(harness.agent("EndTurn", json!({})), "arrival");
+    assert_eq!(harness.session()["data"]["pickup_day"], "Monday");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_support_conversation_runs_from_its_opening_message_to_its_end() {
-    let office = Office::open();
-    let mut watched = opened(&office).await;
-    escalated(&office, &mut watched).await;
-    turned(&office);
+    let harness = Harness::open();
+    let mut watched = opened(&harness).await;
+    escalated(&harness, &mut watched).await;
+    turned(&harness);
     let event =
         json!({ "name": "lamp-1", "key": "parcel.arrived", "data": { "weight": 2 }, "state": "arrival" });
-    office.call("SessionService/RecordEvent", &office.person, event);
+    harness.call("SessionService/RecordEvent", &harness.person, event);
     while watched.next().await.is_some() {}
 
-    let session = office.session();
+    let session = harness.session();
     assert_eq!(session["status"], "SESSION_STATUS_COMPLETED");
     let runs: Vec<_> = session["runs"].as_array().expect("runs").iter().map(|run| &run["status"]).collect();
     assert_eq!(runs, ["SESSION_STATUS_ABANDONED", "SESSION_STATUS_COMPLETED", "SESSION_STATUS_COMPLETED"]);
@@ -315,5 +315,5 @@ async fn a_support_conversation_runs_from_its_opening_message_to_its_end() {
     .map(|(to, subject)| (to.to_owned(), subject.to_owned()))
     .into();
     assert_eq!(watched.mails(), mails);
-    assert_eq!(office.dev.stop(), Some(0));
+    assert_eq!(harness.dev.stop(), Some(0));
 }

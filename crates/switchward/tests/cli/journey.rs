@@ -45,8 +45,8 @@ fn an_agent_is_walked_through_a_deploy_gate() {
         (&gates["gates"][0]["name"], &gates["gates"][0]["requestedBy"]),
         (&asked["gate"], &json!("agent"))
     );
-    let discussed = dev.json(&["decide", gate, "discuss", "--comment", "what is in it?"]);
-    assert_eq!(discussed["gate"]["status"], "GATE_STATUS_OPEN");
+    let commented = dev.json(&["decide", gate, "discuss", "--comment", "what is in it?"]);
+    assert_eq!(commented["gate"]["status"], "GATE_STATUS_OPEN");
     let decided = dev.json(&["decide", gate, "approve", "--comment", "this once"]);
     assert_eq!(decided["gate"]["resolution"]["comment"], "this once");
     let granted = dev.run(&call).with_code(0).json();

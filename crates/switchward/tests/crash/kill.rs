@@ -42,7 +42,7 @@ const LIGHT: Load = Load {
     look: Look::All,
 };
 
-/// So much goes into one shard that its rows are written behind and its log is purged. Few callers make small
+/// Enough goes into one shard that its rows are written behind and its log is purged. Few callers make small
 /// batches, so that there are many entries in what stays of the log.
 pub(crate) const HEAVY: Load = Load {
     callers: 12,

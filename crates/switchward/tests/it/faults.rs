@@ -12,7 +12,7 @@ use std::sync::{
 use std::time::{Duration, Instant};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::receiver::{Attempt, Fate, Manner, Receiver};
+use crate::receiver::{Attempt, Manner, Outcome, Receiver};
 use crate::setting;
 use crate::site::{Caller, Redis, Server, Site, SiteOptions};
 
@@ -290,7 +290,7 @@ fn assess(
     let wanted: Vec<String> = acknowledged.into_iter().flat_map(paths).collect();
     let taken = |path: &str| {
         let all = seen.get(path).into_iter().flatten();
-        all.filter(|attempt| attempt.fate == Fate::Taken).copied().collect::<Vec<_>>()
+        all.filter(|attempt| attempt.outcome == Outcome::Taken).copied().collect::<Vec<_>>()
     };
     let lost = |path: &&String| taken(path).is_empty() && !dead.contains(*path) && !sorry.contains(*path);
     let lost: Vec<&String> = wanted.iter().filter(lost).collect();
@@ -323,7 +323,7 @@ fn assess(
     };
     let bound: usize = faults.iter().map(on_way).sum();
     ensure!(twice <= bound, "{twice} came twice, {bound} were on their way at faults");
-    let failed = attempts.iter().filter(|attempt| attempt.fate == Fate::Failed).count();
+    let failed = attempts.iter().filter(|attempt| attempt.outcome == Outcome::Failed).count();
     eprintln!(
         "faults: {} effects, none lost, {} dead letters, {} requests given up; {} attempts, {failed} failed; {twice} came \
          twice, {bound} were on their way at {} faults",

@@ -15,7 +15,7 @@ const ANSWER_MS: u64 = 40;
 
 /// What became of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Outcome {
     /// It was answered with 200.
     Taken,
     /// It was answered with an error, or the connection was ended without an answer, or reset.
@@ -30,7 +30,7 @@ pub(crate) struct Attempt {
     pub(crate) id: String,
     pub(crate) begun: Instant,
     pub(crate) ended: Instant,
-    pub(crate) fate: Fate,
+    pub(crate) outcome: Outcome,
 }
 
 /// How it answers.
@@ -104,19 +104,19 @@ impl Receiver {
         tokio::time::sleep(Duration::from_millis(wait)).await;
         // A repeated request that was taken before is taken again, unless the connection breaks.
         let sort = if sort == 0 && self.has_taken(&id) { 9 } else { sort };
-        let (answer, fate) = match (self.manner, sort) {
-            (Manner::Good, _) | (Manner::Flaky, 3..) => (Some("200 OK\r\n".to_owned()), Fate::Taken),
-            (Manner::Flaky, 0) => (Some("500 Broken\r\n".to_owned()), Fate::Failed),
-            (Manner::Flaky, 1) => (None, Fate::Failed),
+        let (answer, outcome) = match (self.manner, sort) {
+            (Manner::Good, _) | (Manner::Flaky, 3..) => (Some("200 OK\r\n".to_owned()), Outcome::Taken),
+            (Manner::Flaky, 0) => (Some("500 Broken\r\n".to_owned()), Outcome::Failed),
+            (Manner::Flaky, 1) => (None, Outcome::Failed),
             (Manner::Flaky, _) => {
                 let _reset = stream.get_ref().set_zero_linger();
-                (None, Fate::Failed)
+                (None, Outcome::Failed)
             }
             (Manner::Busy(seconds), _) => {
-                (Some(format!("429 Later\r\nretry-after: {seconds}\r\n")), Fate::Failed)
+                (Some(format!("429 Later\r\nretry-after: {seconds}\r\n")), Outcome::Failed)
             }
             (Manner::Hangs, _) => {
-                self.note(path, id, begun, Fate::Failed);
+                self.note(path, id, begun, Outcome::Failed);
                 let now = self.hanging.fetch_add(1, Ordering::SeqCst) + 1;
                 self.hanging_most.fetch_max(now, Ordering::SeqCst);
                 // Until the sender gives it up.
@@ -126,7 +126,7 @@ impl Receiver {
             }
         };
         // Recorded before the answer, so that the sender never knows more than the record.
-        self.note(path, id, begun, fate);
+        self.note(path, id, begun, outcome);
         if let Some(answer) = answer {
             let whole = format!("HTTP/1.1 {answer}content-length: 0\r\nconnection: close\r\n\r\n");
             let _gone = stream.get_mut().write_all(whole.as_bytes()).await;
@@ -135,11 +135,11 @@ impl Receiver {
     }
 
     fn has_taken(&self, id: &str) -> bool {
-        self.attempts.lock().iter().any(|one| one.fate == Fate::Taken && one.id == id)
+        self.attempts.lock().iter().any(|one| one.outcome == Outcome::Taken && one.id == id)
     }
 
-    fn note(&self, path: String, id: String, begun: Instant, fate: Fate) {
-        self.attempts.lock().push(Attempt { path, id, begun, ended: Instant::now(), fate });
+    fn note(&self, path: String, id: String, begun: Instant, outcome: Outcome) {
+        self.attempts.lock().push(Attempt { path, id, begun, ended: Instant::now(), outcome });
     }
 }
 

@@ -63,7 +63,7 @@ const CRATES: &[CrateRule] = &[
     CrateRule { folder: "messages", uses: &["machine", "state"], outside: Some(&["serde_json"]) },
     CrateRule {
         folder: "engine",
-        uses: &["expr", "machine", "state"],
+        uses: &["expr", "machine", "state", "messages"],
         outside: Some(&["minicbor", "serde_json"]),
     },
     CrateRule {
@@ -85,7 +85,7 @@ const CRATES: &[CrateRule] = &[
         uses: &[],
         outside: Some(&["base64", "hmac", "jiff", "serde", "serde_json", "sha2", "subtle", "thiserror"]),
     },
-    CrateRule { folder: "delivery", uses: &["bus", "machine", "mail", "webhook"], outside: None },
+    CrateRule { folder: "delivery", uses: &["bus", "machine", "mail", "messages", "webhook"], outside: None },
     CrateRule { folder: "mail", uses: &[], outside: None },
     CrateRule {
         folder: "gateway",

@@ -1,4 +1,4 @@
-//! Inside a crate no more than [`FILES_MAX`] files import each other in a circle, so that each part can be read without
+//! Inside a crate no more than [`FILES_MAX`] files import each other in a cycle, so that each part can be read without
 //! the others.
 //!
 //! A file imports another if a path in it leads to an item of the other; re-exports are followed to the file that declares
@@ -9,7 +9,7 @@ mod paths;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::graph::circles;
+use self::graph::cycles;
 use self::paths::{Module, module_of};
 use crate::finding::Finding;
 use crate::source::is_test_path;
@@ -33,8 +33,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             .filter(|source| !is_test_path(&source.path))
             .filter_map(|source| Some((module_of(inner_path(&source.path, &root)?), Module::read(source))))
             .collect();
-        for circle in circles(&imports(&modules)).into_iter().filter(|circle| circle.len() > FILES_MAX) {
-            let files: Vec<&str> = circle.iter().map(|name| modules[name].file.as_str()).collect();
+        for cycle in cycles(&imports(&modules)).into_iter().filter(|cycle| cycle.len() > FILES_MAX) {
+            let files: Vec<&str> = cycle.iter().map(|name| modules[name].file.as_str()).collect();
             let names: Vec<&str> = files.iter().filter_map(|file| inner_path(file, &root)).collect();
             let message = format!(
                 "{} files import each other, at most {FILES_MAX} may: {}",
@@ -105,8 +105,8 @@ mod tests {
         check(&Tree::of(files)).into_iter().map(|it| (it.path, it.message)).collect()
     }
 
-    /// `count` files in a circle: each imports the next one by a path, a `use`, or a re-export.
-    fn circle(count: usize) -> Vec<(String, String)> {
+    /// `count` files in a cycle: each imports the next one by a path, a `use`, or a re-export.
+    fn cycle(count: usize) -> Vec<(String, String)> {
         let mut files: Vec<(String, String)> = (0..count)
             .map(|at| {
                 let next = (at + 1) % count;
@@ -130,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_six_files_is_reported_and_one_of_five_is_not() {
-        assert_eq!(found_in(&circle(5)), []);
-        let reported = found_in(&circle(6));
+    fn a_cycle_of_six_files_is_reported_and_one_of_five_is_not() {
+        assert_eq!(found_in(&cycle(5)), []);
+        let reported = found_in(&cycle(6));
         assert_eq!(reported.len(), 1, "{reported:?}");
         assert_eq!(reported[0].0, "crates/x/src/m0.rs");
         assert!(reported[0].1.starts_with("6 files import each other"), "{reported:?}");
@@ -140,8 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn tests_and_a_modules_own_children_close_no_circle() {
-        let mut files = circle(6);
+    fn tests_and_a_modules_own_children_close_no_cycle() {
+        let mut files = cycle(6);
         files[0].1 = "pub fn f0() {}\n#[cfg(test)]\nmod tests {\n    use crate::m1::f1;\n}\n".into();
         assert_eq!(found_in(&files), []);
         let children: String = (0..8).map(|at| format!("mod c{at};\n")).collect();

@@ -1,4 +1,4 @@
-//! The sentence tables: the sentences of a source document, and the scenarios that fail without them.
+//! The sentence tables: the rules of a format, each in a sentence, and the scenarios that fail without them.
 //!
 //! `tests/corpus/<format>/sentences.tsv` has a row for every behaviour sentence and names its scenarios, relative to
 //! the table's folder. A row without its file is refused, and so is a scenario or a bad definition without a row.

@@ -7,17 +7,82 @@ use crate::tree::Tree;
 const RULE: &str = "words";
 /// Words that no name has as a part of it, such as `told` in `told_by` and `ToldBy`.
 const WORDS: &[&str] = &[
-    "told", "tell", "teller", "errand", "errands", "letter", "letters", "door", "doors", "desk", "desks",
-    "thing", "things", "place", "places", "road", "roads", "room", "rooms", "wish", "wishes", "heard",
-    "unheard", "remark", "remarks", "steady", "lane", "lanes", "world", "worlds", "chance", "chances",
+    "told",
+    "tell",
+    "teller",
+    "errand",
+    "errands",
+    "letter",
+    "letters",
+    "door",
+    "doors",
+    "desk",
+    "desks",
+    "thing",
+    "things",
+    "place",
+    "places",
+    "road",
+    "roads",
+    "room",
+    "rooms",
+    "wish",
+    "wishes",
+    "heard",
+    "unheard",
+    "remark",
+    "remarks",
+    "steady",
+    "lane",
+    "lanes",
+    "world",
+    "worlds",
+    "chance",
+    "chances",
+    "bearing",
+    "bearings",
+    "cast",
+    "casts",
+    "circle",
+    "circles",
+    "discussed",
+    "duties",
+    "duty",
+    "fate",
+    "fates",
+    "filed",
+    "foreseen",
+    "game",
+    "games",
+    "ink",
+    "mailroom",
+    "office",
+    "offices",
+    "parcel",
+    "parcels",
+    "ruling",
+    "rulings",
+    "shelf",
+    "standing",
+    "standings",
+    "upkeep",
 ];
-/// Names that may have such a part: terms of the field, and names that a library or a source document gives.
-const NAMES: &[&str] = &["block_in_place"];
+/// Names that may have such a part: terms of the field, and names that a library gives.
+const NAMES: &[&str] = &["block_in_place", "cast_possible_truncation", "cast_precision_loss", "cast_signed"];
 /// Terms of the field that hold such a word, in lower case with `_`.
 const TERMS: &[&str] = &["dead_letter", "dead_letters"];
 /// Phrases that nobody writes in comments, messages and documents. Each is written in two parts, so that this file has none.
-const PHRASES: &[&str] =
-    &[concat!("nothing ", "where"), concat!("so ", "many"), concat!("who", "ever"), concat!("a", "new")];
+const PHRASES: &[&str] = &[
+    concat!("nothing ", "where"),
+    concat!("so ", "many"),
+    concat!("so ", "much"),
+    concat!("who", "ever"),
+    concat!("a", "new"),
+    concat!("of no ", "use"),
+    concat!("less and ", "less"),
+    concat!("asked ", "anything"),
+    concat!("where there ", "is one"),
+];
 /// Files that are read for phrases.
 const PROSE: &[&str] = &[".rs", ".proto", ".md", ".html", ".py"];
 

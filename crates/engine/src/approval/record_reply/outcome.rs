@@ -3,11 +3,13 @@
 
 use serde_json::json;
 use switchward_expr::{Verdict, classify as sorted, decision_line};
-use switchward_machine::{ActKind, Decision, GateSpec, OpenId, Port, Resolve, RunId, Wait, kept::WAIT};
+use switchward_machine::{
+    ActKind, Decision, GateSpec, OpenId, Port, Resolve, RunId, Wait, reserved_keys::WAIT,
+};
 use switchward_state::ViewError;
 use switchward_state::approval::{
     ApprovalEvent, Closed, Closing, DecideGate, Decider, NotCounted, Notice, OpenGate, Receipt, RecordReply,
-    RequestSubject, Resolution, Standing, Via, Vote,
+    ReplyOutcome, RequestSubject, Resolution, Via, Vote,
 };
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::{ANSWERS_MAX, NOTE_BYTES_MAX};
@@ -17,9 +19,9 @@ use switchward_state::work::WorkEvent;
 
 use crate::approval::decide_gate::Granting;
 use crate::approval::mails::Sender;
-use crate::approval::resolve::Ruling;
+use crate::approval::resolve::GateDecision;
 use crate::approval::tasks::Given;
-use crate::approval::votes::Cast;
+use crate::approval::votes::Recorded;
 use crate::approval::{classify, decide_gate, discussion, mails, resolve, tasks, votes};
 use crate::run::data::keep_below;
 use crate::turn::{Stop, Turn};
@@ -103,7 +105,7 @@ pub(crate) fn at_gate(
     open: &OpenGate,
     mail: &Mail<'_>,
     grant: Option<Granting>,
-) -> Result<Standing, Stop> {
+) -> Result<ReplyOutcome, Stop> {
     let spec = resolve::spec_of(turn, open)?;
     if spec.resolve(Decision::Answer).is_some() {
         return at_task(turn, gate, open, mail);
@@ -112,25 +114,25 @@ pub(crate) fn at_gate(
         return undecided(turn, gate, open, &spec, mail);
     };
     let (by, comment) = (mail.from.to_owned(), comment(mail.own));
-    let ruling = Ruling { decision, by, comment, via: Via::Mail };
-    let cast = votes::cast(turn, gate, open, &ruling)?;
-    match cast {
-        Cast::Decides => {
-            decide(turn, gate, open, ruling, grant)?;
-            Ok(Standing::Decided)
+    let given = GateDecision { decision, by, comment, via: Via::Mail };
+    let record = votes::record(turn, gate, open, &given)?;
+    match record {
+        Recorded::Decides => {
+            decide(turn, gate, open, given, grant)?;
+            Ok(ReplyOutcome::Decided)
         }
-        Cast::Counts(so_far) => {
+        Recorded::Counts(so_far) => {
             decide_gate::release(turn, open.head.run, gate, mail.limits)?;
             if let Some(asked) = &open.body.asked {
                 let (receipt, progress) = (receipt(turn, gate)?, so_far.progress());
                 let notice = Notice::Counted { receipt, progress };
                 mails::inform(turn, open.head.run, gate, asked, mail.from, notice)?;
             }
-            Ok(Standing::Counted)
+            Ok(ReplyOutcome::Counted)
         }
-        Cast::Again(_, so_far) => {
+        Recorded::Again(_, so_far) => {
             answer_open(turn, gate, open, mail, Notice::ApprovedBefore { progress: so_far.progress() })?;
-            Ok(Standing::Repeated)
+            Ok(ReplyOutcome::Repeated)
         }
     }
 }
@@ -142,17 +144,17 @@ fn undecided(
     open: &OpenGate,
     spec: &GateSpec,
     mail: &Mail<'_>,
-) -> Result<Standing, Stop> {
-    let discussed = spec.resolve(Decision::Discuss).is_some();
+) -> Result<ReplyOutcome, Stop> {
+    let has_discussion = spec.resolve(Decision::Discuss).is_some();
     let hinted = spec.inquiry.as_ref().is_some_and(|inquiry| inquiry.hinted);
-    if mail.model && discussed && !hinted {
+    if mail.model && has_discussion && !hinted {
         let ports = [REJECTED, DISCUSSION].map(|port| (Port::Named(port.to_owned()), ()));
         classify::ask(turn, open.head.run, gate, mail.said(true), &ports)?;
-        return Ok(Standing::Read);
+        return Ok(ReplyOutcome::Read);
     }
     unclear(turn, gate, open, mail.from, mail.own)?;
     let closes = spec.resolve(Decision::Discuss).is_some_and(|resolve| *resolve != Resolve::PassOn);
-    Ok(if closes { Standing::Decided } else { Standing::Noted })
+    Ok(if closes { ReplyOutcome::Decided } else { ReplyOutcome::Noted })
 }
 
 /// The receipt for a reply that is recorded now.
@@ -179,9 +181,9 @@ pub(crate) fn full(
     open: &OpenGate,
     mail: &Mail<'_>,
     shortage: Shortage,
-) -> Result<Standing, Stop> {
+) -> Result<ReplyOutcome, Stop> {
     answer_open(turn, gate, open, mail, Notice::CannotApprove { shortage })?;
-    Ok(Standing::Full)
+    Ok(ReplyOutcome::Full)
 }
 
 /// A reply that cannot count at an open gate, for this reason.
@@ -191,13 +193,13 @@ pub(crate) fn moot(
     open: &OpenGate,
     mail: &Mail<'_>,
     why: NotCounted,
-) -> Result<Standing, Stop> {
+) -> Result<ReplyOutcome, Stop> {
     if why == NotCounted::Empty {
         let (by, comment) = (mail.from.to_owned(), String::new());
-        turn.emit(ApprovalEvent::Discussed { gate, by, comment })?;
+        turn.emit(ApprovalEvent::Commented { gate, by, comment })?;
     }
     answer_open(turn, gate, open, mail, Notice::NotCounted { why })?;
-    Ok(why.standing())
+    Ok(why.outcome())
 }
 
 /// What a participant writes is their answer, as it stands.
@@ -206,7 +208,7 @@ fn at_task(
     gate: OpenId,
     open: &OpenGate,
     mail: &Mail<'_>,
-) -> Result<Standing, Stop> {
+) -> Result<ReplyOutcome, Stop> {
     let (answer, by, comment) = (mail.own.trim(), mail.from.to_owned(), String::new());
     // The receipt goes first: the last answer may end the session.
     if let Some(asked) = open.body.asked.as_ref().filter(|_| mail.answered) {
@@ -215,7 +217,7 @@ fn at_task(
     }
     let given = Given { answer: answer.into(), by, comment, via: Via::Mail };
     tasks::answer(turn, gate, open, given)?;
-    Ok(Standing::Answered)
+    Ok(ReplyOutcome::Answered)
 }
 
 /// The ports of an approval that a model may choose: never the one that approves.
@@ -227,18 +229,18 @@ pub(crate) fn decide(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
     open: &OpenGate,
-    ruling: Ruling,
+    given: GateDecision,
     grant: Option<Granting>,
 ) -> Result<(), Stop> {
     let spec = resolve::spec_of(turn, open)?;
-    let resolve = spec.resolve(ruling.decision);
+    let resolve = spec.resolve(given.decision);
     let resolve = resolve.ok_or_else(|| ViewError("the gate does not take a reply's decision".into()))?;
     // The receipt goes first: the decision may end the session.
     if let Some(asked) = &open.body.asked {
-        let notice = Notice::Decided { decision: ruling.decision, receipt: receipt(turn, gate)? };
-        mails::inform(turn, open.head.run, gate, asked, &ruling.by, notice)?;
+        let notice = Notice::Decided { decision: given.decision, receipt: receipt(turn, gate)? };
+        mails::inform(turn, open.head.run, gate, asked, &given.by, notice)?;
     }
-    resolve::close(turn, gate, open, &ruling)?;
+    resolve::close(turn, gate, open, &given)?;
     if let Some(grant) = grant {
         decide_gate::make_grant(turn, open.head.run, gate, grant)?;
     }
@@ -250,7 +252,7 @@ pub(crate) fn at_wait(
     run: RunId,
     item: OpenId,
     mail: &Mail<'_>,
-) -> Result<Standing, Stop> {
+) -> Result<ReplyOutcome, Stop> {
     let wait = waiting(turn, run)?;
     let port = match &wait.sort {
         None => wait.done.clone(),
@@ -260,18 +262,18 @@ pub(crate) fn at_wait(
             None if mail.model && !sort.hinted => {
                 written_back(turn, run, mail, Notice::ReplyReceived)?;
                 classify::ask(turn, run, item, mail.said(false), &sort.ports)?;
-                return Ok(Standing::Read);
+                return Ok(ReplyOutcome::Read);
             }
             None => {
                 written_back(turn, run, mail, Notice::ReplyUnclear)?;
-                return Ok(Standing::Noted);
+                return Ok(ReplyOutcome::Noted);
             }
         },
     };
     // The answer goes first: what follows may end the session.
     written_back(turn, run, mail, Notice::ReplyReceived)?;
     received(turn, run, item, mail.from, mail.own, port)?;
-    Ok(Standing::Received)
+    Ok(ReplyOutcome::Received)
 }
 
 /// A reply that nothing waits for; its sender is informed of that.
@@ -279,11 +281,11 @@ pub(crate) fn nothing(
     turn: &mut Turn<'_, '_>,
     run: RunId,
     mail: &Mail<'_>,
-    why: Standing,
-) -> Result<Standing, Stop> {
-    if why == Standing::Unexpected {
+    why: ReplyOutcome,
+) -> Result<ReplyOutcome, Stop> {
+    if why == ReplyOutcome::Unexpected {
         written_back(turn, run, mail, Notice::ReplyUnexpected)?;
-    } else if why == Standing::Unproved {
+    } else if why == ReplyOutcome::Unproved {
         written_back(turn, run, mail, Notice::ReplyUnproved)?;
     }
     Ok(why)
@@ -346,11 +348,11 @@ pub(crate) fn unclear(
             Notice::PassedOn
         }
         Some(_) => {
-            let ruling = Ruling { decision: Decision::Discuss, by, comment, via: Via::Mail };
-            return decide(turn, gate, open, ruling, None);
+            let given = GateDecision { decision: Decision::Discuss, by, comment, via: Via::Mail };
+            return decide(turn, gate, open, given, None);
         }
         None => {
-            turn.emit(ApprovalEvent::Discussed { gate, by, comment })?;
+            turn.emit(ApprovalEvent::Commented { gate, by, comment })?;
             Notice::Commented
         }
     };
@@ -366,12 +368,12 @@ pub(crate) fn late(
     gate: OpenId,
     closed: &Closed,
     mail: &Mail<'_>,
-) -> Result<Standing, Stop> {
+) -> Result<ReplyOutcome, Stop> {
     if let Some(asked) = &closed.open.body.asked {
         let notice = Notice::Late { at: closed.at, closing: closing(closed) };
         mails::answer(turn, run, gate, asked, mail.sender(), notice)?;
     }
-    Ok(Standing::Late)
+    Ok(ReplyOutcome::Late)
 }
 
 /// How a gate was closed, for somebody who wrote too late.

@@ -3,15 +3,15 @@
 
 use switchward_machine::{Decision, OpenId, Resolve, RunId};
 use switchward_state::Reply;
-use switchward_state::approval::{ApprovalEvent, OpenGate, RecordReply, Standing, Via};
+use switchward_state::approval::{ApprovalEvent, OpenGate, RecordReply, ReplyOutcome, Via};
 use switchward_state::limits::NOTE_BYTES_MAX;
 
 use crate::approval::decide_gate::{make_grant, may_decide, release};
 use crate::approval::record_reply::outcome::{comment, cut, granting};
 use crate::approval::record_reply::{About, recorded};
-use crate::approval::resolve::Ruling;
+use crate::approval::resolve::GateDecision;
 use crate::approval::tasks::Given;
-use crate::approval::votes::Cast;
+use crate::approval::votes::Recorded;
 use crate::approval::{discussion, resolve, tasks, votes};
 use crate::turn::{Stop, Turn};
 
@@ -39,41 +39,41 @@ pub(crate) fn decide(
     let via = Via::Vouched;
     let discusses = spec.resolve(Decision::Discuss).is_some_and(|resolve| *resolve != Resolve::PassOn);
     let passes_on = spec.resolve(Decision::Discuss) == Some(&Resolve::PassOn);
-    let standing = if spec.resolve(Decision::Answer).is_some() {
+    let outcome = if spec.resolve(Decision::Answer).is_some() {
         let (answer, comment) = (own.trim().into(), String::new());
         tasks::answer(turn, gate, open, Given { answer, by, comment, via })?;
-        Standing::Answered
+        ReplyOutcome::Answered
     } else if let Some(decision) = decision.or(discusses.then_some(Decision::Discuss)) {
         let said = if decision == Decision::Discuss { cut(own, NOTE_BYTES_MAX) } else { comment(own) };
-        let ruling = Ruling { decision, by, comment: said, via };
-        match votes::cast(turn, gate, open, &ruling)? {
-            Cast::Decides => {
-                resolve::close(turn, gate, open, &ruling)?;
+        let given = GateDecision { decision, by, comment: said, via };
+        match votes::record(turn, gate, open, &given)? {
+            Recorded::Decides => {
+                resolve::close(turn, gate, open, &given)?;
                 if let Some(grant) = grant {
                     make_grant(turn, open.head.run, gate, grant)?;
                 }
                 if let Some(resolve) = spec.resolve(decision) {
                     resolve::resolved(turn, open, resolve)?;
                 }
-                Standing::Decided
+                ReplyOutcome::Decided
             }
-            Cast::Counts(_) => {
+            Recorded::Counts(_) => {
                 release(turn, open.head.run, gate, reply.limits.as_ref())?;
-                Standing::Counted
+                ReplyOutcome::Counted
             }
-            Cast::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
+            Recorded::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
         }
     } else if passes_on {
         discussion::pass_on(turn, gate, open, &by, cut(own, NOTE_BYTES_MAX))?;
-        Standing::Noted
+        ReplyOutcome::Noted
     } else {
-        turn.emit(ApprovalEvent::Discussed { gate, by, comment: cut(own, NOTE_BYTES_MAX) })?;
-        Standing::Noted
+        turn.emit(ApprovalEvent::Commented { gate, by, comment: cut(own, NOTE_BYTES_MAX) })?;
+        ReplyOutcome::Noted
     };
     Ok(Reply::Replied {
         session: turn.session_id()?,
         sequence: turn.session()?.sequence,
-        standing,
+        outcome,
         position: None,
     })
 }

@@ -96,10 +96,10 @@ async fn a_reply_to_a_wait_is_answered_and_so_is_one_that_nothing_waits_for() {
         // The session has left the state: a further mail is recorded, and changes nothing.
         ("And a second one.", "pass", "nothing_waits", "keen", "nothing_waits"),
     ];
-    for (count, (text, proof, standing, at, why)) in rows.into_iter().enumerate() {
+    for (count, (text, proof, outcome, at, why)) in rows.into_iter().enumerate() {
         let id = format!("w{count}");
         let reply = Message { proof, ..from_kim(&token, text, &id) };
-        assert_eq!(word(&reply.bring(&ingress).await), ("recorded", standing), "{text}");
+        assert_eq!(word(&reply.bring(&ingress).await), ("recorded", outcome), "{text}");
         assert_eq!(harness.look(&session.name).await.at, [at], "{text}");
         let sent = answers(&harness, &session).await;
         assert_eq!(sent, vec![(KIM.to_owned(), "Re: release".to_owned()); count + 1], "{text}");

@@ -488,7 +488,7 @@ const PAY: &str = r#"{
 /// Opens an approval and answers it as its approver; returns the session afterwards.
 async fn answered(
     harness: &Harness,
-    (ingress, standing): (&MailIngress, &str),
+    (ingress, outcome): (&MailIngress, &str),
     kind: &str,
     body: &str,
 ) -> v1::Session {
@@ -502,7 +502,7 @@ async fn answered(
     let sent = Sent { above: proved(LEAD), from: LEAD.into(), kind: kind.into(), ..kims(&token, body) };
     assert_eq!(
         ingress.ingest(&Envelope::default(), &sent.raw(1)).await,
-        super::recorded(standing),
+        super::recorded(outcome),
         "{body:?}"
     );
     harness.look(&session.name).await
@@ -564,7 +564,7 @@ async fn genuine_decisions_land_on_their_ports_or_in_discussion_and_on_no_other(
     harness.deploy(PAY).await;
     let ingress = harness.ingress(Level::Strict);
     let html = |text: &str| text.split('\n').map(|line| format!("<div>{line}<br></div>")).collect::<String>();
-    let (mut count, mut theirs, mut discussed, mut wrong) = (0_u32, 0_u32, 0_u32, Vec::new());
+    let (mut count, mut theirs, mut commented, mut wrong) = (0_u32, 0_u32, 0_u32, Vec::new());
     for (phrase, port) in [("Approved", "pay"), ("go ahead", "pay"), ("Reject", "keep"), ("No", "keep")] {
         for form in CLEAR {
             let own = form.replace('@', phrase);
@@ -585,7 +585,7 @@ async fn genuine_decisions_land_on_their_ports_or_in_discussion_and_on_no_other(
                 if at == [port] {
                     theirs += 1;
                 } else if at == ["talk"] {
-                    discussed += 1;
+                    commented += 1;
                     // All whose first own line is the phrase reach its port.
                     assert!(form.starts_with("Hi all"), "{body:?}");
                 } else {
@@ -597,8 +597,8 @@ async fn genuine_decisions_land_on_their_ports_or_in_discussion_and_on_no_other(
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count >= 160, "{count}");
     assert!(
-        theirs * 100 >= count * 90 && (theirs + discussed) * 100 >= count * 98,
-        "{theirs} {discussed} {count}"
+        theirs * 100 >= count * 90 && (theirs + commented) * 100 >= count * 98,
+        "{theirs} {commented} {count}"
     );
     harness.node.end().await;
 }

@@ -32,7 +32,7 @@ const SERVICES: &[(&str, &str, &str)] = &[
         "From:Date:Subject:Message-ID:Content-Type:MIME-Version:X-MS-Exchange-SenderADCheck",
         "sender_not_proved",
     ),
-    ("a list of no use", "From:Date", "sender_not_proved"),
+    ("a list that proves nothing", "From:Date", "sender_not_proved"),
 ];
 
 const ON_THE_PAGE: &str = "Please decide on the decision page.";

@@ -6,9 +6,12 @@ use switchward_state::delivery::DeliveryEvent;
 pub(crate) mod notices;
 pub(crate) mod page_codes;
 mod removal;
+pub(crate) mod warnings;
 
 use super::*;
-use switchward_state::session::{GatePosition, ItemPosition, Listening, Loaded, Position, RunPosition};
+use switchward_state::session::{
+    GatePosition, ItemPosition, Listening, Loaded, Position, RunPosition, SessionWarning,
+};
 
 /// Where a session stands.
 pub(crate) fn position() -> Option<Box<Position>> {
@@ -45,7 +48,7 @@ pub(crate) fn position() -> Option<Box<Position>> {
             due: Some(Time(9)),
         }],
         voided: vec![OpenId(5)],
-        warnings: vec!["nobody is behind group:none".into()],
+        warnings: vec![SessionWarning::NobodyBehind { name: "group:none".into() }],
         meters: Meters { usd_micros: 1, reserved_micros: 2, tokens: 3, mails: 4 },
         usd_cap: Some(5),
         mail_cap: Some(6),
@@ -112,8 +115,8 @@ fn voted() -> Row {
 pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let session = Session { stable_from: Some(7), audience: vec!["kim".into()], ..session() };
     let last = Dead { code: "smtp_421".into(), message: "later".into(), at: Time(5) };
-    let fate = Some(Fate { round: 1, dead: None, attempts: 2, last: Some(last), since: None });
-    let since = fate.clone().map(|fate| Fate { since: Some(Time(2)), ..fate });
+    let progress = Some(EffectProgress { round: 1, dead: None, attempts: 2, last: Some(last), since: None });
+    let since = progress.clone().map(|progress| EffectProgress { since: Some(Time(2)), ..progress });
     let about_gate = |purpose| {
         let EffectBody::Message { channel, to, text, gate, .. } = message() else { unreachable!() };
         EffectBody::Message { channel, to, text, gate, purpose, head: None }
@@ -142,8 +145,8 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
         ),
         ("tenancy", Row::Tenancy(tenancy())),
         ("session-audience", Row::Session(session)),
-        ("effect-deferred", Row::Outbox(Effect { fate, ..effect(ask.clone()) })),
-        ("effect-since", Row::Outbox(Effect { fate: since, ..effect(ask) })),
+        ("effect-deferred", Row::Outbox(Effect { progress, ..effect(ask.clone()) })),
+        ("effect-since", Row::Outbox(Effect { progress: since, ..effect(ask) })),
         ("run-told", Row::Run(Run { answered_back: vec!["lead@example.com".into()], ..run() })),
         ("open-told", gate_row(Gate { asked: Some(notified_and_bounced()), ..super::gate() })),
     ]
@@ -192,7 +195,7 @@ fn later() -> Vec<Event> {
     let held = Event::Delivery(DeliveryEvent::Held { number, until, code, message });
     let to = vec!["lead@example.com".to_owned()];
     let (run, evidence, again) = (RunId(1), String::new(), to[0].clone());
-    let (from, text, why) = (to[0].clone(), "fine".to_owned(), Some(Standing::Foreign));
+    let (from, text, why) = (to[0].clone(), "fine".to_owned(), Some(ReplyOutcome::Foreign));
     let latest = vec![
         Event::Catalogue(CatalogueEvent::TenancyPut(tenancy())),
         held,
@@ -202,7 +205,7 @@ fn later() -> Vec<Event> {
         DeliveryEvent::Queued { effect: Effect { source: EffectSource::Tenant, ..effect(tenant_event()) } }
             .into(),
         Event::Approval(ApprovalEvent::Votes(VoteFact::QuorumSet { quorum: Quorum::All })),
-        Event::Approval(ApprovalEvent::Votes(VoteFact::Cast { gate: OpenId(6), vote: vote(), need: 3 })),
+        Event::Approval(ApprovalEvent::Votes(VoteFact::Given { gate: OpenId(6), vote: vote(), need: 3 })),
         Event::Approval(ApprovalEvent::Votes(VoteFact::Needed { gate: OpenId(6), need: 4 })),
         Event::Approval(ApprovalEvent::ReplyRecorded(ReplyFact {
             run,

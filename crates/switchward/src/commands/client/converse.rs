@@ -104,7 +104,7 @@ pub(super) async fn reply(talk: &Talk, reply: MailReply) -> Result<(), Exit> {
     let reply = reply.await?;
     moved(talk, "RecordReplyResponse", &reply, reply.session.clone().unwrap_or_default())?;
     if !talk.printer.is_json() {
-        print(&card(&[("standing", clean(&reply.standing))]))?;
+        print(&card(&[("outcome", clean(&reply.outcome))]))?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{Ended, folder, private, program, run};
 
 /// A workflow that gives the token to everybody that a definition can reach, and keeps it wherever it can.
-fn parcel(url: &str) -> String {
+fn shipment(url: &str) -> String {
     let send = |channel: &str, to: &str, body: &str| {
         let config = json!({ "channel": channel, "recipients": [to], "subject": "S {gathered.reply_token}", "body": body });
         json!({ "type": "send_notification", "config": config })
@@ -98,7 +98,7 @@ fn a_reply_token_is_in_what_goes_out_and_in_nothing_that_a_server_writes() {
     // Delivery is disabled at first, so that all effects are pending when the backup is taken.
     configure(&site, (&endpoint, &sink), false);
     let running = Running::of(&mut server(&site, Some(&ring)));
-    let files = folder(&[("parcel.json", &parcel(&endpoint.url))]);
+    let files = folder(&[("parcel.json", &shipment(&endpoint.url))]);
     let definition = files.path().join("parcel.json");
     call(&running, ADMIN_KEY, &["deploy", definition.to_str().expect("a path")]).with_code(0);
     call(&running, ADMIN_KEY, &["start", "parcel", "--key", "parcel-1"]).with_code(0);

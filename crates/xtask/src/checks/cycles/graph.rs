@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Groups of nodes that all reach each other, without the groups of one; the largest first.
-pub(super) fn circles<N: Ord + Clone>(edges: &BTreeMap<N, BTreeSet<N>>) -> Vec<Vec<N>> {
+pub(super) fn cycles<N: Ord + Clone>(edges: &BTreeMap<N, BTreeSet<N>>) -> Vec<Vec<N>> {
     let reach: BTreeMap<&N, BTreeSet<&N>> = edges.keys().map(|node| (node, reached(edges, node))).collect();
     let mut known = BTreeSet::new();
     let mut groups = Vec::new();

@@ -1,0 +1,87 @@
+//! Warnings in the history of a session.
+
+use switchward_machine::{Micros, OpenId};
+use switchward_state::limits::DATA_BYTES_MAX;
+use switchward_state::session::{GateTrouble, NoAudience, SessionWarning};
+
+use super::people::so_far;
+
+/// A warning in the history of a session, in a sentence.
+#[must_use]
+pub fn session_warning(warning: &SessionWarning) -> String {
+    match warning {
+        SessionWarning::Definition { text } | SessionWarning::Logged { text } => text.clone(),
+        SessionWarning::Unsent { state, problem } => format!("{state}: a message is not sent: {problem}"),
+        SessionWarning::EndpointsFull { count } => {
+            format!("{count} messages to endpoints are not sent: too many have not arrived")
+        }
+        SessionWarning::StillCapped { layer, cap } => still_caps(layer, Micros(*cap)),
+        SessionWarning::NotCarriedOver { key, workflow } => {
+            format!("{key:?} is not carried over: {workflow} reserves it")
+        }
+        SessionWarning::NotMerged { problem } => problem.clone(),
+        SessionWarning::DataFull { key, state } => {
+            format!("{key}.{state} is not kept: the data would be larger than {DATA_BYTES_MAX} bytes")
+        }
+        SessionWarning::Ignored { state, problem } => format!("{state}: {problem}, which is ignored"),
+        SessionWarning::NoParticipants { state } => {
+            format!("{state}: nobody takes part in the task, and it is done")
+        }
+        SessionWarning::WaitedDataFull { problem } => {
+            format!("data that waited for an approval do not fit any more: {problem}")
+        }
+        SessionWarning::NobodyBehind { name } => {
+            format!("{name} is to be told, and leads to no address now")
+        }
+        SessionWarning::NobodyAsked { problem } => {
+            format!("nobody can be asked, and the state is not left: {problem}")
+        }
+        SessionWarning::AtGate { gate, trouble } => at_gate(*gate, trouble),
+    }
+}
+
+fn at_gate(gate: OpenId, trouble: &GateTrouble) -> String {
+    let gate = gate.0;
+    match trouble {
+        GateTrouble::FewAsked { need, asks, open: false } => format!(
+            "gate {gate} needs {need} approvals and asks {asks} who may decide: it stays open until more are asked"
+        ),
+        GateTrouble::FewAsked { need, asks, open: true } => format!(
+            "gate {gate} needs {need} approvals and tells {asks} who may decide: others must approve as well"
+        ),
+        GateTrouble::SharedAddresses { people, addresses } => {
+            format!("gate {gate} asks {people} people at {addresses} addresses: each approves once")
+        }
+        GateTrouble::Unnotified { why } => format!("nobody is told of gate {gate}: {}", no_audience(why)),
+        GateTrouble::NotInDirectory { who } => {
+            format!("gate {gate} does not ask {}: not in the directory", who.join(", "))
+        }
+        GateTrouble::NobodyElse { problem } => {
+            format!("nobody else is asked at gate {gate} in its next round: {problem}")
+        }
+        GateTrouble::NotReminded { problem } => format!("nobody is reminded of gate {gate}: {problem}"),
+        GateTrouble::QuorumLost { progress, unreached } => format!(
+            "gate {gate} cannot get the approvals that it needs: {}; no mail reaches {}",
+            so_far(progress),
+            unreached.join(", ")
+        ),
+    }
+}
+
+fn no_audience(why: &NoAudience) -> String {
+    match why {
+        NoAudience::NoAddress { owner } => {
+            format!("no address is found for the session's audience, {owner:?} or the default audience")
+        }
+        NoAudience::TooMuch { problem } => problem.clone(),
+    }
+}
+
+/// A policy of the tenant caps a session, in a sentence that may follow another one.
+#[must_use]
+pub fn still_caps(layer: &str, cap: Micros) -> String {
+    format!(
+        "{layer} still caps the session at {cap} USD; only the tenant's admin changes that, by setting another version \
+         of the policy"
+    )
+}
