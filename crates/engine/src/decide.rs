@@ -7,11 +7,13 @@ use switchward_state::{
     Working, finish,
 };
 
+use crate::approval::summary;
 use crate::delivery::publish;
 use crate::dispatch::dispatch;
 use crate::remembered;
 use crate::session::position;
 use crate::turn::{Stop, Turn};
+use crate::work_view;
 
 /// What a batch came to.
 #[derive(Debug)]
@@ -123,6 +125,7 @@ fn carried_out(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
     if turn.command.body.shows_session() {
         reply.stands_at(position::of(turn)?);
     }
+    summary::complete(turn, &mut reply)?;
     Ok(reply)
 }
 
@@ -133,7 +136,9 @@ fn answer(
     mut reply: Reply,
     turn: Option<TurnRecord>,
 ) -> ControlFlow<ViewError, Ran> {
-    match position::load(rows, command.tenant, &command.scope, &mut reply) {
+    let at_hand = position::load(rows, command.tenant, &command.scope, &mut reply)
+        .and_then(|()| work_view::load(rows, command, &mut reply));
+    match at_hand {
         Err(error) => ControlFlow::Break(error),
         Ok(()) => ControlFlow::Continue((Ok(reply), turn)),
     }

@@ -1,20 +1,23 @@
 //! What a caller is shown of a gate.
 
+use minicbor::{Decode, Encode};
 use std::sync::Arc;
 use switchward_machine::{Machine, Node, OpenId, SessionId, TenantId};
 use switchward_state::approval::{Closed, OpenGate, Warning};
-use switchward_state::{Key, View, ViewError, Working};
+use switchward_state::{Key, View, ViewError, Working, machine_bytes};
 
 use crate::approval::reach::Reach;
 use crate::policy::machine_of;
 
 /// A gate, open or closed, with the machine of its run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Encode, Decode)]
 pub enum GateView {
     /// Somebody owes a decision; and who knows of that.
-    Open(OpenGate, Arc<Machine>, Reach),
+    #[n(0)]
+    Open(#[n(0)] OpenGate, #[cbor(n(1), with = "machine_bytes")] Arc<Machine>, #[n(2)] Reach),
     /// It was decided or voided.
-    Closed(Closed, Arc<Machine>),
+    #[n(1)]
+    Closed(#[n(0)] Closed, #[cbor(n(1), with = "machine_bytes")] Arc<Machine>),
 }
 
 impl GateView {

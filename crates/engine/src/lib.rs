@@ -25,6 +25,7 @@ mod session;
 mod turn;
 mod views;
 mod work;
+mod work_view;
 
 pub use approval::comments::{Comment, comments};
 pub use approval::reach::Reach;
@@ -34,10 +35,11 @@ pub use delivery::held::holds_effects;
 pub use delivery::publish::{Missed, PUBLISHED, Republished, missed};
 pub use gate_view::{GateView, gate_view};
 pub use policy::attached::pin_policies;
-pub use public::{Machines, PublicEvent, PublicValue, machines_of, machines_of_runs, public_events};
+pub use public::{
+    Machines, PublicEvent, PublicValue, RunMachine, machines_of, machines_of_runs, public_events,
+};
 pub use remembered::{answered, is_remembered};
 pub use run::callees::pin_callees;
 pub use session::position::{PositionView, position_view};
-pub use views::{
-    Below, EffectView, RunView, SessionView, WorkView, effect_view, run_views, session_view, work_view,
-};
+pub use views::{Below, EffectView, RunView, SessionView, effect_view, run_views, session_view};
+pub use work_view::{WorkView, work_view};

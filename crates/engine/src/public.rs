@@ -3,9 +3,9 @@
 pub(crate) mod event;
 
 use switchward_machine::{RunId, SessionId, TenantId};
-use switchward_state::{Event, Key, View, ViewError, Working};
+use switchward_state::{Event, Key, SharedMachine, View, ViewError, Working};
 
-pub use event::{Machines, PublicEvent, PublicValue};
+pub use event::{Machines, PublicEvent, PublicValue, RunMachine};
 
 use self::event::RUN_FIELD;
 
@@ -60,7 +60,8 @@ fn machines_of_each(
             continue;
         }
         if let Some(row) = rows.run_at(&Key::run(tenant, session, run))? {
-            machines.0.insert(run, (machine_of(rows, tenant, &row)?, row.parent.is_some()));
+            let machine = SharedMachine(machine_of(rows, tenant, &row)?);
+            machines.0.insert(run, RunMachine { machine, child: row.parent.is_some() });
         }
     }
     Ok(machines)

@@ -38,9 +38,9 @@ fn known(
     if session.as_ref().is_none_or(|session| session.removal.is_some()) {
         // Of a session whose data is removed, the request of the removal is known.
         let removed = rows.removed_at(&Key::removed(tenant, id))?;
-        let of_removal = removed.and_then(|removed| removed.request.clone());
-        if let Some((_, body)) = of_removal.filter(|(known, _)| *known == request.id) {
-            return Ok(Some(Answered { body, reply: Reply::Done }));
+        let of_removal = removed.as_ref().and_then(|removed| Some((removed.at, removed.request.as_ref()?)));
+        if let Some((at, (_, body))) = of_removal.filter(|(_, (known, _))| *known == request.id) {
+            return Ok(Some(Answered { body: *body, reply: Reply::Removed { at } }));
         }
     }
     let Some(session) = session else { return Ok(None) };

@@ -1,62 +1,78 @@
 //! What a caller is shown of a session.
 
+use minicbor::{Decode, Encode};
 use serde_json::{Map, Value};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_machine::{
-    Content, Machine, Node, NodeIx, OpenId, Recipient, RunId, SessionId, Status, TenantId, Text, WorkKind,
+    Content, Machine, Node, NodeIx, OpenId, Recipient, RunId, SessionId, Status, TenantId, Text,
     reserved_keys::REPLY_TOKEN,
 };
-use switchward_state::approval::{MailKey, Setting, SettingSource, Settled};
+use switchward_state::approval::{Setting, SettingSource, Settled};
 use switchward_state::delivery::{Effect, EffectSource};
 use switchward_state::limits::{INCIDENTS_SHOWN_MAX, RUNS_SHOWN_MAX};
-use switchward_state::run::Run;
-use switchward_state::session::{Assisted, ReplyToken, Session};
-use switchward_state::work::{Owed, WorkItem};
-use switchward_state::{ItemHead, ItemKind, Key, Kind, OpenItem, Row, SharedRow, View, ViewError, Working};
+use switchward_state::run::{Run, object};
+use switchward_state::session::{ReplyToken, Session};
+use switchward_state::{
+    ItemKind, Key, Kind, OpenItem, Row, SharedRow, View, ViewError, Working, machine_bytes,
+};
 
 use crate::policy::machine_of;
 use crate::run::scope::Scope;
 use crate::turn::settled;
-use crate::work::leases::schema_of;
 
 /// A session, with all that is needed to show it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Encode, Decode)]
 pub struct SessionView {
     /// Which.
+    #[n(0)]
     pub id: SessionId,
     /// Its row.
+    #[n(1)]
     pub session: SharedRow<Session>,
     /// Its root run.
+    #[n(2)]
     pub run: SharedRow<Run>,
     /// The machine that it is pinned to.
+    #[cbor(n(3), with = "machine_bytes")]
     pub machine: Arc<Machine>,
     /// The root run's data.
+    #[cbor(n(4), with = "object")]
     pub data: Map<String, Value>,
     /// The child that the root run waits for, the child that this one waits for, and so on; mostly none.
+    #[n(5)]
     pub below: Vec<Below>,
     /// What is open of all of them beside gates, oldest first.
+    #[n(6)]
     pub items: Vec<(OpenId, OpenItem)>,
     /// Its dead letters, each of which is an incident; of more than [`INCIDENTS_SHOWN_MAX`], the oldest.
+    #[n(7)]
     pub incidents: Vec<Effect>,
     /// What caps it, of its definition and of the policies that hold: unit and cap.
+    #[n(8)]
     pub caps: Vec<(switchward_machine::BudgetUnit, u64)>,
     /// What holds for the gates of its root run now.
+    #[n(9)]
     pub settled: Settled,
-    /// What its reply tokens are made with, if it has some.
-    mail_key: Option<MailKey>,
+    /// The reply tokens of the root run and of those below it whose nodes take events from outside.
+    #[n(10)]
+    pub tokens: Vec<(RunId, ReplyToken)>,
 }
 
 /// A run that another one waits for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Encode, Decode)]
 pub struct Below {
     /// Which.
+    #[n(0)]
     pub id: RunId,
     /// Its row.
+    #[n(1)]
     pub run: Run,
     /// Its machine.
+    #[cbor(n(2), with = "machine_bytes")]
     pub machine: Arc<Machine>,
     /// Its data.
+    #[cbor(n(3), with = "object")]
     pub data: Map<String, Value>,
 }
 
@@ -70,8 +86,7 @@ impl SessionView {
     }
 
     fn token_of_leaf(&self) -> Option<ReplyToken> {
-        let (run, machine, _) = self.leaf();
-        self.token_of(self.below.last().map_or(self.session.root, |leaf| leaf.id), run, machine)
+        self.token_of(self.below.last().map_or(self.session.root, |leaf| leaf.id))
     }
 
     /// The node that the active leaf stands at, or ended in.
@@ -123,15 +138,12 @@ impl SessionView {
         if self.session.status.ended() {
             return None;
         }
-        let below = self.below.iter().rev().map(|below| (below.id, &below.run, &below.machine));
-        let mut runs = below.chain([(self.session.root, &*self.run, &self.machine)]);
-        runs.find_map(|(id, run, machine)| self.token_of(id, run, machine))
+        let mut runs = self.below.iter().rev().map(|below| below.id).chain([self.session.root]);
+        runs.find_map(|run| self.token_of(run))
     }
 
-    fn token_of(&self, id: RunId, run: &Run, machine: &Machine) -> Option<ReplyToken> {
-        let (tenant, key) = (self.session.reply_tenant.as_ref()?, self.mail_key.as_ref()?);
-        let listens = machine.node(run.node).is_some_and(Node::listens_to_events);
-        listens.then(|| key.reply_token(tenant, self.id, id, run.entry))
+    fn token_of(&self, run: RunId) -> Option<ReplyToken> {
+        self.tokens.iter().find(|(known, _)| *known == run).map(|(_, token)| token.clone())
     }
 
     /// The answers that it takes now: none at the end, and none while it is frozen or paused.
@@ -200,21 +212,24 @@ pub fn session_view(
     if settled.escalation.source == SettingSource::Unset {
         settled.escalation = own_contacts(&machine);
     }
-    let listens = session.reply_tenant.is_some();
-    let mail_key = if listens { rows.mail_keys(tenant)?.into_iter().next() } else { None };
-    Ok(Some(SessionView {
-        id,
-        session,
-        run,
-        machine,
-        data,
-        below,
-        items,
-        incidents,
-        caps,
-        settled,
-        mail_key,
-    }))
+    let runs = below.iter().map(|below| (below.id, &below.run, &*below.machine));
+    let tokens = tokens(&rows, tenant, id, &session, runs.chain([(session.root, &*run, &*machine)]))?;
+    Ok(Some(SessionView { id, session, run, machine, data, below, items, incidents, caps, settled, tokens }))
+}
+
+/// The reply tokens of those of these runs whose nodes take events from outside.
+fn tokens<'r>(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    id: SessionId,
+    session: &Session,
+    runs: impl Iterator<Item = (RunId, &'r Run, &'r Machine)>,
+) -> Result<Vec<(RunId, ReplyToken)>, ViewError> {
+    let Some(name) = &session.reply_tenant else { return Ok(Vec::new()) };
+    let Some(key) = rows.mail_keys(tenant)?.into_iter().next() else { return Ok(Vec::new()) };
+    let listens = |run: &Run, machine: &Machine| machine.node(run.node).is_some_and(Node::listens_to_events);
+    let listening = runs.filter(|(_, run, machine)| listens(run, machine));
+    Ok(listening.map(|(run, row, _)| (run, key.reply_token(name, id, run, row.entry))).collect())
 }
 
 /// Whom a definition itself names to be asked if nobody decides, as it is written there.
@@ -276,20 +291,26 @@ fn items_of(
     Ok(items)
 }
 
-/// A run of a session, as its list shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A run of a session, as its list shows it. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct RunView {
     /// Its number in the session, from 1.
+    #[n(0)]
     pub id: RunId,
     /// What it is a run of.
+    #[n(1)]
     pub definition: String,
     /// Its version.
+    #[n(2)]
     pub version: u32,
     /// What it is doing.
+    #[n(3)]
     pub status: Status,
     /// The node that it stands at, or ended in; empty if it has not begun.
+    #[n(4)]
     pub at: String,
     /// The run that has called it.
+    #[n(5)]
     pub parent: Option<RunId>,
 }
 
@@ -323,79 +344,14 @@ pub fn run_views(view: &dyn View, tenant: TenantId, of: &SessionView) -> Result<
     Ok(runs)
 }
 
-/// Work of a session, with all that a worker needs.
-#[derive(Debug, Clone)]
-pub struct WorkView {
-    /// Its number in the session.
-    pub id: OpenId,
-    /// Where it belongs, and since when it is open.
-    pub head: ItemHead,
-    /// What kind of work it is.
-    pub kind: WorkKind,
-    /// What the worker is handed, and who has it.
-    pub owed: Owed,
-    /// The name of its node.
-    pub node: String,
-    /// Which attempt of the node's body it belongs to, from 1.
-    pub attempt: u32,
-    /// The definition's version.
-    pub version: u32,
-    /// The JSON Schema of a result.
-    pub schema: Value,
-    /// The run's data.
-    pub data: Map<String, Value>,
-    /// The user's last message.
-    pub said: Option<String>,
-    /// The assistant that the session is with, if any.
-    pub assistant: Option<Assisted>,
-}
-
-impl WorkView {
-    /// The name by which a receiver outside can recognise repeats.
-    #[must_use]
-    pub fn name_outside(&self, session: SessionId) -> String {
-        format!("{session}-{}", self.owed.known_as(self.id).0)
-    }
-}
-
-/// Open work of a session of this tenant; `None` if there is none.
-///
-/// # Errors
-/// A row cannot be read.
-pub fn work_view(
-    view: &dyn View,
-    tenant: TenantId,
-    session: SessionId,
-    work: OpenId,
-) -> Result<Option<WorkView>, ViewError> {
-    let rows = Working::new(view);
-    let Some(open) = rows.work_at(&Key::item(tenant, session, work))? else { return Ok(None) };
-    let (head, WorkItem { kind, owed }) = (open.head.clone(), open.body.clone());
-    let run = rows.run(tenant, session, head.run)?;
-    let machine = machine_of(&rows, tenant, &run)?;
-    let data = data_of(&rows, tenant, session, head.run)?;
-    let said = rows.said_at(&Key::said(tenant, session))?;
-    Ok(Some(WorkView {
-        id: work,
-        kind,
-        node: machine.node(head.node).map(|node| node.name.clone()).unwrap_or_default(),
-        attempt: run.attempt,
-        version: run.version,
-        schema: schema_of(&machine, &run, &owed),
-        data,
-        said: said.map(|said| said.text.clone()),
-        assistant: rows.session(tenant, session)?.and_then(|row| row.assistant.as_deref().cloned()),
-        head,
-        owed,
-    }))
-}
-
 /// An effect for somebody outside that has not arrived.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Encode, Decode)]
 pub struct EffectView {
     /// Its row.
+    #[n(0)]
     pub effect: Effect,
     /// The name of the node that caused it.
+    #[n(1)]
     pub node: String,
 }
 

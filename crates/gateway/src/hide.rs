@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll};
 use switchward_api::PACKAGE;
 use switchward_shard::Cluster;
-use switchward_state::approval::MailToken;
+use switchward_state::approval::{MailKey, MailToken};
 use switchward_state::session::ReplyTokens;
 use tower::{Layer, Service};
 
@@ -137,6 +137,7 @@ fn tokens_of(cluster: &Cluster, credential: Option<&HeaderValue>) -> Option<Repl
         .ok()
         .filter(|caller| may_read(caller.actor.role))?;
     let keys = answer_stale(cluster, &GetMailKeys { tenant: caller.tenant }).ok()?;
+    let keys = MailKey::open_all(&cluster.ring(), caller.tenant, &keys);
     Some(ReplyTokens::of_tenant(caller.tenant_name, keys))
 }
 

@@ -2,7 +2,6 @@
 
 use switchward_machine::TenantId;
 use switchward_state::approval::MailKey;
-use switchward_state::delivery::SourceSecret;
 use switchward_state::seal::{KeyRing, Sealed, SecretOf};
 
 use crate::error::{Reason, Refusal};
@@ -24,9 +23,4 @@ pub(crate) fn no_ring() -> Refusal {
     let message = "this server has no key ring and stores no secrets; its operator creates one with `switchward \
                    secrets create FILE` and sets keys_file";
     Refusal::new(Reason::KeyRingMissing, message)
-}
-
-/// Whether this is the newest of these secrets. Sealed once, a secret is never sealed to the same bytes again.
-pub(crate) fn is_newest(secrets: &[SourceSecret], sealed: &Sealed) -> bool {
-    secrets.first().is_some_and(|newest| newest.sealed == *sealed)
 }

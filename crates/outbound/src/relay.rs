@@ -253,7 +253,7 @@ fn input(work: &WorkView, stored: &Value) -> Result<JobInput, Failed> {
         }
     };
     let question = Question::read(kind, stored)?;
-    Ok(JobInput::Model { question, result_schema: work.schema.clone() })
+    Ok(JobInput::Model { question, result_schema: work.schema.0.clone() })
 }
 
 /// The job of leased work.

@@ -1,5 +1,6 @@
 //! Indices: keys that are derived from a row, kept beside the rows and rebuilt from them.
 
+use minicbor::{Decode, Encode};
 use switchward_machine::{Channel, Digest, OpenId, SessionId, Status, TenantId, Time, WorkKind};
 
 use crate::delivery::{Effect, EffectBody};
@@ -41,11 +42,13 @@ const NOBODY: TenantId = TenantId(0);
 pub struct IndexKey;
 
 /// Something that falls due.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Due {
     /// When.
+    #[n(0)]
     pub at: Time,
     /// The row that it is about.
+    #[n(1)]
     pub key: Key,
 }
 

@@ -1,11 +1,13 @@
 //! Replies: what an accepted command is answered with, and what a repetition of it is answered with again.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{OpenId, SessionId, TenantId, Time};
+use switchward_machine::{OpenId, SessionId, Time};
 
-use crate::approval::ReplyOutcome;
-use crate::policy::Authorized;
-use crate::session::Position;
+use crate::approval::{GateSummary, ReplyOutcome};
+use crate::catalogue::{AssistantSummary, Definition, KeySummary, Tenant, VersionSummary};
+use crate::delivery::{EffectSummary, EndpointSummary, SourceSummary};
+use crate::policy::{Authorized, TenantPolicy};
+use crate::session::{Loaded, Meters, Position};
 
 /// The answer to an accepted command. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -35,6 +37,9 @@ pub enum Reply {
         /// The session's sequence after the command.
         #[n(1)]
         sequence: u64,
+        /// The gate after the command, if its caller is shown it.
+        #[n(2)]
+        summary: Option<Box<GateSummary>>,
     },
     /// A code of a decision page was looked at.
     #[n(170)]
@@ -57,11 +62,11 @@ pub enum Reply {
     Done,
     /// A tenant was made or changed.
     #[n(5)]
-    Tenant(#[n(0)] TenantId),
+    Tenant(#[n(0)] Box<Tenant>),
     /// A key was made or revoked.
     #[n(6)]
-    Key(#[n(0)] String),
-    /// A version was made, found or activated.
+    Key(#[n(0)] Box<KeySummary>),
+    /// A version was made, found or retired.
     #[n(7)]
     Version {
         /// The definition.
@@ -73,6 +78,12 @@ pub enum Reply {
         /// Whether the command made it.
         #[n(2)]
         created: bool,
+        /// The version after the command.
+        #[n(3)]
+        summary: Box<VersionSummary>,
+        /// The names of the definitions that it calls and the catalogue lacked.
+        #[cbor(n(4), default, skip_if = "Vec::is_empty")]
+        missing: Vec<String>,
     },
     /// A worker has work.
     #[n(8)]
@@ -86,6 +97,9 @@ pub enum Reply {
         /// Until when.
         #[n(2)]
         until: Time,
+        /// The work's rows, if they are at hand.
+        #[cbor(skip)]
+        loaded: Loaded,
     },
     /// A worker's result was looked at.
     #[n(9)]
@@ -131,6 +145,60 @@ pub enum Reply {
         /// Where it stands, if its caller is shown that.
         #[n(3)]
         position: Option<Box<Position>>,
+    },
+    /// A definition has another active version or other policies.
+    #[n(12)]
+    Definition(#[n(0)] Box<Definition>),
+    /// A policy is set for the tenant.
+    #[n(13)]
+    Policy(#[n(0)] Box<TenantPolicy>),
+    /// An assistant was put.
+    #[n(14)]
+    Assistant(#[n(0)] AssistantSummary),
+    /// An endpoint was put, or has another secret.
+    #[n(15)]
+    Endpoint(#[n(0)] Box<EndpointSummary>),
+    /// A webhook source was created or changed.
+    #[n(16)]
+    Source(#[n(0)] Box<SourceSummary>),
+    /// An effect has failed, or is sent again.
+    #[n(17)]
+    Effect {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Its sequence after the command.
+        #[n(1)]
+        sequence: u64,
+        /// The effect after the command; `None` if nothing of it is left to send.
+        #[n(2)]
+        effect: Option<Box<EffectSummary>>,
+    },
+    /// What was used is counted.
+    #[n(18)]
+    Metered {
+        /// The session.
+        #[n(0)]
+        session: SessionId,
+        /// Its sequence after the command.
+        #[n(1)]
+        sequence: u64,
+        /// What the session has used.
+        #[n(2)]
+        meters: Meters,
+        /// The least cap on its money, millionths of a dollar.
+        #[n(3)]
+        usd_cap: Option<u64>,
+        /// The least cap on its mails.
+        #[n(4)]
+        mail_cap: Option<u64>,
+    },
+    /// The data of a session is being removed.
+    #[n(19)]
+    Removed {
+        /// Since when.
+        #[n(0)]
+        at: Time,
     },
 }
 
@@ -184,6 +252,14 @@ impl Reply {
             | Self::Tenant(..)
             | Self::Key(..)
             | Self::Version { .. }
+            | Self::Definition(..)
+            | Self::Policy(..)
+            | Self::Assistant(..)
+            | Self::Endpoint(..)
+            | Self::Source(..)
+            | Self::Effect { .. }
+            | Self::Metered { .. }
+            | Self::Removed { .. }
             | Self::Leased { .. } => None,
         }
     }
@@ -195,14 +271,22 @@ impl Reply {
             | Self::Gate { sequence, .. }
             | Self::Worked { sequence, .. }
             | Self::Recorded { sequence, .. }
-            | Self::Replied { sequence, .. } => *sequence = now,
-            Self::Authorized(..)
-            | Self::PageCode { .. }
+            | Self::Replied { sequence, .. }
+            | Self::Effect { sequence, .. }
+            | Self::Metered { sequence, .. } => *sequence = now,
+            Self::Authorized(said) => said.sequence = now,
+            Self::PageCode { .. }
             | Self::Limits(..)
             | Self::Done
             | Self::Tenant(..)
             | Self::Key(..)
             | Self::Version { .. }
+            | Self::Definition(..)
+            | Self::Policy(..)
+            | Self::Assistant(..)
+            | Self::Endpoint(..)
+            | Self::Source(..)
+            | Self::Removed { .. }
             | Self::Leased { .. } => {}
         }
     }

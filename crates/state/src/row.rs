@@ -158,15 +158,19 @@ impl Row {
     }
 }
 
-/// A machine inside a row, in its own canonical form.
-pub(crate) mod machine_bytes {
+/// A machine inside another form, in its own canonical form: for `#[cbor(with = "...")]`.
+pub mod machine_bytes {
     use minicbor::decode::Error as DecodeError;
     use minicbor::encode::{Error as EncodeError, Write};
     use minicbor::{Decoder, Encoder};
     use std::sync::Arc;
     use switchward_machine::Machine;
 
-    pub(crate) fn encode<C, W: Write>(
+    /// Writes a machine.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn encode<C, W: Write>(
         machine: &Arc<Machine>,
         e: &mut Encoder<W>,
         _: &mut C,
@@ -174,11 +178,16 @@ pub(crate) mod machine_bytes {
         e.bytes(&machine.encode())?.ok()
     }
 
-    pub(crate) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<Arc<Machine>, DecodeError> {
+    /// Reads a machine.
+    ///
+    /// # Errors
+    /// The bytes are no machine.
+    pub fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<Arc<Machine>, DecodeError> {
         Machine::decode(d.bytes()?).map(Arc::new).map_err(|error| DecodeError::message(error.to_string()))
     }
 
-    pub(crate) fn cbor_len<C>(machine: &Arc<Machine>, ctx: &mut C) -> usize {
+    /// The length of what is written, bytes.
+    pub fn cbor_len<C>(machine: &Arc<Machine>, ctx: &mut C) -> usize {
         minicbor::CborLen::cbor_len(&minicbor::bytes::ByteVec::from(machine.encode()), ctx)
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::catalogue::{ApiKey, Assistant, Definition, Tenancy, Tenant, TenantChange, Version};
 use crate::delivery::WebhookSource;
+use crate::run::Run;
 use crate::session::{Removed, Session};
 use crate::{History, Row, SharedRow};
 
@@ -38,6 +39,7 @@ kinds!(
     Assistant,
     Definition,
     Removed,
+    Run,
     Session,
     Tenancy,
     Tenant,

@@ -26,5 +26,5 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, answer: &AnswerGate) -> Result<Reply,
     let comment = answer.comment.clone();
     let given = Given { answer: answer.answer.clone(), by, comment, via: via(answer.proof.as_ref()) };
     tasks::answer(turn, answer.gate, &open, given)?;
-    Ok(Reply::Gate { gate: answer.gate, sequence: turn.session()?.sequence })
+    Ok(Reply::Gate { gate: answer.gate, sequence: turn.session()?.sequence, summary: None })
 }

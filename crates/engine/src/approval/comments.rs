@@ -1,19 +1,23 @@
 //! What people have said about a gate without deciding it, as the session's history has it.
 
+use minicbor::{Decode, Encode};
 use std::ops::ControlFlow;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_state::approval::ApprovalEvent;
 use switchward_state::limits::{COMMENTS_EVENTS_MAX, COMMENTS_SHOWN_MAX};
 use switchward_state::{Event, Key, Kind, Row, View, ViewError, Working};
 
-/// Something that somebody said about a gate.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that somebody said about a gate. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Comment {
     /// Who.
+    #[n(0)]
     pub by: String,
     /// When.
+    #[n(1)]
     pub at: Time,
     /// What.
+    #[n(2)]
     pub comment: String,
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
         Recorded::Decides => {}
         Recorded::Counts(_) => {
             release(turn, open.head.run, decide.gate, decide.limits.as_ref())?;
-            return Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence });
+            return Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence, summary: None });
         }
         Recorded::Again(vote, so_far) => return Err(votes::again(&vote, &so_far).into()),
     }
@@ -45,7 +45,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply,
         make_grant(turn, open.head.run, decide.gate, grant)?;
     }
     resolve::resolved(turn, &open, resolve)?;
-    Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence })
+    Ok(Reply::Gate { gate: decide.gate, sequence: turn.session()?.sequence, summary: None })
 }
 
 /// Checks that a person who acts on a page has the token that was made for them, of the newest request, and is recognised

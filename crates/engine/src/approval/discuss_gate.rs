@@ -30,5 +30,5 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, discuss: &DiscussGate) -> Result<Repl
             resolve::resolved(turn, &open, resolve)?;
         }
     }
-    Ok(Reply::Gate { gate, sequence: turn.session()?.sequence })
+    Ok(Reply::Gate { gate, sequence: turn.session()?.sequence, summary: None })
 }

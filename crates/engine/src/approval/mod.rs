@@ -18,6 +18,7 @@ pub(crate) mod reminders;
 pub(crate) mod resolve;
 pub(crate) mod rounds;
 pub(crate) mod shown;
+pub(crate) mod summary;
 pub(crate) mod tasks;
 pub(crate) mod votes;
 

@@ -26,7 +26,7 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, send: &SendPageCode) -> Result<Reply
     step(turn, gate, &person, PageCodeStep::Sent)?;
     let code = mails::notice(&person, &asked.subject, Notice::PageCode, Some(gate), Purpose::Code);
     turn.send(open.head.run, code)?;
-    Ok(Reply::Gate { gate, sequence: turn.session()?.sequence })
+    Ok(Reply::Gate { gate, sequence: turn.session()?.sequence, summary: None })
 }
 
 /// Looks at what was entered. A wrong entry counts, and is an answer.

@@ -1,5 +1,6 @@
 //! Whom mails about a gate reach, and what happens if that is too few.
 
+use minicbor::{Decode, Encode};
 use switchward_machine::{GateKind, OpenId, SessionId, TenantId};
 use switchward_state::approval::{Asked, OpenGate, Quorum, Tally, Warning};
 use switchward_state::catalogue::Directory;
@@ -36,17 +37,21 @@ fn bounced(asked: &Asked, proved: bool) -> Vec<String> {
     asked.bounced.iter().filter(|one| one.proved == proved).map(|one| one.to.clone()).collect()
 }
 
-/// Who knows of an open gate.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Who knows of an open gate. Stored form.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Reach {
     /// Whom no mail about it has reached that was sent so far, and who was named and is not asked: addresses.
+    #[n(0)]
     pub unreached: Vec<String>,
     /// Whether nobody who may decide was notified by mail: there are no recipients, no mail reaches any of them, or they
     /// may not decide.
+    #[n(1)]
     pub unnotified: bool,
     /// What a reader of the gate should know of that.
+    #[n(2)]
     pub warnings: Vec<Warning>,
     /// How many inputs of its run wait for it to close.
+    #[n(3)]
     pub held: u32,
 }
 

@@ -1,7 +1,9 @@
 //! Assistants: named lists of workflows. See `docs/formats-conversation-operations.md#runs`.
 
 use std::sync::Arc;
-use switchward_state::catalogue::{Assistant, AssistantFact, CatalogueEvent, DeleteAssistant, PutAssistant};
+use switchward_state::catalogue::{
+    Assistant, AssistantFact, AssistantSummary, CatalogueEvent, DeleteAssistant, PutAssistant,
+};
 use switchward_state::limits::{ASSISTANT_NAME_CHARS_MAX, INSTRUCTIONS_BYTES_MAX, WORKFLOWS_MAX};
 use switchward_state::{Key, Reason, Rejection, Reply};
 
@@ -23,12 +25,13 @@ pub(crate) fn put(turn: &mut Turn<'_, '_>, put: &PutAssistant) -> Result<Reply, 
         created: known.as_ref().map_or(turn.now(), |known| known.created),
         updated: known.as_ref().map_or(turn.now(), |known| known.updated),
     };
-    let same = known.is_some_and(|known| *known == assistant);
-    if !same {
-        let assistant = Assistant { updated: turn.now(), ..assistant };
-        turn.emit(CatalogueEvent::Assistants(AssistantFact::Put { assistant, machine }))?;
+    if known.is_some_and(|known| *known == assistant) {
+        return Ok(Reply::Assistant(AssistantSummary::of(&assistant)));
     }
-    Ok(Reply::Done)
+    let assistant = Assistant { updated: turn.now(), ..assistant };
+    let summary = AssistantSummary::of(&assistant);
+    turn.emit(CatalogueEvent::Assistants(AssistantFact::Put { assistant, machine }))?;
+    Ok(Reply::Assistant(summary))
 }
 
 fn check(turn: &Turn<'_, '_>, put: &PutAssistant) -> Result<(), Stop> {

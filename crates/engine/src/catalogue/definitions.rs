@@ -1,10 +1,11 @@
 //! Definitions and their versions, and the machines that shards know.
 
 use switchward_state::catalogue::{
-    ActivateVersion, CatalogueEvent, Deploy, InstallMachine, RetireVersion, Version, VersionFact,
+    ActivateVersion, CatalogueEvent, Definition, Deploy, InstallMachine, RetireVersion, Version, VersionFact,
+    VersionSummary,
 };
 use switchward_state::limits::VERSIONS_MAX;
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
 
 use crate::delivery::tenant_outbox::publish;
 use crate::run::callees::check_callees;
@@ -34,6 +35,7 @@ pub(crate) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
     if deploy.activate {
         check_callees(turn.rows, tenant, &deploy.name, &deploy.machine)??;
     }
+    let missing = missing(turn, deploy)?;
     let number = match before {
         Some(number) => number,
         None if latest >= VERSIONS_MAX => {
@@ -57,7 +59,37 @@ pub(crate) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
         turn.emit(VersionFact::Activated { name: deploy.name.clone(), number })?;
         publish(turn, "definition.activated", &format!("{}@{number}", deploy.name))?;
     }
-    Ok(Reply::Version { name: deploy.name.clone(), number, created: before.is_none() })
+    let (name, created) = (deploy.name.clone(), before.is_none());
+    Ok(Reply::Version { summary: summary(turn, &name, number)?, name, number, created, missing })
+}
+
+/// The names of the definitions that a new version calls and the catalogue lacks, each once.
+fn missing(turn: &Turn<'_, '_>, deploy: &Deploy) -> Result<Vec<String>, ViewError> {
+    let mut missing: Vec<String> = Vec::new();
+    for callee in &deploy.machine.callees {
+        let known = turn.rows.definition_at(&Key::definition(turn.tenant(), &callee.name))?.is_some();
+        if !known && !missing.contains(&callee.name) {
+            missing.push(callee.name.clone());
+        }
+    }
+    Ok(missing)
+}
+
+/// A version as it is now.
+fn summary(turn: &Turn<'_, '_>, name: &str, number: u32) -> Result<Box<VersionSummary>, ViewError> {
+    let definition = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?;
+    let version = turn.rows.version_at(&Key::version(turn.tenant(), name, number))?;
+    let (Some(definition), Some(version)) = (definition, version) else {
+        return Err(ViewError(format!("there is no row of {name}@{number}")));
+    };
+    Ok(Box::new(VersionSummary::of(&definition, &version)))
+}
+
+/// The reply with the definition of this name as it is now.
+pub(crate) fn reply(turn: &Turn<'_, '_>, name: &str) -> Result<Reply, Stop> {
+    let row = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?;
+    let row = row.ok_or_else(|| ViewError(format!("there is no row of the definition {name}")))?;
+    Ok(Reply::Definition(Box::new(Definition::clone(&row))))
 }
 
 fn version(turn: &Turn<'_, '_>, deploy: &Deploy, number: u32) -> Version {
@@ -87,7 +119,7 @@ pub(crate) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> R
         turn.emit(VersionFact::Activated { name: name.clone(), number })?;
         publish(turn, "definition.activated", &format!("{name}@{number}"))?;
     }
-    Ok(Reply::Version { name: name.clone(), number, created: false })
+    reply(turn, name)
 }
 
 /// No session starts with a version any more; live ones go on. The one that new sessions use stays.
@@ -109,7 +141,8 @@ pub(crate) fn retire(turn: &mut Turn<'_, '_>, retire: &RetireVersion) -> Result<
         turn.emit(VersionFact::Retired { name: name.clone(), number, by })?;
         publish(turn, "definition.retired", &format!("{name}@{number}"))?;
     }
-    Ok(Reply::Version { name: name.clone(), number, created: false })
+    let (name, missing) = (name.clone(), Vec::new());
+    Ok(Reply::Version { summary: summary(turn, &name, number)?, name, number, created: false, missing })
 }
 
 /// Makes a machine known to a shard. Said twice, it changes nothing.

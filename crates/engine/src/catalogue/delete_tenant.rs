@@ -8,6 +8,7 @@ use switchward_state::limits::REMOVE_ROWS_MAX;
 use switchward_state::session::{RemovalFact, SessionCommand, SessionEvent};
 use switchward_state::{Body, Key, Kind, Reason, Rejection, Reply, Scope};
 
+use crate::catalogue::tenants;
 use crate::turn::{Stop, Turn, check_etag, check_size};
 
 /// Refuses commands for a tenant that is being deleted or has been deleted.
@@ -48,7 +49,7 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, delete: &DeleteTenant) -> Result<Re
     let (etag, begun) = (tenant.etag(), tenant.deleted.is_some());
     drop(tenant);
     if begun {
-        return Ok(Reply::Tenant(delete.tenant));
+        return tenants::reply(turn, &delete.name);
     }
     check_etag("tenant", &delete.etag, Some(etag))?;
     let known = turn.rows.tenancy_at(&Key::tenancy_record(delete.tenant))?;
@@ -56,7 +57,7 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, delete: &DeleteTenant) -> Result<Re
     let deletion = Deletion { by: turn.command.actor.subject.clone(), at: turn.now(), done: None };
     let tombstone = Box::new(Tenancy::tombstone(revision, deletion));
     turn.emit(TenantFact::Deleted { tenant: delete.tenant, name: delete.name.clone(), tombstone })?;
-    Ok(Reply::Tenant(delete.tenant))
+    tenants::reply(turn, &delete.name)
 }
 
 /// Removes some of its rows. The record of the deletion stays.

@@ -1,7 +1,7 @@
 //! API keys.
 
-use switchward_state::catalogue::{ApiKey, CatalogueEvent, CreateKey, RevokeKey};
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::catalogue::{ApiKey, CatalogueEvent, CreateKey, KeySummary, RevokeKey};
+use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
 
 use crate::turn::{Stop, Turn};
 
@@ -30,7 +30,7 @@ pub(crate) fn create(turn: &mut Turn<'_, '_>, create: &CreateKey) -> Result<Repl
         tenant_name: create.tenant_name.clone(),
     };
     turn.emit(CatalogueEvent::KeyCreated(key))?;
-    Ok(Reply::Key(create.id.clone()))
+    reply(turn, &create.id)
 }
 
 /// Revokes a key of the tenant. Said twice, it changes nothing.
@@ -44,5 +44,12 @@ pub(crate) fn revoke(turn: &mut Turn<'_, '_>, revoke: &RevokeKey) -> Result<Repl
     if !revoked {
         turn.emit(CatalogueEvent::KeyRevoked(revoke.id.clone()))?;
     }
-    Ok(Reply::Key(revoke.id.clone()))
+    reply(turn, &revoke.id)
+}
+
+/// The reply with the key of this id as it is now.
+fn reply(turn: &Turn<'_, '_>, id: &str) -> Result<Reply, Stop> {
+    let key = turn.rows.api_key_at(&Key::api_key(id))?;
+    let key = key.ok_or_else(|| ViewError(format!("there is no row of the key {id}")))?;
+    Ok(Reply::Key(Box::new(KeySummary::of(&key))))
 }

@@ -30,7 +30,7 @@ pub(crate) fn put(turn: &mut Turn<'_, '_>, put: &PutQuotas) -> Result<Reply, Sto
         turn.emit(CatalogueEvent::TenantChanged(put.name.clone(), settings))?;
         crate::catalogue::tenants::note(turn, id, before, settings)?;
     }
-    Ok(Reply::Tenant(id))
+    crate::catalogue::tenants::reply(turn, &put.name)
 }
 
 /// Refuses one session more than the shard may hold of the tenant.

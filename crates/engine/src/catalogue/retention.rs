@@ -49,8 +49,7 @@ fn checked(retention: &Retention) -> Result<Retention, Rejection> {
             }
         }
     }
-    let mut sorted = retention.clone();
-    sorted.rules.sort_by(|one, other| one.definition.cmp(&other.definition));
+    let sorted = retention.clone().in_order();
     if let Some([twice, _]) =
         sorted.rules.array_windows().find(|[one, next]| one.definition == next.definition)
     {

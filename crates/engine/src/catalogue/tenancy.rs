@@ -103,16 +103,17 @@ fn checked(directory: &Directory) -> Result<Directory, Rejection> {
         check_members(&format!("directory.entries[{at}].members"), &entry.members)?;
         check_settings(&format!("directory.entries[{at}].settings"), entry)?;
     }
-    check_bindings(&mut sorted.event_bindings)?;
-    sorted.entries.sort_by(|one, other| one.name.cmp(&other.name));
+    check_bindings(&sorted.event_bindings)?;
+    let sorted = sorted.in_order();
+    check_twice(&sorted.event_bindings)?;
     if let Some([twice, _]) = sorted.entries.array_windows().find(|[one, next]| one.name == next.name) {
         return Err(bad("directory.entries", format!("{:?} stands in it twice", twice.name)));
     }
     Ok(sorted)
 }
 
-/// Orders the bindings of events; refuses what names no source, and two of one event.
-fn check_bindings(bindings: &mut [EventBinding]) -> Result<(), Rejection> {
+/// Refuses bindings of events that name no source.
+fn check_bindings(bindings: &[EventBinding]) -> Result<(), Rejection> {
     check_size("directory.event_bindings", bindings.len(), EVENT_BINDINGS_MAX, "bindings")?;
     for (at, binding) in bindings.iter().enumerate() {
         let field = |name: &str| format!("directory.event_bindings[{at}].{name}");
@@ -134,8 +135,12 @@ fn check_bindings(bindings: &mut [EventBinding]) -> Result<(), Rejection> {
             }
         }
     }
+    Ok(())
+}
+
+/// Refuses two bindings of one event; they are in order.
+fn check_twice(bindings: &[EventBinding]) -> Result<(), Rejection> {
     let event = |one: &EventBinding| (one.definition.clone(), one.event_key.clone());
-    bindings.sort_by_key(event);
     if let Some([twice, _]) = bindings.array_windows().find(|[one, next]| event(one) == event(next)) {
         let message = format!("the event {:?} of {} is bound twice", twice.event_key, twice.definition);
         return Err(bad("directory.event_bindings", message));

@@ -7,7 +7,7 @@ use switchward_state::catalogue::{
     CatalogueEvent, CreateTenant, DefaultEffect, DefaultSetIn, LinkAuth, Quota, Settings, Tenancy, Tenant,
     TenantChange, TenantFact, UpdateTenant, between,
 };
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
 
 use crate::turn::{Stop, Turn, check_etag};
 
@@ -37,7 +37,7 @@ pub(crate) fn create(turn: &mut Turn<'_, '_>, create: &CreateTenant) -> Result<R
         deleted: None,
     };
     turn.emit(CatalogueEvent::TenantCreated(tenant))?;
-    Ok(Reply::Tenant(id))
+    reply(turn, &create.name)
 }
 
 pub(crate) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<Reply, Stop> {
@@ -53,7 +53,14 @@ pub(crate) fn update(turn: &mut Turn<'_, '_>, update: &UpdateTenant) -> Result<R
         turn.emit(CatalogueEvent::TenantChanged(update.name.clone(), settings))?;
     }
     note(turn, id, before, settings)?;
-    Ok(Reply::Tenant(id))
+    reply(turn, &update.name)
+}
+
+/// The reply with the tenant of this name as it is now.
+pub(crate) fn reply(turn: &Turn<'_, '_>, name: &str) -> Result<Reply, Stop> {
+    let tenant = turn.rows.tenant_at(&Key::tenant(name))?;
+    let none = || ViewError(format!("there is no row of the tenant {name}"));
+    Ok(Reply::Tenant(Box::new(tenant.map(|tenant| Tenant::clone(&tenant)).ok_or_else(none)?)))
 }
 
 /// Records what has changed, and has every shard updated.

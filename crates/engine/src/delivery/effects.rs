@@ -3,8 +3,8 @@
 
 use switchward_state::approval::Way;
 use switchward_state::delivery::{
-    AckEffect, DeferEffect, DeliveryEvent, DismissEffect, Effect, EffectBody, FailEffect, RecordBounce,
-    RetryEffect,
+    AckEffect, DeferEffect, DeliveryEvent, DismissEffect, Effect, EffectBody, EffectSource, EffectSummary,
+    FailEffect, RecordBounce, RetryEffect,
 };
 use switchward_state::limits::{DEAD_CODE_BYTES_MAX, NOTE_BYTES_MAX};
 use switchward_state::{Event, Key, OutboxScope, Reason, Rejection, Reply};
@@ -27,10 +27,10 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
     worded(&fail.code, &fail.message)?;
     let Some(effect) = outward(turn, fail.number)? else {
         // It has arrived meanwhile, or nobody wants it any more.
-        return if was_queued(turn, fail.number)? { moved(turn) } else { Err(missing().into()) };
+        return if was_queued(turn, fail.number)? { now(turn, fail.number) } else { Err(missing().into()) };
     };
     if effect.dead().is_some() || fail.round.is_some_and(|round| round != effect.round()) {
-        return moved(turn);
+        return now(turn, fail.number);
     }
     let (number, code, message) = (fail.number, fail.code.clone(), fail.message.clone());
     turn.emit(match turn.site.outbox()? {
@@ -41,7 +41,7 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
     if let EffectBody::Message { gate: Some(gate), .. } = effect.body {
         reach(turn, gate)?;
     }
-    moved(turn)
+    now(turn, fail.number)
 }
 
 /// It is tried again later.
@@ -109,7 +109,7 @@ pub(crate) fn retry(turn: &mut Turn<'_, '_>, retry: &RetryEffect) -> Result<Repl
         turn.emit(DeliveryEvent::Retried { number: retry.number })?;
     }
     audience::notify(turn, &effect)?;
-    moved(turn)
+    now(turn, retry.number)
 }
 
 /// A dead letter is given up. One that is on its way cannot be called back.
@@ -124,6 +124,22 @@ pub(crate) fn dismiss(turn: &mut Turn<'_, '_>, dismiss: &DismissEffect) -> Resul
     }
     turn.emit(DeliveryEvent::Dismissed { number: dismiss.number })?;
     moved(turn)
+}
+
+/// The reply with an effect as it is now.
+fn now(turn: &Turn<'_, '_>, number: u64) -> Result<Reply, Stop> {
+    let OutboxScope::Session(session) = turn.site.outbox()? else { return Ok(Reply::Done) };
+    let sequence = turn.session()?.sequence;
+    let Some(effect) = outward(turn, number)? else {
+        return Ok(Reply::Effect { session, sequence, effect: None });
+    };
+    let EffectSource::Run { run, node, .. } = effect.source else {
+        return Ok(Reply::Effect { session, sequence, effect: None });
+    };
+    let machine = turn.machine(&*turn.run(run)?)?;
+    let node = machine.node(node).map(|node| node.name.clone()).unwrap_or_default();
+    let effect = EffectSummary::of(&effect, node).map(Box::new);
+    Ok(Reply::Effect { session, sequence, effect })
 }
 
 /// Checks the sequence that the caller saw of the session whose effect it is.

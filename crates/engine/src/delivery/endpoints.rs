@@ -1,7 +1,7 @@
 //! Endpoints: the receivers of a tenant's events. They stand in its tenancy, so that every shard knows them.
 
 use switchward_state::catalogue::{CatalogueEvent, Tenancy};
-use switchward_state::delivery::{ChangeEndpoint, DeliveryEvent, Endpoint, SourceSecret};
+use switchward_state::delivery::{ChangeEndpoint, DeliveryEvent, Endpoint, EndpointSummary, SourceSecret};
 use switchward_state::limits::{
     DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX,
     ENDPOINTS_MAX, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX, SOURCE_SECRET_BYTES_MAX,
@@ -25,7 +25,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, change: &ChangeEndpoint) -> Result<Re
         ChangeEndpoint::Delete { id, etag } => {
             let (mut tenancy, at) = known(turn, id, etag)?;
             tenancy.endpoints.remove(at);
-            written(turn, tenancy)
+            written(turn, tenancy)?;
+            Ok(Reply::Done)
         }
     }
 }
@@ -57,13 +58,15 @@ fn put(
             let health = before.health.clone().filter(|_| !again);
             let endpoint = Endpoint { url, filters, disabled: None, health, ..before.clone() };
             if endpoint == *before {
-                return Ok(Reply::Done);
+                return Ok(reply(&endpoint));
             }
-            tenancy.endpoints[at] = endpoint;
+            tenancy.endpoints[at] = endpoint.clone();
+            written(turn, tenancy)?;
+            Ok(reply(&endpoint))
         }
         Err(_) if tenancy.endpoints.len() >= ENDPOINTS_MAX => {
             let message = format!("a tenant has at most {ENDPOINTS_MAX} endpoints");
-            return Err(Rejection::new(Reason::QuotaExceeded, message).into());
+            Err(Rejection::new(Reason::QuotaExceeded, message).into())
         }
         Err(at) => {
             let secret = SourceSecret { sealed: secret.clone(), until: None };
@@ -71,10 +74,15 @@ fn put(
             let created = turn.now();
             let (secrets, disabled, health) = (vec![secret], None, None);
             let endpoint = Endpoint { id, url, secrets, filters, disabled, created, health };
-            tenancy.endpoints.insert(at, endpoint);
+            tenancy.endpoints.insert(at, endpoint.clone());
+            written(turn, tenancy)?;
+            Ok(reply(&endpoint))
         }
     }
-    written(turn, tenancy)
+}
+
+fn reply(endpoint: &Endpoint) -> Reply {
+    Reply::Endpoint(Box::new(EndpointSummary::of(endpoint)))
 }
 
 /// The new secret signs at once; the one before it for a while more, and any before that no longer.
@@ -93,7 +101,9 @@ fn rotate(
     let before = before.map(|before| SourceSecret { until: Some(until), ..before.clone() });
     let secret = SourceSecret { sealed: secret.clone(), until: None };
     endpoint.secrets = [secret].into_iter().chain(before).collect();
-    written(turn, tenancy)
+    let reply = reply(endpoint);
+    written(turn, tenancy)?;
+    Ok(reply)
 }
 
 /// One that is disabled already stays so for the reason that it was.
@@ -150,8 +160,7 @@ fn known(turn: &Turn<'_, '_>, id: &str, etag: &str) -> Result<(Tenancy, usize), 
     Ok((Tenancy::clone(&tenancy), at))
 }
 
-fn written(turn: &mut Turn<'_, '_>, tenancy: Tenancy) -> Result<Reply, Stop> {
+fn written(turn: &mut Turn<'_, '_>, tenancy: Tenancy) -> Result<(), Stop> {
     let tenancy = Tenancy { revision: tenancy.revision + 1, ..tenancy };
-    turn.emit(CatalogueEvent::TenancyPut(tenancy))?;
-    Ok(Reply::Done)
+    Ok(turn.emit(CatalogueEvent::TenancyPut(tenancy))?)
 }

@@ -1,6 +1,7 @@
 //! What happens in a session is published to the endpoints of its tenant: at the end of each turn, in the same entry of
 //! the log, a message for each event that an endpoint wants.
 
+use minicbor::{Decode, Encode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -112,14 +113,17 @@ fn body(endpoint: &Endpoint, message: PublishedEvent) -> EffectBody {
     EffectBody::Publish { endpoint: endpoint.id.clone(), kind, sequence, at, about }
 }
 
-/// What an endpoint has missed of a session.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What an endpoint has missed of a session. Stored form.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Missed {
     /// Messages to it that could not be delivered, by their numbers.
+    #[n(0)]
     pub retry: Vec<u64>,
     /// Events that it wants and that are not on their way to it.
+    #[n(1)]
     pub events: Vec<PublishedEvent>,
     /// The sequence up to which the session was looked through; the rest is read from here; `None` at the end.
+    #[n(2)]
     pub upto: Option<u64>,
 }
 

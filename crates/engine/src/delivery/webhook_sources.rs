@@ -1,7 +1,7 @@
 //! Sources of webhooks: who may send events to a tenant's sessions without a key of the API.
 
 use switchward_state::delivery::{
-    ChangeWebhookSource, Correlation, DeliveryEvent, SourceSecret, TextSource, WebhookSource,
+    ChangeWebhookSource, Correlation, DeliveryEvent, SourceSecret, SourceSummary, TextSource, WebhookSource,
     WebhookSourceFact,
 };
 use switchward_state::limits::{
@@ -107,6 +107,7 @@ fn known(turn: &Turn<'_, '_>, name: &str, etag: &str) -> Result<WebhookSource, S
 
 fn put(turn: &mut Turn<'_, '_>, source: WebhookSource) -> Result<Reply, Stop> {
     let source = WebhookSource { revision: source.revision + 1, updated: turn.now(), ..source };
+    let summary = Box::new(SourceSummary::of(&source));
     turn.emit(DeliveryEvent::WebhookSources(WebhookSourceFact::Put { source }))?;
-    Ok(Reply::Done)
+    Ok(Reply::Source(summary))
 }

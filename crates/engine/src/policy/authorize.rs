@@ -128,6 +128,9 @@ fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: De
         retry_after_ms,
         remaining: Remaining::default(),
         layers,
+        sequence: 0,
+        unnotified: false,
+        warnings: Vec::new(),
     }))
 }
 
@@ -172,6 +175,9 @@ fn ask(
         retry_after_ms: None,
         remaining,
         layers: judged.several(),
+        sequence: 0,
+        unnotified: false,
+        warnings: Vec::new(),
     }))
 }
 
@@ -393,5 +399,8 @@ fn allowed(call: &Authorize, said: Said, granted_by: Option<OpenId>, remaining: 
         retry_after_ms: None,
         remaining,
         layers: said.layers,
+        sequence: 0,
+        unnotified: false,
+        warnings: Vec::new(),
     })
 }

@@ -1,57 +1,73 @@
 //! Why a call would be decided as it would be, rule by rule. Changes nothing.
 
+use minicbor::{Decode, Encode};
 use switchward_machine::{BudgetUnit, SessionId, TenantId, Time};
 use switchward_state::catalogue::{DefaultSetIn, Settings};
-use switchward_state::policy::{Authorize, LayerVerdict, LedgerRule, MatchedRule};
+use switchward_state::policy::{Authorize, CallEffect, LayerVerdict, LedgerRule, MatchedRule};
 use switchward_state::session::Session;
-use switchward_state::{View, ViewError, Working};
+use switchward_state::{Reason, View, ViewError, Working};
 
 use crate::policy::assess::{Assessment, AssessmentContext, assess, used};
 use crate::policy::in_force::{InForce, in_force};
 use crate::policy::judge::{Verdict, judge, named, voices};
 
-/// What would be decided, and everything that had a say.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What would be decided, and everything that had a say. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Explanation {
-    /// `allow`, `ask` or `deny`, limits apart.
-    pub effect: &'static str,
-    /// The upper-case code of a denial.
-    pub reason: Option<&'static str>,
+    /// What would be said, limits apart.
+    #[n(0)]
+    pub effect: CallEffect,
+    /// Why it would be denied.
+    #[n(1)]
+    pub reason: Option<Reason>,
     /// A sentence for a person.
+    #[n(2)]
     pub message: String,
     /// The rule that decides.
+    #[n(3)]
     pub rule: Option<MatchedRule>,
     /// Whether an approval of exactly this call is at hand; it decides alone.
+    #[n(4)]
     pub granted: bool,
     /// Every rule of the layers that speak about the capability, in the order in which it is looked at.
+    #[n(5)]
     pub looked_at: Vec<LookedAt>,
     /// What each layer says, in their order.
+    #[n(6)]
     pub layers: Vec<LayerVerdict>,
     /// The rules whose limits are checked.
+    #[n(7)]
     pub limited: Vec<LedgerRule>,
     /// The session's own caps on this capability: unit, used or reserved, cap.
+    #[n(8)]
     pub budgets: Vec<LimitState>,
 }
 
 /// A rule, and whether it covers the capability.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct LookedAt {
     /// The rule.
+    #[n(0)]
     pub rule: MatchedRule,
     /// Whether its pattern covers the capability.
+    #[n(1)]
     pub covers: bool,
 }
 
 /// A cap and what of it is used.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct LimitState {
     /// The document that caps it; `None` if it is the definition itself.
+    #[n(0)]
     pub layer: Option<String>,
     /// What is capped.
+    #[n(1)]
     pub unit: BudgetUnit,
     /// Used or reserved, in the unit.
+    #[n(2)]
     pub used: u64,
     /// The cap, in the unit.
+    #[n(3)]
     pub cap: u64,
 }
 
@@ -115,7 +131,7 @@ pub fn explain(
     });
     let judged = judge(&force, &session, settings, &call.capability, &call.args);
     let mut explanation = Explanation {
-        effect: "allow",
+        effect: CallEffect::Allow,
         reason: None,
         message: String::new(),
         rule: None,
@@ -128,8 +144,8 @@ pub fn explain(
     let context = AssessmentContext { tenant, session: id, settings, now };
     match assess(&rows, &context, &session, &force, call)? {
         Assessment::Denied(reason, message, said) => {
-            let (reason, rule) = (Some(reason.code()), said.rule);
-            explanation = Explanation { effect: "deny", reason, message, rule, ..explanation };
+            let (reason, rule) = (Some(reason), said.rule);
+            explanation = Explanation { effect: CallEffect::Deny, reason, message, rule, ..explanation };
         }
         Assessment::Granted(_) => {
             explanation.granted = true;
@@ -137,9 +153,9 @@ pub fn explain(
         }
         Assessment::Open(judged) => {
             (explanation.effect, explanation.message) = match judged.verdict {
-                Verdict::Allow => ("allow", allowed(&call.capability, judged.rule.as_ref())),
-                Verdict::Ask(_) => ("ask", to_ask(&call.capability)),
-                Verdict::Deny(why) => ("deny", why),
+                Verdict::Allow => (CallEffect::Allow, allowed(&call.capability, judged.rule.as_ref())),
+                Verdict::Ask(_) => (CallEffect::Ask, to_ask(&call.capability)),
+                Verdict::Deny(why) => (CallEffect::Deny, why),
             };
             explanation.rule = judged.rule;
             explanation.limited = judged.limited;

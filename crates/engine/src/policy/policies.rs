@@ -9,7 +9,7 @@ use switchward_state::policy::{
 };
 use switchward_state::{Key, Reason, Rejection, Reply};
 
-use crate::catalogue::tenancy;
+use crate::catalogue::{definitions, tenancy};
 use crate::turn::{Stop, Turn, check_etag};
 
 /// Sessions that start from now on have it, or no longer have it; those that run keep what they began with. Setting what
@@ -23,7 +23,7 @@ pub(crate) fn attach(turn: &mut Turn<'_, '_>, attach: &AttachPolicy) -> Result<R
     drop(known);
     let found = policies.binary_search(policy);
     match (found, *attached) {
-        (Ok(_), true) => return Ok(Reply::Done),
+        (Ok(_), true) => return definitions::reply(turn, definition),
         (Err(_), false) => {
             let message = format!("the policy {policy} is not attached to {definition}");
             return Err(Rejection::new(Reason::NotFound, message).fact("policy", policy).into());
@@ -41,7 +41,7 @@ pub(crate) fn attach(turn: &mut Turn<'_, '_>, attach: &AttachPolicy) -> Result<R
         }
     }
     turn.emit(PolicyEvent::Policies(PolicyFact::Attached { name: definition.clone(), policies }))?;
-    Ok(Reply::Done)
+    definitions::reply(turn, definition)
 }
 
 /// A policy is attached to what sessions run.
@@ -74,16 +74,19 @@ pub(crate) fn set(turn: &mut Turn<'_, '_>, set: &SetTenantPolicy) -> Result<Repl
         at: turn.now(),
     };
     match policies.binary_search_by(|policy| policy.name.cmp(&set.name)) {
-        Ok(at) if policies[at].version == version => return Ok(Reply::Done),
-        Ok(at) => policies[at] = fresh,
+        Ok(at) if policies[at].version == version => {
+            return Ok(Reply::Policy(Box::new(policies.swap_remove(at))));
+        }
+        Ok(at) => policies[at] = fresh.clone(),
         Err(_) if policies.len() >= POLICIES_MAX => return Err(full().into()),
-        Err(at) => policies.insert(at, fresh),
+        Err(at) => policies.insert(at, fresh.clone()),
     }
     let tenancy = match known {
         Some(known) => Tenancy { revision: known.revision + 1, policies, ..known },
         None => Tenancy { policies, ..Tenancy::first(set.key.clone()) },
     };
-    tenancy::record(turn, tenancy)
+    tenancy::record(turn, tenancy)?;
+    Ok(Reply::Policy(Box::new(fresh)))
 }
 
 /// It stops to hold.

@@ -51,7 +51,7 @@ pub(crate) fn call(turn: &mut Turn<'_, '_>, report: &ReportCall) -> Result<Reply
             turn.send(root, EffectBody::Settle { process, call, rules, cost, at, release: false })?;
         }
     }
-    turn.moved()
+    metered(turn)
 }
 
 /// Money or tokens were used: they go to the session only.
@@ -60,7 +60,21 @@ pub(crate) fn usage(turn: &mut Turn<'_, '_>, report: &ReportUsage) -> Result<Rep
     let before = session.meters;
     drop(session);
     meter(turn, before, report.cost, report.tokens)?;
-    turn.moved()
+    metered(turn)
+}
+
+/// The reply with what the session has used by now.
+fn metered(turn: &Turn<'_, '_>) -> Result<Reply, Stop> {
+    let (id, session) = (turn.session_id()?, turn.session()?);
+    let caps = in_force(turn.rows, turn.tenant(), id, &session, turn.leaf()?)?.caps;
+    let cap = |unit| caps.iter().filter(|cap| cap.budget.unit == unit).map(|cap| cap.value).min();
+    Ok(Reply::Metered {
+        session: id,
+        sequence: session.sequence,
+        meters: session.meters,
+        usd_cap: cap(BudgetUnit::UsdMicros),
+        mail_cap: cap(BudgetUnit::Mails),
+    })
 }
 
 /// Counts what a worker used, if it used anything.

@@ -1,8 +1,9 @@
 //! The form of events that readers see, and what names their parts.
 
+use minicbor::{Decode, Encode};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use switchward_machine::{Channel, Exit, ExitIx, Machine, Node, NodeIx, RunId};
+use switchward_state::SharedMachine;
 use switchward_state::delivery::MessageText;
 
 /// The field that says which run an event is about.
@@ -47,18 +48,29 @@ impl PublicEvent {
 }
 
 /// The machines of runs, by which their nodes have names, and which of the runs are children.
-#[derive(Debug, Clone, Default)]
-pub struct Machines(pub(crate) BTreeMap<RunId, (Arc<Machine>, bool)>);
+#[derive(Debug, Clone, Default, Encode, Decode)]
+pub struct Machines(#[n(0)] pub BTreeMap<RunId, RunMachine>);
+
+/// The machine of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct RunMachine {
+    /// The machine.
+    #[n(0)]
+    pub machine: SharedMachine,
+    /// Whether another run has called it.
+    #[n(1)]
+    pub child: bool,
+}
 
 impl Machines {
     /// The machine of a run.
     #[must_use]
-    pub fn machine(&self, run: RunId) -> Option<&Arc<Machine>> {
-        self.0.get(&run).map(|(machine, _)| machine)
+    pub fn machine(&self, run: RunId) -> Option<&Machine> {
+        self.0.get(&run).map(|one| &*one.machine)
     }
 
     pub(crate) fn is_child(&self, run: RunId) -> bool {
-        self.0.get(&run).is_some_and(|(_, child)| *child)
+        self.0.get(&run).is_some_and(|one| one.child)
     }
 
     fn node(&self, run: RunId, node: NodeIx) -> Option<&Node> {

@@ -1,5 +1,6 @@
 //! Where a session stands after a command, for the answer to its caller; see [`Position`].
 
+use minicbor::{Decode, Encode};
 use std::sync::Arc;
 use switchward_machine::{
     BudgetUnit, Content, Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text,
@@ -11,7 +12,8 @@ use switchward_state::session::{
     SessionEvent, SessionWarning,
 };
 use switchward_state::{
-    Event, ItemKind, OpenItem, Reply, Scope as About, SharedRow, View, ViewError, Working,
+    Event, ItemKind, OpenItem, Reply, Scope as About, SharedMachine, SharedRow, View, ViewError, Working,
+    machine_bytes,
 };
 
 use crate::approval::reach::Reach;
@@ -220,18 +222,29 @@ fn loaded(
 }
 
 /// A position, with all that is needed to show it.
-#[derive(Clone)]
+#[derive(Clone, Encode, Decode)]
 pub struct PositionView {
     /// Which session.
+    #[n(0)]
     pub id: SessionId,
     /// Its row, for what never changes of it.
+    #[n(1)]
     pub session: SharedRow<Session>,
     /// The root run's machine.
+    #[cbor(n(2), with = "machine_bytes")]
     pub machine: Arc<Machine>,
     /// The position.
+    #[n(3)]
     pub position: Position,
-    leaf: Option<Arc<Machine>>,
-    tokens: Option<(ReplyTokens, Option<ReplyToken>)>,
+    /// The leaf's machine, if it is not the root run.
+    #[n(4)]
+    pub leaf: Option<SharedMachine>,
+    /// The text of the leaf's node with the session's reply tokens, if it has some.
+    #[n(5)]
+    pub text: Option<String>,
+    /// What somebody outside needs to send an event to the session.
+    #[n(6)]
+    pub reply_token: Option<ReplyToken>,
 }
 
 /// Completes a position that came without rows. `None` if the session is gone by now.
@@ -262,12 +275,21 @@ impl PositionView {
 
     fn with(id: SessionId, position: Position, rows: LoadedRows) -> Self {
         let LoadedRows { session, root, leaf, key } = rows;
-        let name = session.reply_tenant.clone();
-        let tokens = name.zip(key).map(|(name, key)| {
-            let own = position.listens.map(|at| key.reply_token(&name, id, at.run, at.entry));
-            (ReplyTokens::of_session_with(name, id, vec![key]), own)
-        });
-        Self { id, session, machine: root, position, leaf, tokens }
+        let (name, leaf) = (session.reply_tenant.clone(), leaf.map(SharedMachine));
+        let (text, reply_token) = (None, None);
+        let view = Self { id, session, machine: root, position, leaf, text, reply_token };
+        let Some((name, key)) = name.zip(key) else { return view };
+        let reply_token = view.position.listens.map(|at| key.reply_token(&name, id, at.run, at.entry));
+        let tokens = ReplyTokens::of_session_with(name, id, vec![key]);
+        let text = view.source().and_then(|text| tokens.put_into(text));
+        Self { text, reply_token, ..view }
+    }
+
+    /// The text of the leaf's node, in which reply tokens may stand as marks.
+    fn source(&self) -> Option<&str> {
+        let ended = self.position.status.ended();
+        let node = self.node().filter(|node| !ended || node.exits.is_empty());
+        self.position.text.as_deref().or(node.and_then(|node| node.text.as_deref()))
     }
 
     fn leaf(&self) -> (&Machine, RunPosition) {
@@ -304,24 +326,9 @@ impl PositionView {
     /// What the agent is shown: the text put before the first turn, and the question or the instructions.
     #[must_use]
     pub fn shows(&self) -> (Option<&str>, Option<String>) {
-        let ended = self.position.status.ended();
         let (machine, _) = self.leaf();
         let opening = machine.opening.text.as_deref().filter(|_| self.position.opening);
-        let node = self.node().filter(|node| !ended || node.exits.is_empty());
-        (
-            opening,
-            self.position
-                .text
-                .as_ref()
-                .or(node.and_then(|node| node.text.as_ref()))
-                .map(|text| self.put(text)),
-        )
-    }
-
-    /// The text with the session's reply tokens instead of their marks.
-    fn put(&self, text: &str) -> String {
-        let put = self.tokens.as_ref().and_then(|(tokens, _)| tokens.put_into(text));
-        put.unwrap_or_else(|| text.to_owned())
+        (opening, self.text.clone().or_else(|| self.source().map(str::to_owned)))
     }
 
     /// The answers that it takes now.
@@ -333,6 +340,6 @@ impl PositionView {
     /// What somebody outside needs to send an event to its state; `None` if it takes none.
     #[must_use]
     pub fn reply_token(&self) -> Option<&ReplyToken> {
-        self.tokens.as_ref()?.1.as_ref()
+        self.reply_token.as_ref()
     }
 }

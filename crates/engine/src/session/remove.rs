@@ -27,7 +27,8 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, remove: &Remove) -> Result<Reply, S
     let sends = remove.how == Removing::Expired && remove.ended_by.is_some() && session.is_sending();
     let late = sends || remove.ended_by.is_some_and(|by| ended > by);
     if late || before == Some(remove.how) || (trims && before.is_some()) {
-        return turn.moved();
+        let at = session.removal.as_ref().map_or(session.updated, |removal| removal.at);
+        return Ok(Reply::Removed { at });
     }
     let calls = if trims { Vec::new() } else { session.calls.clone() };
     drop(session);
@@ -38,7 +39,7 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, remove: &Remove) -> Result<Reply, S
     let by = turn.command.actor.subject.clone();
     let request = turn.command.request.as_ref().map(|request| (request.id.clone(), request.body));
     turn.emit(SessionEvent::Removals(RemovalFact::Begun { how: remove.how, by, request }))?;
-    Ok(Reply::Done)
+    Ok(Reply::Removed { at: turn.now() })
 }
 
 /// A step of it; does nothing if the removal is over.

@@ -8,6 +8,7 @@ use switchward_state::limits::{
 };
 use switchward_state::policy::ReportUsage;
 use switchward_state::run::{Deferral, FaultCode, Json, Judged, PendingInput, RunEvent, Writer};
+use switchward_state::session::Loaded;
 use switchward_state::work::{
     About, CompleteWork, ExtendLease, FailWork, LeaseWork, Owed, ReleaseWork, WorkEvent, WorkItem,
 };
@@ -48,7 +49,7 @@ pub(crate) fn lease(turn: &mut Turn<'_, '_>, lease: &LeaseWork) -> Result<Reply,
     }
     let (item, until) = (found.item, now.after_ms(lease.lease_ms));
     turn.emit(WorkEvent::Leased { item, worker: lease.worker.clone(), until, again: false })?;
-    Ok(Reply::Leased { item, fence: found.owed.fence + 1, until })
+    Ok(Reply::Leased { item, fence: found.owed.fence + 1, until, loaded: Loaded::default() })
 }
 
 /// A word in the first half of a lease writes nothing, so that short heartbeats cost nothing; the reply says until when
@@ -60,10 +61,10 @@ pub(crate) fn extend(turn: &mut Turn<'_, '_>, extend: &ExtendLease) -> Result<Re
     let until = turn.now().after_ms(extend.lease_ms);
     let Some(lease) = found.owed.lease else { return Err(lost().into()) };
     if until.0.saturating_sub(lease.until.0) < extend.lease_ms / 2 {
-        return Ok(Reply::Leased { item, fence, until: lease.until });
+        return Ok(Reply::Leased { item, fence, until: lease.until, loaded: Loaded::default() });
     }
     turn.emit(WorkEvent::Leased { item, worker: lease.worker, until, again: true })?;
-    Ok(Reply::Leased { item, fence, until })
+    Ok(Reply::Leased { item, fence, until, loaded: Loaded::default() })
 }
 
 pub(crate) fn release(turn: &mut Turn<'_, '_>, release: &ReleaseWork) -> Result<Reply, Stop> {

@@ -19,6 +19,7 @@ use switchward_state::{
 use switchward_testkit::{CommandGenerator, Rng, Rows, TENANTS, kind};
 
 use crate::oracle::{Oracle, sequences};
+use crate::sent;
 
 /// Turns a decision into rows; a test may plant another one than the engine's.
 pub(crate) type Evolve = fn(&Decision, &dyn View) -> Result<Changes, ViewError>;
@@ -56,6 +57,9 @@ pub(crate) fn play(seed: u64, steps: usize, mode: Mode, replayed_by: Evolve) -> 
         }
     }
     harness.rows.indexed()?;
+    if sent::views(&harness.rows, harness.now)? == 0 {
+        return Err("nothing was read of the rows".into());
+    }
     harness.replay(replayed_by)?;
     Ok(harness.seen)
 }

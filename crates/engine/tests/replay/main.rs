@@ -14,6 +14,7 @@ mod counted;
 mod harness;
 mod oracle;
 mod planted;
+mod sent;
 mod votes;
 
 use harness::{Mode, Seen, play};

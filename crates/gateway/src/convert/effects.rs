@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use switchward_api::v1;
 use switchward_engine::EffectView;
 use switchward_machine::SessionId;
-use switchward_state::delivery::{Effect, EffectBody};
+use switchward_state::delivery::{Effect, EffectBody, EffectKind, EffectSummary};
 
 use super::timestamp;
 use crate::auth::Caller;
@@ -13,34 +13,40 @@ use crate::names;
 
 /// An effect of a session.
 pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> v1::Effect {
-    let effect = &view.effect;
-    let (gate, to, subject) = match &effect.body {
-        EffectBody::Notice { gate, subject, .. } => (Some(*gate), "", switchward_messages::request(subject)),
-        EffectBody::Message { channel, gate, to, text, .. } => {
-            (*gate, to.as_str(), switchward_messages::subject(*channel, text).unwrap_or_default())
+    let subject = match &view.effect.body {
+        EffectBody::Notice { subject, .. } => switchward_messages::request(subject),
+        EffectBody::Message { channel, text, .. } => {
+            switchward_messages::subject(*channel, text).unwrap_or_default()
         }
-        EffectBody::Publish { endpoint, kind, .. } => (None, endpoint.as_str(), kind.as_str().into()),
+        EffectBody::Publish { kind, .. } => kind.as_str().into(),
         // Effects that the server carries out itself are not shown.
-        EffectBody::Confirm { .. } | EffectBody::Settle { .. } => (None, "", Cow::default()),
+        EffectBody::Confirm { .. } | EffectBody::Settle { .. } => Cow::default(),
     };
-    let (dead, last) = (effect.dead(), effect.last());
+    let effect = EffectSummary::of(&view.effect, view.node.clone());
+    let effect = effect.map(|effect| summary(caller, session, &effect)).unwrap_or_default();
+    v1::Effect { subject: subject.into_owned(), ..effect }
+}
+
+/// An effect after a command, without its subject.
+pub(crate) fn summary(caller: &Caller, session: SessionId, effect: &EffectSummary) -> v1::Effect {
+    let (dead, last) = (effect.dead.as_ref(), effect.last.as_ref());
     let wrong = dead.or(last);
     v1::Effect {
         name: names::of_effect(caller, session, effect.number),
         session: names::of_session(caller, session),
         status: if dead.is_some() { v1::EffectStatus::Dead } else { v1::EffectStatus::Pending }.into(),
-        kind: kind(effect).to_owned(),
-        state: view.node.clone(),
-        gate: gate.map(|gate| names::of_gate(caller, session, gate)).unwrap_or_default(),
-        to: to.to_owned(),
-        subject: subject.into_owned(),
-        create_time: Some(timestamp(effect.since())),
-        next_attempt_time: last.map(|_| timestamp(effect.deliver_at)),
-        round: effect.round(),
+        kind: effect.kind.word().to_owned(),
+        state: effect.node.clone(),
+        gate: effect.gate.map(|gate| names::of_gate(caller, session, gate)).unwrap_or_default(),
+        to: effect.to.clone(),
+        subject: String::new(),
+        create_time: Some(timestamp(effect.since)),
+        next_attempt_time: last.map(|_| timestamp(effect.next)),
+        round: effect.round,
         code: wrong.map(|wrong| wrong.code.clone()).unwrap_or_default(),
         message: wrong.map(|wrong| shown(&wrong.message)).unwrap_or_default(),
         end_time: dead.map(|dead| timestamp(dead.at)),
-        attempts: effect.attempt().number,
+        attempts: effect.attempts,
         last_attempt_time: last.map(|last| timestamp(last.at)),
     }
 }
@@ -64,10 +70,5 @@ pub(crate) fn incident(caller: &Caller, session: SessionId, effect: &Effect) -> 
 
 /// What an effect is called in filters.
 pub(crate) fn kind(effect: &Effect) -> &'static str {
-    match &effect.body {
-        EffectBody::Notice { .. } => "notice",
-        EffectBody::Message { channel, .. } => channel.word(),
-        EffectBody::Publish { .. } => "event",
-        EffectBody::Confirm { .. } | EffectBody::Settle { .. } => "",
-    }
+    EffectKind::of(&effect.body).map_or("", EffectKind::word)
 }

@@ -2,9 +2,9 @@
 
 use switchward_api::v1;
 use switchward_engine::{Comment, GateView, SessionView};
-use switchward_machine::{Decision, GateKind, OpenId, Time};
+use switchward_machine::{Decision, GateKind, OpenId, SessionId, Time};
 use switchward_messages::request;
-use switchward_state::approval::{Resolution, Vote};
+use switchward_state::approval::{GateEnd, GateEnding, GateSummary, Resolution, Vote, VoteSummary};
 
 use super::{json, timestamp};
 use crate::auth::Caller;
@@ -53,6 +53,104 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
         caller_decisions: caller_decisions(caller, row),
         held_inputs: row.held(),
     }
+}
+
+/// What a person has said beside a decision.
+pub(crate) struct Said {
+    pub(crate) comment: String,
+    pub(crate) answer: Option<prost_types::Value>,
+}
+
+/// A gate after a command of the person who has `said` this.
+pub(crate) fn summary(
+    caller: &Caller,
+    session: SessionId,
+    id: OpenId,
+    of: GateSummary,
+    said: Said,
+) -> v1::Gate {
+    let decides = may_decide(caller, &of);
+    let (status, resolution) = ended(of.ending.as_ref(), said);
+    let asked = of.subject.as_ref().map(|subject| request(subject).into_owned());
+    let about = of.capability.as_deref();
+    let message = question(&of.definition, about, of.answer.as_deref(), asked.as_deref());
+    let to = of.to.unwrap_or_default();
+    let (approvers, notified) = if of.open { (Vec::new(), to) } else { (to, Vec::new()) };
+    v1::Gate {
+        name: names::of_gate(caller, session, id),
+        session: names::of_session(caller, session),
+        kind: kind(of.kind).into(),
+        status: status.into(),
+        state: of.state,
+        message,
+        capability: of.capability.unwrap_or_default(),
+        args_digest: of.shown.map(|digest| digest.to_string()).unwrap_or_default(),
+        answer: of.answer.unwrap_or_default(),
+        definition: names::of_definition(caller, &of.definition),
+        version: of.version,
+        requested_by: of.requester,
+        create_time: Some(timestamp(of.at)),
+        resolution,
+        end_time: of.ending.map(|ending| timestamp(ending.at)),
+        approvers,
+        subject: asked.unwrap_or_default(),
+        round_end_time: of.due.map(timestamp),
+        notified,
+        approvals_needed: of.needed,
+        votes: of.votes.into_iter().map(approval).collect(),
+        caller_decisions: decides,
+        ..v1::Gate::default()
+    }
+}
+
+/// Returns the status of a gate after a command, and what was decided.
+fn ended(ending: Option<&GateEnding>, said: Said) -> (v1::GateStatus, Option<v1::GateResolution>) {
+    let Some(GateEnding { at, how }) = ending else { return (v1::GateStatus::Open, None) };
+    match how {
+        GateEnd::Voided => (v1::GateStatus::Void, None),
+        GateEnd::Lapsed => (v1::GateStatus::Lapsed, None),
+        GateEnd::Decided { decision, by, via } => {
+            let resolution = v1::GateResolution {
+                decision: self::decision(*decision).into(),
+                by: by.clone(),
+                time: Some(timestamp(*at)),
+                comment: said.comment,
+                via: via.word().into(),
+                vouched_by: via.vouched_by(by).to_owned(),
+                answer: said.answer,
+            };
+            (v1::GateStatus::Decided, Some(resolution))
+        }
+    }
+}
+
+fn approval(vote: VoteSummary) -> v1::GateVote {
+    v1::GateVote {
+        vouched_by: vote.via.vouched_by(&vote.by).to_owned(),
+        by: vote.by,
+        time: Some(timestamp(vote.at)),
+        comment: String::new(),
+        via: vote.via.word().into(),
+    }
+}
+
+/// Returns what the caller may decide at a gate after a command; see [`caller_decisions`].
+fn may_decide(caller: &Caller, of: &GateSummary) -> Vec<i32> {
+    let person = &caller.actor.subject;
+    let own = of.kind.needs_another() && *person == of.requester;
+    if of.ending.is_some() || !caller.actor.role.decides() || own || !of.addresses(person) {
+        return Vec::new();
+    }
+    decisions(of.kind, of.votes.iter().any(|vote| vote.by == *person))
+}
+
+/// What a person may decide at a gate of this kind who has approved it, or has not.
+fn decisions(kind: GateKind, approved: bool) -> Vec<i32> {
+    if kind == GateKind::Task {
+        return vec![v1::GateDecision::Answer.into()];
+    }
+    let approve = (!approved).then_some(v1::GateDecision::Approve.into());
+    approve.into_iter().chain([v1::GateDecision::Reject.into()]).collect()
 }
 
 /// What a reader of a gate should know, in sentences.
@@ -113,13 +211,7 @@ pub(crate) fn caller_decisions(caller: &Caller, row: &GateView) -> Vec<i32> {
     if !caller.actor.role.decides() || own || !gate.addresses(person) {
         return Vec::new();
     }
-    if gate.kind == GateKind::Task {
-        return vec![v1::GateDecision::Answer.into()];
-    }
-    let voting = gate.asked.as_ref().and_then(|asked| asked.voting.as_ref());
-    let approved = voting.is_some_and(|voting| voting.votes.iter().any(|vote| vote.by == *person));
-    let approve = (!approved).then_some(v1::GateDecision::Approve.into());
-    approve.into_iter().chain([v1::GateDecision::Reject.into()]).collect()
+    decisions(gate.kind, gate.votes().any(|vote| vote.by == *person))
 }
 
 /// A comment.
@@ -154,12 +246,18 @@ fn answer(row: &GateView) -> Option<String> {
 
 fn message(view: &SessionView, row: &GateView) -> String {
     let (process, open) = (&view.session.definition, row.open());
-    match (&open.body.call, answer(row), open.body.asked.as_ref().filter(|asked| !asked.open)) {
-        (Some(call), _, _) => {
-            format!("{process}: may the agent call {} with these arguments?", call.capability)
-        }
+    let asked = open.body.asked.as_ref().filter(|asked| !asked.open);
+    let subject = asked.map(|asked| request(&asked.subject));
+    let call = open.body.call.as_ref().map(|call| call.capability.as_str());
+    question(process, call, answer(row).as_deref(), subject.as_deref())
+}
+
+/// The question of a gate, for people: about a call, an answer of the agent, or a request with a subject.
+fn question(process: &str, call: Option<&str>, answer: Option<&str>, subject: Option<&str>) -> String {
+    match (call, answer, subject) {
+        (Some(call), _, _) => format!("{process}: may the agent call {call} with these arguments?"),
         (None, Some(answer), _) => format!("{process}: the agent answered {answer:?}; may it go on?"),
-        (None, None, Some(asked)) => format!("{process}: {}", request(&asked.subject)),
+        (None, None, Some(subject)) => format!("{process}: {subject}"),
         (None, None, None) => format!("{process} needs a decision"),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
         at: vec![view.at().to_owned()],
         checkpoint: Some(checkpoint),
         role: row.role.clone(),
-        budget: Some(budget(view)),
+        budget: Some(budget(at.meters, at.usd_cap, at.mail_cap)),
         sequence: at.sequence,
         waiting_on: at.gates.iter().map(|gate| open_gate(caller, view.id, gate)).collect(),
         open: at.items.iter().map(item).collect(),
@@ -52,15 +52,16 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
     }
 }
 
-fn budget(view: &PositionView) -> v1::Budget {
-    let Meters { usd_micros, reserved_micros, tokens, mails } = view.position.meters;
+/// What a session has used; the caps are in millionths of a dollar and in mails.
+pub(crate) fn budget(meters: Meters, usd_cap: Option<u64>, mail_cap: Option<u64>) -> v1::Budget {
+    let Meters { usd_micros, reserved_micros, tokens, mails } = meters;
     v1::Budget {
-        cap_usd: view.position.usd_cap.map(|cap| Micros(cap).to_string()),
+        cap_usd: usd_cap.map(|cap| Micros(cap).to_string()),
         used_usd: Micros(usd_micros).to_string(),
         reserved_usd: Micros(reserved_micros).to_string(),
         cap_tokens: None,
         used_tokens: tokens,
-        cap_mails: view.position.mail_cap,
+        cap_mails: mail_cap,
         used_mails: mails,
     }
 }

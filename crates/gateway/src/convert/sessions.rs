@@ -2,10 +2,9 @@
 
 use switchward_api::v1;
 use switchward_engine::{GateView, RunView, SessionView};
-use switchward_machine::{BudgetUnit, Exit, Micros, Node, Op, Outcome, Status, Target};
+use switchward_machine::{BudgetUnit, Exit, Node, Op, Outcome, Status, Target};
 use switchward_state::OpenItem;
 use switchward_state::approval::{Quorum, Reminders, SettingSource};
-use switchward_state::session::Meters;
 
 use super::{json, timestamp};
 use crate::auth::Caller;
@@ -171,16 +170,7 @@ fn effect(exit: &Exit) -> v1::AnswerEffect {
 
 /// Caps and use of a session.
 pub(crate) fn budget(view: &SessionView) -> v1::Budget {
-    let Meters { usd_micros, reserved_micros, tokens, mails } = view.session.meters;
-    v1::Budget {
-        cap_usd: view.usd_cap().map(|cap| Micros(cap).to_string()),
-        used_usd: Micros(usd_micros).to_string(),
-        reserved_usd: Micros(reserved_micros).to_string(),
-        cap_tokens: None,
-        used_tokens: tokens,
-        cap_mails: view.cap(BudgetUnit::Mails),
-        used_mails: mails,
-    }
+    super::positions::budget(view.session.meters, view.usd_cap(), view.cap(BudgetUnit::Mails))
 }
 
 /// An open gate, as its session shows it.

@@ -80,9 +80,10 @@ pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Re
     let shard = api.cluster.shard_of(token.session.bucket());
     let (rows, now) = (Reader::linearizable(shard).await.map_err(refusal)?, shard.now());
     let linked = rows.answer(&FindLinkedGate { token: token.clone() }).map_err(unreadable)?;
-    let Some(LinkedGate { tenancy, keys, session, gate, comments: said }) = linked else {
+    let Some(LinkedGate { tenancy, session, gate, comments: said }) = linked else {
         return Ok(Found::Nothing);
     };
+    let keys = tenancy.mail_keys(&api.cluster.ring(), token.tenant);
     let Some(asked) = &gate.open().body.asked else { return Ok(Found::Nothing) };
     let made = |person: &&String| keys.iter().any(|key| key.made(&token, Way::Page, person));
     let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(Found::Nothing) };

@@ -82,6 +82,12 @@ impl Refusal {
         self
     }
 
+    /// Returns true if it has a metadata entry of this name.
+    #[must_use]
+    pub fn has_meta(&self, name: &str) -> bool {
+        self.0.metadata.contains_key(name)
+    }
+
     /// With what would have been accepted: a JSON list in the metadata `allowed`. A list that is too long is cut, and
     /// `allowed_omitted` says by how many.
     pub fn allowed<T: Into<String>>(self, items: impl IntoIterator<Item = T>) -> Self {

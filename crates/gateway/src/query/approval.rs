@@ -75,15 +75,19 @@ pub struct ShowGate {
 }
 
 /// A gate with its session.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Encode, Decode)]
 pub struct GateShown {
     /// The session.
+    #[n(0)]
     pub session: SessionView,
     /// The gate's number in it.
+    #[n(1)]
     pub id: OpenId,
     /// The gate.
+    #[n(2)]
     pub gate: GateView,
     /// The comments on it, oldest first; a list of gates has none.
+    #[n(3)]
     pub comments: Vec<Comment>,
 }
 
@@ -166,17 +170,19 @@ pub struct FindLinkedGate {
 }
 
 /// A gate that a link leads to, with all that its page needs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Encode, Decode)]
 pub struct LinkedGate {
     /// What the shard knows of the tenant.
+    #[n(0)]
     pub tenancy: SharedRow<Tenancy>,
-    /// What the tenant's tokens are made with, the newest first.
-    pub keys: Vec<MailKey>,
     /// The gate's session.
+    #[n(1)]
     pub session: SharedRow<Session>,
     /// The gate.
+    #[n(2)]
     pub gate: GateView,
     /// The comments on it, oldest first.
+    #[n(3)]
     pub comments: Vec<Comment>,
 }
 
@@ -193,8 +199,7 @@ impl Evaluate for FindLinkedGate {
             Ok(found.map(|gate| (session, gate, comments)))
         })?;
         let Some((session, gate, comments)) = found else { return Ok(None) };
-        let keys = tenancy.mail_keys(view.ring(), tenant);
-        Ok(Some(LinkedGate { tenancy, keys, session, gate, comments }))
+        Ok(Some(LinkedGate { tenancy, session, gate, comments }))
     }
 }
 

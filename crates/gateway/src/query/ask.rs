@@ -1,13 +1,19 @@
 //! What a query is, and the rows that it is evaluated on.
 
+use minicbor::{Decode, Encode};
 use switchward_machine::{Bucket, SessionId};
 use switchward_shard::{Cluster, Failure, Shard, StateView};
 use switchward_state::ViewError;
 
+/// What one server can send to another.
+pub trait Sent: Encode<()> + for<'b> Decode<'b, ()> {}
+
+impl<T: Encode<()> + for<'b> Decode<'b, ()>> Sent for T {}
+
 /// A typed read of the rows of one shard.
 pub trait Evaluate {
     /// What it returns.
-    type Answer;
+    type Answer: Sent;
 
     /// Reads the answer.
     ///

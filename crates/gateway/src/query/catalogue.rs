@@ -1,14 +1,13 @@
 //! Queries about definitions, their versions and assistants.
 
 use minicbor::{CborLen, Decode, Encode};
-use std::sync::Arc;
 use switchward_engine::{pin_callees, pin_policies};
-use switchward_machine::{Digest, Machine, TenantId};
+use switchward_machine::{Digest, TenantId};
 use switchward_shard::StateView;
 use switchward_state::catalogue::{Assistant, Definition, Version};
 use switchward_state::policy::PinnedPolicy;
 use switchward_state::run::Pinned;
-use switchward_state::{Key, Kind, Rejection, SharedRow, ViewError, Working};
+use switchward_state::{Key, Kind, Rejection, SharedMachine, SharedRow, ViewError, Working};
 
 use super::ask::{Ask, Evaluate, Source};
 use super::list::{Bounds, Rows};
@@ -162,10 +161,10 @@ pub struct GetMachine {
 }
 
 impl Evaluate for GetMachine {
-    type Answer = Option<Arc<Machine>>;
+    type Answer = Option<SharedMachine>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        Working::new(rows).machine(self.tenant, self.digest)
+        Ok(Working::new(rows).machine(self.tenant, self.digest)?.map(SharedMachine))
     }
 }
 

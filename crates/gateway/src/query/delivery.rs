@@ -2,10 +2,10 @@
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_engine::{EffectView, Missed, Republished, effect_view, missed};
-use switchward_machine::{Channel, SessionId, TenantId, Time};
+use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::StateView;
 use switchward_state::catalogue::Tenant;
-use switchward_state::delivery::{EffectBody, Endpoint, WebhookSource};
+use switchward_state::delivery::{EffectKind, Endpoint, WebhookSource};
 use switchward_state::{IndexKey, Key, Kind, SharedRow, ViewError, Working};
 
 use super::ask::{Ask, Evaluate, Source};
@@ -65,31 +65,6 @@ impl Ask for GetEffect {
     }
 }
 
-/// The kind of an effect that goes out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
-pub enum EffectKind {
-    /// A notice of a gate.
-    #[n(0)]
-    Notice,
-    /// A message of a definition.
-    #[n(1)]
-    Message(#[n(0)] Channel),
-    /// An event for an endpoint.
-    #[n(2)]
-    Event,
-}
-
-impl EffectKind {
-    fn of(body: &EffectBody) -> Option<Self> {
-        match body {
-            EffectBody::Notice { .. } => Some(Self::Notice),
-            EffectBody::Message { channel, .. } => Some(Self::Message(*channel)),
-            EffectBody::Publish { .. } => Some(Self::Event),
-            EffectBody::Confirm { .. } | EffectBody::Settle { .. } => None,
-        }
-    }
-}
-
 /// The undelivered effects of a tenant, dead letters first, each sort oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListEffects {
@@ -108,11 +83,13 @@ pub struct ListEffects {
 }
 
 /// An effect with its session.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Encode, Decode)]
 pub struct EffectShown {
     /// The session.
+    #[n(0)]
     pub session: SessionId,
     /// The effect.
+    #[n(1)]
     pub effect: EffectView,
 }
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use switchward_shard::StateView;
 use switchward_state::{Key, RowKind, SharedRow, View, ViewError};
 
-use super::ask::Reader;
+use super::ask::{Reader, Sent};
 use crate::limits::LOOKED_AT_MAX;
 
 /// A list that every shard keeps as an index.
 pub trait List {
     /// What an entry is about.
-    type Item;
+    type Item: Sent;
 
     /// The common beginning of its entries.
     fn prefix(&self) -> Vec<u8>;

@@ -24,14 +24,14 @@ pub use approval::{
     ApprovalQuery, CheckMailToken, FindLinkedGate, GateShown, GetGate, LinkedGate, ListGates, Origin,
     ShowGate,
 };
-pub use ask::{Ask, Evaluate, Source};
+pub use ask::{Ask, Evaluate, Sent, Source};
 pub use catalogue::{
     CatalogueQuery, GetAssistant, GetDefinition, GetMachine, GetSourceVersion, GetVersion, ListAssistants,
     ListDefinitions, PinDefinitions, Pinning,
 };
 pub use delivery::{
-    DeliveryQuery, EffectKind, EffectShown, FindWebhookSource, GetEffect, GetMissed, GetWebhookSource,
-    ListChanged, ListEffects, ListWebhookSources,
+    DeliveryQuery, EffectShown, FindWebhookSource, GetEffect, GetMissed, GetWebhookSource, ListChanged,
+    ListEffects, ListWebhookSources,
 };
 pub use every::Query;
 pub use export::{

@@ -85,13 +85,16 @@ pub struct ShowSession {
 }
 
 /// A session with its open gates and its runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Encode, Decode)]
 pub struct SessionShown {
     /// The session.
+    #[n(0)]
     pub session: SessionView,
     /// What is open of it for people, with its numbers, oldest first.
+    #[n(1)]
     pub gates: Vec<(OpenId, GateView)>,
     /// Its runs, oldest first.
+    #[n(2)]
     pub runs: Vec<RunView>,
 }
 

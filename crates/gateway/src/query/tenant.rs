@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_machine::{Bucket, TenantId};
 use switchward_shard::StateView;
-use switchward_state::approval::MailKey;
 use switchward_state::catalogue::{ApiKey, Tenancy, Tenant};
+use switchward_state::seal::Sealed;
 use switchward_state::session::Retention;
 use switchward_state::{Key, Kind, Row, SharedRow, View, ViewError, Working, tenant_numbered};
 
@@ -244,8 +244,8 @@ impl Ask for GetKeptRules {
     }
 }
 
-/// What the mail tokens and reply tokens of a tenant are made with, the newest first. Answers an empty list if the tenant
-/// has none.
+/// What the mail tokens and reply tokens of a tenant are made with, sealed, the newest first. Answers an empty list if the
+/// tenant has none.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetMailKeys {
     /// The tenant.
@@ -254,10 +254,11 @@ pub struct GetMailKeys {
 }
 
 impl Evaluate for GetMailKeys {
-    type Answer = Vec<MailKey>;
+    type Answer = Vec<Sealed>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        Working::new(rows).mail_keys(self.tenant)
+        let tenancy = Working::new(rows).tenancy_at(&Key::tenancy(self.tenant))?;
+        Ok(tenancy.map(|known| known.keys.clone()).unwrap_or_default())
     }
 }
 

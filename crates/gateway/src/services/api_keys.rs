@@ -1,13 +1,13 @@
 //! ApiKeyService.
 
 use switchward_api::v1::{self, api_key_service_server::ApiKeyService};
-use switchward_state::catalogue::{ApiKey, CatalogueCommand, CreateKey, RevokeKey, Role};
+use switchward_state::catalogue::{ApiKey, CatalogueCommand, CreateKey, KeySummary, RevokeKey, Role};
 use switchward_state::{Body, Reply, Scope, SharedRow};
 use tonic::{Request, Response, Status};
 
 use super::tenants::check_display_text;
 use crate::api::{Api, Call, named, odd, request_id};
-use crate::auth::{NewKey, key_of, roles};
+use crate::auth::{NewKey, roles};
 use crate::convert::keys::api_key;
 use crate::convert::{known, time};
 use crate::error::{Reason, Refusal};
@@ -40,7 +40,7 @@ impl ApiKeyService for Api {
         let page = Page::read(message.page_size, &message.page_token, &list)?;
         let keys = keys(&call).await?.into_iter().map(|key| {
             let newest = (u64::MAX - key.created.0).to_be_bytes();
-            ([&newest, key.id.as_bytes()].concat(), api_key(&call.caller, &key))
+            ([&newest, key.id.as_bytes()].concat(), api_key(&call.caller, &KeySummary::of(&key)))
         });
         let (api_keys, next_page_token) = page.cut(keys.collect());
         let api_keys = mask.keep_each(api_keys);
@@ -60,10 +60,10 @@ impl ApiKeyService for Api {
         let body = Body::Catalogue(CatalogueCommand::RevokeKey(RevokeKey { id: id.to_owned() }));
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
         drop(turn);
-        reply.map_err(|refusal| named(refusal, "API key", &message.name))?;
+        let reply = reply.map_err(|refusal| named(refusal, "API key", &message.name))?;
         self.revocations.changed.send_replace(());
-        let row = key_of(&self.cluster, id).ok_or_else(|| Refusal::not_found("API key", &message.name))?;
-        Ok(Response::new(v1::RevokeApiKeyResponse { api_key: Some(api_key(&call.caller, &row)) }))
+        let Reply::Key(key) = reply else { return Err(odd(&reply).into()) };
+        Ok(Response::new(v1::RevokeApiKeyResponse { api_key: Some(api_key(&call.caller, &key)) }))
     }
 }
 
@@ -92,11 +92,10 @@ pub(super) async fn create(
     let reply = call
         .execute(Scope::Catalogue, request, None, Body::Catalogue(CatalogueCommand::CreateKey(body)))
         .await?;
-    let Reply::Key(id) = reply else { return Err(odd(&reply)) };
-    let row = key_of(&call.api.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
+    let Reply::Key(made) = reply else { return Err(odd(&reply)) };
     // A repeated request finds the key that it made; its secret is not stored.
-    let secret = if id == key.id { key.secret } else { String::new() };
-    Ok(v1::CreateApiKeyResponse { api_key: Some(api_key(&call.caller, &row)), secret })
+    let secret = if made.id == key.id { key.secret } else { String::new() };
+    Ok(v1::CreateApiKeyResponse { api_key: Some(api_key(&call.caller, &made)), secret })
 }
 
 /// All keys of the caller's tenant.

@@ -2,12 +2,14 @@
 
 use switchward_api::v1::{self, assistant_service_server::AssistantService};
 use switchward_formats::Format;
-use switchward_state::catalogue::{Assistant, CatalogueCommand, DeleteAssistant, PutAssistant};
+use switchward_state::catalogue::{
+    Assistant, AssistantSummary, CatalogueCommand, DeleteAssistant, PutAssistant,
+};
 use switchward_state::limits::WORKFLOWS_MAX;
-use switchward_state::{Body, Scope, SharedRow};
+use switchward_state::{Body, Reply, Scope, SharedRow};
 use tonic::{Request, Response, Status};
 
-use crate::api::{Api, Call, named, request_id, unreadable};
+use crate::api::{Api, Call, named, odd, request_id, unreadable};
 use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
 use crate::error::Refusal;
@@ -32,15 +34,13 @@ impl AssistantService for Api {
         let name = names::assistant(&call.caller, "assistant.name", &requested.name)?.to_owned();
         let workflows = workflows(&call, &requested.workflows).await?;
         let (instructions, etag) = (requested.instructions, requested.etag);
-        let body = Body::Catalogue(CatalogueCommand::PutAssistant(PutAssistant {
-            name: name.clone(),
-            workflows,
-            instructions,
-            etag,
-        }));
-        call.execute(Scope::Catalogue, request, None, body).await?;
-        let row = assistant(&call, &name, &requested.name).await?;
-        Ok(Response::new(v1::PutAssistantResponse { assistant: Some(of_assistant(&call.caller, &row)) }))
+        let put = PutAssistant { name, workflows, instructions, etag };
+        let body = Body::Catalogue(CatalogueCommand::PutAssistant(put.clone()));
+        let reply = call.execute(Scope::Catalogue, request, None, body).await?;
+        let Reply::Assistant(summary) = reply else { return Err(odd(&reply).into()) };
+        let PutAssistant { name, workflows, instructions, .. } = put;
+        let said = Said { name: &name, workflows, instructions };
+        Ok(Response::new(v1::PutAssistantResponse { assistant: Some(shown(&call.caller, said, summary)) }))
     }
 
     async fn get_assistant(
@@ -129,12 +129,24 @@ pub(super) async fn assistant(
 }
 
 fn of_assistant(caller: &Caller, row: &Assistant) -> v1::Assistant {
+    let (workflows, instructions) = (row.workflows.clone(), row.instructions.clone());
+    shown(caller, Said { name: &row.name, workflows, instructions }, AssistantSummary::of(row))
+}
+
+/// What an author says of an assistant.
+struct Said<'a> {
+    name: &'a str,
+    workflows: Vec<String>,
+    instructions: String,
+}
+
+fn shown(caller: &Caller, said: Said<'_>, summary: AssistantSummary) -> v1::Assistant {
     v1::Assistant {
-        name: names::of_assistant(caller, &row.name),
-        workflows: row.workflows.clone(),
-        instructions: row.instructions.clone(),
-        create_time: Some(timestamp(row.created)),
-        update_time: Some(timestamp(row.updated)),
-        etag: row.etag(),
+        name: names::of_assistant(caller, said.name),
+        workflows: said.workflows,
+        instructions: said.instructions,
+        create_time: Some(timestamp(summary.created)),
+        update_time: Some(timestamp(summary.updated)),
+        etag: summary.etag,
     }
 }

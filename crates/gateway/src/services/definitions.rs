@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_api::v1::{self, definition_service_server::DefinitionService};
-use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile, not_in_catalogue};
+use switchward_formats::{
+    Call as Called, Compiled, Finding, Format, Severity, SourceFile, compile, not_in_catalogue,
+};
 use switchward_machine::{ActKind, Digest, Machine, Target};
 use switchward_state::catalogue;
 use switchward_state::catalogue::{
-    ActivateVersion, CatalogueCommand, Definition, Deploy, RetireVersion, Version,
+    ActivateVersion, CatalogueCommand, Definition, Deploy, RetireVersion, Version, VersionSummary,
 };
 use switchward_state::limits::SOURCE_BYTES_MAX;
-use switchward_state::{Body, Reply, Scope, SharedRow};
+use switchward_state::{Body, Reply, Scope, SharedMachine, SharedRow};
 use tonic::{Request, Response, Status};
 
 use crate::api::{Api, Call, named, odd, request_id};
@@ -99,7 +101,7 @@ impl DefinitionService for Api {
         let (name, which) = names::version(&call.caller, "name", &message.name)?;
         let (row, number) = numbered(&call, name, which, &message.name).await?;
         let found = version(&call, name, number, &message.name).await?;
-        let mut shown = of_version(&call.caller, &row, &found);
+        let mut shown = of_version(&call.caller, &VersionSummary::of(&row, &found));
         match view {
             v1::VersionView::Unspecified => {}
             v1::VersionView::Source => shown.files = files(&found),
@@ -132,7 +134,7 @@ impl DefinitionService for Api {
         let mut versions = Vec::new();
         for number in (1..=next).rev().take(page.size) {
             let found = version(&call, name, number, &message.parent).await?;
-            versions.push(of_version(&call.caller, &row, &found));
+            versions.push(of_version(&call.caller, &VersionSummary::of(&row, &found)));
         }
         let last = versions.last().map(|version| version.number).filter(|number| *number > 1);
         let next_page_token = last.map(|number| page.token(&number.to_be_bytes())).unwrap_or_default();
@@ -154,8 +156,8 @@ impl DefinitionService for Api {
             etag: message.expected_etag.clone(),
         }));
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
-        reply.map_err(|refusal| named(refusal, "version", &message.name))?;
-        let row = definition(&call, name, &message.name).await?;
+        let reply = reply.map_err(|refusal| named(refusal, "version", &message.name))?;
+        let Reply::Definition(row) = reply else { return Err(odd(&reply).into()) };
         Ok(Response::new(v1::ActivateVersionResponse { definition: Some(of_definition(&call.caller, &row)) }))
     }
 
@@ -173,10 +175,9 @@ impl DefinitionService for Api {
             etag: message.expected_etag.clone(),
         }));
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
-        reply.map_err(|refusal| named(refusal, "version", &message.name))?;
-        let row = definition(&call, name, &message.name).await?;
-        let found = version(&call, name, number, &message.name).await?;
-        let version = Some(of_version(&call.caller, &row, &found));
+        let reply = reply.map_err(|refusal| named(refusal, "version", &message.name))?;
+        let Reply::Version { summary, .. } = reply else { return Err(odd(&reply).into()) };
+        let version = Some(of_version(&call.caller, &summary));
         Ok(Response::new(v1::RetireVersionResponse { version }))
     }
 }
@@ -241,9 +242,12 @@ async fn absent(
             lacking.insert(callee.name.as_str(), found.is_none());
         }
     }
-    let file = files.first().map_or("", |file| file.path.as_str());
-    let lacks = |name: &str| lacking.get(name).copied().unwrap_or_default();
-    Ok(not_in_catalogue(file, &definition.calls, lacks))
+    Ok(lacked(files, &definition.calls, |name| lacking.get(name).copied().unwrap_or_default()))
+}
+
+/// Warnings about those of these calls whose definition the catalogue lacks.
+fn lacked(files: &[v1::DefinitionFile], calls: &[Called], lacks: impl Fn(&str) -> bool) -> Vec<Finding> {
+    not_in_catalogue(files.first().map_or("", |file| file.path.as_str()), calls, lacks)
 }
 
 async fn deploy(
@@ -253,7 +257,6 @@ async fn deploy(
     names::parent(&call.caller, "parent", &message.parent)?;
     let request = request_id(&message.request_id, "DeployDefinition", &message)?;
     let compiled = compiled(&message.files, known("format", message.format)?)?;
-    let absent = absent(call, &message.files, compiled.definition.as_ref()).await?;
     let Some(ready) = compiled.definition else { return Err(invalid(&compiled.findings)) };
     let format = compiled.format.map_or("", |format| format.name());
     let body = Body::Catalogue(CatalogueCommand::Deploy(Deploy {
@@ -266,15 +269,10 @@ async fn deploy(
         etag: message.expected_etag,
     }));
     let reply = call.execute(Scope::Catalogue, request, None, body).await?;
-    let Reply::Version { name, number, created } = reply else { return Err(odd(&reply)) };
-    let row = definition(call, &name, &name).await?;
-    let found = version(call, &name, number, &name).await?;
+    let Reply::Version { created, summary, missing, .. } = reply else { return Err(odd(&reply)) };
+    let absent = lacked(&message.files, &ready.calls, |name| missing.iter().any(|known| known == name));
     let findings = compiled.findings.iter().chain(&absent).map(finding).collect();
-    Ok(v1::DeployDefinitionResponse {
-        version: Some(of_version(&call.caller, &row, &found)),
-        created,
-        findings,
-    })
+    Ok(v1::DeployDefinitionResponse { version: Some(of_version(&call.caller, &summary)), created, findings })
 }
 
 fn stored_file(file: &v1::DefinitionFile) -> catalogue::SourceFile {
@@ -331,7 +329,7 @@ async fn version(
     found.ok_or_else(|| Refusal::not_found("version", asked))
 }
 
-async fn machine(call: &Call<'_>, version: &Version) -> Result<Option<Arc<Machine>>, Refusal> {
+async fn machine(call: &Call<'_>, version: &Version) -> Result<Option<SharedMachine>, Refusal> {
     call.ask(&GetMachine { tenant: call.caller.tenant, digest: version.machine }).await
 }
 
@@ -384,15 +382,15 @@ pub(super) fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition
     }
 }
 
-fn of_version(caller: &Caller, definition: &Definition, row: &Version) -> v1::Version {
-    let retired = definition.retired(row.number);
+fn of_version(caller: &Caller, row: &VersionSummary) -> v1::Version {
+    let retired = row.retired.as_ref();
     v1::Version {
-        name: names::of_version(caller, &definition.name, row.number),
+        name: names::of_version(caller, &row.definition, row.number),
         number: row.number,
         digest: row.source.to_string(),
         machine_digest: row.machine.to_string(),
-        format: format_named(&definition.format).into(),
-        active: definition.active == Some(row.number),
+        format: format_named(&row.format).into(),
+        active: row.active,
         create_time: Some(convert::timestamp(row.created)),
         files: Vec::new(),
         compiled: None,

@@ -37,6 +37,8 @@ impl DirectoryService for Api {
         };
         let event_bindings = requested.event_bindings.into_iter().map(binding).collect();
         let directory = Directory { entries, audience: requested.audience, event_bindings };
+        // The answer is what was requested, as it is stored.
+        let stored = directory.clone().in_order();
         let key = sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant);
         let body = Body::Catalogue(CatalogueCommand::PutDirectory(PutDirectory {
             directory,
@@ -44,9 +46,8 @@ impl DirectoryService for Api {
             etag: requested.etag,
         }));
         call.execute(Scope::Catalogue, request, None, body).await?;
-        let directory = directory_of(&call).await?;
-        let warnings = directory.odd();
-        Ok(Response::new(v1::PutDirectoryResponse { directory: Some(shown(directory)), warnings }))
+        let warnings = stored.odd();
+        Ok(Response::new(v1::PutDirectoryResponse { directory: Some(shown(stored)), warnings }))
     }
 
     async fn get_directory(

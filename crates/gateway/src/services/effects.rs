@@ -2,7 +2,9 @@
 
 use switchward_api::v1::{self, effect_service_server::EffectService};
 use switchward_machine::{Channel, SessionId};
-use switchward_state::delivery::{DeliveryCommand, DismissEffect, FailEffect, HoldEffects, RetryEffect};
+use switchward_state::delivery::{
+    DeliveryCommand, DismissEffect, EffectKind, FailEffect, HoldEffects, RetryEffect,
+};
 use switchward_state::{Body, Reply, Scope};
 use tonic::{Request, Response, Status};
 
@@ -11,7 +13,7 @@ use crate::auth::roles;
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::pages::{Page, filter, order, unknown_term};
-use crate::query::{EffectKind, EffectShown, GetEffect, ListEffects};
+use crate::query::{EffectShown, GetEffect, ListEffects};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -43,8 +45,7 @@ impl EffectService for Api {
         let body =
             Body::Delivery(DeliveryCommand::FailEffect(FailEffect { number, code, message: text, round }));
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
-        let sequence = sequence(reply, &message.name)?;
-        let effect = shown(&call, session, number).await?;
+        let (effect, sequence) = changed(&call, reply, &message.name)?;
         Ok(Response::new(v1::FailEffectResponse { effect, sequence }))
     }
 
@@ -57,8 +58,7 @@ impl EffectService for Api {
         let (session, number) = names::effect(&call.caller, "name", &message.name)?;
         let body = Body::Delivery(DeliveryCommand::RetryEffect(RetryEffect { number }));
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
-        let sequence = sequence(reply, &message.name)?;
-        let effect = shown(&call, session, number).await?;
+        let (effect, sequence) = changed(&call, reply, &message.name)?;
         Ok(Response::new(v1::RetryEffectResponse { effect, sequence }))
     }
 
@@ -91,6 +91,17 @@ fn sequence(reply: Result<Reply, Refusal>, name: &str) -> Result<u64, Refusal> {
     let reply = reply.map_err(|refusal| named(refusal, "effect", name))?;
     let Reply::Session { sequence, .. } = reply else { return Err(odd(&reply)) };
     Ok(sequence)
+}
+
+/// Returns an effect after a command, and the session's sequence.
+fn changed(
+    call: &Call<'_>,
+    reply: Result<Reply, Refusal>,
+    name: &str,
+) -> Result<(Option<v1::Effect>, u64), Refusal> {
+    let reply = reply.map_err(|refusal| named(refusal, "effect", name))?;
+    let Reply::Effect { session, sequence, effect } = reply else { return Err(odd(&reply)) };
+    Ok((effect.map(|effect| convert::effects::summary(&call.caller, session, &effect)), sequence))
 }
 
 /// Returns an effect as it is now; `None` if it is gone.

@@ -42,6 +42,7 @@ impl GateService for Api {
         let shown_digest =
             shown_digest.map_err(|_| Refusal::field("args_digest", "must be 64 lower-case hex digits"))?;
         let (comment, shown_args) = (message.comment, shown_digest);
+        let message_comment = comment.clone();
         let body = match said {
             Said::Decided(decision) => Body::Approval(ApprovalCommand::DecideGate(DecideGate {
                 gate,
@@ -67,9 +68,10 @@ impl GateService for Api {
         };
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "gate", &message.name))?;
-        let Reply::Gate { sequence, .. } = reply else { return Err(odd(&reply).into()) };
-        let gate = shown(&call, session, gate, &message.name).await?;
-        Ok(Response::new(v1::DecideGateResponse { gate: Some(gate), sequence }))
+        let Reply::Gate { sequence, summary, .. } = reply else { return Err(odd(&reply).into()) };
+        let said = convert::gates::Said { comment: message_comment, answer: message.answer };
+        let gate = summary.map(|of| convert::gates::summary(&call.caller, session, gate, *of, said));
+        Ok(Response::new(v1::DecideGateResponse { gate, sequence }))
     }
 }
 

@@ -4,10 +4,10 @@ use switchward_api::v1;
 use switchward_state::policy::{
     AttachPolicy, PolicyCommand, RemoveTenantPolicy, SetTenantPolicy, TenantPolicy,
 };
-use switchward_state::{Body, Scope};
+use switchward_state::{Body, Reply, Scope};
 
-use super::definitions::{definition, of_definition};
-use crate::api::{Call, named, request_id};
+use super::definitions::of_definition;
+use crate::api::{Call, named, odd, request_id};
 use crate::convert::timestamp;
 use crate::error::{Reason, Refusal};
 use crate::query::GetTenantRecord;
@@ -32,16 +32,18 @@ pub(super) async fn change(call: &Call<'_>, change: Change<'_>) -> Result<v1::De
         attached: change.attached,
         etag: change.etag.to_owned(),
     }));
-    definition(call, name, change.definition).await?;
     let reply = call.execute(Scope::Catalogue, change.request, None, body).await;
-    reply.map_err(|refusal| {
+    let reply = reply.map_err(|refusal| {
+        // The fact names what the catalogue lacks.
+        if refusal.has_meta("definition") {
+            return named(refusal, "definition", change.definition);
+        }
         if change.attached {
             return named(refusal, "definition", change.policy);
         }
-        // The definition is there, so it is the policy that is not attached to it.
         absent(refusal, change.policy, &format!("is not attached to {:?}", change.definition))
     })?;
-    let row = definition(call, name, change.definition).await?;
+    let Reply::Definition(row) = reply else { return Err(odd(&reply)) };
     Ok(of_definition(&call.caller, &row))
 }
 
@@ -59,9 +61,9 @@ pub(super) async fn set(
         key,
     }));
     let reply = call.execute(Scope::Catalogue, request, None, body).await;
-    reply.map_err(|refusal| named(refusal, "definition", &message.policy))?;
-    let policy = list(call).await?.into_iter().find(|policy| policy.name == name);
-    Ok(v1::SetTenantPolicyResponse { policy: policy.map(|policy| shown(call, policy)) })
+    let reply = reply.map_err(|refusal| named(refusal, "definition", &message.policy))?;
+    let Reply::Policy(policy) = reply else { return Err(odd(&reply)) };
+    Ok(v1::SetTenantPolicyResponse { policy: Some(shown(call, *policy)) })
 }
 
 /// Removes a policy from the tenant.

@@ -2,15 +2,14 @@
 
 use switchward_api::v1::{self, policy_service_server::PolicyService};
 use switchward_engine::policy::{Explanation, LookedAt, limit_full_message};
-use switchward_engine::{GateView, SessionView};
 use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
 use switchward_state::delivery::{Draft, Outgoing};
 use switchward_state::limits::CALL_ID_CHARS_MAX;
 use switchward_state::policy::{
-    Args, Authorize, Authorized, LedgerRule, LimitOutcome, MatchedRule, PolicyCommand, ReportCall,
-    ReportUsage,
+    Args, Authorize, Authorized, CallEffect, LedgerRule, LimitOutcome, MatchedRule, PolicyCommand,
+    ReportCall, ReportUsage,
 };
-use switchward_state::{Body, RequestId, Scope};
+use switchward_state::{Body, Reason as StateReason, Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
 
 use super::policies::Change;
@@ -19,7 +18,7 @@ use crate::api::{Api, Call, named, odd, request_id, unreadable};
 use crate::auth::roles;
 use crate::convert::known;
 use crate::error::{Reason, Refusal};
-use crate::query::{CheckLedger, ExplainCall, GetGate, Source};
+use crate::query::{CheckLedger, ExplainCall, Source};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -72,15 +71,13 @@ impl PolicyService for Api {
         let reply = call
             .execute(Scope::Session(id), request, None, Body::Policy(PolicyCommand::ReportCall(report)))
             .await;
-        if let Err(refusal) = reply {
-            return Err(not_reported(&call, id, &message, refusal).await.into());
-        }
-        let view = call.session(id, &message.session).await?;
-        Ok(Response::new(v1::ReportToolUsageResponse {
-            budget: Some(convert::sessions::budget(&view)),
-            call_id: message.call_id,
-            sequence: view.session.sequence,
-        }))
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(refusal) => return Err(not_reported(&call, id, &message, refusal).await.into()),
+        };
+        let (budget, sequence) = metered(&reply)?;
+        let (budget, call_id) = (Some(budget), message.call_id);
+        Ok(Response::new(v1::ReportToolUsageResponse { budget, call_id, sequence }))
     }
 
     async fn report_usage(
@@ -95,12 +92,9 @@ impl PolicyService for Api {
         let reply = call
             .execute(Scope::Session(id), request, None, Body::Policy(PolicyCommand::ReportUsage(report)))
             .await;
-        reply.map_err(|refusal| named(refusal, "session", &message.session))?;
-        let view = call.session(id, &message.session).await?;
-        Ok(Response::new(v1::ReportUsageResponse {
-            budget: Some(convert::sessions::budget(&view)),
-            sequence: view.session.sequence,
-        }))
+        let reply = reply.map_err(|refusal| named(refusal, "session", &message.session))?;
+        let (budget, sequence) = metered(&reply)?;
+        Ok(Response::new(v1::ReportUsageResponse { budget: Some(budget), sequence }))
     }
 
     async fn explain_decision(
@@ -160,6 +154,12 @@ impl PolicyService for Api {
     }
 }
 
+/// What a session has used after a report, and its sequence.
+fn metered(reply: &Reply) -> Result<(v1::Budget, u64), Refusal> {
+    let Reply::Metered { sequence, meters, usd_cap, mail_cap, .. } = reply else { return Err(odd(reply)) };
+    Ok((convert::positions::budget(*meters, *usd_cap, *mail_cap), *sequence))
+}
+
 /// Why a report is refused: a call that was permitted and no longer waits for its report was reported before.
 async fn not_reported(
     call: &Call<'_>,
@@ -187,7 +187,7 @@ async fn not_reported(
     }
 }
 
-/// Authorizes a call, and returns the decision with the session's state afterwards.
+/// Authorizes a call, and returns the decision.
 async fn decided(
     call: &Call<'_>,
     session: &str,
@@ -203,15 +203,8 @@ async fn decided(
         let reused = refusal.reason() == Reason::RequestIdReused && !call_id.is_empty();
         if reused { call_reused(call_id) } else { named(refusal, "session", session) }
     })?;
-    let switchward_state::Reply::Authorized(said) = reply else { return Err(odd(&reply)) };
-    let view = call.session(id, session).await?;
-    let gate = match said.gate {
-        Some(gate) => call.ask(&GetGate { tenant: call.caller.tenant, session: id, gate }).await?,
-        None => None,
-    };
-    let unnotified = gate.as_ref().is_some_and(GateView::unnotified);
-    let warnings = gate.as_ref().map(convert::gates::warnings).unwrap_or_default();
-    Ok(v1::AuthorizeToolCallResponse { unnotified, warnings, ..authorized(call, &view, said) })
+    let Reply::Authorized(said) = reply else { return Err(odd(&reply)) };
+    Ok(authorized(call, id, said))
 }
 
 /// The call that sends a mail.
@@ -271,7 +264,7 @@ fn own_call_id(call_id: &str, request: &str) -> String {
     }
 }
 
-fn authorized(call: &Call<'_>, view: &SessionView, said: Authorized) -> v1::AuthorizeToolCallResponse {
+fn authorized(call: &Call<'_>, id: SessionId, said: Authorized) -> v1::AuthorizeToolCallResponse {
     let gate = said.gate.or(said.granted_by);
     let decision = convert::events::effect(said.effect);
     v1::AuthorizeToolCallResponse {
@@ -279,7 +272,7 @@ fn authorized(call: &Call<'_>, view: &SessionView, said: Authorized) -> v1::Auth
         reason: said.reason.unwrap_or_default(),
         message: said.message,
         matched_rule: said.rule.as_ref().map(convert::events::rule),
-        gate: gate.map(|gate| names::of_gate(&call.caller, view.id, gate)).unwrap_or_default(),
+        gate: gate.map(|gate| names::of_gate(&call.caller, id, gate)).unwrap_or_default(),
         grant_used: said.granted_by.is_some(),
         call_id: said.call_id,
         retry_after: said.retry_after_ms.map(convert::duration),
@@ -287,9 +280,9 @@ fn authorized(call: &Call<'_>, view: &SessionView, said: Authorized) -> v1::Auth
             calls: said.remaining.calls,
             usd: said.remaining.usd.map(|usd| usd.to_string()),
         }),
-        sequence: view.session.sequence,
-        unnotified: false,
-        warnings: Vec::new(),
+        sequence: said.sequence,
+        unnotified: said.unnotified,
+        warnings: said.warnings.iter().map(switchward_messages::warning).collect(),
         layers: convert::events::layers(&said.layers),
     }
 }
@@ -351,9 +344,9 @@ async fn respond(
         });
     }
     let decision = match (explanation.effect, &full) {
-        ("deny", _) | (_, Some(_)) => v1::ToolDecision::Deny,
-        ("ask", None) => v1::ToolDecision::Ask,
-        (_, None) => v1::ToolDecision::Allow,
+        (CallEffect::Deny, _) | (_, Some(_)) => v1::ToolDecision::Deny,
+        (CallEffect::Ask, None) => v1::ToolDecision::Ask,
+        (CallEffect::Allow, None) => v1::ToolDecision::Allow,
     };
     let by_limit = full.as_ref().map(|(reason, _)| reason.word());
     let session_limits = explanation.budgets.iter().map(|budget| {
@@ -366,7 +359,7 @@ async fn respond(
     });
     Ok(v1::ExplainDecisionResponse {
         decision: decision.into(),
-        reason: explanation.reason.or(by_limit).unwrap_or_default().to_owned(),
+        reason: explanation.reason.map(StateReason::code).or(by_limit).unwrap_or_default().to_owned(),
         grant_available: explanation.granted,
         message: full.map_or(explanation.message, |(_, message)| message),
         matched_rule: explanation.rule.as_ref().map(convert::events::rule),

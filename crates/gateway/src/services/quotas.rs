@@ -63,12 +63,12 @@ pub(super) fn uses(api: &Api, tenant: &Tenant) -> Result<Vec<v1::QuotaUse>, Refu
     Ok(Quota::ALL.map(one).to_vec())
 }
 
-/// Sets quotas of a tenant, whose row is `tenant`; the caller is an admin of the first one.
+/// Sets quotas of a tenant, whose row is `tenant`, and returns its row afterwards; the caller is an admin of the first one.
 pub(super) async fn set(
     call: &Call<'_>,
     tenant: Tenant,
     message: v1::SetTenantQuotasRequest,
-) -> Result<(), Refusal> {
+) -> Result<Box<Tenant>, Refusal> {
     let request = request_id(&message.request_id, "SetTenantQuotas", &message)?;
     let requested = requested("quotas", message.quotas.as_ref())?;
     let paths = message.update_mask.map(|mask| mask.paths).unwrap_or_default();
@@ -93,5 +93,5 @@ pub(super) async fn set(
         .execute(Scope::Catalogue, request, None, Body::Catalogue(CatalogueCommand::PutQuotas(body)))
         .await;
     let reply = reply.map_err(|refusal| named(refusal, "tenant", &tenant.name))?;
-    if matches!(reply, Reply::Tenant(_)) { Ok(()) } else { Err(odd(&reply)) }
+    if let Reply::Tenant(tenant) = reply { Ok(tenant) } else { Err(odd(&reply)) }
 }

@@ -3,10 +3,10 @@
 use switchward_api::v1::{self, retention_service_server::RetentionService};
 use switchward_state::catalogue::{CatalogueCommand, PutRetention};
 use switchward_state::session::{Remove, Removing, Retention, RetentionRule, SessionCommand};
-use switchward_state::{Body, Scope};
+use switchward_state::{Body, Reply, Scope};
 use tonic::{Request, Response, Status};
 
-use crate::api::{Api, Call, named, request_id};
+use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{duration, ms_of, timestamp};
 use crate::error::Refusal;
@@ -41,12 +41,10 @@ impl RetentionService for Api {
         let id = names::session(&call.caller, "name", &message.name)?;
         let body = Body::Session(SessionCommand::Remove(Remove { how: Removing::Erased, ended_by: None }));
         let reply = call.execute(Scope::Session(id), request, None, body).await;
-        reply.map_err(|refusal| named(refusal, "session", &message.name))?;
-        let view = call.session(id, &message.name).await?;
-        let begun = view.session.removal.as_deref().map_or(view.session.updated, |removal| removal.at);
-        let session = super::shown::shown(&call, id, &message.name).await?;
-        let gone_time = Some(timestamp(begun.after_ms(ERASED_WITHIN_MS)));
-        Ok(Response::new(v1::EraseSessionResponse { session: Some(session), gone_time }))
+        let reply = reply.map_err(|refusal| named(refusal, "session", &message.name))?;
+        let Reply::Removed { at } = reply else { return Err(odd(&reply).into()) };
+        let gone_time = Some(timestamp(at.after_ms(ERASED_WITHIN_MS)));
+        Ok(Response::new(v1::EraseSessionResponse { gone_time }))
     }
 
     async fn put_retention(
@@ -61,15 +59,17 @@ impl RetentionService for Api {
         names::parent(&call.caller, "parent", &message.parent)?;
         let rules = requested.rules.into_iter().enumerate();
         let rules = rules.map(|(at, rule)| read(&call.caller, at, rule)).collect::<Result<_, _>>()?;
-        let (retention, key) =
-            (Retention { rules }, sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant));
+        let retention = Retention { rules };
+        // The answer is what was requested, as it is stored.
+        let stored = retention.clone().in_order();
+        let key = sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant);
         let body = Body::Catalogue(CatalogueCommand::PutRetention(PutRetention {
             retention,
             key,
             etag: requested.etag,
         }));
         call.execute(Scope::Catalogue, request, None, body).await?;
-        let retention = Some(shown(&call.caller, retention_of(&call).await?));
+        let retention = Some(shown(&call.caller, stored));
         Ok(Response::new(v1::PutRetentionResponse { retention }))
     }
 

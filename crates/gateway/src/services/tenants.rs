@@ -12,7 +12,7 @@ use tonic::{Request, Response, Status};
 
 use super::{policies, quotas};
 use crate::api::{Api, Call, named, odd, request_id};
-use crate::auth::{Caller, NewKey, key_of, roles};
+use crate::auth::{Caller, NewKey, roles};
 use crate::convert::keys::api_key;
 use crate::convert::{duration, known, ms_of, timestamp};
 use crate::error::{Reason, Refusal};
@@ -80,10 +80,8 @@ impl TenantService for Api {
         let (call, message) = self.open(request, roles::ADMIN)?;
         first(&call.caller)?;
         let row = tenant(&call, &message.tenant_id).await?;
-        quotas::set(&call, row, message.clone()).await?;
-        let row = tenant(&call, &message.tenant_id).await?;
-        let quota_uses = quotas::uses(self, &row)?;
-        Ok(Response::new(v1::SetTenantQuotasResponse { tenant: Some(of_tenant(&row)), quota_uses }))
+        let row = quotas::set(&call, row, message).await?;
+        Ok(Response::new(v1::SetTenantQuotasResponse { tenant: Some(of_tenant(&row)) }))
     }
 
     async fn list_tenants(
@@ -140,8 +138,8 @@ impl TenantService for Api {
             etag: requested.etag,
         })
         .into();
-        call.execute(Scope::Catalogue, request, None, body).await?;
-        let tenant = tenant(&call, &name).await?;
+        let reply = call.execute(Scope::Catalogue, request, None, body).await?;
+        let Reply::Tenant(tenant) = reply else { return Err(odd(&reply).into()) };
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(of_tenant(&tenant)) }))
     }
 
@@ -235,9 +233,9 @@ pub(super) async fn create(
         let taken = refusal.reason() == Reason::AlreadyExists;
         if taken { refusal.resource("tenant", format!("tenants/{name}")) } else { refusal }
     })?;
-    let Reply::Tenant(id) = reply else { return Err(odd(&reply)) };
+    let Reply::Tenant(tenant) = reply else { return Err(odd(&reply)) };
     let mut inside = Call { api: call.api, caller: call.caller.clone(), trace: None };
-    inside.caller.tenant = id;
+    inside.caller.tenant = tenant.id;
     inside.caller.tenant_name.clone_from(&name);
     let ensure = CatalogueCommand::EnsureTenancy(EnsureTenancy {
         any_approver_address,
@@ -258,12 +256,11 @@ pub(super) async fn create(
     };
     let reply =
         inside.execute(Scope::Catalogue, request, None, CatalogueCommand::CreateKey(body).into()).await?;
-    let Reply::Key(id) = reply else { return Err(odd(&reply)) };
-    let row = key_of(&call.api.cluster, &id).ok_or_else(|| Refusal::not_found("API key", &id))?;
-    let fresh = id == key.id;
+    let Reply::Key(made) = reply else { return Err(odd(&reply)) };
+    let fresh = made.id == key.id;
     Ok(v1::CreateTenantResponse {
-        tenant: Some(of_tenant(&tenant(call, &name).await?)),
-        admin_key: Some(api_key(&inside.caller, &row)),
+        tenant: Some(of_tenant(&tenant)),
+        admin_key: Some(api_key(&inside.caller, &made)),
         admin_secret: if fresh { key.secret } else { String::new() },
     })
 }

@@ -5,16 +5,16 @@ mod pings;
 mod recover;
 
 use switchward_api::v1::{self, webhook_endpoint_service_server::WebhookEndpointService};
-use switchward_state::delivery::Endpoint;
+use switchward_state::delivery::{Endpoint, EndpointSummary};
 use switchward_state::limits::ROTATION_MS_MAX;
 use switchward_state::seal::{Sealed, SecretOf};
-use switchward_state::{Body, RequestId, Scope};
+use switchward_state::{Body, Reply, RequestId, Scope};
 use switchward_webhook::{EventType, Filters, SigningSecret};
 use tonic::{Request, Response, Status};
 
 pub use pings::{Pinged, Pings};
 
-use crate::api::{Api, Call, named, request_id};
+use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{ms_of, timestamp};
 use crate::error::{Reason, Refusal};
@@ -53,8 +53,9 @@ impl WebhookEndpointService for Api {
             key: sealing::mail_key(ring, tenant),
             etag: requested.etag,
         };
-        let row = changed(&call, request, change, &id, &requested.name).await?;
-        let (endpoint, secret) = (Some(of_endpoint(&call.caller, &row)), shown(&row, secret, &sealed));
+        let row = changed(&call, request, change, &requested.name).await?;
+        let secret = shown(&row, secret, &sealed);
+        let endpoint = Some(of_summary(&call.caller, *row));
         Ok(Response::new(v1::PutWebhookEndpointResponse { endpoint, secret }))
     }
 
@@ -97,8 +98,9 @@ impl WebhookEndpointService for Api {
         let overlap_ms = overlap_ms.ok_or_else(|| Refusal::field("overlap", "must be at most 7 days"))?;
         let ((secret, sealed), etag) = (drawn(&call, &id)?, message.expected_etag);
         let change = ChangeEndpoint::Rotate { id: id.clone(), secret: sealed.clone(), overlap_ms, etag };
-        let row = changed(&call, request, change, &id, &message.name).await?;
-        let (endpoint, secret) = (Some(of_endpoint(&call.caller, &row)), shown(&row, secret, &sealed));
+        let row = changed(&call, request, change, &message.name).await?;
+        let secret = shown(&row, secret, &sealed);
+        let endpoint = Some(of_summary(&call.caller, *row));
         Ok(Response::new(v1::RotateWebhookEndpointSecretResponse { endpoint, secret }))
     }
 
@@ -169,14 +171,13 @@ async fn changed(
     call: &Call<'_>,
     request: Option<RequestId>,
     change: ChangeEndpoint,
-    id: &str,
     asked: &str,
-) -> Result<Endpoint, Refusal> {
+) -> Result<Box<EndpointSummary>, Refusal> {
     let reply = call
         .execute(Scope::Catalogue, request, None, Body::Delivery(DeliveryCommand::Endpoint(change)))
         .await;
-    reply.map_err(|refusal| named(refusal, "endpoint", asked))?;
-    endpoint(call, id, asked).await
+    let reply = reply.map_err(|refusal| named(refusal, "endpoint", asked))?;
+    if let Reply::Endpoint(row) = reply { Ok(row) } else { Err(odd(&reply)) }
 }
 
 async fn endpoints(call: &Call<'_>) -> Result<Vec<Endpoint>, Refusal> {
@@ -194,26 +195,34 @@ async fn endpoint(call: &Call<'_>, id: &str, asked: &str) -> Result<Endpoint, Re
 }
 
 /// The secret as it is shown once; empty for an endpoint that existed before.
-fn shown(row: &Endpoint, text: String, sealed: &Sealed) -> String {
-    if sealing::is_newest(&row.secrets, sealed) { text } else { String::new() }
+fn shown(row: &EndpointSummary, text: String, sealed: &Sealed) -> String {
+    if row.secrets.is_newest(sealed) { text } else { String::new() }
 }
 
 fn of_endpoint(caller: &Caller, row: &Endpoint) -> v1::WebhookEndpoint {
     let health = row.health.clone().unwrap_or_default();
     let failed = health.failed.as_ref();
     v1::WebhookEndpoint {
-        name: names::of_webhook_endpoint(caller, &row.id),
-        url: row.url.clone(),
-        event_types: row.filters.clone(),
-        disabled_reason: row.disabled.clone().unwrap_or_default(),
-        old_secret_expire_time: row.secrets.get(1).and_then(|secret| secret.until).map(timestamp),
-        create_time: Some(timestamp(row.created)),
-        etag: row.etag(),
         failing_since_time: health.failing_since.map(timestamp),
         last_success_time: health.succeeded.map(timestamp),
         last_failure_time: failed.map(|failed| timestamp(failed.at)),
         last_failure_code: failed.map(|failed| failed.code.clone()).unwrap_or_default(),
         last_failure_message: failed.map(|failed| failed.message.clone()).unwrap_or_default(),
+        ..of_summary(caller, EndpointSummary::of(row))
+    }
+}
+
+/// An endpoint after a command, without its health.
+fn of_summary(caller: &Caller, row: EndpointSummary) -> v1::WebhookEndpoint {
+    v1::WebhookEndpoint {
+        name: names::of_webhook_endpoint(caller, &row.id),
+        url: row.url,
+        event_types: row.filters,
+        disabled_reason: row.disabled.unwrap_or_default(),
+        old_secret_expire_time: row.secrets.old_until.map(timestamp),
+        create_time: Some(timestamp(row.created)),
+        etag: row.etag,
+        ..v1::WebhookEndpoint::default()
     }
 }
 

@@ -2,18 +2,18 @@
 
 use switchward_api::v1::{self, webhook_source_service_server::WebhookSourceService};
 use switchward_state::delivery::{
-    ChangeWebhookSource, Correlation, DeliveryCommand, SourceSecret, TextSource, WebhookSource,
+    ChangeWebhookSource, Correlation, DeliveryCommand, SourceSecret, SourceSummary, TextSource, WebhookSource,
 };
 use switchward_state::limits::{MESSAGE_KNOWN_MS, ROTATION_MS_MAX};
 use switchward_state::seal::SecretOf;
-use switchward_state::{Body, RequestId, Scope, SharedRow};
+use switchward_state::{Body, Reply, RequestId, Scope, SharedRow};
 use switchward_webhook::{
     Covers, SigningSecret, SourceKind,
     limits::{SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRET_TEXT_CHARS_MAX, SECRET_TEXT_CHARS_MIN},
 };
 use tonic::{Request, Response, Status};
 
-use crate::api::{Api, Call, named, request_id};
+use crate::api::{Api, Call, named, odd, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{duration, known, ms_of, timestamp};
 use crate::error::Refusal;
@@ -49,9 +49,8 @@ impl WebhookSourceService for Api {
         let text = secret_of(kind, message.secret)?;
         let secret = text.as_ref().map(|text| sealed(&call, &name, text)).transpose()?;
         let kept = secret.clone();
-        let change =
-            ChangeWebhookSource::Create { name: name.clone(), kind: kind.word().into(), secret, correlation };
-        let row = changed(&call, request, change, &name, &requested.name).await?;
+        let change = ChangeWebhookSource::Create { name, kind: kind.word().into(), secret, correlation };
+        let row = changed(&call, request, change, &requested.name).await?;
         let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text, kept.as_ref()));
         Ok(Response::new(v1::CreateWebhookSourceResponse { source, secret }))
     }
@@ -64,7 +63,7 @@ impl WebhookSourceService for Api {
         let mask = Mask::read("WebhookSource", message.read_mask)?;
         let name = names::webhook_source(&call.caller, "name", &message.name)?;
         let row = source(&call, name, &message.name).await?;
-        let shown = mask.keep(of_source(&call.caller, &row));
+        let shown = mask.keep(of_source(&call.caller, &SourceSummary::of(&row)));
         Ok(Response::new(v1::GetWebhookSourceResponse { source: Some(shown) }))
     }
 
@@ -80,7 +79,8 @@ impl WebhookSourceService for Api {
         let page = Page::read(message.page_size, &message.page_token, &list)?;
         let query = ListWebhookSources { tenant: call.caller.tenant, bounds: page.bounds() };
         let found = call.ask(&query).await?;
-        let (sources, next_page_token) = page.shown(&found, |row| of_source(&call.caller, row));
+        let (sources, next_page_token) =
+            page.shown(&found, |row| of_source(&call.caller, &SourceSummary::of(row)));
         let sources = mask.keep_each(sources);
         Ok(Response::new(v1::ListWebhookSourcesResponse { sources, next_page_token }))
     }
@@ -96,8 +96,8 @@ impl WebhookSourceService for Api {
         known::<v1::WebhookSourceKind>("source.kind", requested.kind)?;
         let row = source(&call, &name, &requested.name).await?;
         let correlation = correlation(kind_named(&row), &requested)?;
-        let change = ChangeWebhookSource::Correlate { name: name.clone(), correlation, etag: requested.etag };
-        let row = changed(&call, request, change, &name, &requested.name).await?;
+        let change = ChangeWebhookSource::Correlate { name, correlation, etag: requested.etag };
+        let row = changed(&call, request, change, &requested.name).await?;
         let source = Some(of_source(&call.caller, &row));
         Ok(Response::new(v1::UpdateWebhookSourceResponse { source }))
     }
@@ -117,8 +117,8 @@ impl WebhookSourceService for Api {
         let (text, secret) = (Some(secret.clone()), sealed(&call, &name, &secret)?);
         let kept = secret.clone();
         let etag = message.expected_etag;
-        let change = ChangeWebhookSource::Rotate { name: name.clone(), secret, overlap_ms, etag };
-        let row = changed(&call, request, change, &name, &message.name).await?;
+        let change = ChangeWebhookSource::Rotate { name, secret, overlap_ms, etag };
+        let row = changed(&call, request, change, &message.name).await?;
         let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text, Some(&kept)));
         Ok(Response::new(v1::RotateWebhookSourceSecretResponse { source, secret }))
     }
@@ -145,18 +145,17 @@ async fn changed(
     call: &Call<'_>,
     request: Option<RequestId>,
     change: ChangeWebhookSource,
-    name: &str,
     asked: &str,
-) -> Result<SharedRow<WebhookSource>, Refusal> {
+) -> Result<Box<SourceSummary>, Refusal> {
     let reply = call
         .execute(Scope::Catalogue, request, None, Body::Delivery(DeliveryCommand::WebhookSource(change)))
         .await;
-    reply.map_err(|refusal| {
+    let reply = reply.map_err(|refusal| {
         let taken = refusal.reason() == crate::error::Reason::AlreadyExists;
         let refusal = if taken { refusal.resource("source", asked) } else { refusal };
         named(refusal, "source", asked)
     })?;
-    source(call, name, asked).await
+    if let Reply::Source(row) = reply { Ok(row) } else { Err(odd(&reply)) }
 }
 
 /// The source of this name.
@@ -169,8 +168,8 @@ async fn source(call: &Call<'_>, name: &str, asked: &str) -> Result<SharedRow<We
 }
 
 /// The secret as it is shown once; empty for a repeated request, whose secret was shown before.
-fn shown(row: &WebhookSource, text: Option<String>, kept: Option<&SourceSecret>) -> String {
-    let is_now = kept.is_some_and(|kept| sealing::is_newest(&row.secrets, &kept.sealed));
+fn shown(row: &SourceSummary, text: Option<String>, kept: Option<&SourceSecret>) -> String {
+    let is_now = kept.is_some_and(|kept| row.secrets.is_newest(&kept.sealed));
     text.filter(|_| is_now).unwrap_or_default()
 }
 
@@ -263,11 +262,16 @@ fn kind_of(kind: v1::WebhookSourceKind) -> Result<SourceKind, Refusal> {
 
 /// The kind of a row. Only valid kinds are written; any other one proves nothing.
 pub(crate) fn kind_named(row: &WebhookSource) -> SourceKind {
-    SourceKind::from_word(&row.kind).unwrap_or(SourceKind::None)
+    kind_of_word(&row.kind)
 }
 
-fn of_source(caller: &Caller, row: &WebhookSource) -> v1::WebhookSource {
-    let kind = match kind_named(row) {
+fn kind_of_word(word: &str) -> SourceKind {
+    SourceKind::from_word(word).unwrap_or(SourceKind::None)
+}
+
+fn of_source(caller: &Caller, row: &SourceSummary) -> v1::WebhookSource {
+    let known = kind_of_word(&row.kind);
+    let kind = match known {
         SourceKind::StandardWebhooks => v1::WebhookSourceKind::StandardWebhooks,
         SourceKind::Github => v1::WebhookSourceKind::Github,
         SourceKind::Stripe => v1::WebhookSourceKind::Stripe,
@@ -289,11 +293,11 @@ fn of_source(caller: &Caller, row: &WebhookSource) -> v1::WebhookSource {
         event_key,
         event_key_pointer,
         data_pointer: row.correlation.data.clone(),
-        old_secret_expire_time: row.secrets.get(1).and_then(|secret| secret.until).map(timestamp),
+        old_secret_expire_time: row.secrets.old_until.map(timestamp),
         create_time: Some(timestamp(row.created)),
         update_time: Some(timestamp(row.updated)),
-        etag: row.etag(),
-        known_time: (kind_named(row).covers() == Covers::Body)
+        etag: row.etag.clone(),
+        known_time: (known.covers() == Covers::Body)
             .then(|| duration(row.correlation.known_ms.unwrap_or(MESSAGE_KNOWN_MS))),
     }
 }

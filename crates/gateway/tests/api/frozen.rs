@@ -120,6 +120,8 @@ async fn a_question_keeps_an_approval_open() {
         ..Default::default()
     };
     let reply: v1::DecideGateResponse = harness.ask("approver", "DecideGate", &discuss).await;
+    let request = v1::GetGateRequest { name: reply.gate.expect("a gate").name, ..Default::default() };
+    let reply: v1::GetGateResponse = harness.ask("agent", "GetGate", &request).await;
     let gate = reply.gate.expect("a gate");
     assert_eq!((gate.status(), gate.comments[0].comment.as_str()), (v1::GateStatus::Open, "To whom?"));
     let now = harness.look(&session.name).await;

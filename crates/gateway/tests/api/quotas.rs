@@ -270,9 +270,11 @@ async fn quotas_are_set_one_by_one_or_all_at_once_and_taken_back() {
     let reply: v1::SetTenantQuotasResponse = harness.ask("admin", "SetTenantQuotas", &one).await;
     let tenant = reply.tenant.expect("a tenant");
     assert_eq!(tenant.quotas, Some(v1::Quotas { bytes: Some(0), sessions: Some(7), ..NONE }));
-    assert_eq!(use_of(&reply.quota_uses, "sessions"), (7, v1::QuotaSource::Tenant, Some(0)));
-    assert_eq!(use_of(&reply.quota_uses, "bytes"), (0, v1::QuotaSource::Tenant, Some(0)));
-    assert_eq!(use_of(&reply.quota_uses, "requests_per_second"), (0, v1::QuotaSource::Default, None));
+    let get = v1::GetTenantQuotasRequest { tenant_id: "initech".into(), ..Default::default() };
+    let now: v1::GetTenantQuotasResponse = harness.ask("admin", "GetTenantQuotas", &get).await;
+    assert_eq!(use_of(&now.quota_uses, "sessions"), (7, v1::QuotaSource::Tenant, Some(0)));
+    assert_eq!(use_of(&now.quota_uses, "bytes"), (0, v1::QuotaSource::Tenant, Some(0)));
+    assert_eq!(use_of(&now.quota_uses, "requests_per_second"), (0, v1::QuotaSource::Default, None));
     let heavy = set_request("initech", v1::Quotas { weight: Some(3), ..NONE }, &["weight"]);
     let reply: v1::SetTenantQuotasResponse = harness.ask("admin", "SetTenantQuotas", &heavy).await;
     let tenant = reply.tenant.expect("a tenant");

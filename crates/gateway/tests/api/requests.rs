@@ -2,7 +2,7 @@
 //! stored while they can be needed.
 
 use prost::Message;
-use prost_reflect::{DynamicMessage, Value};
+use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 use serde_json::Value as Json;
 use switchward_api::v1;
 
@@ -73,6 +73,41 @@ const MOVING: [&str; 14] = [
     "CancelSession",
     "RaiseCap",
 ];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_comes_again_to_the_byte_although_others_have_changed_what_it_is_about() {
+    let harness = Harness::start().await;
+    let mut changed = 0;
+    for rpc in all().into_iter().filter(|rpc| rpc.is_once() && !MOVING.contains(&rpc.method)) {
+        let mut message = rpc.request(&harness).await;
+        set(&mut message, "request_id", Value::String(harness.fresh("bytes")));
+        let again = async || {
+            let (secret, request) = (harness.acme.key(rpc.role()), message.encode_to_vec());
+            harness.node.line.call(Way::Grpc, rpc.method, secret, &request).await
+        };
+        let first = without_secrets(&rpc, &again().await.expect(rpc.method));
+        let mut other = message.clone();
+        (rpc.other)(&mut other);
+        set(&mut other, "request_id", Value::String(harness.fresh("other")));
+        changed += usize::from(call(&harness, &rpc, &other).await.is_ok());
+        assert_eq!(without_secrets(&rpc, &again().await.expect(rpc.method)), first, "{}", rpc.method);
+    }
+    assert!(changed > 20, "{changed}");
+    harness.node.end().await;
+}
+
+/// The bytes of a reply, without secrets: they are shown once and stored nowhere.
+fn without_secrets(rpc: &Rpc, reply: &[u8]) -> Vec<u8> {
+    let mut message = DynamicMessage::decode(rpc.descriptor().output(), reply).expect("a reply");
+    let secrets = ["secret", "admin_secret"];
+    if !secrets.iter().any(|secret| message.descriptor().get_field_by_name(secret).is_some()) {
+        return reply.to_vec();
+    }
+    for secret in secrets {
+        message.clear_field_by_name(secret);
+    }
+    message.encode_to_vec()
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_comes_again_to_the_byte_although_the_session_has_moved_on() {

@@ -79,17 +79,25 @@ impl Shard {
                 | Reply::Gate { sequence, .. }
                 | Reply::Worked { sequence, .. }
                 | Reply::Recorded { sequence, .. }
-                | Reply::Replied { sequence, .. },
+                | Reply::Replied { sequence, .. }
+                | Reply::Effect { sequence, .. }
+                | Reply::Metered { sequence, .. },
             ) => *sequence,
+            Ok(Reply::Authorized(said)) => said.sequence,
             Ok(
-                Reply::Authorized(_)
-                | Reply::Limits(_)
+                Reply::Limits(_)
                 | Reply::PageCode { .. }
                 | Reply::Done
                 | Reply::Leased { .. }
                 | Reply::Tenant(_)
                 | Reply::Key(_)
-                | Reply::Version { .. },
+                | Reply::Version { .. }
+                | Reply::Definition(_)
+                | Reply::Policy(_)
+                | Reply::Assistant(_)
+                | Reply::Endpoint(_)
+                | Reply::Source(_)
+                | Reply::Removed { .. },
             ) => return Ok(()),
         };
         let stands = session_view(self, command.tenant, id)?.map(|view| view.session.sequence);

@@ -62,7 +62,7 @@ impl Player<'_> {
         };
         match self.system.submit(command)? {
             Ok(Reply::Tenant(tenant)) => {
-                self.tenant = tenant;
+                self.tenant = tenant.id;
                 self.give_tokens()
             }
             other => Err(Broken(format!("the tenant was not created: {other:?}"))),
@@ -164,7 +164,7 @@ impl Player<'_> {
         let before = self.active(&deploy.name)?.map(|active| active.number);
         let author = Actor { subject: "author".into(), role: Role::Author };
         match self.submit(Scope::Catalogue, author, Body::Catalogue(CatalogueCommand::Deploy(deploy)))? {
-            Ok(Reply::Version { name, number, created }) => {
+            Ok(Reply::Version { name, number, created, .. }) => {
                 self.published.extend(created.then_some("definition.deployed"));
                 self.published.extend((before != Some(number)).then_some("definition.activated"));
                 Ok(Ok(name))

@@ -120,8 +120,8 @@ impl System for Twins {
         let twin = self.twin_of(&command);
         let answer = self.system.submit(command)?;
         let other = self.system.submit(twin)?;
-        if let Ok(Reply::Tenant(tenant)) = other {
-            self.twin = tenant;
+        if let Ok(Reply::Tenant(tenant)) = &other {
+            self.twin = tenant.id;
         }
         let (one, two) = (apart(&answer), apart(&other));
         if one == two { Ok(answer) } else { Err(Broken(format!("one tenant gets {one}, the other {two}"))) }

@@ -118,7 +118,7 @@ impl Harness {
         else {
             panic!("a tenant is created")
         };
-        harness.tenant = tenant;
+        harness.tenant = tenant.id;
         let machine = harness.deploy(source);
         for document in &ways.attached {
             harness.deploy(&document.text.to_string());

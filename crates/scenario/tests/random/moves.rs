@@ -175,7 +175,7 @@ impl Harness {
         if let Ok(Reply::Tenant(tenant)) =
             self.send(Scope::Catalogue, CatalogueCommand::CreateTenant(tenant).into())?
         {
-            self.tenant = tenant;
+            self.tenant = tenant.id;
         }
         let key = MailKey([3; 32]).sealed(ring(), self.tenant, [0; SEAL_NONCE_BYTES]);
         let ensure = EnsureTenancy { any_approver_address: false, link_auth: None, key };

@@ -49,11 +49,14 @@ fn walk(key: &str) -> Vec<Command> {
 
 pub(crate) fn prepare(server: &Server) {
     let gate = definition(DEPLOY_GATE);
-    let made = create_tenants().map(|command| execute(server, command).unwrap());
-    assert_eq!(made, TENANTS.map(Reply::Tenant));
+    let made = create_tenants().map(|command| match execute(server, command) {
+        Ok(Reply::Tenant(tenant)) => tenant.id,
+        other => panic!("the tenant was not created: {other:?}"),
+    });
+    assert_eq!(made, TENANTS);
     for command in deploys(&gate, DEPLOY_GATE) {
         let deployed = execute(server, command).unwrap();
-        assert_eq!(deployed, Reply::Version { name: "deploy-gate".into(), number: 1, created: true });
+        assert!(matches!(deployed, Reply::Version { number: 1, created: true, .. }), "{deployed:?}");
     }
 }
 

@@ -96,6 +96,12 @@ impl MailKey {
         bytes[..].try_into().map(Self).map_err(|_| NotOpened::Foreign)
     }
 
+    /// Those of these keys of a tenant that can be opened, in their order.
+    #[must_use]
+    pub fn open_all(ring: &KeyRing, tenant: TenantId, sealed: &[Sealed]) -> Vec<Self> {
+        sealed.iter().filter_map(|key| Self::open(ring, tenant, key).ok()).collect()
+    }
+
     /// The token for one person.
     #[must_use]
     pub fn token(

@@ -16,6 +16,7 @@ mod rows;
 mod settings;
 mod settled;
 mod subject;
+mod summary;
 mod tally;
 mod via;
 mod vote_events;
@@ -38,6 +39,7 @@ pub use rows::{
 pub use settings::{GateSettings, OF_DEFINITION, OF_OWNER};
 pub use settled::{Setting, SettingSource, Settled};
 pub use subject::RequestSubject;
+pub use summary::{GateEnd, GateEnding, GateNames, GateSummary, VoteSummary};
 pub use tally::Tally;
 pub use via::Via;
 pub use vote_events::VoteFact;

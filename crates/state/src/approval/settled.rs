@@ -1,46 +1,60 @@
 //! Which settings hold for the gates of a run, and where each comes from. A start comes before the directory's entry
 //! `definition:NAME`, that before `owner:NAME`, and that before the directory's default audience; each setting by itself.
 
+use minicbor::{Decode, Encode};
+
 use crate::approval::{GateSettings, OF_DEFINITION, OF_OWNER, Quorum, Reminders};
 use crate::catalogue::{Directory, DirectoryEntry};
 
 /// Where a setting comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
 pub enum SettingSource {
     /// Nothing says anything of it.
     #[default]
+    #[n(0)]
     Unset,
     /// The start of the session.
+    #[n(1)]
     Start,
     /// The directory's entry `definition:NAME`.
+    #[n(2)]
     DefinitionEntry,
     /// The directory's entry `owner:NAME`.
+    #[n(3)]
     OwnerEntry,
     /// The directory's default audience.
+    #[n(4)]
     Directory,
     /// The definition itself.
+    #[n(5)]
     Definition,
 }
 
 /// A setting, and where it comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
 pub struct Setting<T> {
     /// What holds.
+    #[n(0)]
     pub value: T,
     /// Who says so.
+    #[n(1)]
     pub source: SettingSource,
 }
 
 /// What holds for the gates of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
 pub struct Settled {
     /// Who is notified of gates that address nobody: addresses and names.
+    #[n(0)]
     pub audience: Setting<Vec<String>>,
     /// How many of those whom a gate asks must approve; `None`: one is enough.
+    #[n(1)]
     pub quorum: Setting<Option<Quorum>>,
     /// How those who have not decided are reminded; `None`: not at all.
+    #[n(2)]
     pub reminders: Setting<Option<Reminders>>,
     /// Who is asked, too, if those who were asked do not decide: addresses and names.
+    #[n(3)]
     pub escalation: Setting<Vec<String>>,
 }
 

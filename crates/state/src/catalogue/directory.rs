@@ -50,6 +50,17 @@ impl Directory {
         crate::catalogue::etag(self)
     }
 
+    /// The directory as it is stored: names in lower case and without spaces around them, everything in order.
+    #[must_use]
+    pub fn in_order(mut self) -> Self {
+        for entry in &mut self.entries {
+            entry.name = entry.name.trim().to_lowercase();
+        }
+        self.entries.sort_by(|one, other| one.name.cmp(&other.name));
+        self.event_bindings.sort_by_key(|one| (one.definition.clone(), one.event_key.clone()));
+        self
+    }
+
     /// What it holds, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {

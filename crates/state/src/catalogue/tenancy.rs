@@ -114,7 +114,7 @@ impl Tenancy {
     /// What tokens are made with, the newest first, opened. One that cannot be opened is none.
     #[must_use]
     pub fn mail_keys(&self, ring: &KeyRing, tenant: TenantId) -> Vec<MailKey> {
-        self.keys.iter().filter_map(|key| MailKey::open(ring, tenant, key).ok()).collect()
+        MailKey::open_all(ring, tenant, &self.keys)
     }
 
     /// Its secrets, sealed, each with what it belongs to.

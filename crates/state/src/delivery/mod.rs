@@ -8,10 +8,12 @@ mod endpoint;
 mod event;
 mod facts;
 pub mod mail_caps;
+mod mail_full;
 mod message_text;
 mod outbox;
 mod outgoing;
 mod republish;
+mod summary;
 mod webhook_source;
 
 pub use command::DeliveryCommand;
@@ -22,7 +24,8 @@ pub use destination_commands::{ChangeEndpoint, ChangeWebhookSource};
 pub use endpoint::{Endpoint, EndpointHealth};
 pub use event::DeliveryEvent;
 pub use facts::WebhookSourceFact;
-pub use mail_caps::{MailCap, MailCount, MailFull, mail_counts, mail_full, waiting};
+pub use mail_caps::{MailCount, mail_counts, mail_full, waiting};
+pub use mail_full::{MailCap, MailFull};
 pub use message_text::MessageText;
 pub(crate) use outbox::web_destination;
 pub use outbox::{
@@ -30,4 +33,5 @@ pub use outbox::{
 };
 pub use outgoing::{BadMail, Draft, Outgoing};
 pub use republish::{PublishedEvent, Republish};
+pub use summary::{EffectKind, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary};
 pub use webhook_source::{Correlation, SourceSecret, TextSource, WebhookSource};

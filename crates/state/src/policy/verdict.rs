@@ -3,6 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Micros, OpenId};
 
+use crate::approval::Warning;
 use crate::catalogue::DefaultSetIn;
 
 /// What the policy says of a call.
@@ -38,6 +39,15 @@ pub struct Authorized {
     /// What each layer said, if several did.
     #[cbor(n(9), default, skip_if = "Vec::is_empty")]
     pub layers: Vec<LayerVerdict>,
+    /// The session's sequence after the command.
+    #[n(10)]
+    pub sequence: u64,
+    /// Whether nobody who may decide the gate was notified of it by mail.
+    #[n(11)]
+    pub unnotified: bool,
+    /// What a reader of the gate should know.
+    #[cbor(n(12), default, skip_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
 }
 
 /// Allow, ask or deny.

@@ -73,8 +73,8 @@ pub(crate) fn length<C>(len: usize, ctx: &mut C) -> usize {
     CborLen::cbor_len(&len, ctx) + len
 }
 
-/// A JSON object inside a stored form.
-pub(crate) mod object {
+/// A JSON object inside another form: its text, as bytes; for `#[cbor(with = "...")]`.
+pub mod object {
     use minicbor::decode::Error as DecodeError;
     use minicbor::encode::{Error as EncodeError, Write};
     use minicbor::{Decoder, Encoder};
@@ -84,7 +84,11 @@ pub(crate) mod object {
         serde_json::to_vec(map).expect("an object of JSON values has a text")
     }
 
-    pub(crate) fn encode<C, W: Write>(
+    /// Writes an object.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn encode<C, W: Write>(
         map: &Map<String, Value>,
         e: &mut Encoder<W>,
         _: &mut C,
@@ -92,11 +96,16 @@ pub(crate) mod object {
         e.bytes(&text(map))?.ok()
     }
 
-    pub(crate) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<Map<String, Value>, DecodeError> {
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// The bytes are no text of an object.
+    pub fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<Map<String, Value>, DecodeError> {
         serde_json::from_slice(d.bytes()?).map_err(DecodeError::custom)
     }
 
-    pub(crate) fn cbor_len<C>(map: &Map<String, Value>, ctx: &mut C) -> usize {
+    /// The length of what is written, bytes.
+    pub fn cbor_len<C>(map: &Map<String, Value>, ctx: &mut C) -> usize {
         super::length(text(map).len(), ctx)
     }
 }

@@ -14,7 +14,7 @@ mod rows;
 pub(crate) use apply::fresh;
 pub use children::{Parent, Pinned, Slot};
 pub use command::{Answer, EndTurn, Once, RecordData, RecordEvent, RunCommand};
-pub use data::{Data, Json, Writer, json_depth, json_length};
+pub use data::{Data, Json, Writer, json_depth, json_length, object};
 pub use event::RunEvent;
 pub use fault_code::FaultCode;
 pub use pending::PendingInput;

@@ -172,6 +172,13 @@ impl Retention {
         crate::catalogue::etag(self)
     }
 
+    /// The rules as they are stored: by definition.
+    #[must_use]
+    pub fn in_order(mut self) -> Self {
+        self.rules.sort_by(|one, other| one.definition.cmp(&other.definition));
+        self
+    }
+
     /// How long mail in quarantine is kept, milliseconds; `None` if no rule says.
     #[must_use]
     pub fn quarantine_ms(&self) -> Option<u64> {

@@ -13,6 +13,8 @@ mod kinds;
 mod policy;
 mod replies;
 mod session;
+#[path = "../shared/replies.rs"]
+mod shared;
 
 use kinds::{KINDS, kind};
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! Replies.
 
-use switchward_machine::{Micros, OpenId, SessionId, TenantId, Time};
+use switchward_machine::{Micros, OpenId, SessionId};
 use switchward_state::Reply;
-use switchward_state::approval::ReplyOutcome;
+use switchward_state::approval::{ReplyOutcome, Warning};
 use switchward_state::policy::{Authorized, CallEffect, Remaining};
 
 use crate::policy::limits;
@@ -21,6 +21,9 @@ fn authorized() -> Authorized {
         retry_after_ms: Some(5),
         remaining: Remaining { calls: Some(1), usd: Some(Micros(2)) },
         layers: Vec::new(),
+        sequence: 4,
+        unnotified: true,
+        warnings: vec![Warning::FewAsked { wanted: 3, can: 1, need: 2 }, Warning::NoRecipients],
     }
 }
 
@@ -40,6 +43,14 @@ fn name(reply: &Reply) -> &'static str {
         Reply::Worked { .. } => "worked",
         Reply::Recorded { .. } => "recorded",
         Reply::Replied { .. } => "replied",
+        Reply::Definition(..) => "definition",
+        Reply::Policy(..) => "policy",
+        Reply::Assistant(..) => "assistant",
+        Reply::Endpoint(..) => "endpoint",
+        Reply::Source(..) => "source",
+        Reply::Effect { .. } => "effect",
+        Reply::Metered { .. } => "metered",
+        Reply::Removed { .. } => "removed",
     }
 }
 
@@ -48,19 +59,16 @@ pub(crate) fn all() -> Vec<(&'static str, Reply)> {
     [
         Reply::Session { session, sequence, position: None },
         Reply::Authorized(authorized()),
-        Reply::Gate { gate, sequence },
+        Reply::Gate { gate, sequence, summary: None },
         Reply::PageCode { gate, accepted: true, left: 2 },
         Reply::Limits(limits()),
         Reply::Done,
-        Reply::Tenant(TenantId(3)),
-        Reply::Key("k1".into()),
-        Reply::Version { name: "order".into(), number: 2, created: true },
-        Reply::Leased { item: gate, fence: 2, until: Time(9) },
         Reply::Worked { session, sequence, wrong: Some("no object".into()) },
         Reply::Recorded { session, sequence, event: 3, position: None },
         Reply::Replied { session, sequence, outcome: ReplyOutcome::Decided, position: None },
     ]
     .into_iter()
+    .chain(crate::shared::all())
     .map(|reply| (name(&reply), reply))
     .collect()
 }

@@ -6,7 +6,7 @@
     reason = "a test that cannot go on has failed, and golden files are files"
 )]
 
-use switchward_state::approval::ApprovalEvent;
+use switchward_state::approval::{ApprovalEvent, Warning};
 use switchward_state::catalogue::CatalogueEvent;
 use switchward_state::delivery::DeliveryEvent;
 use switchward_state::policy::PolicyEvent;
@@ -18,6 +18,8 @@ mod events;
 mod open;
 mod pending;
 mod policies;
+#[path = "../shared/replies.rs"]
+mod shared;
 mod values;
 
 use events::{assistants, children, dead_letters, shared, webhook_sources};
@@ -452,7 +454,7 @@ fn history() -> History {
 fn replies() -> Vec<Reply> {
     let remaining = Remaining { calls: Some(49), usd: Some(Micros(5)) };
     let check = |outcome| LimitCheck { rules: rules(), estimate: Micros(5), at: Time(3), outcome };
-    vec![
+    [
         Reply::Session { session: SessionId([1; 16]), sequence: 4, position: values::position() },
         Reply::Authorized(Authorized {
             effect: CallEffect::Ask,
@@ -465,15 +467,14 @@ fn replies() -> Vec<Reply> {
             retry_after_ms: Some(10),
             remaining,
             layers: layers(),
+            sequence: 4,
+            unnotified: true,
+            warnings: vec![Warning::Unreachable],
         }),
-        Reply::Gate { gate: OpenId(6), sequence: 4 },
+        Reply::Gate { gate: OpenId(6), sequence: 4, summary: None },
         Reply::Limits(check(LimitOutcome::Available { remaining, reserved: true })),
         Reply::Limits(check(LimitOutcome::Full { money: true, capability: "bash".into(), until: Time(9) })),
         Reply::Done,
-        Reply::Tenant(TenantId(1)),
-        Reply::Key("0011".into()),
-        Reply::Version { name: "deploy-gate".into(), number: 1, created: true },
-        Reply::Leased { item: OpenId(10), fence: 2, until: Time(9) },
         Reply::Worked { session: SessionId([1; 16]), sequence: 4, wrong: Some("no".into()) },
         Reply::Replied {
             session: SessionId([1; 16]),
@@ -484,6 +485,9 @@ fn replies() -> Vec<Reply> {
         Reply::Recorded { session: SessionId([1; 16]), sequence: 4, event: 3, position: None },
         values::page_codes::reply(),
     ]
+    .into_iter()
+    .chain(shared::all())
+    .collect()
 }
 
 #[test]

@@ -53,12 +53,13 @@ fn as_explained(explained: &Explanation, decided: &Authorized) -> bool {
     let by_limit = decided.reason.as_deref().is_some_and(|reason| limits.contains(&reason));
     let granted = explained.granted;
     match decided.effect {
-        CallEffect::Deny if explained.effect == "deny" => {
-            explained.reason == decided.reason.as_deref() && explained.message == decided.message
+        CallEffect::Deny if explained.effect == CallEffect::Deny => {
+            explained.reason.map(Reason::code) == decided.reason.as_deref()
+                && explained.message == decided.message
         }
         CallEffect::Deny => by_limit && !granted && names_a_limit(explained, &decided.message),
-        CallEffect::Ask => explained.effect == "ask" && explained.message == decided.message,
-        CallEffect::Allow => explained.effect == "allow" && granted == decided.granted_by.is_some(),
+        CallEffect::Ask => explained.effect == CallEffect::Ask && explained.message == decided.message,
+        CallEffect::Allow => explained.effect == CallEffect::Allow && granted == decided.granted_by.is_some(),
     }
 }
 
@@ -79,9 +80,9 @@ fn ruled(explained: &Explanation, decided: &Authorized) -> bool {
 /// allows it, or the call if no rule covers it.
 fn names_what_decides(explained: &Explanation, capability: &str) -> bool {
     let rule = explained.rule.as_ref().map(|rule| rule.capability.as_str());
-    let rule = rule.filter(|rule| !rule.is_empty() && explained.effect == "allow");
+    let rule = rule.filter(|rule| !rule.is_empty() && explained.effect == CallEffect::Allow);
     let named = explained.message.contains(rule.unwrap_or(capability));
-    named || explained.effect == "deny" || explained.granted
+    named || explained.effect == CallEffect::Deny || explained.granted
 }
 
 /// The limits that apply are those that the ledger is asked about.

@@ -3,6 +3,7 @@
 use switchward_machine::OpenId;
 use switchward_scenario::{Broken, ShardIx, System};
 use switchward_state::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
+use switchward_state::session::Loaded;
 use switchward_state::work::{ExtendLease, LeaseWork, WorkCommand};
 use switchward_state::{Body, Command, Key, OpenItem, Reason, Reply, Row, Scope, View};
 
@@ -40,7 +41,7 @@ pub(super) fn taken_over(memory: &CarefulMemory, at: ShardIx, key: &Key) -> Resu
 /// After work was leased: a heartbeat in the first half of the lease writes nothing, one that requests
 /// twice the time moves the end, and no other worker may send one.
 pub(super) fn leased(memory: &mut CarefulMemory, command: &Command, reply: &Reply) -> Result<(), Broken> {
-    let (Body::Work(WorkCommand::Lease(lease)), Reply::Leased { item, fence, until }) =
+    let (Body::Work(WorkCommand::Lease(lease)), Reply::Leased { item, fence, until, .. }) =
         (&command.body, reply)
     else {
         return Ok(());
@@ -55,7 +56,9 @@ pub(super) fn leased(memory: &mut CarefulMemory, command: &Command, reply: &Repl
     let twice = lease.lease_ms.min(LEASE_MS_MAX / 2) * 2;
     let whole = if twice < lease.lease_ms * 2 { *until } else { memory.now().after_ms(twice) };
     let longer = memory.clone().execute(say(*fence, twice))?;
-    let leased_until = |until| Ok(Reply::Leased { item: *item, fence: *fence, until });
+    let loaded = Loaded::default();
+    let leased_until =
+        |until| Ok(Reply::Leased { item: *item, fence: *fence, until, loaded: loaded.clone() });
     let lost = other.as_ref().is_err_and(|refusal| refusal.reason == Reason::LeaseLost);
     if again == leased_until(*until) && longer == leased_until(whole) && lost {
         return Ok(());

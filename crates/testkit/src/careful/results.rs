@@ -27,7 +27,7 @@ pub(super) fn handed(memory: &CarefulMemory, command: &Command) -> Result<Option
     };
     let shard = &memory.shards()[memory.home(command.tenant, &command.scope)];
     let view = work_view(shard, command.tenant, *id, done.item)?;
-    Ok(view.map(|view| Handed { kind: view.kind, schema: view.schema }))
+    Ok(view.map(|view| Handed { kind: view.kind, schema: view.schema.0 }))
 }
 
 /// An accepted result fits the requirements. A result that fits is accepted, unless what it writes does not fit

@@ -143,16 +143,19 @@ async fn lease(
         worker: wanted.worker.clone(),
         lease_ms: wanted.lease_ms,
     }));
-    let (fence, until) = match call.execute(Scope::Session(session), None, None, body).await {
-        Ok(Reply::Leased { fence, until, .. }) => (fence, until),
+    let (fence, until, loaded) = match call.execute(Scope::Session(session), None, None, body).await {
+        Ok(Reply::Leased { fence, until, loaded, .. }) => (fence, until, loaded),
         Ok(other) => return Err(crate::api::odd(&other)),
         Err(refused) if [Reason::StateMismatch, Reason::LeaseLost].contains(&refused.reason()) => {
             return Ok(None);
         }
         Err(refused) => return Err(refused),
     };
-    let found = call.ask(&GetWork { tenant: call.caller.tenant, session, work }).await?;
-    // A taken item may be void a moment later; then there is nothing to hand out.
+    let found = match WorkView::at_hand(work, &loaded) {
+        Some(found) => Some(found),
+        // A taken item may be void a moment later; then there is nothing to hand out.
+        None => call.ask(&GetWork { tenant: call.caller.tenant, session, work }).await?,
+    };
     Ok(found.map(|found| Taken {
         session,
         work,
@@ -185,7 +188,7 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
         state: view.node.clone(),
         attempt: view.attempt,
         input: object(&view.owed.input.0),
-        result_schema: object(&view.schema),
+        result_schema: object(&view.schema.0),
         data: Some(json::to_struct(&view.data)),
         last_message: view.said.clone().unwrap_or_default(),
         create_time: Some(timestamp(view.head.at)),

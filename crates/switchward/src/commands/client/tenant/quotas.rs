@@ -29,7 +29,7 @@ pub(super) async fn run(talk: &Talk, which: TenantQuotas) -> Result<(), Exit> {
         weight: weight.and_then(|Weight(value)| value),
     };
     let request = v1::SetTenantQuotasRequest {
-        tenant_id: tenant,
+        tenant_id: tenant.clone(),
         quotas: Some(quotas),
         update_mask: Some(prost_types::FieldMask { paths }),
         request_id: talk.request_id(),
@@ -39,9 +39,8 @@ pub(super) async fn run(talk: &Talk, which: TenantQuotas) -> Result<(), Exit> {
         .client
         .call(request, |mut it, request| async move { it.tenants.set_tenant_quotas(request).await })
         .await;
-    let reply = reply.map_err(|status| Exit::refused(&status).calling("tenant_id", "TENANT"))?;
-    talk.printer
-        .message("SetTenantQuotasResponse", &reply, || shown(reply.tenant.as_ref(), &reply.quota_uses))
+    reply.map_err(|status| Exit::refused(&status).calling("tenant_id", "TENANT"))?;
+    get(talk, tenant).await
 }
 
 async fn get(talk: &Talk, tenant_id: String) -> Result<(), Exit> {

@@ -1,0 +1,142 @@
+//! What a worker is handed.
+
+use minicbor::{Decode, Encode};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use switchward_machine::{Machine, OpenId, SessionId, TenantId, WorkKind};
+use switchward_state::run::{Data, Json, Run, object};
+use switchward_state::session::{Assisted, Loaded, Said, Session};
+use switchward_state::work::{Owed, WorkCommand, WorkItem};
+use switchward_state::{
+    Body, Command, ItemHead, Key, Open, Reply, Scope, SharedRow, View, ViewError, Working,
+};
+
+use crate::policy::machine_of;
+use crate::work::leases::schema_of;
+
+/// Work of a session, with all that a worker needs.
+#[derive(Debug, Clone, Encode, Decode)]
+pub struct WorkView {
+    /// Its number in the session.
+    #[n(0)]
+    pub id: OpenId,
+    /// Where it belongs, and since when it is open.
+    #[n(1)]
+    pub head: ItemHead,
+    /// What kind of work it is.
+    #[n(2)]
+    pub kind: WorkKind,
+    /// What the worker is handed, and who has it.
+    #[n(3)]
+    pub owed: Owed,
+    /// The name of its node.
+    #[n(4)]
+    pub node: String,
+    /// Which attempt of the node's body it belongs to, from 1.
+    #[n(5)]
+    pub attempt: u32,
+    /// The definition's version.
+    #[n(6)]
+    pub version: u32,
+    /// The JSON Schema of a result.
+    #[n(7)]
+    pub schema: Json,
+    /// The run's data.
+    #[cbor(n(8), with = "object")]
+    pub data: Map<String, Value>,
+    /// The user's last message.
+    #[n(9)]
+    pub said: Option<String>,
+    /// The assistant that the session is with, if any.
+    #[n(10)]
+    pub assistant: Option<Assisted>,
+}
+
+impl WorkView {
+    /// The name by which a receiver outside can recognise repeats.
+    #[must_use]
+    pub fn name_outside(&self, session: SessionId) -> String {
+        format!("{session}-{}", self.owed.known_as(self.id).0)
+    }
+}
+
+/// Open work of a session of this tenant; `None` if there is none.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn work_view(
+    view: &dyn View,
+    tenant: TenantId,
+    session: SessionId,
+    work: OpenId,
+) -> Result<Option<WorkView>, ViewError> {
+    let found = WorkRows::of(&Working::new(view), tenant, session, work)?;
+    Ok(found.map(|rows| rows.view(work)))
+}
+
+/// The rows of open work.
+#[derive(Clone)]
+struct WorkRows {
+    item: SharedRow<Open<WorkItem>>,
+    run: SharedRow<Run>,
+    machine: Arc<Machine>,
+    data: Option<SharedRow<Data>>,
+    said: Option<SharedRow<Said>>,
+    session: Option<SharedRow<Session>>,
+}
+
+impl WorkRows {
+    fn of(
+        rows: &Working<'_>,
+        tenant: TenantId,
+        session: SessionId,
+        work: OpenId,
+    ) -> Result<Option<Self>, ViewError> {
+        let Some(item) = rows.work_at(&Key::item(tenant, session, work))? else { return Ok(None) };
+        let run = rows.run(tenant, session, item.head.run)?;
+        let machine = machine_of(rows, tenant, &run)?;
+        let data = rows.data_at(&Key::data(tenant, session, item.head.run))?;
+        let said = rows.said_at(&Key::said(tenant, session))?;
+        let session = rows.session(tenant, session)?;
+        Ok(Some(Self { item, run, machine, data, said, session }))
+    }
+
+    /// Shows the rows.
+    fn view(&self, work: OpenId) -> WorkView {
+        let WorkItem { kind, owed } = self.item.body.clone();
+        let node = self.machine.node(self.item.head.node);
+        WorkView {
+            id: work,
+            kind,
+            node: node.map(|node| node.name.clone()).unwrap_or_default(),
+            attempt: self.run.attempt,
+            version: self.run.version,
+            schema: Json(schema_of(&self.machine, &self.run, &owed)),
+            data: self.data.as_ref().map(|data| data.values.clone()).unwrap_or_default(),
+            said: self.said.as_ref().map(|said| said.text.clone()),
+            assistant: self.session.as_ref().and_then(|row| row.assistant.as_deref().cloned()),
+            head: self.item.head.clone(),
+            owed,
+        }
+    }
+}
+
+/// Puts the rows of work into the reply to its lease, so that its worker's call need not read them.
+pub(crate) fn load(rows: &Working<'_>, command: &Command, reply: &mut Reply) -> Result<(), ViewError> {
+    let (Body::Work(WorkCommand::Lease(_)), Scope::Session(session)) = (&command.body, &command.scope) else {
+        return Ok(());
+    };
+    if let Reply::Leased { item, loaded, .. } = reply {
+        let found = WorkRows::of(rows, command.tenant, *session, *item)?;
+        *loaded = Loaded(found.map(|rows| Arc::new(rows) as Arc<_>));
+    }
+    Ok(())
+}
+
+impl WorkView {
+    /// Shows leased work with the rows that came with the reply; `None` if it came without.
+    #[must_use]
+    pub fn at_hand(work: OpenId, loaded: &Loaded) -> Option<Self> {
+        loaded.0.as_ref()?.downcast_ref::<WorkRows>().map(|rows| rows.view(work))
+    }
+}
