@@ -3,17 +3,17 @@
 use std::ops::ControlFlow;
 use switchward_machine::Time;
 use switchward_state::{
-    Changes, Command, Decision, Key, Reason, Rejection, Reply, Row, Site, TurnRecord, View, ViewError,
+    Body, Changes, Command, Decision, Key, Reason, Rejection, Reply, Row, Site, TurnRecord, View, ViewError,
     Working, finish,
 };
 
 use crate::approval::summary;
+use crate::catalogue::delete_tenant;
 use crate::delivery::publish;
-use crate::dispatch::dispatch;
 use crate::remembered;
 use crate::session::position;
 use crate::turn::{Stop, Turn};
-use crate::work_view;
+use crate::{approval, catalogue, delivery, driver, policy, run, session, work, work_view};
 
 /// What a batch came to.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub fn decide_while(
     let mut answers = Vec::with_capacity(batch.len());
     let mut bytes = 0;
     for command in batch {
-        match run(command, &mut rows, at, &mut bytes) {
+        match one_turn(command, &mut rows, at, &mut bytes) {
             ControlFlow::Continue((answer, turn)) => {
                 answers.push(answer);
                 turns.extend(turn);
@@ -76,7 +76,7 @@ pub fn decide_while(
 
 type Ran = (Result<Reply, Rejection>, Option<TurnRecord>);
 
-fn run(
+fn one_turn(
     command: &Command,
     rows: &mut Working<'_>,
     at: Time,
@@ -127,6 +127,29 @@ fn carried_out(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
     }
     summary::complete(turn, &mut reply)?;
     Ok(reply)
+}
+
+/// Runs the command of the turn, and then what it leaves to the driver.
+fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
+    delete_tenant::check(turn)?;
+    let mut reply = carry_out(turn)?;
+    if turn.next.is_some() {
+        driver::run(turn)?;
+        reply.moved_to(turn.session()?.sequence);
+    }
+    Ok(reply)
+}
+
+fn carry_out(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
+    match &turn.command.body {
+        Body::Session(command) => session::run(turn, command),
+        Body::Run(command) => run::run(turn, command),
+        Body::Approval(command) => approval::run(turn, command),
+        Body::Work(command) => work::run(turn, command),
+        Body::Delivery(command) => delivery::run(turn, command),
+        Body::Policy(command) => policy::run_command(turn, command),
+        Body::Catalogue(command) => catalogue::run(turn, command),
+    }
 }
 
 /// The answer to the caller: the reply, with the rows at hand that complete it.

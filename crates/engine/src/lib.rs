@@ -12,7 +12,6 @@ mod budget;
 mod catalogue;
 mod decide;
 mod delivery;
-mod dispatch;
 mod driver;
 mod fault;
 mod gate_view;
@@ -32,12 +31,10 @@ pub use approval::reach::Reach;
 pub use catalogue::quotas::exceeded as quota_exceeded;
 pub use decide::{Decided, decide, decide_while};
 pub use delivery::held::holds_effects;
-pub use delivery::publish::{Missed, PUBLISHED, Republished, missed};
+pub use delivery::publish::{Missed, Republished, missed};
 pub use gate_view::{GateView, gate_view};
 pub use policy::attached::pin_policies;
-pub use public::{
-    Machines, PublicEvent, PublicValue, RunMachine, machines_of, machines_of_runs, public_events,
-};
+pub use public::{Machines, RunMachine, machines_of, machines_of_runs, public_events, published_types};
 pub use remembered::{answered, is_remembered};
 pub use run::callees::pin_callees;
 pub use session::position::{PositionView, position_view};

@@ -3,14 +3,35 @@
 pub(crate) mod event;
 
 use switchward_machine::{RunId, SessionId, TenantId};
-use switchward_state::{Event, Key, SharedMachine, View, ViewError, Working};
+use switchward_state::approval::VoteFact;
+use switchward_state::{Event, Key, PublicEvent, SharedMachine, View, ViewError, Working};
 
-pub use event::{Machines, PublicEvent, PublicValue, RunMachine};
+pub use event::{Machines, RunMachine};
 
 use self::event::RUN_FIELD;
 
 use crate::policy::machine_of;
 use crate::{approval, delivery, policy, run, session, work};
+
+/// The types of events of sessions that endpoints can receive, by aggregate.
+const PUBLISHED: [&[&str]; 6] = [
+    session::public::PUBLISHED,
+    run::public::PUBLISHED,
+    approval::public::PUBLISHED,
+    VoteFact::PUBLISHED,
+    delivery::public::PUBLISHED,
+    policy::public::PUBLISHED,
+];
+
+/// The types of events of sessions that endpoints can receive.
+pub fn published_types() -> impl Iterator<Item = &'static str> {
+    PUBLISHED.into_iter().flatten().copied()
+}
+
+/// Returns true if endpoints can receive events of this type.
+pub(crate) fn is_published(kind: &str) -> bool {
+    published_types().any(|known| known == kind)
+}
 
 /// The machines of the runs that these events of a session are about.
 ///

@@ -304,7 +304,7 @@ fn refused(machine: &Machine) -> Value {
     let mut shard = Shard::of(&[machine]);
     let input = br#"{"order": 7}"#.to_vec();
     shard.start(Start { input, ..start(machine.digest()) }).expect("it starts");
-    let gate = shard.session().gates().next().unwrap();
+    let gate = shard.session().gates().next().expect("a gate is open");
     let (decision, comment) = (Decision::Refuse, "Too dear".to_owned());
     let decide = DecideGate { gate, decision, comment, shown: None, limits: None, proof: None };
     let body = Body::Approval(ApprovalCommand::DecideGate(decide));

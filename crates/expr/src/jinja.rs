@@ -43,8 +43,8 @@
 //!    than before, a constant that is folded earlier.
 //! 2. Look at each filter and test in `filters` whose function changed: may its result grow in another way than its
 //!    `Price` says?
-//! 3. Run this crate's tests. Add to `SAMPLES` what the new version can do, and to `tests/fixtures/differences.tsv`
-//!    what differs now.
+//! 3. Run this crate's tests. Add to `SAMPLES` what the new version can do, and to
+//!    `crates/expr/tests/fixtures/differences.tsv` what differs now.
 
 mod compile;
 mod filters;

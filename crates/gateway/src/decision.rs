@@ -5,11 +5,11 @@
 //! newest round. If the tenant requires more than the link, which may have been passed on, the page shows the request
 //! and accepts nothing until it has recognised the person, because mail scanners follow links.
 
-use switchward_state::approval::ApprovalCommand;
 mod browser;
 mod code;
 mod find;
 pub(crate) use find::tenant_of;
+mod forms;
 mod page;
 mod provider;
 mod sign_in;
@@ -22,16 +22,16 @@ use axum::{
     routing::get,
 };
 use find::{Asked, Found};
-use serde::Deserialize;
-use switchward_machine::{Decision, Digest, TenantId};
-use switchward_messages::{PageAbsence, PageProblem, page_problem};
-use switchward_state::approval::{AnswerGate, DecideGate, DiscussGate, MailToken, PageProof};
+use forms::Said;
+use switchward_machine::TenantId;
+use switchward_messages::{FormProblem, PageAbsence, PageProblem, form_problem, page_problem};
+use switchward_state::approval::MailToken;
 use switchward_state::catalogue::LinkAuth;
 use switchward_state::{Body, Reply, RequestId, Scope};
 
 use crate::api::{Api, Call};
 use crate::error::{Reason, Refusal};
-use crate::limits::{FORM_ID_CHARS, PAGE_BODY_BYTES_MAX};
+use crate::limits::PAGE_BODY_BYTES_MAX;
 pub use provider::{Attempt, CALLBACK, NotSignedIn, SignIn};
 
 /// The pages of a server.
@@ -42,43 +42,6 @@ pub fn pages(api: Api) -> Router {
         .route("/a/{token}", get(show).post(say))
         .route("/a/{token}/sign-in", get(sign_in::begin))
         .with_state(api)
-}
-
-/// The fields of a form.
-#[derive(Debug, Deserialize)]
-struct Said {
-    /// `approve`, `reject`, `discuss` or `answer`; empty if nothing was chosen.
-    #[serde(default)]
-    decision: String,
-    #[serde(default)]
-    comment: String,
-    /// The digest of what was shown; empty if nothing that was shown has one.
-    #[serde(default)]
-    shown: String,
-    /// The id of the form, which is accepted once.
-    #[serde(default)]
-    form: String,
-    /// A code that was mailed.
-    #[serde(default)]
-    code: String,
-}
-
-impl Said {
-    /// The digest of all fields of the form.
-    fn digest(&self) -> Digest {
-        let texts = [&self.decision, &self.comment, &self.shown, &self.code].map(String::as_bytes);
-        Digest::of_parts(&texts)
-    }
-
-    /// The request id of this form. It includes the token, so that one person's form id means nothing on another's page.
-    fn request(&self, asked: &Asked) -> RequestId {
-        RequestId { id: format!("page:{}:{}", asked.token, self.form), body: self.digest() }
-    }
-
-    /// Returns true if the form has a valid id.
-    fn is_named(&self) -> bool {
-        self.form.len() == FORM_ID_CHARS && self.form.bytes().all(|byte| byte.is_ascii_hexdigit())
-    }
 }
 
 async fn style() -> Response {
@@ -104,7 +67,10 @@ async fn say(State(api): State<Api>, Path(token): Path<String>, request: Request
         Err(response) => return response,
     };
     if !said.is_named() {
-        return respond(StatusCode::BAD_REQUEST, page::asked(&asked, Some(CHANGED)));
+        return respond(
+            StatusCode::BAD_REQUEST,
+            page::asked(&asked, Some(form_problem(FormProblem::Changed))),
+        );
     }
     let visitor = Visitor { api: &api, token: &token, headers: &headers };
     match said.decision.as_str() {
@@ -116,12 +82,14 @@ async fn say(State(api): State<Api>, Path(token): Path<String>, request: Request
         Ok(by) => by,
         Err(problem) => return respond(StatusCode::FORBIDDEN, page::asked(&asked, Some(&problem))),
     };
-    let body = match body(&asked, &said, by) {
+    let body = match said.body(&asked, by) {
         Ok(body) => body,
-        Err(problem) => return respond(StatusCode::BAD_REQUEST, page::asked(&asked, Some(problem))),
+        Err(problem) => {
+            return respond(StatusCode::BAD_REQUEST, page::asked(&asked, Some(form_problem(problem))));
+        }
     };
     match visitor.execute(&asked, said.request(&asked), body).await {
-        Ok(Reply::Gate { .. }) => visitor.back(),
+        Ok(Reply::Gate { .. }) => said.accepted(&visitor),
         Ok(_) => respond(StatusCode::INTERNAL_SERVER_ERROR, page::nothing(PageAbsence::Internal)),
         Err(refusal) => after(&visitor, &asked, &refusal).await,
     }
@@ -189,50 +157,6 @@ async fn look(api: &Api, token: &str, headers: &HeaderMap) -> Result<Asked, No> 
             tracing::warn!(reason = %refusal.reason().code(), "a decision page could not be read");
             Err(No::Later)
         }
-    }
-}
-
-/// The message for a form that is not the page's.
-const CHANGED: &str = "The form does not belong to this page, or it was changed. Please open the page again.";
-
-/// Returns the command that a form asks for, or what is wrong with the form.
-fn body(asked: &Asked, said: &Said, by: LinkAuth) -> Result<Body, &'static str> {
-    let gate = asked.token.about;
-    let shown = match said.shown.as_str() {
-        "" if asked.gate.open().body.shown().is_some() => return Err(CHANGED),
-        "" => None,
-        text => Some(text.parse::<Digest>().map_err(|_| CHANGED)?),
-    };
-    let (comment, proof) = (said.comment.clone(), Some(PageProof { token: asked.token.clone(), by }));
-    let decide = |decision, comment, proof| {
-        Body::Approval(ApprovalCommand::DecideGate(DecideGate {
-            gate,
-            decision,
-            comment,
-            shown,
-            limits: None,
-            proof,
-        }))
-    };
-    match said.decision.as_str() {
-        "approve" => Ok(decide(Decision::Approve, comment, proof)),
-        "reject" => Ok(decide(Decision::Refuse, comment, proof)),
-        "discuss" if comment.trim().is_empty() => Err("Write your question first."),
-        "discuss" => {
-            Ok(Body::Approval(ApprovalCommand::DiscussGate(DiscussGate { gate, comment, shown, proof })))
-        }
-        "answer" if comment.trim().is_empty() => Err("Write your answer first."),
-        "answer" => {
-            let answer = comment.trim().into();
-            Ok(Body::Approval(ApprovalCommand::AnswerGate(AnswerGate {
-                gate,
-                answer,
-                comment: String::new(),
-                shown,
-                proof,
-            })))
-        }
-        _ => Err("Choose one of the decisions first."),
     }
 }
 

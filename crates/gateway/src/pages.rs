@@ -8,10 +8,11 @@ use switchward_api::v1;
 use switchward_machine::Digest;
 use switchward_state::RowKind;
 
-use crate::api::{Call, refusal, unreadable};
+use crate::api::Call;
 use crate::error::Refusal;
 use crate::limits::LOOKED_AT_MAX;
 use crate::query::{Bounds, Compared, Entry, List, Reader, Rows, Scan};
+use crate::refusals::{refusal, unreadable};
 use crate::scans::{Pace, Share};
 
 /// Entries of a page if the caller does not say.

@@ -88,13 +88,23 @@ pub(crate) enum Class {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Control(usize);
 
-/// Calls by which people decide or stop something, and who may make them.
+/// Calls by which people decide or stop something, and who may make them. A path that ends with a slash stands for all
+/// calls of its service that change something.
 const CONTROLS: [(&str, &[Role]); 4] = [
-    ("/switchward.v1.GateService/DecideGate", roles::DECIDE),
+    ("/switchward.v1.GateService/", roles::DECIDE),
     ("/switchward.v1.SessionService/PauseSession", roles::OPERATE),
     ("/switchward.v1.SessionService/CancelSession", roles::OPERATE),
     ("/switchward.v1.ApiKeyService/RevokeApiKey", roles::ADMIN),
 ];
+
+/// Returns true if a call is one of those that an entry of [`CONTROLS`] stands for.
+fn is_of(path: &str, control: &str) -> bool {
+    match path.strip_prefix(control) {
+        Some("") => true,
+        Some(method) => control.ends_with('/') && !method.starts_with("Get") && !method.starts_with("List"),
+        None => false,
+    }
+}
 
 impl Class {
     /// Returns the class of a call with a key of this role, or with a reply token. Control calls of roles that may not make
@@ -112,7 +122,8 @@ impl Class {
     fn with(path: &str, role: Option<Role>, clock_stands: bool) -> Self {
         let (service, method) = path.rsplit_once('/').unwrap_or_default();
         let Some(role) = role else { return Self::Tokens };
-        let control = CONTROLS.iter().position(|(control, roles)| *control == path && roles.contains(&role));
+        let control =
+            CONTROLS.iter().position(|(control, roles)| is_of(path, control) && roles.contains(&role));
         if let Some(control) = control {
             let of_approvers = role == Role::Approver;
             return Self::Controls(Control(if of_approvers { CONTROLS.len() } else { control }));
@@ -157,7 +168,7 @@ impl Seconds {
         self.at = now;
     }
 
-    /// Returns true if so much time has passed that no rate is used any more.
+    /// Returns true if all rates are unused again: nothing was counted for the time of a burst.
     fn at_rest(&self, now: Time) -> bool {
         now.since_ms(self.at) >= REQUESTS_BURST_SECONDS * SECOND_MS
     }
@@ -263,6 +274,12 @@ mod tests {
         assert_eq!(rates.refusals().map(|(_, count)| count), [4, 0, 0]);
     }
 
+    /// A call of an entry.
+    fn of_call((path, roles): (&str, &'static [Role])) -> (String, &'static [Role]) {
+        let method = if path.ends_with('/') { "DecideGate" } else { "" };
+        (format!("{path}{method}"), roles)
+    }
+
     #[test]
     fn what_ends_work_decides_or_comes_from_outside_has_a_rate_of_its_own_and_the_clock_is_free() {
         let rates = Rates::default();
@@ -284,7 +301,10 @@ mod tests {
         let of_admin = |stands| Class::with(advance, Some(Role::Admin), stands);
         assert_eq!((of_admin(true), of_admin(false)), (Class::Free, Class::Begins));
         assert_eq!(Class::of_manual_clock("/switchward.v1.SessionService/RecordEvent", None), Class::Tokens);
-        for (path, roles) in CONTROLS {
+        let lists = Class::of("/switchward.v1.GateService/ListGates", Some(Role::Admin));
+        assert_eq!(lists, Class::Begins);
+        for (path, roles) in CONTROLS.map(of_call) {
+            let path = path.as_str();
             assert!(crate::calls::method_at(path).is_some(), "{path} is no call");
             assert!(roles.contains(&Role::Admin) && !roles.contains(&Role::Agent), "{path}");
             for role in
@@ -299,14 +319,14 @@ mod tests {
     #[test]
     fn an_approver_who_asks_too_much_keeps_nobody_else_from_a_control() {
         let rates = Rates::default();
-        let take = |path, role| rates.take(TENANT, 3, Class::of(path, Some(role)), Time(0));
-        let (decide, _) = CONTROLS[0];
-        while take(decide, Role::Approver).is_ok() {}
-        for (path, _) in CONTROLS {
+        let take = |path: &str, role| rates.take(TENANT, 3, Class::of(path, Some(role)), Time(0));
+        let (decide, _) = of_call(CONTROLS[0]);
+        while take(&decide, Role::Approver).is_ok() {}
+        for (path, _) in CONTROLS.map(of_call) {
             for _ in 0..3 * REQUESTS_BURST_SECONDS {
-                take(path, Role::Admin).expect("each call has its own quota");
+                take(&path, Role::Admin).expect("each call has its own quota");
             }
-            assert!(take(path, Role::Admin).is_err(), "the quota is used up");
+            assert!(take(&path, Role::Admin).is_err(), "the quota is used up");
         }
     }
 

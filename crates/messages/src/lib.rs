@@ -20,6 +20,7 @@ pub use en::answering::{
 pub use en::closed::outcome;
 pub use en::gates::{at, facts, request, rule};
 pub use en::mails::{PageCodeFacts, page_code, reminder};
+pub use en::notices::{FormProblem, FormText, form_problem, form_text};
 pub use en::pages::{
     EmptyPage, LANGUAGE, PageAbsence, PageLabel, PageProblem, PageState, code_hint, code_label, commented,
     confirm_by_code, gate_kind, page_absence, page_heading, page_problem, page_state, page_text, sign_in_as,

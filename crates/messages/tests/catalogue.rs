@@ -4,10 +4,11 @@ use switchward_machine::{
     Channel, Content, Decision, GateIx, GateKind, Micros, NodeIx, OpenId, RunId, SessionId, Status, Time,
 };
 use switchward_messages::{
-    AnswerFacts, ChoiceFacts, PageAbsence, PageCodeFacts, PageLabel, PageProblem, PageState, Piece,
-    answer_lines, asking, code_hint, code_label, commented, confirm_by_code, gate_kind, instruction,
-    mail_cap, origin, other_words, outcome, page_absence, page_code, page_heading, page_label, page_problem,
-    page_state, page_text, reminder, request, rule, session_warning, sign_in_as, text, warning,
+    AnswerFacts, ChoiceFacts, FormProblem, FormText, PageAbsence, PageCodeFacts, PageLabel, PageProblem,
+    PageState, Piece, answer_lines, asking, code_hint, code_label, commented, confirm_by_code, form_problem,
+    form_text, gate_kind, instruction, mail_cap, origin, other_words, outcome, page_absence, page_code,
+    page_heading, page_label, page_problem, page_state, page_text, reminder, request, rule, session_warning,
+    sign_in_as, text, warning,
 };
 use switchward_state::approval::{
     Closed, Closing, Decider, Gate, NotCounted, Notice, Progress, Receipt, RequestSubject, Resolution, Via,
@@ -112,6 +113,7 @@ fn notices() -> Vec<Notice> {
         NotCounted::Unseen,
         NotCounted::Empty,
         NotCounted::Unproved,
+        NotCounted::NoLongerAsked,
     ];
     all.extend(reasons.map(|why| Notice::NotCounted { why }));
     all.extend([Notice::Answered { receipt }, Notice::PassedOn, Notice::Commented]);
@@ -368,6 +370,28 @@ fn every_text_of_a_page_is_rendered() {
     ];
     made.push_str(&entry("labels", &labels.map(page_text)));
     same(&made, include_str!("expected/pages.txt"));
+}
+
+#[test]
+fn every_text_of_a_form_is_rendered() {
+    let texts = [
+        FormText::Decision,
+        FormText::Choice { decision: Decision::Approve },
+        FormText::Choice { decision: Decision::Refuse },
+        FormText::Neither,
+        FormText::Comment,
+        FormText::CommentHint,
+        FormText::Decide,
+        FormText::DecideHint { rule: "Your decision counts." },
+        FormText::DecideHint { rule: "" },
+        FormText::Answer,
+        FormText::SendAnswer,
+    ];
+    let mut made: String = texts.iter().map(|one| entry("text", &[&form_text(*one)])).collect();
+    let problems =
+        [FormProblem::Changed, FormProblem::NoQuestion, FormProblem::NoAnswer, FormProblem::NoDecision];
+    made.extend(problems.iter().map(|one| entry("problem", &[form_problem(*one)])));
+    same(&made, include_str!("expected/forms.txt"));
 }
 
 #[test]

@@ -119,10 +119,10 @@ impl ToShards {
 }
 
 fn may_be_taken_later(failure: &Failure) -> bool {
-    match failure {
-        Failure::Rejected(no) => no.reason == Reason::QuotaExceeded,
-        other => !other.is_final(),
+    if let Failure::Rejected(no) = failure {
+        return no.reason == Reason::QuotaExceeded;
     }
+    !failure.is_final()
 }
 
 /// Returns true if the session still has what a job is for, and waits for this attempt at it.

@@ -21,10 +21,10 @@ mod system;
 
 pub use memory::{Asked, Asking, Memory, Moment, Observer, Shard, ShardIx};
 pub use parse::parse;
+pub use play::gates::{Decide, Form, GateVerb, Kind, Said};
 pub use play::{Loader, Unplayed, play, play_on, simulate};
 pub use report::{Miss, Report, StepReport};
 pub use script::{
-    Authorize, Decide, Expectation, Expected, Kind, Named, Said, Scenario, Start, StartAgain, Step, Until,
-    Verb, Wanted,
+    Authorize, Expectation, Expected, Named, Scenario, Start, StartAgain, Step, Until, Verb, Wanted,
 };
 pub use system::{Answer, Broken, System, ring};

@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value};
 use switchward_formats::document::Span;
-use switchward_machine::{Decision, GateKind, Micros, Time};
+use switchward_machine::{Micros, Time};
 use switchward_state::approval::{Quorum, Reminders};
 use switchward_state::catalogue::Settings;
+
+use crate::play::gates::GateVerb;
 
 /// A whole scenario.
 #[derive(Debug, Clone, PartialEq)]
@@ -186,10 +188,8 @@ pub enum Verb {
     },
     /// A worker finishes work.
     Work(Work),
-    /// A person decides.
-    Decide(Decide),
-    /// A participant fills in a form.
-    Form(Form),
+    /// Somebody does something at a gate.
+    Gate(GateVerb),
     /// Another session starts; what follows is about it.
     Start(StartAgain),
     /// The clock moves.
@@ -243,8 +243,7 @@ impl Verb {
             Self::Tool { .. } => "tool",
             Self::Usage { .. } => "usage",
             Self::Work(_) => "work",
-            Self::Decide(_) => "decide",
-            Self::Form(_) => "form",
+            Self::Gate(verb) => verb.word(),
             Self::Start(_) => "start",
             Self::Wait(_) => "wait",
             Self::Publish(_) => "publish",
@@ -286,50 +285,6 @@ pub struct Work {
     pub cost: Micros,
     /// The tokens used.
     pub tokens: u64,
-}
-
-/// A person decides.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decide {
-    /// The node of the gate.
-    pub node: Option<String>,
-    /// The kind of the gate.
-    pub kind: Option<Kind>,
-    /// The decision.
-    pub decision: Said,
-    /// The decider.
-    pub by: String,
-    /// A comment.
-    pub comment: String,
-}
-
-/// A participant fills in a form.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Form {
-    /// The node of the gate.
-    pub node: Option<String>,
-    /// The values.
-    pub values: Value,
-    /// The participant.
-    pub by: String,
-}
-
-/// The kinds of gate that a scenario can name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A kind that this build opens.
-    Known(GateKind),
-    /// A kind of another format; no gate here has it.
-    Elsewhere,
-}
-
-/// What a person answers at a gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
-    /// One of the two decisions.
-    Decided(Decision),
-    /// Neither: the person comments, and the gate stays open.
-    Discuss,
 }
 
 /// How far the clock moves.

@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use switchward_machine::TenantId;
 
-use crate::approval::{AnswerGate, ApprovalCommand, DecideGate, DiscussGate};
+use crate::approval::ApprovalCommand;
 use crate::catalogue::{CatalogueCommand, Settings};
 use crate::delivery::DeliveryCommand;
 use crate::policy::PolicyCommand;
@@ -157,14 +157,14 @@ impl Body {
     /// Returns true if the command is answered with the gate that it is about. Decision pages show it themselves.
     #[must_use]
     pub fn shows_gate(&self) -> bool {
-        let Self::Approval(command) = self else { return false };
-        match command {
-            ApprovalCommand::DecideGate(DecideGate { proof, .. })
-            | ApprovalCommand::DiscussGate(DiscussGate { proof, .. })
-            | ApprovalCommand::AnswerGate(AnswerGate { proof, .. }) => proof.is_none(),
-            ApprovalCommand::RecordReply(_)
-            | ApprovalCommand::SendPageCode(_)
-            | ApprovalCommand::EnterPageCode(_) => false,
+        match self {
+            Self::Approval(command) => command.shows_gate(),
+            Self::Session(_)
+            | Self::Run(_)
+            | Self::Work(_)
+            | Self::Delivery(_)
+            | Self::Policy(_)
+            | Self::Catalogue(_) => false,
         }
     }
 

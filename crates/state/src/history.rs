@@ -74,7 +74,7 @@ impl History {
 }
 
 /// A part of a history in its row. A command writes it as bytes, and few read it afterwards: its fields are decoded when
-/// somebody asks for them. Stored form.
+/// somebody asks for them.
 #[derive(Clone)]
 pub struct StoredHistory {
     /// What [`History`] is encoded as; `None` if it was made from the fields.

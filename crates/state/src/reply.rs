@@ -27,7 +27,7 @@ pub enum Reply {
     },
     /// What the policy says of a call.
     #[n(1)]
-    Authorized(#[n(0)] Authorized),
+    Authorized(#[n(0)] Box<Authorized>),
     /// A gate was decided.
     #[n(2)]
     Gate {

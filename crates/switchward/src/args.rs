@@ -5,6 +5,7 @@ mod backup;
 mod calls;
 mod client;
 mod clock;
+mod connection;
 mod context;
 mod conversation;
 mod directory;
@@ -12,7 +13,6 @@ mod docs;
 mod effect;
 mod export;
 pub(crate) mod files;
-mod gates;
 mod graph;
 pub(crate) mod groups;
 mod mail;
@@ -34,10 +34,11 @@ pub(crate) use assistant::{AssistantCommand, DeleteAssistant, GetAssistant, PutA
 pub(crate) use backup::{BackupArgs, BackupCommand, RunServer};
 pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
-    Activate, Answer, Cancel, ClientCommand, Connection, CreateKey, Deploy, Explain, Get, KeyRole, Keys,
-    KeysCommand, List, ListCommand, ListFilter, ListOf, Move, On, Raise, Retire, RevokeKey, Watch,
+    Activate, Answer, Cancel, ClientCommand, CreateKey, Deploy, Explain, Get, KeyRole, Keys, KeysCommand,
+    List, ListCommand, ListFilter, ListOf, Move, Raise, Retire, RevokeKey, Watch,
 };
 pub(crate) use clock::{AdvanceClock, ClockCommand};
+pub(crate) use connection::{Connection, On};
 pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext};
 pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
@@ -46,7 +47,6 @@ pub(crate) use directory::{DirectoryCommand, PutDirectory};
 pub(crate) use docs::{DocsArgs, ManArgs};
 pub(crate) use effect::{DismissEffect, EffectCommand, NamedEffect};
 pub(crate) use export::Export;
-pub(crate) use gates::{Decide, Verdict};
 pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineCommand, SendMail, ShowMail};
 pub(crate) use page::Page;

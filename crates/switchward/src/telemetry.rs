@@ -54,7 +54,7 @@ pub(crate) fn start(level: &str) -> anyhow::Result<Telemetry> {
         tracing_subscriber::registry().with(logs).init();
         return Ok(Telemetry(None));
     };
-    let resource = otlp::resource();
+    let resource = otlp::resource(&environment);
     let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
     opentelemetry::global::set_text_map_propagator(TraceContextPropagator::new());
     let traces = tracing_opentelemetry::layer()

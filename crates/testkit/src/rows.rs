@@ -42,6 +42,11 @@ impl Rows {
         }
     }
 
+    /// All rows by their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<Row>)> {
+        self.0.iter()
+    }
+
     /// Returns the rows, decoded from their stored form.
     ///
     /// # Errors

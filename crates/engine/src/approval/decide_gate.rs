@@ -76,8 +76,8 @@ pub(crate) fn has_token(
     token: &MailToken,
 ) -> Result<(), Stop> {
     let person = turn.command.actor.subject.as_str();
-    let round = open.body.asked.as_ref().and_then(|asked| asked.round_of(person));
-    if token.about == gate && round == Some(token.round) && turn.made(token, Way::Page, person)? {
+    let request = open.body.asked.as_ref().and_then(|asked| asked.request_of(person));
+    if token.about == gate && request == Some(token.request) && turn.made(token, Way::Page, person)? {
         return Ok(());
     }
     Err(Rejection::new(Reason::CredentialInvalid, "the page's token is not valid for this request").into())
@@ -169,7 +169,7 @@ pub(crate) fn is_meant(open: &OpenGate, shown: Option<Digest>, comment: &str) ->
 }
 
 /// The refusal that reports the first decision.
-fn resolved(closed: &Closed) -> Rejection {
+pub(crate) fn resolved(closed: &Closed) -> Rejection {
     let refusal =
         |message: String| Rejection::new(Reason::AlreadyResolved, message).fact("at_ms", closed.at.0);
     match &closed.resolution {

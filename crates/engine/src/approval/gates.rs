@@ -77,6 +77,7 @@ pub(crate) fn open(
         values: (found.kind == GateKind::Approval).then(|| shown::digest(&values)),
         dropped: dropped.clone(),
         codes: Vec::new(),
+        request: 0,
     };
     if let Some(problem) = shown::record(turn, run, found.record.as_deref(), values, &asked)? {
         return Ok(Some(Fault::operation(session_warning(&problem))));

@@ -15,6 +15,7 @@ pub(crate) mod public;
 pub(crate) mod reach;
 pub(crate) mod record_reply;
 pub(crate) mod reminders;
+pub(crate) mod reply_words;
 pub(crate) mod resolve;
 pub(crate) mod rounds;
 pub(crate) mod shown;
@@ -25,7 +26,11 @@ pub(crate) mod votes;
 use switchward_state::Reply;
 use switchward_state::approval::ApprovalCommand;
 
+use crate::approval::record_reply::{Taker, vouched};
 use crate::turn::{Stop, Turn};
+
+/// What a reply to an open gate can be besides its sender's decision; the first that takes it counts.
+pub(crate) const REPLIES: &[Taker] = &[vouched::decide];
 
 /// Runs a command of this aggregate.
 pub(crate) fn run(turn: &mut Turn<'_, '_>, command: &ApprovalCommand) -> Result<Reply, Stop> {

@@ -1,17 +1,22 @@
 //! What readers of a history see of gates and replies.
 
 use switchward_machine::{GateKind, OpenId};
+use switchward_state::PublicEvent;
 use switchward_state::approval::{
-    ApprovalEvent, Gate, PageCodeFact, PageCodeStep, ReplyFact, ReplyOutcome, SenderProof, Via, VoteFact,
+    ApprovalEvent, Gate, PageCodeFact, PageCodeStep, ReplyFact, ReplyOutcome, SenderProof, Via,
 };
 use switchward_state::catalogue::LinkAuth;
 
-use crate::public::event::PublicEvent;
-
-/// An event of this type about a gate.
-fn of_gate(kind: &'static str, gate: &OpenId) -> PublicEvent {
-    PublicEvent::new(kind).with("gate", gate.0)
-}
+/// The types that endpoints can receive.
+pub(crate) const PUBLISHED: &[&str] = &[
+    "approval.decided",
+    "approval.escalated",
+    "approval.reminded",
+    "approval.requested",
+    "approval.timed_out",
+    "task.completed",
+    "task.created",
+];
 
 /// Returns what a reader sees of an event; `None` if it is internal.
 pub(crate) fn public(event: &ApprovalEvent) -> Option<PublicEvent> {
@@ -41,18 +46,18 @@ pub(crate) fn public(event: &ApprovalEvent) -> Option<PublicEvent> {
             .with("answer", &answer.0)
             .with("comment", comment),
         ApprovalEvent::Escalated { gate, to, .. } => {
-            of_gate("approval.escalated", gate).with("to", to.join(" "))
+            PublicEvent::of_gate("approval.escalated", *gate).with("to", to.join(" "))
         }
         ApprovalEvent::Reminded { gate, to, .. } => {
-            of_gate("approval.reminded", gate).with("to", to.join(" "))
+            PublicEvent::of_gate("approval.reminded", *gate).with("to", to.join(" "))
         }
-        ApprovalEvent::Lapsed { gate } => of_gate("approval.timed_out", gate),
+        ApprovalEvent::Lapsed { gate } => PublicEvent::of_gate("approval.timed_out", *gate),
         ApprovalEvent::ReplyRecorded(reply) => replied(reply),
         ApprovalEvent::ReplyAnswered { gate, to, run } => {
             let gate = if run.is_some() { String::new() } else { gate.0.to_string() };
             PublicEvent::new("reply.answered").with("gate", gate).with("to", to)
         }
-        ApprovalEvent::Votes(fact) => return voted(fact),
+        ApprovalEvent::Votes(fact) => return fact.public(),
         ApprovalEvent::PageCodes(fact) => page_code(fact),
         ApprovalEvent::Voided { .. }
         | ApprovalEvent::AudienceSet { .. }
@@ -75,34 +80,13 @@ fn opened(gate: OpenId, body: &Gate) -> PublicEvent {
     }
 }
 
-/// Somebody has approved, and it counts.
-fn voted(fact: &VoteFact) -> Option<PublicEvent> {
-    match fact {
-        VoteFact::Given { gate, vote, need } => {
-            let public = PublicEvent::new("approval.voted").with("gate", gate.0).with("by", &vote.by);
-            let public =
-                public.with("via", vote.via.word()).with("vouched_by", vote.via.vouched_by(&vote.by));
-            let public = public.with("needed", need);
-            Some(public.with("comment", &vote.comment))
-        }
-        VoteFact::Notified { gate, asked } => {
-            let public = PublicEvent::new("approval.told").with("gate", gate.0);
-            Some(public.with("to", asked.to.join(" ")))
-        }
-        VoteFact::QuorumSet { .. }
-        | VoteFact::Needed { .. }
-        | VoteFact::EscalationSet { .. }
-        | VoteFact::Dropped { .. } => None,
-    }
-}
-
 fn page_code(PageCodeFact { gate, to, step }: &PageCodeFact) -> PublicEvent {
     let kind = match step {
         PageCodeStep::Sent => "approval.code_sent",
         PageCodeStep::Refused => "approval.code_refused",
         PageCodeStep::Accepted => "approval.code_accepted",
     };
-    of_gate(kind, gate).with("to", to)
+    PublicEvent::of_gate(kind, *gate).with("to", to)
 }
 
 /// A reply came by mail, or an operator brought it.

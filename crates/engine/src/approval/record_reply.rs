@@ -2,26 +2,42 @@
 //! counts only from an address that was written to, and at a gate only if the sender is proved; what anybody else writes
 //! is recorded and moves nothing.
 
-use switchward_state::approval::ApprovalEvent;
-
-use crate::approval::resolve;
-use crate::run::inputs;
 pub(crate) mod outcome;
 pub(crate) mod vouched;
 
 use switchward_machine::{Decision, Input, OpenId, RunId, WaitOn};
 use switchward_state::approval::{
-    Closed, MailToken, NotCounted, OpenGate, RecordReply, ReplyFact, ReplyOutcome, SenderProof, Way,
+    ApprovalEvent, Closed, MailToken, NotCounted, OpenGate, RecordReply, ReplyFact, ReplyOutcome,
+    SenderProof, Way,
 };
 use switchward_state::limits::{ADDRESS_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use switchward_state::{Key, Reason, Rejection, Reply};
 
-pub(crate) use crate::approval::record_reply::outcome::decision_of;
 use crate::approval::record_reply::outcome::{Mail, granting};
+use crate::approval::reply_words::decision_of;
+use crate::approval::{REPLIES, resolve};
+use crate::run::inputs;
 use crate::turn::{Stop, Turn, check_text, ended};
 
+/// A reply to an open gate that addresses its sender.
+pub(crate) struct AtGate<'r> {
+    /// The run that records it.
+    pub(crate) leaf: RunId,
+    /// The gate.
+    pub(crate) gate: OpenId,
+    /// What is open there.
+    pub(crate) open: &'r OpenGate,
+    /// The reply.
+    pub(crate) reply: &'r RecordReply,
+    /// What its first line decides; `None` if nothing.
+    pub(crate) decision: Option<Decision>,
+}
+
+/// Takes a reply to an open gate that is more than its sender's decision. Returns `None` if it is no more.
+pub(crate) type Taker = fn(&mut Turn<'_, '_>, &AtGate<'_>) -> Result<Option<Reply>, Stop>;
+
 /// What a reply is about.
-enum About {
+pub(crate) enum About {
     /// An open gate that addresses its sender.
     Gate(OpenId, Box<OpenGate>),
     /// A wait for somebody whom the run has written to.
@@ -72,8 +88,13 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     }
     check(reply)?;
     let (about, decision) = read(turn, about, &reply.text)?;
-    if let (true, About::Gate(gate, open)) = (reply.vouched, &about) {
-        return vouched::decide(turn, leaf, *gate, open, reply, decision);
+    if let About::Gate(gate, open) = &about {
+        let at = AtGate { leaf, gate: *gate, open, reply, decision };
+        for take in REPLIES {
+            if let Some(taken) = take(turn, &at)? {
+                return Ok(taken);
+            }
+        }
     }
     // What the ledger or a cap refuses is refused before anything is recorded.
     let grant = match &about {
@@ -98,16 +119,22 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
         (About::Late(gate, closed), _) => outcome::late(turn, leaf, gate, &closed, &mail)?,
         (About::Nothing(why), _) => outcome::nothing(turn, leaf, &mail, why)?,
     };
-    Ok(Reply::Replied {
-        session: turn.session_id()?,
-        sequence: turn.session()?.sequence,
-        outcome,
-        position: None,
-    })
+    replied(turn, outcome)
+}
+
+/// The answer to who brought a reply.
+pub(crate) fn replied(turn: &Turn<'_, '_>, outcome: ReplyOutcome) -> Result<Reply, Stop> {
+    let (session, sequence) = (turn.session_id()?, turn.session()?.sequence);
+    Ok(Reply::Replied { session, sequence, outcome, position: None })
 }
 
 /// Writes down that a reply has come, and what is known of its sender.
-fn recorded(turn: &mut Turn<'_, '_>, run: RunId, reply: &RecordReply, about: &About) -> Result<(), Stop> {
+pub(crate) fn recorded(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    reply: &RecordReply,
+    about: &About,
+) -> Result<(), Stop> {
     let proof = match (reply.vouched, reply.authenticated) {
         (true, _) => SenderProof::Vouched { by: turn.command.actor.subject.clone() },
         (false, true) => SenderProof::Mail,
@@ -169,23 +196,19 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
         });
     }
     if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, token.about))? {
-        let known = closed.open.body.wrote_to(from);
-        return Ok(if known {
-            About::Late(token.about, Box::new(Closed::clone(&closed)))
-        } else {
-            About::Nothing(ReplyOutcome::Foreign)
-        });
+        return Ok(About::Late(token.about, Box::new(Closed::clone(&closed))));
     }
     let Some(open) = turn.rows.gate(turn.tenant(), id, token.about)? else {
         return Ok(About::Nothing(ReplyOutcome::Unexpected));
     };
-    let round = open.body.asked.as_ref().and_then(|asked| asked.round_of(from));
+    let request = open.body.asked.as_ref().and_then(|asked| asked.request_of(from));
     let (gate, open) = (token.about, Box::new(OpenGate::clone(&open)));
-    Ok(match round {
-        None => About::Nothing(ReplyOutcome::Foreign),
+    Ok(match request {
+        // They were asked, as the token proves.
+        None => About::Moot(gate, open, NotCounted::NoLongerAsked),
         // The requester cannot decide, by mail or otherwise.
         Some(_) if is_own(turn, &open, from)? => About::Moot(gate, open, NotCounted::Own),
-        Some(round) if round != token.round => About::Moot(gate, open, NotCounted::Earlier),
+        Some(request) if request != token.request => About::Moot(gate, open, NotCounted::Earlier),
         Some(_) if !counts(turn, &open, reply)? => About::Moot(gate, open, NotCounted::Unproved),
         Some(_) => About::Gate(gate, open),
     })

@@ -79,7 +79,7 @@ pub(crate) fn bounced(turn: &mut Turn<'_, '_>, bounce: &RecordBounce) -> Result<
     };
     let known = asked.bounced.iter().find(|known| known.to.eq_ignore_ascii_case(&to));
     let known = known.is_some_and(|known| known.proved || !proved);
-    if known || asked.round_of(&to) != Some(bounce.token.round) {
+    if known || asked.request_of(&to) != Some(bounce.token.request) {
         return turn.moved();
     }
     turn.emit(DeliveryEvent::MailBounced { gate, to, message: bounce.message.clone(), proved })?;

@@ -1,9 +1,11 @@
 //! What readers of a history see of what goes out.
 
 use switchward_machine::Channel;
+use switchward_state::PublicEvent;
 use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, MessageText};
 
-use crate::public::event::PublicEvent;
+/// The types that endpoints can receive.
+pub(crate) const PUBLISHED: &[&str] = &["approval.undeliverable", "delivery.exhausted"];
 
 /// Returns what a reader sees of an event; `None` if it is internal.
 pub(crate) fn public(event: &DeliveryEvent) -> Option<PublicEvent> {

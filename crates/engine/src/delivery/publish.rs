@@ -9,37 +9,10 @@ use switchward_machine::{SessionId, TenantId, Time};
 use switchward_state::delivery::{DeliveryEvent, EffectBody, Endpoint, PublishedEvent};
 use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, PUBLISHED_TURN_MAX, REPUBLISH_MAX};
 use switchward_state::session::{SessionEvent, SessionWarning};
-use switchward_state::{Event, Key, Kind, Row, Scope, View, ViewError, Working};
+use switchward_state::{Event, Key, Kind, PublicEvent, PublicValue, Row, Scope, View, ViewError, Working};
 
-use crate::public::{PublicEvent, PublicValue, machines_in, public_events};
+use crate::public::{is_published, machines_in, public_events};
 use crate::turn::{Stop, Turn};
-
-/// The types of events of sessions that endpoints can receive, in order.
-pub const PUBLISHED: [&str; 23] = [
-    "approval.decided",
-    "approval.escalated",
-    "approval.reminded",
-    "approval.requested",
-    "approval.timed_out",
-    "approval.undeliverable",
-    "approval.voted",
-    "budget.exhausted",
-    "delivery.exhausted",
-    "policy.asked",
-    "policy.denied",
-    "session.abandoned",
-    "session.blocked",
-    "session.cancelled",
-    "session.completed",
-    "session.failed",
-    "session.paused",
-    "session.resumed",
-    "session.started",
-    "session.state_entered",
-    "session.warned",
-    "task.completed",
-    "task.created",
-];
 
 /// Puts a message for each event of the turn and each endpoint that wants it into the outbox.
 pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
@@ -63,7 +36,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
     for (at, event) in public_events(&turn.events, &machines) {
         let failed = failed(&turn.events[at]);
         // A failed message to an endpoint is published to no endpoint.
-        if PUBLISHED.binary_search(&event.kind).is_err() || published(turn.rows, turn.tenant(), id, failed)? {
+        if !is_published(event.kind) || published(turn.rows, turn.tenant(), id, failed)? {
             continue;
         }
         let message = message_of(first, at, turn.now(), &event);
@@ -172,7 +145,7 @@ pub fn missed(
     for (first, turn) in events() {
         for (at, event) in public_events(&turn.events, &machines) {
             let message = message_of(first, at, turn.at, &event);
-            let wanted = PUBLISHED.binary_search(&event.kind).is_ok() && endpoint.wants(event.kind);
+            let wanted = is_published(event.kind) && endpoint.wants(event.kind);
             let of_us = failed(&turn.events[at]).is_some_and(|number| queued.all.contains(&number))
                 || published(&rows, tenant, session, failed(&turn.events[at]))?;
             if !wanted || of_us || message.sequence <= after {

@@ -4,7 +4,7 @@ use switchward_state::delivery::{DeliveryEvent, EffectBody, Republish};
 use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, REPUBLISH_MAX};
 use switchward_state::{Key, Reason, Rejection, Reply};
 
-use crate::delivery::publish::PUBLISHED;
+use crate::public::is_published;
 use crate::turn::{Stop, Turn, check_size, check_text};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, republish: &Republish) -> Result<Reply, Stop> {
@@ -37,7 +37,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, republish: &Republish) -> Result<Repl
     }
     for event in &republish.events {
         check_text("about", event.about.as_deref().unwrap_or_default(), PUBLISHED_ABOUT_BYTES_MAX)?;
-        if PUBLISHED.binary_search(&event.kind.as_str()).is_err() {
+        if !is_published(&event.kind) {
             let message = format!("endpoints are not told of {:?}", event.kind);
             return Err(Rejection::new(Reason::FieldInvalid, message).into());
         }

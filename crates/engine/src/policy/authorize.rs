@@ -117,7 +117,7 @@ fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: De
     })?;
     let name = call_name(turn.session_id()?, &call.call_id);
     release_reservation(turn, session.root, name, call.limits.as_ref())?;
-    Ok(Reply::Authorized(Authorized {
+    Ok(Reply::Authorized(Box::new(Authorized {
         effect: CallEffect::Deny,
         reason: Some(reason.code().to_owned()),
         message,
@@ -131,7 +131,7 @@ fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: De
         sequence: 0,
         unnotified: false,
         warnings: Vec::new(),
-    }))
+    })))
 }
 
 /// Sends the ledgers the release of a reservation, if `check` says that one was made under this name.
@@ -164,7 +164,7 @@ fn ask(
         Some(gate) => gate,
         None => open_gate(turn, session, force, call, spec, judged)?,
     };
-    Ok(Reply::Authorized(Authorized {
+    Ok(Reply::Authorized(Box::new(Authorized {
         effect: CallEffect::Ask,
         reason: None,
         message: to_ask(&call.capability),
@@ -178,7 +178,7 @@ fn ask(
         sequence: 0,
         unnotified: false,
         warnings: Vec::new(),
-    }))
+    })))
 }
 
 /// The open gate about the same call with the same arguments, if it shows every layer that asks.
@@ -388,7 +388,7 @@ fn with_caps(
 
 fn allowed(call: &Authorize, said: Said, granted_by: Option<OpenId>, remaining: Remaining) -> Reply {
     let message = if granted_by.is_some() { GRANTED } else { "" };
-    Reply::Authorized(Authorized {
+    Reply::Authorized(Box::new(Authorized {
         effect: CallEffect::Allow,
         reason: None,
         message: message.into(),
@@ -402,5 +402,5 @@ fn allowed(call: &Authorize, said: Said, granted_by: Option<OpenId>, remaining: 
         sequence: 0,
         unnotified: false,
         warnings: Vec::new(),
-    })
+    }))
 }

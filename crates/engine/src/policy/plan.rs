@@ -12,7 +12,7 @@ use switchward_state::session::Session;
 use switchward_state::{Body, Command, Key, Reason, Scope, View, ViewError, Working};
 
 use crate::approval::decide_gate::{entitled, may_decide};
-use crate::approval::record_reply::outcome::decision_of;
+use crate::approval::reply_words::decision_of;
 use crate::approval::votes;
 use crate::policy::assess::{
     Assessment, AssessmentContext, assess, call_name, gate_name, machine_of, over_budget,

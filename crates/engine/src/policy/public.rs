@@ -1,9 +1,11 @@
 //! What readers of a history see of tool calls, and of approvals of them.
 
 use switchward_machine::{BudgetUnit, Micros};
+use switchward_state::PublicEvent;
 use switchward_state::policy::{LayerVerdict, MatchedRule, PolicyEvent};
 
-use crate::public::event::PublicEvent;
+/// The types that endpoints can receive.
+pub(crate) const PUBLISHED: &[&str] = &["budget.exhausted", "policy.asked", "policy.denied"];
 
 /// The event with the layer that decided, and with what each layer said if several did.
 fn ruled(mut event: PublicEvent, rule: Option<&MatchedRule>, layers: &[LayerVerdict]) -> PublicEvent {

@@ -1,51 +1,12 @@
-//! The form of events that readers see, and what names their parts.
+//! What names the parts of the events that readers see.
 
 use minicbor::{Decode, Encode};
 use std::collections::BTreeMap;
-use switchward_machine::{Channel, Exit, ExitIx, Machine, Node, NodeIx, RunId};
+use switchward_machine::{Exit, ExitIx, Machine, Node, NodeIx, RunId};
 use switchward_state::SharedMachine;
-use switchward_state::delivery::MessageText;
 
 /// The field that says which run an event is about.
 pub(crate) const RUN_FIELD: &str = "run";
-
-/// An event for a reader.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublicEvent {
-    /// Its type: `session.started`, `policy.denied`.
-    pub kind: &'static str,
-    /// Name and value, in order.
-    pub fields: Vec<(&'static str, PublicValue)>,
-}
-
-/// A value that a reader sees.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PublicValue {
-    /// As it is.
-    Text(String),
-    /// The subject of a message on this channel, maybe empty.
-    Subject(Channel, MessageText),
-}
-
-impl PublicEvent {
-    pub(crate) fn new(kind: &'static str) -> Self {
-        Self { kind, fields: Vec::new() }
-    }
-
-    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
-        let value = value.to_string();
-        if !value.is_empty() {
-            self.fields.push((name, PublicValue::Text(value)));
-        }
-        self
-    }
-
-    /// The same with the subject of a message. A reader leaves it out if it is empty.
-    pub(crate) fn with_subject(mut self, channel: Channel, text: MessageText) -> Self {
-        self.fields.push(("subject", PublicValue::Subject(channel, text)));
-        self
-    }
-}
 
 /// The machines of runs, by which their nodes have names, and which of the runs are children.
 #[derive(Debug, Clone, Default, Encode, Decode)]

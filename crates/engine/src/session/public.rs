@@ -1,9 +1,12 @@
 //! What readers of a history see of a session.
 
 use switchward_messages::session_warning;
+use switchward_state::PublicEvent;
 use switchward_state::session::{RemovalFact, SessionEvent, Speaker};
 
-use crate::public::event::PublicEvent;
+/// The types that endpoints can receive.
+pub(crate) const PUBLISHED: &[&str] =
+    &["session.paused", "session.resumed", "session.started", "session.warned"];
 
 /// Returns what a reader sees of an event; `None` if it is internal.
 pub(crate) fn public(event: &SessionEvent) -> Option<PublicEvent> {

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 use switchward_machine::WorkKind;
+use switchward_state::PublicEvent;
 use switchward_state::work::{OpenItemBody, TimerItem, WaitItem, WorkEvent, WorkItem};
-
-use crate::public::event::PublicEvent;
 
 /// Returns what a reader sees of an event; `None` if it is internal.
 pub(crate) fn public(event: &WorkEvent) -> Option<PublicEvent> {

@@ -9,8 +9,7 @@ use switchward_state::approval::{ApprovalCommand, DecideGate, Quorum};
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine, Role, Settings};
 use switchward_state::delivery::{AckEffect, DeliveryCommand, DeliveryEvent, EffectBody};
 use switchward_state::policy::{
-    Args, Authorize, Authorized, Confirm, LimitCheck, LimitOutcome, PolicyCommand, Remaining, Reserve,
-    check_limits,
+    Args, Authorize, Confirm, LimitCheck, LimitOutcome, PolicyCommand, Remaining, Reserve, check_limits,
 };
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Event, Reason, Rejection, Reply, Scope, evolve};
@@ -142,9 +141,8 @@ fn only_the_last_approval_of_several_reserves_and_another_releases_what_was_rese
     let mut command = harness.command(session.clone(), Body::Policy(PolicyCommand::Authorize(call)));
     let Plan::Look(asked) = plan(&harness.0, &command, NOW).unwrap() else { panic!("there is a limit") };
     command.take_along(Some(check_limits(&harness.0, TENANT, &asked.rules, asked.estimate, NOW).unwrap()));
-    let Reply::Authorized(Authorized { gate: Some(gate), .. }) = harness.submit(command).0.unwrap() else {
-        panic!("a person is asked")
-    };
+    let Reply::Authorized(said) = harness.submit(command).0.unwrap() else { panic!("a call is answered") };
+    let Some(gate) = said.gate else { panic!("a person is asked") };
     let by = |person: &str, command: Command| Command {
         actor: Actor { subject: person.into(), role: Role::Approver },
         ..command

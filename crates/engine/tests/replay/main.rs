@@ -91,7 +91,7 @@ const ABSENT: &[Absent] = &[
     Absent {
         why: "no endpoint, webhook source, attached policy or bounce is known: tests of publishing, policies and mail",
         kinds: &[
-            "Delivery.Endpoints.",
+            "Delivery.EndpointNoted",
             "Delivery.MailBounced",
             "Delivery.Queued.Publish",
             "Delivery.WebhookSources.",

@@ -1,8 +1,6 @@
 //! What is read of the rows of a random run is the same after another server has decoded it.
 
 use minicbor::{Decode, Encode};
-use std::ops::ControlFlow;
-use std::sync::Arc;
 use switchward_engine::policy::explain;
 use switchward_engine::{
     Republished, comments, effect_view, gate_view, machines_of_runs, missed, run_views, session_view,
@@ -12,7 +10,7 @@ use switchward_machine::{OpenId, RunId, SessionId, TenantId, Time};
 use switchward_state::catalogue::Settings;
 use switchward_state::delivery::Endpoint;
 use switchward_state::policy::{Args, Authorize};
-use switchward_state::{Due, Key, OpenItem, Row, View, ViewError};
+use switchward_state::{Due, Key, OpenItem, Row, ViewError};
 use switchward_testkit::{CAPABILITIES, Rows};
 
 /// Reads all that can be read of every session, and returns how many values that were.
@@ -20,14 +18,8 @@ use switchward_testkit::{CAPABILITIES, Rows};
 /// # Errors
 /// A value is another one after it was encoded and decoded.
 pub(crate) fn views(rows: &Rows, now: Time) -> Result<usize, String> {
-    let mut all: Vec<(Key, Arc<Row>)> = Vec::new();
-    let scanned = rows.scan(&[], None, &mut |key, row| {
-        all.push((key.clone(), Arc::clone(row)));
-        ControlFlow::Continue(())
-    });
-    scanned.map_err(|error| error.to_string())?;
     let mut checked = Checked { rows, now, count: 0 };
-    for (key, row) in &all {
+    for (key, row) in rows.iter() {
         let Some(id) = key.session_of() else { continue };
         checked.row(id, key, row)?;
     }

@@ -172,7 +172,7 @@ impl Table {
     }
 
     fn token(&self, way: Way, person: &str) -> MailToken {
-        let round = self.open().and_then(|open| open.body.asked?.round_of(person)).unwrap_or_default();
+        let round = self.open().and_then(|open| open.body.asked?.request_of(person)).unwrap_or_default();
         MailKey([5; 32]).token(way, TENANT, self.session, self.gate(), round, person)
     }
 

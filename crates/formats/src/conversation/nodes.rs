@@ -31,10 +31,10 @@ pub(super) fn vertex(
     callees: &mut Vec<Callee>,
 ) -> Vertex {
     let timer_port = timer_port(&edges);
-    if let Kind::Approval(spec) = &mut state.kind {
-        if !edges.iter().any(|edge| edge.port == Some(approval::DISCUSSION)) {
-            approval::pass_discussions_on(spec);
-        }
+    if let Kind::Approval(spec) = &mut state.kind
+        && !edges.iter().any(|edge| edge.port == Some(approval::DISCUSSION))
+    {
+        approval::pass_discussions_on(spec);
     }
     let terminal = edges.is_empty();
     let mut exits: Vec<Exit> = edges.into_iter().map(exit).collect();

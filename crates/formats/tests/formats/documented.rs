@@ -150,6 +150,7 @@ fn every_name_of_conversation_workflows_is_documented() {
 #[test]
 fn every_name_of_scenarios_is_documented() {
     let mut found = names(&sources("scenario/src/parse"));
+    found.extend(names(&text(&Path::new(CRATES).join("scenario/src/play/gates.rs"))));
     let script = text(&Path::new(CRATES).join("scenario/src/script.rs"));
     // The keys of `expect`, each in a line like `Status = "status",`.
     let keys = script.lines().filter_map(|line| line.trim().strip_suffix("\",")?.split_once(" = \""));

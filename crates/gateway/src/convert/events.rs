@@ -3,10 +3,11 @@
 use prost_types::value::Kind;
 use std::collections::BTreeMap;
 use switchward_api::v1;
-use switchward_engine::{Machines, PublicEvent, PublicValue, public_events};
+use switchward_engine::{Machines, public_events};
 use switchward_state::catalogue::DefaultSetIn;
 use switchward_state::policy::{CallEffect, LayerVerdict, PolicyEvent};
 use switchward_state::{Event, History};
+use switchward_state::{PublicEvent, PublicValue};
 
 use super::timestamp;
 use crate::auth::Caller;

@@ -9,7 +9,7 @@ use switchward_state::{Body, Reply};
 
 use super::browser::Known;
 use super::find::Asked;
-use super::{Said, Visitor, after, browser, page, respond};
+use super::{Visitor, after, browser, forms::Said, page, respond};
 
 /// Mails a code.
 pub(super) async fn send(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> Response {

@@ -11,10 +11,11 @@ use switchward_state::{Actor, SharedRow};
 
 use super::browser;
 use super::browser::Known;
-use crate::api::{Api, refusal, unreadable};
+use crate::api::Api;
 use crate::auth::Caller;
 use crate::error::Refusal;
 use crate::query::{FindLinkedGate, GetTenantNumbered, LinkedGate, Reader};
+use crate::refusals::{refusal, unreadable};
 
 /// What a token leads to.
 pub(super) enum Found {
@@ -87,7 +88,7 @@ pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Re
     let Some(asked) = &gate.open().body.asked else { return Ok(Found::Nothing) };
     let made = |person: &&String| keys.iter().any(|key| key.made(&token, Way::Page, person));
     let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(Found::Nothing) };
-    let old = asked.round_of(&person) != Some(token.round);
+    let old = asked.request_of(&person) != Some(token.request);
     let theirs = |vote: &&Vote| vote.shown == asked.digest() && vote.is_of(&person, &tenancy.directory);
     let vote = asked.voting.iter().flat_map(|voting| &voting.votes).find(theirs).cloned();
     let gated = &gate.open().body;

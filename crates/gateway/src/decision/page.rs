@@ -2,7 +2,6 @@
 
 use maud::{DOCTYPE, Markup, html};
 use switchward_engine::GateView;
-use switchward_machine::{Decision, GateSpec};
 use switchward_messages::{
     EmptyPage, GateFacts, LANGUAGE, Medium, PageAbsence, PageLabel, PageState, Piece, code_hint, code_label,
     commented, confirm_by_code, gate_kind, page_absence, page_heading, page_state, page_text, prose, request,
@@ -12,6 +11,7 @@ use switchward_state::approval::OpenGate;
 use switchward_state::catalogue::LinkAuth;
 
 use super::find::Asked;
+use super::forms::{self, form_id};
 use crate::hide::without;
 
 /// The style sheet: the reader's own colours, one column, large targets, and nothing that moves.
@@ -37,6 +37,11 @@ fn whole(title: &str, body: &Markup) -> Markup {
 /// A page that only says why there is nothing to show.
 pub(super) fn nothing(absence: PageAbsence) -> Markup {
     let EmptyPage { title, why } = page_absence(absence);
+    short(title, why)
+}
+
+/// A page that says one or two sentences, and shows no request.
+pub(super) fn short(title: &str, why: Option<&str>) -> Markup {
     let body = html! {
         h1 { (title) }
         @if let Some(why) = why { p { (why) } }
@@ -61,7 +66,7 @@ pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
         @if let GateView::Open(open, machine, _) = &asked.gate {
             @if !asked.old && !asked.own && asked.visit.requester.is_none() {
                 @if asked.visit.by.is_none() { (stranger(asked)) }
-                @else if let Some(spec) = machine.gate(open.body.spec) { (form(asked, open, spec)) }
+                @else if let Some(spec) = machine.gate(open.body.spec) { (forms::decision(asked, open, spec)) }
             }
         }
     };
@@ -175,50 +180,6 @@ fn said(asked: &Asked) -> Markup {
     }
 }
 
-/// The form. No decision is preselected.
-fn form(asked: &Asked, open: &OpenGate, spec: &GateSpec) -> Markup {
-    let shown = open.body.shown().map(|digest| digest.to_string()).unwrap_or_default();
-    let word = |decision: Decision| capital(decision.word());
-    let answers = spec.resolve(Decision::Answer).is_some();
-    let offered =
-        [("approve", Decision::Approve), ("reject", Decision::Refuse)].into_iter().filter(|(_, decision)| {
-            spec.resolve(*decision).is_some() && (asked.vote.is_none() || *decision != Decision::Approve)
-        });
-    let mut rule = if spec.resolve(Decision::Approve).is_some() {
-        switchward_messages::rule(open)
-    } else {
-        String::new()
-    };
-    rule.push_str(" Your decision and your comment are recorded with your address and cannot be withdrawn.");
-    html! {
-        form method="post" action={ "/a/" (asked.token) } {
-            input type="hidden" name="shown" value=(shown);
-            input type="hidden" name="form" value=(form_id());
-            @if answers {
-                input type="hidden" name="decision" value="answer";
-                label for="comment" { "Your answer" }
-                textarea id="comment" name="comment" rows="6" required {}
-                button type="submit" { "Send the answer" }
-            } @else {
-                fieldset {
-                    legend { "Your decision" }
-                    @for (value, decision) in offered {
-                        label.choice { input type="radio" name="decision" value=(value) required; (word(decision)) }
-                    }
-                    label.choice {
-                        input type="radio" name="decision" value="discuss";
-                        "Neither: ask a question or comment"
-                    }
-                }
-                label for="comment" { "Comment" span.hint { " (required for a question, otherwise optional)" } }
-                textarea id="comment" name="comment" rows="4" {}
-                button type="submit" { "Record the decision" }
-                p.hint { (rule.trim_start()) }
-            }
-        }
-    }
-}
-
 /// How the person is recognised, before anything can be decided.
 fn stranger(asked: &Asked) -> Markup {
     match asked.visit.wanted {
@@ -267,14 +228,4 @@ fn codes(asked: &Asked) -> Markup {
             button.other[asked.visit.coded] type="submit" { (page_text(send)) }
         }
     }
-}
-
-/// An id for one form as it was shown, so that it is accepted once however often it is sent: 32 hexadecimal digits.
-fn form_id() -> String {
-    format!("{:032x}", rand::random::<u128>())
-}
-
-fn capital(word: &str) -> String {
-    let mut signs = word.chars();
-    signs.next().map_or_else(String::new, |first| first.to_uppercase().chain(signs).collect())
 }

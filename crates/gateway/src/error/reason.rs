@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_page_of_errors_explains_results_of_replies_and_failed_deliveries() {
         let sources = [
-            include_str!("../../../state/src/approval/reply_events.rs"),
+            include_str!("../../../state/src/approval/notice.rs"),
             include_str!("../../../mail/src/incoming.rs"),
             include_str!("../../../mail/src/incoming/machine.rs"),
             include_str!("../../../delivery/src/reason.rs"),

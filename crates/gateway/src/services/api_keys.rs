@@ -6,7 +6,7 @@ use switchward_state::{Body, Reply, Scope, SharedRow};
 use tonic::{Request, Response, Status};
 
 use super::tenants::check_display_text;
-use crate::api::{Api, Call, named, odd, request_id};
+use crate::api::{Api, Call, request_id};
 use crate::auth::{NewKey, roles};
 use crate::convert::keys::api_key;
 use crate::convert::{known, time};
@@ -15,6 +15,7 @@ use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Page, order};
 use crate::query::ListApiKeys;
+use crate::refusals::{named, odd};
 
 type Answered<T> = Result<Response<T>, Status>;
 

@@ -9,7 +9,7 @@ use switchward_state::limits::WORKFLOWS_MAX;
 use switchward_state::{Body, Reply, Scope, SharedRow};
 use tonic::{Request, Response, Status};
 
-use crate::api::{Api, Call, named, odd, request_id, unreadable};
+use crate::api::{Api, Call, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
 use crate::error::Refusal;
@@ -17,6 +17,7 @@ use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Page, order};
 use crate::query::{GetAssistant, GetDefinition, ListAssistants, Source};
+use crate::refusals::{named, odd, unreadable};
 
 type Answered<T> = Result<Response<T>, Status>;
 

@@ -12,11 +12,12 @@ use tonic::{Request, Response, Status};
 
 pub(crate) use advances::Advances;
 
-use crate::api::{Api, refusal, request_id, unreadable};
+use crate::api::{Api, request_id};
 use crate::auth::roles;
 use crate::convert::{TIME_MAX, ms_of, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::query::{FiredTimers, GetFirstTimer, Reader};
+use crate::refusals::{refusal, unreadable};
 
 type Answered<T> = Result<Response<T>, Status>;
 

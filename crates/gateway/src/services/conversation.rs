@@ -7,10 +7,13 @@ use switchward_state::limits::{MAIL_BYTES_MAX, MESSAGE_BYTES_MAX};
 use switchward_state::run::{EndTurn, RecordData, RecordEvent, RunCommand};
 use switchward_state::session::{PostMessage, ReplyToken, SessionCommand, SwitchRun};
 use switchward_state::{Body, Reply, Scope};
+use tonic::Request;
 
-use super::shown::{moved, stands};
-use crate::api::{Call, named, odd, request_id};
+use super::shown::{driven, stands};
+use crate::api::{Api, Call, request_id};
+use crate::auth::roles;
 use crate::error::Refusal;
+use crate::refusals::{named, odd};
 use crate::{convert, names, reply_tokens};
 
 type Shown = Result<v1::Session, Refusal>;
@@ -22,44 +25,48 @@ fn check_text(text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub(super) async fn post_message(call: &Call<'_>, message: v1::PostMessageRequest) -> Shown {
-    let request = request_id(&message.request_id, "PostMessage", &message)?;
-    check_text(&message.text)?;
-    let body = Body::Session(SessionCommand::PostMessage(PostMessage { text: message.text }));
-    let session = moved(call, &message.name, request, message.expected_sequence, body).await?;
-    Ok(reply_tokens::shown_to(&call.caller, session))
+pub(super) async fn post_message(api: &Api, request: Request<v1::PostMessageRequest>) -> Shown {
+    let posted = api.drive(request, roles::SAY, |_, message| {
+        check_text(&message.text)?;
+        Ok(Body::Session(SessionCommand::PostMessage(PostMessage { text: message.text })))
+    });
+    let posted = posted.await?;
+    let caller = posted.call.caller.clone();
+    Ok(reply_tokens::shown_to(&caller, driven(posted)?))
 }
 
-pub(super) async fn end_turn(call: &Call<'_>, message: v1::EndTurnRequest) -> Shown {
-    let request = request_id(&message.request_id, "EndTurn", &message)?;
-    check_text(&message.text)?;
-    let body = Body::Run(RunCommand::EndTurn(EndTurn { text: message.text }));
-    moved(call, &message.name, request, message.expected_sequence, body).await
+pub(super) async fn end_turn(api: &Api, request: Request<v1::EndTurnRequest>) -> Shown {
+    let ended = api.drive(request, roles::DRIVE, |_, message| {
+        check_text(&message.text)?;
+        Ok(Body::Run(RunCommand::EndTurn(EndTurn { text: message.text })))
+    });
+    driven(ended.await?)
 }
 
-pub(super) async fn record_data(call: &Call<'_>, message: v1::RecordDataRequest) -> Shown {
-    let request = request_id(&message.request_id, "RecordData", &message)?;
-    let values = message.values.unwrap_or_default();
-    let values = convert::json::of_struct(&values).map_err(|problem| Refusal::field("values", problem))?;
-    let serde_json::Value::Object(values) = values else {
-        return Err(Refusal::field("values", "must be an object"));
-    };
-    if values.is_empty() {
-        return Err(Refusal::field("values", "must hold at least one key"));
-    }
-    let body = Body::Run(RunCommand::RecordData(RecordData { values }));
-    moved(call, &message.name, request, message.expected_sequence, body).await
+pub(super) async fn record_data(api: &Api, request: Request<v1::RecordDataRequest>) -> Shown {
+    let recorded = api.drive(request, roles::DRIVE, |_, message| {
+        let values = message.values.unwrap_or_default();
+        let values =
+            convert::json::of_struct(&values).map_err(|problem| Refusal::field("values", problem))?;
+        let serde_json::Value::Object(values) = values else {
+            return Err(Refusal::field("values", "must be an object"));
+        };
+        if values.is_empty() {
+            return Err(Refusal::field("values", "must hold at least one key"));
+        }
+        Ok(Body::Run(RunCommand::RecordData(RecordData { values })))
+    });
+    driven(recorded.await?)
 }
 
-pub(super) async fn signal_completion(call: &Call<'_>, message: v1::SignalCompletionRequest) -> Shown {
-    let request = request_id(&message.request_id, "SignalCompletion", &message)?;
-    moved(call, &message.name, request, message.expected_sequence, Body::Run(RunCommand::SignalCompletion))
-        .await
+pub(super) async fn signal_completion(api: &Api, request: Request<v1::SignalCompletionRequest>) -> Shown {
+    let signalled =
+        api.drive(request, roles::DRIVE, |_, _| Ok(Body::Run(RunCommand::SignalCompletion))).await?;
+    driven(signalled)
 }
 
-pub(super) async fn retry_state(call: &Call<'_>, message: v1::RetryStateRequest) -> Shown {
-    let request = request_id(&message.request_id, "RetryState", &message)?;
-    moved(call, &message.name, request, message.expected_sequence, Body::Run(RunCommand::RetryNode)).await
+pub(super) async fn retry_state(api: &Api, request: Request<v1::RetryStateRequest>) -> Shown {
+    driven(api.drive(request, roles::DRIVE, |_, _| Ok(Body::Run(RunCommand::RetryNode))).await?)
 }
 
 /// With a token, the session is that of the token.
@@ -90,8 +97,10 @@ pub(super) async fn record_event(
         webhook: None,
         once: None,
     }));
-    let session = moved(call, &name, request, message.expected_sequence, body).await?;
-    Ok(reply_tokens::shown_to(&call.caller, session))
+    let id = names::session(&call.caller, "name", &name)?;
+    let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
+    let reply = reply.map_err(|refusal| named(refusal, "session", &name))?;
+    Ok(reply_tokens::shown_to(&call.caller, stands(call, id, reply, &name)?))
 }
 
 /// The caller vouches for the sender: nothing proves who wrote the reply.
@@ -127,9 +136,10 @@ pub(super) async fn record_reply(
     Ok(v1::RecordReplyResponse { session, outcome })
 }
 
-pub(super) async fn switch_workflow(call: &Call<'_>, message: v1::SwitchWorkflowRequest) -> Shown {
-    let request = request_id(&message.request_id, "SwitchWorkflow", &message)?;
-    let workflow = names::definition(&call.caller, "workflow", &message.workflow)?.to_owned();
-    let body = Body::Session(SessionCommand::SwitchRun(SwitchRun { workflow }));
-    moved(call, &message.name, request, message.expected_sequence, body).await
+pub(super) async fn switch_workflow(api: &Api, request: Request<v1::SwitchWorkflowRequest>) -> Shown {
+    let switched = api.drive(request, roles::DRIVE, |call, message| {
+        let workflow = names::definition(&call.caller, "workflow", &message.workflow)?.to_owned();
+        Ok(Body::Session(SessionCommand::SwitchRun(SwitchRun { workflow })))
+    });
+    driven(switched.await?)
 }

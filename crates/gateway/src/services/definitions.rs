@@ -15,7 +15,7 @@ use switchward_state::limits::SOURCE_BYTES_MAX;
 use switchward_state::{Body, Reply, Scope, SharedMachine, SharedRow};
 use tonic::{Request, Response, Status};
 
-use crate::api::{Api, Call, named, odd, request_id};
+use crate::api::{Api, Call, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{json, known, timestamp};
 use crate::error::{Reason, Refusal};
@@ -23,6 +23,7 @@ use crate::mask::Mask;
 use crate::names::Which;
 use crate::pages::{Page, order};
 use crate::query::{GetDefinition, GetMachine, GetSourceVersion, GetVersion, ListDefinitions};
+use crate::refusals::{named, odd};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;

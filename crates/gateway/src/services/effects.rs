@@ -8,12 +8,13 @@ use switchward_state::delivery::{
 use switchward_state::{Body, Reply, Scope};
 use tonic::{Request, Response, Status};
 
-use crate::api::{Api, Call, named, odd, request_id};
+use crate::api::{Api, Call, request_id};
 use crate::auth::roles;
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::pages::{Page, filter, order, unknown_term};
 use crate::query::{EffectShown, GetEffect, ListEffects};
+use crate::refusals::{named, odd};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;

@@ -21,11 +21,12 @@ use switchward_state::{Body, Command, Scope};
 use tonic::{Request, Response, Status};
 use walk::Walk;
 
-use crate::api::{Api, Call, refusal};
+use crate::api::{Api, Call};
 use crate::auth::roles;
 use crate::convert::timestamp;
 use crate::error::Refusal;
 use crate::pages::Page;
+use crate::refusals::refusal;
 use crate::{convert, names};
 
 /// How often the clock is checked until it has passed the time of an export.

@@ -7,10 +7,11 @@ use switchward_state::policy::{
 use switchward_state::{Body, Reply, Scope};
 
 use super::definitions::of_definition;
-use crate::api::{Call, named, odd, request_id};
+use crate::api::{Call, request_id};
 use crate::convert::timestamp;
 use crate::error::{Reason, Refusal};
 use crate::query::GetTenantRecord;
+use crate::refusals::{named, odd};
 use crate::{names, sealing};
 
 /// A change of the policies attached to a definition.

@@ -14,11 +14,12 @@ use tonic::{Request, Response, Status};
 
 use super::policies::Change;
 use super::{decisions, policies};
-use crate::api::{Api, Call, named, odd, request_id, unreadable};
+use crate::api::{Api, Call, request_id};
 use crate::auth::roles;
 use crate::convert::known;
 use crate::error::{Reason, Refusal};
 use crate::query::{CheckLedger, ExplainCall, Source};
+use crate::refusals::{named, odd, unreadable};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -204,7 +205,7 @@ async fn decided(
         if reused { call_reused(call_id) } else { named(refusal, "session", session) }
     })?;
     let Reply::Authorized(said) = reply else { return Err(odd(&reply)) };
-    Ok(authorized(call, id, said))
+    Ok(authorized(call, id, *said))
 }
 
 /// The call that sends a mail.

@@ -5,9 +5,10 @@ use switchward_state::catalogue::{CatalogueCommand, PutQuotas, Quota, Quotas, Te
 use switchward_state::limits::{QUOTA_MAX, WEIGHT_MAX};
 use switchward_state::{Body, Reply, Scope};
 
-use crate::api::{Api, Call, named, odd, refusal, request_id};
+use crate::api::{Api, Call, request_id};
 use crate::error::Refusal;
 use crate::quotas::SetIn;
+use crate::refusals::{named, odd, refusal};
 
 /// The path of the weight, which is set with the quotas but is not a quota.
 const WEIGHT: &str = "weight";

@@ -6,13 +6,14 @@ use switchward_state::session::{Remove, Removing, Retention, RetentionRule, Sess
 use switchward_state::{Body, Reply, Scope};
 use tonic::{Request, Response, Status};
 
-use crate::api::{Api, Call, named, odd, request_id};
+use crate::api::{Api, Call, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{duration, ms_of, timestamp};
 use crate::error::Refusal;
 use crate::limits::{ERASED_WITHIN_MS, MAIL_KEPT_MS_MAX};
 use crate::mask::Mask;
 use crate::query::GetTenantRecord;
+use crate::refusals::{named, odd};
 use crate::{names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;

@@ -12,9 +12,9 @@ use switchward_state::session::{Cancel, Pause, Resume, SessionCommand};
 use tonic::{Request, Response, Status};
 
 use super::history::Wanted;
-use super::shown::{moved, shown};
+use super::shown::{driven, shown};
 use super::{conversation, history, shown};
-use crate::api::{Api, Call, request_id};
+use crate::api::{Api, Call};
 use crate::auth::roles;
 use crate::convert::read_rfc3339;
 use crate::error::Refusal;
@@ -58,18 +58,15 @@ impl SessionService for Api {
         &self,
         request: Request<v1::AnswerCheckpointRequest>,
     ) -> Answered<v1::AnswerCheckpointResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
-        let request = request_id(&message.request_id, "AnswerCheckpoint", &message)?;
-        let v1::AnswerCheckpointRequest { name, state, answer, note, expected_sequence, .. } = message;
-        if answer.is_empty() {
-            return Err(Refusal::field("answer", "is required").into());
-        }
-        let body = Body::Run(RunCommand::Answer(Answer {
-            state: (!state.is_empty()).then_some(state),
-            answer,
-            note,
-        }));
-        let session = moved(&call, &name, request, expected_sequence, body).await?;
+        let answered = self.drive(request, roles::DRIVE, |_, message| {
+            let v1::AnswerCheckpointRequest { state, answer, note, .. } = message;
+            if answer.is_empty() {
+                return Err(Refusal::field("answer", "is required"));
+            }
+            let state = (!state.is_empty()).then_some(state);
+            Ok(Body::Run(RunCommand::Answer(Answer { state, answer, note })))
+        });
+        let session = driven(answered.await?)?;
         Ok(Response::new(v1::AnswerCheckpointResponse { session: Some(session) }))
     }
 
@@ -100,20 +97,17 @@ impl SessionService for Api {
         &self,
         request: Request<v1::PostMessageRequest>,
     ) -> Answered<v1::PostMessageResponse> {
-        let (call, message) = self.open(request, roles::SAY)?;
-        let session = conversation::post_message(&call, message).await?;
+        let session = conversation::post_message(self, request).await?;
         Ok(Response::new(v1::PostMessageResponse { session: Some(session) }))
     }
 
     async fn end_turn(&self, request: Request<v1::EndTurnRequest>) -> Answered<v1::EndTurnResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
-        let session = conversation::end_turn(&call, message).await?;
+        let session = conversation::end_turn(self, request).await?;
         Ok(Response::new(v1::EndTurnResponse { session: Some(session) }))
     }
 
     async fn record_data(&self, request: Request<v1::RecordDataRequest>) -> Answered<v1::RecordDataResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
-        let session = conversation::record_data(&call, message).await?;
+        let session = conversation::record_data(self, request).await?;
         Ok(Response::new(v1::RecordDataResponse { session: Some(session) }))
     }
 
@@ -121,14 +115,12 @@ impl SessionService for Api {
         &self,
         request: Request<v1::SignalCompletionRequest>,
     ) -> Answered<v1::SignalCompletionResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
-        let session = conversation::signal_completion(&call, message).await?;
+        let session = conversation::signal_completion(self, request).await?;
         Ok(Response::new(v1::SignalCompletionResponse { session: Some(session) }))
     }
 
     async fn retry_state(&self, request: Request<v1::RetryStateRequest>) -> Answered<v1::RetryStateResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
-        let session = conversation::retry_state(&call, message).await?;
+        let session = conversation::retry_state(self, request).await?;
         Ok(Response::new(v1::RetryStateResponse { session: Some(session) }))
     }
 
@@ -161,8 +153,7 @@ impl SessionService for Api {
         &self,
         request: Request<v1::SwitchWorkflowRequest>,
     ) -> Answered<v1::SwitchWorkflowResponse> {
-        let (call, message) = self.open(request, roles::DRIVE)?;
-        let session = conversation::switch_workflow(&call, message).await?;
+        let session = conversation::switch_workflow(self, request).await?;
         Ok(Response::new(v1::SwitchWorkflowResponse { session: Some(session) }))
     }
 
@@ -170,10 +161,10 @@ impl SessionService for Api {
         &self,
         request: Request<v1::PauseSessionRequest>,
     ) -> Answered<v1::PauseSessionResponse> {
-        let (call, message) = self.open(request, roles::OPERATE)?;
-        let request = request_id(&message.request_id, "PauseSession", &message)?;
-        let body = Body::Session(SessionCommand::Pause(Pause { comment: message.reason }));
-        let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
+        let pause = self.drive(request, roles::OPERATE, |_, message| {
+            Ok(Body::Session(SessionCommand::Pause(Pause { comment: message.reason })))
+        });
+        let session = driven(pause.await?)?;
         Ok(Response::new(v1::PauseSessionResponse { session: Some(session) }))
     }
 
@@ -181,10 +172,10 @@ impl SessionService for Api {
         &self,
         request: Request<v1::ResumeSessionRequest>,
     ) -> Answered<v1::ResumeSessionResponse> {
-        let (call, message) = self.open(request, roles::OPERATE)?;
-        let request = request_id(&message.request_id, "ResumeSession", &message)?;
-        let body = Body::Session(SessionCommand::Resume(Resume { comment: message.reason }));
-        let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
+        let resume = self.drive(request, roles::OPERATE, |_, message| {
+            Ok(Body::Session(SessionCommand::Resume(Resume { comment: message.reason })))
+        });
+        let session = driven(resume.await?)?;
         Ok(Response::new(v1::ResumeSessionResponse { session: Some(session) }))
     }
 
@@ -192,28 +183,32 @@ impl SessionService for Api {
         &self,
         request: Request<v1::CancelSessionRequest>,
     ) -> Answered<v1::CancelSessionResponse> {
-        let (call, message) = self.open(request, roles::OPERATE)?;
-        let request = request_id(&message.request_id, "CancelSession", &message)?;
-        let body = Body::Session(SessionCommand::Cancel(Cancel { comment: message.reason }));
-        let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
+        let cancel = self.drive(request, roles::OPERATE, |_, message| {
+            Ok(Body::Session(SessionCommand::Cancel(Cancel { comment: message.reason })))
+        });
+        let session = driven(cancel.await?)?;
         Ok(Response::new(v1::CancelSessionResponse { session: Some(session) }))
     }
 
     async fn raise_cap(&self, request: Request<v1::RaiseCapRequest>) -> Answered<v1::RaiseCapResponse> {
-        let (call, message) = self.open(request, roles::OPERATE)?;
-        let request = request_id(&message.request_id, "RaiseCap", &message)?;
-        let (param, value) = match &message.cap {
-            Some(v1::raise_cap_request::Cap::CostUsd(text)) => {
-                let amount =
-                    Micros::exact(text).map_err(|error| Refusal::field("cost_usd", format!("is {error}")))?;
-                ("cost_usd", amount.0)
-            }
-            Some(v1::raise_cap_request::Cap::Tokens(tokens)) => ("tokens", *tokens),
-            None => return Err(Refusal::field("cap", "is required: cost_usd or tokens").into()),
-        };
-        let body = Body::Policy(PolicyCommand::RaiseCap(RaiseCap { param: param.to_owned(), value }));
-        let session = moved(&call, &message.name, request, message.expected_sequence, body).await?;
+        let raise = self.drive(request, roles::OPERATE, |_, message| {
+            let (param, value) = cap(message.cap)?;
+            Ok(Body::Policy(PolicyCommand::RaiseCap(RaiseCap { param: param.to_owned(), value })))
+        });
+        let session = driven(raise.await?)?;
         Ok(Response::new(v1::RaiseCapResponse { session: Some(session) }))
+    }
+}
+
+/// The parameter of a cap, and its new value.
+fn cap(cap: Option<v1::raise_cap_request::Cap>) -> Result<(&'static str, u64), Refusal> {
+    match cap {
+        Some(v1::raise_cap_request::Cap::CostUsd(text)) => {
+            let amount = Micros::exact(&text);
+            Ok(("cost_usd", amount.map_err(|error| Refusal::field("cost_usd", format!("is {error}")))?.0))
+        }
+        Some(v1::raise_cap_request::Cap::Tokens(tokens)) => Ok(("tokens", tokens)),
+        None => Err(Refusal::field("cap", "is required: cost_usd or tokens")),
     }
 }
 

@@ -3,26 +3,18 @@
 use switchward_api::v1;
 use switchward_engine::PositionView;
 use switchward_machine::SessionId;
+use switchward_state::Reply;
 use switchward_state::session::Position;
-use switchward_state::{Body, Reply, RequestId, Scope};
 
-use crate::api::{Call, named};
+use crate::api::{Call, Driven};
 use crate::auth::Caller;
+use crate::convert;
 use crate::error::Refusal;
 use crate::query::{CompletePosition, SessionShown, ShowSession};
-use crate::{convert, names};
 
-/// Carries out a command of a session, and shows the session afterwards.
-pub(super) async fn moved(
-    call: &Call<'_>,
-    name: &str,
-    request: Option<RequestId>,
-    expected_sequence: Option<u64>,
-    body: Body,
-) -> Result<v1::Session, Refusal> {
-    let id = names::session(&call.caller, "name", name)?;
-    let reply = call.execute(Scope::Session(id), request, expected_sequence, body).await;
-    stands(call, id, reply.map_err(|refusal| named(refusal, "session", name))?, name)
+/// The session after a command.
+pub(super) fn driven(driven: Driven<'_>) -> Result<v1::Session, Refusal> {
+    stands(&driven.call, driven.session, driven.reply, &driven.name)
 }
 
 /// Where a session stands after a command, by the command's own reply.

@@ -11,10 +11,11 @@ use switchward_state::{Body, Reply, Scope};
 use super::assistants;
 use super::definitions::definition;
 use super::shown;
-use crate::api::{Call, odd, request_id};
+use crate::api::{Call, request_id};
 use crate::auth::Caller;
 use crate::error::{Reason, Refusal};
 use crate::query::{GetVersion, PinDefinitions, Pinning};
+use crate::refusals::odd;
 use crate::{convert, names};
 
 const ROLE_DEFAULT: &str = "agent";

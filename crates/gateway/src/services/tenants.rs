@@ -11,7 +11,7 @@ use switchward_state::{Reply, Scope};
 use tonic::{Request, Response, Status};
 
 use super::{policies, quotas};
-use crate::api::{Api, Call, named, odd, request_id};
+use crate::api::{Api, Call, request_id};
 use crate::auth::{Caller, NewKey, roles};
 use crate::convert::keys::api_key;
 use crate::convert::{duration, known, ms_of, timestamp};
@@ -19,6 +19,7 @@ use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
 use crate::query::{GetTenant, GetTenantRecord, ListTenants};
+use crate::refusals::{named, odd};
 use crate::sealing;
 
 type Answered<T> = Result<Response<T>, Status>;

@@ -13,11 +13,12 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::history::{Wanted, read};
-use crate::api::{Api, refusal, unreadable};
+use crate::api::Api;
 use crate::auth::{Caller, invalid, key_of};
 use crate::convert;
 use crate::error::Refusal;
 use crate::query::{GetSession, Source};
+use crate::refusals::{refusal, unreadable};
 
 /// What the service sends.
 pub(super) type Stream = BoxStream<'static, Result<v1::WatchSessionResponse, Status>>;

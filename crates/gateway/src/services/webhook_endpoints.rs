@@ -14,13 +14,14 @@ use tonic::{Request, Response, Status};
 
 pub use pings::{Pinged, Pings};
 
-use crate::api::{Api, Call, named, odd, request_id};
+use crate::api::{Api, Call, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{ms_of, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
 use crate::query::GetTenantRecord;
+use crate::refusals::{named, odd};
 use crate::{names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;

@@ -13,13 +13,14 @@ use switchward_webhook::{
 };
 use tonic::{Request, Response, Status};
 
-use crate::api::{Api, Call, named, odd, request_id};
+use crate::api::{Api, Call, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::{duration, known, ms_of, timestamp};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::pages::{Page, order};
 use crate::query::{GetWebhookSource, ListWebhookSources};
+use crate::refusals::{named, odd};
 use crate::{names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;

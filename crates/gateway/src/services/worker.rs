@@ -16,12 +16,13 @@ use tonic::{Request, Response, Status};
 pub(crate) use claims::Claims;
 use take::Wanted;
 
-use crate::api::{Api, Call, named, odd, request_id};
+use crate::api::{Api, Call, request_id};
 use crate::auth::roles;
 use crate::convert::{known, ms_of, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::guard::deadline;
 use crate::limits::{POLL_ITEMS_MAX, POLL_QUEUES_MAX, POLL_WAIT_MS_MAX, STREAM_LIFETIME_MS_MAX};
+use crate::refusals::{named, odd};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;

@@ -7,10 +7,11 @@ use switchward_state::session::ReplyToken;
 use switchward_state::{Body, Reply, RequestId, Scope};
 
 use super::answer::{Outcome, Refused};
-use crate::api::{Call, named, odd};
+use crate::api::Call;
 use crate::convert::json;
 use crate::error::{Reason, Refusal};
 use crate::names;
+use crate::refusals::{named, odd};
 
 /// An event as a webhook brings it.
 pub(super) struct Brought {

@@ -2,7 +2,7 @@
 //! decision does. Texts of others are elsewhere, and are marked as theirs.
 
 use std::borrow::Cow;
-use switchward_machine::{Recipient, SessionId, Time};
+use switchward_machine::{GateKind, Recipient, SessionId, Time};
 use switchward_state::approval::{AskedCall, OpenGate, Quorum, RequestSubject};
 use switchward_state::limits::MAIL_ARGS_BYTES_MAX;
 use switchward_state::policy::time_text;
@@ -41,9 +41,8 @@ pub fn facts(session: &Session, id: SessionId, gate: &GateFacts<'_>, medium: Med
         fact("Arguments", &if whole { all } else { beginning(&all) }, true);
     }
     // A review is of an answer, which says little without its question.
-    if let (Some(exit), Some(node)) =
-        (open.body.exit.filter(|_| asked.is_none_or(|asked| asked.open)), gate.node())
-    {
+    let review = open.body.kind == GateKind::Notify || asked.is_none_or(|asked| asked.open);
+    if let (Some(exit), Some(node)) = (open.body.exit.filter(|_| review), gate.node()) {
         fact("Question", node.text.as_deref().unwrap_or_default(), false);
         let answer = node.exits.get(usize::from(exit.0)).and_then(|exit| exit.answer());
         fact("Answered", answer.unwrap_or_default(), false);

@@ -1,5 +1,6 @@
-//! What the server writes to people by itself.
+//! What the server writes to people by itself about their answers, and the forms by which they answer on a page.
 
+use std::borrow::Cow;
 use switchward_machine::{Channel, Decision};
 use switchward_state::approval::{Closing, NotCounted, Notice, Receipt};
 use switchward_state::limits::QUESTION_LINE_BYTES_MAX;
@@ -164,6 +165,9 @@ fn not_counted(why: NotCounted) -> &'static str {
              address. Some mail services do not sign the address that a mail goes to.\nPlease decide on the decision \
              page."
         }
+        NotCounted::NoLongerAsked => {
+            "Your reply has come, and nothing is decided by it: somebody else is asked now instead of you."
+        }
     }
 }
 
@@ -188,4 +192,84 @@ fn closed(closing: &Closing) -> String {
         Closing::Lapsed { approved } => format!("too few had approved in time ({})", names(approved)),
         Closing::Voided => "the process had moved on".to_owned(),
     }
+}
+
+/// A text of the forms by which a person answers on a decision page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormText<'f> {
+    /// The heading of the choices.
+    Decision,
+    /// The choice of a decision.
+    Choice {
+        /// Which.
+        decision: Decision,
+    },
+    /// The choice that decides nothing.
+    Neither,
+    /// The label of the field for a comment on a decision.
+    Comment,
+    /// When that comment is required.
+    CommentHint,
+    /// The button that sends a decision.
+    Decide,
+    /// What a decision does.
+    DecideHint {
+        /// The rule of the gate; may be empty.
+        rule: &'f str,
+    },
+    /// The label of the field for the answer to a task.
+    Answer,
+    /// The button that sends an answer.
+    SendAnswer,
+}
+
+/// A text of a form.
+#[must_use]
+pub fn form_text(text: FormText<'_>) -> Cow<'static, str> {
+    match text {
+        FormText::Decision => "Your decision".into(),
+        FormText::Choice { decision } => capital(decision.word()).into(),
+        FormText::Neither => "Neither: ask a question or comment".into(),
+        FormText::Comment => "Comment".into(),
+        FormText::CommentHint => "(required for a question, otherwise optional)".into(),
+        FormText::Decide => "Record the decision".into(),
+        FormText::DecideHint { rule } => {
+            let recorded =
+                "Your decision and your comment are recorded with your address and cannot be withdrawn.";
+            format!("{rule} {recorded}").trim_start().to_owned().into()
+        }
+        FormText::Answer => "Your answer".into(),
+        FormText::SendAnswer => "Send the answer".into(),
+    }
+}
+
+/// Why a form is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormProblem {
+    /// It is not a form of the page.
+    Changed,
+    /// It asks a question, and has no text.
+    NoQuestion,
+    /// It answers a task, and has no text.
+    NoAnswer,
+    /// It has no decision.
+    NoDecision,
+}
+
+/// Why a form is not accepted, and what to do.
+#[must_use]
+pub fn form_problem(problem: FormProblem) -> &'static str {
+    match problem {
+        FormProblem::Changed => {
+            "The form does not belong to this page, or it was changed. Please open the page again."
+        }
+        FormProblem::NoQuestion => "Write your question first.",
+        FormProblem::NoAnswer => "Write your answer first.",
+        FormProblem::NoDecision => "Choose one of the decisions first.",
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

@@ -60,29 +60,30 @@ pub(crate) fn outbound(
         choice: None,
         head: head.clone().map(|MailHead { from, to, cc }| Head { from, to, cc }),
     };
-    let token = |way, about, round| {
-        key.as_ref().map(|key| key.token(way, tenant, session, about, round, to).to_string())
+    let token = |way, about, request| {
+        key.as_ref().map(|key| key.token(way, tenant, session, about, request, to).to_string())
     };
     let gate = gate.unwrap_or(OpenId(0));
     // What its reply and its bounce are about; `None` if they lead to nothing.
     let answered = match &about {
         Some(now @ GateView::Open(open, machine, _)) => {
-            let round = open.body.asked.as_ref().and_then(|asked| asked.round_of(to)).unwrap_or_default();
-            outbound.page_token = token(Way::Page, gate, round);
+            let request = open.body.asked.as_ref().and_then(|asked| asked.request_of(to));
+            // Only those who are asked have a page.
+            outbound.page_token = request.and_then(|request| token(Way::Page, gate, request));
             if asks {
                 (outbound.subject, outbound.body) = (prose(&outbound.subject), prose(&outbound.body));
                 outbound.facts = facts(view, tenant, session, now)?;
                 outbound.choice = machine.gate(open.body.spec).and_then(|spec| choice(spec, open));
             }
-            Some((gate, round))
+            Some((gate, request.unwrap_or_default()))
         }
         // A reply to the mail about the outcome is answered with who decided.
         Some(GateView::Closed(closed, _)) => {
-            closed.open.body.asked.as_ref().and_then(|asked| Some((gate, asked.round_of(to)?)))
+            closed.open.body.asked.as_ref().and_then(|asked| Some((gate, asked.request_of(to)?)))
         }
         None => Some((OpenId(0), 0)),
     };
-    let of_way = |way| answered.and_then(|(about, round)| token(way, about, round));
+    let of_way = |way| answered.and_then(|(about, request)| token(way, about, request));
     (outbound.reply_token, outbound.bounce_token) = (of_way(Way::Reply), of_way(Way::Bounce));
     put_tokens(&mut outbound, view, tenant, session)?;
     Ok(Some(outbound))

@@ -8,6 +8,7 @@ use switchward_formats::{
 };
 use switchward_machine::Status;
 
+use super::fields::json;
 use super::values;
 use crate::limits::LIST_MAX;
 use crate::script::{Expectation, Expected, Wanted};
@@ -69,7 +70,7 @@ fn expectation((key, node): &Entry, report: &mut Report) -> Option<Expectation> 
         Wanted::Effects => items(node, "`effects`", &EFFECT, &EFFECT_KINDS, report),
         Wanted::Runs => runs(node, report),
     };
-    fits.then(|| Expectation { wanted, value: values::json(node), span: key.span })
+    fits.then(|| Expectation { wanted, value: json(node), span: key.span })
 }
 
 fn is_text(node: &Node, wanted: Wanted, report: &mut Report) -> bool {

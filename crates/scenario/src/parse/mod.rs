@@ -1,6 +1,7 @@
 //! Reading a scenario. See `docs/scenarios.md#the-file` and `docs/scenarios.md#verbs`.
 
 mod expect;
+pub(crate) mod fields;
 mod values;
 mod verbs;
 

@@ -1,7 +1,7 @@
 //! Parsers of values that are used in several modules.
 
 use jiff::Timestamp;
-use serde_json::{Map, Number, Value as Json};
+use serde_json::Value as Json;
 use switchward_formats::{
     Finding, Report,
     codes::MONEY,
@@ -94,21 +94,6 @@ fn duration_ms(text: &str) -> Option<u64> {
     };
     let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     number.parse::<u64>().ok().filter(|_| digits)?.checked_mul(seconds * 1_000)
-}
-
-/// The value as JSON, for comparing and for reports.
-pub(super) fn json(node: &Node) -> Json {
-    match &node.value {
-        Value::Null | Value::Unread => Json::Null,
-        Value::Bool(truth) => Json::Bool(*truth),
-        Value::Number(text) => text.parse::<Number>().map_or(Json::Null, Json::Number),
-        Value::String(text) => Json::String(text.clone()),
-        Value::List(items) => Json::Array(items.iter().map(json).collect()),
-        Value::Map(entries) => {
-            let entries = entries.iter().map(|(key, node)| (key.text.clone(), json(node)));
-            Json::Object(entries.collect::<Map<_, _>>())
-        }
-    }
 }
 
 /// The value as JSON text, every number as it was written: an approval is bound to its digits.

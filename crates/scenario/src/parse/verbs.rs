@@ -9,55 +9,47 @@ use switchward_formats::{
     quoted,
     shape::{self, Fields, Shape},
 };
-use switchward_machine::{Decision, GateKind};
 use switchward_state::delivery::Draft;
 
+use super::fields::{json, keys, needed_text, some_text};
 use super::{NOTHING, expect, named, session, values};
 use crate::codes::VERB_COUNT;
 use crate::limits::LOST_MAX;
-use crate::script::{Authorize, Decide, Form, Kind, Said, Step, TokenOf, Until, Verb, Work};
+use crate::play::gates::GateVerb;
+use crate::script::{Authorize, Step, TokenOf, Until, Verb, Work};
 
-/// The decider if the scenario names none.
-const SOMEBODY: &str = "person";
-
-const fn keys(what: &'static str, keys: &'static [&'static str]) -> Shape {
-    Shape { what, keys, ignored: &[], hints: &[] }
-}
-
-const STEP: Shape = keys(
-    "a step",
-    &[
-        "answer",
-        "message",
-        "turn",
-        "record",
-        "signal",
-        "retry",
-        "switch",
-        "tool",
-        "authorize",
-        "send_email",
-        "usage",
-        "work",
-        "form",
-        "decide",
-        "start",
-        "email",
-        "event",
-        "advance",
-        "supervise",
-        "wait",
-        "publish",
-        "undelivered",
-        "raise",
-        "resume",
-        "pause",
-        "cancel",
-        "shutdown",
-        "expect",
-        "expect_error",
-    ],
-);
+/// Verbs about other subjects than gates, and what a step can have beside its verb.
+const OTHERS: [&str; 27] = [
+    "answer",
+    "message",
+    "turn",
+    "record",
+    "signal",
+    "retry",
+    "switch",
+    "tool",
+    "authorize",
+    "send_email",
+    "usage",
+    "work",
+    "start",
+    "email",
+    "event",
+    "advance",
+    "supervise",
+    "wait",
+    "publish",
+    "undelivered",
+    "raise",
+    "resume",
+    "pause",
+    "cancel",
+    "shutdown",
+    "expect",
+    "expect_error",
+];
+const KEYS: [&str; OTHERS.len() + GateVerb::WORDS.len()] = joined();
+const STEP: Shape = keys("a step", &KEYS);
 const ANSWER: Shape = keys("`answer`", &["state", "answer", "note"]);
 const TURN: Shape = keys("`turn`", &["text"]);
 const EMPTY: Shape = keys("this verb", &[]);
@@ -67,8 +59,6 @@ const SEND: Shape = keys("`send_email`", &["from", "to", "cc", "bcc", "subject",
 const USAGE: Shape = keys("`usage`", &["cost_usd", "tokens"]);
 const WORK: Shape =
     keys("`work`", &["node", "kind", "result", "error", "next", "confidence", "usage", "lost"]);
-const FORM: Shape = keys("`form`", &["node", "values", "by"]);
-const DECIDE: Shape = keys("`decide`", &["node", "kind", "decision", "by", "comment"]);
 const START: Shape = keys("`start`", &["role", "input"]);
 const EMAIL: Shape = keys("`email`", &["from", "text", "headers", "authenticated"]);
 const EVENT: Shape = keys("`event`", &["key", "data", "state", "token"]);
@@ -79,9 +69,6 @@ const WAIT: Shape = keys("`wait`", &["until"]);
 const RAISE: Shape = keys("`raise`", &["tokens", "cost_usd"]);
 const REASON: Shape = keys("this verb", &["reason"]);
 
-const DECISIONS: [&str; 6] = ["approve", "reject", "discuss", "resume", "refuse", "decline"];
-const GATES: [&str; 7] =
-    ["notify", "tool_ask", "write_approval", "task", "advance", "approval", "escalation"];
 const WORKS: [&str; 11] = [
     "agent",
     "interaction",
@@ -97,6 +84,18 @@ const WORKS: [&str; 11] = [
 ];
 const COMMANDS: [&str; 6] =
     ["continue_process", "set_context", "transition_to", "skip_node", "retry_node", "fail_process"];
+
+/// All keys of a step.
+const fn joined() -> [&'static str; OTHERS.len() + GateVerb::WORDS.len()] {
+    let mut all = [""; OTHERS.len() + GateVerb::WORDS.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] =
+            if at < GateVerb::WORDS.len() { GateVerb::WORDS[at] } else { OTHERS[at - GateVerb::WORDS.len()] };
+        at += 1;
+    }
+    all
+}
 
 /// Reads one step.
 pub(super) fn step(index: usize, node: &Node, report: &mut Report) -> Option<Step> {
@@ -146,8 +145,6 @@ fn verb(word: &str, key: &Key, value: &Node, report: &mut Report) -> Option<Verb
         "tool" => tool(value, report),
         "usage" => usage(value, report),
         "work" => work(value, report),
-        "decide" => decide(value, report),
-        "form" => form(value, report),
         "start" => {
             let fields = Fields::open(value, &START, report)?;
             Some(Verb::Start(session(&fields, report)))
@@ -162,18 +159,9 @@ fn verb(word: &str, key: &Key, value: &Node, report: &mut Report) -> Option<Verb
         "resume" => Some(Verb::Resume { reason: reason(value, report)? }),
         "pause" => Some(Verb::Pause { reason: reason(value, report)? }),
         "cancel" => Some(Verb::Cancel { reason: reason(value, report)? }),
+        word if GateVerb::WORDS.contains(&word) => GateVerb::read(word, value, report).map(Verb::Gate),
         _ => elsewhere(word, value, report).map(Verb::Elsewhere),
     }
-}
-
-fn some_text(fields: &Fields<'_>, key: &'static str, report: &mut Report) -> Option<String> {
-    let node = fields.optional(key)?;
-    shape::text(node, &quoted(key), SOURCE_BYTES_MAX, report).map(str::to_owned)
-}
-
-fn needed_text(fields: &Fields<'_>, key: &'static str, report: &mut Report) -> Option<String> {
-    let node = fields.required(key, report)?;
-    shape::text(node, &quoted(key), SOURCE_BYTES_MAX, report).map(str::to_owned)
 }
 
 fn answer(value: &Node, report: &mut Report) -> Option<Verb> {
@@ -187,11 +175,7 @@ fn record(value: &Node, report: &mut Report) -> Option<Verb> {
     if !values::is_map(value, "`record`", report) {
         return None;
     }
-    if let serde_json::Value::Object(values) = values::json(value) {
-        Some(Verb::Record(values))
-    } else {
-        None
-    }
+    if let serde_json::Value::Object(values) = json(value) { Some(Verb::Record(values)) } else { None }
 }
 
 fn event(value: &Node, report: &mut Report) -> Option<Verb> {
@@ -199,7 +183,7 @@ fn event(value: &Node, report: &mut Report) -> Option<Verb> {
     let key = needed_text(&fields, "key", report);
     let state = some_text(&fields, "state", report);
     let data = fields.optional("data").filter(|node| values::is_map(node, "`data`", report));
-    let data = data.map(values::json).and_then(|data| data.as_object().cloned()).unwrap_or_default();
+    let data = data.map(json).and_then(|data| data.as_object().cloned()).unwrap_or_default();
     let token = fields.optional("token").map(|value| token(value, report));
     Some(Verb::Event { key: key?, data, state, token: token.map_or(Some(None), |token| token.map(Some))? })
 }
@@ -275,7 +259,7 @@ fn work(value: &Node, report: &mut Report) -> Option<Verb> {
     let kind = fields.optional("kind").and_then(|node| shape::word(node, "`kind`", &WORKS, report));
     let kind = WORKS.into_iter().find(|known| kind == Some(*known));
     let error = some_text(&fields, "error", report);
-    let result = fields.optional("result").map(values::json);
+    let result = fields.optional("result").map(json);
     if fields.optional("next").or(fields.optional("confidence")).is_some() {
         return Some(Verb::Elsewhere("work"));
     }
@@ -292,35 +276,6 @@ fn work(value: &Node, report: &mut Report) -> Option<Verb> {
         (None, result) => Ok(result.unwrap_or_default()),
     };
     Some(Verb::Work(Work { node, kind, lost, ends, came, cost, tokens }))
-}
-
-fn decide(value: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(value, &DECIDE, report)?;
-    let node = some_text(&fields, "node", report);
-    let kind = fields.optional("kind").and_then(|node| shape::word(node, "`kind`", &GATES, report));
-    let kind = kind.map(|word| {
-        let known = GateKind::ALL.into_iter().find(|kind| kind.word() == word);
-        known.map_or(Kind::Elsewhere, Kind::Known)
-    });
-    let decision = fields.required("decision", report);
-    let decision = decision.and_then(|node| shape::word(node, "`decision`", &DECISIONS, report));
-    let by = some_text(&fields, "by", report).unwrap_or_else(|| SOMEBODY.into());
-    let comment = some_text(&fields, "comment", report).unwrap_or_default();
-    // One outcome has two words at every gate: approve and resume, reject and refuse.
-    let decision = match decision? {
-        "approve" | "resume" => Said::Decided(Decision::Approve),
-        "reject" | "refuse" | "decline" => Said::Decided(Decision::Refuse),
-        _ => Said::Discuss,
-    };
-    Some(Verb::Decide(Decide { node, kind, decision, by, comment }))
-}
-
-fn form(value: &Node, report: &mut Report) -> Option<Verb> {
-    let fields = Fields::open(value, &FORM, report)?;
-    let node = some_text(&fields, "node", report);
-    let by = some_text(&fields, "by", report).unwrap_or_else(|| SOMEBODY.into());
-    let values = fields.required("values", report).map(values::json)?;
-    Some(Verb::Form(Form { node, values, by }))
 }
 
 fn wait(value: &Node, report: &mut Report) -> Option<Verb> {

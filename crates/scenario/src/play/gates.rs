@@ -1,23 +1,152 @@
-//! Selection of the gate that a decision is about.
+//! The verbs about gates: how they are written, which gate they are about, and what they do there.
 
+use serde_json::Value;
 use std::ops::ControlFlow;
 use switchward_engine::{GateView, gate_view};
-use switchward_machine::{Digest, GateKind, OpenId, SessionId, Time};
+use switchward_formats::{
+    Report,
+    document::Node,
+    shape::{self, Fields, Shape},
+};
+use switchward_machine::{Decision, Digest, GateKind, OpenId, SessionId, Time};
 use switchward_state::approval::{AnswerGate, ApprovalCommand, DecideGate, DiscussGate};
 use switchward_state::catalogue::Role;
 use switchward_state::{Actor, Body, Key, Kind as RowKind, Row, Scope, ViewError};
 
 use super::moves::no_session;
 use super::{Moved, Player};
-use crate::script::{Decide, Form, Kind, Said};
+use crate::parse::fields::{json, keys, some_text};
 use crate::system::{Broken, read};
+
+/// The decider if the scenario names none.
+const SOMEBODY: &str = "person";
+
+const FORM: Shape = keys("`form`", &["node", "values", "by"]);
+const DECIDE: Shape = keys("`decide`", &["node", "kind", "decision", "by", "comment"]);
+
+const DECISIONS: [&str; 6] = ["approve", "reject", "discuss", "resume", "refuse", "decline"];
+const GATES: [&str; 7] =
+    ["notify", "tool_ask", "write_approval", "task", "advance", "approval", "escalation"];
+
+/// What a person does at a gate.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GateVerb {
+    /// A person decides.
+    Decide(Decide),
+    /// A participant fills in a form.
+    Form(Form),
+}
+
+impl GateVerb {
+    /// The words of these verbs.
+    pub(crate) const WORDS: [&str; 2] = ["form", "decide"];
+
+    /// The verb's word.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Decide(_) => "decide",
+            Self::Form(_) => "form",
+        }
+    }
+
+    /// Reads the verb of one of [`WORDS`](Self::WORDS); `None` after a finding.
+    pub(crate) fn read(word: &str, value: &Node, report: &mut Report) -> Option<Self> {
+        match word {
+            "decide" => decide(value, report).map(Self::Decide),
+            "form" => form(value, report).map(Self::Form),
+            _ => None,
+        }
+    }
+}
+
+/// A person decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decide {
+    /// The node of the gate.
+    pub node: Option<String>,
+    /// The kind of the gate.
+    pub kind: Option<Kind>,
+    /// The decision.
+    pub decision: Said,
+    /// The decider.
+    pub by: String,
+    /// A comment.
+    pub comment: String,
+}
+
+/// A participant fills in a form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Form {
+    /// The node of the gate.
+    pub node: Option<String>,
+    /// The values.
+    pub values: Value,
+    /// The participant.
+    pub by: String,
+}
+
+/// The kinds of gate that a scenario can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A kind that this build opens.
+    Known(GateKind),
+    /// A kind of another format; no gate here has it.
+    Elsewhere,
+}
+
+/// What a person answers at a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// One of the two decisions.
+    Decided(Decision),
+    /// Neither: the person comments, and the gate stays open.
+    Discuss,
+}
+
+fn decide(value: &Node, report: &mut Report) -> Option<Decide> {
+    let fields = Fields::open(value, &DECIDE, report)?;
+    let node = some_text(&fields, "node", report);
+    let kind = fields.optional("kind").and_then(|node| shape::word(node, "`kind`", &GATES, report));
+    let kind = kind.map(|word| {
+        let known = GateKind::ALL.into_iter().find(|kind| kind.word() == word);
+        known.map_or(Kind::Elsewhere, Kind::Known)
+    });
+    let decision = fields.required("decision", report);
+    let decision = decision.and_then(|node| shape::word(node, "`decision`", &DECISIONS, report));
+    let by = some_text(&fields, "by", report).unwrap_or_else(|| SOMEBODY.into());
+    let comment = some_text(&fields, "comment", report).unwrap_or_default();
+    // One outcome has two words at every gate: approve and resume, reject and refuse.
+    let decision = match decision? {
+        "approve" | "resume" => Said::Decided(Decision::Approve),
+        "reject" | "refuse" | "decline" => Said::Decided(Decision::Refuse),
+        _ => Said::Discuss,
+    };
+    Some(Decide { node, kind, decision, by, comment })
+}
+
+fn form(value: &Node, report: &mut Report) -> Option<Form> {
+    let fields = Fields::open(value, &FORM, report)?;
+    let node = some_text(&fields, "node", report);
+    let by = some_text(&fields, "by", report).unwrap_or_else(|| SOMEBODY.into());
+    let values = fields.required("values", report).map(json)?;
+    Some(Form { node, values, by })
+}
 
 /// Returns true if a gate is one that is meant.
 type Fits<'f> = &'f dyn Fn(&GateView) -> bool;
 
 impl Player<'_> {
+    /// Plays a verb about a gate.
+    pub(super) fn at_gate(&mut self, verb: &GateVerb) -> Moved {
+        match verb {
+            GateVerb::Decide(decide) => self.decide(decide),
+            GateVerb::Form(form) => self.form(form),
+        }
+    }
+
     /// A person decides the oldest open gate that fits; with none open, it is about the newest closed one.
-    pub(super) fn decide(&mut self, decide: &Decide) -> Moved {
+    fn decide(&mut self, decide: &Decide) -> Moved {
         let Some(id) = self.session else { return Ok(Err(no_session())) };
         let gate = self.meant(id, &|found| fits(found, decide))?;
         let Some((gate, shown)) = gate else { return Ok(Err(self.nothing_takes(id, "decide")?)) };
@@ -44,7 +173,7 @@ impl Player<'_> {
 
     /// A participant fills in their part of a task; without an open part of theirs, it is about the oldest part of
     /// another participant.
-    pub(super) fn form(&mut self, form: &Form) -> Moved {
+    fn form(&mut self, form: &Form) -> Moved {
         let Some(id) = self.session else { return Ok(Err(no_session())) };
         let task = |found: &GateView| {
             found.open().body.kind == GateKind::Task && at_node(found, form.node.as_deref())

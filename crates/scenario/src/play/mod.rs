@@ -2,7 +2,7 @@
 
 mod catalogue;
 mod effects;
-mod gates;
+pub(crate) mod gates;
 mod holds;
 mod moves;
 mod seen;

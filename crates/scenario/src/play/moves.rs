@@ -63,8 +63,7 @@ impl Player<'_> {
                 self.by_agent(PolicyCommand::ReportUsage(ReportUsage { cost: *cost, tokens: *tokens }))
             }
             Verb::Work(work) => self.work(work),
-            Verb::Decide(decide) => self.decide(decide),
-            Verb::Form(form) => self.form(form),
+            Verb::Gate(verb) => self.at_gate(verb),
             Verb::Start(start) => self.start(start),
             Verb::Wait(until) => self.wait(*until),
             Verb::Undelivered(to) => self.undelivered(to),
@@ -205,7 +204,7 @@ impl Player<'_> {
         let agent = self.agent();
         match self.about_session(agent, body.into())? {
             Ok(Reply::Authorized(authorized)) => {
-                self.last = Some(authorized);
+                self.last = Some(*authorized);
                 Ok(Ok(()))
             }
             Ok(other) => Err(Broken(format!("a call got the answer {other:?}"))),

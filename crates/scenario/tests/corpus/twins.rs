@@ -148,6 +148,10 @@ fn apart(answer: &Answer) -> String {
         Ok(Reply::Recorded { sequence, event, .. }) => format!("event {event} of a session at {sequence}"),
         Ok(Reply::Replied { sequence, outcome, .. }) => format!("{outcome:?}, a session at {sequence}"),
         Ok(Reply::Worked { sequence, wrong, .. }) => format!("a session at {sequence}, {wrong:?}"),
+        Ok(Reply::Metered { sequence, meters, usd_cap, mail_cap, .. }) => {
+            format!("{meters:?} of {usd_cap:?} and {mail_cap:?}, a session at {sequence}")
+        }
+        Ok(Reply::Effect { sequence, effect, .. }) => format!("{effect:?}, a session at {sequence}"),
         Ok(Reply::Tenant(_)) => "a tenant".into(),
         Ok(reply) => format!("{reply:?}"),
         Err(rejection) => format!("{:?} {}", rejection.reason, rejection.message),

@@ -70,7 +70,7 @@ const ABSENT: &[Absent] = &[
             "Delivery.Acked",
             "Delivery.Deferred",
             "Delivery.Dismissed",
-            "Delivery.Endpoints.",
+            "Delivery.EndpointNoted",
             "Delivery.Failed",
             "Delivery.Held",
             "Delivery.MailBounced",

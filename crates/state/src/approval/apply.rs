@@ -2,7 +2,8 @@
 
 use switchward_machine::{OpenId, Time};
 
-use crate::approval::{ApprovalEvent, Asked, Closed, OpenGate, Resolution, VoteFact, apply_page_codes};
+use crate::approval::vote_events::Change;
+use crate::approval::{ApprovalEvent, Closed, OpenGate, Resolution, apply_page_codes};
 use crate::delivery::apply as delivery;
 use crate::limits::{ANSWERED_MAX, MAILED_MAX};
 use crate::policy::apply_calls;
@@ -63,39 +64,39 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &ApprovalEve
             rows.session_at_mut(&site.session_key()?)?.reminders = Some(*reminders);
         }
         ApprovalEvent::PageCodes(fact) => apply_page_codes::apply(rows, site, fact)?,
-        ApprovalEvent::Votes(fact) => voted(rows, site, fact)?,
+        ApprovalEvent::Votes(fact) => voted(rows, site, fact.change())?,
     }
     Ok(())
 }
 
 /// Approvals are counted.
-pub(crate) fn voted(rows: &mut Working<'_>, site: &Site<'_>, fact: &VoteFact) -> Result<(), ViewError> {
-    let (gate, given, now) = match fact {
-        VoteFact::QuorumSet { quorum } => {
-            rows.session_at_mut(&site.session_key()?)?.quorum = Some(*quorum);
-            return Ok(());
+fn voted(rows: &mut Working<'_>, site: &Site<'_>, change: Change<'_>) -> Result<(), ViewError> {
+    let at = |gate| Ok::<_, ViewError>(Key::item(site.tenant, site.session()?, gate));
+    match change {
+        Change::Quorum { quorum } => rows.session_at_mut(&site.session_key()?)?.quorum = Some(quorum),
+        Change::Escalation { contacts } => {
+            rows.session_at_mut(&site.session_key()?)?.escalation = contacts.to_vec();
         }
-        VoteFact::Notified { gate, asked } => {
-            let gate = &mut rows.gate_at_mut(&Key::item(site.tenant, site.session()?, *gate))?.body;
-            (gate.asked, gate.notice) = (Some(Asked::clone(asked)), None);
-            return Ok(());
+        Change::Asked { gate, asked } => {
+            let gate = &mut rows.gate_at_mut(&at(gate)?)?.body;
+            let before = gate.asked.replace(asked.clone());
+            gate.notice = None;
+            let mails = before.into_iter().flat_map(|before| before.mails);
+            for number in mails.filter(|number| !asked.mails.contains(number)) {
+                delivery::goes(rows, site, number)?;
+            }
         }
-        VoteFact::EscalationSet { contacts } => {
-            rows.session_at_mut(&site.session_key()?)?.escalation.clone_from(contacts);
-            return Ok(());
-        }
-        VoteFact::Dropped { gate, who } => {
-            let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, *gate))?;
+        Change::Dropped { gate, who } => {
+            let open = rows.gate_at_mut(&at(gate)?)?;
             open.body.asked.iter_mut().for_each(|asked| asked.dropped.extend(who.iter().cloned()));
-            return Ok(());
         }
-        VoteFact::Given { gate, vote, need } => (gate, Some(vote), *need),
-        VoteFact::Needed { gate, need } => (gate, None, *need),
-    };
-    let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, *gate))?;
-    if let Some(voting) = open.body.asked.as_mut().and_then(|asked| asked.voting.as_mut()) {
-        voting.need = now;
-        voting.votes.extend(given.cloned());
+        Change::Counted { gate, vote, need } => {
+            let open = rows.gate_at_mut(&at(gate)?)?;
+            if let Some(voting) = open.body.asked.as_mut().and_then(|asked| asked.voting.as_mut()) {
+                voting.need = need;
+                voting.votes.extend(vote.cloned());
+            }
+        }
     }
     Ok(())
 }
@@ -112,6 +113,7 @@ fn escalate(
     if let Some(asked) = &mut open.body.asked {
         asked.to.extend(to.iter().cloned());
         asked.round += 1;
+        asked.request += 1;
         asked.due = due;
         // A recipient who is asked again now is not reminded at the same time.
         if let Some(remind) = asked.remind.as_mut().filter(|remind| remind.next <= site.at) {

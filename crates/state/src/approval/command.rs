@@ -68,6 +68,17 @@ impl ApprovalCommand {
             Self::DecideGate(_) | Self::DiscussGate(_) | Self::SendPageCode(_) | Self::EnterPageCode(_) => 0,
         }
     }
+
+    /// Returns true if the command is answered with the gate that it is about. Decision pages show it themselves.
+    #[must_use]
+    pub fn shows_gate(&self) -> bool {
+        match self {
+            Self::DecideGate(DecideGate { proof, .. })
+            | Self::DiscussGate(DiscussGate { proof, .. })
+            | Self::AnswerGate(AnswerGate { proof, .. }) => proof.is_none(),
+            Self::RecordReply(_) | Self::SendPageCode(_) | Self::EnterPageCode(_) => false,
+        }
+    }
 }
 
 /// A person decides.

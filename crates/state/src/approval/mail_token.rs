@@ -1,6 +1,6 @@
 //! Mail tokens: what ties a reply by mail, or a visit of a decision page, to one request and one person.
 //!
-//! A token names a session, what it is about there and a round of it, with a code (HMAC-SHA256, its first 128 bits) over
+//! A token names a session, what it is about there and a request of it, with a code (HMAC-SHA256, its first 128 bits) over
 //! these, the way and the person's address, under a key of the tenant. It is made when it is needed and stored nowhere. A
 //! sender who brings it from elsewhere, or another way, does not have the address that it was made for. The text is made
 //! of `a` to `z` and `2` to `7`, because mail servers may change the case of an address, and short enough for the part of
@@ -42,8 +42,8 @@ pub struct MailToken {
     pub session: SessionId,
     /// The gate; 0 if it is about what the session says and no gate.
     pub about: OpenId,
-    /// The round of the gate in which the person was asked.
-    pub round: u32,
+    /// The number of the gate's request that the person was sent.
+    pub request: u32,
     code: [u8; CODE_BYTES],
 }
 
@@ -110,10 +110,10 @@ impl MailKey {
         tenant: TenantId,
         session: SessionId,
         about: OpenId,
-        round: u32,
+        request: u32,
         address: &str,
     ) -> MailToken {
-        let mut token = MailToken { tenant, session, about, round, code: [0; CODE_BYTES] };
+        let mut token = MailToken { tenant, session, about, request, code: [0; CODE_BYTES] };
         let code = self.keyed(&token.signed(way, address)).finalize().into_bytes();
         token.code.copy_from_slice(&code[..CODE_BYTES]);
         token
@@ -188,7 +188,7 @@ impl MailToken {
 
     fn named(&self) -> Vec<u8> {
         let mut bytes = self.session.0.to_vec();
-        for number in [u64::from(self.tenant.0), self.about.0, u64::from(self.round)] {
+        for number in [u64::from(self.tenant.0), self.about.0, u64::from(self.request)] {
             push(&mut bytes, number);
         }
         bytes
@@ -239,7 +239,7 @@ fn digit(held: u32) -> char {
 
 impl fmt::Debug for MailToken {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "MailToken({} {} {:?} round {})", self.tenant.0, self.session, self.about, self.round)
+        write!(out, "MailToken({} {} {:?} request {})", self.tenant.0, self.session, self.about, self.request)
     }
 }
 
@@ -272,13 +272,13 @@ fn read(text: &str) -> Option<MailToken> {
     let (session, mut rest) = bytes.split_first_chunk::<16>()?;
     let tenant = u32::try_from(pull(&mut rest)?).ok()?;
     let about = pull(&mut rest)?;
-    let round = u32::try_from(pull(&mut rest)?).ok()?;
+    let request = u32::try_from(pull(&mut rest)?).ok()?;
     let code = rest.try_into().ok()?;
     let token = MailToken {
         tenant: TenantId(tenant),
         session: SessionId(*session),
         about: OpenId(about),
-        round,
+        request,
         code,
     };
     // One token has one text, but for its case.
@@ -293,14 +293,14 @@ mod tests {
         MailKey([7; 32])
     }
 
-    fn token(way: Way, about: u64, round: u32, address: &str) -> MailToken {
-        key().token(way, TenantId(3), SessionId([9; 16]), OpenId(about), round, address)
+    fn token(way: Way, about: u64, request: u32, address: &str) -> MailToken {
+        key().token(way, TenantId(3), SessionId([9; 16]), OpenId(about), request, address)
     }
 
     #[test]
     fn a_text_comes_back_in_any_case() {
-        for (about, round) in [(0, 0), (127, 1), (128, 2), (u64::MAX, u32::MAX)] {
-            let token = token(Way::Reply, about, round, "kim@acme.example");
+        for (about, request) in [(0, 0), (127, 1), (128, 2), (u64::MAX, u32::MAX)] {
+            let token = token(Way::Reply, about, request, "kim@acme.example");
             let text = token.to_string();
             assert!(text.len() <= MAIL_TOKEN_BYTES_MAX, "{text} has {} bytes", text.len());
             assert_eq!(text.parse(), Ok(token.clone()));
@@ -322,7 +322,7 @@ mod tests {
         assert!(!key.made(&token, Way::Page, "kim@acme.example"));
         assert!(!key.made(&token, Way::Reply, "dana@acme.example"));
         assert!(!MailKey([8; 32]).made(&token, Way::Reply, "kim@acme.example"));
-        let later = MailToken { round: 1, ..token };
+        let later = MailToken { request: 1, ..token };
         assert!(!key.made(&later, Way::Reply, "kim@acme.example"));
     }
 

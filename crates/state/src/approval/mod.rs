@@ -26,13 +26,13 @@ pub use command::ApprovalCommand;
 pub use command::{AnswerGate, DecideGate, DiscussGate, EnterPageCode, PageProof, RecordReply, SendPageCode};
 pub use event::ApprovalEvent;
 pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, SignInPart, Way};
-pub use notice::{Closing, Decider, NotCounted, Notice, Progress, Receipt};
+pub use notice::{Closing, Decider, NotCounted, Notice, Progress, Receipt, ReplyOutcome};
 pub use own_words::own_words;
 pub use page_code_events::{PageCodeFact, PageCodeStep};
 pub(crate) use person::mailbox;
 pub use quorum::{Quorum, Vote, Voting};
 pub use reminders::Reminders;
-pub use reply_events::{ReplyFact, ReplyOutcome, SenderProof};
+pub use reply_events::{ReplyFact, SenderProof};
 pub use rows::{
     Asked, AskedCall, Bounced, Call, Closed, Gate, Grant, OpenGate, PageCodes, Part, Reminding, Resolution,
 };

@@ -1,9 +1,10 @@
-//! What the server writes to people by itself: facts, which the crate `messages` puts into words.
+//! What becomes of replies, and what the server writes to people by itself: facts, which the crate `messages` puts into
+//! words.
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Decision, OpenId, SessionId, Time};
 
-use crate::approval::{ReplyOutcome, Via};
+use crate::approval::Via;
 use crate::policy::Shortage;
 
 /// What somebody is informed of. Stored form. The request or the mail that it is about is named beside it, in
@@ -158,6 +159,9 @@ pub enum NotCounted {
     /// Its sender is not proved.
     #[n(5)]
     Unproved,
+    /// Its writer is no longer asked.
+    #[n(6)]
+    NoLongerAsked,
 }
 
 /// How a request was closed to which a reply came late.
@@ -191,6 +195,84 @@ pub enum Closing {
     Voided,
 }
 
+/// What became of a reply. Stored form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum ReplyOutcome {
+    /// It has decided a gate.
+    #[n(0)]
+    Decided,
+    /// It is one of several approvals that a gate needs.
+    #[n(1)]
+    Counted,
+    /// It is the answer of somebody who takes part in a task.
+    #[n(2)]
+    Answered,
+    /// It has ended a wait.
+    #[n(3)]
+    Received,
+    /// A model is asked what it means.
+    #[n(4)]
+    Read,
+    /// Nothing says what it means, and what it is about is open as before.
+    #[n(5)]
+    Noted,
+    /// Its writer has approved before.
+    #[n(6)]
+    Repeated,
+    /// It approves a call whose limit is full.
+    #[n(7)]
+    Full,
+    /// Nothing proves that its sender wrote it.
+    #[n(8)]
+    Unproved,
+    /// It is to an earlier mail, and its writer was asked again since.
+    #[n(9)]
+    Earlier,
+    /// What it is about is closed.
+    #[n(10)]
+    Late,
+    /// Its token was made for somebody else.
+    #[n(11)]
+    Foreign,
+    /// Its writer asked for the decision, and so cannot make it.
+    #[n(12)]
+    Own,
+    /// Nothing waits for it.
+    #[n(13)]
+    Unexpected,
+    /// It approves what its mail did not show all of.
+    #[n(14)]
+    Unseen,
+    /// It has no words of its own.
+    #[n(15)]
+    Empty,
+}
+
+impl ReplyOutcome {
+    /// The public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Decided => "decided",
+            Self::Counted => "counted",
+            Self::Answered => "answered",
+            Self::Received => "received",
+            Self::Read => "read_by_model",
+            Self::Noted => "noted",
+            Self::Repeated => "approved_before",
+            Self::Full => "limit_reached",
+            Self::Unproved => "sender_not_proved",
+            Self::Earlier => "earlier_mail",
+            Self::Late => "closed_before",
+            Self::Foreign => "not_addressed",
+            Self::Own => "own_request",
+            Self::Unexpected => "nothing_waits",
+            Self::Unseen => "not_all_seen",
+            Self::Empty => "empty",
+        }
+    }
+}
+
 impl Notice {
     /// The size of its texts, bytes.
     #[must_use]
@@ -221,7 +303,7 @@ impl NotCounted {
         match self {
             Self::Earlier => ReplyOutcome::Earlier,
             Self::Own => ReplyOutcome::Own,
-            Self::Foreign => ReplyOutcome::Foreign,
+            Self::Foreign | Self::NoLongerAsked => ReplyOutcome::Foreign,
             Self::Unseen => ReplyOutcome::Unseen,
             Self::Empty => ReplyOutcome::Empty,
             Self::Unproved => ReplyOutcome::Unproved,

@@ -3,6 +3,8 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, RunId};
 
+use crate::approval::ReplyOutcome;
+
 /// What is known of the sender of a reply. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum SenderProof {
@@ -28,84 +30,6 @@ impl SenderProof {
         match self {
             Self::Vouched { by } => by,
             Self::None | Self::Mail => "",
-        }
-    }
-}
-
-/// What became of a reply. Stored form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
-pub enum ReplyOutcome {
-    /// It has decided a gate.
-    #[n(0)]
-    Decided,
-    /// It is one of several approvals that a gate needs.
-    #[n(1)]
-    Counted,
-    /// It is the answer of somebody who takes part in a task.
-    #[n(2)]
-    Answered,
-    /// It has ended a wait.
-    #[n(3)]
-    Received,
-    /// A model is asked what it means.
-    #[n(4)]
-    Read,
-    /// Nothing says what it means, and what it is about is open as before.
-    #[n(5)]
-    Noted,
-    /// Its writer has approved before.
-    #[n(6)]
-    Repeated,
-    /// It approves a call whose limit is full.
-    #[n(7)]
-    Full,
-    /// Nothing proves that its sender wrote it.
-    #[n(8)]
-    Unproved,
-    /// It is to an earlier mail, and its writer was asked again since.
-    #[n(9)]
-    Earlier,
-    /// What it is about is closed.
-    #[n(10)]
-    Late,
-    /// Its token was made for somebody else.
-    #[n(11)]
-    Foreign,
-    /// Its writer asked for the decision, and so cannot make it.
-    #[n(12)]
-    Own,
-    /// Nothing waits for it.
-    #[n(13)]
-    Unexpected,
-    /// It approves what its mail did not show all of.
-    #[n(14)]
-    Unseen,
-    /// It has no words of its own.
-    #[n(15)]
-    Empty,
-}
-
-impl ReplyOutcome {
-    /// The public name.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Decided => "decided",
-            Self::Counted => "counted",
-            Self::Answered => "answered",
-            Self::Received => "received",
-            Self::Read => "read_by_model",
-            Self::Noted => "noted",
-            Self::Repeated => "approved_before",
-            Self::Full => "limit_reached",
-            Self::Unproved => "sender_not_proved",
-            Self::Earlier => "earlier_mail",
-            Self::Late => "closed_before",
-            Self::Foreign => "not_addressed",
-            Self::Own => "own_request",
-            Self::Unexpected => "nothing_waits",
-            Self::Unseen => "not_all_seen",
-            Self::Empty => "empty",
         }
     }
 }

@@ -76,7 +76,7 @@ impl Gate {
     /// Whether this person was written to about it: addresses are compared without regard to case.
     #[must_use]
     pub fn wrote_to(&self, person: &str) -> bool {
-        self.asked.as_ref().is_some_and(|asked| asked.round_of(person).is_some())
+        self.asked.as_ref().is_some_and(|asked| asked.request_of(person).is_some())
     }
 
     /// The approvals so far, if several must approve.
@@ -130,7 +130,7 @@ pub struct Asked {
     /// Who was written back to while it was open, as often as that was.
     #[n(6)]
     pub answered: Vec<String>,
-    /// The round in which each of `to` was asked last; those behind its end in the first.
+    /// The number of the request that each of `to` was sent last; those behind its end have the first.
     #[cbor(n(7), default, skip_if = "Vec::is_empty")]
     pub last: Vec<u32>,
     /// Whether others may decide as well: the people in `to` are notified, and the gate addresses nobody.
@@ -157,6 +157,10 @@ pub struct Asked {
     /// The codes that were mailed to those who opened their decision page.
     #[cbor(n(15), default, skip_if = "Vec::is_empty")]
     pub codes: Vec<PageCodes>,
+    /// The number of the newest request, from 0. People who are asked at the same time get the same one, and tokens are
+    /// made for one number, so that only a person's newest mail counts.
+    #[cbor(n(16), default, skip_if = "is_first")]
+    pub request: u32,
 }
 
 /// The codes by which one person's decision page recognises them. A code itself is kept nowhere: it follows from the page's
@@ -257,6 +261,7 @@ impl Asked {
             values: None,
             dropped: Vec::new(),
             codes: Vec::new(),
+            request: 0,
         }
     }
 
@@ -266,10 +271,10 @@ impl Asked {
         self.codes.iter().find(|codes| codes.to.eq_ignore_ascii_case(person))
     }
 
-    /// The round in which a person was asked last; `None` if they were not. Addresses are compared without regard to
-    /// case.
+    /// The number of the request that a person was sent last; `None` if they are not asked. Addresses are compared
+    /// without regard to case.
     #[must_use]
-    pub fn round_of(&self, person: &str) -> Option<u32> {
+    pub fn request_of(&self, person: &str) -> Option<u32> {
         let at = self.to.iter().position(|known| known.eq_ignore_ascii_case(person))?;
         Some(self.last.get(at).copied().unwrap_or_default())
     }
@@ -290,6 +295,11 @@ impl Asked {
     pub fn has_voted(&self, person: &str, people: &Directory) -> bool {
         self.voting.iter().flat_map(|voting| &voting.votes).any(|vote| vote.is_of(person, people))
     }
+}
+
+/// Returns true if a request is the first one.
+fn is_first(request: &u32) -> bool {
+    *request == 0
 }
 
 /// A call that a person is asked about.

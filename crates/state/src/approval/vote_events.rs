@@ -1,8 +1,9 @@
-//! What happens at gates that need several approvals.
+//! What happens at gates that need several approvals: what it changes, and what readers see of it.
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::OpenId;
 
+use crate::PublicEvent;
 use crate::approval::{Asked, Quorum, Vote};
 
 /// A fact about approvals that are counted. Stored form.
@@ -65,4 +66,60 @@ pub enum VoteFact {
         #[n(1)]
         who: Vec<String>,
     },
+}
+
+impl VoteFact {
+    /// The types that endpoints can receive.
+    pub const PUBLISHED: &[&str] = &["approval.voted"];
+
+    /// What the fact changes.
+    pub(crate) fn change(&self) -> Change<'_> {
+        match self {
+            Self::QuorumSet { quorum } => Change::Quorum { quorum: *quorum },
+            Self::Notified { gate, asked } => Change::Asked { gate: *gate, asked },
+            Self::EscalationSet { contacts } => Change::Escalation { contacts },
+            Self::Dropped { gate, who } => Change::Dropped { gate: *gate, who },
+            Self::Given { gate, vote, need } => {
+                Change::Counted { gate: *gate, vote: Some(vote), need: *need }
+            }
+            Self::Needed { gate, need } => Change::Counted { gate: *gate, vote: None, need: *need },
+        }
+    }
+
+    /// What a reader sees of the fact; `None` if it is internal.
+    #[must_use]
+    pub fn public(&self) -> Option<PublicEvent> {
+        match self {
+            Self::Given { gate, vote, need } => {
+                let public = PublicEvent::of_gate("approval.voted", *gate).with("by", &vote.by);
+                let public =
+                    public.with("via", vote.via.word()).with("vouched_by", vote.via.vouched_by(&vote.by));
+                let public = public.with("needed", need);
+                Some(public.with("comment", &vote.comment))
+            }
+            Self::Notified { gate, asked } => {
+                let public = PublicEvent::of_gate("approval.told", *gate);
+                Some(public.with("to", asked.to.join(" ")))
+            }
+            Self::QuorumSet { .. }
+            | Self::Needed { .. }
+            | Self::EscalationSet { .. }
+            | Self::Dropped { .. } => None,
+        }
+    }
+}
+
+/// What a fact changes.
+pub(crate) enum Change<'f> {
+    /// How many approvals the session's gates need.
+    Quorum { quorum: Quorum },
+    /// Who is asked, too, if those whom the session's gates ask do not decide.
+    Escalation { contacts: &'f [String] },
+    /// Who is asked at a gate, and what. Mails that wait and are not named there are dropped; nothing says any more that
+    /// nobody is asked.
+    Asked { gate: OpenId, asked: &'f Asked },
+    /// Who is not asked at a gate, besides those who were not before.
+    Dropped { gate: OpenId, who: &'f [String] },
+    /// The vote that a gate has, too, if there is one, and how many it needs.
+    Counted { gate: OpenId, vote: Option<&'f Vote>, need: u32 },
 }

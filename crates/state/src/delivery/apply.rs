@@ -122,9 +122,9 @@ fn asks(rows: &mut Working<'_>, gate: &Key, to: &str, number: u64) -> Result<(),
     {
         asked.mails.push(number);
         let at = asked.to.iter().position(|known| known.eq_ignore_ascii_case(to));
-        if let Some(at) = at.filter(|_| asked.round > 0) {
+        if let Some(at) = at.filter(|_| asked.request > 0) {
             asked.last.resize(asked.last.len().max(at + 1), 0);
-            asked.last[at] = asked.round;
+            asked.last[at] = asked.request;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use switchward_machine::Time;
 /// An event of a session, as endpoints receive it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct PublishedEvent {
-    /// Its type, one of [`PUBLISHED`](crate::delivery::publish::PUBLISHED).
+    /// Its type, one of those that endpoints can receive.
     #[n(0)]
     pub kind: String,
     /// The session's sequence after it.

@@ -58,7 +58,7 @@ pub(crate) fn all() -> Vec<(&'static str, Reply)> {
     let (session, sequence, gate) = (SESSION, 4, OpenId(5));
     [
         Reply::Session { session, sequence, position: None },
-        Reply::Authorized(authorized()),
+        Reply::Authorized(authorized().into()),
         Reply::Gate { gate, sequence, summary: None },
         Reply::PageCode { gate, accepted: true, left: 2 },
         Reply::Limits(limits()),

@@ -59,7 +59,7 @@ use switchward_state::session::{
 use switchward_state::work::{About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem};
 use switchward_state::{
     Actor, Answered, Decision, Event, History, ItemHead, ItemKind, ListedItem, Open, OpenItem, Reply,
-    Request, Row, Scope, TurnRecord,
+    Request, Row, Scope, StoredHistory, TurnRecord,
 };
 
 use open::{gate_row, item, open_gate};
@@ -356,6 +356,7 @@ fn asked() -> Asked {
         values: None,
         dropped: Vec::new(),
         codes: Vec::new(),
+        request: 2,
     }
 }
 
@@ -456,7 +457,7 @@ fn replies() -> Vec<Reply> {
     let check = |outcome| LimitCheck { rules: rules(), estimate: Micros(5), at: Time(3), outcome };
     [
         Reply::Session { session: SessionId([1; 16]), sequence: 4, position: values::position() },
-        Reply::Authorized(Authorized {
+        Reply::Authorized(Box::new(Authorized {
             effect: CallEffect::Ask,
             reason: Some("RATE_LIMITED".into()),
             message: "a person is asked".into(),
@@ -470,7 +471,7 @@ fn replies() -> Vec<Reply> {
             sequence: 4,
             unnotified: true,
             warnings: vec![Warning::Unreachable],
-        }),
+        })),
         Reply::Gate { gate: OpenId(6), sequence: 4, summary: None },
         Reply::Limits(check(LimitOutcome::Available { remaining, reserved: true })),
         Reply::Limits(check(LimitOutcome::Full { money: true, capability: "bash".into(), until: Time(9) })),
@@ -504,7 +505,7 @@ fn rows_keep_their_form() {
         ("closed", closed(decided(GateDecision::Refuse))),
         ("closed-voided", closed(Resolution::Voided)),
         ("call", Row::Call(call())),
-        ("history", Row::History(history().into())),
+        ("history", Row::History(StoredHistory::from(history()))),
         ("ledger", Row::Ledger(ledger())),
         ("outbox-notice", Row::Outbox(effect(notice()))),
         ("outbox-message", Row::Outbox(effect(message()))),

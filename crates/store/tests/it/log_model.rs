@@ -142,7 +142,9 @@ fn tear(log: &Path, earlier: &Path, pages: u8) {
     segments.sort();
     let newest = segments.into_iter().rev().find_map(|path| {
         let bytes = fs::read(&path).unwrap();
-        bytes[HEAD_BYTES..].iter().any(|byte| *byte != 0).then_some((path, bytes))
+        // A segment that is being made for later may still be empty.
+        let written = bytes.get(HEAD_BYTES..).is_some_and(|rest| rest.iter().any(|byte| *byte != 0));
+        written.then_some((path, bytes))
     });
     let (path, bytes) = newest.unwrap();
     let torn = earlier.join("log").join(path.file_name().unwrap());

@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::assistant::AssistantArgs;
 use super::calls::{Authorize, Call, Report};
 use super::clock::Clock;
+use super::connection::On;
 use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
 use super::directory::DirectoryArgs;
 use super::effect::EffectArgs;
 use super::export::Export;
-use super::gates::Decide;
 use super::mail::MailArgs;
 use super::page::Page;
 use super::policy::PolicyArgs;
@@ -21,6 +21,7 @@ use super::tenant::{BootstrapKey, TenantArgs};
 use super::values::duration;
 use super::webhooks::{EndpointArgs, Listen, SourceArgs, Trigger};
 use super::work::Work;
+use crate::commands::client::gates::GatesCommand;
 
 /// The commands that call a server.
 #[derive(Debug, Subcommand)]
@@ -98,15 +99,9 @@ Examples:
   switchward report release-42 --call-id call-7 --tokens 1200 --failed
   switchward report release-42 --cost-usd 0.10        # not about a tool call")]
     Report(On<Report>),
-    /// Decide a gate: approve, reject, discuss or answer.
-    #[command(after_help = "\
-Examples:
-  switchward list gates
-  switchward decide gat_... approve
-  switchward decide gat_... reject --comment 'not on a Friday'
-  switchward decide gat_... discuss --comment 'what is it for?'    # the gate stays open
-  switchward decide gat_... answer --answer 'Five stars'           # a task")]
-    Decide(On<Decide>),
+    /// The commands about gates.
+    #[command(flatten)]
+    Gates(GatesCommand),
     /// Raise the budget cap of a session.
     #[command(after_help = "Example:\n  switchward raise release-42 --cost-usd 12.50")]
     Raise(On<Raise>),
@@ -185,49 +180,6 @@ this machine at 127.0.0.1, as `switchward dev` does.")]
     Tenant(On<TenantArgs>),
     /// Take work items of sessions and hand in results.
     Work(On<Work>),
-}
-
-/// A command and the server that it calls.
-#[derive(Debug, Args)]
-pub(crate) struct On<T: Args> {
-    /// The command's own arguments.
-    #[command(flatten)]
-    pub(crate) what: T,
-    /// The connection to the server.
-    #[command(flatten)]
-    pub(crate) connection: Connection,
-}
-
-/// The server that a command calls, and the API key.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Server")]
-pub(crate) struct Connection {
-    /// The server's address [default: from the context].
-    #[arg(long, global = true, value_name = "URL", env = "SWITCHWARD_ADDRESS")]
-    pub(crate) address: Option<String>,
-    /// The API key [default: from the context]. Prefer the environment variable, which does not appear in lists of
-    /// processes.
-    #[arg(long, global = true, value_name = "KEY", env = "SWITCHWARD_API_KEY", hide_env_values = true)]
-    pub(crate) api_key: Option<String>,
-    /// The context to use instead of the environment's address and key [default: SWITCHWARD_CONTEXT, else the context
-    /// of `switchward context use`].
-    #[arg(long, global = true, value_name = "NAME")]
-    pub(crate) context: Option<String>,
-    /// The certificate authority of the server (PEM) [default: the authorities that this machine trusts].
-    #[arg(long, global = true, value_name = "FILE", env = "SWITCHWARD_CA")]
-    pub(crate) ca: Option<PathBuf>,
-    /// The time limit of one call.
-    #[arg(long, global = true, value_name = "DURATION", default_value = "30s", value_parser = duration)]
-    pub(crate) timeout: Duration,
-    /// An id that makes it safe to repeat the command: the same id has the same result [default: random].
-    #[arg(long, global = true, value_name = "ID")]
-    pub(crate) request_id: Option<String>,
-    /// Print only results, no hints.
-    #[arg(short, long, global = true)]
-    pub(crate) quiet: bool,
-    /// Never ask for confirmation.
-    #[arg(long, global = true)]
-    pub(crate) no_input: bool,
 }
 
 /// Arguments of `deploy`.

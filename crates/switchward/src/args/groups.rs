@@ -4,17 +4,18 @@
 
 use clap::Command;
 
+use crate::commands::client::gates::GatesCommand;
 use crate::exit::CODES;
 
-/// Every visible command, by group.
-pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
+/// Every visible command, by group; the names of a group are in several lists if a subject has its own.
+pub(crate) const GROUPS: [(&str, &[&[&str]]); 6] = [
     (
         "Definitions",
-        &["check", "simulate", "test", "graph", "deploy", "activate", "retire", "policy", "assistant"],
+        &[&["check", "simulate", "test", "graph", "deploy", "activate", "retire", "policy", "assistant"]],
     ),
     (
         "Sessions",
-        &[
+        &[&[
             "start",
             "answer",
             "message",
@@ -36,15 +37,15 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
             "cancel",
             "raise",
             "session",
-        ],
+        ]],
     ),
-    ("People", &["decide", "reply", "directory"]),
-    ("Delivery", &["mail", "effect", "endpoint", "source"]),
+    ("People", &[GatesCommand::NAMES, &["reply", "directory"]]),
+    ("Delivery", &[&["mail", "effect", "endpoint", "source"]]),
     (
         "Operating",
-        &["server", "doctor", "backup", "secrets", "tenant", "keys", "retention", "export", "context"],
+        &[&["server", "doctor", "backup", "secrets", "tenant", "keys", "retention", "export", "context"]],
     ),
-    ("Development", &["demo", "dev", "clock", "listen", "trigger", "schema", "docs", "man", "completion"]),
+    ("Development", &[&["demo", "dev", "clock", "listen", "trigger", "schema", "docs", "man", "completion"]]),
 ];
 
 /// The widest line of the list, columns.
@@ -63,7 +64,7 @@ fn template(command: &Command) -> String {
     let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
     for (group, names) in GROUPS {
         text.push_str(&format!("\n{heading}{group}:{heading:#}\n"));
-        for name in names {
+        for name in names.concat() {
             let about = command.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
             text.push_str(&format!("  {literal}{name:<10}{literal:#}  {}\n", about.unwrap_or_default()));
         }
@@ -88,7 +89,7 @@ mod tests {
         let command = Args::command();
         let visible = command.get_subcommands().filter(|it| !it.is_hide_set());
         let mut visible: Vec<&str> = visible.map(Command::get_name).collect();
-        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.concat()).collect();
         visible.sort_unstable();
         listed.sort_unstable();
         assert_eq!(listed, visible);
@@ -108,7 +109,7 @@ mod tests {
     fn the_help_has_every_group_and_the_options() {
         let help = grouped(Args::command()).render_long_help().to_string();
         for (group, names) in GROUPS {
-            assert!(help.contains(&format!("\n{group}:\n  {}", names[0])), "{help}");
+            assert!(help.contains(&format!("\n{group}:\n  {}", names[0][0])), "{help}");
         }
         assert!(help.contains("\nOptions:\n") && help.contains("--output <OUTPUT>"), "{help}");
         assert!(help.contains("\n  69          the server cannot be reached"), "{help}");

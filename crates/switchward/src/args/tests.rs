@@ -2,6 +2,7 @@ use clap::CommandFactory;
 use std::time::Duration;
 
 use super::*;
+use crate::commands::client::gates::{GatesCommand, Verdict};
 
 fn parsed(words: &[&str]) -> Args {
     Args::try_parse_from(std::iter::once(&"switchward").chain(words))
@@ -47,7 +48,8 @@ fn both_words_for_a_decision_are_taken() {
         ("discuss", Verdict::Discuss),
     ] {
         let words = ["decide", "gat_1", word, "--comment", "why?"];
-        let Command::Client(ClientCommand::Decide(on)) = parsed(&words).command else { panic!() };
+        let command = parsed(&words).command;
+        let Command::Client(ClientCommand::Gates(GatesCommand::Decide(on))) = command else { panic!() };
         assert_eq!(on.what.decision, verdict);
     }
     parsed(&["decide", "gat_1", "approve"]);

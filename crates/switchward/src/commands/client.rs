@@ -11,6 +11,7 @@ mod effect;
 mod endpoint;
 mod explain;
 mod export;
+pub(crate) mod gates;
 mod get;
 mod list;
 mod listen;
@@ -23,6 +24,7 @@ mod show;
 mod source;
 mod talk;
 pub(super) mod tenant;
+mod values;
 mod watch;
 mod work;
 
@@ -57,7 +59,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
         ClientCommand::Retry(on) => converse::retry(&talk(&on, output).await?, on.what).await,
         ClientCommand::Authorize(on) => drive::authorize(&talk(&on, output).await?, on.what).await,
         ClientCommand::Report(on) => drive::report(&talk(&on, output).await?, on.what).await,
-        ClientCommand::Decide(on) => person::decide(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Gates(gates) => gates.run(output).await,
         ClientCommand::Raise(on) => person::raise(&talk(&on, output).await?, on.what).await,
         ClientCommand::Pause(on) => person::pause(&talk(&on, output).await?, on.what).await,
         ClientCommand::Resume(on) => person::resume(&talk(&on, output).await?, on.what).await,

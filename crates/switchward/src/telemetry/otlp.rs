@@ -42,7 +42,11 @@ pub(super) fn exporter(environment: Environment<'_>) -> anyhow::Result<Option<Sp
 }
 
 /// The resource of traces: the service name and the other attributes that the environment gives.
-pub(super) fn resource() -> Resource {
+pub(super) fn resource(environment: Environment<'_>) -> Resource {
+    // The specification prefers this variable to `OTEL_RESOURCE_ATTRIBUTES`, the SDK does not.
+    if let Some((_, name)) = set(environment, "OTEL_SERVICE_NAME") {
+        return Resource::builder().with_service_name(name).build();
+    }
     let detected = Resource::builder().build();
     let name = detected.get(&"service.name".into());
     if name.is_some_and(|name| !name.as_str().starts_with(UNNAMED)) {

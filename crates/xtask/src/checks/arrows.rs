@@ -284,7 +284,9 @@ mod tests {
         let engine = "[package]\nname = \"switchward-engine\"\n\n[dependencies]\nswitchward-formats.workspace = true\n";
         assert_eq!(
             findings(&[MACHINE, FORMATS, ("crates/engine/Cargo.toml", engine)]),
-            ["crates/engine/Cargo.toml:5: arrows: engine may use expr, machine, state, not formats"]
+            [
+                "crates/engine/Cargo.toml:5: arrows: engine may use expr, machine, state, messages, not formats"
+            ]
         );
     }
 
@@ -325,7 +327,9 @@ mod tests {
         assert_eq!(found(&section("dev-dependencies")), Vec::<String>::new());
         assert_eq!(
             found(&section("dependencies")),
-            ["crates/engine/Cargo.toml:4: arrows: engine may use expr, machine, state, not testkit"]
+            [
+                "crates/engine/Cargo.toml:4: arrows: engine may use expr, machine, state, messages, not testkit"
+            ]
         );
     }
 

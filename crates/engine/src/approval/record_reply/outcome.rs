@@ -2,7 +2,7 @@
 //! to.
 
 use serde_json::json;
-use switchward_expr::{Verdict, classify as sorted, decision_line};
+use switchward_expr::classify as sorted;
 use switchward_machine::{
     ActKind, Decision, GateSpec, OpenId, Port, Resolve, RunId, Wait, reserved_keys::WAIT,
 };
@@ -19,6 +19,7 @@ use switchward_state::work::WorkEvent;
 
 use crate::approval::decide_gate::Granting;
 use crate::approval::mails::Sender;
+use crate::approval::reply_words::{comment, cut};
 use crate::approval::resolve::GateDecision;
 use crate::approval::tasks::Given;
 use crate::approval::votes::Recorded;
@@ -65,18 +66,6 @@ impl<'m> Mail<'m> {
 
     fn said(&self, gate: bool) -> classify::Said<'m> {
         classify::Said::Reply { from: self.from, own: self.own, gate }
-    }
-}
-
-/// What a reply's first line decides at a gate; `None` if it decides nothing.
-pub(crate) fn decision_of(spec: &GateSpec, own: &str) -> Option<Decision> {
-    let phrases =
-        |decision| spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
-    let (approve, refuse) = (phrases(Decision::Approve), phrases(Decision::Refuse));
-    match decision_line(own, approve, refuse, phrases(Decision::Discuss)) {
-        Verdict::Approve => Some(Decision::Approve),
-        Verdict::Reject => Some(Decision::Refuse),
-        Verdict::Undecided => None,
     }
 }
 
@@ -388,20 +377,4 @@ fn closing(closed: &Closed) -> Closing {
         Resolution::Lapsed => Closing::Lapsed { approved: approved() },
         Resolution::Voided => Closing::Voided,
     }
-}
-
-/// What stands below the line that decides.
-pub(crate) fn comment(own: &str) -> String {
-    let mut lines = own.lines().skip_while(|line| line.trim().is_empty());
-    lines.next();
-    cut(lines.collect::<Vec<_>>().join("\n").trim(), NOTE_BYTES_MAX)
-}
-
-/// The beginning of a text, at most this many bytes of it.
-pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
-    let mut end = text.len().min(bytes_max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].to_owned()
 }

@@ -1,29 +1,27 @@
 //! Somebody's reply to a gate as an operator passes it on. Nothing proves who wrote it, so it counts as the operator's own
 //! decision: under their name, and only if they may decide the gate.
 
-use switchward_machine::{Decision, OpenId, Resolve, RunId};
+use switchward_machine::{Decision, Resolve};
 use switchward_state::Reply;
-use switchward_state::approval::{ApprovalEvent, OpenGate, RecordReply, ReplyOutcome, Via};
+use switchward_state::approval::{ApprovalEvent, ReplyOutcome, Via};
 use switchward_state::limits::NOTE_BYTES_MAX;
 
 use crate::approval::decide_gate::{make_grant, may_decide, release};
-use crate::approval::record_reply::outcome::{comment, cut, granting};
-use crate::approval::record_reply::{About, recorded};
+use crate::approval::record_reply::outcome::granting;
+use crate::approval::record_reply::{About, AtGate, recorded, replied};
+use crate::approval::reply_words::{comment, cut};
 use crate::approval::resolve::GateDecision;
 use crate::approval::tasks::Given;
 use crate::approval::votes::Recorded;
 use crate::approval::{discussion, resolve, tasks, votes};
 use crate::turn::{Stop, Turn};
 
-/// No model is asked what it means: the operator can say so.
-pub(crate) fn decide(
-    turn: &mut Turn<'_, '_>,
-    leaf: RunId,
-    gate: OpenId,
-    open: &OpenGate,
-    reply: &RecordReply,
-    decision: Option<Decision>,
-) -> Result<Reply, Stop> {
+/// Takes a reply that the command's actor vouches for. No model is asked what it means: the operator can say so.
+pub(crate) fn decide(turn: &mut Turn<'_, '_>, at: &AtGate<'_>) -> Result<Option<Reply>, Stop> {
+    let AtGate { leaf, gate, open, reply, decision } = *at;
+    if !reply.vouched {
+        return Ok(None);
+    }
     let people = turn.directory()?;
     may_decide(&turn.command.actor, open, &people)?;
     let own = reply.text.as_str();
@@ -70,10 +68,5 @@ pub(crate) fn decide(
         turn.emit(ApprovalEvent::Commented { gate, by, comment: cut(own, NOTE_BYTES_MAX) })?;
         ReplyOutcome::Noted
     };
-    Ok(Reply::Replied {
-        session: turn.session_id()?,
-        sequence: turn.session()?.sequence,
-        outcome,
-        position: None,
-    })
+    replied(turn, outcome).map(Some)
 }

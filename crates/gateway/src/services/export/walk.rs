@@ -10,11 +10,12 @@ use switchward_state::{NO_SESSION, ViewError};
 
 use super::position::{Position, Spot, Stage};
 use super::records;
-use crate::api::{Call, refusal, unreadable};
+use crate::api::Call;
 use crate::beside;
 use crate::error::Refusal;
 use crate::limits::{EXPORT_MS_MAX, EXPORT_PAGE_BYTES_MAX, LOOKED_AT_MAX};
 use crate::query::{GetNextSession, GetRemains, GetStarter, ListTenantChanges, Reader, Remains, Source};
+use crate::refusals::{refusal, unreadable};
 
 /// A page of an export while it is put together.
 pub(super) struct Walk<'c> {

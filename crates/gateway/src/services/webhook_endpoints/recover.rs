@@ -7,10 +7,11 @@ use switchward_state::delivery::{DeliveryCommand, Republish};
 use switchward_state::{Body, NO_SESSION, Scope};
 
 use super::endpoint;
-use crate::api::{Call, named};
+use crate::api::Call;
 use crate::error::{Reason, Refusal};
 use crate::pages::Page;
 use crate::query::{GetMissed, ListChanged};
+use crate::refusals::named;
 use crate::{convert, names};
 
 /// Processes a page of sessions.

@@ -11,10 +11,11 @@ use tonic::Status;
 
 use super::super::watch::begun;
 use super::take::{News, Wanted, check_key, take};
-use crate::api::{Api, Call, refusal};
+use crate::api::{Api, Call};
 use crate::auth::Caller;
 use crate::error::Refusal;
 use crate::query::GetWork;
+use crate::refusals::refusal;
 
 /// What the service sends.
 pub(super) type Stream = BoxStream<'static, Result<v1::StreamWorkResponse, Status>>;

@@ -13,13 +13,14 @@ use tokio::time::Instant;
 
 use super::super::watch::begun;
 use super::claims::Claim;
-use crate::api::{Api, Call, refusal, unreadable};
+use crate::api::{Api, Call};
 use crate::auth::{Caller, invalid, key_of};
 use crate::convert::{json, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::limits::POLL_BYTES_MAX;
 use crate::names;
 use crate::query::{GetWork, ListReady, Reader, Ready};
+use crate::refusals::{refusal, unreadable};
 
 /// Which work is wanted, and for which worker.
 #[derive(Debug, Clone)]
@@ -145,7 +146,7 @@ async fn lease(
     }));
     let (fence, until, loaded) = match call.execute(Scope::Session(session), None, None, body).await {
         Ok(Reply::Leased { fence, until, loaded, .. }) => (fence, until, loaded),
-        Ok(other) => return Err(crate::api::odd(&other)),
+        Ok(other) => return Err(crate::refusals::odd(&other)),
         Err(refused) if [Reason::StateMismatch, Reason::LeaseLost].contains(&refused.reason()) => {
             return Ok(None);
         }

@@ -27,8 +27,8 @@ pub(super) fn outbound(
     let Some(GateView::Open(open, ..)) = gate_view(view, tenant, session, *gate)? else { return Ok(None) };
     let (Some(asked), Some(key)) = (&open.body.asked, key_of(view, tenant)?) else { return Ok(None) };
     let current = asked.codes_of(to).and_then(|codes| codes.current(now));
-    let (Some((sent, _)), Some(round)) = (current, asked.round_of(to)) else { return Ok(None) };
-    let token = |way| key.token(way, tenant, session, *gate, round, to);
+    let (Some((sent, _)), Some(number)) = (current, asked.request_of(to)) else { return Ok(None) };
+    let token = |way| key.token(way, tenant, session, *gate, number, to);
     let code = key.page_code(&token(Way::Page), to, sent);
     let until = sent.after_ms(PAGE_CODE_MS);
     let body = page_code(PageCodeFacts { code: &code, request: &request(&asked.subject), until });

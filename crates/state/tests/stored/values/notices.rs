@@ -50,6 +50,7 @@ fn notices() -> Vec<(&'static str, Notice)> {
         ("notice-unseen", not_counted(NotCounted::Unseen)),
         ("notice-empty", not_counted(NotCounted::Empty)),
         ("notice-unproved", not_counted(NotCounted::Unproved)),
+        ("notice-no-longer-asked", not_counted(NotCounted::NoLongerAsked)),
         ("notice-answered", Notice::Answered { receipt }),
         ("notice-passed-on", Notice::PassedOn),
         ("notice-commented", Notice::Commented),

@@ -3,8 +3,9 @@
 use prost_types::Struct;
 use switchward_api::v1;
 
-use super::drive::{advise, typed};
+use super::drive::advise;
 use super::talk::Talk;
+use super::values::typed;
 use super::{conversation, show};
 use crate::args::{MailReply, Message, Record, SessionEvent, SessionOnly, Switch, Turn};
 use crate::exit::Exit;

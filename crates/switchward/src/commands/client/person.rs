@@ -1,41 +1,12 @@
-//! The commands of a person: decide, raise, pause, resume, cancel.
+//! The commands of a person about sessions: raise, pause, resume, cancel.
 
 use switchward_api::v1;
 
-use super::drive::{advise, typed};
+use super::drive::advise;
 use super::show;
 use super::talk::Talk;
-use crate::args::{Cancel, Decide, Move, Raise, Verdict};
+use crate::args::{Cancel, Move, Raise};
 use crate::exit::Exit;
-
-pub(super) async fn decide(talk: &Talk, decide: Decide) -> Result<(), Exit> {
-    let decision = match decide.decision {
-        Verdict::Approve => v1::GateDecision::Approve,
-        Verdict::Reject => v1::GateDecision::Reject,
-        Verdict::Discuss => v1::GateDecision::Discuss,
-        Verdict::Answer => v1::GateDecision::Answer,
-    };
-    let request = v1::DecideGateRequest {
-        name: decide.gate,
-        decision: decision.into(),
-        comment: decide.comment.unwrap_or_default(),
-        args_digest: decide.args_digest,
-        answer: decide.answer.map(typed),
-        expected_sequence: None,
-        request_id: talk.request_id(),
-    };
-    let reply = talk
-        .client
-        .call(request, |mut it, request| async move { it.gates.decide_gate(request).await })
-        .await?;
-    let gate = reply.gate.clone().unwrap_or_default();
-    talk.printer.message("DecideGateResponse", &reply, || show::gate(&gate))?;
-    let decided = gate.status() == v1::GateStatus::Decided;
-    if decided && gate.kind() == v1::GateKind::ToolAsk && decision == v1::GateDecision::Approve {
-        talk.printer.advice("the agent must repeat the same call, which is allowed once");
-    }
-    Ok(())
-}
 
 pub(super) async fn raise(talk: &Talk, raise: Raise) -> Result<(), Exit> {
     let money = raise.cap.cost_usd.map(v1::raise_cap_request::Cap::CostUsd);

@@ -4,9 +4,9 @@ use prost_types::{ListValue, Struct, Value, value::Kind};
 use std::time::Duration;
 use switchward_api::v1;
 
-use super::drive::object;
 use super::show;
 use super::talk::Talk;
+use super::values::object;
 use crate::args::files::STDIN;
 use crate::args::{CompleteWork, ExtendLease, FailWork, KindOfWork, PollWork, ReleaseWork};
 use crate::exit::{Exit, FINDINGS};
@@ -199,7 +199,7 @@ fn sample(schema: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive::value_of;
+    use super::super::values::value_of;
     use super::*;
     use serde_json::json;
 

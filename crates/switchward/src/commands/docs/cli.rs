@@ -33,7 +33,7 @@ pub(super) fn markdown() -> String {
     common(&mut page, &program);
     for (group, names) in GROUPS {
         put(&mut page, format_args!("\n## {group}\n"));
-        for command in names.iter().filter_map(|name| program.find_subcommand(name)) {
+        for command in names.concat().iter().filter_map(|name| program.find_subcommand(name)) {
             section(&mut page, command);
         }
     }
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn every_command_and_option_is_on_the_page() {
         let page = markdown();
-        for name in GROUPS.iter().flat_map(|(_, names)| *names) {
+        for name in GROUPS.iter().flat_map(|(_, names)| names.concat()) {
             assert!(page.contains(&format!("\n### switchward {name}\n")), "{name}");
         }
         for part in

@@ -53,7 +53,7 @@ fn gate_status(gate: &v1::Gate) -> String {
 }
 
 /// A gate, with the exact arguments for the decider.
-pub(in super::super) fn gate(gate: &v1::Gate) -> String {
+pub(crate) fn gate(gate: &v1::Gate) -> String {
     let comment = gate.resolution.as_ref().map(|resolution| clean(&resolution.comment)).unwrap_or_default();
     let answered = gate.resolution.as_ref().and_then(|resolution| resolution.answer.as_ref());
     card(&[
@@ -102,7 +102,7 @@ fn warnings(gate: &v1::Gate) -> String {
 }
 
 /// A text, cut for a list.
-pub(in super::super) fn brief(text: &str) -> String {
+pub(crate) fn brief(text: &str) -> String {
     match text.char_indices().nth(BRIEF_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -110,7 +110,7 @@ pub(in super::super) fn brief(text: &str) -> String {
 }
 
 /// The number of people who were notified of a gate, for a list.
-pub(in super::super) fn reached(gate: &v1::Gate) -> String {
+pub(crate) fn reached(gate: &v1::Gate) -> String {
     let notified = gate.approvers.len() + gate.notified.len();
     match (gate.unnotified, gate.undeliverable.len()) {
         (true, _) => "nobody".to_owned(),
@@ -137,7 +137,7 @@ fn reminded(gate: &v1::Gate) -> String {
 }
 
 /// The number of approvals of a gate that needs several.
-pub(in super::super) fn approvals(gate: &v1::Gate) -> String {
+pub(crate) fn approvals(gate: &v1::Gate) -> String {
     match gate.approvals_needed {
         0 => String::new(),
         needed => format!("{} of {needed}", gate.votes.len()),
@@ -160,7 +160,7 @@ fn votes(gate: &v1::Gate) -> String {
 }
 
 /// An open gate, for a list of sessions.
-pub(in super::super) fn waited(gate: &v1::OpenGate) -> String {
+pub(crate) fn waited(gate: &v1::OpenGate) -> String {
     if gate.unnotified { format!("{} (nobody notified)", asked(gate)) } else { asked(gate).to_owned() }
 }
 
@@ -175,7 +175,7 @@ fn asked(gate: &v1::OpenGate) -> &str {
 }
 
 /// The request of a gate, for a list of gates.
-pub(in super::super) fn about(gate: &v1::Gate) -> String {
+pub(crate) fn about(gate: &v1::Gate) -> String {
     let asks = || format!("{} asks {}", gate.state, gate.approvers.join(", "));
     match gate.kind() {
         v1::GateKind::ToolAsk => gate.capability.clone(),
@@ -188,7 +188,7 @@ pub(in super::super) fn about(gate: &v1::Gate) -> String {
 }
 
 /// The command with which the caller decides a gate, or else the one that shows who decides.
-pub(in super::super) fn to_decide(name: &str, decisions: &[i32], asked: &[String]) -> String {
+pub(crate) fn to_decide(name: &str, decisions: &[i32], asked: &[String]) -> String {
     let gate = id(name);
     let may = |decision: v1::GateDecision| decisions.contains(&decision.into());
     match (may(v1::GateDecision::Answer), may(v1::GateDecision::Approve), may(v1::GateDecision::Reject)) {
@@ -206,13 +206,13 @@ pub(in super::super) fn to_decide(name: &str, decisions: &[i32], asked: &[String
 }
 
 /// The same for an open gate of a session.
-pub(in super::super) fn to_decide_open(gate: &v1::OpenGate) -> String {
+pub(crate) fn to_decide_open(gate: &v1::OpenGate) -> String {
     let asked = if gate.approvers.is_empty() { &gate.notified } else { &gate.approvers };
     to_decide(&gate.name, &gate.caller_decisions, asked)
 }
 
 /// The same for a gate.
-pub(in super::super) fn to_decide_gate(gate: &v1::Gate) -> String {
+pub(crate) fn to_decide_gate(gate: &v1::Gate) -> String {
     let asked = if gate.approvers.is_empty() { &gate.notified } else { &gate.approvers };
     to_decide(&gate.name, &gate.caller_decisions, asked)
 }

@@ -1,0 +1,100 @@
+//! The commands about gates: their arguments, and what they do.
+
+use clap::{Args, Subcommand, ValueEnum};
+use switchward_api::v1;
+
+use super::show;
+use super::talk::Talk;
+use super::values::typed;
+use crate::args::{On, Output};
+use crate::exit::Exit;
+
+/// The commands about gates.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GatesCommand {
+    /// Decide a gate: approve, reject, discuss or answer.
+    #[command(after_help = "\
+Examples:
+  switchward list gates
+  switchward decide gat_... approve
+  switchward decide gat_... reject --comment 'not on a Friday'
+  switchward decide gat_... discuss --comment 'what is it for?'    # the gate stays open
+  switchward decide gat_... answer --answer 'Five stars'           # a task")]
+    Decide(On<Decide>),
+}
+
+impl GatesCommand {
+    /// Their names, in the order of the help.
+    pub(crate) const NAMES: &[&str] = &["decide"];
+
+    /// Runs the command.
+    pub(super) async fn run(self, output: Output) -> Result<(), Exit> {
+        match self {
+            Self::Decide(on) => decide(&Talk::open(&on.connection, output).await?, on.what).await,
+        }
+    }
+}
+
+/// Arguments of `decide`.
+#[derive(Debug, Args)]
+pub(crate) struct Decide {
+    /// The gate, from `switchward list gates`.
+    pub(crate) gate: String,
+    /// The decision. The words of the formats are accepted too: `resume` for approve, `refuse` and `decline` for
+    /// reject.
+    #[arg(value_enum)]
+    pub(crate) decision: Verdict,
+    /// A comment on the decision; required for `discuss`.
+    #[arg(long, value_name = "TEXT", required_if_eq("decision", "discuss"))]
+    pub(crate) comment: Option<String>,
+    /// The answer to a task; a value that is not JSON is a string. Required for `answer`.
+    #[arg(long, value_name = "VALUE", required_if_eq("decision", "answer"))]
+    pub(crate) answer: Option<String>,
+    /// The digest of the arguments that you saw; the decision is refused if the gate's arguments differ.
+    #[arg(long, value_name = "SHA256")]
+    pub(crate) args_digest: Option<String>,
+}
+
+/// The decisions of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verdict {
+    /// Approve the request.
+    #[value(alias = "resume")]
+    Approve,
+    /// Reject the request.
+    #[value(aliases = ["refuse", "decline"])]
+    Reject,
+    /// Comment without deciding; the gate stays open.
+    Discuss,
+    /// Answer a task.
+    Answer,
+}
+
+async fn decide(talk: &Talk, decide: Decide) -> Result<(), Exit> {
+    let decision = match decide.decision {
+        Verdict::Approve => v1::GateDecision::Approve,
+        Verdict::Reject => v1::GateDecision::Reject,
+        Verdict::Discuss => v1::GateDecision::Discuss,
+        Verdict::Answer => v1::GateDecision::Answer,
+    };
+    let request = v1::DecideGateRequest {
+        name: decide.gate,
+        decision: decision.into(),
+        comment: decide.comment.unwrap_or_default(),
+        args_digest: decide.args_digest,
+        answer: decide.answer.map(typed),
+        expected_sequence: None,
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.gates.decide_gate(request).await })
+        .await?;
+    let gate = reply.gate.clone().unwrap_or_default();
+    talk.printer.message("DecideGateResponse", &reply, || show::gate(&gate))?;
+    let decided = gate.status() == v1::GateStatus::Decided;
+    if decided && gate.kind() == v1::GateKind::ToolAsk && decision == v1::GateDecision::Approve {
+        talk.printer.advice("the agent must repeat the same call, which is allowed once");
+    }
+    Ok(())
+}
