@@ -23,7 +23,7 @@ use switchward_state::{ItemHead, Open};
 const NOW: Time = Time(1_767_225_600_000);
 
 /// Every variant of a notice.
-const NOTICES: [&str; 15] = [
+const NOTICES: [&str; 16] = [
     "page code",
     "decided",
     "counted",
@@ -39,6 +39,7 @@ const NOTICES: [&str; 15] = [
     "reply unexpected",
     "reply unproved",
     "question",
+    "assigned",
 ];
 
 /// A variant that is missing here does not compile; one that has no sample fails the test.
@@ -59,6 +60,7 @@ fn name(notice: &Notice) -> &'static str {
         Notice::ReplyUnexpected => 12,
         Notice::ReplyUnproved => 13,
         Notice::Question { .. } => 14,
+        Notice::Assigned { .. } => 15,
     };
     NOTICES[at]
 }
@@ -114,6 +116,8 @@ fn notices() -> Vec<Notice> {
         NotCounted::Empty,
         NotCounted::Unproved,
         NotCounted::NoLongerAsked,
+        NotCounted::ReceiverUnknown,
+        NotCounted::ReceiverUnfit,
     ];
     all.extend(reasons.map(|why| Notice::NotCounted { why }));
     all.extend([Notice::Answered { receipt }, Notice::PassedOn, Notice::Commented]);
@@ -124,6 +128,7 @@ fn notices() -> Vec<Notice> {
         Notice::ReplyUnexpected,
         Notice::ReplyUnproved,
         Notice::Question { by: "kim".into(), comment: "\nWhy now?\nIt can wait.".into() },
+        Notice::Assigned { by: decider("ops", Via::Vouched), to: "sam@acme.example".into() },
     ]);
     all
 }
@@ -386,10 +391,22 @@ fn every_text_of_a_form_is_rendered() {
         FormText::DecideHint { rule: "" },
         FormText::Answer,
         FormText::SendAnswer,
+        FormText::HandOverTo,
+        FormText::HandOverToHint,
+        FormText::Optional,
+        FormText::HandOver,
+        FormText::HandOverHint,
+        FormText::HandedOver,
+        FormText::HandedTo { to: "dana" },
     ];
     let mut made: String = texts.iter().map(|one| entry("text", &[&form_text(*one)])).collect();
-    let problems =
-        [FormProblem::Changed, FormProblem::NoQuestion, FormProblem::NoAnswer, FormProblem::NoDecision];
+    let problems = [
+        FormProblem::Changed,
+        FormProblem::NoQuestion,
+        FormProblem::NoAnswer,
+        FormProblem::NoDecision,
+        FormProblem::NoReceiver,
+    ];
     made.extend(problems.iter().map(|one| entry("problem", &[form_problem(*one)])));
     same(&made, include_str!("expected/forms.txt"));
 }

@@ -72,7 +72,7 @@ kinds! { ApprovalEvent: Opened Closed Commented Voided Escalated Lapsed Reminded
     Votes(Self::Votes(fact)) => fact, VoteFact;
 }
 kinds! { PageCodeStep: Sent Refused Accepted; }
-kinds! { VoteFact: QuorumSet Given Needed Notified EscalationSet Dropped; }
+kinds! { VoteFact: QuorumSet Given Needed Notified EscalationSet Dropped Assigned; }
 
 kinds! { WorkEvent: Closed Leased Released Done;
     Opened(Self::Opened { body, .. }) => body, OpenItemBody;

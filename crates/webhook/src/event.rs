@@ -67,6 +67,8 @@ events! {
     ApprovalUndeliverable = "approval.undeliverable" in Approval,
     /// A reply could not be parsed.
     ApprovalReplyUnparsed = "approval.reply_unparsed" in Approval,
+    /// A request was handed to somebody else.
+    ApprovalAssigned = "approval.assigned" in Approval,
     /// A task is open.
     TaskCreated = "task.created" in Task,
     /// A task is done.
@@ -265,7 +267,7 @@ mod tests {
             assert!(EventType::ALL.iter().any(|kind| kind.group() == *group), "{group:?} is empty");
             assert_eq!(format!("{}.*", group.word()).parse(), Ok(Filter::Group(*group)));
         }
-        assert_eq!(EventType::ALL.len(), 31);
+        assert_eq!(EventType::ALL.len(), 32);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is decided about gates; one file for each command.
 
 pub(crate) mod answer_gate;
+pub(crate) mod assign_gate;
 pub(crate) mod audience;
 pub(crate) mod classify;
 pub(crate) mod comments;
@@ -26,11 +27,12 @@ pub(crate) mod votes;
 use switchward_state::Reply;
 use switchward_state::approval::ApprovalCommand;
 
+use crate::approval::assign_gate::Order;
 use crate::approval::record_reply::{Taker, vouched};
 use crate::turn::{Stop, Turn};
 
 /// What a reply to an open gate can be besides its sender's decision; the first that takes it counts.
-pub(crate) const REPLIES: &[Taker] = &[vouched::decide];
+pub(crate) const REPLIES: &[Taker] = &[assign_gate::by_reply, vouched::decide];
 
 /// Runs a command of this aggregate.
 pub(crate) fn run(turn: &mut Turn<'_, '_>, command: &ApprovalCommand) -> Result<Reply, Stop> {
@@ -41,5 +43,9 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, command: &ApprovalCommand) -> Result<
         ApprovalCommand::AnswerGate(answer) => answer_gate::run(turn, answer),
         ApprovalCommand::SendPageCode(send) => page_code::send(turn, send),
         ApprovalCommand::EnterPageCode(enter) => page_code::enter(turn, enter),
+        ApprovalCommand::AssignGate { gate, from, to, comment, shown, proof } => {
+            let order = Order { from: from.as_deref(), to, comment };
+            assign_gate::run(turn, *gate, &order, *shown, proof.as_ref())
+        }
     }
 }

@@ -80,6 +80,7 @@ const ABSENT: &[Absent] = &[
             "Approval.PageCodes.",
             "Approval.Reminded",
             "Approval.RemindersSet",
+            "Approval.Votes.Assigned",
             "Approval.Votes.EscalationSet",
             "Approval.Votes.Given",
             "Approval.Votes.Needed",

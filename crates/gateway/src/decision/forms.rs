@@ -1,22 +1,24 @@
 //! The forms of a decision page: how each is shown, what it asks for, and what its sender sees then.
 
 use axum::response::Response;
+use http::StatusCode;
 use maud::{Markup, html};
 use serde::Deserialize;
 use switchward_machine::{Decision, Digest, GateSpec};
 use switchward_messages::{FormProblem, FormText, form_text};
 use switchward_state::approval::{AnswerGate, ApprovalCommand, DecideGate, DiscussGate, OpenGate, PageProof};
 use switchward_state::catalogue::LinkAuth;
+use switchward_state::limits::ADDRESS_BYTES_MAX;
 use switchward_state::{Body, RequestId};
 
-use super::Visitor;
 use super::find::Asked;
+use super::{Visitor, page, respond};
 use crate::limits::FORM_ID_CHARS;
 
 /// The fields of a form.
 #[derive(Debug, Deserialize)]
 pub(super) struct Said {
-    /// `approve`, `reject`, `discuss` or `answer`; empty if nothing was chosen.
+    /// `approve`, `reject`, `discuss`, `answer` or `assign`; empty if nothing was chosen.
     #[serde(default)]
     pub(super) decision: String,
     #[serde(default)]
@@ -30,12 +32,15 @@ pub(super) struct Said {
     /// A code that was mailed.
     #[serde(default)]
     pub(super) code: String,
+    /// Whom the request is handed to.
+    #[serde(default)]
+    to: String,
 }
 
 impl Said {
     /// The digest of all fields of the form.
     fn digest(&self) -> Digest {
-        let texts = [&self.decision, &self.comment, &self.shown, &self.code].map(String::as_bytes);
+        let texts = [&self.decision, &self.comment, &self.shown, &self.code, &self.to].map(String::as_bytes);
         Digest::of_parts(&texts)
     }
 
@@ -86,13 +91,23 @@ impl Said {
                     proof,
                 })))
             }
+            "assign" if self.to.trim().is_empty() => Err(FormProblem::NoReceiver),
+            "assign" => {
+                let (from, to) = (None, self.to.trim().to_owned());
+                Ok(Body::Approval(ApprovalCommand::AssignGate { gate, from, to, comment, shown, proof }))
+            }
             _ => Err(FormProblem::NoDecision),
         }
     }
 
-    /// Responds to this form, which was accepted: with the page as it is now.
+    /// Responds to this form, which was accepted: with the page as it is now; a request that was handed over has none any
+    /// more for its sender.
     pub(super) fn accepted(&self, visitor: &Visitor<'_>) -> Response {
-        visitor.back()
+        if self.decision != "assign" {
+            return visitor.back();
+        }
+        let now = form_text(FormText::HandedTo { to: self.to.trim() });
+        respond(StatusCode::OK, page::short(&form_text(FormText::HandedOver), Some(&now)))
     }
 }
 
@@ -134,6 +149,24 @@ pub(super) fn decision(asked: &Asked, open: &OpenGate, spec: &GateSpec) -> Marku
                 button type="submit" { (form_text(FormText::Decide)) }
                 p.hint { (form_text(FormText::DecideHint { rule: &rule })) }
             }
+        }
+        @if asked.vote.is_none() { (assign(asked, &shown)) }
+    }
+}
+
+/// The form by which the person hands the request to somebody else.
+fn assign(asked: &Asked, shown: &str) -> Markup {
+    html! {
+        form method="post" action={ "/a/" (asked.token) } {
+            input type="hidden" name="shown" value=(shown);
+            input type="hidden" name="form" value=(form_id());
+            input type="hidden" name="decision" value="assign";
+            label for="to" { (form_text(FormText::HandOverTo)) span.hint { " " (form_text(FormText::HandOverToHint)) } }
+            textarea id="to" name="to" rows="1" maxlength=(ADDRESS_BYTES_MAX) autocomplete="off" required {}
+            label for="why" { (form_text(FormText::Comment)) span.hint { " " (form_text(FormText::Optional)) } }
+            textarea id="why" name="comment" rows="2" {}
+            button.other type="submit" { (form_text(FormText::HandOver)) }
+            p.hint { (form_text(FormText::HandOverHint)) }
         }
     }
 }

@@ -38,11 +38,7 @@ impl GateService for Api {
         let request = request_id(&message.request_id, "DecideGate", &message)?;
         let said = said(&message)?;
         let (session, gate) = names::gate(&call.caller, "name", &message.name)?;
-        let shown_digest = message.args_digest.as_deref().filter(|text| !text.is_empty());
-        let shown_digest = shown_digest.map(str::parse::<Digest>).transpose();
-        let shown_digest =
-            shown_digest.map_err(|_| Refusal::field("args_digest", "must be 64 lower-case hex digits"))?;
-        let (comment, shown_args) = (message.comment, shown_digest);
+        let (shown_args, comment) = (digest(message.args_digest.as_deref())?, message.comment);
         let message_comment = comment.clone();
         let body = match said {
             Said::Decided(decision) => Body::Approval(ApprovalCommand::DecideGate(DecideGate {
@@ -74,6 +70,35 @@ impl GateService for Api {
         let gate = summary.map(|of| convert::gates::summary(&call.caller, session, gate, *of, said));
         Ok(Response::new(v1::DecideGateResponse { gate, sequence }))
     }
+
+    async fn assign_gate(&self, request: Request<v1::AssignGateRequest>) -> Answered<v1::AssignGateResponse> {
+        let (call, message) = self.open(request, roles::DECIDE)?;
+        let request = request_id(&message.request_id, "AssignGate", &message)?;
+        let (session, gate) = names::gate(&call.caller, "name", &message.name)?;
+        if message.to.trim().is_empty() {
+            return Err(Refusal::field("to", "is required").into());
+        }
+        let body = Body::Approval(ApprovalCommand::AssignGate {
+            gate,
+            from: message.from.filter(|from| !from.trim().is_empty()),
+            to: message.to,
+            comment: message.comment,
+            shown: digest(message.args_digest.as_deref())?,
+            proof: None,
+        });
+        let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
+        let reply = reply.map_err(|refusal| named(refusal, "gate", &message.name))?;
+        let Reply::Gate { sequence, summary, .. } = reply else { return Err(odd(&reply).into()) };
+        let said = convert::gates::Said { comment: String::new(), answer: None };
+        let gate = summary.map(|of| convert::gates::summary(&call.caller, session, gate, *of, said));
+        Ok(Response::new(v1::AssignGateResponse { gate, sequence }))
+    }
+}
+
+/// The digest of what a caller saw; `None` if they do not say.
+fn digest(text: Option<&str>) -> Result<Option<Digest>, Refusal> {
+    let digest = text.filter(|text| !text.is_empty()).map(str::parse::<Digest>).transpose();
+    digest.map_err(|_| Refusal::field("args_digest", "must be 64 lower-case hex digits"))
 }
 
 /// A person's answer to a gate.

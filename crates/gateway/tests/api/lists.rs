@@ -365,11 +365,11 @@ async fn an_expected_sequence_is_the_sessions_or_nothing_is_done() {
     let harness = Harness::start().await;
     let takes = |rpc: &Rpc| rpc.descriptor().input().get_field_by_name("expected_sequence").is_some();
     let rpcs: Vec<Rpc> = all().into_iter().filter(takes).collect();
-    assert_eq!(rpcs.len(), 17);
+    assert_eq!(rpcs.len(), 18);
     for rpc in rpcs {
         let mut message = rpc.request(&harness).await;
         let name = crate::rpcs::text(&message, "name");
-        let session = if rpc.method == "DecideGate" {
+        let session = if ["DecideGate", "AssignGate"].contains(&rpc.method) {
             let gate: v1::GetGateResponse =
                 harness.ask("agent", "GetGate", &v1::GetGateRequest { name, ..Default::default() }).await;
             gate.gate.expect("a gate").session

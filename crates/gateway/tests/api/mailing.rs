@@ -1,6 +1,7 @@
 //! Inbound mail: who may decide by it, and the outcome of everybody else's mail.
 
 pub(crate) mod answers;
+mod assigning;
 mod flood;
 mod services;
 
@@ -44,9 +45,14 @@ impl Asked {
         &self.key
     }
 
-    /// The token of a mail to a person.
+    /// The token of the first mail to a person.
     pub(crate) fn token(&self, way: Way, person: &str) -> MailToken {
-        self.key.token(way, TenantId(1), self.id, self.number, 0, person)
+        self.token_of(way, person, 0)
+    }
+
+    /// The token of a mail to a person, by the number of its request.
+    pub(crate) fn token_of(&self, way: Way, person: &str, request: u32) -> MailToken {
+        self.key.token(way, TenantId(1), self.id, self.number, request, person)
     }
 }
 
@@ -183,6 +189,8 @@ fn recorded(word: &str) -> Outcome {
         ReplyOutcome::Late,
         ReplyOutcome::Foreign,
         ReplyOutcome::Own,
+        ReplyOutcome::Assigned,
+        ReplyOutcome::Earlier,
     ];
     Outcome::Recorded(outcome.into_iter().find(|one| one.word() == word).expect("a word"))
 }

@@ -16,6 +16,7 @@ mod rpcs;
 mod ways;
 
 mod approvals;
+mod assigning;
 mod assisting;
 mod callbacks;
 mod calling;

@@ -49,7 +49,7 @@ const NOTHING: [&str; 30] = [
 ];
 
 /// The same for fields of a single request.
-const NOTHING_THERE: [&str; 40] = [
+const NOTHING_THERE: [&str; 41] = [
     // Output only: a policy is set by its own call.
     "CreateTenant.tenant.policies.policy",
     "CreateTenant.tenant.policies.set_by",
@@ -67,6 +67,7 @@ const NOTHING_THERE: [&str; 40] = [
     "PutDirectory.directory.entries.settings.audience",
     "PutDirectory.directory.entries.settings.escalation",
     "PutDirectory.directory.audience",
+    "AssignGate.to",
     // Event sources: the names are looked up when an event comes.
     "PutDirectory.directory.event_bindings.definition",
     "PutDirectory.directory.event_bindings.sources",

@@ -10,13 +10,14 @@ use crate::rpcs::{Rpc, all, changes};
 use crate::ways::Way;
 
 /// Calls that an agent must never make, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 58] = [
+const NEVER_AN_AGENT: [&str; 59] = [
     "RecordEvent",
     "AttachPolicy",
     "DetachPolicy",
     "SetTenantPolicy",
     "RemoveTenantPolicy",
     "DecideGate",
+    "AssignGate",
     "FailEffect",
     "RetryEffect",
     "DismissEffect",

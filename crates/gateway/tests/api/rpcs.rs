@@ -161,7 +161,7 @@ macro_rules! ready {
     };
 }
 
-mod directory;
+pub(crate) mod directory;
 mod export;
 mod mail;
 mod policy;
@@ -522,6 +522,21 @@ fn gates() -> Vec<Rpc> {
                 name: harness.gate().await,
                 decision: v1::GateDecision::Approve.into(),
                 ..v1::DecideGateRequest::default()
+            }),
+            other: |message| put("comment", "another comment")(message),
+        },
+        Rpc {
+            method: "AssignGate",
+            name,
+            ready: ready!(|harness| {
+                // A gate of which the key of the role approver is notified, and somebody who may receive it.
+                let put = directory::of(&directory::NEEDED);
+                let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &put).await;
+                v1::AssignGateRequest {
+                    name: harness.gate().await,
+                    to: "kim".into(),
+                    ..v1::AssignGateRequest::default()
+                }
             }),
             other: |message| put("comment", "another comment")(message),
         },

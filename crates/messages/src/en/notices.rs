@@ -7,6 +7,7 @@ use switchward_state::limits::QUESTION_LINE_BYTES_MAX;
 use switchward_state::policy::{Shortage, time_text};
 
 use super::people::{names, so_far, who};
+use crate::clean::clean;
 
 const HOW_TO_DECIDE: &str =
     "To decide, reply with a first line that says no more than \"approve\" or \"reject\".";
@@ -29,7 +30,8 @@ pub(crate) fn subject(channel: Channel, about: &str, notice: &Notice) -> String 
         | Notice::ReplyUnclear
         | Notice::ReplyUnexpected
         | Notice::ReplyUnproved
-        | Notice::Question { .. } => answering(about),
+        | Notice::Question { .. }
+        | Notice::Assigned { .. } => answering(about),
     }
 }
 
@@ -96,6 +98,11 @@ pub(crate) fn body(about: &str, notice: &Notice) -> String {
         Notice::Question { by, comment } => {
             format!("{by} has a question about the request {about:?}, which is still open:\n\n{comment}")
         }
+        Notice::Assigned { by, to } => format!(
+            "This request is no longer yours: {} has handed it to {to}, who is asked now. You need not answer it, and \
+             an answer of yours decides nothing.",
+            who(&by.by, by.via)
+        ),
     }
 }
 
@@ -168,6 +175,16 @@ fn not_counted(why: NotCounted) -> &'static str {
         NotCounted::NoLongerAsked => {
             "Your reply has come, and nothing is decided by it: somebody else is asked now instead of you."
         }
+        NotCounted::ReceiverUnknown => {
+            "Your reply has come, and the request is still yours: the directory has no single person of the name that \
+             you gave.\nTo hand the request over, reply with a first line that says \"assign to\" and the name or the \
+             address of one person of the directory."
+        }
+        NotCounted::ReceiverUnfit => {
+            "Your reply has come, and the request has not been handed over: one of you asked for this decision or has \
+             approved it already, or the person whom you named is asked, too.\nTo hand the request over, name somebody \
+             else."
+        }
     }
 }
 
@@ -221,6 +238,23 @@ pub enum FormText<'f> {
     Answer,
     /// The button that sends an answer.
     SendAnswer,
+    /// The label of the field for the person who gets the request.
+    HandOverTo,
+    /// Who can be named there.
+    HandOverToHint,
+    /// Beside a field that can stay empty.
+    Optional,
+    /// The button that hands the request over.
+    HandOver,
+    /// What that does.
+    HandOverHint,
+    /// The title of the page after that.
+    HandedOver,
+    /// What that page says.
+    HandedTo {
+        /// Who has the request now, as the person wrote it.
+        to: &'f str,
+    },
 }
 
 /// A text of a form.
@@ -240,6 +274,17 @@ pub fn form_text(text: FormText<'_>) -> Cow<'static, str> {
         }
         FormText::Answer => "Your answer".into(),
         FormText::SendAnswer => "Send the answer".into(),
+        FormText::HandOverTo => "Hand over to".into(),
+        FormText::HandOverToHint => "(a name or an address of your directory)".into(),
+        FormText::Optional => "(optional)".into(),
+        FormText::HandOver => "Hand the request over".into(),
+        FormText::HandOverHint => {
+            "They are asked instead of you. It is recorded with your address and decides nothing.".into()
+        }
+        FormText::HandedOver => "You have handed the request over.".into(),
+        FormText::HandedTo { to } => {
+            format!("{} is asked now. Your link is no longer valid.", clean(to)).into()
+        }
     }
 }
 
@@ -254,6 +299,8 @@ pub enum FormProblem {
     NoAnswer,
     /// It has no decision.
     NoDecision,
+    /// It hands the request over, and names nobody.
+    NoReceiver,
 }
 
 /// Why a form is not accepted, and what to do.
@@ -266,6 +313,7 @@ pub fn form_problem(problem: FormProblem) -> &'static str {
         FormProblem::NoQuestion => "Write your question first.",
         FormProblem::NoAnswer => "Write your answer first.",
         FormProblem::NoDecision => "Choose one of the decisions first.",
+        FormProblem::NoReceiver => "Write first whom the request is handed to.",
     }
 }
 

@@ -74,6 +74,7 @@ fn every_verb_of_every_format_is_read() {
   - work: {node: a, kind: judge, result: {verdict: true}, next: b, confidence: 0.5, usage: {tokens: 1}}
   - form: {node: a, values: {ok: true}, by: kim}
   - decide: {node: a, kind: escalation, decision: discuss, by: kim, comment: c}
+  - assign: {node: a, from: lee, to: kim, by: dana}
   - start: {role: agent, input: {a: 1}}
   - email: {from: a@b.example, text: yes, headers: {x: y}, authenticated: false}
   - event: {key: k, data: {a: 1}, state: s}
@@ -89,9 +90,9 @@ fn every_verb_of_every_format_is_read() {
   - shutdown: {reason: r}
 ";
     let scenario = read_steps(steps).unwrap();
-    assert_eq!(scenario.steps.len(), 25);
+    assert_eq!(scenario.steps.len(), 26);
     assert_eq!(
-        scenario.steps[13].verb,
+        scenario.steps[14].verb,
         Verb::Email { from: "a@b.example".into(), text: "yes".into(), authenticated: false }
     );
     let Verb::Usage { cost, .. } = scenario.steps[8].verb else { panic!("the ninth step is a usage") };
@@ -142,7 +143,7 @@ tenant: {deny: [bash]}
 start: {agent_card: card.json}
 steps:
   - migrate: {file: b.json}
-  - assign: {to: kim}
+  - undo: {to: kim}
   - authorize: {capability: bash, node: a}
   - start: {audience: [kim@x.example]}
     expect: {open: [{kind: gate, by: kim}]}

@@ -15,7 +15,7 @@ use switchward_state::{Actor, Body, Key, Kind as RowKind, Row, Scope, ViewError}
 
 use super::moves::no_session;
 use super::{Moved, Player};
-use crate::parse::fields::{json, keys, some_text};
+use crate::parse::fields::{json, keys, needed_text, some_text};
 use crate::system::{Broken, read};
 
 /// The decider if the scenario names none.
@@ -23,6 +23,7 @@ const SOMEBODY: &str = "person";
 
 const FORM: Shape = keys("`form`", &["node", "values", "by"]);
 const DECIDE: Shape = keys("`decide`", &["node", "kind", "decision", "by", "comment"]);
+const ASSIGN: Shape = keys("`assign`", &["node", "from", "to", "by"]);
 
 const DECISIONS: [&str; 6] = ["approve", "reject", "discuss", "resume", "refuse", "decline"];
 const GATES: [&str; 7] =
@@ -35,11 +36,13 @@ pub enum GateVerb {
     Decide(Decide),
     /// A participant fills in a form.
     Form(Form),
+    /// A gate is handed to somebody else.
+    Assign(Assign),
 }
 
 impl GateVerb {
     /// The words of these verbs.
-    pub(crate) const WORDS: [&str; 2] = ["form", "decide"];
+    pub(crate) const WORDS: [&str; 3] = ["form", "decide", "assign"];
 
     /// The verb's word.
     #[must_use]
@@ -47,6 +50,7 @@ impl GateVerb {
         match self {
             Self::Decide(_) => "decide",
             Self::Form(_) => "form",
+            Self::Assign(_) => "assign",
         }
     }
 
@@ -55,6 +59,7 @@ impl GateVerb {
         match word {
             "decide" => decide(value, report).map(Self::Decide),
             "form" => form(value, report).map(Self::Form),
+            "assign" => assign(value, report).map(Self::Assign),
             _ => None,
         }
     }
@@ -84,6 +89,19 @@ pub struct Form {
     pub values: Value,
     /// The participant.
     pub by: String,
+}
+
+/// A gate, or somebody's part of it, is handed to somebody else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assign {
+    /// The node of the gate.
+    pub node: Option<String>,
+    /// Whose part is handed over; `None` if it is the whole gate, or `by`'s own part.
+    pub from: Option<String>,
+    /// Who gets it.
+    pub to: String,
+    /// Who hands over their own part; `None` if an operator hands over the gate.
+    pub by: Option<String>,
 }
 
 /// The kinds of gate that a scenario can name.
@@ -136,12 +154,20 @@ fn form(value: &Node, report: &mut Report) -> Option<Form> {
 /// Returns true if a gate is one that is meant.
 type Fits<'f> = &'f dyn Fn(&GateView) -> bool;
 
+fn assign(value: &Node, report: &mut Report) -> Option<Assign> {
+    let fields = Fields::open(value, &ASSIGN, report)?;
+    let mut text = |key| some_text(&fields, key, report);
+    let (node, from, by) = (text("node"), text("from"), text("by"));
+    Some(Assign { node, from, to: needed_text(&fields, "to", report)?, by })
+}
+
 impl Player<'_> {
     /// Plays a verb about a gate.
     pub(super) fn at_gate(&mut self, verb: &GateVerb) -> Moved {
         match verb {
             GateVerb::Decide(decide) => self.decide(decide),
             GateVerb::Form(form) => self.form(form),
+            GateVerb::Assign(assign) => self.assign(assign),
         }
     }
 
@@ -193,6 +219,34 @@ impl Player<'_> {
             shown,
             proof: None,
         }));
+        Ok(self.about_session(person, body)?.map(|_| ()))
+    }
+
+    /// The oldest open gate that fits is handed to somebody else: by an operator, or by a person who is asked there, who
+    /// hands over their own part.
+    fn assign(&mut self, assign: &Assign) -> Moved {
+        let Some(id) = self.session else { return Ok(Err(no_session())) };
+        let there = |found: &GateView| at_node(found, assign.node.as_deref());
+        let own = |found: &GateView| {
+            there(found) && assign.by.as_ref().is_some_and(|by| found.open().body.wrote_to(by))
+        };
+        let gate = match self.oldest_open(id, &own)? {
+            Some(gate) => Some(gate),
+            None => self.meant(id, &there)?,
+        };
+        let Some((gate, shown)) = gate else { return Ok(Err(self.nothing_takes(id, "assign")?)) };
+        let person = match &assign.by {
+            Some(by) => Actor { subject: by.clone(), role: Role::Approver },
+            None => Actor { subject: "operator".into(), role: Role::Operator },
+        };
+        let body = Body::Approval(ApprovalCommand::AssignGate {
+            gate,
+            from: assign.from.clone(),
+            to: assign.to.clone(),
+            comment: String::new(),
+            shown,
+            proof: None,
+        });
         Ok(self.about_session(person, body)?.map(|_| ()))
     }
 

@@ -30,6 +30,29 @@ pub enum ApprovalCommand {
     /// Somebody enters the code that was mailed to them.
     #[n(5)]
     EnterPageCode(#[n(0)] EnterPageCode),
+    /// An open gate, or somebody's part of it, is handed to somebody else.
+    #[n(6)]
+    AssignGate {
+        /// The gate, which stays open.
+        #[n(0)]
+        gate: OpenId,
+        /// Whose part is handed over: a name or an address. `None`: an approver's own part; if an operator or an admin
+        /// assigns, the whole gate.
+        #[n(1)]
+        from: Option<String>,
+        /// Who gets it: a name of the directory that leads to one person, or an address that it holds.
+        #[n(2)]
+        to: String,
+        /// Words beside it.
+        #[n(3)]
+        comment: String,
+        /// What the person was shown; if given, it must be what the gate shows.
+        #[n(4)]
+        shown: Option<Digest>,
+        /// What the decision page that it was said on proves; `None` if it was said elsewhere.
+        #[n(5)]
+        proof: Option<PageProof>,
+    },
 }
 
 impl ApprovalCommand {
@@ -42,7 +65,8 @@ impl ApprovalCommand {
             | Self::DiscussGate(_)
             | Self::AnswerGate(_)
             | Self::SendPageCode(_)
-            | Self::EnterPageCode(_) => AdmissionClass::Ends,
+            | Self::EnterPageCode(_)
+            | Self::AssignGate { .. } => AdmissionClass::Ends,
         }
     }
 
@@ -55,7 +79,8 @@ impl ApprovalCommand {
             | Self::DiscussGate(_)
             | Self::AnswerGate(_)
             | Self::SendPageCode(_)
-            | Self::EnterPageCode(_) => false,
+            | Self::EnterPageCode(_)
+            | Self::AssignGate { .. } => false,
         }
     }
 
@@ -65,7 +90,11 @@ impl ApprovalCommand {
         match self {
             Self::RecordReply(reply) => reply.text.len(),
             Self::AnswerGate(answer) => weigh(&answer.answer),
-            Self::DecideGate(_) | Self::DiscussGate(_) | Self::SendPageCode(_) | Self::EnterPageCode(_) => 0,
+            Self::DecideGate(_)
+            | Self::DiscussGate(_)
+            | Self::SendPageCode(_)
+            | Self::EnterPageCode(_)
+            | Self::AssignGate { .. } => 0,
         }
     }
 
@@ -75,7 +104,8 @@ impl ApprovalCommand {
         match self {
             Self::DecideGate(DecideGate { proof, .. })
             | Self::DiscussGate(DiscussGate { proof, .. })
-            | Self::AnswerGate(AnswerGate { proof, .. }) => proof.is_none(),
+            | Self::AnswerGate(AnswerGate { proof, .. })
+            | Self::AssignGate { proof, .. } => proof.is_none(),
             Self::RecordReply(_) | Self::SendPageCode(_) | Self::EnterPageCode(_) => false,
         }
     }

@@ -100,6 +100,16 @@ pub enum Notice {
         #[n(1)]
         comment: String,
     },
+    /// The request, or the reader's part of it, was handed to somebody else.
+    #[n(15)]
+    Assigned {
+        /// Who handed it over.
+        #[n(0)]
+        by: Decider,
+        /// The address of the person who is asked now.
+        #[n(1)]
+        to: String,
+    },
 }
 
 /// What a receipt names.
@@ -162,6 +172,12 @@ pub enum NotCounted {
     /// Its writer is no longer asked.
     #[n(6)]
     NoLongerAsked,
+    /// It hands the writer's part to somebody whom the directory does not know as one person.
+    #[n(7)]
+    ReceiverUnknown,
+    /// It hands the writer's part to somebody who cannot have it, or its writer cannot hand it over.
+    #[n(8)]
+    ReceiverUnfit,
 }
 
 /// How a request was closed to which a reply came late.
@@ -246,6 +262,9 @@ pub enum ReplyOutcome {
     /// It has no words of its own.
     #[n(15)]
     Empty,
+    /// It hands its writer's part of a gate to somebody else.
+    #[n(16)]
+    Assigned,
 }
 
 impl ReplyOutcome {
@@ -269,6 +288,7 @@ impl ReplyOutcome {
             Self::Unexpected => "nothing_waits",
             Self::Unseen => "not_all_seen",
             Self::Empty => "empty",
+            Self::Assigned => "assigned",
         }
     }
 }
@@ -282,6 +302,7 @@ impl Notice {
             Self::CannotApprove { shortage } => shortage.bytes(),
             Self::Late { closing, .. } => closing.bytes(),
             Self::Question { by, comment } => by.len() + comment.len(),
+            Self::Assigned { by, to } => by.by.len() + to.len(),
             Self::PageCode
             | Self::Decided { .. }
             | Self::NotCounted { .. }
@@ -307,6 +328,7 @@ impl NotCounted {
             Self::Unseen => ReplyOutcome::Unseen,
             Self::Empty => ReplyOutcome::Empty,
             Self::Unproved => ReplyOutcome::Unproved,
+            Self::ReceiverUnknown | Self::ReceiverUnfit => ReplyOutcome::Noted,
         }
     }
 }

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::OpenId;
 
 use crate::PublicEvent;
-use crate::approval::{Asked, Quorum, Vote};
+use crate::approval::{Asked, Quorum, Via, Vote};
 
 /// A fact about approvals that are counted. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -66,17 +66,41 @@ pub enum VoteFact {
         #[n(1)]
         who: Vec<String>,
     },
+    /// A gate, or somebody's part of it, was handed to somebody else.
+    #[n(103)]
+    Assigned {
+        /// The gate.
+        #[n(0)]
+        gate: OpenId,
+        /// Who did it.
+        #[n(1)]
+        by: String,
+        /// Which way it came.
+        #[n(2)]
+        via: Via,
+        /// The addresses that are no longer asked; none if it had asked nobody.
+        #[n(3)]
+        from: Vec<String>,
+        /// The address that is asked now.
+        #[n(4)]
+        to: String,
+        /// Who is asked now, and what. Mails that wait and are not named there are dropped.
+        #[n(5)]
+        asked: Box<Asked>,
+    },
 }
 
 impl VoteFact {
     /// The types that endpoints can receive.
-    pub const PUBLISHED: &[&str] = &["approval.voted"];
+    pub const PUBLISHED: &[&str] = &["approval.assigned", "approval.voted"];
 
     /// What the fact changes.
     pub(crate) fn change(&self) -> Change<'_> {
         match self {
             Self::QuorumSet { quorum } => Change::Quorum { quorum: *quorum },
-            Self::Notified { gate, asked } => Change::Asked { gate: *gate, asked },
+            Self::Notified { gate, asked } | Self::Assigned { gate, asked, .. } => {
+                Change::Asked { gate: *gate, asked }
+            }
             Self::EscalationSet { contacts } => Change::Escalation { contacts },
             Self::Dropped { gate, who } => Change::Dropped { gate: *gate, who },
             Self::Given { gate, vote, need } => {
@@ -100,6 +124,11 @@ impl VoteFact {
             Self::Notified { gate, asked } => {
                 let public = PublicEvent::of_gate("approval.told", *gate);
                 Some(public.with("to", asked.to.join(" ")))
+            }
+            Self::Assigned { gate, by, via, from, to, .. } => {
+                let public = PublicEvent::of_gate("approval.assigned", *gate).with("by", by);
+                let public = public.with("via", via.word()).with("vouched_by", via.vouched_by(by));
+                Some(public.with("from", from.join(" ")).with("to", to))
             }
             Self::QuorumSet { .. }
             | Self::Needed { .. }

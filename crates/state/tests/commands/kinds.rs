@@ -47,6 +47,7 @@ kinds! {
     "Approval.AnswerGate" = Body::Approval(Approval::AnswerGate(_)),
     "Approval.SendPageCode" = Body::Approval(Approval::SendPageCode(_)),
     "Approval.EnterPageCode" = Body::Approval(Approval::EnterPageCode(_)),
+    "Approval.AssignGate" = Body::Approval(Approval::AssignGate { .. }),
     "Work.Lease" = Body::Work(Work::Lease(_)),
     "Work.Extend" = Body::Work(Work::Extend(_)),
     "Work.Complete" = Body::Work(Work::Complete(_)),

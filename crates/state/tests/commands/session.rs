@@ -134,9 +134,23 @@ fn approvals() -> Vec<ApprovalCommand> {
             shown,
             proof: proof.clone(),
         }),
-        ApprovalCommand::AnswerGate(AnswerGate { gate, answer: json!({"rating": 4}), comment, shown, proof }),
+        ApprovalCommand::AnswerGate(AnswerGate {
+            gate,
+            answer: json!({"rating": 4}),
+            comment: comment.clone(),
+            shown,
+            proof: proof.clone(),
+        }),
         ApprovalCommand::SendPageCode(SendPageCode { token: token() }),
         ApprovalCommand::EnterPageCode(EnterPageCode { token: token(), code: "123 456".into() }),
+        ApprovalCommand::AssignGate {
+            gate,
+            from: Some("kim@example.com".into()),
+            to: "dana".into(),
+            comment,
+            shown,
+            proof,
+        },
     ]
 }
 

@@ -227,6 +227,14 @@ fn later() -> Vec<Event> {
             gate: OpenId(6),
             who: vec!["eve@example.com".into()],
         })),
+        Event::Approval(ApprovalEvent::Votes(VoteFact::Assigned {
+            gate: OpenId(6),
+            by: "kim@example.com".into(),
+            via: Via::Mail,
+            from: vec!["kim@example.com".into()],
+            to: "dana@example.com".into(),
+            asked: Box::new(asked()),
+        })),
     ];
     latest
 }

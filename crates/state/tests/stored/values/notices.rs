@@ -51,6 +51,8 @@ fn notices() -> Vec<(&'static str, Notice)> {
         ("notice-empty", not_counted(NotCounted::Empty)),
         ("notice-unproved", not_counted(NotCounted::Unproved)),
         ("notice-no-longer-asked", not_counted(NotCounted::NoLongerAsked)),
+        ("notice-receiver-unknown", not_counted(NotCounted::ReceiverUnknown)),
+        ("notice-receiver-unfit", not_counted(NotCounted::ReceiverUnfit)),
         ("notice-answered", Notice::Answered { receipt }),
         ("notice-passed-on", Notice::PassedOn),
         ("notice-commented", Notice::Commented),
@@ -63,6 +65,10 @@ fn notices() -> Vec<(&'static str, Notice)> {
         ("notice-reply-unexpected", Notice::ReplyUnexpected),
         ("notice-reply-unproved", Notice::ReplyUnproved),
         ("notice-question", Notice::Question { by: "kim".into(), comment: "Why?".into() }),
+        (
+            "notice-assigned",
+            Notice::Assigned { by: decider("kim", Via::Mail), to: "dana@acme.example".into() },
+        ),
     ]
 }
 

@@ -21,16 +21,19 @@ Examples:
   switchward decide gat_... discuss --comment 'what is it for?'    # the gate stays open
   switchward decide gat_... answer --answer 'Five stars'           # a task")]
     Decide(On<Decide>),
+    /// Hand a gate to somebody else.
+    Gate(On<GateArgs>),
 }
 
 impl GatesCommand {
     /// Their names, in the order of the help.
-    pub(crate) const NAMES: &[&str] = &["decide"];
+    pub(crate) const NAMES: &[&str] = &["decide", "gate"];
 
     /// Runs the command.
     pub(super) async fn run(self, output: Output) -> Result<(), Exit> {
         match self {
             Self::Decide(on) => decide(&Talk::open(&on.connection, output).await?, on.what).await,
+            Self::Gate(on) => gate(&Talk::open(&on.connection, output).await?, on.what.what).await,
         }
     }
 }
@@ -70,6 +73,49 @@ pub(crate) enum Verdict {
     Answer,
 }
 
+/// Arguments of `gate`.
+#[derive(Debug, Args)]
+pub(crate) struct GateArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) what: GateCommand,
+}
+
+/// What can be done with a gate, besides deciding it.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GateCommand {
+    /// Hand an open gate, or one person's part of it, to somebody else.
+    ///
+    /// An operator or an admin hands over the whole gate, or with --from one person's part. An approver hands over their
+    /// own part. The person who gets it is asked by mail; who had it before is informed, and can no longer decide.
+    #[command(after_help = "\
+Examples:
+  switchward gate assign gat_... kim
+  switchward gate assign gat_... kim --from dana --comment 'Dana is away'
+
+The requester can neither assign a gate nor get it.")]
+    Assign(AssignGate),
+}
+
+/// Arguments of `gate assign`.
+#[derive(Debug, Args)]
+pub(crate) struct AssignGate {
+    /// The gate, from `switchward list gates`.
+    pub(crate) gate: String,
+    /// Who gets it: a name of the directory, or an address that it holds.
+    #[arg(value_name = "NAME")]
+    pub(crate) to: String,
+    /// Whose part is handed over; needed if several must approve.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) from: Option<String>,
+    /// A comment, which is kept with the gate.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) comment: Option<String>,
+    /// The digest of the arguments that you saw; the call is refused if the gate's arguments differ.
+    #[arg(long, value_name = "SHA256")]
+    pub(crate) args_digest: Option<String>,
+}
+
 async fn decide(talk: &Talk, decide: Decide) -> Result<(), Exit> {
     let decision = match decide.decision {
         Verdict::Approve => v1::GateDecision::Approve,
@@ -97,4 +143,28 @@ async fn decide(talk: &Talk, decide: Decide) -> Result<(), Exit> {
         talk.printer.advice("the agent must repeat the same call, which is allowed once");
     }
     Ok(())
+}
+
+async fn gate(talk: &Talk, what: GateCommand) -> Result<(), Exit> {
+    match what {
+        GateCommand::Assign(of) => assign(talk, of).await,
+    }
+}
+
+async fn assign(talk: &Talk, assign: AssignGate) -> Result<(), Exit> {
+    let request = v1::AssignGateRequest {
+        name: assign.gate,
+        to: assign.to,
+        from: assign.from,
+        args_digest: assign.args_digest,
+        comment: assign.comment.unwrap_or_default(),
+        expected_sequence: None,
+        request_id: talk.request_id(),
+    };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.gates.assign_gate(request).await })
+        .await?;
+    let gate = reply.gate.clone().unwrap_or_default();
+    talk.printer.message("AssignGateResponse", &reply, || show::gate(&gate))
 }
