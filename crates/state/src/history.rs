@@ -64,15 +64,6 @@ struct WrittenAnswer<'a> {
     reply: &'a Reply,
 }
 
-impl History {
-    /// The head of a session's history once this is added. Nothing can be taken out of a history, changed or moved in
-    /// it without another head.
-    #[must_use]
-    pub fn link(&self, head: Digest) -> Digest {
-        StoredHistory::from(self.clone()).link(head)
-    }
-}
-
 /// A part of a history in its row. A command writes it as bytes, and few read it afterwards: its fields are decoded when
 /// somebody asks for them.
 #[derive(Clone)]
@@ -99,7 +90,8 @@ impl StoredHistory {
         Self { bytes: Some(bytes_of(&written)), fields: OnceLock::new() }
     }
 
-    /// The head of a session's history once this is added; see [`History::link`].
+    /// The head of a session's history once this is added. Nothing can be taken out of a history, changed or moved in
+    /// it without another head.
     #[must_use]
     pub fn link(&self, head: Digest) -> Digest {
         match &self.bytes {

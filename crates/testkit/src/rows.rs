@@ -7,7 +7,9 @@ use switchward_machine::{Digest, Status, TenantId};
 use switchward_state::catalogue::Usage;
 use switchward_state::seal::KeyRing;
 use switchward_state::session::Session;
-use switchward_state::{Changes, History, IndexKey, Key, Kind, RequestId, Row, View, ViewError, index_keys};
+use switchward_state::{
+    Changes, IndexKey, Key, Kind, RequestId, Row, StoredHistory, View, ViewError, index_keys,
+};
 
 use crate::ring;
 
@@ -166,13 +168,13 @@ impl Rows {
         let mut parts = Vec::new();
         let look = &mut |_: &Key, row: &Arc<Row>| {
             if let Row::History(history) = &**row {
-                parts.push(History::clone(history));
+                parts.push(history.clone());
             }
             ControlFlow::Continue(())
         };
         let prefix = Key::prefix_of_session(key.tenant_of(), id, Kind::History);
         self.scan(&prefix, None, look).map_err(|error| error.to_string())?;
-        let head = |parts: &[History]| parts.iter().fold(Digest([0; 32]), |head, part| part.link(head));
+        let head = |parts: &[StoredHistory]| parts.iter().fold(Digest([0; 32]), |head, part| part.link(head));
         if head(&parts) != session.head || head(&parts[1..]) == session.head {
             return Err(format!("{key:?} has another head than its {} parts of history", parts.len()));
         }

@@ -1,7 +1,7 @@
 //! An open gate, or somebody's part of it, is handed to somebody else of the directory: by an operator, who may hand over
 //! all of it, or by a person who is asked there, who may hand over their own part.
 //!
-//! The requester can neither hand over nor receive, under no other address of theirs either. If several must approve, each
+//! The requester can neither hand over nor receive, whichever of their addresses is used. If several must approve, each
 //! person has one part at most: the gate is handed over part by part, to people who are not asked yet, and a part that has
 //! approved stays where it is.
 
@@ -176,7 +176,7 @@ fn check(
     }
 }
 
-/// Who asked has no part in the decision, and cannot choose who has; nor can they at a task.
+/// Refuses the requester: they have no part in the decision and cannot choose who has one. Tasks are no exception.
 fn not_requester(person: &str, open: &OpenGate, people: &Directory) -> Result<(), Rejection> {
     if people.one_person(person, &open.body.requester) {
         let message = "the requester can neither assign the gate nor get it";

@@ -33,7 +33,8 @@ pub(crate) struct AtGate<'r> {
     pub(crate) decision: Option<Decision>,
 }
 
-/// Takes a reply to an open gate that is more than its sender's decision. Returns `None` if it is no more.
+/// Handles a reply to an open gate that does something else than count as its sender's decision. Returns `None` for every
+/// other reply.
 pub(crate) type Taker = fn(&mut Turn<'_, '_>, &AtGate<'_>) -> Result<Option<Reply>, Stop>;
 
 /// What a reply is about.

@@ -147,7 +147,7 @@ async fn a_page_hands_its_request_over_and_its_link_is_void_then() {
     assert!(page.contains("Hand over to"), "{page}");
     let (status, page) = send(&harness, &kims, "decision=assign&to=").await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "{page}");
-    // Nobody of this name, and the one who asked.
+    // The first name is unknown; the second is the requester.
     for nobody in ["eve", "agents"] {
         let (status, page) = send(&harness, &kims, &format!("decision=assign&to={nobody}")).await;
         assert!(!status.is_success() && page.contains("Nothing was recorded."), "{nobody}: {page}");

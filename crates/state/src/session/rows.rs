@@ -71,7 +71,7 @@ pub struct Session {
     #[n(18)]
     pub grants: Vec<u64>,
     /// The head of the chain of its history: the digest of the head before it and of what the last command added, see
-    /// [`History::link`](crate::History::link).
+    /// [`StoredHistory::link`](crate::StoredHistory::link).
     #[n(20)]
     pub head: Digest,
     /// The runs that wait for the one before them to end, in their order.

@@ -20,7 +20,7 @@ async fn a_proved_reply_hands_its_writers_part_over_and_a_later_one_decides_noth
     let open = i32::from(v1::GateStatus::Open);
     let forged = Message { proof: "fail", ..from_kim(&token, "assign to sam", "a") };
     assert_eq!(forged.bring(&ingress).await, recorded("sender_not_proved"));
-    // Nobody of this name, and the one who asked: the writer is told so, and is asked as before.
+    // The first name is unknown; the second is the requester. The writer is informed, and keeps their part.
     assert_eq!(from_kim(&token, "assign to nobody", "b").bring(&ingress).await, recorded("noted"));
     assert_eq!(from_kim(&token, "assign to agents", "c").bring(&ingress).await, recorded("noted"));
     assert_eq!(harness.gate_now(&asked).await.notified, [KIM, DANA]);
