@@ -43,7 +43,7 @@ lesser: ## make 10,000 random runs with keys of agents and workers; check that t
 	@sh tests/scripts/need.sh rust cc
 	LESSER_RUNS=$(or $(LESSER_RUNS),10000) LESSER_EACH=100 cargo test --locked --release -p switchward-gateway --test api lesser -- --nocapture
 
-random: ## run five million steps of random conversation workflows; make test runs 100,000 (many minutes)
+random: ## run five million steps of random conversation workflows; make test runs 280,000 (many minutes)
 	@sh tests/scripts/need.sh rust cc
 	RANDOM_STEPS=$(or $(RANDOM_STEPS),5000000) cargo test --locked --release -p switchward-scenario --test random -- --nocapture
 

@@ -73,7 +73,7 @@ impl Budget {
 
     /// Returns why the act or the turn cannot have this many more effects; `None` if it can.
     pub(crate) fn step(&self, count: usize, bytes: usize) -> Option<Fault> {
-        Some(Fault::outbox(if over(self.act, count, EFFECTS_MAX) {
+        let message = if over(self.act, count, EFFECTS_MAX) {
             format!("more than {EFFECTS_MAX} effects in one go")
         } else if over(self.act_bytes, bytes, EFFECTS_BYTES_MAX) {
             format!("effects of more than {EFFECTS_BYTES_MAX} bytes in one go")
@@ -83,7 +83,8 @@ impl Budget {
             format!("more than {TURN_BYTES_MAX} bytes come of one step")
         } else {
             return None;
-        }))
+        };
+        Some(Fault::outbox(message))
     }
 
     /// Returns why the outbox of a session cannot take this many more effects; `None` if it can.

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use switchward_machine::Time;
 use switchward_state::{
-    Body, Changes, Command, Decision, Key, Reason, Rejection, Reply, Row, Site, TurnRecord, View, ViewError,
-    Working, finish,
+    Body, Changes, Command, Decision, Event, Key, Reason, Rejection, Reply, Row, Site, TurnRecord, View,
+    ViewError, Working, finish,
 };
 
 use crate::approval::summary;
@@ -20,8 +20,7 @@ use crate::{approval, catalogue, delivery, driver, policy, run, session, work, w
 pub struct Decided {
     /// What is to be replicated; `None` if no command changed anything.
     pub decision: Option<Decision>,
-    /// The rows that `evolve` would change for the decision on the same rows: a leader that applies its own
-    /// decision, with nothing applied in between, need not work them out again.
+    /// The rows that `evolve` changes for the decision on the same rows.
     pub changes: Changes,
     /// One answer for each command that was begun, in order. Good only once the decision is committed.
     pub answers: Vec<Result<Reply, Rejection>>,
@@ -82,7 +81,7 @@ fn one_turn(
     at: Time,
     bytes: &mut usize,
 ) -> ControlFlow<ViewError, Ran> {
-    match answered_before(command, rows) {
+    match answered_before(command, rows, at) {
         Err(Stop::Broken(error)) => return ControlFlow::Break(error),
         Err(Stop::Refused(rejection)) => return ControlFlow::Continue((Err(rejection), None)),
         Ok(Some(reply)) => return answer(rows, command, reply, None),
@@ -99,23 +98,34 @@ fn one_turn(
             "a turn was refused after its first event: {}",
             rejection.message
         ))),
-        Ok(reply) if events.is_empty() => answer(rows, command, reply, None),
-        Ok(reply) => {
-            let record = TurnRecord {
-                tenant: command.tenant,
-                scope: command.scope.clone(),
-                by: command.actor.clone(),
-                request: command.request.as_ref().map(|request| (request.id.clone(), request.body)),
-                reply: reply.clone(),
-                events,
-            };
-            let site = Site { tenant: record.tenant, scope: &record.scope, at };
-            match finish(rows, &site, &record) {
-                Err(error) => ControlFlow::Break(error),
-                Ok(()) => answer(rows, command, reply, Some(record)),
-            }
-        }
+        Ok(reply) => match recorded(rows, command, at, &reply, events) {
+            Err(error) => ControlFlow::Break(error),
+            Ok(record) => answer(rows, command, reply, record),
+        },
     }
+}
+
+/// Writes down what a command did and what it is answered with; `None` if it did nothing and its reply is not remembered.
+fn recorded(
+    rows: &mut Working<'_>,
+    command: &Command,
+    at: Time,
+    reply: &Reply,
+    events: Vec<Event>,
+) -> Result<Option<TurnRecord>, ViewError> {
+    if events.is_empty() && !remembered::remembers_unchanged(rows, command)? {
+        return Ok(None);
+    }
+    let record = TurnRecord {
+        tenant: command.tenant,
+        scope: command.scope.clone(),
+        by: command.actor.clone(),
+        request: command.request.as_ref().map(|request| (request.id.clone(), request.body)),
+        reply: reply.clone(),
+        events,
+    };
+    finish(rows, &Site { tenant: record.tenant, scope: &record.scope, at }, &record)?;
+    Ok(Some(record))
 }
 
 /// Carries out the command of a turn, and publishes what happened.
@@ -167,10 +177,13 @@ fn answer(
     }
 }
 
-/// The reply that this request id was answered with before.
-fn answered_before(command: &Command, rows: &Working<'_>) -> Result<Option<Reply>, Stop> {
+/// The reply that this request id was answered with before. A new request is refused if its reply could not be remembered.
+fn answered_before(command: &Command, rows: &Working<'_>, now: Time) -> Result<Option<Reply>, Stop> {
     let Some(request) = &command.request else { return Ok(None) };
-    let Some(known) = remembered::answered_in(rows, command)? else { return Ok(None) };
+    let Some(known) = remembered::answered_in(rows, command)? else {
+        remembered::check_capacity(rows, command, now)?;
+        return Ok(None);
+    };
     if known.body == request.body {
         return Ok(Some(known.reply));
     }

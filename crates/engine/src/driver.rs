@@ -175,10 +175,13 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
     if port != Port::Done {
         return Ok(match exit_on(node, &port) {
             Some(exit) => Next::Try(exit),
-            None => Next::End(
-                Ending { outcome: Outcome::Failed, reason: Some("port_unconnected".into()) },
-                format!("nothing stands at the port {} of {}", port.word(), node.name),
-            ),
+            None => {
+                let message = format!("nothing stands at the port {} of {}", port.word(), node.name);
+                Next::End(
+                    Ending { outcome: Outcome::Failed, reason: Some("port_unconnected".into()) },
+                    message,
+                )
+            }
         });
     }
     if let Some(next) = choose(turn, run, node, false)? {

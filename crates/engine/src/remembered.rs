@@ -1,7 +1,16 @@
 //! Replies that are remembered, so that a request that comes again is answered and not carried out again.
 
-use switchward_machine::TenantId;
-use switchward_state::{Answered, Command, Key, Reply, RequestId, Scope, View, ViewError, Working};
+use switchward_machine::{SessionId, TenantId, Time};
+use switchward_state::limits::{REPLIES_KEPT_MS, REPLIES_MAX};
+use switchward_state::session::{ReplySource, Reserve, Session, StoredReply};
+use switchward_state::{
+    Answered, Command, Key, Reason, Rejection, Reply, RequestId, Scope, View, ViewError, Working,
+};
+
+use crate::turn::Stop;
+
+/// Milliseconds.
+const MINUTE_MS: u64 = 60_000;
 
 /// The stored answer to the command's request id.
 pub(crate) fn answered_in(rows: &Working<'_>, command: &Command) -> Result<Option<Answered>, ViewError> {
@@ -22,7 +31,7 @@ pub fn answered(
     known(&Working::new(view), tenant, scope, request)
 }
 
-/// A session's replies stand in its history, the others under their request ids.
+/// A session's replies stand in its history, unless a command changed nothing; all others under their request ids.
 fn known(
     rows: &Working<'_>,
     tenant: TenantId,
@@ -43,14 +52,75 @@ fn known(
             return Ok(Some(Answered { body: *body, reply: Reply::Removed { at } }));
         }
     }
-    let Some(session) = session else { return Ok(None) };
-    // A session knows which replies are kept, so a new request needs no look at the disk.
-    let Some(known) = session.requests.iter().rev().find(|known| known.hash == hash) else { return Ok(None) };
-    let history = rows.history_at(&Key::history(tenant, id, known.sequence))?;
+    match session {
+        Some(session) => of_session(rows, tenant, id, &session, hash),
+        None => Ok(None),
+    }
+}
+
+/// The reply of a session to the request id of this hash.
+fn of_session(
+    rows: &Working<'_>,
+    tenant: TenantId,
+    id: SessionId,
+    session: &Session,
+    hash: [u8; 16],
+) -> Result<Option<Answered>, ViewError> {
+    let replies = &session.replies;
+    // The list is in the session's row, so most new requests need no look at the disk.
+    let listed = replies.listed().iter().rev().find(|known| known.hash == hash);
+    let sequence = match listed {
+        Some(known) => known.sequence,
+        None if replies.chained().is_none() => return Ok(None),
+        None => None,
+    };
+    let sequence = match sequence {
+        Some(sequence) => sequence,
+        None => match rows.reply_at(&Key::reply(tenant, id, hash))?.as_deref() {
+            None => return Ok(None),
+            Some(StoredReply { source: ReplySource::Here(answered), .. }) => {
+                return Ok(Some(Answered::clone(answered)));
+            }
+            Some(StoredReply { source: ReplySource::History(sequence), .. }) => *sequence,
+        },
+    };
+    let history = rows.history_at(&Key::history(tenant, id, sequence))?;
     Ok(history.and_then(|history| history.answered.clone()))
 }
 
-/// Whether the command's request id has a reply that is still remembered: their number and their time are bounded.
+/// Refuses a command whose reply could not be remembered: its session has given as many within [`REPLIES_KEPT_MS`] as it
+/// remembers. An older one of them would be forgotten, and carried out again if it came again.
+///
+/// # Errors
+/// QUOTA_EXCEEDED, with the time until the oldest may be forgotten.
+pub(crate) fn check_capacity(rows: &Working<'_>, command: &Command, now: Time) -> Result<(), Stop> {
+    let (Scope::Session(id), Some(_)) = (&command.scope, &command.request) else { return Ok(()) };
+    let Some(session) = rows.session(command.tenant, *id)? else { return Ok(()) };
+    let reserve = if command.body.fills() { Reserve::Left } else { Reserve::Used };
+    let Some(wait) = session.replies.full_for_ms(now, reserve) else { return Ok(()) };
+    let message = format!(
+        "the session has answered {} requests within {} minutes, and remembers no more replies",
+        session.replies.count(),
+        REPLIES_KEPT_MS / MINUTE_MS
+    );
+    let rejection = Rejection::new(Reason::QuotaExceeded, message).fact("limit", REPLIES_MAX);
+    Err(rejection.retry_after_ms(Some(wait)).into())
+}
+
+/// Returns true if the reply to a command that changes nothing is remembered, too: it has a request id, and its session has
+/// not begun to be removed.
+///
+/// # Errors
+/// A row cannot be read.
+pub(crate) fn remembers_unchanged(rows: &Working<'_>, command: &Command) -> Result<bool, ViewError> {
+    let (Scope::Session(id), Some(_)) = (&command.scope, &command.request) else {
+        return Ok(command.request.is_some());
+    };
+    let session = rows.session(command.tenant, *id)?;
+    Ok(session.is_some_and(|session| session.removal.is_none()))
+}
+
+/// Returns true if the command's request id has a reply that is still remembered.
 ///
 /// # Errors
 /// A row cannot be read.

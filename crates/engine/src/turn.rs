@@ -347,7 +347,7 @@ pub(crate) fn check_text(field: &'static str, text: &str, bytes_max: usize) -> R
 pub(crate) fn check_size(field: &'static str, size: usize, max: usize, unit: &str) -> Result<(), Rejection> {
     if size > max {
         let message = format!("{field} is more than {max} {unit}");
-        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", field));
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", field).fact("max", max));
     }
     Ok(())
 }

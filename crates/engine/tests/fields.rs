@@ -337,6 +337,7 @@ fn a_missing_callee_is_no_missing_workflow_unless_the_machine_calls_it_one() {
         assert_eq!((begin.reason, begin.facts), known);
 
         let deploy = Deploy {
+            findings: Vec::new(),
             name: "talk".into(),
             format: "conversation".into(),
             files: Vec::new(),

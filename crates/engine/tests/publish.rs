@@ -248,7 +248,16 @@ fn deploy(source: &str) -> Body {
     let machine = Arc::new(compiled.definition.expect("it is one").machine);
     let (name, format, source) = ("gate".into(), "checkpoint".into(), Digest::of(source.as_bytes()));
     let (files, activate, etag) = (Vec::new(), true, String::new());
-    Body::Catalogue(CatalogueCommand::Deploy(Deploy { name, format, files, source, machine, activate, etag }))
+    Body::Catalogue(CatalogueCommand::Deploy(Deploy {
+        findings: Vec::new(),
+        name,
+        format,
+        files,
+        source,
+        machine,
+        activate,
+        etag,
+    }))
 }
 
 fn wanting(id: &str, filter: &str) -> ChangeEndpoint {

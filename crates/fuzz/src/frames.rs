@@ -23,7 +23,7 @@ pub(crate) fn read(bytes: &[u8]) -> bool {
 }
 
 /// Checks that a value is the same after encoding and decoding.
-fn same<T: PartialEq>(
+pub(crate) fn same<T: PartialEq>(
     read: Option<T>,
     encode: impl Fn(&T) -> Vec<u8>,
     decode: impl Fn(&[u8]) -> Option<T>,

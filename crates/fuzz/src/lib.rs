@@ -8,6 +8,7 @@
 //! This crate must never know how it is called: libFuzzer is a library of `tests/fuzz`, a workspace of its own, as it
 //! needs a nightly compiler.
 
+mod commands;
 mod definitions;
 mod frames;
 mod mail;
@@ -23,6 +24,7 @@ pub type Target = fn(&[u8]) -> bool;
 /// Every target by its name, which is also that of its folder in `tests/fuzz/corpus` and of its file in
 /// `tests/fuzz/targets`.
 pub const TARGETS: &[(&str, Target)] = &[
+    ("commands", commands::read),
     ("definitions", definitions::read),
     ("frames", frames::read),
     ("mail", mail::read),

@@ -374,23 +374,37 @@ impl Call<'_> {
         found.ok_or_else(|| Refusal::not_found("session", name))
     }
 
-    /// What this session has answered the request with before, if it still knows it.
+    /// As [`execute`](Self::execute), for a command that is prepared from what is stored now. If that refuses it, a request
+    /// that was answered before is answered the same again, whatever has become of what it is about.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute) and `prepare`.
+    pub(crate) async fn execute_prepared(
+        &self,
+        scope: Scope,
+        request: Option<RequestId>,
+        prepare: impl Future<Output = Result<Body, Refusal>>,
+    ) -> Result<Reply, Refusal> {
+        match (prepare.await, request) {
+            (Ok(body), request) => self.execute(scope, request, None, body).await,
+            (Err(refused), Some(request)) => self.answered(scope, request).await?.ok_or(refused),
+            (Err(refused), None) => Err(refused),
+        }
+    }
+
+    /// What the request was answered with before, if that is still remembered.
     ///
     /// # Errors
     /// REQUEST_ID_REUSED if the request had another body then.
-    pub(crate) async fn answered(
-        &self,
-        id: SessionId,
-        request: &RequestId,
-    ) -> Result<Option<Reply>, Refusal> {
-        let query = GetAnswered { tenant: self.caller.tenant, session: id, request: request.clone() };
+    async fn answered(&self, scope: Scope, request: RequestId) -> Result<Option<Reply>, Refusal> {
+        let query = GetAnswered { tenant: self.caller.tenant, scope, request };
         match self.ask(&query).await? {
             None => Ok(None),
-            Some(known) if known.body == request.body => Ok(Some(known.reply)),
+            Some(known) if known.body == query.request.body => Ok(Some(known.reply)),
             Some(_) => {
-                let message =
-                    format!("request id {:?} was used before with another body; use a new one", request.id);
-                Err(Refusal::new(Reason::RequestIdReused, message).meta("request_id", &request.id))
+                let id = query.request.id;
+                let message = format!("request id {id:?} was used before with another body; use a new one");
+                Err(Refusal::new(Reason::RequestIdReused, message).meta("request_id", id))
             }
         }
     }

@@ -24,6 +24,7 @@ use axum::{
 use find::{Asked, Found};
 use forms::Said;
 use switchward_machine::TenantId;
+use switchward_messages as messages;
 use switchward_messages::{FormProblem, PageAbsence, PageProblem, form_problem, page_problem};
 use switchward_state::approval::MailToken;
 use switchward_state::catalogue::LinkAuth;
@@ -175,15 +176,17 @@ async fn after(visitor: &Visitor<'_>, asked: &Asked, refusal: &Refusal) -> Respo
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    let problem = if reason == Reason::RequestIdReused {
-        page_problem(&PageProblem::SentBefore)
-    } else {
-        refusal.message().to_owned()
+    let now = look(visitor.api, visitor.token, visitor.headers).await;
+    let asked = now.as_ref().unwrap_or(asked);
+    let page = match refusal.rejection() {
+        Some(rejection) => page::asked(asked, Some(&messages::refusal(rejection))),
+        None if is(&[Reason::OutcomeUnknown, Reason::DeadlineExceeded]) => page::uncertain(asked),
+        None if is(&[Reason::InternalError]) => {
+            page::asked(asked, Some(&page_problem(&PageProblem::Internal)))
+        }
+        None => page::asked(asked, Some(&page_problem(&PageProblem::Later))),
     };
-    match look(visitor.api, visitor.token, visitor.headers).await {
-        Ok(now) => respond(status, page::asked(&now, Some(&problem))),
-        Err(_) => respond(status, page::asked(asked, Some(&problem))),
-    }
+    respond(status, page)
 }
 
 fn refused(no: &No) -> Response {

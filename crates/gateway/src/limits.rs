@@ -159,6 +159,8 @@ pub const EXPORT_MS_MAX: u64 = 20;
 pub(crate) const EXPORT_PAGE_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of what a change of a tenant was about in one record of an export; of more, there are more records.
 pub(crate) const EXPORT_PART_BYTES_MAX: usize = 512 * 1024;
+/// Calls of one definition about which its author is informed if the catalogue lacks what they call; the first ones.
+pub const CALLEE_FINDINGS_MAX: usize = 200;
 
 #[cfg(test)]
 mod tests;

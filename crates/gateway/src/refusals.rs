@@ -31,6 +31,7 @@ pub(crate) fn quota_of(failure: &Failure) -> Option<Quota> {
 pub(crate) fn refusal(failure: Failure) -> Refusal {
     match failure {
         Failure::Rejected(mut rejection) => {
+            let original = rejection.clone();
             // The engine counts milliseconds; callers get a readable time.
             for (name, value) in &mut rejection.facts {
                 if name == "at_ms" {
@@ -38,9 +39,9 @@ pub(crate) fn refusal(failure: Failure) -> Refusal {
                     *value = value.parse().map(|ms| rfc3339(Time(ms))).unwrap_or_default();
                 }
             }
-            rejection.into()
+            Refusal::from(rejection).of(original)
         }
-        Failure::Electing => {
+        Failure::Electing | Failure::Unconfirmed => {
             Refusal::new(Reason::ShardElecting, failure.to_string()).retry_after(ELECTING_RETRY)
         }
         // No time to try again: a client must not do that by itself.
@@ -53,8 +54,10 @@ pub(crate) fn refusal(failure: Failure) -> Refusal {
             .meta("needed_bytes", needed_bytes)
             .quota("disk of the server", "free bytes below which requests that need more disk are refused")
             .retry_after(DISK_RETRY),
-        Failure::Draining | Failure::Stopped => {
-            Refusal::new(Reason::Draining, failure.to_string()).retry_after(ELECTING_RETRY)
+        Failure::Internal => Refusal::new(Reason::InternalError, failure.to_string()),
+        Failure::Draining => Refusal::new(Reason::Draining, failure.to_string()).retry_after(ELECTING_RETRY),
+        Failure::Stopped => {
+            Refusal::new(Reason::ShardStopped, failure.to_string()).retry_after(ELECTING_RETRY)
         }
     }
 }
@@ -82,8 +85,9 @@ mod tests {
     fn a_shard_that_cannot_answer_says_when_to_try_again() {
         for (failure, code, reason) in [
             (Failure::Electing, Code::Unavailable, "SHARD_ELECTING"),
+            (Failure::Unconfirmed, Code::Unavailable, "SHARD_ELECTING"),
             (Failure::Draining, Code::Unavailable, "DRAINING"),
-            (Failure::Stopped, Code::Unavailable, "DRAINING"),
+            (Failure::Stopped, Code::Unavailable, "SHARD_STOPPED"),
             (Failure::Overloaded, Code::ResourceExhausted, "QUOTA_EXCEEDED"),
             (Failure::DiskLow { free_bytes: 1, needed_bytes: 2 }, Code::ResourceExhausted, "DISK_LOW"),
         ] {
@@ -96,6 +100,17 @@ mod tests {
             );
             assert_eq!(details.quota_failure().is_some(), code == Code::ResourceExhausted);
         }
+    }
+
+    #[test]
+    fn a_defect_of_the_server_is_internal_and_not_to_be_tried_again() {
+        let status = Status::from(refusal(Failure::Internal));
+        let details = status.get_error_details();
+        assert_eq!(
+            (status.code(), details.error_info().unwrap().reason.as_str()),
+            (Code::Internal, "INTERNAL_ERROR")
+        );
+        assert!(details.retry_info().is_none());
     }
 
     #[test]

@@ -36,7 +36,8 @@ use crate::transcode::TranscodeLayer;
 const LIVENESS: &str = "liveness";
 /// The health service's name for "calls can be routed".
 const READINESS: &str = "readiness";
-/// The health service's name for "everything may be written". It stops serving while the disk runs low.
+/// The health service's name for "everything may be written". It stops serving while the disk runs low or a shard has
+/// failed.
 const WRITES: &str = "writes";
 /// How long a browser may remember that a page of another origin may call.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
@@ -61,7 +62,8 @@ impl Services {
         let older = reflected().build_v1alpha().expect("the embedded descriptors are valid");
         let mut routes = Routes::builder();
         routes.add_service(health_service).add_service(reflection).add_service(older);
-        let health = Health { reporter, ready: Arc::default(), disk_low: Arc::default() };
+        let (ready, disk_low, shard_failed) = (Arc::default(), Arc::default(), Arc::default());
+        let health = Health { reporter, ready, disk_low, shard_failed };
         health.reporter.set_service_status(WRITES, ServingStatus::Serving).await;
         health.reporter.set_service_status(LIVENESS, ServingStatus::Serving).await;
         health.set_not_ready().await;
@@ -153,6 +155,7 @@ pub struct Health {
     reporter: HealthReporter,
     ready: Arc<AtomicBool>,
     disk_low: Arc<AtomicBool>,
+    shard_failed: Arc<AtomicBool>,
 }
 
 impl Health {
@@ -186,14 +189,26 @@ impl Health {
     /// From now on, the disk has enough space, and growing writes are accepted.
     pub async fn set_disk_enough(&self) {
         self.disk_low.store(false, Ordering::Release);
-        self.reporter.set_service_status(WRITES, ServingStatus::Serving).await;
+        if !self.shard_failed.load(Ordering::Acquire) {
+            self.reporter.set_service_status(WRITES, ServingStatus::Serving).await;
+        }
+    }
+
+    /// From now on, a shard's replica on this server answers nothing. The others do, so the server stays ready; only a
+    /// restart mends it.
+    pub async fn set_shard_failed(&self) {
+        self.shard_failed.store(true, Ordering::Release);
+        self.reporter.set_service_status(WRITES, ServingStatus::NotServing).await;
     }
 
     /// `/healthz`: 200 as long as the process lives. `/readyz`: 200 while calls can be routed, 503 otherwise.
     pub fn pages(&self) -> Router {
         let (ready, disk_low) = (Arc::clone(&self.ready), Arc::clone(&self.disk_low));
+        let shard_failed = Arc::clone(&self.shard_failed);
         let readyz = move || async move {
-            if ready.load(Ordering::Acquire) && disk_low.load(Ordering::Acquire) {
+            if ready.load(Ordering::Acquire) && shard_failed.load(Ordering::Acquire) {
+                (StatusCode::OK, "ready; a shard has failed: its requests are refused, see the log\n")
+            } else if ready.load(Ordering::Acquire) && disk_low.load(Ordering::Acquire) {
                 (StatusCode::OK, "ready; the disk runs low: requests that need more of it are refused\n")
             } else if ready.load(Ordering::Acquire) {
                 (StatusCode::OK, "ready\n")

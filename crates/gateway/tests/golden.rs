@@ -27,7 +27,7 @@ use switchward_state::catalogue::Settings;
 use switchward_state::delivery::{EffectKind, Endpoint};
 use switchward_state::policy::{Args, LedgerRule};
 use switchward_state::session::{Loaded, Meters, Position, ReplyToken, RunPosition};
-use switchward_state::{Due, Key, RequestId};
+use switchward_state::{Due, Key, RequestId, Scope};
 
 const TENANT: TenantId = TenantId(7);
 const SESSION: SessionId = SessionId([9; 16]);
@@ -82,7 +82,14 @@ fn sessions() -> Vec<(&'static str, Query)> {
         ("session.get", SessionQuery::Get(GetSession { tenant, session })),
         ("session.show", SessionQuery::Show(ShowSession { tenant, session })),
         ("session.list", SessionQuery::List(list)),
-        ("session.answered", SessionQuery::Answered(GetAnswered { tenant, session, request: request() })),
+        (
+            "session.answered",
+            SessionQuery::Answered(GetAnswered {
+                tenant,
+                scope: Scope::Session(session),
+                request: request(),
+            }),
+        ),
         (
             "session.position",
             SessionQuery::Position(CompletePosition { tenant, session, position: Box::new(position()) }),

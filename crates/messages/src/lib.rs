@@ -18,13 +18,23 @@ pub use en::answering::{
     instruction, origin, other_words, page_label, page_line,
 };
 pub use en::closed::outcome;
+pub use en::directory::directory_warning;
+pub use en::gate_lines::{
+    APPROVED_BY_YOU, CALL_TO_REPEAT, GateLine, NOBODY, Notified, gate_about, gate_decided, gate_deciders,
+    gate_question, gate_voided, gate_waited, inputs_held, quorum, reminders_left, vote_way,
+};
 pub use en::gates::{at, facts, request, rule};
 pub use en::mails::{PageCodeFacts, page_code, reminder};
-pub use en::notices::{FormProblem, FormText, form_problem, form_text};
 pub use en::pages::{
-    EmptyPage, LANGUAGE, PageAbsence, PageLabel, PageProblem, PageState, code_hint, code_label, commented,
-    confirm_by_code, gate_kind, page_absence, page_heading, page_problem, page_state, page_text, sign_in_as,
+    EmptyPage, FormProblem, FormText, LANGUAGE, PageAbsence, PageLabel, PageProblem, PageState, code_hint,
+    code_label, commented, confirm_by_code, form_problem, form_text, gate_kind, page_absence, page_heading,
+    page_problem, page_state, page_text, sign_in_as,
 };
+pub use en::people::approvals;
+pub use en::policy::{
+    CALL_APPROVED, CallOutcome, CallProblem, call_allowed, call_asked, call_outcome, call_problem, shortage,
+};
+pub use en::refusals::refusal;
 pub use en::session_warnings::{session_warning, still_caps};
 pub use en::warnings::{mail_cap, warning};
 pub use fact::{Fact, GateFacts, Medium};

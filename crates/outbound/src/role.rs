@@ -66,13 +66,11 @@ impl Role {
             caps: Caps::new(cluster.clone()),
         };
         relay_all(cluster, &context, &kinds, &stop);
-        let taker = format!("timers-{}", std::process::id());
-        let timers = timers::take(cluster.clone(), Arc::clone(&bus), taker, stopped.clone());
+        let timers = timers::take(cluster.clone(), Arc::clone(&bus), consumer("timers"), stopped.clone());
         let timers = tokio::spawn(timers);
         cluster.set_timer_transport(Some(Arc::new(timers::ToBus(Arc::clone(&bus)))));
         let answers = Arc::new(ToShards::new(cluster.clone(), settings.retry_waits_ms));
-        // A name that no other or earlier server has: this one must not seem to hold what that one held.
-        let consumer = WorkerConfig::new(format!("delivery-{:016x}", rand::random::<u64>()));
+        let consumer = WorkerConfig::new(consumer("delivery"));
         let model = settings.model.map(|model| Model::new(client.clone(), model));
         let worker = DeliveryWorker::new(Arc::clone(&bus), answers, client.clone(), model, consumer)
             .with_mail(settings.mail);
@@ -100,6 +98,12 @@ impl Role {
     }
 }
 
+/// A consumer's name that no other or earlier server has, whatever its process id is: this one must not seem to hold what
+/// that one held.
+fn consumer(role: &str) -> String {
+    format!("{role}-{:016x}", rand::random::<u64>())
+}
+
 /// Spawns the relays of each shard, and that of the catalogue, where the effects about a tenant itself wait.
 fn relay_all(cluster: &Cluster, context: &effects::Context, kinds: &[WorkKind], stop: &watch::Sender<bool>) {
     let shards = cluster.shards().len();
@@ -111,4 +115,15 @@ fn relay_all(cluster: &Cluster, context: &effects::Context, kinds: &[WorkKind], 
     }
     let (catalogue, most) = (cluster.catalogue().clone(), effects::CATALOGUE_OUT_MAX);
     tokio::spawn(effects::work(catalogue, most, context.clone(), stop.subscribe()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::consumer;
+
+    #[test]
+    fn two_servers_with_one_process_id_have_consumers_of_their_own() {
+        let (one, other) = (consumer("timers"), consumer("timers"));
+        assert!(one != other && one.starts_with("timers-"), "{one} and {other}");
+    }
 }

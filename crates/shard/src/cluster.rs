@@ -4,10 +4,12 @@ use switchward_state::catalogue::CatalogueCommand;
 use switchward_state::policy::PolicyCommand;
 use switchward_state::session::SessionCommand;
 mod files;
+mod open;
 mod quotas;
 mod sealed;
 mod tenancy;
 
+use open::{check_stands_alone, open_groups};
 pub use sealed::{KeysMissing, SealedUnder, check_keys, count_sealed};
 
 use futures::future::join_all;
@@ -20,21 +22,19 @@ use switchward_state::catalogue::InstallMachine;
 use switchward_state::policy::{LimitCheck, LimitOutcome, Reserve, Settle, by_ledger, check_limits};
 use switchward_state::seal::KeyRing;
 use switchward_state::{Body, Command, Key, Reason, Rejection, Reply, Row, Scope, View, ViewError};
-use switchward_store::{
-    DataDir, Disk, GroupId, GroupLog, LogOptions, LogStats, SegmentLog, Snapshots, StateStore,
-};
+use switchward_store::{DataDir, Disk, LogOptions, LogStats, SegmentLog};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::failure::{Failure, line};
-use crate::group::{Group, GroupOptions, RaftSettings};
+use crate::group::Group;
 use crate::halt::{Halt, OnFatal, once};
 use crate::limits::{FIRE_WAIT, LIMITS_ASKED_MAX, SHARDS_MAX};
-use crate::no_peers::NoPeers;
+use crate::raft_runtime::RaftRuntime;
 use crate::shard::Shard;
-use crate::shards::{CATALOGUE, Shards};
+use crate::shards::Shards;
 use crate::timers::{Fired, TimerBatch, TimerTransport};
-use crate::{leader_tasks, maintenance, removals, scrub, timers};
+use crate::{leader_tasks, leading, maintenance, removals, scrub, timers};
 
 /// The parts of a cluster of one server.
 pub struct ClusterOptions {
@@ -60,50 +60,32 @@ pub struct Cluster(Arc<Shards>);
 const ALONE: u64 = 1;
 
 impl Cluster {
-    /// Opens all groups of a data folder and waits until they lead.
+    /// Opens all groups of a data folder and waits until they lead. A shard whose replica fails while its log is
+    /// replayed is opened all the same; see [`Group::failed`].
     ///
     /// # Errors
     /// The folder cannot be read, or holds what this build does not know, or secrets that the ring cannot open
     /// ([`KeysMissing`]).
-    pub async fn open(options: ClusterOptions) -> io::Result<Self> {
+    pub async fn open(mut options: ClusterOptions) -> io::Result<Self> {
         let wanted = options.shards.clamp(1, SHARDS_MAX);
         let count = options.data.shards(wanted).map_err(io::Error::other)?;
         if !(1..=SHARDS_MAX).contains(&count) {
             let message = format!("the data folder has {count} shards, 1 to {SHARDS_MAX} are allowed");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
-        let halt = once(options.on_fatal);
+        check_stands_alone(&options.data)?;
+        let halt = once(std::mem::replace(&mut options.on_fatal, Box::new(|_| {})));
         let report = Arc::clone(&halt);
         let on_fatal = Box::new(move |error: &switchward_store::StoreError| report(&line(error)));
         let log = SegmentLog::open(&options.data, LogOptions { on_fatal, sync_fault: None })
             .map_err(io::Error::other)?;
         let log = Arc::new(log);
-        let states = StateStore::open(&options.data).map_err(io::Error::other)?;
-        let snapshots = Snapshots::open(&options.data).map_err(io::Error::other)?;
-        let cache_bytes = options.cache_bytes / (usize::try_from(count).unwrap_or(1) + 1);
-        let mut groups = Vec::new();
-        for number in CATALOGUE..=u64::from(count) {
-            let group = GroupOptions {
-                group: GroupId(number),
-                node: ALONE,
-                voters: vec![ALONE],
-                log: Arc::clone(&log) as Arc<dyn GroupLog>,
-                states: states.clone(),
-                snapshots: snapshots.clone(),
-                cache_bytes,
-                ring: options.ring.clone(),
-                raft: RaftSettings::default(),
-            };
-            match Group::open(group, NoPeers).await {
-                Ok(group) => groups.push(group),
-                Err(error) => {
-                    stop(&groups).await;
-                    return Err(error);
-                }
-            }
-        }
-        let cluster = Self::over(groups.clone(), options.clock, halt, log);
-        if let Err(error) = cluster.settle().await {
+        let raft = RaftRuntime::start()?;
+        let groups = open_groups(&options, count, &log, &raft).await?;
+        let cluster = Self::over(groups.clone(), options.clock, halt, log, Some(raft));
+        // Whoever leads a group has made its first vote and entry durable.
+        let led = cluster.settle().await;
+        if let Err(error) = led.and_then(|()| options.data.set_initialized().map_err(io::Error::other)) {
             stop(&groups).await;
             return Err(error);
         }
@@ -136,36 +118,48 @@ impl Cluster {
                 "a cluster needs a catalogue and at least one shard",
             ));
         }
-        let cluster = Self::over(groups, clock, once(on_fatal), log);
+        let cluster = Self::over(groups, clock, once(on_fatal), log, None);
         cluster.begin_leader_tasks();
         Ok(cluster)
     }
 
     /// Starts the loops of these groups, the first of which is the catalogue's.
-    fn over(groups: Vec<Group>, clock: Arc<dyn Clock>, halt: Halt, log: Arc<SegmentLog>) -> Self {
+    fn over(
+        groups: Vec<Group>,
+        clock: Arc<dyn Clock>,
+        halt: Halt,
+        log: Arc<SegmentLog>,
+        raft: Option<RaftRuntime>,
+    ) -> Self {
         let disk = log.disk();
         let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt), Arc::clone(disk));
         let shards: Vec<Shard> = groups.into_iter().map(start).collect();
-        Self(Arc::new(Shards::of(shards, clock, halt, log)))
+        Self(Arc::new(Shards::of(shards, clock, halt, log, raft)))
     }
 
     fn begin_leader_tasks(&self) {
         tokio::spawn(scrub::work(Arc::downgrade(&self.0)));
         for shard in self.all() {
+            shard.group().look();
+            tokio::spawn(leading::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(leader_tasks::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(timers::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(removals::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(maintenance::work(shard.clone(), Arc::downgrade(&self.0)));
         }
+        for shard in self.shards() {
+            tokio::spawn(tenancy::work(shard.clone(), Arc::downgrade(&self.0)));
+        }
     }
 
-    /// Waits until this server leads every group and has applied what it had.
+    /// Waits until this server leads every group, but those that have failed, and has applied what it had.
     async fn settle(&self) -> io::Result<()> {
         for shard in self.all() {
             let mut changes = shard.group().raft().metrics();
             loop {
                 match shard.read().await {
                     Ok(_) => break,
+                    Err(_) if shard.group().failed().is_some() => break,
                     Err(Failure::Electing) => changes.changed().await.map_err(io::Error::other)?,
                     Err(failure) => return Err(io::Error::other(failure)),
                 }
@@ -195,6 +189,12 @@ impl Cluster {
     #[must_use]
     pub fn shard_of(&self, bucket: Bucket) -> &Shard {
         self.0.shard_of(bucket)
+    }
+
+    /// The number of shards whose replica on this server has failed.
+    #[must_use]
+    pub fn failed(&self) -> usize {
+        self.all().filter(|shard| shard.group().failed().is_some()).count()
     }
 
     /// The time.
@@ -236,6 +236,9 @@ impl Cluster {
         let home = self.0.home(&command);
         home.check_disk(&command)?;
         self.keep_quotas(&mut command)?;
+        if command.body.decides_gate() && !home.tenancies().are_confirmed() {
+            self.0.try_confirm(home).await;
+        }
         let limited = command.body.may_need_ledger();
         let starts = matches!(command.body, Body::Session(SessionCommand::Start(_)));
         if let Some(tenant) = command.body.changes_tenancy(command.tenant) {
@@ -283,9 +286,12 @@ impl Cluster {
         let mut last = Failure::Overloaded;
         for _ in 0..LIMITS_ASKED_MAX {
             let plan = {
-                let view = self.0.home(&command).read().await?;
-                plan(&view, &command, self.now()).map_err(|error| self.0.unreadable(&error))?
+                let home = self.0.home(&command);
+                let view = home.read().await?;
+                plan(&view, &command, home.now()).map_err(|error| self.0.unreadable(&error))?
             };
+            // The age of what the ledgers answer is counted from before they are asked, by one clock that only counts.
+            let began = Instant::now();
             let limits = match self.ask(&command, plan).await {
                 // A twin of this command, sent again while the first was still on its way, may have been decided
                 // and counted between the plan and the question: the next plan finds its reply.
@@ -295,7 +301,8 @@ impl Cluster {
                 }
                 asked => asked.map_err(Failure::before)?,
             };
-            command.take_along(limits);
+            let passed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            command.take_along(limits.map(|check| check.aged(passed_ms)));
             match self.0.submit(command.clone()).await {
                 // The rules or the session have changed since they were asked about.
                 Err(Failure::Rejected(no)) if no.reason == Reason::LimitsStale => last = Failure::Overloaded,
@@ -314,7 +321,7 @@ impl Cluster {
                     let bucket = Scope::Ledger(process).bucket(command.tenant);
                     let shard = bucket.map_or(self.catalogue(), |bucket| self.shard_of(bucket));
                     let view = shard.read().await?;
-                    let check = check_limits(&view, command.tenant, &rules, estimate, self.now());
+                    let check = check_limits(&view, command.tenant, &rules, estimate, shard.now());
                     parts.push(check.map_err(|error| self.0.unreadable(&error))?);
                 }
                 Ok(Some(LimitCheck::joined(&rules, estimate, &parts)))
@@ -389,6 +396,17 @@ impl Cluster {
         let Some(shard) = self.all().find(|shard| shard.number() == batch.shard) else {
             return Ok(Fired::Stale);
         };
+        match &shard.group().remote {
+            Some(remote) if !shard.leads() => remote.fire(batch).await,
+            Some(_) | None => self.fire_here(shard, batch).await,
+        }
+    }
+
+    /// The same, only if this server leads the shard.
+    ///
+    /// # Errors
+    /// As of [`Cluster::fire`].
+    pub(crate) async fn fire_here(&self, shard: &Shard, batch: &TimerBatch) -> Result<Fired, Failure> {
         if !shard.leads() {
             return Err(Failure::Electing);
         }

@@ -16,24 +16,29 @@ const BLANK: u8 = 0;
 const DECISION: u8 = 1;
 const MEMBERSHIP: u8 = 2;
 
-const HEADER_BYTES: usize = 10;
+pub(crate) const HEADER_BYTES: usize = 10;
 
 /// Encodes an entry, without its index, which the log stores.
 ///
 /// # Errors
 /// The membership cannot be written as JSON.
 pub fn encode_entry(entry: &Entry) -> io::Result<Bytes> {
+    let (header, body) = entry_parts(entry)?;
+    Ok(Bytes::from([&header[..], &body].concat()))
+}
+
+/// The two parts of an encoded entry; the second one is not copied.
+pub(crate) fn entry_parts(entry: &Entry) -> io::Result<([u8; HEADER_BYTES], Bytes)> {
     let (tag, body) = match &entry.payload {
         EntryPayload::Blank => (BLANK, Bytes::new()),
         EntryPayload::Normal(Payload(bytes)) => (DECISION, bytes.clone()),
         EntryPayload::Membership(members) => (MEMBERSHIP, Bytes::from(serde_json::to_vec(members)?)),
     };
-    let mut out = Vec::with_capacity(HEADER_BYTES + body.len());
-    out.push(ENTRY_FORM);
-    out.extend_from_slice(&entry.log_id.leader_id.term.to_be_bytes());
-    out.push(tag);
-    out.extend_from_slice(&body);
-    Ok(Bytes::from(out))
+    let mut header = [0; HEADER_BYTES];
+    header[0] = ENTRY_FORM;
+    header[1..9].copy_from_slice(&entry.log_id.leader_id.term.to_be_bytes());
+    header[9] = tag;
+    Ok((header, body))
 }
 
 /// Decodes the entry at an index.
@@ -85,7 +90,7 @@ pub(crate) fn decode_json<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
     }
 }
 
-fn bad(message: String) -> io::Error {
+pub(crate) fn bad(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 

@@ -1,22 +1,29 @@
 //! The loop of a shard: drain the queue, decide, write one entry, answer.
+//!
+//! A command that panics or breaks what must hold costs its caller an internal failure and nobody else anything: its
+//! batch is halved until it is alone.
+
+#[cfg(test)]
+mod tests;
 
 use bytes::Bytes;
+use futures::FutureExt as _;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 use switchward_engine::{Decided, decide_while};
-use switchward_state::{Command, Reason, Rejection, Reply, ViewError};
+use switchward_state::{Command, Reason, Rejection, Reply};
 use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, Span, info_span};
 
 use crate::clock::Clock;
+use crate::evolved::{caught, evolved, of_panic};
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::Halt;
 use crate::leadership::Leadership;
-use crate::limits::{
-    BATCH_COMMANDS_MAX, DECISION_BYTES_MAX, DECISION_BYTES_WANTED, DISK_WAIT, FLUSH_WAIT, LOG_BYTES_FULL,
-};
+use crate::limits::{BATCH_COMMANDS_MAX, DECISION_BYTES_MAX, DECISION_BYTES_WANTED, DISK_WAIT, FLUSH_WAIT};
 use crate::metrics::ShardMetrics;
 use crate::propose::{Proposer, Unwritten};
 use crate::queue::{Exit, Job};
@@ -43,12 +50,14 @@ type Waiting = (oneshot::Sender<Result<Reply, Failure>>, Span, Instant);
 enum Unanswered {
     /// The decision is too long for one entry; the first N commands make a shorter one.
     Long(usize),
+    /// Nothing happened: a command cannot be decided, or its decision cannot be applied.
+    Undecidable(String),
     /// Nothing happened.
     Failed(Failure),
-    /// Their entry may be committed or not.
-    Unknown,
+    /// The entry of the first N commands may be committed or not; nothing happened to the others.
+    Unknown(usize),
     /// The same, and the group has stopped.
-    Lost,
+    Lost(usize),
 }
 
 impl DecideLoop {
@@ -79,11 +88,26 @@ impl DecideLoop {
                     continue;
                 }
             }
+            self.refuse_unconfirmed(&mut batch);
+            if batch.is_empty() {
+                continue;
+            }
             let span = self.span(&batch);
             if self.serve(batch.drain(..), &jobs).instrument(span).await == Err(Failure::Stopped) {
                 // The waiting callers learn it from the queue, which is dropped with this.
                 return;
             }
+        }
+    }
+
+    /// Answers the decisions about gates of a batch with a failure while the shard may not know who was removed.
+    fn refuse_unconfirmed(&self, batch: &mut Vec<Job>) {
+        let decides = |job: &Job| job.command.body.decides_gate();
+        if !batch.iter().any(decides) || self.group.shared.tenancies.are_confirmed() {
+            return;
+        }
+        for job in batch.extract_if(.., |job| decides(job)) {
+            let _gone = job.answer.send(Err(Failure::Unconfirmed));
         }
     }
 
@@ -103,7 +127,7 @@ impl DecideLoop {
         let (mut commands, mut waiting): (Vec<Command>, Vec<Waiting>) =
             batch.map(|job| (job.command, (job.answer, job.span, job.since))).unzip();
         loop {
-            match self.batch(&commands, jobs).await {
+            match self.caught_batch(&commands, jobs).await {
                 Ok(results) => {
                     give_back(jobs, &mut commands, &mut waiting, results.len());
                     let since = waiting.iter().map(|(_, _, since)| *since);
@@ -115,15 +139,27 @@ impl DecideLoop {
                     return Ok(());
                 }
                 Err(Unanswered::Long(middle)) => give_back(jobs, &mut commands, &mut waiting, middle),
+                // Halves until the command that did it is alone.
+                Err(Unanswered::Undecidable(_)) if commands.len() > 1 => {
+                    let middle = commands.len() / 2;
+                    give_back(jobs, &mut commands, &mut waiting, middle);
+                }
+                Err(Unanswered::Undecidable(why)) => {
+                    self.report(&commands, &why);
+                    fail(waiting, &Failure::Internal);
+                    return Ok(());
+                }
                 Err(Unanswered::Failed(failure)) => {
                     fail(waiting, &failure);
                     return if failure == Failure::Stopped { Err(failure) } else { Ok(()) };
                 }
-                Err(Unanswered::Unknown) => {
+                Err(Unanswered::Unknown(begun)) => {
+                    give_back(jobs, &mut commands, &mut waiting, begun);
                     fail(waiting, &Failure::OutcomeUnknown);
                     return Ok(());
                 }
-                Err(Unanswered::Lost) => {
+                Err(Unanswered::Lost(begun)) => {
+                    give_back(jobs, &mut commands, &mut waiting, begun);
                     fail(waiting, &Failure::OutcomeUnknown);
                     return Err(Failure::Stopped);
                 }
@@ -132,23 +168,57 @@ impl DecideLoop {
     }
 
     /// Decides as many of the commands as a batch may have now, and charges their tenants for the time.
-    fn decide(&self, commands: &[Command], jobs: &Exit) -> Result<Decided, ViewError> {
+    ///
+    /// # Errors
+    /// A command panics, or breaks what must hold: the working copies are gone, and nothing has happened.
+    fn decide(&self, commands: &[Command], jobs: &Exit) -> Result<Decided, String> {
         let allowance = jobs.allowance();
         let commands = allowance.first(commands);
         let begun = Instant::now();
         let mut ends = Vec::with_capacity(commands.len());
-        let decided = decide_while(commands, &self.group.shared.view(), self.clock.now(), &mut |bytes| {
-            let now = Instant::now();
-            ends.push(now);
-            now - begun < allowance.time && bytes < allowance.bytes
-        })?;
+        let decided = caught(|| {
+            #[cfg(test)]
+            tests::strike(commands)?;
+            let decided = decide_while(commands, &self.group.shared.view(), self.clock.now(), &mut |bytes| {
+                let now = Instant::now();
+                ends.push(now);
+                now - begun < allowance.time && bytes < allowance.bytes
+            });
+            decided.map_err(|error| error.to_string())
+        });
+        if decided.is_err() && ends.len() < commands.len() {
+            ends.push(Instant::now());
+        }
         let mut last = begun;
         jobs.charge(commands.iter().zip(ends).map(|(command, end)| {
             let took = end - last;
             last = end;
             (command, took)
         }));
-        Ok(decided)
+        decided
+    }
+
+    /// What a batch comes to that cannot be decided: only a failure of the state store stops the server.
+    fn undecidable(&self, why: String) -> Unanswered {
+        if self.group.shared.is_unreadable() {
+            return Unanswered::Failed(self.stop(&why));
+        }
+        Unanswered::Undecidable(why)
+    }
+
+    fn report(&self, commands: &[Command], why: &str) {
+        let Some(command) = commands.first() else { return };
+        let (shard, tenant, scope) = (self.group.shared.state.group().0, command.tenant.0, &command.scope);
+        tracing::error!(shard, tenant, ?scope, why, "failed to decide a command; nothing was changed");
+    }
+
+    /// Answers a batch. If it panics after its decision was handed to the log, nobody knows whether it is committed.
+    async fn caught_batch(&mut self, commands: &[Command], jobs: &Exit) -> Result<Answers, Unanswered> {
+        let answers = AssertUnwindSafe(self.batch(commands, jobs)).catch_unwind().await;
+        answers.unwrap_or_else(|panic| {
+            self.group.fail(of_panic(&*panic));
+            Err(Unanswered::Lost(commands.len()))
+        })
     }
 
     /// Answers the commands, or the first of them if their decision fills one entry.
@@ -158,8 +228,7 @@ impl DecideLoop {
         self.proposer.settle(&self.leadership, term).await.map_err(|why| self.unsettled(&why))?;
         let base = self.group.shared.position();
         let decided = self.decide(commands, jobs);
-        let Decided { decision, changes, answers } =
-            decided.map_err(|error| Unanswered::Failed(self.stop(&error.to_string())))?;
+        let Decided { decision, answers, .. } = decided.map_err(|why| self.undecidable(why))?;
         let refused = answers.iter().filter(|answer| answer.is_err()).count();
         match decision {
             Some(decision) => {
@@ -171,6 +240,9 @@ impl DecideLoop {
                     return Ok(vec![Err(too_long(entry.len()))]);
                 }
                 let (bytes, entry) = (entry.len(), Bytes::from(entry));
+                // What no replica can apply must not get into the log.
+                let applicable = evolved(&entry, &self.group.shared.view());
+                let (decision, changes) = applicable.map_err(|why| self.undecidable(why))?;
                 self.group.shared.set_pending_decision(PendingDecision {
                     entry: entry.clone(),
                     base,
@@ -180,11 +252,11 @@ impl DecideLoop {
                 self.group.log.writes_for(Span::current());
                 let begun = Instant::now();
                 let written = self.proposer.write(&self.leadership, term, Payload(entry)).await;
-                written.map_err(|why| self.unwritten(&why))?;
+                written.map_err(|why| self.unwritten(&why, answers.len()))?;
                 jobs.wrote(&commands[..answers.len()], begun.elapsed(), bytes);
                 ShardMetrics::add(&self.group.metrics().entries, 1);
             }
-            None if self.group.alone => {}
+            None if self.group.members.is_alone() => {}
             // No entry proves that these rows are the newest ones, so the other servers are asked.
             None => {
                 let confirmed = self.leadership.confirmed().await.map_err(|failure| self.stopped(failure))?;
@@ -204,7 +276,7 @@ impl DecideLoop {
     /// after [`FLUSH_WAIT`].
     async fn log_within_bound(&self) {
         let mut draining = self.draining.clone();
-        let short = self.group.log.within(LOG_BYTES_FULL);
+        let short = self.group.log.within(self.group.log_bytes_full());
         // On a full disk no rows are written, and the log cannot be shortened.
         let full = async {
             while self.disk.admits_maintenance() {
@@ -216,18 +288,18 @@ impl DecideLoop {
             () = short => {}
             () = full => {}
             _ = draining.wait_for(|draining| *draining) => {}
-            () = tokio::time::sleep(FLUSH_WAIT), if !self.group.alone => {}
+            () = tokio::time::sleep(FLUSH_WAIT), if !self.group.members.is_alone() => {}
         }
     }
 
-    /// What becomes of commands whose own entry was not seen to be applied.
-    fn unwritten(&self, why: &Unwritten) -> Unanswered {
+    /// What becomes of a batch if the entry of its first `begun` commands was not seen to be applied.
+    fn unwritten(&self, why: &Unwritten, begun: usize) -> Unanswered {
         match why {
-            Unwritten::Unknown => Unanswered::Unknown,
-            Unwritten::Discarded => Unanswered::Failed(Failure::Electing),
+            Unwritten::Unknown => Unanswered::Unknown(begun),
+            Unwritten::Refused => Unanswered::Failed(Failure::Electing),
             Unwritten::Stopped(why) => {
                 self.stop(why);
-                Unanswered::Lost
+                Unanswered::Lost(begun)
             }
         }
     }
@@ -235,7 +307,7 @@ impl DecideLoop {
     /// What becomes of commands if the entry before theirs is not settled: they are not executed.
     fn unsettled(&self, why: &Unwritten) -> Unanswered {
         Unanswered::Failed(match why {
-            Unwritten::Unknown | Unwritten::Discarded => Failure::Electing,
+            Unwritten::Unknown | Unwritten::Refused => Failure::Electing,
             Unwritten::Stopped(why) => self.stop(why),
         })
     }
@@ -248,8 +320,8 @@ impl DecideLoop {
     }
 
     fn stop(&self, why: &str) -> Failure {
-        // A server that shuts down stops its nodes itself.
-        if !*self.draining.borrow() {
+        // A server that shuts down stops its nodes itself, and a replica that has failed ends nothing else.
+        if !*self.draining.borrow() && self.group.failed().is_none() {
             (self.halt)(why);
         }
         Failure::Stopped

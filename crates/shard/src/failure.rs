@@ -19,6 +19,15 @@ pub enum Failure {
          same request id, or read what it changes"
     )]
     OutcomeUnknown,
+    /// The server failed to decide it, because of a defect of its own; nothing was changed.
+    #[error(
+        "the server failed to carry out the request, because of a defect of its own; nothing was changed"
+    )]
+    Internal,
+    /// The shard could not reach the catalogue for some seconds, so it does not know who may still decide; nothing was
+    /// changed.
+    #[error("the shard cannot confirm who may decide, because it does not reach the catalogue; try again")]
+    Unconfirmed,
     /// The shard's queue is full; nothing was changed.
     #[error("the shard is overloaded; try again later")]
     Overloaded,
@@ -36,8 +45,8 @@ pub enum Failure {
     /// The server is shutting down; nothing was changed.
     #[error("the server is shutting down")]
     Draining,
-    /// The shard has stopped, because its state could not be read or written.
-    #[error("the shard has stopped")]
+    /// This server's replica of the shard has failed or stopped; nothing was changed.
+    #[error("the shard has stopped on this server")]
     Stopped,
 }
 
@@ -50,6 +59,8 @@ impl Failure {
             Self::Rejected(_)
             | Self::Electing
             | Self::OutcomeUnknown
+            | Self::Internal
+            | Self::Unconfirmed
             | Self::Overloaded
             | Self::DiskLow { .. } => false,
         }
@@ -62,6 +73,8 @@ impl Failure {
             Self::OutcomeUnknown => Self::Electing,
             Self::Rejected(_)
             | Self::Electing
+            | Self::Internal
+            | Self::Unconfirmed
             | Self::Overloaded
             | Self::DiskLow { .. }
             | Self::Draining

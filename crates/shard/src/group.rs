@@ -1,16 +1,25 @@
 //! One Raft group of this server: its log, its state, its node.
 
 use openraft::{
-    BasicNode, Config, RaftNetworkFactory, SnapshotPolicy, async_runtime::WatchReceiver, network::NetSnapshot,
+    BasicNode, Config, RaftNetworkFactory, SnapshotPolicy, async_runtime::WatchReceiver, error::Fatal,
+    network::NetSnapshot,
 };
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use switchward_state::seal::KeyRing;
 use switchward_store::{GroupId, GroupLog, Snapshots, StateOptions, StateStore};
+use tokio::runtime::Handle;
 
+use crate::limits::LEADER_LEASES;
+use crate::limits::LOG_BYTES_FULL;
 use crate::log_store::LogStore;
+use crate::membership::{Leading, Members};
 use crate::metrics::ShardMetrics;
+use crate::peers::Transport;
+use crate::remote::Remote;
+use crate::retention::LogRetention;
 use crate::shared::Shared;
 use crate::snapshot::SnapshotSource;
 use crate::state_machine::StateMachine;
@@ -22,8 +31,8 @@ pub struct GroupOptions {
     pub group: GroupId,
     /// This server.
     pub node: u64,
-    /// The voters, this server included.
-    pub voters: Vec<u64>,
+    /// What becomes of a group that has neither a vote nor an entry here.
+    pub start: GroupStart,
     /// The server's shared log.
     pub log: Arc<dyn GroupLog>,
     /// The server's shared state store.
@@ -36,7 +45,24 @@ pub struct GroupOptions {
     pub ring: KeyRing,
     /// Timing.
     pub raft: RaftSettings,
+    /// The way to other servers; `None` for a server that can have none.
+    pub transport: Option<Arc<dyn Transport>>,
+    /// What the log keeps for replicas that are away.
+    pub retention: LogRetention,
 }
+
+/// How a group begins that has neither a vote nor an entry in this server's log. It makes no difference for any other
+/// group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GroupStart {
+    /// The group is new on all servers, and these are its voters, this server included.
+    Initialize(Vec<u64>),
+    /// The group exists on other servers, or should exist on this one: the server waits until a leader finds it.
+    Join,
+}
+
+/// Why a replica has failed whose Raft node panicked.
+pub(crate) const NODE_PANICKED: &str = "its Raft node panicked";
 
 /// Raft's timing, milliseconds.
 #[derive(Debug, Clone, Copy)]
@@ -72,10 +98,26 @@ impl GroupParts {
         let log = LogStore::new(Arc::clone(&options.log), options.group);
         let state_options = StateOptions { clean_bytes_max: options.cache_bytes, ..StateOptions::default() };
         let state = options.states.group(options.group, &state_options).map_err(io::Error::other)?;
-        let shared = Shared::new(state, options.snapshots.clone(), options.ring.clone());
+        let shared = Shared::new(state, options.snapshots.clone(), options.ring.clone(), log.failed());
         let machine = StateMachine::open(Arc::new(shared))?;
-        check_whole(options.group, machine.last_applied(), log.purged()?)?;
+        let purged = log.purged()?;
+        check_beginning(options.group, log.first()?, purged)?;
+        check_whole(options.group, machine.last_applied(), purged)?;
         Ok(Self { log, machine })
+    }
+}
+
+/// Fails unless the log begins right after what was purged.
+fn check_beginning(group: GroupId, first: Option<u64>, purged: Option<LogId>) -> io::Result<()> {
+    let expected = purged.map_or(0, |purged| purged.index + 1);
+    match first.filter(|first| *first != expected) {
+        None => Ok(()),
+        Some(first) => {
+            let group = group.0;
+            let message =
+                format!("the log of group {group} is damaged: it begins at entry {first}, not at {expected}");
+            Err(io::Error::new(io::ErrorKind::InvalidData, message))
+        }
     }
 }
 
@@ -100,11 +142,14 @@ pub struct Group {
     pub(crate) raft: Raft,
     pub(crate) shared: Arc<Shared>,
     pub(crate) log: LogStore,
-    pub(crate) alone: bool,
+    /// The way to the leader, where it may be another server.
+    pub(crate) remote: Option<Arc<Remote>>,
+    pub(crate) members: Members,
+    pub(crate) retention: LogRetention,
 }
 
 impl Group {
-    /// Opens a group over a network of peers, and lets it vote for the first time if it is new.
+    /// Opens a group over a network of peers. A group that is new is initialised only if the options say so.
     ///
     /// # Errors
     /// The log or the state cannot be read.
@@ -118,8 +163,16 @@ impl Group {
         let config = Arc::new(config(&options.raft).map_err(io::Error::other)?);
         let raft =
             Raft::new(options.node, config, network, log.clone(), machine).await.map_err(io::Error::other)?;
-        let group = Self { raft, shared, log, alone: options.voters.len() == 1 };
-        if let Err(error) = group.begin(&options.voters).await {
+        let remote = options.transport.map(|transport| {
+            Arc::new(Remote::of(transport, raft.clone(), Arc::clone(&shared), options.node))
+        });
+        let lease = Duration::from_millis(options.raft.election_max_ms) * LEADER_LEASES;
+        let members = Members::of(raft.clone(), lease);
+        let group = Self { raft, shared, log, remote, members, retention: options.retention };
+        // A replica that fails while it replays its log is opened all the same: it says that it has failed.
+        if let Err(error) = group.begin(options.start).await
+            && group.failed().is_none()
+        {
             // A node without an owner must not go on in the background.
             if let Err(error) = group.raft.shutdown().await {
                 tracing::warn!(%error, "failed to shut a Raft node down");
@@ -129,22 +182,53 @@ impl Group {
         Ok(group)
     }
 
-    async fn begin(&self, voters: &[u64]) -> io::Result<()> {
-        let raft = &self.raft;
-        if !raft.is_initialized().await.map_err(io::Error::other)? {
-            let voters: BTreeMap<u64, BasicNode> =
-                voters.iter().map(|node| (*node, BasicNode::default())).collect();
-            // Another voter may have initialized it first.
-            if let Err(error) = raft.initialize(voters).await
-                && !raft.is_initialized().await.map_err(io::Error::other)?
-            {
-                return Err(io::Error::other(error));
+    /// The same on a given runtime: the node's tasks run there, with its log's callbacks and all that its network does.
+    ///
+    /// # Errors
+    /// The log or the state cannot be read.
+    pub async fn open_on<N>(runtime: &Handle, options: GroupOptions, network: N) -> io::Result<Self>
+    where
+        N: RaftNetworkFactory<TypeConfig>,
+        N::Network: NetSnapshot<TypeConfig, SnapshotData = SnapshotSource>,
+    {
+        runtime.spawn(Self::open(options, network)).await.map_err(io::Error::other)?
+    }
+
+    async fn begin(&self, start: GroupStart) -> io::Result<()> {
+        if self.is_initialized().await? {
+            if self.members.is_alone() {
+                // No other server can lead, so waiting for a silent leader is pointless.
+                self.raft.trigger().elect(false).await.map_err(io::Error::other)?;
             }
-        } else if self.alone {
-            // No other server can lead, so waiting for a silent leader is pointless.
-            raft.trigger().elect(false).await.map_err(io::Error::other)?;
+            return Ok(());
+        }
+        let GroupStart::Initialize(voters) = start else { return Ok(()) };
+        let voters: BTreeMap<u64, BasicNode> =
+            voters.into_iter().map(|node| (node, BasicNode::default())).collect();
+        // Another voter may have initialized it first.
+        if let Err(error) = self.raft.initialize(voters).await
+            && !self.is_initialized().await?
+        {
+            return Err(io::Error::other(error));
         }
         Ok(())
+    }
+
+    /// Returns true if the group has a vote or an entry on this server.
+    ///
+    /// # Errors
+    /// The Raft node has stopped.
+    pub async fn is_initialized(&self) -> io::Result<bool> {
+        self.raft.is_initialized().await.map_err(io::Error::other)
+    }
+
+    /// The length of the log at which its leader writes no further entry before a purge has shortened it, bytes.
+    pub(crate) fn log_bytes_full(&self) -> u64 {
+        if self.members.is_alone() {
+            LOG_BYTES_FULL
+        } else {
+            LOG_BYTES_FULL.saturating_add(self.retention.bytes_max)
+        }
     }
 
     /// The group's Raft node, for the code that carries its messages.
@@ -153,9 +237,41 @@ impl Group {
         &self.raft
     }
 
+    /// Why this server's replica has failed; `None` if it has not. Such a replica answers and acknowledges nothing until
+    /// the server is started again.
+    #[must_use]
+    pub fn failed(&self) -> Option<&str> {
+        self.shared.failed.why()
+    }
+
+    /// Ends this server's replica, and nothing else: another server may lead the group.
+    pub(crate) fn fail(&self, why: impl Into<String>) {
+        self.shared.failed.set(why);
+        self.look();
+        let raft = self.raft.clone();
+        tokio::spawn(async move {
+            if let Err(error) = raft.shutdown().await {
+                tracing::warn!(%error, "failed to shut a Raft node down");
+            }
+        });
+    }
+
+    /// Publishes whether this server leads, and wakes the leader's tasks if that has changed.
+    pub(crate) fn look(&self) -> Leading {
+        let leading = if self.failed().is_some() { Leading::No } else { self.members.leading() };
+        let leads = leading == Leading::Yes;
+        if self.shared.leads.send_if_modified(|before| std::mem::replace(before, leads) != leads) {
+            self.shared.wake();
+        }
+        leading
+    }
+
     /// Fails with one line if the Raft node has stopped by itself.
     pub(crate) fn running(&self) -> Result<(), String> {
         let stopped = self.raft.metrics().borrow_watched().running_state.clone();
+        if let Err(Fatal::Panicked) = &stopped {
+            self.shared.failed.set(NODE_PANICKED);
+        }
         stopped.map_err(|error| format!("the Raft node of a shard has stopped: {error}"))
     }
 
@@ -223,4 +339,36 @@ fn config(settings: &RaftSettings) -> Result<Config, openraft::ConfigError> {
         ..Config::default()
     }
     .validate()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraft::vote::leader_id_std::CommittedLeaderId;
+
+    const GROUP: GroupId = GroupId(3);
+
+    fn entry(index: u64) -> LogId {
+        LogId { leader_id: CommittedLeaderId::new(1), index }
+    }
+
+    #[test]
+    fn a_log_without_its_beginning_is_refused() {
+        assert!(check_beginning(GROUP, None, None).is_ok() && check_beginning(GROUP, Some(0), None).is_ok());
+        assert!(check_beginning(GROUP, None, Some(entry(7))).is_ok());
+        assert!(check_beginning(GROUP, Some(8), Some(entry(7))).is_ok());
+        for (first, purged) in [(1, None), (9, Some(entry(7))), (7, Some(entry(7)))] {
+            let error = check_beginning(GROUP, Some(first), purged).unwrap_err().to_string();
+            assert!(error.starts_with("the log of group 3 is damaged: it begins at entry"), "{error}");
+        }
+    }
+
+    #[test]
+    fn rows_older_than_what_the_log_begins_with_are_refused() {
+        assert!(check_whole(GROUP, None, None).is_ok() && check_whole(GROUP, Some(entry(7)), None).is_ok());
+        assert!(check_whole(GROUP, Some(entry(7)), Some(entry(7))).is_ok());
+        let error = check_whole(GROUP, Some(entry(6)), Some(entry(7))).unwrap_err().to_string();
+        assert!(error.contains("it ends at entry 6, and the log begins only after entry 7"), "{error}");
+        assert!(check_whole(GROUP, None, Some(entry(7))).is_err());
+    }
 }

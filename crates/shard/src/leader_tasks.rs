@@ -5,7 +5,7 @@ use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
 use std::sync::Weak;
 use std::time::Duration;
-use switchward_machine::{Digest, SessionId, Time};
+use switchward_machine::{SessionId, Time};
 use switchward_state::catalogue::Settings;
 use switchward_state::delivery::{AckEffect, DeliveryCommand, Effect, EffectBody};
 use switchward_state::policy::{Confirm, PolicyCommand, Settle};
@@ -34,7 +34,7 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
             match done {
                 Ok(sleep) => sleep,
                 Err(error) => {
-                    cluster.halt(&error);
+                    cluster.stopped(&shard, &error);
                     return;
                 }
             }
@@ -64,7 +64,6 @@ async fn round(shard: &Shard, cluster: &Shards, refused: &mut Refused) -> Result
     }
     match carry(shard, cluster, refused).await {
         Ok(()) if nothing_to_carry(shard) => Ok(CLOCK_LOOK),
-        Err(Failure::Stopped) => Err("a shard has stopped".into()),
         // The next round comes if another server leads, if the shard is overloaded, or if something rests.
         Ok(()) | Err(_) => Ok(LEADER_TICK),
     }
@@ -81,8 +80,13 @@ fn nothing_to_carry(shard: &Shard) -> bool {
 
 /// The first due entries of an index, except for those that rest because they were refused.
 fn due(shard: &Shard, prefix: &[u8], max: usize, refused: &Refused) -> Vec<Due> {
-    let mut picked = Picked { found: Vec::new(), max, now: shard.now(), at: Instant::now(), refused };
-    let read = shard.read_stale().scan(prefix, None, &mut |entry, _| match IndexKey::due_of(entry) {
+    let rows = shard.read_stale();
+    // What was due when it was decided is due now, even if this leader's clock is behind that of an earlier one.
+    let clock = rows.row(&Key::clock()).ok().flatten();
+    let last = if let Some(Row::Clock(at)) = clock.as_deref() { *at } else { Time(0) };
+    let now = shard.now().max(last);
+    let mut picked = Picked { found: Vec::new(), max, now, at: Instant::now(), refused };
+    let read = rows.scan(prefix, None, &mut |entry, _| match IndexKey::due_of(entry) {
         Some(due) => picked.look(due),
         None => ControlFlow::Break(()),
     });
@@ -113,8 +117,8 @@ impl Picked<'_> {
     }
 }
 
-/// Records the results. A refusal concerns only its own row; of other failures the first is returned, after all
-/// results have been recorded.
+/// Records the results. A refusal concerns only its own row, as does a target that has failed; of other failures the
+/// first is returned, after all results have been recorded.
 fn noted<T>(
     refused: &mut Refused,
     results: impl IntoIterator<Item = (Due, Result<T, Failure>)>,
@@ -126,11 +130,15 @@ fn noted<T>(
                 refused.done(&due.key);
                 done.push(reply);
             }
-            Err(Failure::Rejected(rejection)) => drop(refused.warn(&due.key, &rejection, now)),
+            Err(failure) if concerns_one_row(&failure) => drop(refused.warn(&due.key, &failure, now)),
             Err(failure) => failed = failed.or(Some(failure)),
         }
     }
     failed.map_or(Ok(done), Err)
+}
+
+fn concerns_one_row(failure: &Failure) -> bool {
+    matches!(failure, Failure::Rejected(_) | Failure::Internal | Failure::Stopped)
 }
 
 /// Relays effects to the shards that they are for, and acknowledges them when they have arrived. A due effect is in
@@ -149,10 +157,7 @@ async fn carry(shard: &Shard, cluster: &Shards, refused: &mut Refused) -> Result
                     let Some(Row::Outbox(effect)) = row.as_deref() else { return Ok(false) };
                     deliver(shard, cluster, &due.key, id, effect).await
                 }
-                Err(error) => {
-                    tracing::error!(%error, "failed to read an effect");
-                    Err(Failure::Stopped)
-                }
+                Err(error) => Err(cluster.unreadable(&error)),
             }
         });
         let results = join_all(all).await;
@@ -198,10 +203,8 @@ async fn deliver(
         EffectBody::Settle { process, call, rules, cost, at, release } => {
             let (cost, at, release) = (*cost, *at, *release);
             let body = Settle { call: *call, rules: rules.clone(), cost, at, release };
-            // The name is derived from the effect, so that a second delivery of it is recognized.
-            let name = Digest::of_parts(&[b"settle", &id.0, &effect.number.to_be_bytes()]);
-            let request = RequestId { id: format!("settle:{name}"), body: name };
-            command(Scope::Ledger(process.clone()), Some(request), Body::Policy(PolicyCommand::Settle(body)))
+            let request = Some(body.request(id, effect.number));
+            command(Scope::Ledger(process.clone()), request, Body::Policy(PolicyCommand::Settle(body)))
         }
     };
     cluster.submit(inner).await?;
@@ -259,13 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_shard_is_noticed_after_any_refusal() {
+    fn a_target_that_has_failed_stops_no_other_row() {
         let mut refused = Refused::default();
         let rejected = Failure::Rejected(Rejection::new(Reason::QuotaExceeded, "too long"));
         let due = |number| Due { at: Time(5), key: key(number) };
         let results =
             [(due(1), Err(rejected)), (due(2), Err(Failure::Stopped)), (due(3), Err(Failure::Electing))];
-        assert_eq!(noted::<()>(&mut refused, results), Err(Failure::Stopped));
-        assert!(refused.rests(&key(1), Instant::now()) && !refused.rests(&key(2), Instant::now()));
+        assert_eq!(noted::<()>(&mut refused, results), Err(Failure::Electing));
+        let rests = [1, 2, 3].map(|number| refused.rests(&key(number), Instant::now()));
+        assert_eq!(rests, [true, true, false]);
     }
 }

@@ -2,11 +2,13 @@
 
 use openraft::{
     ReadPolicy,
-    error::{LinearizableReadError, RaftError},
+    error::{Fatal, LinearizableReadError, RaftError},
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::failed::Failed;
 use crate::failure::Failure;
+use crate::group::{Group, NODE_PANICKED};
 use crate::types::{Raft, TypeConfig};
 
 /// What this server knows of its own leadership of a group.
@@ -15,6 +17,7 @@ use crate::types::{Raft, TypeConfig};
 /// lack what an earlier term has acknowledged.
 pub(crate) struct Leadership {
     raft: Raft,
+    failed: Failed,
     /// The last term whose blank entry is known to be applied.
     known: AtomicU64,
 }
@@ -23,8 +26,9 @@ pub(crate) struct Leadership {
 const NO_TERM: u64 = u64::MAX;
 
 impl Leadership {
-    pub(crate) fn of(raft: Raft) -> Self {
-        Self { raft, known: AtomicU64::new(NO_TERM) }
+    pub(crate) fn of(group: &Group) -> Self {
+        let (raft, failed) = (group.raft.clone(), group.shared.failed.clone());
+        Self { raft, failed, known: AtomicU64::new(NO_TERM) }
     }
 
     /// The term that this server leads in, as far as it knows.
@@ -37,6 +41,7 @@ impl Leadership {
     /// # Errors
     /// It does not lead, or the group has stopped.
     pub(crate) async fn term(&self) -> Result<u64, Failure> {
+        self.check()?;
         let term = self.current().ok_or(Failure::Electing)?;
         if self.known.load(Ordering::Acquire) == term {
             return Ok(term);
@@ -52,14 +57,33 @@ impl Leadership {
     /// # Errors
     /// As of [`Leadership::term`].
     pub(crate) async fn confirmed(&self) -> Result<u64, Failure> {
+        self.check()?;
         let read = self.raft.ensure_linearizable(ReadPolicy::ReadIndex).await;
-        read.map(|read| read.committed_leader_id().term).map_err(failure)
+        read.map(|read| read.committed_leader_id().term).map_err(|error| self.failure(error))
     }
-}
 
-fn failure(error: RaftError<TypeConfig, LinearizableReadError<TypeConfig>>) -> Failure {
-    match error {
-        RaftError::APIError(_) => Failure::Electing,
-        RaftError::Fatal(_) => Failure::Stopped,
+    /// The same, for a reader on another server: the index of the entry that it must have applied.
+    ///
+    /// # Errors
+    /// As of [`Leadership::term`].
+    pub(crate) async fn read_index(&self) -> Result<u64, Failure> {
+        self.check()?;
+        let read = self.raft.ensure_linearizable(ReadPolicy::ReadIndex).await;
+        read.map(|read| read.log_id().index).map_err(|error| self.failure(error))
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        if self.failed.why().is_some() { Err(Failure::Stopped) } else { Ok(()) }
+    }
+
+    fn failure(&self, error: RaftError<TypeConfig, LinearizableReadError<TypeConfig>>) -> Failure {
+        match error {
+            RaftError::APIError(_) => Failure::Electing,
+            RaftError::Fatal(Fatal::Panicked) => {
+                self.failed.set(NODE_PANICKED);
+                Failure::Stopped
+            }
+            RaftError::Fatal(_) => Failure::Stopped,
+        }
     }
 }

@@ -9,6 +9,7 @@
 //! - [`Shard`] is one group's handle: submit, read, watch.
 //! - [`Clock`] is the only source of time; [`MonotonicClock`] says what holds when a machine's clock jumps.
 //! - [`TimerTransport`] takes what is due out of a shard, and [`Cluster::fire`] brings it back.
+//! - [`RaftPeers`] sends Raft's messages to other servers over a [`Transport`], and [`RaftHandler`] answers theirs.
 //!
 //! This crate must never know: formats, gRPC, mail, files (those are `store`'s). No other crate sees openraft.
 //!
@@ -21,28 +22,37 @@ mod cluster;
 mod codec;
 mod decide_loop;
 mod deletions;
+mod evolved;
+mod failed;
 mod failure;
 mod group;
 mod halt;
 mod leader_tasks;
 mod leadership;
+mod leading;
 pub mod limits;
 mod log_store;
 mod maintenance;
+mod membership;
 mod metrics;
 mod no_peers;
 mod outbox;
+mod peers;
 mod propose;
 mod queue;
+mod raft_runtime;
 mod record;
 mod refused;
+mod remote;
 mod removals;
+mod retention;
 mod scrub;
 mod shard;
 mod shards;
 mod shared;
 mod snapshot;
 mod state_machine;
+mod tenancies;
 mod throttle;
 mod timers;
 mod types;
@@ -53,11 +63,21 @@ pub use clock::{Clock, MachineClocks, ManualClock, MonotonicClock, RawClocks, Sy
 pub use cluster::{Cluster, ClusterOptions, KeysMissing, SealedUnder, check_keys, count_sealed};
 pub use codec::{decode_entry, encode_entry};
 pub use failure::Failure;
-pub use group::{Group, GroupOptions, GroupParts, RaftSettings};
+pub use group::{Group, GroupOptions, GroupParts, GroupStart, RaftSettings};
 pub use halt::OnFatal;
 pub use log_store::LogStore;
 pub use metrics::ShardMetrics;
 pub use no_peers::NoPeers;
+pub use peers::codec as raft_messages;
+pub use peers::{
+    PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, RaftLink, RaftNetwork, RaftPeers,
+    Transport,
+};
+pub use remote::{
+    Answer, Asked, QUESTION as LEADER_QUESTION, decode_answer, decode_asked, encode_answer, encode_asked,
+    serve,
+};
+pub use retention::LogRetention;
 pub use shard::Shard;
 pub use snapshot::{SnapshotExport, SnapshotSource, received};
 pub use state_machine::StateMachine;
@@ -65,4 +85,4 @@ pub use throttle::Throttle;
 pub use timers::{Fired, NotAccepted, TimerBatch, TimerCounts, TimerTransport};
 pub use types::{Payload, Raft, TypeConfig};
 pub use view::StateView;
-pub use watch::Watched;
+pub use watch::{LeadershipChanges, Watched};

@@ -58,6 +58,8 @@ pub const DECISION_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub const LEADER_LOOK: Duration = Duration::from_millis(100);
 /// How long an entry's callers wait for a majority, before they are answered that the outcome is unknown.
 pub const COMMIT_WAIT: Duration = Duration::from_secs(2);
+/// A leader that no majority has acknowledged for this multiple of the longest wait before an election does not lead.
+pub const LEADER_LEASES: u32 = 2;
 /// A read of the log, bytes.
 pub const LOG_READ_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Changed rows in memory that start a write to the state store, bytes.
@@ -68,10 +70,16 @@ pub const LOG_BYTES_MAX: u64 = 32 * 1024 * 1024;
 pub const LOG_BYTES_FULL: u64 = LOG_BYTES_MAX + LOG_BYTES_MAX / 2;
 /// The log of one group that starts a purge, entries.
 pub const LOG_ENTRIES_MAX: u64 = 200_000;
-/// Entries that a purge leaves at most, for replicas that lag a little.
+/// Entries that a purge leaves at most, if no replica lacks more, for those that lag a little.
 pub const LOG_ENTRIES_KEPT: u64 = 1_000;
-/// Entries that a purge leaves at most, bytes.
+/// The same, bytes.
 pub const LOG_BYTES_KEPT: u64 = 16 * 1024 * 1024;
+/// What a group's log keeps for replicas that lack it, bytes; one that lacks more gets a snapshot.
+pub const LOG_AWAY_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// The same, entries: some 30 bytes of memory each.
+pub const LOG_AWAY_ENTRIES_MAX: u64 = 1_000_000;
+/// How long after a replica was last heard of the log keeps what it lacks.
+pub const LOG_AWAY_MAX: Duration = Duration::from_secs(10 * 60);
 /// How often a replica looks at how much of its rows is not on disk, and how long its log is.
 pub const MAINTENANCE_TICK: Duration = Duration::from_millis(250);
 /// Looks at a shard at rest, one after the other, until its rows are written to the state store.
@@ -175,3 +183,76 @@ pub const RECLAIM_ROWS_MIN: usize = 100_000;
 pub const RECLAIM_PART: usize = 4;
 /// How often a leader looks whether something was kept long enough.
 pub const EXPIRY_LOOK: Duration = Duration::from_secs(30);
+/// Commands of one shard that are under way from one server to the leader.
+pub const FORWARDS_MAX: usize = 4_096;
+/// The same of one tenant.
+pub const FORWARDS_OF_TENANT_MAX: usize = 1_024;
+/// How long a forwarded command may take, from the moment that it is sent.
+pub const FORWARD_WAIT: Duration = Duration::from_secs(60);
+/// How long a caller waits where no leader is known.
+pub const LEADER_WAIT: Duration = Duration::from_millis(1_500);
+/// How often somebody who waits for a leader looks again.
+pub const FORWARD_AGAIN: Duration = Duration::from_millis(20);
+/// How long the leader may take to confirm a read.
+pub const READ_INDEX_WAIT: Duration = Duration::from_secs(1);
+/// How long a server may take to apply an entry that its leader has applied.
+pub const APPLIED_WAIT: Duration = Duration::from_secs(2);
+/// Readers of one shard who wait for a confirmation.
+pub const READS_WAITING_MAX: usize = 16_384;
+/// Entries of one append to another server.
+pub const APPEND_ENTRIES_MAX: usize = 1_024;
+/// The entries of one append, bytes; an append has one entry at least, whatever its length.
+pub const APPEND_BYTES_WANTED: usize = 8 * 1024 * 1024;
+/// A message of another server that is read, bytes: the largest entry and what an append has around it.
+pub const RAFT_MESSAGE_BYTES_MAX: usize = DECISION_BYTES_MAX + 64 * 1024;
+/// An answer of another server that is read, bytes.
+pub const RAFT_ANSWER_BYTES_MAX: usize = 4 * 1024;
+/// The longest reason for a refusal that is sent, bytes.
+pub const REFUSAL_BYTES_MAX: usize = 1_024;
+/// Messages up to this length take the connection for short ones, bytes.
+pub const CONTROL_BYTES_MAX: usize = 64 * 1024;
+/// A chunk of a stream between servers, bytes: a piece of a snapshot and what is around it.
+pub const STREAM_CHUNK_BYTES_MAX: usize = SNAPSHOT_PIECE_BYTES + 4 * 1024;
+/// Appends up to this length are sent before those ahead of them are answered, bytes.
+pub const PIPELINED_BYTES_MAX: usize = 512 * 1024;
+/// Appends of one group to one server that wait for an answer.
+pub const PIPELINE_APPENDS_MAX: usize = 16;
+/// The same, bytes.
+pub const PIPELINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Streams of appends to one server, of all groups. The appends of further groups are sent one by one.
+pub const APPEND_STREAMS_MAX: usize = 6;
+/// How long appends are sent one by one after no stream could be opened.
+pub const APPEND_STREAM_AGAIN: Duration = Duration::from_secs(30);
+/// How long an append may take until it is answered, and longer by what [`APPEND_BYTES_PER_SECOND`] says.
+pub const APPEND_WAIT: Duration = Duration::from_secs(1);
+/// The slowest link that an append is waited for on, bytes per second.
+pub const APPEND_BYTES_PER_SECOND: u64 = 4 * 1024 * 1024;
+/// How long a stream of appends stays open without an append.
+pub const APPEND_STREAM_IDLE: Duration = Duration::from_secs(60);
+/// How long a stream may take to open.
+pub const STREAM_OPEN_WAIT: Duration = Duration::from_secs(2);
+/// The first wait before a server is tried again that could not be reached; twice as long each time.
+pub const PEER_BACKOFF_MIN: Duration = Duration::from_millis(20);
+/// The longest of these waits.
+pub const PEER_BACKOFF_MAX: Duration = Duration::from_millis(200);
+/// Snapshots that a server sends at one time, and that it receives at one time.
+pub const SNAPSHOTS_AT_ONCE: usize = 1;
+/// The bandwidth of the snapshots that a server sends, bytes per second.
+pub const SNAPSHOT_BYTES_PER_SECOND: u64 = 64 * 1024 * 1024;
+/// Pieces of a snapshot that are read ahead of the connection.
+pub const SNAPSHOT_PIECES_AHEAD: usize = 2;
+/// How long a snapshot may stand still before it is given up.
+pub const SNAPSHOT_IDLE: Duration = Duration::from_secs(30);
+/// How long a received snapshot may take to be installed.
+pub const SNAPSHOT_INSTALL_WAIT: Duration = Duration::from_secs(10 * 60);
+/// How often a reader of a snapshot that waits for the connection checks whether it must give up.
+pub const SNAPSHOT_LOOK: Duration = Duration::from_millis(100);
+/// The largest snapshot that is received, bytes.
+pub const SNAPSHOT_BYTES_MAX: u64 = 1024 * 1024 * 1024 * 1024;
+/// How often the leader of a shard compares its copies of the tenants' records with the catalogue, and tries again to bring
+/// those up to date that are behind.
+pub const TENANCIES_CONFIRM_INTERVAL: Duration = Duration::from_secs(1);
+/// How long one such comparison may take, before the next one begins.
+pub const TENANCIES_CONFIRM_WAIT: Duration = Duration::from_secs(2);
+/// How long a shard takes decisions about gates after it last asked the catalogue.
+pub const TENANCIES_STALE_AFTER: Duration = Duration::from_secs(5);

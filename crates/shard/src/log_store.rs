@@ -17,6 +17,7 @@ use tokio::sync::{Notify, oneshot};
 use tracing::{Span, info_span};
 
 use crate::codec::{decode_entry, decode_json, decode_log_id, encode_entry, encode_json};
+use crate::failed::Failed;
 use crate::limits::LOG_READ_BYTES_MAX;
 use crate::types::{Entry, LogId, TypeConfig, Vote};
 
@@ -29,13 +30,21 @@ pub struct LogStore {
     proposed: Arc<Mutex<Span>>,
     /// Notified after each purge.
     purged: Arc<Notify>,
+    /// Set if an entry cannot be decoded.
+    failed: Failed,
 }
 
 impl LogStore {
     /// Creates the part of this group.
     #[must_use]
     pub fn new(log: Arc<dyn GroupLog>, group: GroupId) -> Self {
-        Self { log, group, proposed: Arc::new(Mutex::new(Span::none())), purged: Arc::default() }
+        let proposed = Arc::new(Mutex::new(Span::none()));
+        Self { log, group, proposed, purged: Arc::default(), failed: Failed::of(group) }
+    }
+
+    /// What says whether the group's replica has failed.
+    pub(crate) fn failed(&self) -> Failed {
+        self.failed.clone()
     }
 
     /// Bytes and entries of the log that are not yet purged.
@@ -87,6 +96,11 @@ impl LogStore {
         (bytes, entries)
     }
 
+    /// The index of the first entry.
+    pub(crate) fn first(&self) -> io::Result<Option<u64>> {
+        Ok(self.log.first_last(self.group).map_err(failed)?.map(|(first, _)| first))
+    }
+
     /// The last entry that was purged.
     pub(crate) fn purged(&self) -> io::Result<Option<LogId>> {
         self.log.meta(self.group, Meta::Purged).map_err(failed)?.map(|bytes| decode_json(&bytes)).transpose()
@@ -100,7 +114,8 @@ impl LogStore {
             let Some(last) = records.last() else { break };
             from = last.index + 1;
             for record in &records {
-                entries.push(decode_entry(record.index, &record.bytes)?);
+                let entry = decode_entry(record.index, &record.bytes);
+                entries.push(entry.inspect_err(|error| self.failed.set(error.to_string()))?);
             }
             if bytes_max != usize::MAX {
                 break;

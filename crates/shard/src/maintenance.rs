@@ -9,9 +9,9 @@ use std::sync::{Arc, Weak};
 use crate::failure::line;
 use crate::group::Group;
 use crate::limits::{
-    DIRTY_BYTES_MAX, FLUSH_WAIT, LOG_BYTES_KEPT, LOG_BYTES_MAX, LOG_ENTRIES_KEPT, LOG_ENTRIES_MAX,
-    MAINTENANCE_TICK, PARKED_TICKS,
+    DIRTY_BYTES_MAX, FLUSH_WAIT, LOG_BYTES_MAX, LOG_ENTRIES_MAX, MAINTENANCE_TICK, PARKED_TICKS,
 };
+use crate::retention::Leading;
 use crate::shard::Shard;
 use crate::shards::Shards;
 use crate::types::LogId;
@@ -20,22 +20,25 @@ use crate::types::LogId;
 pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
     let mut tick = tokio::time::interval(MAINTENANCE_TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut rest = Rest::default();
+    let (mut rest, mut leading) = (Rest::default(), Leading::default());
     loop {
         tick.tick().await;
         if cluster.strong_count() == 0 || shard.draining() {
             return;
         }
         // Rows wait in memory while the remaining space is reserved for what cannot wait.
-        let done =
-            if shard.disk().admits_maintenance() { round(shard.group(), &mut rest).await } else { Ok(()) };
+        let done = if shard.disk().admits_maintenance() {
+            round(shard.group(), &mut rest, &mut leading).await
+        } else {
+            Ok(())
+        };
         let Some(cluster) = cluster.upgrade() else { return };
         // A node that was shut down stops by itself.
         if shard.draining() {
             return;
         }
         if let Err(error) = shard.group().running() {
-            cluster.halt(&error);
+            cluster.stopped(&shard, &error);
             return;
         }
         if let Err(error) = done
@@ -63,7 +66,7 @@ impl Rest {
     }
 }
 
-async fn round(group: &Group, rest: &mut Rest) -> io::Result<()> {
+async fn round(group: &Group, rest: &mut Rest, leading: &mut Leading) -> io::Result<()> {
     let dirty = group.shared.state.dirty_bytes();
     let at_rest = rest.is_long(group.shared.position());
     if dirty >= DIRTY_BYTES_MAX || (at_rest && dirty > 0) {
@@ -74,7 +77,7 @@ async fn round(group: &Group, rest: &mut Rest) -> io::Result<()> {
         let shared = Arc::clone(&group.shared);
         tokio::task::spawn_blocking(move || shared.settle()).await.map_err(io::Error::other)??;
     }
-    shorten(group).await
+    shorten(group, leading).await
 }
 
 /// Returns true if the log's bytes or entries exceed `1/of` of the purge threshold.
@@ -82,16 +85,16 @@ fn much(bytes: u64, entries: u64, of: u64) -> bool {
     bytes >= LOG_BYTES_MAX / of || entries >= LOG_ENTRIES_MAX / of
 }
 
-/// Purges a log that is too long, except for its tail. openraft purges what a snapshot covers, and here the rows on
+/// Purges a log that is too long, except for its tail and what other replicas lack. openraft purges what a snapshot covers, and here the rows on
 /// disk are the snapshot: they are written and synced only if that lets enough of the log go.
-async fn shorten(group: &Group) -> io::Result<()> {
+async fn shorten(group: &Group, leading: &mut Leading) -> io::Result<()> {
     let (bytes, entries) = group.log.size();
     if !much(bytes, entries, 1) {
         return Ok(());
     }
-    let Some(goes) = group.log.all_but(LOG_ENTRIES_KEPT, LOG_BYTES_KEPT) else { return Ok(()) };
     let index = |id: Option<LogId>| id.map(|id| id.index);
     let mut now = group.raft.metrics().borrow_watched().clone();
+    let Some(goes) = leading.purgeable(&group.log, &group.retention, &now) else { return Ok(()) };
     let covered = index(now.snapshot);
     let to_cover = index(now.last_applied).map(|applied| applied.min(goes));
     let (bytes, entries) = group.log.stretch(covered, to_cover);

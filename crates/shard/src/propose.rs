@@ -25,8 +25,8 @@ pub(crate) struct Proposer {
 pub(crate) enum Unwritten {
     /// It may be committed or not.
     Unknown,
-    /// Another leader's entry stands where it was: it is never committed.
-    Discarded,
+    /// It was refused before it was appended: it is never committed.
+    Refused,
     /// The group has stopped; the entry may be committed or not.
     Stopped(String),
 }
@@ -74,7 +74,7 @@ impl Proposer {
                 Err(_) => waited += LEADER_LOOK,
             }
             // A single voter waits only for its own disk.
-            if self.group.alone {
+            if self.group.members.is_alone() {
                 continue;
             }
             if leadership.current() != Some(term) {
@@ -91,9 +91,10 @@ impl Proposer {
 fn settled(result: ClientWriteResult<TypeConfig>) -> Result<(), Unwritten> {
     match result {
         Ok(_) => Ok(()),
-        // Raft says this also of entries that were under way when the leader lost its leadership.
-        Err(ClientWriteError::ForwardToLeader(_)) => Err(Unwritten::Unknown),
-        Err(ClientWriteError::LogEntryDiscarded(_)) => Err(Unwritten::Discarded),
+        Err(ClientWriteError::ForwardToLeader(_)) => Err(Unwritten::Refused),
+        // Another leader's entry replaced it here; a third server that has it may still commit it, and a snapshot that
+        // replaced it may hold it.
+        Err(ClientWriteError::LogEntryDiscarded(_)) => Err(Unwritten::Unknown),
         Err(
             error @ (ClientWriteError::ChangeMembershipError(_) | ClientWriteError::PreconditionFailed(_)),
         ) => Err(Unwritten::Stopped(error.to_string())),

@@ -50,6 +50,7 @@ impl Record for Stored {
             | Row::Call(_)
             | Row::History(_)
             | Row::Request(_)
+            | Row::Reply(_)
             | Row::Recorded(_)
             | Row::Mailed(_)
             | Row::Outbox(_)
@@ -66,7 +67,7 @@ impl Record for Stored {
 fn structure(row: &Row) -> usize {
     match row {
         Row::Session(session) => {
-            let entries = session.requests.len() + session.labels.len() * 4 + session.calls.len();
+            let entries = session.replies.listed().len() + session.labels.len() * 4 + session.calls.len();
             let entries = entries + session.callees.len() * 4;
             WEIGHT_BYTES * 2 + entries * ENTRY_BYTES
         }
@@ -100,6 +101,7 @@ fn structure(row: &Row) -> usize {
         | Row::Closed(_)
         | Row::Call(_)
         | Row::Request(_)
+        | Row::Reply(_)
         | Row::Outbox(_)
         | Row::Grant(_)
         | Row::Tenant(_)
@@ -135,6 +137,7 @@ fn payload(row: &Row) -> usize {
         | Row::Call(_)
         | Row::History(_)
         | Row::Request(_)
+        | Row::Reply(_)
         | Row::Outbox(_)
         | Row::Grant(_)
         | Row::Tenant(_)

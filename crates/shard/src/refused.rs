@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::time::Duration;
-use switchward_state::{Key, Rejection};
+use switchward_state::Key;
 use tokio::time::Instant;
 
+use crate::failure::Failure;
 use crate::limits::{REFUSED_MAX, REFUSED_REPORT_INTERVAL, REFUSED_WAIT, REFUSED_WAIT_MAX};
 
 /// See the module.
@@ -52,7 +53,7 @@ impl Refused {
     }
 
     /// The same, with an occasional warning that names the session.
-    pub(crate) fn warn(&mut self, key: &Key, rejection: &Rejection, now: Instant) -> Duration {
+    pub(crate) fn warn(&mut self, key: &Key, failure: &Failure, now: Instant) -> Duration {
         let wait = self.refused(key, now);
         if self.reported.is_some_and(|reported| now < reported + REFUSED_REPORT_INTERVAL) {
             return wait;
@@ -62,8 +63,8 @@ impl Refused {
         tracing::warn!(
             session = session.unwrap_or_default(),
             tenant = key.tenant_of().0,
-            reason = rejection.reason.code(),
-            why = rejection.message,
+            reason = if let Failure::Rejected(no) = failure { no.reason.code() } else { "" },
+            why = %failure,
             again_seconds = wait.as_secs(),
             rows = self.rows.len(),
             "a due row was refused; it is tried again later"

@@ -18,9 +18,11 @@ use crate::halt::Halt;
 use crate::leadership::Leadership;
 use crate::metrics::ShardMetrics;
 use crate::queue::{Entrance, Job, Refused, queue};
+use crate::remote::{ReadRounds, Remote};
+use crate::tenancies::Tenancies;
 use crate::timers::{TimerCounts, Timers};
 use crate::view::StateView;
-use crate::watch::Watched;
+use crate::watch::{LeadershipChanges, Watched};
 
 /// A handle to one shard; cheap to clone.
 #[derive(Clone)]
@@ -32,6 +34,8 @@ pub struct Shard {
     disk: Arc<Disk>,
     /// True once the shard drains. Its receiver lives as long as the loop.
     drain: Arc<watch::Sender<bool>>,
+    /// Confirms reads where another server leads.
+    reads: Option<Arc<ReadRounds>>,
 }
 
 impl Shard {
@@ -40,17 +44,18 @@ impl Shard {
     pub(crate) fn start(group: Group, clock: Arc<dyn Clock>, halt: Halt, disk: Arc<Disk>) -> Self {
         let (queue, jobs) = queue();
         let (drain, draining) = watch::channel(false);
-        let leadership = Arc::new(Leadership::of(group.raft.clone()));
-        let (stop, space) = (Arc::clone(&halt), Arc::clone(&disk));
-        let work = DecideLoop::new(group.clone(), clock.clone(), leadership.clone(), stop, space, draining);
-        let work = tokio::spawn(work.run(jobs));
+        let leadership = Arc::new(Leadership::of(&group));
+        let space = Arc::clone(&disk);
+        let work = DecideLoop::new(group.clone(), clock.clone(), leadership.clone(), halt, space, draining);
+        let (work, owner) = (tokio::spawn(work.run(jobs)), group.clone());
         tokio::spawn(async move {
             // A panic would otherwise leave a shard that looks alive and answers nobody.
             if work.await.is_err_and(|error| error.is_panic()) {
-                halt("the loop of a shard panicked");
+                owner.fail("its loop panicked");
             }
         });
-        Self { group, clock, queue, leadership, disk, drain: Arc::new(drain) }
+        let reads = group.remote.clone().map(|remote| Arc::new(ReadRounds::start(remote)));
+        Self { group, clock, queue, leadership, disk, drain: Arc::new(drain), reads }
     }
 
     /// The group behind the shard.
@@ -76,6 +81,11 @@ impl Shard {
         self.group.shared.state.group().0
     }
 
+    /// What this server knows of the tenants' records in the shard.
+    pub(crate) fn tenancies(&self) -> &Tenancies {
+        &self.group.shared.tenancies
+    }
+
     pub(crate) fn timers(&self) -> &Timers {
         &self.group.shared.timers
     }
@@ -94,9 +104,18 @@ impl Shard {
         self.leadership.term().await
     }
 
-    /// Returns true if this server leads the shard, as far as it knows.
-    pub(crate) fn leads(&self) -> bool {
-        self.leadership.current().is_some()
+    /// Returns true if this server leads the shard, as of its last look a moment ago: it is a voter, and a majority has
+    /// acknowledged it within [`LEADER_LEASES`](crate::limits::LEADER_LEASES). For what may be late and must not be wrong
+    /// for ever; [`Shard::read`] is never wrong.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        *self.group.shared.leads.borrow()
+    }
+
+    /// Notifies when this server begins or ceases to lead the shard.
+    #[must_use]
+    pub fn watch_leadership(&self) -> LeadershipChanges {
+        LeadershipChanges::of(self.group.shared.leads.subscribe())
     }
 
     /// Returns true if the shard takes no more commands.
@@ -111,13 +130,36 @@ impl Shard {
         self.drain.closed().await;
     }
 
-    /// Executes one command. The reply comes after its decision is on disk and applied.
+    /// Executes one command, here or at the shard's leader. The reply comes after its decision is on disk and applied
+    /// on both servers. Where no leader is known, the command waits for one, at most
+    /// [`LEADER_WAIT`](crate::limits::LEADER_WAIT).
     ///
     /// Not cancel safe: a dropped future may leave the command executed; the same request id finds its reply.
     ///
     /// # Errors
     /// As [`Failure`] says.
     pub async fn submit(&self, command: Command) -> Result<Reply, Failure> {
+        let Some(remote) = &self.group.remote else { return self.submit_here(command).await };
+        let deadline = Remote::deadline();
+        loop {
+            let outcome = if self.leads() {
+                self.submit_here(command.clone()).await
+            } else if self.draining() {
+                Err(Failure::Draining)
+            } else {
+                remote.submit(command.clone()).await
+            };
+            if outcome != Err(Failure::Electing) || !remote.wait_for_leader(deadline).await {
+                return outcome;
+            }
+        }
+    }
+
+    /// The same, only if this server leads.
+    ///
+    /// # Errors
+    /// As [`Failure`] says.
+    pub(crate) async fn submit_here(&self, command: Command) -> Result<Reply, Failure> {
         if self.draining() {
             return Err(Failure::Draining);
         }
@@ -172,12 +214,38 @@ impl Shard {
     /// # Errors
     /// The shard has no leader here, or has stopped.
     pub async fn read(&self) -> Result<StateView, Failure> {
-        if self.group.alone {
+        let Some((remote, reads)) = self.group.remote.as_ref().zip(self.reads.as_ref()) else {
+            self.confirm_here().await?;
+            return Ok(self.read_stale());
+        };
+        let deadline = Remote::deadline();
+        loop {
+            let confirmed = if self.leads() { self.confirm_here().await } else { reads.confirm().await };
+            if confirmed == Err(Failure::Electing) && remote.wait_for_leader(deadline).await {
+                continue;
+            }
+            return confirmed.map(|()| self.read_stale());
+        }
+    }
+
+    /// Returns when the rows hold everything that was acknowledged before the call, if this server leads.
+    async fn confirm_here(&self) -> Result<(), Failure> {
+        if self.group.members.is_alone() {
             self.leadership.term().await?;
-        } else {
+        }
+        // The group may have grown meanwhile.
+        if !self.group.members.is_alone() {
             self.leadership.confirmed().await?;
         }
-        Ok(self.read_stale())
+        Ok(())
+    }
+
+    /// The entry that a reader on another server must have applied, if this server leads.
+    ///
+    /// # Errors
+    /// It does not lead, or has stopped.
+    pub(crate) async fn read_index(&self) -> Result<u64, Failure> {
+        self.leadership.read_index().await
     }
 
     /// The rows as they are on this server, however old.

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::Halt;
+use crate::raft_runtime::RaftRuntime;
 use crate::shard::Shard;
 use crate::timers::TimerTransport;
 
@@ -27,6 +28,8 @@ pub(crate) struct Shards {
     halt: Halt,
     log: Arc<SegmentLog>,
     transport: RwLock<Option<Arc<dyn TimerTransport>>>,
+    /// The runtime of the groups, if they were opened here.
+    _raft: Option<RaftRuntime>,
 }
 
 impl Shards {
@@ -36,9 +39,10 @@ impl Shards {
         clock: Arc<dyn Clock>,
         halt: Halt,
         log: Arc<SegmentLog>,
+        raft: Option<RaftRuntime>,
     ) -> Self {
         let catalogue = shards.remove(0);
-        Self { catalogue, owners: shards, clock, halt, log, transport: RwLock::default() }
+        Self { catalogue, owners: shards, clock, halt, log, transport: RwLock::default(), _raft: raft }
     }
 
     /// Every shard, the catalogue's first.
@@ -104,10 +108,21 @@ impl Shards {
         (self.halt)(why);
     }
 
-    /// Ends the server, because a row cannot be read.
+    /// A shard's Raft node has stopped by itself. Ends the server, unless only the shard's replica has failed.
+    pub(crate) fn stopped(&self, shard: &Shard, why: &str) {
+        if shard.group().failed().is_none() {
+            self.halt(why);
+        }
+    }
+
+    /// The failure of who reads rows and finds others than there must be. Ends the server if the state store failed.
     pub(crate) fn unreadable(&self, error: &ViewError) -> Failure {
-        self.halt(&error.to_string());
-        Failure::Stopped
+        if self.all().any(|shard| shard.group().shared.is_unreadable()) {
+            self.halt(&error.to_string());
+            return Failure::Stopped;
+        }
+        tracing::error!(%error, "the rows of a shard are not as they must be");
+        Failure::Internal
     }
 }
 

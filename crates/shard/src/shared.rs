@@ -3,19 +3,23 @@
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, AtomicUsize},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 use switchward_state::seal::KeyRing;
-use switchward_state::{Changes, Decision};
+use switchward_state::{Changes, Decision, IndexKey, View as _};
 use switchward_store::{Snapshots, State, StoreError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::codec::{Applied, decode_json};
+use crate::deletions;
+use crate::failed::Failed;
 use crate::metrics::ShardMetrics;
 use crate::outbox::Outbox;
 use crate::record::Stored;
+use crate::tenancies::Tenancies;
 use crate::timers::Timers;
 use crate::types::LogId;
 use crate::view::{StateView, Whole};
@@ -39,12 +43,21 @@ pub(crate) struct Shared {
     /// Rows of sessions and tenants that were removed since disk space was last given back.
     pub(crate) removed: AtomicUsize,
     pub(crate) outbox: Outbox,
+    /// Set if this replica has failed.
+    pub(crate) failed: Failed,
+    /// True while this server leads the group, as of its last look.
+    pub(crate) leads: watch::Sender<bool>,
+    /// True once the state store has failed to read a row.
+    unreadable: Arc<AtomicBool>,
+    pub(crate) tenancies: Tenancies,
     /// The last position that the state store has on disk.
     flushed: Mutex<Option<Applied>>,
     /// The decision of this server's own loop that is not yet applied.
     pending_decision: Mutex<Option<PendingDecision>>,
     /// The last entry that was applied.
     position: Mutex<Option<LogId>>,
+    /// Its index, for those who wait for one; 0 before the first.
+    applied: watch::Sender<u64>,
 }
 
 /// Later than all erasures of an earlier process, milliseconds.
@@ -71,7 +84,7 @@ pub(crate) fn broken(error: StoreError) -> io::Error {
 }
 
 impl Shared {
-    pub(crate) fn new(state: State<Stored>, snapshots: Snapshots, ring: KeyRing) -> Self {
+    pub(crate) fn new(state: State<Stored>, snapshots: Snapshots, ring: KeyRing, failed: Failed) -> Self {
         // What an earlier process left to be done covers everything that began before now.
         let erased = if state.is_marked() { LONG_AFTER } else { 0 };
         Self {
@@ -87,9 +100,14 @@ impl Shared {
             erased: AtomicU64::new(erased),
             removed: AtomicUsize::new(0),
             outbox: Outbox::default(),
+            failed,
+            leads: watch::Sender::default(),
+            unreadable: Arc::default(),
+            tenancies: Tenancies::default(),
             flushed: Mutex::default(),
             pending_decision: Mutex::default(),
             position: Mutex::default(),
+            applied: watch::Sender::default(),
         }
     }
 
@@ -98,6 +116,7 @@ impl Shared {
         self.leader_tasks.notify_one();
         self.timers.notify.notify_one();
         self.removals.notify_one();
+        self.tenancies.notify.notify_one();
     }
 
     /// The last entry that was applied.
@@ -108,6 +127,12 @@ impl Shared {
     /// Records the last entry that was applied.
     pub(crate) fn at(&self, position: Option<LogId>) {
         *self.position.lock() = position;
+        self.applied.send_replace(position.map_or(0, |position| position.index));
+    }
+
+    /// The index of the last entry that was applied, to wait for a later one.
+    pub(crate) fn applied(&self) -> watch::Receiver<u64> {
+        self.applied.subscribe()
     }
 
     /// Stores a decision until it is applied.
@@ -123,7 +148,19 @@ impl Shared {
 
     /// The rows, to read.
     pub(crate) fn view(&self) -> StateView {
-        StateView::new(self.state.clone(), Arc::clone(&self.whole), self.ring.read().clone())
+        let (whole, unreadable) = (Arc::clone(&self.whole), Arc::clone(&self.unreadable));
+        StateView::new(self.state.clone(), whole, self.ring.read().clone(), unreadable)
+    }
+
+    /// Records that the state store has failed to read a row.
+    pub(crate) fn store_failed(&self, error: StoreError) -> io::Error {
+        self.unreadable.store(true, Ordering::Release);
+        broken(error)
+    }
+
+    /// Returns true if the state store has failed to read a row: the server must end.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.unreadable.load(Ordering::Acquire)
     }
 
     /// Flushes changed rows to the state store. Blocks.
@@ -153,6 +190,29 @@ impl Shared {
         let mut flushed = self.flushed.lock();
         *flushed = self.state.persist().map_err(broken)?.map(|bytes| decode_json(&bytes)).transpose()?;
         Ok(flushed.clone())
+    }
+
+    /// Records that erased bytes may be in this server's files: the rows of a snapshot are those after erasures whose
+    /// entries this replica never saw, and what it had before is still in its log and its tables.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub(crate) fn owe_after_snapshot(&self) -> io::Result<()> {
+        if let Err(error) = self.state.mark() {
+            tracing::warn!(%error, "failed to record that the files still hold erased data; a restart forgets it");
+        }
+        // The removals that the snapshot shows under way have to end first.
+        let mut began = 1;
+        let view = self.view();
+        let read = view.scan(&IndexKey::removals(), None, &mut |entry, _| {
+            began = began.max(IndexKey::due_of(entry).map_or(0, |due| due.at.0));
+            ControlFlow::Continue(())
+        });
+        let tenants = read.and_then(|()| deletions::under_way(&view)).map_err(io::Error::other)?;
+        let began = tenants.into_iter().fold(began, |began, (_, at)| began.max(at.0));
+        let later = |known: u64| Some(began.max(known.saturating_add(1)));
+        let _known = self.erased.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
+        Ok(())
     }
 
     /// Flushes changed rows and syncs them. Blocks.

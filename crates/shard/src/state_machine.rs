@@ -9,11 +9,10 @@ use std::io;
 use std::sync::{Arc, atomic::Ordering};
 use switchward_state::catalogue::{CatalogueEvent, TenantFact};
 use switchward_state::session::{RemovalFact, Removing, Session, SessionEvent};
-use switchward_state::{
-    Changes, Decision, Event, IndexKey, Key, Kind, Row, evolve, index_keys, may_be_indexed,
-};
+use switchward_state::{Changes, Decision, Event, IndexKey, Key, Kind, Row, index_keys, may_be_indexed};
 
 use crate::codec::{Applied, encode_json};
+use crate::evolved::{caught, evolved};
 use crate::limits::DISK_WAIT;
 use crate::metrics::ShardMetrics;
 use crate::record::Stored;
@@ -59,10 +58,8 @@ impl StateMachine {
         let (decision, changes) = match self.shared.take_pending_decision(bytes, self.applied.last) {
             Some(pending) => (pending.decision, pending.changes),
             None => {
-                let decision =
-                    Decision::decode(bytes).map_err(|error| io::Error::other(error.to_string()))?;
-                let changes = evolve(&decision, &self.shared.view()).map_err(io::Error::other)?;
-                (decision, changes)
+                let evolved = evolved(bytes, &self.shared.view());
+                evolved.map_err(|why| self.cannot_apply(log_id, &why))?
             }
         };
         let erases = erases(&decision);
@@ -75,9 +72,11 @@ impl StateMachine {
         }
         let removed: usize = decision.turns.iter().flat_map(|turn| &turn.events).map(rows_removed).sum();
         self.shared.removed.fetch_add(removed, Ordering::Relaxed);
-        let puts = self.puts(changes)?;
+        let puts = caught(|| self.puts(changes).map_err(|error| error.to_string()));
+        let puts = puts.map_err(|why| self.cannot_apply(log_id, &why))?;
         // A tenant's record holds its retention rules.
         let ruled = puts.iter().any(|(key, row)| key.is(Kind::Tenancy) && row.is_some());
+        let tenancies = puts.iter().any(|(key, _)| key.is(Kind::Tenancy));
         let (mut relays, mut due, mut removes) = (false, Vec::new(), erases || ruled);
         for (key, row) in puts.iter().filter(|(key, _)| key.is(Kind::Index)) {
             if key.as_bytes().starts_with(&self.relay) {
@@ -92,6 +91,9 @@ impl StateMachine {
         let moved = puts.iter().filter(|(key, _)| key.is(Kind::Index));
         moved.for_each(|(key, row)| if row.is_some() { outbox.added(key) } else { outbox.removed(key) });
         self.put(puts, log_id, None)?;
+        if tenancies {
+            self.shared.tenancies.changed();
+        }
         self.shared.timers.changed(due);
         self.shared.watchers.moved(&decision);
         let metrics = &self.shared.metrics;
@@ -106,12 +108,22 @@ impl StateMachine {
         Ok(())
     }
 
+    /// The error that stops the group's Raft node. Unless the state store failed, only this replica has failed.
+    fn cannot_apply(&self, log_id: LogId, why: &str) -> io::Error {
+        let why = format!("cannot apply entry {}: {why}", log_id.index);
+        if !self.shared.is_unreadable() {
+            self.shared.failed.set(why.clone());
+        }
+        io::Error::other(why)
+    }
+
     /// The changed rows, and the index entries that follow from them.
     fn puts(&self, changes: Changes) -> io::Result<Vec<(Key, Option<Arc<Row>>)>> {
         let mut puts = Vec::with_capacity(changes.len() * 2);
         for (key, row) in changes {
             if may_be_indexed(&key) {
-                let old = self.shared.state.get(key.as_bytes()).map_err(broken)?;
+                let old = self.shared.state.get(key.as_bytes());
+                let old = old.map_err(|error| self.shared.store_failed(error))?;
                 if unmoved(old.as_ref(), row.as_deref()) {
                     puts.push((key, row));
                     continue;
@@ -173,8 +185,10 @@ fn rows_removed(event: &Event) -> usize {
 fn unmoved(old: Option<&Stored>, new: Option<&Row>) -> bool {
     let (Some(old), Some(Row::Session(new))) = (old, new) else { return false };
     let Row::Session(old) = &*old.0 else { return false };
-    let of =
-        |session: &Session| (session.status, session.created, session.ended, session.requests.is_empty());
+    let of = |session: &Session| {
+        let Session { status, created, ended, replies, .. } = session;
+        (*status, *created, *ended, replies.is_empty(), replies.sweeps())
+    };
     of(old) == of(new) && old.removal.is_none() && new.removal.is_none()
 }
 
@@ -227,6 +241,8 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         });
         self.applied = installed.await.map_err(io::Error::other)??.unwrap_or_default();
         self.shared.at(self.applied.last);
+        self.shared.owe_after_snapshot()?;
+        self.shared.tenancies.changed();
         self.shared.outbox.count(&self.shared.view()).map_err(io::Error::other)
     }
 

@@ -2,7 +2,10 @@
 
 use parking_lot::RwLock;
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 use switchward_state::seal::KeyRing;
 use switchward_state::{Key, Row, View, ViewError};
 use switchward_store::{State, StoreError};
@@ -22,11 +25,18 @@ pub struct StateView {
     state: State<Stored>,
     whole: Arc<Whole>,
     ring: KeyRing,
+    /// Set when the state store fails, which no command can cause.
+    unreadable: Arc<AtomicBool>,
 }
 
 impl StateView {
-    pub(crate) fn new(state: State<Stored>, whole: Arc<Whole>, ring: KeyRing) -> Self {
-        Self { state, whole, ring }
+    pub(crate) fn new(
+        state: State<Stored>,
+        whole: Arc<Whole>,
+        ring: KeyRing,
+        unreadable: Arc<AtomicBool>,
+    ) -> Self {
+        Self { state, whole, ring, unreadable }
     }
 
     /// Reads between two entries. Nothing is applied meanwhile, so it should read a few rows and never scan.
@@ -46,8 +56,13 @@ impl StateView {
             ControlFlow::Break(())
         };
         let (from, to) = (Bound::Excluded(after), Bound::Excluded(before));
-        self.state.scan(from, to, 1, each).map_err(unreadable)?;
+        self.state.scan(from, to, 1, each).map_err(|error| self.unreadable(&error))?;
         found
+    }
+
+    fn unreadable(&self, error: &StoreError) -> ViewError {
+        self.unreadable.store(true, Ordering::Release);
+        ViewError(line(error))
     }
 }
 
@@ -55,13 +70,9 @@ fn odd_key() -> ViewError {
     ViewError("a stored key is too short".into())
 }
 
-fn unreadable(error: StoreError) -> ViewError {
-    ViewError(line(&error))
-}
-
 impl View for StateView {
     fn row(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
-        let found = self.state.get(key.as_bytes()).map_err(unreadable)?;
+        let found = self.state.get(key.as_bytes()).map_err(|error| self.unreadable(&error))?;
         Ok(found.map(|stored| stored.0))
     }
 
@@ -82,7 +93,7 @@ impl View for StateView {
                 ControlFlow::Break(())
             }
         };
-        self.state.scan(from, to, usize::MAX, each).map_err(unreadable)?;
+        self.state.scan(from, to, usize::MAX, each).map_err(|error| self.unreadable(&error))?;
         odd.map_or(Ok(()), Err)
     }
 

@@ -36,6 +36,22 @@ impl Watched {
     }
 }
 
+/// Notifies when a server begins or ceases to lead a shard.
+pub struct LeadershipChanges(watch::Receiver<bool>);
+
+impl LeadershipChanges {
+    pub(crate) fn of(leads: watch::Receiver<bool>) -> Self {
+        Self(leads)
+    }
+
+    /// Waits for the next change. Returns false if the shard is gone.
+    ///
+    /// Cancel safe: a change is not lost.
+    pub async fn changed(&mut self) -> bool {
+        self.0.changed().await.is_ok()
+    }
+}
+
 impl Watchers {
     pub(crate) fn watch(&self, tenant: TenantId, session: SessionId) -> Watched {
         let mut sessions = self.sessions.lock();

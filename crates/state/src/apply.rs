@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_machine::Digest;
 
-use crate::limits::REQUESTS_MAX;
-use crate::session::Remembered;
+use crate::session::{ReplySource, replies};
 use crate::{
-    Decision, Event, Key, Request, Row, Scope, Site, StoredHistory, TurnRecord, View, ViewError, Working,
-    approval, catalogue, delivery, policy, run, session, work,
+    Answered, Decision, Event, Key, Request, Row, Scope, Site, StoredHistory, TurnRecord, View, ViewError,
+    Working, approval, catalogue, delivery, policy, run, session, work,
 };
 
 /// Changed rows: the row, or `None` if it is gone.
@@ -58,18 +57,19 @@ pub fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(
 /// Writes down what a whole turn leaves: its history, and the reply under its request id.
 pub fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &TurnRecord) -> Result<(), ViewError> {
     if let Scope::Session(id) = site.scope {
+        if turn.events.is_empty() {
+            return unchanged(rows, site, turn);
+        }
         let session = rows.session_at_mut(&site.session_key()?)?;
         session.updated = site.at;
         let count = u64::try_from(turn.events.len()).unwrap_or(u64::MAX);
         let first = session.sequence.saturating_sub(count);
         if let Some((request, _)) = &turn.request {
-            if session.requests.len() == REQUESTS_MAX {
-                session.requests.remove(0);
-            }
-            session.requests.push(Remembered { hash: hash(request), sequence: first });
+            replies::remember(rows, site, hash(request), ReplySource::History(first))?;
         }
         let history = StoredHistory::of(turn, site.at);
         let bytes = history.bytes();
+        let session = rows.session_at_mut(&site.session_key()?)?;
         session.head = history.link(session.head);
         session.bytes = session.bytes.saturating_add(bytes);
         catalogue::apply_usage::grew(rows, site.tenant, bytes)?;
@@ -79,6 +79,13 @@ pub fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &TurnRecord) -> Res
         rows.put(Key::request(site.tenant, site.scope, hash(id)), Row::Request(request));
     }
     Ok(())
+}
+
+/// Writes down the reply to a command of a session that has changed nothing: it stands in no history.
+fn unchanged(rows: &mut Working<'_>, site: &Site<'_>, turn: &TurnRecord) -> Result<(), ViewError> {
+    let Some((request, body)) = &turn.request else { return Ok(()) };
+    let answered = Box::new(Answered { body: *body, reply: turn.reply.clone() });
+    replies::remember(rows, site, hash(request), ReplySource::Here(answered))
 }
 
 fn hash(request: &str) -> [u8; 16] {

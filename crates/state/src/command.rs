@@ -168,6 +168,20 @@ impl Body {
         }
     }
 
+    /// Returns true if the command decides something about a gate, so that it counts whom the tenant's record names now.
+    #[must_use]
+    pub fn decides_gate(&self) -> bool {
+        matches!(
+            self,
+            Self::Approval(
+                ApprovalCommand::DecideGate(_)
+                    | ApprovalCommand::AnswerGate(_)
+                    | ApprovalCommand::RecordReply(_)
+                    | ApprovalCommand::AssignGate { .. }
+            )
+        )
+    }
+
     /// Returns true if limits in a ledger may have to be asked before the command is decided.
     #[must_use]
     pub fn may_need_ledger(&self) -> bool {

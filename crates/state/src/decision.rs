@@ -11,7 +11,7 @@ pub struct Decision {
     /// The time of the whole batch; never before that of the decision before it.
     #[n(0)]
     pub at: Time,
-    /// One for each accepted command that changed something.
+    /// One for each accepted command that changed something, or whose reply is remembered.
     #[n(1)]
     pub turns: Vec<TurnRecord>,
 }
@@ -55,7 +55,7 @@ pub struct TurnRecord {
     /// The reply, remembered under the request id.
     #[n(4)]
     pub reply: Reply,
-    /// What happened, in order.
+    /// What happened, in order. Empty if nothing did, and the reply alone is remembered.
     #[n(5)]
     pub events: Vec<Event>,
 }

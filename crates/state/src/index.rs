@@ -66,8 +66,10 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
                 Key::index(tenant, BY_TIME, &[&newest, &id.0]),
                 Key::index(tenant, BY_STATUS, &[&[session.status as u8], &newest, &id.0]),
             ];
-            if let Some(ended) = session.ended.filter(|_| !session.requests.is_empty()) {
-                keys.push(due(DUE, ended.after_ms(REQUESTS_KEPT_MS), key));
+            if let Some(ended) = session.ended.filter(|_| !session.replies.is_empty()) {
+                // Each sweep is due a moment after the one before, so that it is a new entry.
+                let sweeps = u64::from(session.replies.sweeps());
+                keys.push(due(DUE, ended.after_ms(REQUESTS_KEPT_MS + sweeps), key));
             }
             keys.extend(kept(key, id, session));
             keys
@@ -98,6 +100,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::Closed(_)
         | Row::Call(_)
         | Row::History(_)
+        | Row::Reply(_)
         | Row::Machine(_)
         | Row::ApiKey(_)
         | Row::Definition(_)

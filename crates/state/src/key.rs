@@ -10,9 +10,12 @@ use crate::{OutboxScope, Scope};
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(KeyBytes);
 
-crate::wire::as_bytes!(Key, Self::as_bytes, |bytes| {
-    Self::from_bytes(bytes).ok_or_else(|| "the bytes are not a key".to_owned())
-});
+crate::wire::as_bytes!(Key, Self::as_bytes, read);
+
+fn read(bytes: &[u8]) -> Result<Key, String> {
+    let message = "the bytes are not a key";
+    Key::from_bytes(bytes).ok_or_else(|| message.to_owned())
+}
 
 /// The bytes of a key. All keys but those with names in them fit without an allocation.
 pub type KeyBytes = SmallVec<[u8; 48]>;
@@ -31,7 +34,7 @@ pub enum Kind {
     Call = 5,
     /// What one command did to a session.
     History = 6,
-    /// A reply, by request id.
+    /// A reply outside of sessions, by request id.
     Request = 7,
     /// Counters of one rule of one process.
     Ledger = 8,
@@ -81,6 +84,8 @@ pub enum Kind {
     Mailed = 81,
     /// What a tenant holds in a shard.
     Usage = 82,
+    /// A session's reply, by request id.
+    Reply = 83,
 }
 
 /// The kinds of row that a session has beside its own and what remains of it, in the order in which they are removed.
@@ -93,7 +98,7 @@ pub const REMOVED_KINDS: [Kind; 12] = [
     Kind::Call,
     Kind::Grant,
     Kind::Closed,
-    Kind::Request,
+    Kind::Reply,
     Kind::Recorded,
     Kind::Run,
     Kind::History,
@@ -206,11 +211,17 @@ impl Key {
         Self::start(home, tenant, Kind::Outbox).with(&of.id().0).with(&number.to_be_bytes())
     }
 
+    /// A session's remembered reply, by the hash of its request id.
+    #[must_use]
+    pub fn reply(tenant: TenantId, session: SessionId, request: [u8; 16]) -> Self {
+        Self::of_session(tenant, session, Kind::Reply).with(&request)
+    }
+
     /// A remembered reply of a scope.
     #[must_use]
     pub fn request(tenant: TenantId, scope: &Scope, request: [u8; 16]) -> Self {
         let key = match scope {
-            Scope::Session(session) => Self::of_session(tenant, *session, Kind::Request),
+            Scope::Session(session) => Self::of_session(tenant, *session, Kind::Reply),
             Scope::Ledger(process) => {
                 let (bucket, hash) = ledger_home(tenant, process);
                 Self::start(bucket.number(), tenant, Kind::Request).with(&hash)

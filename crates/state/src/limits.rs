@@ -19,17 +19,30 @@ pub const ANSWER_DEPTH_MAX: usize = 32;
 pub const CALLS_OPEN_MAX: usize = 1_000;
 /// Grants of one session that are not yet used; one more is QUOTA_EXCEEDED.
 pub const GRANTS_MAX: usize = 1_000;
-/// Replies that a session remembers; beyond it the oldest goes.
-pub const REQUESTS_MAX: usize = 128;
-/// How long a reply is remembered after its session's end, and a ledger's after it was given, milliseconds.
+/// How long a session remembers a reply at least, milliseconds; it is forgotten when others are added later.
+pub const REPLIES_KEPT_MS: u64 = 15 * 60_000;
+/// Replies that a session remembers; if none of them is old enough to be forgotten, one more is QUOTA_EXCEEDED.
+pub const REPLIES_MAX: usize = 4_096;
+/// Those of them that are reserved for commands that begin nothing: decisions, results, cancels and removals.
+pub const REPLIES_RESERVED: usize = 256;
+/// Replies that are listed in the row of their session; those before them have rows of their own.
+pub const REPLIES_LISTED_MAX: usize = 32;
+/// Replies that are forgotten when one is added, if their time is over.
+pub const REPLIES_FORGOTTEN_MAX: usize = 2;
+/// Replies that one sweep forgets after the end of their session.
+pub const REPLIES_SWEPT_MAX: usize = 256;
+/// How long a reply is remembered after its session's end, and one outside of sessions after it was given, milliseconds.
 pub const REQUESTS_KEPT_MS: u64 = 24 * HOUR_MS;
 /// How long an approved call may wait to be made, milliseconds.
 pub const GRANT_KEPT_MS: u64 = 24 * HOUR_MS;
 /// How long a permitted call may hold its reservation without a report, milliseconds.
 pub const CALL_KEPT_MS: u64 = 24 * HOUR_MS;
-/// How long a reservation may be decided on, milliseconds. Far below [`RESERVATION_LAPSE_MS`], so that a permit
-/// is never given on a reservation that has lapsed.
+/// The age up to which a ledger's answer may be decided on, milliseconds. Far below [`RESERVATION_LAPSE_MS`], so that a
+/// permit is never given on a reservation that has lapsed.
 pub const RESERVATION_USABLE_MS: u64 = 60_000;
+/// The age from which a ledger renews a reservation when it is asked for the same call again, milliseconds. Half of
+/// [`RESERVATION_USABLE_MS`]: the other half is left to the one who asks.
+pub const RESERVATION_RENEWED_MS: u64 = RESERVATION_USABLE_MS / 2;
 /// When a reservation that nobody confirmed is given back, milliseconds.
 pub const RESERVATION_LAPSE_MS: u64 = 10 * 60_000;
 /// Reservations of one ledger row that are neither confirmed nor released.

@@ -10,7 +10,7 @@ pub struct Rejection {
     /// The stable code.
     #[n(0)]
     pub reason: Reason,
-    /// A sentence for a person.
+    /// A sentence for developers, beside the rule that refuses. People read what `messages` makes of the reason and facts.
     #[n(1)]
     pub message: String,
     /// What would have been allowed, if that is a closed list.
@@ -79,6 +79,12 @@ impl Rejection {
     pub fn fact(mut self, name: impl Into<String>, value: impl ToString) -> Self {
         self.facts.push((name.into(), value.to_string()));
         self
+    }
+
+    /// The fact of this name; `None` if there is none.
+    #[must_use]
+    pub fn fact_named(&self, name: &str) -> Option<&str> {
+        self.facts.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// With the time after which it may be worth trying again.

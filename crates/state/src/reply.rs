@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, SessionId, Time};
 
 use crate::approval::{GateSummary, ReplyOutcome};
-use crate::catalogue::{AssistantSummary, Definition, KeySummary, Tenant, VersionSummary};
+use crate::catalogue::{AssistantSummary, Definition, Finding, KeySummary, Tenant, VersionSummary};
 use crate::delivery::{EffectSummary, EndpointSummary, SourceSummary};
 use crate::policy::{Authorized, TenantPolicy};
 use crate::session::{Loaded, Meters, Position};
@@ -81,9 +81,9 @@ pub enum Reply {
         /// The version after the command.
         #[n(3)]
         summary: Box<VersionSummary>,
-        /// The names of the definitions that it calls and the catalogue lacked.
+        /// What its author was informed of when it was deployed.
         #[cbor(n(4), default, skip_if = "Vec::is_empty")]
-        missing: Vec<String>,
+        findings: Vec<Finding>,
     },
     /// A worker has work.
     #[n(8)]

@@ -108,9 +108,13 @@ pub enum Row {
     /// What a tenant holds in a shard.
     #[n(173)]
     Usage(#[n(0)] crate::catalogue::Usage),
+    /// A session's reply.
+    #[n(174)]
+    Reply(#[n(0)] crate::session::StoredReply),
 }
 
-/// A reply that is remembered for its request id, outside of sessions: theirs stand in their histories. Stored form.
+/// A reply that is remembered for its request id, outside of sessions: see [`Replies`](crate::session::Replies) for
+/// theirs. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Request {
     /// Of the body that came with the id.
@@ -192,16 +196,19 @@ pub mod machine_bytes {
     }
 }
 
-/// Remembered request ids, as one byte string.
+/// Listed replies, as one byte string.
 pub(crate) mod remembered {
     use minicbor::decode::Error as DecodeError;
     use minicbor::encode::{Error as EncodeError, Write};
     use minicbor::{Decoder, Encoder};
+    use switchward_machine::Time;
 
     use crate::session::Remembered;
 
     const HASH_BYTES: usize = 16;
-    const ENTRY_BYTES: usize = HASH_BYTES + 8;
+    const ENTRY_BYTES: usize = HASH_BYTES + 8 + 8;
+    /// Stands for a reply that has a row of its own: no session has so many events.
+    const NOT_IN_HISTORY: u64 = u64::MAX;
 
     pub(crate) fn encode<C, W: Write>(
         list: &[Remembered],
@@ -211,7 +218,8 @@ pub(crate) mod remembered {
         let mut bytes = Vec::with_capacity(list.len() * ENTRY_BYTES);
         for entry in list {
             bytes.extend_from_slice(&entry.hash);
-            bytes.extend_from_slice(&entry.sequence.to_be_bytes());
+            bytes.extend_from_slice(&entry.at.0.to_be_bytes());
+            bytes.extend_from_slice(&entry.sequence.unwrap_or(NOT_IN_HISTORY).to_be_bytes());
         }
         e.bytes(&bytes)?.ok()
     }
@@ -225,11 +233,12 @@ pub(crate) mod remembered {
     }
 
     fn entry(bytes: &[u8; ENTRY_BYTES]) -> Remembered {
-        let mut hash = [0; HASH_BYTES];
-        let mut sequence = [0; 8];
+        let (mut hash, mut at, mut sequence) = ([0; HASH_BYTES], [0; 8], [0; 8]);
         hash.copy_from_slice(&bytes[..HASH_BYTES]);
-        sequence.copy_from_slice(&bytes[HASH_BYTES..]);
-        Remembered { hash, sequence: u64::from_be_bytes(sequence) }
+        at.copy_from_slice(&bytes[HASH_BYTES..HASH_BYTES + 8]);
+        sequence.copy_from_slice(&bytes[HASH_BYTES + 8..]);
+        let sequence = Some(u64::from_be_bytes(sequence)).filter(|sequence| *sequence != NOT_IN_HISTORY);
+        Remembered { hash, at: Time(u64::from_be_bytes(at)), sequence }
     }
 
     pub(crate) fn cbor_len<C>(list: &[Remembered], ctx: &mut C) -> usize {

@@ -21,7 +21,10 @@ pub(crate) fn framed_about(form: u8, value: &impl Encode<()>, bytes: usize) -> V
 pub(crate) fn unframed<'b, T: Decode<'b, ()>>(form: u8, bytes: &'b [u8], what: &str) -> Result<T, String> {
     match bytes.split_first() {
         Some((&known, rest)) if known == form => minicbor::decode(rest).map_err(|error| error.to_string()),
-        _ => Err(format!("the form of a {what} is not {form}")),
+        _ => {
+            let message = format!("the form of a {what} is not {form}");
+            Err(message)
+        }
     }
 }
 
@@ -45,7 +48,7 @@ pub(crate) mod value {
 
 /// Encodes types as their texts, which `FromStr` reads again.
 macro_rules! as_text {
-    ($($of:ty => $problem:literal,)*) => {$(
+    ($($of:ty => $name:literal,)*) => {$(
         impl<C> minicbor::Encode<C> for $of {
             fn encode<W: minicbor::encode::Write>(
                 &self,
@@ -61,7 +64,7 @@ macro_rules! as_text {
                 d: &mut minicbor::Decoder<'b>,
                 _: &mut C,
             ) -> Result<Self, minicbor::decode::Error> {
-                d.str()?.parse().map_err(|_| minicbor::decode::Error::message($problem))
+                d.str()?.parse().map_err(|_| minicbor::decode::Error::message(concat!("the text is not a ", $name)))
             }
         }
 

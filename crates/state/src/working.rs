@@ -161,6 +161,7 @@ impl<'a> Working<'a> {
         grant_at: Grant, Grant;
         ledger_at, ledger_at_mut: Ledger, LedgerRow;
         request_at: Request, crate::Request;
+        reply_at: Reply, crate::session::StoredReply;
         history_at: History, crate::StoredHistory;
         outbox_at: Outbox, crate::delivery::Effect;
         tenant_at, tenant_at_mut: Tenant, crate::catalogue::Tenant;

@@ -1,10 +1,15 @@
+mod identity;
+
 use crate::{
     Disk, DiskOptions, StoreError,
     files::{self, entries, failed, make_dir, sync_dir},
     limits::FORMAT_VERSION,
+    mark::Mark,
     removed::Removed,
     writeback::Writeback,
 };
+use identity::Identity;
+pub use identity::{ForeignPeer, SeenPeer};
 use std::{
     fs::{self, File, Permissions, TryLockError},
     os::unix::fs::PermissionsExt,
@@ -17,6 +22,17 @@ const FORMAT: &str = "FORMAT";
 const ID: &str = "ID";
 const SHARDS: &str = "SHARDS";
 const RESTORING: &str = "RESTORING";
+const LOG_SYNCED: &str = "LOG_SYNCED";
+const STATE_SYNCED: &str = "STATE_SYNCED";
+const INITIALIZED: &str = "INITIALIZED";
+/// What a creation may have left when it was interrupted, besides its folders and temporary files.
+const CREATED: [&str; 6] = [LOCK, ID, LOG_SYNCED, STATE_SYNCED, "BOOTS", "lost+found"];
+/// Its temporary files.
+const CREATED_TEMPORARY: [&str; 6] =
+    ["ID.tmp", "LOG_SYNCED.tmp", "STATE_SYNCED.tmp", "BOOTS.tmp", "FORMAT.tmp", "RESTORING.tmp"];
+/// Numbers in the marks of the log and of the state.
+pub(crate) const LOG_MARKS: usize = 1;
+pub(crate) const STATE_MARKS: usize = 3;
 /// The mode bits that give access to others than the owner.
 const OTHERS: u32 = 0o077;
 const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
@@ -26,6 +42,11 @@ const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 /// ```text
 /// LOCK        locked as long as a clone of the `DataDir` lives
 /// ID          32 hexadecimal digits, drawn once at creation
+/// BOOTS       the boot counter: raised at each opening before anything else is read
+/// CLUSTER     the cluster and the server's number in it; written once, absent if the server stands alone
+/// PEERS       the folders of other servers, each with the highest boot counter seen
+/// LOG_SYNCED, STATE_SYNCED    how much of the log and of the state's journal was synced, see `mark.rs`
+/// INITIALIZED there once all groups of a server that stands alone have been initialised
 /// RESERVE     allocated ahead, for what must be written on a full disk
 /// SHARDS      how many shards the buckets are spread over; said once
 /// FORMAT      the format's number; written last, so a folder with it is complete
@@ -38,6 +59,7 @@ const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 pub struct DataDir {
     path: PathBuf,
     id: Arc<str>,
+    identity: Arc<Identity>,
     disk: Arc<Disk>,
     removed: Option<Arc<Removed>>,
     _writeback: Option<Arc<Writeback>>,
@@ -92,8 +114,17 @@ impl DataDir {
             Some(found) => return Err(StoreError::Format { path, found, expected: FORMAT_VERSION }),
             None => create(&path)?,
         };
+        let identity = Arc::new(Identity::open(&path, &id)?);
         let disk = Disk::unwatched(&path);
-        Ok(DataDir { path, id: id.into(), disk, removed: None, _writeback: None, _lock: Arc::new(lock) })
+        Ok(DataDir {
+            path,
+            id: id.into(),
+            identity,
+            disk,
+            removed: None,
+            _writeback: None,
+            _lock: Arc::new(lock),
+        })
     }
 
     /// The same folder, whose disk is monitored from now on, and whose databases do not wait for the removal of
@@ -144,6 +175,34 @@ impl DataDir {
         }
         files::write_whole(&file, &wanted.to_string())?;
         Ok(wanted)
+    }
+
+    /// Returns true if all groups of the folder have been initialised: from then on none may be initialised again, as
+    /// it would forget its votes and entries.
+    #[must_use]
+    pub fn is_initialized(&self) -> bool {
+        self.path.join(INITIALIZED).exists()
+    }
+
+    /// Records durably that all groups of the folder have been initialised.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn set_initialized(&self) -> Result<(), StoreError> {
+        if self.is_initialized() {
+            return Ok(());
+        }
+        files::write_whole(&self.path.join(INITIALIZED), "the groups of this folder were initialised once\n")
+    }
+
+    /// How much of the log was synced.
+    pub(crate) fn log_synced(&self) -> PathBuf {
+        self.path.join(LOG_SYNCED)
+    }
+
+    /// How much of the state's journal was synced.
+    pub(crate) fn state_synced(&self) -> PathBuf {
+        self.path.join(STATE_SYNCED)
     }
 
     /// Exists while removed data is still in the files.
@@ -247,7 +306,7 @@ fn check_creatable(path: &Path) -> Result<(), StoreError> {
         let ours = if FOLDERS.contains(&name.as_str()) {
             entry.is_dir() && entries(&entry)?.is_empty()
         } else {
-            [LOCK, ID, "ID.tmp", "FORMAT.tmp", "RESTORING.tmp", "lost+found"].contains(&name.as_str())
+            CREATED.contains(&name.as_str()) || CREATED_TEMPORARY.contains(&name.as_str())
         };
         if !ours {
             return Err(StoreError::Foreign { path: path.to_path_buf() });
@@ -262,6 +321,9 @@ fn create(path: &Path) -> Result<String, StoreError> {
     }
     let id = format!("{:032x}", rand::random::<u128>());
     files::write_whole(&path.join(ID), &format!("{id}\n"))?;
+    Mark::<LOG_MARKS>::create(&path.join(LOG_SYNCED))?;
+    Mark::<STATE_MARKS>::create(&path.join(STATE_SYNCED))?;
+    Identity::create(path)?;
     files::write_whole(&path.join(FORMAT), &format!("{FORMAT_VERSION}\n"))?;
     Ok(id)
 }

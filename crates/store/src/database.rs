@@ -4,7 +4,7 @@
 //!   at the end. It stays atomic when a write buffer is rotated, since both hold the journal's lock. Batches
 //!   are kept in order, so what a crash leaves is a prefix of them.
 //! - A torn batch may nevertheless keep the database from opening: `journal.rs` cuts it off, if that takes
-//!   nothing with it that was synced or cannot be restored.
+//!   nothing with it that was synced.
 //! - A new journal is synced with its folder before it is used. A table is synced with its folder before the
 //!   journal that holds the same rows is deleted. An ingestion is synced and becomes visible as a whole.
 //! - A crash inside the very first creation leaves a folder that fjall can neither open nor create: it is
@@ -16,7 +16,7 @@
 use crate::{
     StoreError,
     files::{entries, failed, make_dir},
-    journal,
+    journal::{self, Synced},
     limits::DATABASE_FILES_MAX,
     workers,
 };
@@ -27,6 +27,8 @@ use std::{fs, path::Path};
 pub(crate) struct Settings {
     pub(crate) cache_bytes: u64,
     pub(crate) journal_bytes_max: u64,
+    /// How much of the newest journal was synced.
+    pub(crate) synced: Synced,
 }
 
 /// Opens or creates the database in `folder`.
@@ -44,7 +46,7 @@ pub(crate) fn open(folder: &Path, settings: &Settings) -> Result<Database, Store
     };
     let open = || workers::giving_way(as_configured);
     // fjall would continue with the next journal if one has lost its end.
-    journal::repair(folder)?;
+    journal::repair(folder, settings.synced)?;
     open().map_err(StoreError::database("open a database"))
 }
 

@@ -1,4 +1,4 @@
-use crate::log::GroupId;
+use crate::{ids::ClusterIdentity, log::GroupId};
 use std::{error::Error, io, path::PathBuf, sync::Arc};
 
 /// Failures of the store's environment. Cheap to clone: one failed sync answers many callers.
@@ -54,6 +54,22 @@ pub enum StoreError {
     /// A restore into the data folder was not completed.
     #[error("the restore of the data folder {} was interrupted: restore it again", path.display())]
     RestoreUnfinished {
+        /// The data folder.
+        path: PathBuf,
+    },
+    /// The data folder belongs to another server or cluster.
+    #[error("the data folder {} belongs to {known}, not to {claimed}", path.display())]
+    OtherCluster {
+        /// The data folder.
+        path: PathBuf,
+        /// The server that it belongs to.
+        known: ClusterIdentity,
+        /// The server that claimed it.
+        claimed: ClusterIdentity,
+    },
+    /// The boot counter of the data folder has its highest value.
+    #[error("the data folder {} was opened too often: its boot counter cannot be raised", path.display())]
+    BootsExhausted {
         /// The data folder.
         path: PathBuf,
     },

@@ -1,14 +1,15 @@
-//! Repair of a torn end of a fjall journal.
+//! Repair of a torn end of a fjall journal, and a search for damage.
 //!
 //! A batch is written to the journal with several `write` calls into a file that was grown sparsely to 64 MiB, and is
 //! synced later. A power cut in between may leave any subset of its pages; the missing ones read as zeros. fjall
 //! discards such a batch, and all that follows, if the hole hits the tag of an entry; if the hole lies inside a value
 //! (which needs a value of more than a page) or in a number, it fails, and the database never opens again. This
 //! module cuts off the first broken batch and all that follows: batches are written without a sync, their contents
-//! can be restored from the log, and the reader of the database sees how far it goes. Damage to an older journal is
-//! damage to synced data, and stays an error that names the position.
+//! can be restored from the log, and the reader of the database sees how far it goes. Damage to what was synced is an
+//! error that names the position.
 //!
-//! A journal is synced before the next one is begun, so that only the newest one can have been torn.
+//! A journal is synced before the next one is begun, so that only the newest one can have been torn. How much of that
+//! one was synced is known, with the digest of its bytes: the checksum of a batch leaves its sequence number out.
 
 use crate::{
     StoreError,
@@ -16,8 +17,8 @@ use crate::{
 };
 use std::{
     fs::File,
-    io::{self, BufReader, Read},
-    path::Path,
+    io::{self, BufReader, Read, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
 };
 use xxhash_rust::xxh3::Xxh3;
 
@@ -29,27 +30,93 @@ const MAGIC: [u8; 4] = *b"FJL\x03";
 /// How much is read at once, bytes.
 const BLOCK: usize = 64 * 1024;
 
+/// How much of a journal was synced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Synced {
+    /// The number of the journal.
+    pub(crate) journal: u64,
+    /// Its first bytes, which end with a batch; 0 if none is known to have been synced.
+    pub(crate) bytes: u64,
+    /// Their digest.
+    pub(crate) digest: u64,
+}
+
+/// Follows the newest journal of a database while it grows.
+pub(crate) struct Follower {
+    folder: PathBuf,
+    journal: Option<u64>,
+    /// The length of the batches that were read, and their digest.
+    position: u64,
+    digest: Xxh3,
+}
+
+impl Follower {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, journal: None, position: 0, digest: Xxh3::new() }
+    }
+
+    /// Reads the batches that were written since the last look. Returns what a sync after it makes durable; `None` if that
+    /// is nothing, or the journal cannot be read.
+    pub(crate) fn look(&mut self) -> Option<Synced> {
+        let (number, path) = newest(&self.folder)?;
+        if self.journal != Some(number) {
+            *self = Self { journal: Some(number), ..Self::new(std::mem::take(&mut self.folder)) };
+        }
+        let mut file = File::open(path).ok()?;
+        file.seek(SeekFrom::Start(self.position)).ok()?;
+        let mut journal = Journal::new(&file, self.position, self.digest.clone());
+        while let Ok(Batch::Sound) = journal.batch() {
+            (self.position, self.digest) = (journal.position, journal.digest.clone());
+        }
+        let read = Synced { journal: number, bytes: self.position, digest: self.digest.digest() };
+        Some(read).filter(|read| read.bytes > 0)
+    }
+}
+
 /// Cuts a torn end off the newest journal in `folder`.
 ///
 /// # Errors
-/// [`StoreError::Damaged`], with the position, if an older journal is broken.
-pub(crate) fn repair(folder: &Path) -> Result<(), StoreError> {
+/// [`StoreError::Damaged`], with the position, if something is not as it was written that was synced.
+pub(crate) fn repair(folder: &Path, synced: Synced) -> Result<(), StoreError> {
     let mut journals = entries(folder)?;
     journals.retain(|path| number(path).is_some());
     journals.sort_by_key(|path| number(path));
-    let newest = journals.last().cloned();
+    let newest = journals.pop();
+    check_number(folder, newest.as_deref().and_then(number), synced)?;
     for path in journals {
-        let file = File::options().read(true).write(true).open(&path).map_err(failed("open", &path))?;
-        let Some(start) = first_broken(&file).map_err(failed("read", &path))? else { continue };
-        if Some(&path) != newest.as_ref() {
-            let detail = format!("the batch at byte {start} of {} is broken", path.display());
-            return Err(StoreError::damaged("journal", detail));
+        let file = File::open(&path).map_err(failed("open", &path))?;
+        if let Some(start) = read(&file, 0).map_err(failed("read", &path))?.broken {
+            return Err(broken(&path, start, "it is broken"));
         }
-        file.set_len(start).and_then(|()| file.sync_all()).map_err(failed("cut", &path))?;
-        tracing::warn!(path = %path.display(), start, "removed an unsynced batch from the end of the journal");
-        return Ok(());
+    }
+    let Some(newest) = newest else { return Ok(()) };
+    let synced = if number(&newest) == Some(synced.journal) { synced } else { Synced::default() };
+    let file = File::options().read(true).write(true).open(&newest).map_err(failed("open", &newest))?;
+    let found = read(&file, synced.bytes).map_err(failed("read", &newest))?;
+    found.check(&newest, synced)?;
+    if let Some(start) = found.broken {
+        file.set_len(start).and_then(|()| file.sync_all()).map_err(failed("cut", &newest))?;
+        tracing::warn!(path = %newest.display(), start, "removed an unsynced batch from the end of the journal");
     }
     Ok(())
+}
+
+/// Fails if a journal that was synced is missing, and so all that is newer.
+fn check_number(folder: &Path, newest: Option<u64>, synced: Synced) -> Result<(), StoreError> {
+    if synced.bytes == 0 || newest >= Some(synced.journal) {
+        return Ok(());
+    }
+    let detail = format!("{}.jnl in {} is missing", synced.journal, folder.display());
+    Err(StoreError::damaged("journal", detail))
+}
+
+fn broken(path: &Path, start: u64, why: &str) -> StoreError {
+    StoreError::damaged("journal", format!("the batch at byte {start} of {}: {why}", path.display()))
+}
+
+/// The newest journal in a folder, and its number.
+fn newest(folder: &Path) -> Option<(u64, PathBuf)> {
+    entries(folder).ok()?.into_iter().filter_map(|path| Some((number(&path)?, path))).max()
 }
 
 /// Returns true if all journals in `folder` are empty.
@@ -69,23 +136,56 @@ fn number(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.strip_suffix(".jnl")?.parse().ok()
 }
 
-/// The first byte at which a journal is not as it was written. A journal ends where only zeros follow.
-fn first_broken(file: &File) -> io::Result<Option<u64>> {
-    let mut journal = Journal { reader: BufReader::with_capacity(BLOCK, file), position: 0 };
+/// What was found in a journal.
+struct Found {
+    /// The offset after the last whole batch.
+    end: u64,
+    /// The first byte at which it is not as it was written. A journal ends where only zeros follow.
+    broken: Option<u64>,
+    /// The digest of the bytes that were synced; `None` if no batch ends with them.
+    synced: Option<u64>,
+}
+
+impl Found {
+    /// Fails unless all that was synced is there, as it was written.
+    fn check(&self, path: &Path, synced: Synced) -> Result<(), StoreError> {
+        match (self.synced, self.broken) {
+            _ if synced.bytes == 0 => Ok(()),
+            (Some(digest), _) if digest == synced.digest => Ok(()),
+            (Some(_), _) => {
+                let (bytes, path) = (synced.bytes, path.display());
+                let detail = format!("a batch before byte {bytes} of {path}: it was synced, and has changed");
+                Err(StoreError::damaged("journal", detail))
+            }
+            (None, Some(start)) => Err(broken(path, start, "it was synced, and is broken now")),
+            (None, None) => Err(broken(path, self.end, "it was synced, and is missing")),
+        }
+    }
+}
+
+/// Reads a journal, of which so many bytes were synced.
+fn read(file: &File, synced: u64) -> io::Result<Found> {
+    let mut journal = Journal::new(file, 0, Xxh3::new());
+    let mut found = Found { end: 0, broken: None, synced: None };
     loop {
-        let start = journal.position;
         match journal.batch() {
-            Ok(Batch::Sound) => continue,
-            Ok(Batch::None) if journal.rest_is_zero()? => return Ok(None),
+            Ok(Batch::Sound) => {
+                found.end = journal.position;
+                if found.end == synced {
+                    found.synced = Some(journal.digest.digest());
+                }
+                continue;
+            }
+            Ok(Batch::None) if journal.rest_is_zero()? => return Ok(found),
             Ok(Batch::Broken | Batch::None) => {}
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                if journal.position == start {
-                    return Ok(None);
+                if journal.position == found.end {
+                    return Ok(found);
                 }
             }
             Err(error) => return Err(error),
         }
-        return Ok(Some(start));
+        return Ok(Found { broken: Some(found.end), ..found });
     }
 }
 
@@ -102,9 +202,15 @@ enum Batch {
 struct Journal<'a> {
     reader: BufReader<&'a File>,
     position: u64,
+    /// Of all bytes that were read.
+    digest: Xxh3,
 }
 
-impl Journal<'_> {
+impl<'a> Journal<'a> {
+    fn new(file: &'a File, position: u64, digest: Xxh3) -> Self {
+        Self { reader: BufReader::with_capacity(BLOCK, file), position, digest }
+    }
+
     /// Reads what is at the current position.
     fn batch(&mut self) -> io::Result<Batch> {
         let [START] = self.take()? else { return Ok(Batch::None) };
@@ -140,6 +246,7 @@ impl Journal<'_> {
             let size = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
             self.reader.read_exact(&mut buffer[..size])?;
             sum.update(&buffer[..size]);
+            self.digest.update(&buffer[..size]);
             left -= size as u64;
         }
         self.position += key + value;
@@ -149,6 +256,7 @@ impl Journal<'_> {
     fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         self.reader.read_exact(&mut bytes)?;
+        self.digest.update(&bytes);
         self.position += N as u64;
         Ok(bytes)
     }
@@ -162,5 +270,94 @@ impl Journal<'_> {
                 _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fjall::{Database, KeyspaceCreateOptions, PersistMode};
+    use std::fs;
+
+    /// Returns the bytes of a journal of three batches of which two are synced, and how much that is.
+    fn journal() -> (Vec<u8>, Synced) {
+        let root = tempfile::tempdir().unwrap();
+        let database = Database::builder(root.path()).open().unwrap();
+        let rows = database.keyspace("rows", KeyspaceCreateOptions::default).unwrap();
+        let mut follower = Follower::new(root.path().to_path_buf());
+        let mut synced = None;
+        for value in ["first", "second", "third"] {
+            let mut batch = database.batch().durability(Some(PersistMode::Buffer));
+            batch.insert(&rows, "key", value);
+            batch.remove(&rows, "other");
+            batch.commit().unwrap();
+            if value != "third" {
+                synced = follower.look();
+            }
+        }
+        let mut bytes = fs::read(root.path().join("0.jnl")).unwrap();
+        bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1);
+        (bytes, synced.unwrap())
+    }
+
+    /// Repairs a journal. Returns the bytes that are left.
+    fn repaired(bytes: &[u8], synced: Synced) -> Result<Vec<u8>, String> {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("0.jnl");
+        fs::write(&path, bytes).unwrap();
+        repair(root.path(), synced).map_err(|error| error.to_string())?;
+        Ok(fs::read(&path).unwrap())
+    }
+
+    /// The offsets of a journal's batches, and of its end.
+    fn starts(bytes: &[u8]) -> Vec<usize> {
+        let magic = |at: &usize| bytes[*at..].starts_with(&MAGIC);
+        let ends = (0..bytes.len()).filter(magic).map(|at| at + MAGIC.len());
+        std::iter::once(0).chain(ends).collect()
+    }
+
+    #[test]
+    fn no_changed_byte_of_what_was_synced_is_cut_off() {
+        let (whole, synced) = journal();
+        let [_, second, third, end] = starts(&whole)[..] else { panic!("{:?}", starts(&whole)) };
+        assert_eq!((repaired(&whole, synced).unwrap(), end), (whole.clone(), whole.len()));
+        for at in 0..end {
+            for flip in [1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0xff] {
+                let mut changed = whole.clone();
+                changed[at] ^= flip;
+                match repaired(&changed, synced) {
+                    // The checksum leaves the sequence number of the last batch out.
+                    Ok(left) => {
+                        assert!(at >= third && (left == whole[..third] || left == changed), "{at} {flip}")
+                    }
+                    Err(error) => {
+                        let named = error.contains("byte ") && error.contains("0.jnl: it was synced");
+                        assert!(at < third && named, "byte {at} ^ {flip}: {error}");
+                    }
+                }
+            }
+        }
+        for length in 0..end {
+            let left = repaired(&whole[..length], synced);
+            assert_eq!(left.is_ok(), length >= third, "{length} bytes");
+        }
+        let lost = repaired(&whole[..second], synced).unwrap_err();
+        assert!(lost.contains(&format!("the batch at byte {second} of ")), "{lost}");
+    }
+
+    #[test]
+    fn a_journal_that_was_synced_and_is_gone_is_reported() {
+        let root = tempfile::tempdir().unwrap();
+        let synced = Synced { journal: 3, bytes: 7, digest: 8 };
+        repair(root.path(), Synced::default()).unwrap();
+        for older in [None, Some("2.jnl")] {
+            if let Some(older) = older {
+                fs::write(root.path().join(older), "").unwrap();
+            }
+            let error = repair(root.path(), synced).unwrap_err().to_string();
+            assert!(error.contains("3.jnl in ") && error.ends_with("is missing"), "{error}");
+        }
+        fs::write(root.path().join("4.jnl"), "").unwrap();
+        repair(root.path(), synced).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! Files: the write-ahead log of all Raft groups of a server, their key-value state, and snapshots.
 //!
-//! - [`DataDir`] owns the folder: its lock, its format number, its creation id.
+//! - [`DataDir`] owns the folder: its lock, its format number, its [`FolderIdentity`], the peers that it has seen.
 //! - [`GroupLog`] is the log. An entry is durable when its callback has said so, and never before.
 //! - [`State`] is an ordered table per group, written behind: an entry touches memory, a [`Flush`] writes what
 //!   changed together with the applied blob that it covers, in one atomic batch.
@@ -18,15 +18,18 @@
 //! (libraries with advisories).
 
 mod backup;
+mod checked;
 mod data_dir;
 mod database;
 mod disk;
 mod error;
 mod files;
 mod forms;
+mod ids;
 mod journal;
 pub mod limits;
 mod log;
+mod mark;
 mod removed;
 mod scrub;
 mod snapshot;
@@ -35,12 +38,13 @@ mod workers;
 mod writeback;
 
 pub use backup::{Backup, BackupFile, BackupFolder, BackupManifest, BackupOf, BackupSink, write_backup};
-pub use data_dir::DataDir;
+pub use data_dir::{DataDir, ForeignPeer, SeenPeer};
 pub use disk::{Disk, DiskLevel, DiskOptions, Space};
 pub use error::StoreError;
 pub use files::write_secret;
+pub use ids::{ClusterIdentity, FolderIdentity, Id};
 pub use log::{
     Done, GroupId, GroupLog, LogOptions, LogRecord, LogStats, Meta, OnFatal, SegmentLog, SyncFault,
 };
 pub use snapshot::{SnapshotFile, SnapshotReceiver, Snapshots};
-pub use state::{Cut, Flush, Record, RowKey, State, StateOptions, StateStore};
+pub use state::{Cut, Flush, Record, RowKey, State, StateExport, StateOptions, StateStore};

@@ -8,6 +8,9 @@ const MIB: usize = 1024 * KIB;
 /// The format of a data folder that this program writes and reads.
 pub const FORMAT_VERSION: u32 = 2;
 
+/// Other servers whose folders a data folder remembers.
+pub const PEERS_MAX: usize = 1024;
+
 /// Operations that may wait for the log's writer; a caller beyond it waits for the next sync.
 pub const LOG_QUEUE_OPS_MAX: usize = 4096;
 /// Bytes that may wait for the log's writer; a caller beyond it waits for the next sync.

@@ -190,7 +190,7 @@ fn watch(removed: &Weak<Removed>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DataDir, DiskOptions, database};
+    use crate::{DataDir, DiskOptions, database, journal::Synced};
     use fjall::KeyspaceCreateOptions;
     use std::{collections::BTreeSet, os::unix::fs::MetadataExt as _};
 
@@ -203,7 +203,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         let dir = DataDir::open(&path).unwrap().watched(DiskOptions::default()).unwrap();
-        let settings = database::Settings { cache_bytes: 1 << 20, journal_bytes_max: 64 << 20 };
+        let synced = Synced::default();
+        let settings = database::Settings { cache_bytes: 1 << 20, journal_bytes_max: 64 << 20, synced };
         let database = database::open(&dir.state(), &settings).unwrap();
         let rows = database.keyspace("rows", KeyspaceCreateOptions::default).unwrap();
         let names = path.join("removed");

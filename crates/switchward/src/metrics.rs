@@ -45,7 +45,10 @@ const SHARD_COUNTERS: [ShardCounter; 10] = [
 
 type ShardGauge = (&'static str, &'static str, fn(&Group) -> i64);
 
-const SHARD_GAUGES: [ShardGauge; 5] = [
+const SHARD_GAUGES: [ShardGauge; 6] = [
+    ("switchward_shard_failed", "1 if the shard's replica on this server has failed", |of| {
+        i64::from(of.failed().is_some())
+    }),
     ("switchward_shard_dirty_bytes", "bytes of changed rows not yet in the state store", |of| {
         signed(of.dirty_bytes())
     }),

@@ -249,7 +249,7 @@ impl Node {
         let (ending, ended) = tokio::sync::oneshot::channel::<()>();
         let metrics_port = MetricsPort::start(metrics, self.metrics.merge(self.health.pages()), ended)?;
         let sealing = tokio::spawn(key_ring::follow(self.cluster.clone(), self.location, hangups()));
-        let disk = tokio::spawn(watch_disk(self.health.clone(), self.cluster.clone()));
+        let disk = tokio::spawn(watch_health(self.health.clone(), self.cluster.clone()));
         let sweeper = Sweeper::start(self.api.clone());
         let stop = async move {
             stop.await;
@@ -361,13 +361,17 @@ impl Node {
     }
 }
 
-/// Keeps the disk state of health up to date.
-async fn watch_disk(health: Health, cluster: Cluster) {
+/// Keeps health up to date with the level of the disk and with shards that have failed.
+async fn watch_health(health: Health, cluster: Cluster) {
     let mut tick = tokio::time::interval(DISK_INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut was_low = false;
+    let (mut was_low, mut had_failed) = (false, false);
     loop {
         tick.tick().await;
+        if !had_failed && cluster.failed() > 0 {
+            had_failed = true;
+            health.set_shard_failed().await;
+        }
         let low = cluster.disk().level() != DiskLevel::Enough;
         if std::mem::replace(&mut was_low, low) != low {
             if low { health.set_disk_low().await } else { health.set_disk_enough().await }
@@ -411,6 +415,11 @@ async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<(
             tracing::warn!(%failure, "skipped the check that every shard knows the tenant; the next start repeats it");
             Ok(())
         }
+        // A shard that has failed knows nothing more, and the others go on.
+        Err(failure) if cluster.failed() > 0 => {
+            tracing::warn!(%failure, "skipped a shard that has failed: it does not know the tenant");
+            Ok(())
+        }
         Err(failure) => Err(failure.into()),
     }
 }
@@ -418,7 +427,7 @@ async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<(
 /// Sets a manual clock to the data folder's time, or to the system's time if the folder is new.
 async fn catch_up(cluster: &Cluster, clock: &ManualClock) -> anyhow::Result<()> {
     let mut last = Time(0);
-    for shard in cluster.all() {
+    for shard in cluster.all().filter(|shard| shard.group().failed().is_none()) {
         let row = shard.read().await?.row(&Key::clock()).context("failed to read the clock")?;
         if let Some(Row::Clock(at)) = row.as_deref() {
             last = last.max(*at);

@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use switchward_testkit::{finished, within};
 
 /// The events that a caller's own step leaves; all others follow from one of these.
 const STEPS: [&str; 8] = [
@@ -33,7 +34,12 @@ fn demo(folder: &Path) -> Output {
         .arg(folder.join("data"))
         .arg("--steps-json")
         .arg(folder.join("steps.json"));
-    command.output().expect("the demo starts")
+    output(&mut command)
+}
+
+/// Runs a command to its end.
+fn output(command: &mut Command) -> Output {
+    finished(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts"))
 }
 
 /// A killed process.
@@ -52,14 +58,12 @@ fn history(folder: &Path, session: &str) -> Vec<Value> {
     dev.args(["dev", "--port", "0", "--clock", "manual", "-o", "json", "--data-dir"])
         .arg(folder.join("data"));
     let mut dev = Killed(dev.stdout(Stdio::piped()).spawn().expect("the server starts"));
-    let mut ready = String::new();
-    BufReader::new(dev.0.stdout.take().expect("it has an output"))
-        .read_line(&mut ready)
-        .expect("it is ready");
-    let listed = program(folder)
-        .args(["list", "events", session, "-o", "jsonl", "--context", "dev-person"])
-        .output()
-        .expect("it answers");
+    let mut stdout = BufReader::new(dev.0.stdout.take().expect("it has an output"));
+    let read = within(dev.0.id(), "the server is ready", || stdout.read_line(&mut String::new()));
+    assert!(read.expect("it is ready") > 0, "the server ended");
+    let mut list = program(folder);
+    list.args(["list", "events", session, "-o", "jsonl", "--context", "dev-person"]);
+    let listed = output(&mut list);
     assert!(listed.status.success(), "{listed:?}");
     let lines = String::from_utf8(listed.stdout).expect("UTF-8");
     lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
@@ -97,7 +101,7 @@ fn what_is_shown_is_what_was_recorded() {
 fn a_program_reads_the_steps_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let lines = |form: &str| {
-        let ended = program(folder.path()).args(["demo", "-o", form]).output().expect("the demo starts");
+        let ended = output(program(folder.path()).args(["demo", "-o", form]));
         assert!(ended.status.success(), "{ended:?}");
         let text = String::from_utf8(ended.stdout).expect("UTF-8");
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect::<Vec<Value>>()

@@ -161,6 +161,7 @@ impl CommandGenerator {
     fn deploy(&mut self, rng: &mut Rng, tenant: TenantId, name: &str) -> Command {
         let compiled = random(rng, name);
         let body = Deploy {
+            findings: Vec::new(),
             name: compiled.name,
             format: "checkpoint".into(),
             files: vec![switchward_state::catalogue::SourceFile {

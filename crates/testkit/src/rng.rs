@@ -1,33 +1,35 @@
 //! A reproducible random number generator.
 
-/// A generator that returns the same numbers for the same seed on every machine (splitmix64).
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, RngCore as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+/// A generator that returns the same numbers for the same seed on every machine. A test prints the seed if it fails.
+///
+/// ChaCha8, because its numbers are the same in every version; those of `StdRng` and `SmallRng` may change.
 #[derive(Debug, Clone)]
-pub struct Rng(u64);
+pub struct Rng(ChaCha8Rng);
 
 impl Rng {
     /// Creates the generator of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
     /// Draws 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_u64()
     }
 
     /// Draws a number below `end`, which is not 0.
     pub fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.bits() % u64::try_from(end).unwrap()).unwrap()
+        self.0.random_range(..end)
     }
 
     /// Draws a number from `first` to `last`, both included.
     pub fn between(&mut self, first: u64, last: u64) -> u64 {
-        first + self.bits() % (last - first + 1)
+        self.0.random_range(first..=last)
     }
 
     /// Returns true once in `times` calls on average.
@@ -37,6 +39,11 @@ impl Rng {
 
     /// Draws one of a list that is not empty.
     pub fn pick<'t, T>(&mut self, from: &'t [T]) -> &'t T {
-        &from[self.below(from.len())]
+        from.choose(&mut self.0).unwrap()
+    }
+
+    /// Draws one of a list, each as often as its weight says. At least one weight is not 0.
+    pub fn weighted<'t, T>(&mut self, from: &'t [(T, u32)]) -> &'t T {
+        &from.choose_weighted(&mut self.0, |(_, weight)| *weight).unwrap().0
     }
 }

@@ -6,22 +6,12 @@ use std::sync::Arc;
 use switchward_machine::{Digest, Status, TenantId};
 use switchward_state::catalogue::Usage;
 use switchward_state::seal::KeyRing;
-use switchward_state::session::Session;
+use switchward_state::session::{ReplySource, Session, StoredReply};
 use switchward_state::{
     Changes, IndexKey, Key, Kind, RequestId, Row, StoredHistory, View, ViewError, index_keys,
 };
 
 use crate::ring;
-
-const STATUSES: [Status; 7] = [
-    Status::Waiting,
-    Status::Suspended,
-    Status::Completed,
-    Status::Blocked,
-    Status::Failed,
-    Status::Cancelled,
-    Status::Abandoned,
-];
 
 /// All rows of a shard, index entries among them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -123,7 +113,7 @@ impl Rows {
 
     /// A session is listed under its status and under no other.
     fn listed(&self, key: &Key, session: &Session) -> Result<(), String> {
-        for status in STATUSES {
+        for status in Status::ALL {
             let (prefix, mut found) = (IndexKey::sessions_in(key.tenant_of(), status), false);
             let look = &mut |entry: &Key, _: &_| {
                 found |= IndexKey::session_of(entry) == key.session_of();
@@ -137,29 +127,66 @@ impl Rows {
         Ok(())
     }
 
-    /// The replies that a session remembers are in its history, under the request ids that they were given to; no other row
-    /// keeps one.
+    /// The replies that a session remembers are in its history, under the request ids that they were given to, or in rows of
+    /// their own; it has as many of these as it counts, and each names the next.
     fn remembers(&self, key: &Key, session: &Session) -> Result<(), String> {
         let Some(id) = key.session_of() else { return Err(format!("{key:?} is no session's")) };
-        for known in &session.requests {
-            let row = self.row(&Key::history(key.tenant_of(), id, known.sequence));
-            let row = row.map_err(|error| error.to_string())?;
-            let Some(Row::History(history)) = row.as_deref() else {
-                return Err(format!("{key:?} remembers a reply that its history does not have: {known:?}"));
-            };
-            let request = history.request.clone().map(|id| RequestId { id, body: Digest([0; 32]) }.hash());
-            if request != Some(known.hash) || history.answered.is_none() {
-                return Err(format!("{key:?} remembers {known:?}, and there stands {history:?}"));
-            }
+        let (tenant, replies) = (key.tenant_of(), &session.replies);
+        let mut sources = Vec::new();
+        let mut next = replies.chained().map(|chained| (chained.first, chained.at));
+        for _ in 0..replies.chained().map_or(0, |chained| chained.count) {
+            let Some((hash, _)) = next else { return Err(format!("{key:?} has lost replies: {replies:?}")) };
+            let stored = self.reply(&Key::reply(tenant, id, hash))?;
+            sources.push((hash, stored.source));
+            next = stored.next.map(|next| (next.hash, next.at));
         }
-        let prefix = Key::prefix_of_session(key.tenant_of(), id, Kind::Request);
-        let mut alone = None;
-        let look = &mut |key: &Key, _: &_| {
-            alone = Some(key.clone());
-            ControlFlow::Break(())
+        if replies.chained().is_some() && next != replies.listed().first().map(|first| (first.hash, first.at))
+        {
+            return Err(format!(
+                "the replies of {key:?} that have rows do not lead to the others: {replies:?}"
+            ));
+        }
+        for known in replies.listed() {
+            let source = match known.sequence {
+                Some(sequence) => ReplySource::History(sequence),
+                None => self.reply(&Key::reply(tenant, id, known.hash))?.source,
+            };
+            sources.push((known.hash, source));
+        }
+        let mut rows = 0;
+        let prefix = Key::prefix_of_session(tenant, id, Kind::Reply);
+        let look = &mut |_: &Key, _: &_| {
+            rows += 1;
+            ControlFlow::Continue(())
         };
         self.scan(&prefix, None, look).map_err(|error| error.to_string())?;
-        alone.map_or(Ok(()), |key| Err(format!("{key:?} keeps a reply beside the history")))
+        if session.removal.is_none() && rows != replies.rows() {
+            return Err(format!("{key:?} has {rows} rows of replies, but counts {}", replies.rows()));
+        }
+        sources.iter().try_for_each(|(hash, source)| self.replied(key, *hash, source))
+    }
+
+    fn reply(&self, key: &Key) -> Result<StoredReply, String> {
+        match self.row(key).map_err(|error| error.to_string())?.as_deref() {
+            Some(Row::Reply(stored)) => Ok(stored.clone()),
+            Some(_) | None => Err(format!("{key:?} holds no reply")),
+        }
+    }
+
+    /// A reply of the session of this key is where it is looked for.
+    fn replied(&self, key: &Key, hash: [u8; 16], source: &ReplySource) -> Result<(), String> {
+        let ReplySource::History(sequence) = source else { return Ok(()) };
+        let Some(id) = key.session_of() else { return Err(format!("{key:?} is no session's")) };
+        let row =
+            self.row(&Key::history(key.tenant_of(), id, *sequence)).map_err(|error| error.to_string())?;
+        let Some(Row::History(history)) = row.as_deref() else {
+            return Err(format!("{key:?} remembers a reply that its history does not have: {sequence}"));
+        };
+        let request = history.request.clone().map(|id| RequestId { id, body: Digest([0; 32]) }.hash());
+        if request != Some(hash) || history.answered.is_none() {
+            return Err(format!("{key:?} remembers {hash:?}, and there stands {history:?}"));
+        }
+        Ok(())
     }
 
     /// A session's head is the hash of its whole history, and differs if a part of the history is missing.

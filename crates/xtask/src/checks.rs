@@ -17,6 +17,7 @@ mod leftovers;
 mod map;
 pub(crate) mod parameters;
 mod paths;
+mod person_text;
 mod purity;
 mod queries;
 mod sentences;
@@ -46,6 +47,7 @@ const CHECKS: &[Check] = &[
     map::check,
     parameters::check,
     paths::check,
+    person_text::check,
     purity::check,
     queries::check,
     sentences::check,

@@ -181,8 +181,10 @@ fn check(outbound: &OutboundMail) -> Result<(), Failed> {
     if outbound.subject.chars().count() > MAIL_SUBJECT_CHARS_MAX
         || outbound.body.len().saturating_add(facts) > MAIL_BODY_BYTES_MAX
     {
-        let most = format!("{MAIL_SUBJECT_CHARS_MAX} characters of subject and {MAIL_BODY_BYTES_MAX} bytes");
-        return Err(invalid(format!("a mail has at most {most} of text")));
+        let message = format!(
+            "a mail has at most {MAIL_SUBJECT_CHARS_MAX} characters of subject and {MAIL_BODY_BYTES_MAX} bytes of text"
+        );
+        return Err(invalid(message));
     }
     Ok(())
 }

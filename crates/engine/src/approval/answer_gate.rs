@@ -20,7 +20,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, answer: &AnswerGate) -> Result<Reply,
     if answer.answer.is_null() {
         return Err(unsaid().into());
     }
-    check_size("answer", json_length(&answer.answer), ANSWER_BYTES_MAX, "bytes of JSON")?;
+    check_size("answer", json_length(&answer.answer), ANSWER_BYTES_MAX, "JSON bytes")?;
     check_size("answer", json_depth(&answer.answer), ANSWER_DEPTH_MAX, "levels deep")?;
     let by = turn.command.actor.subject.clone();
     let comment = answer.comment.clone();

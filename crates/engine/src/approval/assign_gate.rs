@@ -162,9 +162,9 @@ fn check(
     check_text("to", order.to, ADDRESS_BYTES_MAX)?;
     let Some(to) = receiver(turn, order.to)? else {
         let message = format!("the directory knows no single person as {:?}", order.to);
-        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "to").into());
+        return Err(bad_receiver("unknown", message).into());
     };
-    not_requester(&to, open, &people)?;
+    not_requester(&to, open, &people).map_err(|refusal| refusal.fact("field", "to"))?;
     fits(turn, gate, open, &part, &to)?;
     let (from, asked) = asked_now(turn, open, part, &to)?;
     let said = asked.subject.bytes() + asked.body.len();
@@ -211,10 +211,12 @@ fn own(actor: &Actor, open: &OpenGate, from: Option<&str>, people: &Directory) -
     let person = &actor.subject;
     let refused = |message: String| Err(Rejection::new(Reason::NotAnApprover, message));
     let Some(Part::Of(addresses)) = part_of(open, person, people) else {
-        return refused(format!("{person} is not one of those who are asked"));
+        let message = format!("{person} is not one of those who are asked");
+        return refused(message);
     };
     if from.is_some_and(|name| !addresses.iter().any(|one| people.same(one, name))) {
-        return refused(format!("{person} can hand over their own part alone"));
+        let message = format!("{person} can hand over their own part alone");
+        return refused(message);
     }
     Ok(Part::Of(addresses))
 }
@@ -277,9 +279,14 @@ fn fits(turn: &Turn<'_, '_>, gate: OpenId, open: &OpenGate, part: &Part, to: &st
     });
     if has_it || counted || takes_part(turn, gate, open, to)? {
         let message = format!("{to} is asked or has approved already, and each person counts once");
-        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "to").into());
+        return Err(bad_receiver("counted", message).into());
     }
     Ok(())
+}
+
+/// The refusal of somebody who cannot get a part; the problem is `unknown` or `counted`.
+fn bad_receiver(problem: &str, message: String) -> Rejection {
+    Rejection::new(Reason::FieldInvalid, message).fact("field", "to").fact("problem", problem)
 }
 
 /// Whether somebody has another part of the task that a gate is a part of.

@@ -1,20 +1,20 @@
 //! A person decides. A gate is decided once: `tests/corpus/checkpoint/sentences.tsv#6.2-1`.
 
-use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId, Time};
+use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId};
+use switchward_messages::shortage as shortage_text;
 use switchward_state::approval::{
     Closed, DecideGate, Grant, MailToken, OpenGate, PageProof, Resolution, Via, Way,
 };
 use switchward_state::catalogue::Directory;
-use switchward_state::delivery::EffectBody;
 use switchward_state::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_SHOWN_BYTES_MAX};
-use switchward_state::policy::{LedgerRule, LimitCheck, LimitOutcome, PolicyEvent, Shortage, by_ledger};
+use switchward_state::policy::{LimitCheck, LimitOutcome, PolicyEvent, Shortage};
 use switchward_state::{Actor, Key, Reason, Rejection, Reply};
 
 use crate::approval::resolve::GateDecision;
 use crate::approval::votes::Recorded;
 use crate::approval::{resolve, votes};
-use crate::policy::authorize::{fresh, release_reservation, stale};
-use crate::policy::{Asked, asked_call, gate_name, shortage_message};
+use crate::policy::authorize::{confirm_reservation, fresh, release_reservation, stale};
+use crate::policy::{Asked, asked_call, gate_name};
 use crate::turn::{Stop, Turn, check_text};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply, Stop> {
@@ -163,7 +163,7 @@ pub(crate) fn has_a_say(actor: &Actor) -> Result<(), Rejection> {
 pub(crate) fn is_meant(open: &OpenGate, shown: Option<Digest>, comment: &str) -> Result<(), Rejection> {
     if shown.is_some() && shown != open.body.shown() {
         let message = "what you were shown is not what this gate is about; look at it again";
-        return Err(Rejection::new(Reason::StateMismatch, message));
+        return Err(Rejection::new(Reason::StateMismatch, message).fact("field", "args_digest"));
     }
     check_text("comment", comment, NOTE_BYTES_MAX)
 }
@@ -175,22 +175,28 @@ pub(crate) fn resolved(closed: &Closed) -> Rejection {
     match &closed.resolution {
         Resolution::Decided { decision, by, comment, via } => {
             let word = decision.word();
-            let refusal = refusal(format!("{} decided before: {word}", via.who(by)));
+            let message = format!("{by} decided before: {word}");
+            let refusal = refusal(message);
             let all: Vec<&str> = closed.open.body.votes().map(|vote| vote.by.as_str()).collect();
             let refusal = if all.is_empty() { refusal } else { refusal.fact("approved_by", all.join(" ")) };
             refusal.fact("decision", word).fact("by", by).fact("via", via.word()).fact("comment", comment)
         }
         Resolution::Answered { by, answer, comment, via } => {
-            refusal(format!("{} has answered before", via.who(by)))
+            let message = format!("{by} has answered before");
+            refusal(message)
                 .fact("decision", Decision::Answer.word())
                 .fact("by", by)
                 .fact("via", via.word())
                 .fact("comment", comment)
                 .fact("answer", excerpt(&answer.0.to_string()))
         }
-        Resolution::Lapsed => refusal("nobody decided in time".into()).fact("decision", "timeout"),
+        Resolution::Lapsed => {
+            let message = "nobody decided in time".to_owned();
+            refusal(message).fact("decision", "timeout")
+        }
         Resolution::Voided => {
-            refusal("the gate was closed when the session moved on".into()).fact("decision", "voided")
+            let message = "the gate was closed when the session moved on".to_owned();
+            refusal(message).fact("decision", "voided")
         }
     }
 }
@@ -202,10 +208,9 @@ fn excerpt(answer: &str) -> &str {
 
 /// What approving an asked call makes.
 pub(crate) struct Granting {
-    rules: Vec<LedgerRule>,
     grant: Grant,
-    /// When the ledger was asked, if it was.
-    asked: Option<Time>,
+    /// What the ledgers answered; `None` if no limit applies.
+    reserved: Option<LimitCheck>,
 }
 
 /// Returns what approving the asked call makes; refused if the session's cap or a limit is used up by now.
@@ -214,32 +219,32 @@ pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &OpenGate
     let session = turn.session()?;
     if session.grants.len() >= GRANTS_MAX {
         let shortage = Shortage::Grants { most: u32::try_from(GRANTS_MAX).unwrap_or(u32::MAX) };
-        let message = shortage_message(&shortage);
+        let message = shortage_text(&shortage);
         return Err(Rejection::new(Reason::QuotaExceeded, message).shortage(shortage).into());
     }
     let asked = asked_call(turn.rows, turn.command, id, decide)?;
     let asked = asked.ok_or_else(|| switchward_state::ViewError("the gate is about no call".into()))?;
     let Asked { rules, call, over } = asked;
     if let Some((reason, shortage)) = over {
-        let message = format!("{}; the gate stays open", shortage_message(&shortage));
+        let message = format!("{}; the gate stays open", shortage_text(&shortage));
         return Err(Rejection::new(reason, message).shortage(shortage).into());
     }
+    let mut reserved = None;
     if !rules.is_empty() {
-        let check = fresh(turn, decide.limits.as_ref(), &rules, call.estimate)?;
+        let check = fresh(decide.limits.as_ref(), &rules, call.estimate)?;
         match &check.outcome {
-            LimitOutcome::Full { money, capability, until } => {
+            LimitOutcome::Full { money, capability, wait_ms } => {
                 let shortage = Shortage::Limit { capability: capability.clone() };
-                let message = format!("{}; the gate stays open", shortage_message(&shortage));
-                let retry = Some(until.since_ms(turn.now()));
+                let message = format!("{}; the gate stays open", shortage_text(&shortage));
                 let reason = if *money { Reason::BudgetExhausted } else { Reason::RateLimited };
                 return Err(Rejection::new(reason, message)
                     .fact("capability", capability)
-                    .retry_after_ms(retry)
+                    .retry_after_ms(Some(*wait_ms))
                     .shortage(shortage)
                     .into());
             }
-            LimitOutcome::Available { reserved: true, .. } => {}
-            LimitOutcome::Available { reserved: false, .. } => return Err(stale()),
+            LimitOutcome::Available { .. } if check.is_reserved() => reserved = Some(check.clone()),
+            LimitOutcome::Available { .. } => return Err(stale()),
         }
     }
     let reservation = (!rules.is_empty() && call.estimate.0 > 0).then(|| gate_name(id, decide.gate));
@@ -251,10 +256,10 @@ pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &OpenGate
         run: open.head.run,
         reserved: call.estimate,
         reservation,
-        rules: rules.clone(),
+        rules,
         asked_by: call.asked_by,
     };
-    Ok(Granting { rules, grant, asked: decide.limits.as_ref().map(|check| check.at) })
+    Ok(Granting { grant, reserved })
 }
 
 /// Releases the reservation of an approval that counts and does not decide: when it was planned, no other was missing.
@@ -274,13 +279,10 @@ pub(crate) fn make_grant(
     gate: OpenId,
     granting: Granting,
 ) -> Result<(), Stop> {
-    let Granting { rules, grant, asked } = granting;
-    let (number, estimate) = (turn.session()?.next_id, grant.reserved);
+    let Granting { grant, reserved } = granting;
+    let number = turn.session()?.next_id;
     turn.emit(PolicyEvent::GrantMade { number, grant })?;
+    let Some(check) = reserved else { return Ok(()) };
     let call = gate_name(turn.session_id()?, gate);
-    let at = asked.unwrap_or(turn.now());
-    for (process, rules) in by_ledger(&rules) {
-        turn.send(run, EffectBody::Confirm { process, call, rules, estimate, at })?;
-    }
-    Ok(())
+    confirm_reservation(turn, run, call, &check)
 }

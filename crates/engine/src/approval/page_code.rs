@@ -21,7 +21,11 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, send: &SendPageCode) -> Result<Reply
     let (open, asked) = page(turn, &send.token)?;
     if let Some(wait) = asked.codes_of(&person).and_then(|codes| codes.wait_ms(turn.now())) {
         let message = format!("{PAGE_CODES_HOUR_MAX} codes were sent to you within an hour");
-        return Err(Rejection::new(Reason::RateLimited, message).retry_after_ms(Some(wait)).into());
+        return Err(Rejection::new(Reason::RateLimited, message)
+            .fact("field", "code")
+            .fact("max", PAGE_CODES_HOUR_MAX)
+            .retry_after_ms(Some(wait))
+            .into());
     }
     step(turn, gate, &person, PageCodeStep::Sent)?;
     let code = mails::notice(&person, &asked.subject, Notice::PageCode, Some(gate), Purpose::Code);
@@ -36,7 +40,7 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, enter: &EnterPageCode) -> Result<Re
     let current = asked.codes_of(&person).and_then(|codes| codes.current(turn.now()));
     let Some((sent, left)) = current else {
         let message = "no code is valid now; ask for another one";
-        return Err(Rejection::new(Reason::CredentialInvalid, message).into());
+        return Err(Rejection::new(Reason::CredentialInvalid, message).fact("field", "code").into());
     };
     let code: String = enter.code.chars().filter(|sign| !sign.is_whitespace()).collect();
     let accepted = turn.is_page_code(&enter.token, &person, sent, &code)?;

@@ -75,11 +75,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     let session = turn.session()?;
     let leaf = turn.leaf()?;
     turn.expect_sequence(&session)?;
-    let about = match &reply.token {
-        Some(token) => by_token(turn, leaf, reply, token)?,
-        None if reply.authenticated || reply.vouched => newest(turn, leaf, &reply.from)?,
-        None => About::Nothing(ReplyOutcome::Unproved),
-    };
+    let about = about(turn, leaf, reply)?;
     if session.status.ended() && !matches!(about, About::Late(..)) {
         return Err(ended(&session).into());
     }
@@ -121,6 +117,36 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
         (About::Nothing(why), _) => outcome::nothing(turn, leaf, &mail, why)?,
     };
     replied(turn, outcome)
+}
+
+/// What a reply is about.
+fn about(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply) -> Result<About, Stop> {
+    match &reply.token {
+        Some(token) => by_token(turn, leaf, reply, token),
+        None if reply.authenticated || reply.vouched => newest(turn, leaf, &reply.from),
+        None => Ok(About::Nothing(ReplyOutcome::Unproved)),
+    }
+}
+
+/// The gate at which a reply would count, and what it would decide there. `None` if it would decide nothing: its sender is
+/// not one who may decide, or does not prove it, or its words say nothing.
+///
+/// # Errors
+/// The reply would be refused, or a row cannot be read.
+pub(crate) fn decides(turn: &Turn<'_, '_>, reply: &RecordReply) -> Result<Option<(OpenId, Decision)>, Stop> {
+    let session = turn.session()?;
+    turn.expect_sequence(&session)?;
+    if session.status.ended() {
+        return Err(ended(&session).into());
+    }
+    drop(session);
+    check(reply)?;
+    let (about, decision) = read(turn, about(turn, turn.leaf()?, reply)?, &reply.text)?;
+    let (About::Gate(gate, open), Some(decision)) = (about, decision) else { return Ok(None) };
+    if reply.vouched {
+        vouched::check(turn, &open, decision)?;
+    }
+    Ok(Some((gate, decision)))
 }
 
 /// The answer to who brought a reply.

@@ -124,16 +124,19 @@ pub(crate) fn may_approve(person: &str, open: &OpenGate, people: &Directory) -> 
     }
     let approvers = asked.to.join(", ");
     let message =
-        format!("all who were told must approve: {approvers}; {person} is none of them, and may only reject");
-    Err(Rejection::new(Reason::NotAnApprover, message))
+        format!("all who are asked must approve: {approvers}; {person} is none of them, and may only reject");
+    Err(Rejection::new(Reason::NotAnApprover, message).fact("approvers", approvers))
 }
 
 /// The refusal of a second approval of one person, in the form of that of a second decision.
 pub(crate) fn again(vote: &Vote, so_far: &Voting) -> Rejection {
     let word = Decision::Approve.word();
-    let (who, so_far) = (vote.via.who(&vote.by), so_far.so_far());
-    let message = format!("{who} has approved before, which counts once: {so_far}");
+    let (have, need) = (so_far.votes.len(), so_far.need);
+    let message =
+        format!("{} has approved before, which counts once: {have} of {need} approvals so far", vote.by);
     Rejection::new(Reason::AlreadyResolved, message)
+        .fact("approvals", have)
+        .fact("approvals_needed", need)
         .fact("at_ms", vote.at.0)
         .fact("decision", word)
         .fact("by", &vote.by)
@@ -237,7 +240,8 @@ pub(crate) fn check(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
         let contacts = Settled::of(&said, std::slice::from_ref(name), &people).escalation.value;
         for gate in &machine.gates {
             if let Some(asks) = asks(gate, &contacts, &people).filter(|asks| *asks < least) {
-                return Err(bad(format!("an approval of {name} asks {asks}, and {least} must approve")));
+                let message = format!("an approval of {name} asks {asks}, and {least} must approve");
+                return Err(bad(message));
             }
         }
     }

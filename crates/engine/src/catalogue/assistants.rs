@@ -43,17 +43,20 @@ fn check(turn: &Turn<'_, '_>, put: &PutAssistant) -> Result<(), Stop> {
         return Err(bad("assistant.name", message).into());
     }
     if put.workflows.is_empty() {
-        return Err(bad("assistant.workflows", "an assistant has at least one workflow".into()).into());
+        let message = "an assistant has at least one workflow".to_owned();
+        return Err(bad("assistant.workflows", message).into());
     }
     check_size("assistant.workflows", put.workflows.len(), WORKFLOWS_MAX, "entries")?;
     check_text("assistant.instructions", &put.instructions, INSTRUCTIONS_BYTES_MAX)?;
     for (at, workflow) in put.workflows.iter().enumerate() {
         let field = format!("assistant.workflows[{at}]");
         if put.workflows.iter().take(at).any(|before| before == workflow) {
-            return Err(bad(&field, format!("{workflow:?} stands in the list twice")).into());
+            let message = format!("{workflow:?} stands in the list twice");
+            return Err(bad(&field, message).into());
         }
         if turn.rows.definition_at(&Key::definition(turn.tenant(), workflow))?.is_none() {
-            return Err(bad(&field, format!("there is no definition {workflow:?}")).into());
+            let message = format!("there is no definition {workflow:?}");
+            return Err(bad(&field, message).into());
         }
     }
     Ok(())

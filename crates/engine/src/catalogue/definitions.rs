@@ -1,8 +1,8 @@
 //! Definitions and their versions, and the machines that shards know.
 
 use switchward_state::catalogue::{
-    ActivateVersion, CatalogueEvent, Definition, Deploy, InstallMachine, RetireVersion, Version, VersionFact,
-    VersionSummary,
+    ActivateVersion, CatalogueEvent, Definition, Deploy, Finding, InstallMachine, RetireVersion, Version,
+    VersionFact, VersionSummary,
 };
 use switchward_state::limits::VERSIONS_MAX;
 use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
@@ -35,7 +35,7 @@ pub(crate) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
     if deploy.activate {
         check_callees(turn.rows, tenant, &deploy.name, &deploy.machine)??;
     }
-    let missing = missing(turn, deploy)?;
+    let findings = findings(turn, deploy)?;
     let number = match before {
         Some(number) => number,
         None if latest >= VERSIONS_MAX => {
@@ -60,19 +60,22 @@ pub(crate) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
         publish(turn, "definition.activated", &format!("{}@{number}", deploy.name))?;
     }
     let (name, created) = (deploy.name.clone(), before.is_none());
-    Ok(Reply::Version { summary: summary(turn, &name, number)?, name, number, created, missing })
+    Ok(Reply::Version { summary: summary(turn, &name, number)?, name, number, created, findings })
 }
 
-/// The names of the definitions that a new version calls and the catalogue lacks, each once.
-fn missing(turn: &Turn<'_, '_>, deploy: &Deploy) -> Result<Vec<String>, ViewError> {
-    let mut missing: Vec<String> = Vec::new();
-    for callee in &deploy.machine.callees {
-        let known = turn.rows.definition_at(&Key::definition(turn.tenant(), &callee.name))?.is_some();
-        if !known && !missing.contains(&callee.name) {
-            missing.push(callee.name.clone());
+/// What the author of a new version is informed of: of the definitions that it calls, about those that the catalogue lacks.
+fn findings(turn: &Turn<'_, '_>, deploy: &Deploy) -> Result<Vec<Finding>, ViewError> {
+    let mut findings = Vec::with_capacity(deploy.findings.len());
+    for finding in &deploy.findings {
+        let known = match &finding.lacking {
+            Some(name) => turn.rows.definition_at(&Key::definition(turn.tenant(), name))?.is_some(),
+            None => false,
+        };
+        if !known {
+            findings.push(finding.clone());
         }
     }
-    Ok(missing)
+    Ok(findings)
 }
 
 /// A version as it is now.
@@ -141,8 +144,8 @@ pub(crate) fn retire(turn: &mut Turn<'_, '_>, retire: &RetireVersion) -> Result<
         turn.emit(VersionFact::Retired { name: name.clone(), number, by })?;
         publish(turn, "definition.retired", &format!("{name}@{number}"))?;
     }
-    let (name, missing) = (name.clone(), Vec::new());
-    Ok(Reply::Version { summary: summary(turn, &name, number)?, name, number, created: false, missing })
+    let (name, findings) = (name.clone(), Vec::new());
+    Ok(Reply::Version { summary: summary(turn, &name, number)?, name, number, created: false, findings })
 }
 
 /// Makes a machine known to a shard. Said twice, it changes nothing.

@@ -45,7 +45,8 @@ fn checked(retention: &Retention) -> Result<Retention, Rejection> {
         for (field, time) in times {
             if time.is_some_and(|time| time < RETENTION_MS_MIN) {
                 let least = RETENTION_MS_MIN / 1_000;
-                return Err(bad(at, field, format!("is less than {least} s")));
+                let message = format!("is less than {least} s");
+                return Err(bad(at, field, message));
             }
         }
     }
@@ -53,7 +54,8 @@ fn checked(retention: &Retention) -> Result<Retention, Rejection> {
     if let Some([twice, _]) =
         sorted.rules.array_windows().find(|[one, next]| one.definition == next.definition)
     {
-        return Err(bad(0, "definition", format!("{:?} has two rules", twice.definition)));
+        let message = format!("{:?} has two rules", twice.definition);
+        return Err(bad(0, "definition", message));
     }
     Ok(sorted)
 }

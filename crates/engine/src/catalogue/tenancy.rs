@@ -98,7 +98,8 @@ fn checked(directory: &Directory) -> Result<Directory, Rejection> {
             return Err(bad(&field, message));
         }
         if entry.name.contains('@') || entry.name.chars().any(char::is_control) {
-            return Err(bad(&field, format!("{:?} is no name: it would be an address", entry.name)));
+            let message = format!("{:?} is no name: it would be an address", entry.name);
+            return Err(bad(&field, message));
         }
         check_members(&format!("directory.entries[{at}].members"), &entry.members)?;
         check_settings(&format!("directory.entries[{at}].settings"), entry)?;
@@ -107,7 +108,8 @@ fn checked(directory: &Directory) -> Result<Directory, Rejection> {
     let sorted = sorted.in_order();
     check_twice(&sorted.event_bindings)?;
     if let Some([twice, _]) = sorted.entries.array_windows().find(|[one, next]| one.name == next.name) {
-        return Err(bad("directory.entries", format!("{:?} stands in it twice", twice.name)));
+        let message = format!("{:?} stands in it twice", twice.name);
+        return Err(bad("directory.entries", message));
     }
     Ok(sorted)
 }
@@ -120,11 +122,13 @@ fn check_bindings(bindings: &[EventBinding]) -> Result<(), Rejection> {
         let texts = [("definition", &binding.definition), ("event_key", &binding.event_key)];
         for (name, text) in texts {
             if text.is_empty() || text.len() > DATA_KEY_BYTES_MAX {
-                return Err(bad(&field(name), format!("has 1 to {DATA_KEY_BYTES_MAX} bytes")));
+                let message = format!("has 1 to {DATA_KEY_BYTES_MAX} bytes");
+                return Err(bad(&field(name), message));
             }
         }
         if binding.sources.len() > DIRECTORY_MEMBERS_MAX {
-            return Err(bad(&field("sources"), format!("must hold at most {DIRECTORY_MEMBERS_MAX}")));
+            let message = format!("must hold at most {DIRECTORY_MEMBERS_MAX}");
+            return Err(bad(&field("sources"), message));
         }
         for (nth, source) in binding.sources.iter().enumerate() {
             if !EventBinding::is_source(source) || source.len() > ADDRESS_BYTES_MAX {
@@ -185,7 +189,8 @@ pub(crate) fn check_quorum(field: &str, least: u32) -> Result<(), Rejection> {
 
 pub(crate) fn check_members(field: &str, members: &[String]) -> Result<(), Rejection> {
     if members.len() > DIRECTORY_MEMBERS_MAX {
-        return Err(bad(field, format!("must hold at most {DIRECTORY_MEMBERS_MAX}")));
+        let message = format!("must hold at most {DIRECTORY_MEMBERS_MAX}");
+        return Err(bad(field, message));
     }
     for (at, member) in members.iter().enumerate() {
         let plain = !member.trim().is_empty() && !member.chars().any(char::is_control);

@@ -133,8 +133,8 @@ pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Resul
 pub(crate) fn recipients(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
     let same = |one: &str, other: &str| one == other;
     let found = named(scope, list, people, RECIPIENTS_MAX, same, &|_, _| true)?;
-    let found = found.ok_or_else(|| format!("a message goes to at most {RECIPIENTS_MAX}"));
-    let found = found.map_err(Fault::recipients)?;
+    let many = || Fault::recipients(format!("a message goes to at most {RECIPIENTS_MAX}"));
+    let found = found.ok_or_else(many)?;
     if found.is_empty() {
         return Err(Fault::recipients("the message has nobody to go to"));
     }
@@ -175,8 +175,7 @@ pub(crate) fn approvers(scope: &Scope, list: &[Recipient], people: &People) -> R
 /// regard to case, as at the gates.
 pub(crate) fn participants(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
     let found = named(scope, list, people, PARTICIPANTS_MAX, str::eq_ignore_ascii_case, &|_, _| true)?;
-    let found = found.ok_or_else(|| format!("at most {PARTICIPANTS_MAX} take part in a task"));
-    found.map_err(Fault::recipients)
+    found.ok_or_else(|| Fault::recipients(format!("at most {PARTICIPANTS_MAX} take part in a task")))
 }
 
 /// Those whom a list names and who count, each once; `None` if there are more than the maximum.

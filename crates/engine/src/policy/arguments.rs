@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use switchward_machine::{AddressPattern, ArgRule};
+use switchward_messages::{CallProblem, call_problem};
 use switchward_state::policy::Args;
 
 /// Why the arguments break the rule, or nothing.
@@ -18,9 +19,9 @@ fn mail(from: Option<&[AddressPattern]>, to: Option<&[AddressPattern]>, args: &A
     if let Some(list) = from {
         let senders = addresses(&value, "from")?;
         if senders.is_empty() {
-            return Err("the mail names no sender, and only some may send".into());
+            return Err(call_problem(CallProblem::NoSender));
         }
-        within(list, &senders, "may not send")?;
+        within(list, &senders, |address| CallProblem::SenderNotListed { address })?;
     }
     if let Some(list) = to {
         let mut all = Vec::new();
@@ -28,16 +29,20 @@ fn mail(from: Option<&[AddressPattern]>, to: Option<&[AddressPattern]>, args: &A
             all.extend(addresses(&value, field)?);
         }
         if all.is_empty() {
-            return Err("the mail names no recipient, and only some may receive".into());
+            return Err(call_problem(CallProblem::NoRecipient));
         }
-        within(list, &all, "may not receive")?;
+        within(list, &all, |address| CallProblem::RecipientNotListed { address })?;
     }
     Ok(())
 }
 
-fn within(list: &[AddressPattern], addresses: &[String], verb: &str) -> Result<(), String> {
+fn within(
+    list: &[AddressPattern],
+    addresses: &[String],
+    problem: fn(&str) -> CallProblem<'_>,
+) -> Result<(), String> {
     match addresses.iter().find(|address| !list.iter().any(|pattern| pattern.covers(address))) {
-        Some(outside) => Err(format!("{outside} {verb}")),
+        Some(outside) => Err(call_problem(problem(outside))),
         None => Ok(()),
     }
 }
@@ -51,7 +56,7 @@ fn addresses(value: &Value, field: &str) -> Result<Vec<String>, String> {
     };
     let mut all = Vec::new();
     for text in texts {
-        let text = text.as_str().ok_or_else(|| format!("{field} holds something that is no address"))?;
+        let text = text.as_str().ok_or_else(|| call_problem(CallProblem::NoAddress { field }))?;
         all.extend(text.split(',').map(|part| part.trim().to_owned()));
     }
     Ok(all)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use switchward_machine::{
     Budget, BudgetUnit, Digest, Machine, Micros, Num, OpenId, SessionId, TenantId, Time,
 };
+use switchward_messages::{CallProblem, call_problem, shortage as shortage_text};
 use switchward_state::catalogue::Settings;
 use switchward_state::policy::{Authorize, LayerVerdict, MatchedRule, Shortage};
 use switchward_state::run::Run;
@@ -12,7 +13,6 @@ use switchward_state::{Key, Reason, ViewError, Working};
 
 use crate::policy::in_force::{Cap, InForce};
 use crate::policy::judge::{Judged, Verdict, judge};
-use crate::policy::shortage::shortage_message;
 
 /// How far a call gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub(crate) fn assess(
     let reserved_micros = session.meters.reserved_micros.saturating_sub(held.0);
     let meters = Meters { reserved_micros, ..session.meters };
     if let Some((reason, shortage)) = over_budget(&force.caps, &meters, &call.capability, estimate) {
-        return Ok(Assessment::Denied(reason, shortage_message(&shortage), said));
+        return Ok(Assessment::Denied(reason, shortage_text(&shortage), said));
     }
     Ok(match grant {
         Some((number, _)) => Assessment::Granted(number),
@@ -105,9 +105,9 @@ fn grant(
 
 fn frozen(session: &Session, run: &Run) -> Option<(Reason, String)> {
     if session.status == switchward_machine::Status::Suspended {
-        return Some((Reason::StateMismatch, "the session is paused".into()));
+        return Some((Reason::StateMismatch, call_problem(CallProblem::Paused)));
     }
-    run.held.map(|_| (Reason::ApprovalPending, "a person reviews this step first".into()))
+    run.held.map(|_| (Reason::ApprovalPending, call_problem(CallProblem::Reviewed)))
 }
 
 /// The cap of a budget in this run.

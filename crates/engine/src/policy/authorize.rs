@@ -1,12 +1,13 @@
 //! May the agent call this? A denial is an answer and an event, not an error.
 
 use switchward_machine::{BudgetUnit, Digest, GateIx, GateKind, Micros, OpenId, Pattern, RunId, sends_mail};
+use switchward_messages::{CALL_APPROVED, call_asked, shortage as shortage_text};
 use switchward_state::approval::{AskedCall, Call, Gate, RequestSubject};
 use switchward_state::delivery::EffectBody;
 use switchward_state::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
 use switchward_state::policy::{
     Authorize, Authorized, CallEffect, LedgerRule, LimitCheck, LimitOutcome, PolicyEvent, Remaining,
-    by_ledger,
+    Shortage, by_ledger,
 };
 use switchward_state::session::Session;
 use switchward_state::{Key, Reason, Rejection, Reply};
@@ -14,8 +15,7 @@ use switchward_state::{Key, Reason, Rejection, Reply};
 use crate::approval::audience;
 use crate::delivery::capacity;
 use crate::policy::{
-    Assessment, AssessmentContext, GRANTED, InForce, Judged, Said, Verdict, assess, call_name, in_force,
-    limit_full_message, to_ask, used,
+    Assessment, AssessmentContext, InForce, Judged, Said, Verdict, assess, call_name, in_force, used,
 };
 use crate::turn::{Stop, Turn, check_text};
 
@@ -56,18 +56,18 @@ fn judged_open(
     let left = if judged.limited.is_empty() {
         Remaining::default()
     } else {
-        let check = fresh(turn, call.limits.as_ref(), &judged.limited, call.estimate.unwrap_or_default())?;
+        let check = fresh(call.limits.as_ref(), &judged.limited, call.estimate.unwrap_or_default())?;
         match &check.outcome {
-            LimitOutcome::Full { money, capability, until } => {
+            LimitOutcome::Full { money, capability, wait_ms } => {
                 let reason = if *money { Reason::BudgetExhausted } else { Reason::RateLimited };
-                let message = limit_full_message(capability);
-                let retry_after_ms = Some(until.since_ms(turn.now()));
+                let message = shortage_text(&Shortage::Limit { capability: capability.clone() });
+                let retry_after_ms = Some(*wait_ms);
                 return deny(turn, session, call, Denial { reason, message, said, retry_after_ms });
             }
-            LimitOutcome::Available { reserved: false, .. } if judged.verdict == Verdict::Allow => {
+            LimitOutcome::Available { .. } if judged.verdict == Verdict::Allow && !check.is_reserved() => {
                 return Err(stale());
             }
-            LimitOutcome::Available { remaining, .. } => *remaining,
+            LimitOutcome::Available { remaining } => *remaining,
         }
     };
     match judged.verdict.clone() {
@@ -80,16 +80,16 @@ fn judged_open(
     }
 }
 
-/// The ledger's answer, if it is about these very rules and not too old.
+/// The ledger's answer, if it is about these very rules and not too old. How old it is was measured by the ledger and by the
+/// one who asked it; the clock of this shard says nothing about that.
 pub(crate) fn fresh<'c>(
-    turn: &Turn<'_, '_>,
     check: Option<&'c LimitCheck>,
     rules: &[LedgerRule],
     estimate: Micros,
 ) -> Result<&'c LimitCheck, Stop> {
     check
         .filter(|check| check.rules == rules && check.estimate == estimate)
-        .filter(|check| turn.now().since_ms(check.at) < RESERVATION_USABLE_MS)
+        .filter(|check| check.age_ms < RESERVATION_USABLE_MS)
         .ok_or_else(stale)
 }
 
@@ -141,12 +141,24 @@ pub(crate) fn release_reservation(
     name: Digest,
     check: Option<&LimitCheck>,
 ) -> Result<(), Stop> {
-    let reserved =
-        |check: &&LimitCheck| matches!(check.outcome, LimitOutcome::Available { reserved: true, .. });
-    let Some(check) = check.filter(reserved) else { return Ok(()) };
+    let Some(check) = check.filter(|check| check.is_reserved()) else { return Ok(()) };
     for (process, rules) in by_ledger(&check.rules) {
         let (call, cost, at) = (Some(name), Micros(0), turn.now());
         turn.send(run, EffectBody::Settle { process, call, rules, cost, at, release: true })?;
+    }
+    Ok(())
+}
+
+/// Sends the ledgers the confirmation of a reservation: the call counts in each from when that one reserved it.
+pub(crate) fn confirm_reservation(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    call: Digest,
+    check: &LimitCheck,
+) -> Result<(), Stop> {
+    for (process, rules) in by_ledger(&check.rules) {
+        let Some(at) = check.held_at(&process) else { continue };
+        turn.send(run, EffectBody::Confirm { process, call, rules, estimate: check.estimate, at })?;
     }
     Ok(())
 }
@@ -167,7 +179,7 @@ fn ask(
     Ok(Reply::Authorized(Box::new(Authorized {
         effect: CallEffect::Ask,
         reason: None,
-        message: to_ask(&call.capability),
+        message: call_asked(&call.capability),
         rule: judged.rule.clone(),
         gate: Some(gate),
         granted_by: None,
@@ -257,10 +269,7 @@ fn allow(
     let said = Said { rule: judged.rule.clone(), layers: judged.several() };
     permit(turn, session, call, Permit { reserved, reservation, rules: judged.limited.clone(), said })?;
     if let Some(check) = call.limits.as_ref() {
-        for (process, rules) in by_ledger(&judged.limited) {
-            let (estimate, at) = (reserved, check.at);
-            turn.send(session.root, EffectBody::Confirm { process, call: name, rules, estimate, at })?;
-        }
+        confirm_reservation(turn, session.root, name, check)?;
     }
     let remaining = with_caps(turn, force, &call.capability, left)?;
     let said = Said { rule: judged.rule.clone(), layers: judged.several() };
@@ -387,7 +396,7 @@ fn with_caps(
 }
 
 fn allowed(call: &Authorize, said: Said, granted_by: Option<OpenId>, remaining: Remaining) -> Reply {
-    let message = if granted_by.is_some() { GRANTED } else { "" };
+    let message = if granted_by.is_some() { CALL_APPROVED } else { "" };
     Reply::Authorized(Box::new(Authorized {
         effect: CallEffect::Allow,
         reason: None,

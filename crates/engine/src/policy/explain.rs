@@ -2,7 +2,8 @@
 
 use minicbor::{Decode, Encode};
 use switchward_machine::{BudgetUnit, SessionId, TenantId, Time};
-use switchward_state::catalogue::{DefaultSetIn, Settings};
+use switchward_messages::{CALL_APPROVED, call_allowed, call_asked};
+use switchward_state::catalogue::Settings;
 use switchward_state::policy::{Authorize, CallEffect, LayerVerdict, LedgerRule, MatchedRule};
 use switchward_state::session::Session;
 use switchward_state::{Reason, View, ViewError, Working};
@@ -71,28 +72,6 @@ pub struct LimitState {
     pub cap: u64,
 }
 
-/// The message about a call that a person approved.
-pub(crate) const GRANTED: &str = "a person approved exactly this call, once";
-
-/// The message about a call that a person must approve.
-pub(crate) fn to_ask(capability: &str) -> String {
-    format!("a person must approve {capability} with these arguments; repeat the same call then")
-}
-
-fn allowed(capability: &str, rule: Option<&MatchedRule>) -> String {
-    let Some(rule) = rule else { return format!("nothing speaks about {capability}, so it is allowed") };
-    if !rule.capability.is_empty() {
-        return format!("{} allows {}", rule.layer, rule.capability);
-    }
-    let open = format!("no rule of {} covers {capability}, and", rule.layer);
-    match rule.default_set_in {
-        None | Some(DefaultSetIn::Source) => format!("{open} what no rule covers is allowed"),
-        Some(DefaultSetIn::Document) => format!("{open} it allows by default"),
-        Some(DefaultSetIn::Tenant) => format!("{open} the tenant allows by default"),
-        Some(DefaultSetIn::Configuration) => format!("{open} the server's configuration allows by default"),
-    }
-}
-
 fn looked_at(force: &InForce, session: &Session, capability: &str) -> Vec<LookedAt> {
     let mut rules = Vec::new();
     for voice in voices(force, session, capability) {
@@ -149,12 +128,12 @@ pub fn explain(
         }
         Assessment::Granted(_) => {
             explanation.granted = true;
-            explanation.message = GRANTED.into();
+            explanation.message = CALL_APPROVED.into();
         }
         Assessment::Open(judged) => {
             (explanation.effect, explanation.message) = match judged.verdict {
-                Verdict::Allow => (CallEffect::Allow, allowed(&call.capability, judged.rule.as_ref())),
-                Verdict::Ask(_) => (CallEffect::Ask, to_ask(&call.capability)),
+                Verdict::Allow => (CallEffect::Allow, call_allowed(&call.capability, judged.rule.as_ref())),
+                Verdict::Ask(_) => (CallEffect::Ask, call_asked(&call.capability)),
                 Verdict::Deny(why) => (CallEffect::Deny, why),
             };
             explanation.rule = judged.rule;

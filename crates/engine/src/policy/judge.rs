@@ -1,6 +1,7 @@
 //! What the layers of a policy say of a capability, limits and budgets apart.
 
 use switchward_machine::{Fallback, GateIx, Layer, Machine, Otherwise, Rule};
+use switchward_messages::{CallProblem, call_problem};
 use switchward_state::catalogue::{DefaultEffect, DefaultSetIn, Settings};
 use switchward_state::policy::{Args, CallEffect, LayerVerdict, LedgerRule, MatchedRule};
 use switchward_state::session::Session;
@@ -152,10 +153,10 @@ fn listed(
             charge(limited, voice, rule);
         }
         let verdict = match list {
-            "deny" => Verdict::Deny(format!("{capability} is on the deny list")),
+            "deny" => Verdict::Deny(call_problem(CallProblem::Listed { capability })),
             "ask" => match first.gate.or(machine.policy.ask_gate) {
                 Some(gate) => Verdict::Ask(gate),
-                None => Verdict::Deny(format!("{capability} must be asked about, and nobody can be asked")),
+                None => Verdict::Deny(call_problem(CallProblem::NobodyToAsk { capability })),
             },
             _ => Verdict::Allow,
         };
@@ -172,19 +173,13 @@ fn otherwise(voice: &Voice<'_>, machine: &Machine, settings: Settings) -> Option
         Otherwise::Stated(stated) => (Some(of_fallback(stated)), Some(DefaultSetIn::Document)),
         Otherwise::TenantDefault => (Some(settings.default_effect), Some(settings.default_set_in)),
     };
-    let who = match set_in {
-        None | Some(DefaultSetIn::Source) => String::new(),
-        Some(DefaultSetIn::Document) => voice.name.clone(),
-        Some(DefaultSetIn::Tenant) => "the tenant".into(),
-        Some(DefaultSetIn::Configuration) => "the server's configuration".into(),
-    };
     let verdict = match (effect, machine.policy.ask_gate) {
-        (None, _) => Verdict::Deny("it is not on the list of what may be called".into()),
+        (None, _) => Verdict::Deny(call_problem(CallProblem::NotListed)),
         (Some(DefaultEffect::Allow), _) => Verdict::Allow,
         (Some(DefaultEffect::Ask), Some(gate)) => Verdict::Ask(gate),
-        (Some(DefaultEffect::Ask), None) => Verdict::Deny("no rule matches, and nobody can be asked".into()),
+        (Some(DefaultEffect::Ask), None) => Verdict::Deny(call_problem(CallProblem::UnlistedNobodyToAsk)),
         (Some(DefaultEffect::Deny), _) => {
-            Verdict::Deny(format!("no rule matches, and {who} denies by default"))
+            Verdict::Deny(call_problem(CallProblem::DeniedByDefault { layer: &voice.name, set_in }))
         }
     };
     let (layer, list) = (voice.name.clone(), "default".to_owned());

@@ -18,9 +18,7 @@ pub(crate) mod policies;
 pub(crate) mod public;
 pub(crate) mod raise_cap;
 pub(crate) mod report;
-pub(crate) mod shortage;
-
-use switchward_state::Reply;
+pub(crate) use switchward_state::Reply;
 use switchward_state::policy::PolicyCommand;
 
 use crate::turn::{Stop, Turn};
@@ -29,13 +27,10 @@ pub(crate) use assess::{
     Assessment, AssessmentContext, Said, assess, call_name, gate_name, machine_of, used,
 };
 pub use explain::{Explanation, LimitState, LookedAt, explain};
-pub(crate) use explain::{GRANTED, to_ask};
 pub(crate) use in_force::{COST, COST_OF_DOCUMENTS, Cap, InForce, in_force, is_for};
 pub(crate) use judge::{Judged, Verdict, judge};
 pub(crate) use plan::{Asked, asked_call};
 pub use plan::{Ledgers, Plan, plan};
-pub use shortage::limit_full_message;
-pub(crate) use shortage::shortage_message;
 
 /// Runs a command of this aggregate.
 pub(crate) fn run_command(turn: &mut Turn<'_, '_>, command: &PolicyCommand) -> Result<Reply, Stop> {

@@ -4,22 +4,20 @@
 //! `DecideGate` or a reply by mail plans it first on the session's shard, asks the ledger's shard, and submits it with
 //! the answer.
 
-use switchward_machine::{Digest, Micros, OpenId, Resolve, SessionId, Time};
+use switchward_machine::{Digest, Micros, Resolve, SessionId, Time};
 use switchward_state::approval::{ApprovalCommand, AskedCall, DecideGate, RecordReply};
 use switchward_state::catalogue::Directory;
 use switchward_state::policy::{Args, Authorize, LedgerRule, PolicyCommand, Shortage};
 use switchward_state::session::Session;
 use switchward_state::{Body, Command, Key, Reason, Scope, View, ViewError, Working};
 
-use crate::approval::decide_gate::{entitled, may_decide};
-use crate::approval::reply_words::decision_of;
-use crate::approval::votes;
-use crate::policy::assess::{
-    Assessment, AssessmentContext, assess, call_name, gate_name, machine_of, over_budget,
-};
+use crate::approval::decide_gate::entitled;
+use crate::approval::{record_reply, votes};
+use crate::policy::assess::{Assessment, AssessmentContext, assess, call_name, gate_name, over_budget};
 use crate::policy::authorize::well_formed;
 use crate::policy::in_force::in_force;
 use crate::policy::judge::{Verdict, judge};
+use crate::turn::{Stop, Turn};
 
 /// What must be asked first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,56 +51,30 @@ pub fn plan(view: &dyn View, command: &Command, now: Time) -> Result<Plan, ViewE
     } else if let Body::Approval(ApprovalCommand::DecideGate(decide)) = &command.body {
         plan_decide(view, command, decide)
     } else if let Body::Approval(ApprovalCommand::RecordReply(reply)) = &command.body {
-        plan_reply(view, command, reply)
+        plan_reply(view, command, reply, now)
     } else {
         Ok(Plan::Direct)
     }
 }
 
-/// What must be asked before this reply can be recorded: one that approves a call counts it. Whether its sender may
-/// approve at all is found out when it is decided; an unused reservation lapses.
-fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply) -> Result<Plan, ViewError> {
-    let rows = Working::new(view);
-    let Scope::Session(id) = &command.scope else { return Ok(Plan::Direct) };
-    let Some(session) = rows.session(command.tenant, *id)? else { return Ok(Plan::Direct) };
-    let about = match &reply.token {
-        Some(token) => reply.authenticated.then_some(token.about),
-        None if reply.vouched => newest(&rows, command, *id, reply)?,
-        None => None,
-    };
-    let Some(gate) = about else { return Ok(Plan::Direct) };
-    let Some(open) = rows.gate(command.tenant, *id, gate)? else { return Ok(Plan::Direct) };
-    let shown = open.body.wrote_to(&reply.from) && open.body.fits_a_mail();
-    if moved_on(command, &session) || !shown || known(&rows, command)? {
+/// What must be asked before this reply can be recorded: one that approves a call counts it. The reply is judged as when it
+/// is recorded, so that one that would not count reserves nothing.
+fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply, now: Time) -> Result<Plan, ViewError> {
+    let mut rows = Working::new(view);
+    let Scope::Session(id) = command.scope else { return Ok(Plan::Direct) };
+    if known(&rows, command)? {
         return Ok(Plan::Direct);
     }
-    let machine = machine_of(&rows, command.tenant, &*rows.run(command.tenant, *id, open.head.run)?)?;
-    let spec = machine.gate(open.body.spec);
-    let Some(decision) = spec.and_then(|spec| decision_of(spec, &reply.text)) else {
-        return Ok(Plan::Direct);
+    let (gate, decision) = match record_reply::decides(&Turn::new(&mut rows, command, now), reply) {
+        Ok(Some(decides)) => decides,
+        // What is refused is refused when it is decided.
+        Ok(None) | Err(Stop::Refused(_)) => return Ok(Plan::Direct),
+        Err(Stop::Broken(error)) => return Err(error),
     };
-    let (comment, shown) = (String::new(), open.body.shown());
-    let decide = DecideGate { gate, decision, comment, shown, limits: None, proof: None };
+    let decide =
+        DecideGate { gate, decision, comment: String::new(), shown: None, limits: None, proof: None };
     let by = if reply.vouched { &command.actor.subject } else { &reply.from };
-    reserving(&rows, command, *id, by, &decide)
-}
-
-/// The newest open gate that was sent to the sender of a reply, if its caller may decide it.
-fn newest(
-    rows: &Working<'_>,
-    command: &Command,
-    id: SessionId,
-    reply: &RecordReply,
-) -> Result<Option<OpenId>, ViewError> {
-    let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
-    let people = directory(rows, command)?;
-    for gate in session.gates().rev() {
-        let Some(open) = rows.gate(command.tenant, id, gate)? else { continue };
-        if open.body.wrote_to(&reply.from) {
-            return Ok(may_decide(&command.actor, &open, &people).is_ok().then_some(gate));
-        }
-    }
-    Ok(None)
+    reserving(&rows, command, id, by, &decide)
 }
 
 /// What must be asked before this `Authorize` of this session can be decided.

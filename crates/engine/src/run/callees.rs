@@ -145,19 +145,23 @@ impl<'r, 'v> Search<'r, 'v> {
         let missing = |why: &str| Ok(Err(absent(callee, format!("{by} calls {name}, {why}"))));
         let unfit = |why: &str| Ok(Err(uncallable(callee, format!("{by} calls {name}, {why}"))));
         let Some(definition) = self.rows.definition_at(&Key::definition(self.tenant, name))? else {
-            return missing("which is not in the catalogue; deploy it first");
+            let message = "which is not in the catalogue; deploy it first";
+            return missing(message);
         };
         let Some(number) = callee.version.or(definition.active) else {
-            return unfit("which has no active version; activate one");
+            let message = "which has no active version; activate one";
+            return unfit(message);
         };
         let Some(version) = self.rows.version_at(&Key::version(self.tenant, name, number))? else {
-            return missing("which has no such version");
+            let message = "which has no such version";
+            return missing(message);
         };
         let Some(machine) = self.rows.machine(self.tenant, version.machine)? else {
             return Err(ViewError(format!("the catalogue has no machine {}", version.machine)));
         };
         if !machine.opening.input_is_data {
-            return unfit("which takes no data and so cannot be called");
+            let message = "which takes no data and so cannot be called";
+            return unfit(message);
         }
         Ok(Ok((number, version.machine, machine)))
     }

@@ -168,7 +168,8 @@ fn data(machine: &Machine, input: &[u8]) -> Result<Vec<(String, Value)>, Rejecti
     }
     let bad = |message: String| Rejection::new(Reason::SchemaViolation, message).fact("field", "input");
     let Ok(Value::Object(values)) = serde_json::from_slice(input) else {
-        return Err(bad("the input must be a JSON object: it is what the first run begins with".into()));
+        let message = "the input must be a JSON object: it is what the first run begins with".to_owned();
+        return Err(bad(message));
     };
     let mut scope = Scope::of(Map::new());
     for (key, value) in &values {

@@ -47,7 +47,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop>
 fn requests(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
     let session = turn.session()?;
     let over = session.ended.is_some_and(|ended| turn.now().since_ms(ended) >= REQUESTS_KEPT_MS);
-    let any = !session.requests.is_empty();
+    let any = !session.replies.is_empty();
     drop(session);
     if over && any {
         turn.emit(SessionEvent::RequestsForgotten)?;

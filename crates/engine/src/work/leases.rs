@@ -113,7 +113,10 @@ pub(crate) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
     // An answer of HTTP that says no is a result all the same; what does not fit its schema is none.
     let wrong = match &ended {
         Ended::Fault(fault) if fault.code == FaultCode::BadResult => Some(fault.message.clone()),
-        Ended::Reply(None) => Some("/port must be one of the ports".to_owned()),
+        Ended::Reply(None) => {
+            let message = "/port must be one of the ports";
+            Some(message.to_owned())
+        }
         Ended::Fault(_) | Ended::Taken(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
     report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
@@ -185,7 +188,10 @@ fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended, unknown: bool) -> R
     let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
     let wrong = match &ended {
         Ended::Fault(fault) => Some(fault.message.clone()),
-        Ended::Reply(None) => Some("the reply counts as undecided".to_owned()),
+        Ended::Reply(None) => {
+            let message = "the reply counts as undecided";
+            Some(message.to_owned())
+        }
         Ended::Taken(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
     turn.emit(WorkEvent::Done { item, run, worker, wrong, unknown })?;

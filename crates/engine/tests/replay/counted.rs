@@ -2,21 +2,29 @@
 
 use std::sync::Arc;
 use switchward_engine::decide;
-use switchward_engine::policy::{Plan, plan};
+use switchward_engine::policy::{Ledgers, Plan, plan};
 use switchward_formats::compile_file;
-use switchward_machine::{Decision, OpenId, SessionId, TenantId, Time};
-use switchward_state::approval::{ApprovalCommand, DecideGate, Quorum};
-use switchward_state::catalogue::{CatalogueCommand, InstallMachine, Role, Settings};
+use switchward_machine::{Decision, Micros, OpenId, SessionId, TenantId, Time};
+use switchward_state::approval::{ApprovalCommand, DecideGate, MailKey, Quorum, RecordReply, Way};
+use switchward_state::catalogue::{CatalogueCommand, InstallMachine, Role, Settings, Tenancy};
 use switchward_state::delivery::{AckEffect, DeliveryCommand, DeliveryEvent, EffectBody};
+use switchward_state::limits::RESERVATION_USABLE_MS;
 use switchward_state::policy::{
-    Args, Authorize, Confirm, LimitCheck, LimitOutcome, PolicyCommand, Remaining, Reserve, check_limits,
+    Args, Authorize, Confirm, HeldSince, LedgerRule, LimitCheck, LimitOutcome, PolicyCommand, Remaining,
+    Reserve, check_limits,
 };
+use switchward_state::seal::SEAL_NONCE_BYTES;
 use switchward_state::session::{SessionCommand, Start};
-use switchward_state::{Actor, Body, Command, Event, Reason, Rejection, Reply, Scope, evolve};
-use switchward_testkit::Rows;
+use switchward_state::{
+    Actor, Body, Command, Event, Key, OpenItem, Reason, Rejection, Reply, Row, Scope, View, evolve,
+};
+use switchward_testkit::{Rows, ring};
 
 const TENANT: TenantId = TenantId(1);
 const NOW: Time = Time(1_782_000_000_000);
+const ANN: &str = "ann@x.example";
+/// What tokens are made with.
+const KEY: MailKey = MailKey([5; 32]);
 const SOURCE: &str = r"
 name: p
 initial: a
@@ -90,6 +98,52 @@ impl Harness {
         reply.map(|reply| (reply, counted)).map_err(|no| no.reason)
     }
 
+    /// Authorizes a payment that a person is asked about; returns the gate, and the limits that were looked at.
+    fn ask(&mut self) -> (OpenId, Ledgers) {
+        let call = Authorize {
+            capability: "pay".into(),
+            call_id: "one".into(),
+            args: Args::parse(b"{}").unwrap(),
+            estimate: None,
+            limits: None,
+            mail: None,
+        };
+        let mut command = self.command(Scope::Session(self.1), Body::Policy(PolicyCommand::Authorize(call)));
+        let Plan::Look(asked) = plan(&self.0, &command, NOW).unwrap() else { panic!("there is a limit") };
+        command.take_along(Some(check_limits(&self.0, TENANT, &asked.rules, asked.estimate, NOW).unwrap()));
+        let Reply::Authorized(said) = self.submit(command).0.unwrap() else { panic!("a call is answered") };
+        (said.gate.unwrap(), asked)
+    }
+
+    /// The plan of a reply by mail.
+    fn planned(&self, reply: RecordReply) -> Plan {
+        let body = Body::Approval(ApprovalCommand::RecordReply(reply));
+        plan(&self.0, &self.command(Scope::Session(self.1), body), NOW).unwrap()
+    }
+
+    /// An approver's reply that approves, with the token of the mail that asked them.
+    fn approves(&self, gate: OpenId, way: Way) -> RecordReply {
+        let open = match self.0.row(&Key::item(TENANT, self.1, gate)).unwrap().as_deref() {
+            Some(Row::OpenItem(OpenItem::Gate(open))) => open.clone(),
+            other => panic!("{other:?} is no gate"),
+        };
+        let round = open.body.asked.unwrap().request_of(ANN).unwrap();
+        RecordReply {
+            from: ANN.into(),
+            subject: "Pay".into(),
+            text: "approve".into(),
+            authenticated: true,
+            signed: true,
+            pages_only: false,
+            brought_by: None,
+            vouched: false,
+            model: false,
+            token: Some(KEY.token(way, TENANT, self.1, gate, round, ANN)),
+            evidence: String::new(),
+            limits: None,
+        }
+    }
+
     /// Settles the call in the ledger.
     fn carry(&mut self, (number, confirm): (u64, Confirm)) {
         let counted = confirm.request();
@@ -105,14 +159,20 @@ fn harness() -> Harness {
 }
 
 fn harness_of(source: &str, quorum: Option<Quorum>) -> Harness {
+    started(source, |start| Start { quorum, ..start })
+}
+
+fn started(source: &str, with: impl FnOnce(Start) -> Start) -> Harness {
     let compiled = compile_file("p.yaml", source.as_bytes(), None);
     let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
     let machine = Arc::new(definition.machine);
     let mut harness = Harness(Rows::default(), SessionId::from_key(TENANT, "s"));
+    let tenancy = Tenancy::first(KEY.sealed(ring(), TENANT, [0; SEAL_NONCE_BYTES]));
+    harness.0.apply([(Key::tenancy(TENANT), Some(Arc::new(Row::Tenancy(tenancy))))].into());
     let install =
         Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine: Arc::clone(&machine) }));
     harness.submit(harness.command(Scope::Shard, install)).0.unwrap();
-    let start = Start { key: Some("s".into()), quorum, ..Start::of("p", 1, machine.digest(), "agent") };
+    let start = with(Start { key: Some("s".into()), ..Start::of("p", 1, machine.digest(), "agent") });
     harness
         .submit(harness.command(Scope::Session(harness.1), Body::Session(SessionCommand::Start(start))))
         .0
@@ -126,34 +186,51 @@ fn decide_gate(gate: OpenId, limits: Option<LimitCheck>) -> Body {
     Body::Approval(ApprovalCommand::DecideGate(decide))
 }
 
+fn by(person: &str, command: Command) -> Command {
+    Command { actor: Actor { subject: person.into(), role: Role::Approver }, ..command }
+}
+
+/// A ledger that holds the call since this time of its own.
+fn reserved_at(at: Time, rules: Vec<LedgerRule>, estimate: Micros) -> LimitCheck {
+    let outcome = LimitOutcome::Available { remaining: Remaining { calls: Some(1), usd: None } };
+    LimitCheck { rules, estimate, age_ms: 0, outcome, held: vec![HeldSince { process: "p".into(), at }] }
+}
+
+#[test]
+fn an_approval_is_judged_by_the_age_of_its_reservation_and_not_by_the_clock_of_the_ledger() {
+    let hour_ms = 3_600_000;
+    for at in [NOW.after_ms(hour_ms), Time(NOW.0 - hour_ms)] {
+        let mut harness = harness_of(ASKED, None);
+        let (gate, asked) = harness.ask();
+        let check = reserved_at(at, asked.rules, asked.estimate);
+        let approve = |harness: &Harness, check: LimitCheck| {
+            by("kim", harness.command(Scope::Session(harness.1), decide_gate(gate, Some(check))))
+        };
+        let old = approve(&harness, check.clone().aged(RESERVATION_USABLE_MS));
+        assert_eq!(harness.submit(old).0.unwrap_err().reason, Reason::LimitsStale);
+        let (reply, events) = harness.submit(approve(&harness, check.aged(RESERVATION_USABLE_MS - 1)));
+        reply.unwrap();
+        let counts = events.iter().find_map(|event| match event {
+            Event::Delivery(DeliveryEvent::Queued { effect }) => match effect.body {
+                EffectBody::Confirm { at, .. } => Some(at),
+                _ => None,
+            },
+            _ => None,
+        });
+        assert_eq!(counts, Some(at), "it counts from when the ledger has reserved it, by the ledger's clock");
+    }
+}
+
 #[test]
 fn only_the_last_approval_of_several_reserves_and_another_releases_what_was_reserved() {
     let mut harness = harness_of(ASKED, Some(Quorum::AtLeast(2)));
     let session = Scope::Session(harness.1);
-    let call = Authorize {
-        capability: "pay".into(),
-        call_id: "one".into(),
-        args: Args::parse(b"{}").unwrap(),
-        estimate: None,
-        limits: None,
-        mail: None,
-    };
-    let mut command = harness.command(session.clone(), Body::Policy(PolicyCommand::Authorize(call)));
-    let Plan::Look(asked) = plan(&harness.0, &command, NOW).unwrap() else { panic!("there is a limit") };
-    command.take_along(Some(check_limits(&harness.0, TENANT, &asked.rules, asked.estimate, NOW).unwrap()));
-    let Reply::Authorized(said) = harness.submit(command).0.unwrap() else { panic!("a call is answered") };
-    let Some(gate) = said.gate else { panic!("a person is asked") };
-    let by = |person: &str, command: Command| Command {
-        actor: Actor { subject: person.into(), role: Role::Approver },
-        ..command
-    };
+    let (gate, asked) = harness.ask();
     let vote = by("kim", harness.command(session.clone(), decide_gate(gate, None)));
     assert_eq!(plan(&harness.0, &vote, NOW).unwrap(), Plan::Direct);
 
     // A check from before more approvals were needed: the vote counts, and releases the reservation.
-    let outcome =
-        LimitOutcome::Available { remaining: Remaining { calls: Some(1), usd: None }, reserved: true };
-    let check = LimitCheck { rules: asked.rules, estimate: asked.estimate, at: NOW, outcome };
+    let check = reserved_at(NOW, asked.rules, asked.estimate);
     let vote = by("kim", harness.command(session.clone(), decide_gate(gate, Some(check))));
     let (reply, events) = harness.submit(vote);
     reply.unwrap();
@@ -166,6 +243,37 @@ fn only_the_last_approval_of_several_reserves_and_another_releases_what_was_rese
     let last = by("dana", harness.command(session, decide_gate(gate, None)));
     assert!(matches!(plan(&harness.0, &last, NOW).unwrap(), Plan::Reserve(_)));
     assert_eq!(harness.submit(last).0.unwrap_err().reason, Reason::LimitsStale);
+}
+
+#[test]
+fn a_reply_reserves_only_if_it_would_count() {
+    let mut harness = started(ASKED, |start| Start { audience: vec![ANN.into(), "agent".into()], ..start });
+    let (gate, _) = harness.ask();
+    let counts = harness.approves(gate, Way::Reply);
+    assert!(matches!(harness.planned(counts.clone()), Plan::Reserve(_)));
+    let with = |change: &dyn Fn(&mut RecordReply)| {
+        let mut reply = counts.clone();
+        change(&mut reply);
+        reply
+    };
+    let strangers = [
+        with(&|reply| reply.authenticated = false),
+        with(&|reply| reply.from = "eve@x.example".into()),
+        with(&|reply| reply.pages_only = true),
+        with(&|reply| (reply.brought_by, reply.signed) = (Some("agent".into()), false)),
+        with(&|reply| (reply.token, reply.authenticated) = (None, false)),
+        with(&|reply| reply.text = "what is this?".into()),
+        with(&|reply| reply.text = String::new()),
+        harness.approves(gate, Way::Page),
+        with(&|reply| {
+            reply.token = Some(MailKey([6; 32]).token(Way::Reply, TENANT, harness.1, gate, 0, ANN));
+        }),
+        // An agent may not vouch.
+        with(&|reply| (reply.token, reply.vouched) = (None, true)),
+    ];
+    for stranger in strangers {
+        assert_eq!(harness.planned(stranger.clone()), Plan::Direct, "{stranger:?}");
+    }
 }
 
 #[test]

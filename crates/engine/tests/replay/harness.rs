@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use switchward_engine::policy::{Plan, plan};
 use switchward_engine::{Decided, decide};
-use switchward_machine::{Digest, TenantId, Time};
+use switchward_machine::{TenantId, Time};
 use switchward_state::approval::ApprovalCommand;
 use switchward_state::catalogue::Settings;
 use switchward_state::delivery::{
@@ -132,7 +132,7 @@ impl Harness {
     /// Asks the ledger if a limit applies; returns `None` if the ledger refuses.
     fn planned(&mut self, rng: &mut Rng, mut command: Command) -> Result<Option<Command>, String> {
         let asked = plan(&self.rows, &command, self.now);
-        let limits = match asked.map_err(|error| error.to_string())? {
+        let mut limits = match asked.map_err(|error| error.to_string())? {
             Plan::Direct => None,
             Plan::Look(asked) => {
                 let check = check_limits(&self.rows, command.tenant, &asked.rules, asked.estimate, self.now);
@@ -151,7 +151,9 @@ impl Harness {
         };
         if limits.is_some() && rng.once_in(30) {
             // The ledger's reply becomes stale.
-            self.now = self.now.after_ms(*rng.pick(&[1_000, MINUTE_MS]));
+            let passed_ms = *rng.pick(&[1_000, MINUTE_MS]);
+            self.now = self.now.after_ms(passed_ms);
+            limits = limits.map(|check| check.aged(passed_ms));
         }
         set(&mut command, limits);
         Ok(Some(command))
@@ -162,7 +164,6 @@ impl Harness {
         for due in self.due(&IndexKey::relay()) {
             let Ok(Some(row)) = self.rows.row(&due.key) else { continue };
             let (Row::Outbox(effect), Some(id)) = (&*row, due.key.session_of()) else { continue };
-            let name = Digest::of_parts(&[b"settle", &id.0, &effect.number.to_be_bytes()]);
             let (process, request, body) = match effect.body.clone() {
                 EffectBody::Notice { .. } | EffectBody::Message { .. } | EffectBody::Publish { .. } => {
                     continue;
@@ -172,12 +173,9 @@ impl Harness {
                     (process, confirm.request(), Body::Policy(PolicyCommand::Confirm(confirm)))
                 }
                 EffectBody::Settle { process, call, rules, cost, at, release } => {
-                    let request = RequestId { id: format!("settle:{name}"), body: name };
-                    (
-                        process,
-                        request,
-                        Body::Policy(PolicyCommand::Settle(Settle { call, rules, cost, at, release })),
-                    )
+                    let settle = Settle { call, rules, cost, at, release };
+                    let request = settle.request(id, effect.number);
+                    (process, request, Body::Policy(PolicyCommand::Settle(settle)))
                 }
             };
             let tenant = due.key.tenant_of();

@@ -12,6 +12,7 @@
 mod caps;
 mod counted;
 mod harness;
+mod ledgers;
 mod oracle;
 mod planted;
 mod sent;

@@ -3,9 +3,9 @@
 use maud::{DOCTYPE, Markup, html};
 use switchward_engine::GateView;
 use switchward_messages::{
-    EmptyPage, GateFacts, LANGUAGE, Medium, PageAbsence, PageLabel, PageState, Piece, code_hint, code_label,
-    commented, confirm_by_code, gate_kind, page_absence, page_heading, page_state, page_text, prose, request,
-    sign_in_as,
+    EmptyPage, GateFacts, LANGUAGE, Medium, PageAbsence, PageLabel, PageProblem, PageState, Piece, code_hint,
+    code_label, commented, confirm_by_code, gate_kind, page_absence, page_heading, page_problem, page_state,
+    page_text, prose, request, sign_in_as,
 };
 use switchward_state::approval::OpenGate;
 use switchward_state::catalogue::LinkAuth;
@@ -51,14 +51,23 @@ pub(super) fn short(title: &str, why: Option<&str>) -> Markup {
 
 /// The request and its outcome; `problem` says why a form was not accepted.
 pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
+    let alert =
+        problem.map(|problem| html! { strong { (page_text(PageLabel::NothingRecorded)) " " } (problem) });
+    request_page(asked, alert.as_ref())
+}
+
+/// The same after a form of which the server does not know whether it was recorded.
+pub(super) fn uncertain(asked: &Asked) -> Markup {
+    request_page(asked, Some(&html! { (page_problem(&PageProblem::Uncertain)) }))
+}
+
+fn request_page(asked: &Asked, alert: Option<&Markup>) -> Markup {
     let open = asked.gate.open();
     let subject = subject(open);
     let body = html! {
         p.kicker { (gate_kind(open.body.kind)) " · " (asked.session.definition) }
         h1 { (subject) }
-        @if let Some(problem) = problem {
-            div.problem role="alert" { p { strong { (page_text(PageLabel::NothingRecorded)) " " } (problem) } }
-        }
+        @if let Some(alert) = alert { div.problem role="alert" { p { (alert) } } }
         (state(asked))
         (words(open))
         (facts(asked))

@@ -102,6 +102,8 @@ reasons! {
     ShardElecting = "SHARD_ELECTING" => Unavailable,
     /// The server is stopping; nothing was changed.
     Draining = "DRAINING" => Unavailable,
+    /// This server's replica of the shard has failed; nothing was changed.
+    ShardStopped = "SHARD_STOPPED" => Unavailable,
     /// The bus does not answer.
     StreamBackendDown = "STREAM_BACKEND_DOWN" => Unavailable,
     /// The call's time ran out; it may have been done.

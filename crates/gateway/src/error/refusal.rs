@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
+use switchward_state::Rejection;
 use tonic::{Code, Status};
 use tonic_types::{
     BadRequest, ErrorDetail, ErrorInfo, FieldViolation, PreconditionFailure, PreconditionViolation,
@@ -25,7 +26,7 @@ const SUBJECTS: [&str; 3] = ["capability", "state", "session"];
 /// Metadata entry that says how many violations did not fit.
 const OMITTED: &str = "violations_omitted";
 
-/// A call that is refused: a reason for programs, a message for people, and details of both kinds.
+/// A call that is refused: a reason for programs, a message for developers, and details of both kinds.
 ///
 /// Becomes a [`Status`] by `into()`, which cuts what does not fit into trailers: first violations, whose number then is
 /// in the metadata `violations_omitted`, then long metadata.
@@ -44,6 +45,8 @@ struct Content {
     quota: Option<(String, String)>,
     resource: Option<(String, String)>,
     retry_after: Option<Duration>,
+    /// The engine's rejection, if it is one.
+    rejection: Option<Rejection>,
 }
 
 impl Refusal {
@@ -58,6 +61,7 @@ impl Refusal {
             quota: None,
             resource: None,
             retry_after: None,
+            rejection: None,
         }))
     }
 
@@ -127,6 +131,18 @@ impl Refusal {
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.0.retry_after = Some(delay);
         self
+    }
+
+    /// With the engine's rejection that it comes from.
+    pub(crate) fn of(mut self, rejection: Rejection) -> Self {
+        self.0.rejection = Some(rejection);
+        self
+    }
+
+    /// The engine's rejection that it comes from, with its typed reason and facts; `None` if the engine was not asked.
+    #[must_use]
+    pub fn rejection(&self) -> Option<&Rejection> {
+        self.0.rejection.as_ref()
     }
 
     /// The limit that is reached, as [`quota`](Self::quota) named it.

@@ -83,7 +83,9 @@ fn the_page_has_the_limits_of_requests() {
     shows("violations in one error", &[number(VIOLATIONS_MAX)]);
     shows("a `request_id`, a `call_id`", &[number(engine::REQUEST_ID_CHARS_MAX)]);
     let remembered = "remembered answers of one session, by their `request_id`";
-    shows(remembered, &[number(engine::REQUESTS_MAX)]);
+    let kept = [time(engine::REPLIES_KEPT_MS), time(engine::REQUESTS_KEPT_MS)];
+    shows(remembered, &[number(engine::REPLIES_MAX), number(engine::REPLIES_RESERVED)]);
+    shows("time for which an answer is remembered; after the session's end", &kept);
     shows("connections", &[number(CONNECTIONS_MAX)]);
     shows("connections of one address", &[number(CONNECTIONS_OF_PEER_MAX)]);
     shows("connections of one tenant", &[number(CONNECTIONS_OF_TENANT_MAX)]);

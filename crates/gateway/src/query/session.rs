@@ -191,15 +191,15 @@ impl List for ListSessions {
     }
 }
 
-/// What a session has answered a request with. Answers `None` if it does not know the request.
+/// What a request was answered with. Answers `None` if its reply is not remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetAnswered {
     /// The tenant.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// What the command was about: a session or the catalogue.
     #[n(1)]
-    pub session: SessionId,
+    pub scope: Scope,
     /// The request.
     #[n(2)]
     pub request: RequestId,
@@ -209,14 +209,16 @@ impl Evaluate for GetAnswered {
     type Answer = Option<Answered>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        let scope = Scope::Session(self.session);
-        rows.consistent(|rows| answered(rows, self.tenant, &scope, &self.request))
+        rows.consistent(|rows| answered(rows, self.tenant, &self.scope, &self.request))
     }
 }
 
 impl Ask for GetAnswered {
     fn source(&self) -> Source {
-        Source::session(self.session)
+        match self.scope {
+            Scope::Session(session) => Source::session(session),
+            Scope::Ledger(_) | Scope::Catalogue | Scope::Shard => Source::Catalogue,
+        }
     }
 }
 

@@ -33,11 +33,14 @@ impl AssistantService for Api {
             return Err(Refusal::field("assistant", "is required").into());
         };
         let name = names::assistant(&call.caller, "assistant.name", &requested.name)?.to_owned();
-        let workflows = workflows(&call, &requested.workflows).await?;
+        let workflows = workflows(&call.caller, &requested.workflows)?;
         let (instructions, etag) = (requested.instructions, requested.etag);
         let put = PutAssistant { name, workflows, instructions, etag };
-        let body = Body::Catalogue(CatalogueCommand::PutAssistant(put.clone()));
-        let reply = call.execute(Scope::Catalogue, request, None, body).await?;
+        let body = async {
+            check_conversations(&call, &put.workflows).await?;
+            Ok(Body::Catalogue(CatalogueCommand::PutAssistant(put.clone())))
+        };
+        let reply = call.execute_prepared(Scope::Catalogue, request, body).await?;
         let Reply::Assistant(summary) = reply else { return Err(odd(&reply).into()) };
         let PutAssistant { name, workflows, instructions, .. } = put;
         let said = Said { name: &name, workflows, instructions };
@@ -89,22 +92,30 @@ impl AssistantService for Api {
     }
 }
 
-/// Checks the requested workflows and returns their names: existing ones must be conversations. The catalogue is read only
-/// for a list that is valid in itself.
-async fn workflows(call: &Call<'_>, requested: &[String]) -> Result<Vec<String>, Refusal> {
+/// The field of a workflow.
+fn field(at: usize) -> String {
+    format!("assistant.workflows[{at}]")
+}
+
+/// Checks the requested workflows and returns their names.
+fn workflows(caller: &Caller, requested: &[String]) -> Result<Vec<String>, Refusal> {
     if requested.len() > WORKFLOWS_MAX {
         let problem = format!("must hold at most {WORKFLOWS_MAX} definitions");
         return Err(Refusal::field("assistant.workflows", problem));
     }
-    let field = |at: usize| format!("assistant.workflows[{at}]");
     let mut workflows: Vec<String> = Vec::new();
     for (at, name) in requested.iter().enumerate() {
-        let name = names::definition(&call.caller, &field(at), name)?;
+        let name = names::definition(caller, &field(at), name)?;
         if workflows.iter().any(|before| before == name) {
             return Err(Refusal::field(field(at), format!("{name:?} is in the list twice")));
         }
         workflows.push(name.to_owned());
     }
+    Ok(workflows)
+}
+
+/// Checks that those of these workflows that exist are conversations.
+async fn check_conversations(call: &Call<'_>, workflows: &[String]) -> Result<(), Refusal> {
     let catalogue = call.api.reader(Source::Catalogue).await?;
     for (at, name) in workflows.iter().enumerate() {
         let query = GetDefinition { tenant: call.caller.tenant, name: name.clone() };
@@ -113,7 +124,7 @@ async fn workflows(call: &Call<'_>, requested: &[String]) -> Result<Vec<String>,
             return Err(Refusal::field(field(at), format!("{name} is not a conversation")));
         }
     }
-    Ok(workflows)
+    Ok(())
 }
 
 /// Returns the assistant with this name.

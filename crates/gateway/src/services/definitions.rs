@@ -1,11 +1,11 @@
 //! DefinitionService.
 
+mod stored;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_api::v1::{self, definition_service_server::DefinitionService};
-use switchward_formats::{
-    Call as Called, Compiled, Finding, Format, Severity, SourceFile, compile, not_in_catalogue,
-};
+use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile, not_in_catalogue};
 use switchward_machine::{ActKind, Digest, Machine, Target};
 use switchward_state::catalogue;
 use switchward_state::catalogue::{
@@ -50,7 +50,7 @@ impl DefinitionService for Api {
         };
         Ok(Response::new(v1::CheckDefinitionResponse {
             ok: definition.is_some(),
-            findings: compiled.findings.iter().map(finding).collect(),
+            findings: compiled.findings.iter().map(|one| stored::shown(stored::finding(one, None))).collect(),
             format: compiled.format.map_or(v1::Format::Unspecified, format).into(),
             digest: definition.map(|definition| definition.source.to_string()).unwrap_or_default(),
             definition_id: definition.map(|definition| definition.name.clone()).unwrap_or_default(),
@@ -150,13 +150,12 @@ impl DefinitionService for Api {
         let (call, message) = self.open(request, roles::PUBLISH)?;
         let request = request_id(&message.request_id, "ActivateVersion", &message)?;
         let (name, which) = names::version(&call.caller, "name", &message.name)?;
-        let (_, number) = numbered(&call, name, which, &message.name).await?;
-        let body = Body::Catalogue(CatalogueCommand::ActivateVersion(ActivateVersion {
-            name: name.to_owned(),
-            version: number,
-            etag: message.expected_etag.clone(),
-        }));
-        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        let body = async {
+            let (_, version) = numbered(&call, name, which, &message.name).await?;
+            let (name, etag) = (name.to_owned(), message.expected_etag.clone());
+            Ok(Body::Catalogue(CatalogueCommand::ActivateVersion(ActivateVersion { name, version, etag })))
+        };
+        let reply = call.execute_prepared(Scope::Catalogue, request, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "version", &message.name))?;
         let Reply::Definition(row) = reply else { return Err(odd(&reply).into()) };
         Ok(Response::new(v1::ActivateVersionResponse { definition: Some(of_definition(&call.caller, &row)) }))
@@ -169,13 +168,12 @@ impl DefinitionService for Api {
         let (call, message) = self.open(request, roles::PUBLISH)?;
         let request = request_id(&message.request_id, "RetireVersion", &message)?;
         let (name, which) = names::version(&call.caller, "name", &message.name)?;
-        let (_, number) = numbered(&call, name, which, &message.name).await?;
-        let body = Body::Catalogue(CatalogueCommand::RetireVersion(RetireVersion {
-            name: name.to_owned(),
-            version: number,
-            etag: message.expected_etag.clone(),
-        }));
-        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        let body = async {
+            let (_, version) = numbered(&call, name, which, &message.name).await?;
+            let (name, etag) = (name.to_owned(), message.expected_etag.clone());
+            Ok(Body::Catalogue(CatalogueCommand::RetireVersion(RetireVersion { name, version, etag })))
+        };
+        let reply = call.execute_prepared(Scope::Catalogue, request, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "version", &message.name))?;
         let Reply::Version { summary, .. } = reply else { return Err(odd(&reply).into()) };
         let version = Some(of_version(&call.caller, &summary));
@@ -243,12 +241,8 @@ async fn absent(
             lacking.insert(callee.name.as_str(), found.is_none());
         }
     }
-    Ok(lacked(files, &definition.calls, |name| lacking.get(name).copied().unwrap_or_default()))
-}
-
-/// Warnings about those of these calls whose definition the catalogue lacks.
-fn lacked(files: &[v1::DefinitionFile], calls: &[Called], lacks: impl Fn(&str) -> bool) -> Vec<Finding> {
-    not_in_catalogue(files.first().map_or("", |file| file.path.as_str()), calls, lacks)
+    let file = files.first().map_or("", |file| file.path.as_str());
+    Ok(not_in_catalogue(file, &definition.calls, |name| lacking.get(name).copied().unwrap_or_default()))
 }
 
 async fn deploy(
@@ -257,23 +251,29 @@ async fn deploy(
 ) -> Result<v1::DeployDefinitionResponse, Refusal> {
     names::parent(&call.caller, "parent", &message.parent)?;
     let request = request_id(&message.request_id, "DeployDefinition", &message)?;
+    let body = async { deployed_from(message) };
+    let reply = call.execute_prepared(Scope::Catalogue, request, body).await?;
+    let Reply::Version { created, summary, findings, .. } = reply else { return Err(odd(&reply)) };
+    let findings = findings.into_iter().map(stored::shown).collect();
+    Ok(v1::DeployDefinitionResponse { version: Some(of_version(&call.caller, &summary)), created, findings })
+}
+
+/// Compiles what is to be deployed. A repeated request is compiled, too, but answered with the first findings.
+fn deployed_from(message: v1::DeployDefinitionRequest) -> Result<Body, Refusal> {
     let compiled = compiled(&message.files, known("format", message.format)?)?;
     let Some(ready) = compiled.definition else { return Err(invalid(&compiled.findings)) };
     let format = compiled.format.map_or("", |format| format.name());
-    let body = Body::Catalogue(CatalogueCommand::Deploy(Deploy {
-        name: ready.name.clone(),
+    let file = message.files.first().map_or("", |file| file.path.as_str());
+    Ok(Body::Catalogue(CatalogueCommand::Deploy(Deploy {
+        findings: stored::findings(&compiled.findings, file, &ready.calls),
+        name: ready.name,
         format: format.to_owned(),
         files: message.files.iter().map(stored_file).collect(),
         source: ready.source,
         machine: Arc::new(ready.machine),
         activate: message.activate.unwrap_or(true),
         etag: message.expected_etag,
-    }));
-    let reply = call.execute(Scope::Catalogue, request, None, body).await?;
-    let Reply::Version { created, summary, missing, .. } = reply else { return Err(odd(&reply)) };
-    let absent = lacked(&message.files, &ready.calls, |name| missing.iter().any(|known| known == name));
-    let findings = compiled.findings.iter().chain(&absent).map(finding).collect();
-    Ok(v1::DeployDefinitionResponse { version: Some(of_version(&call.caller, &summary)), created, findings })
+    })))
 }
 
 fn stored_file(file: &v1::DefinitionFile) -> catalogue::SourceFile {
@@ -346,25 +346,6 @@ fn format(format: Format) -> v1::Format {
 
 fn format_named(name: &str) -> v1::Format {
     Format::ALL.into_iter().find(|format| format.name() == name).map_or(v1::Format::Unspecified, format)
-}
-
-fn finding(finding: &Finding) -> v1::Finding {
-    let severity = match finding.severity {
-        Severity::Error => v1::Severity::Error,
-        Severity::Warning => v1::Severity::Warning,
-        Severity::Notice => v1::Severity::Notice,
-    };
-    v1::Finding {
-        code: finding.code.to_owned(),
-        severity: severity.into(),
-        file: finding.file.clone(),
-        line: finding.line,
-        column: finding.column,
-        message: finding.message.clone(),
-        allowed: finding.allowed.clone(),
-        nearest: finding.nearest.clone().unwrap_or_default(),
-        hint: finding.hint.clone().unwrap_or_default(),
-    }
 }
 
 pub(super) fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition {

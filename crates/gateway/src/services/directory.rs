@@ -1,6 +1,7 @@
 //! DirectoryService.
 
 use switchward_api::v1::{self, directory_service_server::DirectoryService};
+use switchward_messages::directory_warning;
 use switchward_state::approval::GateSettings;
 use switchward_state::catalogue::{CatalogueCommand, Directory, DirectoryEntry, EventBinding, PutDirectory};
 use switchward_state::{Body, Scope};
@@ -46,7 +47,7 @@ impl DirectoryService for Api {
             etag: requested.etag,
         }));
         call.execute(Scope::Catalogue, request, None, body).await?;
-        let warnings = stored.odd();
+        let warnings = stored.warnings().iter().map(directory_warning).collect();
         Ok(Response::new(v1::PutDirectoryResponse { directory: Some(shown(stored)), warnings }))
     }
 
@@ -58,7 +59,7 @@ impl DirectoryService for Api {
         names::parent(&call.caller, "parent", &message.parent)?;
         let mask = Mask::read("Directory", message.read_mask)?;
         let directory = directory_of(&call).await?;
-        let warnings = directory.odd();
+        let warnings = directory.warnings().iter().map(directory_warning).collect();
         let directory = mask.keep(shown(directory));
         Ok(Response::new(v1::GetDirectoryResponse { directory: Some(directory), warnings }))
     }

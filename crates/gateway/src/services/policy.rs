@@ -1,13 +1,14 @@
 //! PolicyService.
 
 use switchward_api::v1::{self, policy_service_server::PolicyService};
-use switchward_engine::policy::{Explanation, LookedAt, limit_full_message};
+use switchward_engine::policy::{Explanation, LookedAt};
 use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
+use switchward_messages::shortage;
 use switchward_state::delivery::{Draft, Outgoing};
 use switchward_state::limits::CALL_ID_CHARS_MAX;
 use switchward_state::policy::{
     Args, Authorize, Authorized, CallEffect, LedgerRule, LimitOutcome, MatchedRule, PolicyCommand,
-    ReportCall, ReportUsage,
+    ReportCall, ReportUsage, Shortage,
 };
 use switchward_state::{Body, Reason as StateReason, Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
@@ -333,7 +334,7 @@ async fn respond(
                 let named = format!("{}{by}", rule.capability);
                 let money = matches!(limit, Limit::Money { .. });
                 let reason = if money { Reason::BudgetExhausted } else { Reason::RateLimited };
-                full = Some((reason, limit_full_message(&named)));
+                full = Some((reason, shortage(&Shortage::Limit { capability: named })));
             }
             limits.push(use_now);
         }
@@ -381,7 +382,8 @@ async fn usage(
     let tenant = call.caller.tenant;
     let rows = call.api.reader(CheckLedger::source_of(tenant, &rule.process)).await?;
     let rules = vec![LedgerRule { limits: vec![limit], ..rule.clone() }];
-    let query = CheckLedger { tenant, rules, estimate, now: call.api.cluster.now() };
+    let now = call.api.cluster.now();
+    let query = CheckLedger { tenant, rules, estimate, now };
     let check = rows.answer(&query).map_err(unreadable)?;
     let (kind, max, window) = match limit {
         Limit::Rate { max, window_ms } => {
@@ -390,13 +392,15 @@ async fn usage(
         Limit::Money { max, .. } => (v1::LimitKind::Budget, max.to_string(), None),
     };
     let (within, used, reset_time) = match (&check.outcome, limit) {
-        (LimitOutcome::Available { remaining, .. }, Limit::Rate { max, .. }) => {
+        (LimitOutcome::Available { remaining }, Limit::Rate { max, .. }) => {
             (true, max.saturating_sub(remaining.calls.unwrap_or(0)).to_string(), None)
         }
-        (LimitOutcome::Available { remaining, .. }, Limit::Money { max, .. }) => {
+        (LimitOutcome::Available { remaining }, Limit::Money { max, .. }) => {
             (true, max.minus(remaining.usd.unwrap_or_default()).to_string(), None)
         }
-        (LimitOutcome::Full { until, .. }, _) => (false, max.clone(), Some(convert::timestamp(*until))),
+        (LimitOutcome::Full { wait_ms, .. }, _) => {
+            (false, max.clone(), Some(convert::timestamp(now.after_ms(*wait_ms))))
+        }
     };
     let layer = rule.layers.join(", ");
     Ok(v1::LimitUse { kind: kind.into(), max, used, window, reset_time, available: within, layer })

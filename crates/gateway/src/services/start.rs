@@ -45,16 +45,8 @@ pub(super) async fn start(
     if message.message.len() > MESSAGE_BYTES_MAX {
         return Err(Refusal::field("message", format!("must be at most {MESSAGE_BYTES_MAX} bytes")));
     }
-    let reply = match resolved(call, key, message).await {
-        Ok(start) => {
-            call.execute(Scope::Session(id), request, None, Body::Session(SessionCommand::Start(start))).await
-        }
-        // The session's definitions may be gone by now; a start that was answered is answered the same again.
-        Err(refused) => match &request {
-            Some(request) => call.answered(id, request).await?.ok_or(refused),
-            None => return Err(refused),
-        },
-    };
+    let start = async { Ok(Body::Session(SessionCommand::Start(resolved(call, key, message).await?))) };
+    let reply = call.execute_prepared(Scope::Session(id), request, start).await;
     let reply = reply.map_err(|refusal| {
         let taken = refusal.reason() == Reason::AlreadyExists;
         if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }

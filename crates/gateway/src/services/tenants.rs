@@ -110,7 +110,6 @@ impl TenantService for Api {
             return Err(Refusal::field("tenant", "is required").into());
         };
         let name = own(&call.caller, "tenant.name", &requested.name)?;
-        let mut settings = tenant(&call, &name).await?.settings;
         let paths = message.update_mask.map(|mask| mask.paths).unwrap_or_default();
         let all = paths.is_empty();
         let switch = |path: &&String| SWITCHES.contains(&path.as_str());
@@ -118,28 +117,12 @@ impl TenantService for Api {
             return Err(Refusal::field("update_mask", format!("has the unknown path {path}")).into());
         }
         let named = |path: &str| all || paths.iter().any(|known| known == path);
-        if named("default_effect") {
-            settings = effect("tenant.default_effect", requested.default_effect, settings)?;
-        }
-        if named("allow_foreign_role") {
-            settings.allow_foreign_role = requested.allow_foreign_role;
-        }
-        if named("any_approver_address") {
-            settings.any_approver_address = requested.any_approver_address;
-        }
-        if named("link_auth") {
-            settings.link_auth = link_auth(requested.link_auth, self)?;
-        }
-        if named("browser_known_time") {
-            settings.browser_known_ms = browser_known(requested.browser_known_time)?;
-        }
-        let body = CatalogueCommand::UpdateTenant(UpdateTenant {
-            name: name.clone(),
-            settings,
-            etag: requested.etag,
-        })
-        .into();
-        let reply = call.execute(Scope::Catalogue, request, None, body).await?;
+        let body = async {
+            let settings = changed(tenant(&call, &name).await?.settings, &requested, named, self)?;
+            let etag = requested.etag.clone();
+            Ok(CatalogueCommand::UpdateTenant(UpdateTenant { name: name.clone(), settings, etag }).into())
+        };
+        let reply = call.execute_prepared(Scope::Catalogue, request, body).await?;
         let Reply::Tenant(tenant) = reply else { return Err(odd(&reply).into()) };
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(of_tenant(&tenant)) }))
     }
@@ -167,6 +150,31 @@ impl TenantService for Api {
         self.revocations.changed.send_replace(());
         Ok(Response::new(v1::DeleteTenantResponse {}))
     }
+}
+
+/// The settings with the switches that an update names.
+fn changed(
+    mut settings: Settings,
+    requested: &v1::Tenant,
+    named: impl Fn(&str) -> bool,
+    api: &Api,
+) -> Result<Settings, Refusal> {
+    if named("default_effect") {
+        settings = effect("tenant.default_effect", requested.default_effect, settings)?;
+    }
+    if named("allow_foreign_role") {
+        settings.allow_foreign_role = requested.allow_foreign_role;
+    }
+    if named("any_approver_address") {
+        settings.any_approver_address = requested.any_approver_address;
+    }
+    if named("link_auth") {
+        settings.link_auth = link_auth(requested.link_auth, api)?;
+    }
+    if named("browser_known_time") {
+        settings.browser_known_ms = browser_known(requested.browser_known_time)?;
+    }
+    Ok(settings)
 }
 
 /// Returns since when the effects of the caller's tenant are held.

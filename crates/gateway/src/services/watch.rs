@@ -55,6 +55,7 @@ impl Watch {
         // Watching begins before reading, so that no change falls between the two.
         let shard = self.api.cluster.shard_of(self.id.bucket()).clone();
         let mut watched = shard.watch(self.caller.tenant, self.id);
+        let mut leadership = shard.watch_leadership();
         let mut revoked = self.api.revocations.changed.subscribe();
         let mut draining = self.api.draining.subscribe();
         loop {
@@ -67,6 +68,8 @@ impl Watch {
             let waited = tokio::select! {
                 waited = tokio::time::timeout(HEARTBEAT, watched.changed()) => waited,
                 revoked = revoked.changed() => Ok(revoked.is_ok()),
+                // Reading fails unless this server leads: then another server has what is new.
+                going_on = leadership.changed() => Ok(going_on),
                 () = begun(&mut draining) => Ok(false),
                 () = self.sender.closed() => return,
             };
@@ -74,6 +77,8 @@ impl Watch {
                 Ok(true) => {}
                 // The stream says OK only after the event that ended the session.
                 Ok(false) => return self.fail(refusal(Failure::Draining)).await,
+                // A leader without a majority knows of nothing new, so it must not say that there is nothing.
+                Err(_) if !shard.leads() => {}
                 Err(_) => {
                     if self.heartbeat().await.is_err() {
                         return;

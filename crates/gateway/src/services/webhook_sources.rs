@@ -51,7 +51,7 @@ impl WebhookSourceService for Api {
         let secret = text.as_ref().map(|text| sealed(&call, &name, text)).transpose()?;
         let kept = secret.clone();
         let change = ChangeWebhookSource::Create { name, kind: kind.word().into(), secret, correlation };
-        let row = changed(&call, request, change, &requested.name).await?;
+        let row = changed(&call, request, async { Ok(change) }, &requested.name).await?;
         let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text, kept.as_ref()));
         Ok(Response::new(v1::CreateWebhookSourceResponse { source, secret }))
     }
@@ -95,9 +95,11 @@ impl WebhookSourceService for Api {
         let requested = message.source.ok_or_else(|| Refusal::field("source", "is required"))?;
         let name = names::webhook_source(&call.caller, "source.name", &requested.name)?.to_owned();
         known::<v1::WebhookSourceKind>("source.kind", requested.kind)?;
-        let row = source(&call, &name, &requested.name).await?;
-        let correlation = correlation(kind_named(&row), &requested)?;
-        let change = ChangeWebhookSource::Correlate { name, correlation, etag: requested.etag };
+        let change = async {
+            let row = source(&call, &name, &requested.name).await?;
+            let (correlation, etag) = (correlation(kind_named(&row), &requested)?, requested.etag.clone());
+            Ok(ChangeWebhookSource::Correlate { name, correlation, etag })
+        };
         let row = changed(&call, request, change, &requested.name).await?;
         let source = Some(of_source(&call.caller, &row));
         Ok(Response::new(v1::UpdateWebhookSourceResponse { source }))
@@ -112,15 +114,17 @@ impl WebhookSourceService for Api {
         let name = names::webhook_source(&call.caller, "name", &message.name)?.to_owned();
         let overlap_ms = message.overlap.map_or(Some(OVERLAP_MS), ms_of).filter(|ms| *ms <= ROTATION_MS_MAX);
         let overlap_ms = overlap_ms.ok_or_else(|| Refusal::field("overlap", "must be at most 7 days"))?;
-        let row = source(&call, &name, &message.name).await?;
-        let secret = secret_of(kind_named(&row), message.secret)?;
-        let secret = secret.ok_or_else(|| Refusal::field("name", "the source's kind has no secret"))?;
-        let (text, secret) = (Some(secret.clone()), sealed(&call, &name, &secret)?);
-        let kept = secret.clone();
-        let etag = message.expected_etag;
-        let change = ChangeWebhookSource::Rotate { name, secret, overlap_ms, etag };
+        let (etag, mut text, mut kept) = (message.expected_etag, None, None);
+        let change = async {
+            let row = source(&call, &name, &message.name).await?;
+            let secret = secret_of(kind_named(&row), message.secret)?;
+            let secret = secret.ok_or_else(|| Refusal::field("name", "the source's kind has no secret"))?;
+            let sealed = sealed(&call, &name, &secret)?;
+            (text, kept) = (Some(secret), Some(sealed.clone()));
+            Ok(ChangeWebhookSource::Rotate { name, secret: sealed, overlap_ms, etag })
+        };
         let row = changed(&call, request, change, &message.name).await?;
-        let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text, Some(&kept)));
+        let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text, kept.as_ref()));
         Ok(Response::new(v1::RotateWebhookSourceSecretResponse { source, secret }))
     }
 
@@ -145,12 +149,11 @@ impl WebhookSourceService for Api {
 async fn changed(
     call: &Call<'_>,
     request: Option<RequestId>,
-    change: ChangeWebhookSource,
+    change: impl Future<Output = Result<ChangeWebhookSource, Refusal>>,
     asked: &str,
 ) -> Result<Box<SourceSummary>, Refusal> {
-    let reply = call
-        .execute(Scope::Catalogue, request, None, Body::Delivery(DeliveryCommand::WebhookSource(change)))
-        .await;
+    let body = async { Ok(Body::Delivery(DeliveryCommand::WebhookSource(change.await?))) };
+    let reply = call.execute_prepared(Scope::Catalogue, request, body).await;
     let reply = reply.map_err(|refusal| {
         let taken = refusal.reason() == crate::error::Reason::AlreadyExists;
         let refusal = if taken { refusal.resource("source", asked) } else { refusal };

@@ -36,6 +36,28 @@ const REFUND: &str = r#"{
   ]
 }"#;
 
+/// A workflow whose approval leads to `pay` if it is approved, and to `keep` if not.
+pub(crate) fn approval_workflow(name: &str, approvers: &[&str], subject: &str, body: &str) -> String {
+    serde_json::json!({
+        "name": name,
+        "states": [
+            {
+                "name": "decide",
+                "type": "approval",
+                "approvers": approvers,
+                "request_template": { "subject_template": subject, "body_template": body },
+            },
+            { "name": "pay", "type": "conversation" },
+            { "name": "keep", "type": "conversation" },
+        ],
+        "transitions": [
+            { "from": "decide", "port": "approved", "to": "pay" },
+            { "from": "decide", "port": "rejected", "to": "keep" },
+        ],
+    })
+    .to_string()
+}
+
 impl Harness {
     /// A session that waits for an approval.
     async fn refund(&self) -> v1::Session {

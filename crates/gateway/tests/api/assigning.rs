@@ -4,7 +4,7 @@ use http::StatusCode;
 use switchward_api::v1::{self, GateDecision};
 use switchward_state::approval::Way;
 
-use crate::approvals::decide;
+use crate::approvals::{approval_workflow, decide};
 use crate::decision_page::{form_of, get, hidden, text};
 use crate::harness::Harness;
 use crate::mailing::{Asked, DANA, KIM};
@@ -12,20 +12,6 @@ use crate::refusal::refused;
 use crate::rpcs::directory::of;
 
 const SAM: &str = "sam@acme.example";
-
-const BUY: &str = r#"{
-  "name": "buy",
-  "states": [
-    { "name": "decide", "type": "approval", "approvers": ["approver@acme", "lead@example.com"],
-      "request_template": { "subject_template": "Buy?", "body_template": "May we?" } },
-    { "name": "pay", "type": "conversation" },
-    { "name": "keep", "type": "conversation" }
-  ],
-  "transitions": [
-    { "from": "decide", "port": "approved", "to": "pay" },
-    { "from": "decide", "port": "rejected", "to": "keep" }
-  ]
-}"#;
 
 fn to(gate: &v1::Gate, person: &str) -> v1::AssignGateRequest {
     v1::AssignGateRequest {
@@ -59,7 +45,8 @@ impl Harness {
         let people =
             [("dana", DANA), ("kim", KIM), ("sam", SAM), ("agents", "agent@acme"), ("boss", "approver@acme")];
         let _: v1::PutDirectoryResponse = self.ask("admin", "PutDirectory", &of(&people)).await;
-        self.deploy(BUY).await;
+        let approvers = ["approver@acme", "lead@example.com"];
+        self.deploy(&approval_workflow("buy", &approvers, "Buy?", "May we?")).await;
         let quorum = all.then_some(v1::Quorum { rule: Some(v1::quorum::Rule::All(true)) });
         let request = v1::StartSessionRequest { definition: "buy".into(), quorum, ..Default::default() };
         // Only then may a start say how many must approve.

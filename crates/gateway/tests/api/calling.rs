@@ -6,17 +6,17 @@ use crate::harness::{Harness, deployment};
 use crate::refusal::refused;
 
 /// A workflow that calls another, under unique names.
-struct Pair {
+pub(crate) struct Pair {
     caller: String,
     called: String,
 }
 
 impl Pair {
-    fn of(harness: &Harness) -> Self {
+    pub(crate) fn of(harness: &Harness) -> Self {
         Self { caller: harness.fresh("caller"), called: harness.fresh("called") }
     }
 
-    fn caller(&self) -> String {
+    pub(crate) fn caller(&self) -> String {
         serde_json::json!({
             "name": self.caller,
             "states": [
@@ -29,7 +29,7 @@ impl Pair {
         .to_string()
     }
 
-    fn called(&self) -> String {
+    pub(crate) fn called(&self) -> String {
         let ask = serde_json::json!({ "name": "ask", "type": "conversation", "instructions": "Ask." });
         serde_json::json!({ "name": self.called, "states": [ask], "transitions": [] }).to_string()
     }

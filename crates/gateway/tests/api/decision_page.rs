@@ -60,6 +60,7 @@ pub(crate) async fn not_hers(harness: &Harness, asked: &Asked, person: &str) {
     let form = format!("decision=approve&shown={}&form={}", asked.gate.args_digest, "0".repeat(32));
     let answer = harness.node.line.send(form_of(&path, &form)).await;
     assert_eq!(answer.status, StatusCode::FORBIDDEN, "{}", text(&answer));
+    assert!(text(&answer).contains("Somebody else must decide."), "{}", text(&answer));
 }
 
 async fn status(harness: &Harness, asked: &Asked) -> i32 {
@@ -120,6 +121,9 @@ async fn what_is_shown_is_what_is_decided() {
         let answer = harness.node.line.send(form_of(&path, &format!("decision=approve{fields}"))).await;
         assert_eq!(answer.status, status, "{fields}: {}", text(&answer));
         assert_eq!(self::status(&harness, &asked).await, OPEN, "{fields}");
+        // What a person reads comes from the catalogue, not from the message for developers.
+        let changed = text(&answer).contains("The request has changed since this page was opened.");
+        assert_eq!(changed, status == StatusCode::CONFLICT, "{fields}: {}", text(&answer));
     }
     let danas = path_of(&asked, DANA);
     let danas_page = text(&harness.node.line.send(get(&danas)).await);
@@ -200,6 +204,7 @@ async fn a_question_is_noted_and_the_gate_stays_open() {
     // The same form is not valid for anything else.
     let answer = harness.node.line.send(form_of(&path, &format!("decision=reject{}", hidden(&page)))).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", text(&answer));
+    assert!(text(&answer).contains("This form was sent before."), "{}", text(&answer));
     assert_eq!(status(&harness, &asked).await, OPEN);
     let answer = say(&harness, &path, "decision=reject&comment=no").await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER);

@@ -124,7 +124,7 @@ pub(crate) fn forgotten(harness: &Harness, id: SessionId) -> bool {
     let row = harness.node.cluster.shard_of(id.bucket()).read_stale().row(&Key::session(TenantId(1), id));
     let row = row.expect("rows that can be read");
     let Some(Row::Session(session)) = row.as_deref() else { return false };
-    session.requests.is_empty() && session.calls.is_empty()
+    session.replies.is_empty() && session.calls.is_empty()
 }
 
 fn ledgers(harness: &Harness) -> Vec<Key> {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use switchward_api::v1::{self, ExportRecord, export_record::Record};
 use switchward_machine::{SessionId, TenantId};
 use switchward_state::{Key, View as _};
+use switchward_testkit::Pages;
 
 use crate::ending::{SECRET, cancel, days, eventful, put};
 use crate::harness::{Harness, tool_call};
@@ -26,11 +27,11 @@ async fn page(harness: &Harness, size: u32, token: &str) -> v1::ExportRecordsRes
 
 /// The records from a token on, read in pages of this size.
 async fn rest(harness: &Harness, size: u32, token: String) -> Vec<ExportRecord> {
-    let (mut records, mut token) = (Vec::new(), token);
-    while !token.is_empty() {
+    let (mut records, mut pages) = (Vec::new(), Pages::after(token));
+    while let Some(token) = pages.next_token() {
         let reply = page(harness, size, &token).await;
         records.extend(reply.records);
-        token = reply.next_page_token;
+        pages.read(reply.next_page_token);
     }
     records
 }
@@ -374,17 +375,14 @@ async fn decisions_outlast_a_history_that_goes_meanwhile_and_stand_there_once() 
     assert_eq!(decisions(&wanted).len(), 5);
     // Every point at which an export can be interrupted inside the session.
     let mut resume_points = Vec::new();
-    let (mut token, mut seen) = (String::new(), Vec::new());
-    loop {
-        let one = page(&harness, 1, &token).await;
-        seen.extend(one.records);
-        token = one.next_page_token;
-        if token.is_empty() {
-            break;
-        }
-        if holds(&seen, &name) {
+    let (mut pages, mut seen) = (Pages::default(), Vec::new());
+    while let Some(token) = pages.next_token() {
+        if !token.is_empty() && holds(&seen, &name) {
             resume_points.push((seen.clone(), token.clone()));
         }
+        let one = page(&harness, 1, &token).await;
+        seen.extend(one.records);
+        pages.read(one.next_page_token);
     }
     assert_eq!(seen, wanted);
     let shard = harness.node.cluster.shard_of(id_of(&name).bucket());

@@ -10,6 +10,7 @@ use switchward_api::v1;
 use switchward_gateway::{decision::SignIn, mail::QuarantineStore as _};
 use switchward_machine::TenantId;
 use switchward_state::limits::ENDPOINTS_MAX;
+use switchward_testkit::Pages;
 use tonic::Status;
 
 use crate::node::Node;
@@ -250,14 +251,16 @@ impl Harness {
         let filter = format!("session=\"{session}\"");
         let mut request = v1::ListEffectsRequest { filter, ..v1::ListEffectsRequest::default() };
         // A page may be short, even empty, on a busy machine.
-        loop {
+        let mut pages = Pages::default();
+        while let Some(token) = pages.next_token() {
+            request.page_token = token;
             let reply: v1::ListEffectsResponse = self.ask("agent", "ListEffects", &request).await;
             if let Some(notice) = reply.effects.into_iter().next() {
                 return notice.name;
             }
-            assert!(!reply.next_page_token.is_empty(), "a notice");
-            request.page_token = reply.next_page_token;
+            pages.read(reply.next_page_token);
         }
+        panic!("{session} has no notice");
     }
 
     /// A notice that cannot be delivered.

@@ -5,6 +5,7 @@ use prost_reflect::{DynamicMessage, Value};
 use serde_json::Value as Json;
 use switchward_api::v1;
 use switchward_machine::{SessionId, TenantId};
+use switchward_testkit::Pages;
 
 use crate::harness::{Harness, RELEASE, named, put_assistant};
 use crate::refusal::refused;
@@ -42,16 +43,15 @@ pub(crate) fn page(reply: Json) -> (Vec<Json>, String) {
 /// A whole list, read in pages of this size.
 async fn whole(harness: &Harness, rpc: &Rpc, mut message: DynamicMessage, size: u32) -> Vec<Json> {
     set(&mut message, "page_size", Value::U32(size));
-    let mut found = Vec::new();
-    loop {
+    let (mut found, mut pages) = (Vec::new(), Pages::default());
+    while let Some(token) = pages.next_token() {
+        set(&mut message, "page_token", Value::String(token));
         let (entries, token) = page(call(harness, rpc, &message).await.expect(rpc.method));
         assert!(entries.len() <= usize::try_from(size).expect("a size"), "{}", rpc.method);
         found.extend(entries);
-        if token.is_empty() {
-            return found;
-        }
-        set(&mut message, "page_token", Value::String(token));
+        pages.read(token);
     }
+    found
 }
 
 /// A session of acme with a history, and several of every other listed resource.

@@ -15,7 +15,7 @@ use switchward_gateway::{
     webhooks,
 };
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_shard::{Cluster, ClusterOptions, ManualClock};
+use switchward_shard::{Cluster, ClusterOptions, ManualClock, Payload, Shard};
 use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, EnsureTenancy, LinkAuth, Role, Settings, UpdateTenant,
 };
@@ -181,6 +181,12 @@ impl Node {
             );
             shard.submit(nothing).await.expect_err("the session does not exist");
         }
+    }
+
+    /// Makes the replica of a shard fail: it gets an entry that it cannot apply.
+    pub(crate) async fn fail(&self, shard: &Shard) {
+        let entry = Payload(b"no decision".to_vec().into());
+        assert!(shard.group().raft().client_write(entry).await.is_err(), "nothing is acknowledged");
     }
 
     /// Ends the node; fails if it stopped by itself.

@@ -5,16 +5,18 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 use serde_json::Value as Json;
 use switchward_api::v1;
+use switchward_state::limits::REPLIES_KEPT_MS;
 
-use crate::harness::Harness;
+use crate::calling::Pair;
+use crate::harness::{Harness, create_source, deployment, put_assistant};
 use crate::refusal::{Refusal, refused};
 use crate::rpcs::{Rpc, all, set};
 use crate::same::shown;
 use crate::ways::Way;
 
 const DAY_MS: u64 = 24 * 3_600_000;
-/// The number of replies that a session stores.
-const KEPT_MAX: usize = 128;
+/// Requests of one session within its quarter of an hour: more than are listed in its row.
+const REPORTS: usize = 150;
 /// How often a test polls for something that the server does on its own, before it fails.
 const ASKED_MAX: usize = 100_000;
 
@@ -295,8 +297,103 @@ async fn replies_of_the_catalogue_are_kept_for_a_day() {
     harness.node.end().await;
 }
 
+/// Sends a call again after others, which must not change its answer.
+async fn comes_again(
+    harness: &Harness,
+    role: &str,
+    method: &'static str,
+    request: &impl Message,
+    meanwhile: impl Future<Output = ()>,
+) {
+    let again = async || {
+        harness.node.line.call(Way::Grpc, method, harness.acme.key(role), &request.encode_to_vec()).await
+    };
+    let first = again().await.expect(method);
+    meanwhile.await;
+    assert_eq!(again().await.expect(method), first, "{method}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_keeps_its_newest_replies() {
+async fn an_answer_comes_again_to_the_byte_although_the_call_changed_nothing() {
+    let harness = Harness::start().await;
+    let first = harness.deploy(&crate::harness::named("twice")).await;
+    let second = harness.deploy(&crate::harness::named("twice").replace("ready?", "all ready?")).await;
+    let activate = |version: &v1::Version, id: &str| v1::ActivateVersionRequest {
+        name: version.name.clone(),
+        request_id: id.to_owned(),
+        ..v1::ActivateVersionRequest::default()
+    };
+    comes_again(&harness, "author", "ActivateVersion", &activate(&second, "active-already"), async {
+        let _: v1::ActivateVersionResponse =
+            harness.ask("author", "ActivateVersion", &activate(&first, "the-other")).await;
+    })
+    .await;
+    let request = v1::GetVersionRequest { name: first.name.clone(), ..v1::GetVersionRequest::default() };
+    let now: v1::GetVersionResponse = harness.ask("author", "GetVersion", &request).await;
+    assert!(now.version.expect("a version").active, "the repeated call activated nothing");
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_comes_again_to_the_byte_although_its_source_is_gone() {
+    let harness = Harness::start().await;
+    let name = harness.source().await;
+    let source = v1::WebhookSource { name: name.clone(), ..create_source("any").source.expect("a source") };
+    let update = v1::UpdateWebhookSourceRequest {
+        source: Some(source),
+        request_id: "update".into(),
+        ..v1::UpdateWebhookSourceRequest::default()
+    };
+    let rotate = v1::RotateWebhookSourceSecretRequest {
+        name: name.clone(),
+        request_id: "rotate".into(),
+        ..v1::RotateWebhookSourceSecretRequest::default()
+    };
+    let rotated = async || {
+        let reply: v1::RotateWebhookSourceSecretResponse =
+            harness.ask("admin", "RotateWebhookSourceSecret", &rotate).await;
+        (reply.source, reply.secret)
+    };
+    let (shown, secret) = rotated().await;
+    assert!(!secret.is_empty());
+    comes_again(&harness, "admin", "UpdateWebhookSource", &update, async {
+        let delete = v1::DeleteWebhookSourceRequest { name, ..v1::DeleteWebhookSourceRequest::default() };
+        let _: v1::DeleteWebhookSourceResponse = harness.ask("admin", "DeleteWebhookSource", &delete).await;
+    })
+    .await;
+    assert_eq!(rotated().await, (shown, String::new()), "its secret is shown once");
+    let other = v1::RotateWebhookSourceSecretRequest { overlap: None, request_id: "other".into(), ..rotate };
+    let other: Result<v1::RotateWebhookSourceSecretResponse, _> =
+        harness.attempt("admin", "RotateWebhookSourceSecret", &other).await;
+    refused(other.map(drop), "NOT_FOUND");
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_comes_again_to_the_byte_although_the_catalogue_has_changed() {
+    let harness = Harness::start().await;
+    let pair = Pair::of(&harness);
+    let deploy = v1::DeployDefinitionRequest {
+        activate: Some(false),
+        request_id: "deploy".into(),
+        ..deployment(&pair.caller())
+    };
+    comes_again(&harness, "author", "DeployDefinition", &deploy, async {
+        harness.deploy(&pair.called()).await;
+    })
+    .await;
+    let mut put = put_assistant("later-desk");
+    put.request_id = "put".into();
+    put.assistant.as_mut().expect("an assistant").workflows = vec!["later".into()];
+    comes_again(&harness, "author", "PutAssistant", &put, async {
+        harness.deploy(&crate::harness::named("later")).await;
+    })
+    .await;
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_keeps_each_reply_for_a_quarter_of_an_hour() {
     let harness = Harness::start().await;
     let name = harness.session().await.name;
     let report = async |number: usize| {
@@ -309,12 +406,18 @@ async fn a_session_keeps_its_newest_replies() {
         let reply: v1::ReportUsageResponse = harness.ask("agent", "ReportUsage", &request).await;
         usize::try_from(reply.budget.expect("a budget").used_tokens).expect("few")
     };
-    for number in 0..=KEPT_MAX {
+    for number in 0..REPORTS {
         assert_eq!(report(number).await, number + 1);
     }
-    assert_eq!(report(KEPT_MAX).await, KEPT_MAX + 1, "the newest call id is remembered");
-    assert_eq!(report(1).await, 2, "the oldest kept request is answered as it was then");
-    assert_eq!(report(0).await, KEPT_MAX + 2, "the call id before it is forgotten");
+    for number in [0, 1, REPORTS / 2, REPORTS - 1] {
+        assert_eq!(report(number).await, number + 1, "the request is answered as it was then");
+    }
+    harness.node.clock.advance(REPLIES_KEPT_MS);
+    for number in REPORTS..2 * REPORTS {
+        assert_eq!(report(number).await, number + 1);
+    }
+    assert_eq!(report(0).await, 2 * REPORTS + 1, "the first requests are forgotten");
+    assert_eq!(report(REPORTS).await, REPORTS + 1);
     harness.node.end().await;
 }
 

@@ -116,6 +116,27 @@ async fn a_server_that_stops_ends_it_so_that_the_worker_comes_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_that_cannot_answer_keeps_no_other_from_it() {
+    let harness = Harness::start().await;
+    let (_, queue) = harness.owing().await;
+    let mut stream = open(&harness, harness.acme.key("worker"), &queue).await;
+    item(&mut stream).await;
+    harness.node.fail(&harness.node.cluster.shards()[0]).await;
+    let session = loop {
+        let start = v1::StartSessionRequest { definition: queue.clone(), ..Default::default() };
+        let secret = harness.acme.key("agent");
+        let started: Result<v1::StartSessionResponse, Status> =
+            harness.node.line.ask(secret, "StartSession", &start).await;
+        match started {
+            Ok(reply) => break reply.session.expect("a session").name,
+            Err(status) => assert_eq!(Refusal::of(&status).reason, "SHARD_STOPPED"),
+        }
+    };
+    assert_eq!(item(&mut stream).await.session, session);
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_key_ends_it_at_once_and_gets_no_more() {
     let harness = Harness::start().await;
     let (_, queue) = harness.owing().await;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use switchward_api::v1::{
     self, session_service_client::SessionServiceClient, watch_session_response::Update,
 };
-use tonic::{Request, Status, Streaming, transport::Channel};
+use tonic::{Code, Request, Status, Streaming, transport::Channel};
 
+use crate::ending::id_of;
 use crate::harness::Harness;
 use crate::refusal::Refusal;
 use crate::ways::Way;
@@ -193,6 +194,22 @@ async fn silence_is_broken_by_a_sign_of_life() {
         other => panic!("{other:?}"),
     }
     assert!((14..60).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_that_no_longer_leads_ends_it_long_before_a_sign_of_life() {
+    let harness = Harness::start().await;
+    let session = harness.session().await;
+    let mut watch = watch(&harness, harness.acme.key("agent"), &session.name, 0).await;
+    for wanted in history(&harness, &session.name).await {
+        assert_eq!(event(&mut watch).await, wanted);
+    }
+    let shard = harness.node.cluster.shard_of(id_of(&session).bucket()).clone();
+    harness.node.fail(&shard).await;
+    let end = tokio::time::timeout(Duration::from_secs(10), next(&mut watch)).await.expect("soon");
+    let end = end.expect("a refusal").expect_err("a refusal");
+    assert_eq!((end.code(), Refusal::of(&end).reason.as_str()), (Code::Unavailable, "SHARD_STOPPED"));
     harness.node.end().await;
 }
 

@@ -106,8 +106,8 @@ fn delivery(query: &DeliveryQuery) -> Vec<Vec<u8>> {
 
 fn policy(query: &PolicyQuery) -> Vec<Vec<u8>> {
     let remaining = Remaining { calls: Some(1), usd: Some(Micros(2)) };
-    let outcome = LimitOutcome::Available { remaining, reserved: false };
-    let check = LimitCheck { rules: Vec::new(), estimate: Micros(3), at: Time(4), outcome };
+    let outcome = LimitOutcome::Available { remaining };
+    let check = LimitCheck { rules: Vec::new(), estimate: Micros(3), age_ms: 4, outcome, held: Vec::new() };
     match query {
         PolicyQuery::Explain(query) => to(&**query, [Some(views::explanation())]),
         PolicyQuery::Ledger(query) => to(query, [check]),

@@ -2,10 +2,14 @@
 
 pub(crate) mod answering;
 pub(crate) mod closed;
+pub(crate) mod directory;
+pub(crate) mod gate_lines;
 pub(crate) mod gates;
 pub(crate) mod mails;
 pub(crate) mod notices;
 pub(crate) mod pages;
 pub(crate) mod people;
+pub(crate) mod policy;
+pub(crate) mod refusals;
 pub(crate) mod session_warnings;
 pub(crate) mod warnings;

@@ -1,13 +1,11 @@
-//! What the server writes to people by itself about their answers, and the forms by which they answer on a page.
+//! What the server writes to people by itself about their answers.
 
-use std::borrow::Cow;
 use switchward_machine::{Channel, Decision};
 use switchward_state::approval::{Closing, NotCounted, Notice, Receipt};
 use switchward_state::limits::QUESTION_LINE_BYTES_MAX;
 use switchward_state::policy::{Shortage, time_text};
 
 use super::people::{names, so_far, who};
-use crate::clean::clean;
 
 const HOW_TO_DECIDE: &str =
     "To decide, reply with a first line that says no more than \"approve\" or \"reject\".";
@@ -126,22 +124,12 @@ fn decided(decision: Decision) -> String {
 }
 
 /// Why a call cannot be approved now.
-fn cannot(shortage: &Shortage) -> String {
-    let by = |layer: &Option<String>| layer.as_ref().map(|layer| format!(", as {layer} says"));
-    match shortage {
-        Shortage::Grants { most } => format!("{most} approved calls are not yet made"),
-        Shortage::Money { used, most, layer } => {
-            let by = by(layer).unwrap_or_default();
-            format!("the session has used or reserved {used} USD of its {most} USD{by}; the gate stays open")
-        }
-        Shortage::Mails { sent, most, layer } => {
-            let by = by(layer).unwrap_or_default();
-            format!("the session has sent {sent} of its {most} mails{by}; the gate stays open")
-        }
-        Shortage::Limit { capability } => {
-            format!("the limit of {capability} is used up; the gate stays open")
-        }
-    }
+pub(crate) fn cannot(shortage: &Shortage) -> String {
+    let open = match shortage {
+        Shortage::Grants { .. } => "",
+        Shortage::Money { .. } | Shortage::Mails { .. } | Shortage::Limit { .. } => "; the gate stays open",
+    };
+    format!("{}{open}", super::policy::shortage(shortage))
 }
 
 /// Why a reply does not count at an open gate, and what to do.
@@ -209,115 +197,4 @@ fn closed(closing: &Closing) -> String {
         Closing::Lapsed { approved } => format!("too few had approved in time ({})", names(approved)),
         Closing::Voided => "the process had moved on".to_owned(),
     }
-}
-
-/// A text of the forms by which a person answers on a decision page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FormText<'f> {
-    /// The heading of the choices.
-    Decision,
-    /// The choice of a decision.
-    Choice {
-        /// Which.
-        decision: Decision,
-    },
-    /// The choice that decides nothing.
-    Neither,
-    /// The label of the field for a comment on a decision.
-    Comment,
-    /// When that comment is required.
-    CommentHint,
-    /// The button that sends a decision.
-    Decide,
-    /// What a decision does.
-    DecideHint {
-        /// The rule of the gate; may be empty.
-        rule: &'f str,
-    },
-    /// The label of the field for the answer to a task.
-    Answer,
-    /// The button that sends an answer.
-    SendAnswer,
-    /// The label of the field for the person who gets the request.
-    HandOverTo,
-    /// Who can be named there.
-    HandOverToHint,
-    /// Beside a field that can stay empty.
-    Optional,
-    /// The button that hands the request over.
-    HandOver,
-    /// What that does.
-    HandOverHint,
-    /// The title of the page after that.
-    HandedOver,
-    /// What that page says.
-    HandedTo {
-        /// Who has the request now, as the person wrote it.
-        to: &'f str,
-    },
-}
-
-/// A text of a form.
-#[must_use]
-pub fn form_text(text: FormText<'_>) -> Cow<'static, str> {
-    match text {
-        FormText::Decision => "Your decision".into(),
-        FormText::Choice { decision } => capital(decision.word()).into(),
-        FormText::Neither => "Neither: ask a question or comment".into(),
-        FormText::Comment => "Comment".into(),
-        FormText::CommentHint => "(required for a question, otherwise optional)".into(),
-        FormText::Decide => "Record the decision".into(),
-        FormText::DecideHint { rule } => {
-            let recorded =
-                "Your decision and your comment are recorded with your address and cannot be withdrawn.";
-            format!("{rule} {recorded}").trim_start().to_owned().into()
-        }
-        FormText::Answer => "Your answer".into(),
-        FormText::SendAnswer => "Send the answer".into(),
-        FormText::HandOverTo => "Hand over to".into(),
-        FormText::HandOverToHint => "(a name or an address of your directory)".into(),
-        FormText::Optional => "(optional)".into(),
-        FormText::HandOver => "Hand the request over".into(),
-        FormText::HandOverHint => {
-            "They are asked instead of you. It is recorded with your address and decides nothing.".into()
-        }
-        FormText::HandedOver => "You have handed the request over.".into(),
-        FormText::HandedTo { to } => {
-            format!("{} is asked now. Your link is no longer valid.", clean(to)).into()
-        }
-    }
-}
-
-/// Why a form is not accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FormProblem {
-    /// It is not a form of the page.
-    Changed,
-    /// It asks a question, and has no text.
-    NoQuestion,
-    /// It answers a task, and has no text.
-    NoAnswer,
-    /// It has no decision.
-    NoDecision,
-    /// It hands the request over, and names nobody.
-    NoReceiver,
-}
-
-/// Why a form is not accepted, and what to do.
-#[must_use]
-pub fn form_problem(problem: FormProblem) -> &'static str {
-    match problem {
-        FormProblem::Changed => {
-            "The form does not belong to this page, or it was changed. Please open the page again."
-        }
-        FormProblem::NoQuestion => "Write your question first.",
-        FormProblem::NoAnswer => "Write your answer first.",
-        FormProblem::NoDecision => "Choose one of the decisions first.",
-        FormProblem::NoReceiver => "Write first whom the request is handed to.",
-    }
-}
-
-fn capital(word: &str) -> String {
-    let mut chars = word.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

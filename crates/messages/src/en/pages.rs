@@ -1,6 +1,7 @@
-//! What a decision page says, beside what it shows of the gate.
+//! What a decision page says, beside what it shows of the gate, and the forms by which people answer on it.
 
-use switchward_machine::{GateKind, Time};
+use std::borrow::Cow;
+use switchward_machine::{Decision, GateKind, Time};
 use switchward_state::limits::{PAGE_CODE_DIGITS, PAGE_CODE_MS};
 
 use super::gates::at;
@@ -91,8 +92,10 @@ pub enum PageProblem<'p> {
     },
     /// Nobody was recognised.
     Unrecognised,
-    /// The form was sent before, with other fields.
-    SentBefore,
+    /// The server cannot do it now; nothing was changed.
+    Later,
+    /// The server does not know whether it was recorded.
+    Uncertain,
     /// The page does not ask for a code.
     NoCodeNeeded,
     /// The code is wrong.
@@ -130,7 +133,11 @@ pub fn page_problem(problem: &PageProblem<'_>) -> String {
             format!("This browser is known as {requester}, who asked for this. Somebody else must decide.")
         }
         PageProblem::Unrecognised => "This page does not know you yet.".to_owned(),
-        PageProblem::SentBefore => "This form was sent before. What was sent first counts.".to_owned(),
+        PageProblem::Later => "The server cannot do this now. Please try again in a moment.".to_owned(),
+        PageProblem::Uncertain => {
+            "It is not known whether this was recorded. Please look at the request below before you send it again."
+                .to_owned()
+        }
         PageProblem::NoCodeNeeded => "This page does not need a code.".to_owned(),
         PageProblem::WrongCode { left: 0 } => {
             "That is not the code, and the code is no longer valid. Ask for another one.".to_owned()
@@ -297,4 +304,115 @@ pub fn page_text(label: PageLabel) -> &'static str {
         PageLabel::SendAnotherCode => "Send another code",
         PageLabel::Continue => "Continue",
     }
+}
+
+/// A text of the forms by which a person answers on a decision page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormText<'f> {
+    /// The heading of the choices.
+    Decision,
+    /// The choice of a decision.
+    Choice {
+        /// Which.
+        decision: Decision,
+    },
+    /// The choice that decides nothing.
+    Neither,
+    /// The label of the field for a comment on a decision.
+    Comment,
+    /// When that comment is required.
+    CommentHint,
+    /// The button that sends a decision.
+    Decide,
+    /// What a decision does.
+    DecideHint {
+        /// The rule of the gate; may be empty.
+        rule: &'f str,
+    },
+    /// The label of the field for the answer to a task.
+    Answer,
+    /// The button that sends an answer.
+    SendAnswer,
+    /// The label of the field for the person who gets the request.
+    HandOverTo,
+    /// Who can be named there.
+    HandOverToHint,
+    /// Beside a field that can stay empty.
+    Optional,
+    /// The button that hands the request over.
+    HandOver,
+    /// What that does.
+    HandOverHint,
+    /// The title of the page after that.
+    HandedOver,
+    /// What that page says.
+    HandedTo {
+        /// Who has the request now, as the person wrote it.
+        to: &'f str,
+    },
+}
+
+/// A text of a form.
+#[must_use]
+pub fn form_text(text: FormText<'_>) -> Cow<'static, str> {
+    match text {
+        FormText::Decision => "Your decision".into(),
+        FormText::Choice { decision } => capital(decision.word()).into(),
+        FormText::Neither => "Neither: ask a question or comment".into(),
+        FormText::Comment => "Comment".into(),
+        FormText::CommentHint => "(required for a question, otherwise optional)".into(),
+        FormText::Decide => "Record the decision".into(),
+        FormText::DecideHint { rule } => {
+            let recorded =
+                "Your decision and your comment are recorded with your address and cannot be withdrawn.";
+            format!("{rule} {recorded}").trim_start().to_owned().into()
+        }
+        FormText::Answer => "Your answer".into(),
+        FormText::SendAnswer => "Send the answer".into(),
+        FormText::HandOverTo => "Hand over to".into(),
+        FormText::HandOverToHint => "(a name or an address of your directory)".into(),
+        FormText::Optional => "(optional)".into(),
+        FormText::HandOver => "Hand the request over".into(),
+        FormText::HandOverHint => {
+            "They are asked instead of you. It is recorded with your address and decides nothing.".into()
+        }
+        FormText::HandedOver => "You have handed the request over.".into(),
+        FormText::HandedTo { to } => {
+            format!("{} is asked now. Your link is no longer valid.", clean(to)).into()
+        }
+    }
+}
+
+/// Why a form is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormProblem {
+    /// It is not a form of the page.
+    Changed,
+    /// It asks a question, and has no text.
+    NoQuestion,
+    /// It answers a task, and has no text.
+    NoAnswer,
+    /// It has no decision.
+    NoDecision,
+    /// It hands the request over, and names nobody.
+    NoReceiver,
+}
+
+/// Why a form is not accepted, and what to do.
+#[must_use]
+pub fn form_problem(problem: FormProblem) -> &'static str {
+    match problem {
+        FormProblem::Changed => {
+            "The form does not belong to this page, or it was changed. Please open the page again."
+        }
+        FormProblem::NoQuestion => "Write your question first.",
+        FormProblem::NoAnswer => "Write your answer first.",
+        FormProblem::NoDecision => "Choose one of the decisions first.",
+        FormProblem::NoReceiver => "Write first whom the request is handed to.",
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

@@ -15,10 +15,16 @@ pub(crate) fn names(people: &[Decider]) -> String {
     people.iter().map(|one| who(&one.by, one.via)).collect::<Vec<_>>().join(", ")
 }
 
+/// How many approvals a gate has and needs.
+#[must_use]
+pub fn approvals(have: u32, need: u32) -> String {
+    format!("{have} of {need} approvals")
+}
+
 /// The approvals so far, in a sentence.
 pub(crate) fn so_far(progress: &Progress) -> String {
-    let (have, need) = (progress.approved.len(), progress.need);
-    format!("{have} of {need} approvals so far{}", beside(&progress.approved))
+    let have = u32::try_from(progress.approved.len()).unwrap_or(u32::MAX);
+    format!("{} so far{}", approvals(have, progress.need), beside(&progress.approved))
 }
 
 /// The approvals so far, beside a label.

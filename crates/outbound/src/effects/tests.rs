@@ -70,6 +70,7 @@ async fn deployed(cluster: &Cluster) -> Digest {
     let machine = Arc::new(definition.machine);
     let digest = machine.digest();
     let deploy = Deploy {
+        findings: Vec::new(),
         name: "gate".to_owned(),
         format: "checkpoint".to_owned(),
         source: digest,

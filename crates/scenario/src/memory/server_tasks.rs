@@ -1,11 +1,11 @@
 //! Tasks of the server itself: it relays effects between shards, and sweeps what has lapsed.
 
 use std::ops::ControlFlow;
-use switchward_machine::{Digest, SessionId, TenantId, Time};
+use switchward_machine::{SessionId, TenantId, Time};
 use switchward_state::delivery::{AckEffect, DeliveryCommand, Effect, EffectBody};
 use switchward_state::policy::{Confirm, PolicyCommand, Settle};
 use switchward_state::session::{SessionCommand, Sweep};
-use switchward_state::{Body, Command, Due, IndexKey, RequestId, Scope, View};
+use switchward_state::{Body, Command, Due, IndexKey, Scope, View};
 
 use super::hops::inner;
 use super::{Memory, Moment, Observer, ShardIx};
@@ -97,11 +97,12 @@ fn relayed(tenant: TenantId, id: SessionId, effect: &Effect) -> Option<Command> 
         }
         EffectBody::Settle { process, call, rules, cost, at, release } => {
             let (call, rules, cost) = (*call, rules.clone(), *cost);
-            let body =
-                Body::Policy(PolicyCommand::Settle(Settle { call, rules, cost, at: *at, release: *release }));
-            let name = Digest::of_parts(&[b"settle", &id.0, &effect.number.to_be_bytes()]);
-            let request = Some(RequestId { id: format!("settle:{name}"), body: name });
-            Command { request, ..inner(tenant, Scope::Ledger(process.clone()), body) }
+            let body = Settle { call, rules, cost, at: *at, release: *release };
+            let request = Some(body.request(id, effect.number));
+            Command {
+                request,
+                ..inner(tenant, Scope::Ledger(process.clone()), Body::Policy(PolicyCommand::Settle(body)))
+            }
         }
     })
 }

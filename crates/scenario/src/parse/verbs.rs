@@ -53,7 +53,9 @@ const STEP: Shape = keys("a step", &KEYS);
 const ANSWER: Shape = keys("`answer`", &["state", "answer", "note"]);
 const TURN: Shape = keys("`turn`", &["text"]);
 const EMPTY: Shape = keys("this verb", &[]);
-const TOOL: Shape = keys("`tool`", &["name", "success", "result", "cost_usd", "tokens"]);
+/// `result` is for readers: the engine is not informed of what a tool returned, only of its success and its cost.
+const TOOL: Shape =
+    Shape { ignored: &["result"], ..keys("`tool`", &["name", "success", "cost_usd", "tokens"]) };
 const AUTHORIZE: Shape = keys("`authorize`", &["capability", "args", "est_cost_usd"]);
 const SEND: Shape = keys("`send_email`", &["from", "to", "cc", "bcc", "subject", "text"]);
 const USAGE: Shape = keys("`usage`", &["cost_usd", "tokens"]);

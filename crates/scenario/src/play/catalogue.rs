@@ -150,6 +150,7 @@ impl Player<'_> {
             return Ok(Err(invalid(&named.path, &compiled.findings)));
         };
         Ok(Ok(Deploy {
+            findings: Vec::new(),
             name: definition.name,
             format: format.name().into(),
             files: vec![SourceFile { path: named.path.clone(), bytes: bytes.clone() }],

@@ -73,7 +73,7 @@ impl Document {
         }
         if whole && rng.once_in(2) {
             let mut mail = json!({ "allowed_to": ["*@ours.example"] });
-            if rng.once_in(2) {
+            if !rng.once_in(4) {
                 mail["max_emails_per_session"] = json!(rng.between(0, 2));
             }
             text.insert("email_config".into(), mail);

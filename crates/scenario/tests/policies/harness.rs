@@ -17,9 +17,10 @@ use switchward_testkit::{Rng, apart, careful};
 
 use crate::document::{CALLS, Document};
 
-const MAILS: [&str; 2] = [
-    r#"{"from":"bot@ours.example","to":["kim@ours.example"],"subject":"s","text":"t"}"#,
-    r#"{"from":"bot@ours.example","to":["kim@else.example"],"subject":"s","text":"t"}"#,
+/// A mail that documents allow, and one that they refuse; each with its weight.
+const MAILS: [(&str, u32); 2] = [
+    (r#"{"from":"bot@ours.example","to":["kim@ours.example"],"subject":"s","text":"t"}"#, 2),
+    (r#"{"from":"bot@ours.example","to":["kim@else.example"],"subject":"s","text":"t"}"#, 1),
 ];
 
 /// The policies of a session.
@@ -66,9 +67,10 @@ impl Move {
     pub(crate) fn draw(rng: &mut Rng, step: usize) -> Self {
         match rng.below(if step == 0 { 4 } else { 9 }) {
             0..=4 => {
-                let capability = *rng.pick(&CALLS);
+                // Documents limit the mails of a session, and most calls are not mails.
+                let capability = if rng.once_in(6) { "resend-email" } else { *rng.pick(&CALLS) };
                 let estimate = *rng.pick(&[0, 0, 300_000, 1_000_000]);
-                let args = if capability == "resend-email" { *rng.pick(&MAILS) } else { "{}" };
+                let args = if capability == "resend-email" { *rng.weighted(&MAILS) } else { "{}" };
                 Self::Call { capability, estimate, args }
             }
             5 => Self::Report { cost: *rng.pick(&[0, 200_000, 900_000]) },
@@ -158,6 +160,7 @@ impl Harness {
         let definition = compiled.definition.unwrap_or_else(|| panic!("{:?} {source}", compiled.findings));
         let digest = definition.machine.digest();
         let deploy = Deploy {
+            findings: Vec::new(),
             name: definition.name,
             format,
             files: vec![switchward_state::catalogue::SourceFile {

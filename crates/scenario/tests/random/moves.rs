@@ -30,7 +30,7 @@ use switchward_state::{
 };
 use switchward_testkit::{CarefulMemory, Rng, careful, replayed};
 
-use crate::tally::Tally;
+use crate::tally::Seen;
 use crate::workflow::{EVENTS, FAMILY, PEOPLE, REPLIES, SAID, TOOLS, key, value};
 use crate::{approvals, guards, tasks, workers};
 
@@ -221,6 +221,7 @@ impl Harness {
         self.workflows.insert(definition.name.clone(), written);
         let digest = machine.digest();
         let deploy = Deploy {
+            findings: Vec::new(),
             name: definition.name.clone(),
             format: "conversation".into(),
             files: vec![switchward_state::catalogue::SourceFile {
@@ -543,13 +544,14 @@ impl Harness {
     }
 
     /// Counts what was seen.
-    pub(crate) fn count(&self, tally: &mut Tally) -> Result<(), String> {
+    pub(crate) fn count(&self) -> Result<Seen, String> {
+        let mut seen = Seen::default();
         let events = self.events()?;
         let workflows = self.workflows(&events);
         for _ in 0..guards::check(&events, |run| workflows.of(run).machine.as_ref())? {
-            tally.add("exit whose guards were looked at again".into());
+            seen.add("exit whose guards were looked at again".into());
         }
-        tally.add_kinds(self.system.observer().kinds().map_err(broken)?);
+        seen.add_kinds(self.system.observer().kinds().map_err(broken)?);
         let mut children = BTreeSet::new();
         let mut machines = Machines::default();
         let look = &mut |view: &dyn View| {
@@ -558,29 +560,29 @@ impl Harness {
         };
         self.system.read(self.tenant, &Scope::Session(self.session), look).map_err(broken)?;
         for (_, event) in public_events(&events, &machines) {
-            tally.add(format!("event {}", event.kind));
+            seen.add(format!("event {}", event.kind));
         }
         for event in &events {
             if !of_a_workflow(&event) {
-                tally.add("state intent".into());
+                seen.add("state intent".into());
             } else if let Event::Run(RunEvent::Entered { run, node }) = event {
-                workflows.of(*run).entered(*node, tally);
+                workflows.of(*run).entered(*node, &mut seen);
             } else if let Event::Run(RunEvent::Left { run, node, exit }) = event {
-                workflows.of(*run).left(*node, usize::from(exit.0), tally);
+                workflows.of(*run).left(*node, usize::from(exit.0), &mut seen);
             } else if let Event::Run(RunEvent::Wrote { run, key, .. }) = event {
                 let reducer = &workflows.of(*run).source["state_schema"][key.as_str()]["reducer"];
-                tally.add(format!("reducer {}", reducer.as_str().unwrap_or("overwrite")));
+                seen.add(format!("reducer {}", reducer.as_str().unwrap_or("overwrite")));
             } else if let Event::Run(RunEvent::ChildCreated { run, parent, .. }) = event {
                 children.insert(*run);
                 let below = workflows.names.get(&parent.run).is_some_and(|name| name != FAMILY[0]);
-                tally.add(if below { "grandchild".into() } else { "child".into() });
+                seen.add(if below { "grandchild".into() } else { "child".into() });
             } else if let Event::Run(RunEvent::Ended { run, ending, .. }) = event
                 && children.contains(run)
             {
-                tally.add(format!("child {}", ending.outcome.status().word()));
+                seen.add(format!("child {}", ending.outcome.status().word()));
             }
         }
-        Ok(())
+        Ok(seen)
     }
 }
 
@@ -663,12 +665,12 @@ impl<'g> Workflows<'g> {
 }
 
 impl Written {
-    fn entered(&self, node: NodeIx, tally: &mut Tally) {
+    fn entered(&self, node: NodeIx, seen: &mut Seen) {
         let name = &self.machine.node(node).unwrap().name;
-        tally.add(format!("state {}", self.kinds[name]));
+        seen.add(format!("state {}", self.kinds[name]));
     }
 
-    fn left(&self, node: NodeIx, exit: usize, tally: &mut Tally) {
+    fn left(&self, node: NodeIx, exit: usize, seen: &mut Seen) {
         let node = self.machine.node(node).unwrap();
         let (exit, kind) = (&node.exits[exit], &self.kinds[&node.name]);
         let failed = matches!(&exit.on, Trigger::Port(port) if port.word() == "error");
@@ -676,22 +678,22 @@ impl Written {
             // Everything that the state lists has run by then, up to a branch that was taken.
             let states = self.source["states"].as_array().unwrap();
             let state = states.iter().find(|state| state["name"] == *node.name);
-            operations(&state.unwrap()["operations"], tally);
+            operations(&state.unwrap()["operations"], seen);
         }
         match &exit.on {
-            Trigger::Port(Port::Branch(_)) => tally.add("port branch".into()),
-            Trigger::Port(port) if port.word() == "timeout" => tally.add(format!("port timeout of {kind}")),
-            Trigger::Port(port) => tally.add(format!("port {}", port.word())),
-            Trigger::Auto { .. } if exit.label == "port done" => tally.add("port done".into()),
+            Trigger::Port(Port::Branch(_)) => seen.add("port branch".into()),
+            Trigger::Port(port) if port.word() == "timeout" => seen.add(format!("port timeout of {kind}")),
+            Trigger::Port(port) => seen.add(format!("port {}", port.word())),
+            Trigger::Auto { .. } if exit.label == "port done" => seen.add("port done".into()),
             Trigger::Auto { .. } => {
                 for guard in exit.label.split(" and ") {
-                    tally.add(format!("guard {guard}"));
+                    seen.add(format!("guard {guard}"));
                 }
             }
             Trigger::Answer(_) => {}
         }
         if exit.hold.is_some() {
-            tally.add("exit held".into());
+            seen.add("exit held".into());
         }
     }
 }
@@ -701,10 +703,10 @@ fn of_a_workflow(event: &&Event) -> bool {
     !matches!(event, Event::Run(RunEvent::Entered { run, .. }) | Event::Run(RunEvent::Left { run, .. }) if run.0 == 0)
 }
 
-fn operations(list: &Value, tally: &mut Tally) {
+fn operations(list: &Value, seen: &mut Seen) {
     for operation in list.as_array().into_iter().flatten() {
-        tally.add(format!("operation {}", operation["type"].as_str().unwrap_or_default()));
-        operations(&operation["config"]["operations"], tally);
+        seen.add(format!("operation {}", operation["type"].as_str().unwrap_or_default()));
+        operations(&operation["config"]["operations"], seen);
     }
 }
 

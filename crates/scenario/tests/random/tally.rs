@@ -1,9 +1,10 @@
-//! Counts of what was seen.
+//! Counts of the workflows in which each case was seen. A workflow counts once, however often the case occurs in it: one
+//! that runs in a cycle to its limit has a thousand of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Each of these must occur at least this often.
+/// Each of these must occur in at least this many workflows.
 const OFTEN: u64 = 100;
 const WANTED: &[&str] = &[
     "state conversation",
@@ -92,21 +93,47 @@ const WANTED: &[&str] = &[
     "grandchild",
 ];
 
+/// The cases that were seen in one workflow.
+#[derive(Default)]
+pub(crate) struct Seen {
+    cases: BTreeMap<String, u64>,
+    kinds: BTreeSet<String>,
+}
+
+impl Seen {
+    pub(crate) fn add(&mut self, what: String) {
+        *self.cases.entry(what).or_default() += 1;
+    }
+
+    /// Adds kinds of events.
+    pub(crate) fn add_kinds(&mut self, kinds: BTreeSet<String>) {
+        self.kinds.extend(kinds);
+    }
+}
+
+/// How often a case was seen.
+#[derive(Default)]
+struct Count {
+    workflows: u64,
+    times: u64,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Tally {
-    counts: BTreeMap<String, u64>,
+    counts: BTreeMap<String, Count>,
     kinds: BTreeSet<String>,
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, what: String) {
-        *self.counts.entry(what).or_default() += 1;
-    }
-
-    /// Adds the kinds of the events of a run.
-    pub(crate) fn add_kinds(&mut self, kinds: BTreeSet<String>) {
-        self.kinds.extend(kinds);
+    /// Adds one workflow.
+    pub(crate) fn add(&mut self, seen: Seen) {
+        for (what, times) in seen.cases {
+            let count = self.counts.entry(what).or_default();
+            count.workflows += 1;
+            count.times += times;
+        }
+        self.kinds.extend(seen.kinds);
     }
 
     /// The kinds of all events.
@@ -116,7 +143,7 @@ impl Tally {
 
     /// What must occur often and did not.
     pub(crate) fn rare(&self) -> Vec<String> {
-        let count = |what: &&str| self.counts.get(*what).copied().unwrap_or(0);
+        let count = |what: &&str| self.counts.get(*what).map_or(0, |count| count.workflows);
         let rare = WANTED.iter().filter(|what| count(what) < OFTEN);
         rare.map(|what| format!("{what}: {}", count(what))).collect()
     }
@@ -124,6 +151,9 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.counts.iter().try_for_each(|(what, count)| writeln!(f, "{count:>8}  {what}"))
+        let mut line = |(what, Count { workflows, times }): (&String, &Count)| {
+            writeln!(f, "{workflows:>8}  {what} ({times} times)")
+        };
+        self.counts.iter().try_for_each(&mut line)
     }
 }

@@ -1,7 +1,7 @@
 //! Random conversation workflows, as their authors would write them.
 
 use serde_json::{Map, Value, json};
-use switchward_expr::CmpOp;
+use switchward_expr::{CmpOp, Transform};
 use switchward_testkit::Rng;
 
 /// Keys of the data, each with its reducer and type; the last two have none of their own.
@@ -18,31 +18,47 @@ const KEYS: [(&str, &str, &str); 9] = [
 ];
 pub(crate) const TOOLS: [&str; 3] = ["lookup", "search", "send"];
 pub(crate) const SAID: [&str; 6] = ["yes", "no thanks", "ok, do it", "not sure", "aye", "what?"];
-const TRANSFORMS: [&str; 8] =
-    ["uppercase", "lowercase", "trim", "split", "join", "round", "to_number", "to_string"];
-const KINDS: [&str; 22] = [
-    "conversation",
-    "conversation",
-    "conversation",
-    "action",
-    "action",
-    "logic",
-    "output",
-    "wait",
-    "wait",
-    "deterministic",
-    "parse",
-    "parse",
-    "parse",
-    "parse",
-    "approval",
-    "approval",
-    "approval",
-    "task",
-    "task",
-    "task",
-    "delegate",
-    "delegate",
+/// Kinds of states, each with its weight.
+const KINDS: [(&str, u32); 10] = [
+    ("conversation", 3),
+    ("action", 2),
+    ("logic", 4),
+    ("output", 2),
+    ("wait", 3),
+    ("deterministic", 4),
+    ("parse", 5),
+    ("approval", 3),
+    ("task", 3),
+    ("delegate", 2),
+];
+/// The same of the first state: mostly one that waits, as everything else is over before anybody has written.
+const FIRST_KINDS: [(&str, u32); 6] =
+    [("conversation", 5), ("approval", 3), ("logic", 1), ("deterministic", 1), ("wait", 1), ("parse", 1)];
+/// Kinds of guards, each with its weight.
+const GUARDS: [(&str, u32); 13] = [
+    ("always", 1),
+    ("all_required_answered", 2),
+    ("tool_called", 3),
+    ("data_contains", 4),
+    ("data_equals", 4),
+    ("data_greater_than", 6),
+    ("data_less_than", 5),
+    ("data_in_list", 3),
+    ("user_confirmed", 5),
+    ("external_event", 2),
+    ("llm_judge", 4),
+    ("all_tasks_complete", 1),
+    ("composite", 3),
+];
+/// Kinds of operations, each with its weight.
+const OPERATIONS: [(&str, u32); 7] = [
+    ("set_data", 1),
+    ("transform", 1),
+    ("send_notification", 1),
+    ("conditional_branch", 1),
+    ("http_request", 2),
+    ("wait", 1),
+    ("loop", 1),
 ];
 /// Keys of events.
 pub(crate) const EVENTS: [&str; 1] = ["paid"];
@@ -102,10 +118,10 @@ fn workflow(rng: &mut Rng, called: &str, callees: &[&str]) -> Value {
         let kind = match at {
             _ if asked => "reply",
             _ if !callees.is_empty() && rng.below(3) > 0 => "subworkflow",
-            0 if rng.below(8) > 0 => *rng.pick(&["conversation", "conversation", "approval"]),
-            _ => *rng.pick(&KINDS),
+            0 if rng.below(8) > 0 => *rng.weighted(&FIRST_KINDS),
+            _ => *rng.weighted(&KINDS),
         };
-        asked = ["output", "wait"].contains(&kind) && at + 1 < count && rng.below(4) > 1;
+        asked = ["output", "wait"].contains(&kind) && at + 1 < count && rng.below(4) > 0;
         let kind = if asked { "output" } else { kind };
         let mut state = match kind {
             _ if asked => mail(at),
@@ -296,7 +312,12 @@ fn boundary(rng: &mut Rng, kind: &str, state: &mut Value) -> bool {
 }
 
 fn edges(rng: &mut Rng, state: &Value, kind: &str, at: usize, count: usize, transitions: &mut Vec<Value>) {
-    let forward = ["logic", "output", "deterministic", "parse", "subworkflow"].contains(&kind);
+    let operates = ["logic", "deterministic"].contains(&kind);
+    let forward = operates || ["output", "parse", "subworkflow"].contains(&kind);
+    if forward && at + 1 == count && rng.below(12) > 0 {
+        // It could only lead back.
+        return;
+    }
     let mut edge = |rng: &mut Rng, port: Option<&str>, guards: Vec<Value>| {
         // States that run through rarely lead back, or most of them would run in cycles.
         let from = if forward && rng.below(12) > 0 { (at + 1).min(count - 1) } else { 0 };
@@ -321,8 +342,11 @@ fn edges(rng: &mut Rng, state: &Value, kind: &str, at: usize, count: usize, tran
             // Rarely there is no exit: such a state ends the run.
             let ways = if rng.once_in(6) { 0 } else { 1 + rng.below(3) };
             for _ in 0..ways {
-                let guards = (0..1 + rng.below(2)).map(|_| guard(rng, 2)).collect();
+                let guards = (0..1 + usize::from(rng.once_in(4))).map(|_| guard(rng, 2)).collect();
                 edge(rng, None, guards);
+            }
+            if operates && ways > 0 && rng.below(4) > 0 {
+                edge(rng, None, vec![json!({ "type": "always" })]);
             }
         }
     }
@@ -339,28 +363,32 @@ fn ports(state: &Value, kind: &str) -> &'static [&'static str] {
 }
 
 fn guard(rng: &mut Rng, depth: usize) -> Value {
-    let kinds = if depth == 0 { 17 } else { 18 };
-    let (of, config) = match rng.below(kinds) {
-        16 => ("all_tasks_complete", json!({})),
-        0 => ("always", json!({})),
-        1 => ("all_required_answered", json!({ "keys": [key(rng)] })),
-        2 | 12 => {
-            ("tool_called", json!({ "tool_name": rng.pick(&TOOLS), "require_success": rng.once_in(2) }))
+    // The last kind holds others.
+    let kinds = if depth == 0 { &GUARDS[..GUARDS.len() - 1] } else { &GUARDS };
+    let of = *rng.weighted(kinds);
+    let config = match of {
+        "always" | "all_tasks_complete" => json!({}),
+        "all_required_answered" => json!({ "keys": [key(rng)] }),
+        "tool_called" => json!({ "tool_name": rng.pick(&TOOLS), "require_success": rng.once_in(2) }),
+        "data_contains" => json!({ "key": key(rng), "pattern": "[a-c7]" }),
+        "data_equals" => json!({ "key": rng.pick(&["flag", "free"]), "value": rng.once_in(2) }),
+        "data_greater_than" => json!({ "key": rng.pick(&NUMBERS), "value": rng.between(0, 3) }),
+        "data_less_than" => json!({ "key": rng.pick(&NUMBERS), "value": rng.between(0, 6) }),
+        "data_in_list" => {
+            json!({ "key": rng.pick(&["flag", "free", "other"]), "values": ["7.5", 3, true, false, 7] })
         }
-        3 | 15 => ("data_contains", json!({ "key": key(rng), "pattern": "[a-c7]" })),
-        4 => ("data_equals", json!({ "key": rng.pick(&["flag", "free"]), "value": rng.once_in(2) })),
-        5 | 9 => ("data_greater_than", json!({ "key": rng.pick(&NUMBERS), "value": rng.between(0, 6) })),
-        6 | 14 => ("data_less_than", json!({ "key": rng.pick(&NUMBERS), "value": rng.between(0, 6) })),
-        7 => (
-            "data_in_list",
-            json!({ "key": rng.pick(&["flag", "free", "other"]), "values": ["7.5", 3, true, false, 7] }),
-        ),
-        10 => ("external_event", json!({ "event_key": rng.pick(&EVENTS) })),
-        11 | 13 => ("llm_judge", json!({ "rubric": rng.pick(&["It is polite.", "It is short."]) })),
-        8 => ("user_confirmed", if rng.once_in(2) { json!({}) } else { json!({ "patterns": ["aye"] }) }),
+        "external_event" => json!({ "event_key": rng.pick(&EVENTS) }),
+        "llm_judge" => json!({ "rubric": rng.pick(&["It is polite.", "It is short."]) }),
+        "user_confirmed" => {
+            if rng.once_in(2) {
+                json!({})
+            } else {
+                json!({ "patterns": ["aye"] })
+            }
+        }
         _ => {
             let guards: Vec<Value> = (0..2).map(|_| guard(rng, depth - 1)).collect();
-            ("composite", json!({ "operator": rng.pick(&["and", "or"]), "guards": guards }))
+            json!({ "operator": rng.pick(&["and", "or"]), "guards": guards })
         }
     };
     json!({ "type": of, "config": config })
@@ -371,55 +399,68 @@ fn operations(rng: &mut Rng, depth: usize, count: usize) -> Vec<Value> {
 }
 
 fn operation(rng: &mut Rng, depth: usize, count: usize) -> Value {
-    let kinds = if depth == 0 { 5 } else { 8 };
-    let (of, config) = match rng.below(kinds) {
-        0 => {
-            let written = if rng.once_in(2) {
-                value(rng)
-            } else {
-                json!("{gathered_data.count} of {gathered_data.item2}")
-            };
-            ("set_data", json!({ "key": key(rng), "value": written }))
-        }
-        1 => {
-            let mut config = json!({ "key": key(rng), "transform": rng.pick(&TRANSFORMS) });
-            if rng.once_in(2) {
-                config["into"] = json!("other");
-            }
-            ("transform", config)
-        }
-        2 => {
+    // The last two kinds are not for the innermost list.
+    let kinds = if depth == 0 { &OPERATIONS[..OPERATIONS.len() - 2] } else { &OPERATIONS };
+    let of = *rng.weighted(kinds);
+    let config = match of {
+        "set_data" => set_data(rng),
+        "transform" => transform(rng),
+        "send_notification" => {
             let channel = *rng.pick(&["chat", "email"]);
             let mut config = json!({ "channel": channel, "body": "On {gathered_data.title}" });
             if channel == "email" {
                 config["recipients"] = json!(["conversation_contact", "b@example.com"]);
                 config["subject"] = json!("News");
             }
-            ("send_notification", config)
+            config
         }
-        3 => {
+        "conditional_branch" => {
             let operator = rng.pick(&CmpOp::ALL).word();
             let case = json!({
                 "key": key(rng), "operator": operator, "value": operand(rng, operator),
                 "target_state": name(rng.below(count)),
             });
-            ("conditional_branch", json!({ "conditions": [case] }))
+            json!({ "conditions": [case] })
         }
-        4 => {
+        "http_request" => {
             let mut config = json!({ "method": "POST", "url": "https://example.com/{gathered_data.title}" });
             config["body"] = json!({ "count": "{gathered_data.count}" });
             if rng.once_in(2) {
                 config["into"] = json!(rng.pick(&["other", "count"]));
             }
-            ("http_request", config)
+            config
         }
-        5 | 6 => ("wait", json!({ "hours": 0.25 })),
-        _ => (
-            "loop",
-            json!({ "over": "list", "as": format!("item{depth}"), "operations": operations(rng, depth - 1, count) }),
-        ),
+        "wait" => json!({ "hours": 0.25 }),
+        _ => {
+            let operations = operations(rng, depth - 1, count);
+            json!({ "over": "list", "as": format!("item{depth}"), "operations": operations })
+        }
     };
     json!({ "type": of, "config": config })
+}
+
+/// Mostly a value that fits its key.
+fn set_data(rng: &mut Rng) -> Value {
+    let key = if rng.once_in(3) { key(rng) } else { *rng.pick(&["title", "free", "other"]) };
+    let value =
+        if rng.once_in(2) { value(rng) } else { json!("{gathered_data.count} of {gathered_data.item2}") };
+    json!({ "key": key, "value": value })
+}
+
+/// Mostly of a value that can be transformed so, if the session was started with one.
+fn transform(rng: &mut Rng) -> Value {
+    let transform = *rng.pick(&Transform::WORDS);
+    let fits = match transform {
+        "join" => "list",
+        "round" | "to_number" => "count",
+        _ => "title",
+    };
+    let key = if rng.once_in(3) { key(rng) } else { fits };
+    let mut config = json!({ "key": key, "transform": transform });
+    if rng.below(3) > 0 {
+        config["into"] = json!("other");
+    }
+    config
 }
 
 /// A right operand that an operator accepts.

@@ -59,7 +59,8 @@ impl Cluster {
             let (tenancy, sources) = self.sealed_of(tenant).await?;
             tenancy.iter().for_each(|row| count_sealed(row, &mut under));
             sources.into_iter().for_each(|source| count_sealed(&Row::WebhookSource(source), &mut under));
-            for shard in self.shards() {
+            // A replica that has failed opens nothing.
+            for shard in self.shards().iter().filter(|shard| shard.group().failed().is_none()) {
                 let row = shard.read().await?.row(&Key::tenancy(tenant));
                 let row = row.map_err(|error| self.0.unreadable(&error))?;
                 row.iter().for_each(|row| count_sealed(row, &mut under));

@@ -1,11 +1,14 @@
 //! Changes of a tenant's record, which every shard needs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use switchward_machine::TenantId;
 use switchward_state::{Command, Reply};
 
 use super::Cluster;
 use crate::failure::Failure;
+use crate::limits::TENANCIES_CONFIRM_INTERVAL;
+use crate::shard::Shard;
+use crate::shards::Shards;
 
 impl Cluster {
     /// Changes the catalogue's record, then every shard's copy. Runs as a task of its own: a caller who disconnects
@@ -14,7 +17,8 @@ impl Cluster {
         let shards = Arc::clone(&self.0);
         let change = async move {
             let reply = shards.submit(command).await?;
-            // The catalogue has the change; a shard that has not got it yet gets it when the request is sent again.
+            // The catalogue has the change; the leader of a shard that has not got it yet fetches it when it can, and takes no
+            // decisions about gates before that, see `tenancies`.
             shards.spread(tenant).await.map(|()| reply).map_err(|_| Failure::OutcomeUnknown)
         };
         tokio::spawn(change).await.unwrap_or(Err(Failure::OutcomeUnknown))
@@ -26,5 +30,24 @@ impl Cluster {
     /// As [`Failure`] says; some shards may then have the record and others not, and repeating the call completes it.
     pub async fn spread(&self, tenant: TenantId) -> Result<(), Failure> {
         self.0.spread(tenant).await
+    }
+}
+
+/// Confirms the copies of one shard until the cluster or the shard is gone.
+pub(super) async fn work(shard: Shard, cluster: Weak<Shards>) {
+    let mut tick = tokio::time::interval(TENANCIES_CONFIRM_INTERVAL);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = shard.tenancies().notify.notified() => {}
+        }
+        let Some(cluster) = cluster.upgrade() else { return };
+        if shard.draining() {
+            return;
+        }
+        if shard.leads() {
+            cluster.try_confirm(&shard).await;
+        }
     }
 }

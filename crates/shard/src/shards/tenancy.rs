@@ -1,42 +1,75 @@
 //! A tenant's record, which every shard needs: the catalogue owns it, and each shard gets a copy.
 
+use futures::future::join_all;
 use std::sync::Arc;
 use switchward_machine::{Digest, TenantId};
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine, InstallTenancy};
 use switchward_state::{Body, Command, Key, Row, Scope, View as _, ViewError};
+use tokio::time::Instant;
 
 use super::Shards;
 use crate::failure::Failure;
+use crate::limits::TENANCIES_CONFIRM_WAIT;
 use crate::shard::Shard;
+use crate::view::StateView;
 
 impl Shards {
-    /// Gives every shard its copy of a tenant's record, unless it is up to date.
+    /// Gives every shard its copy of a tenant's record, unless it is up to date. One that cannot be reached stops no other.
     ///
     /// # Errors
-    /// As [`Failure`] says; some shards may then have the record and others not, and repeating the call completes it.
+    /// The first [`Failure`]; every shard that can be reached has the record then, and the others fetch it.
     pub(crate) async fn spread(&self, tenant: TenantId) -> Result<(), Failure> {
+        let given = self.owners.iter().map(|shard| self.give(shard, tenant));
+        join_all(given).await.into_iter().collect()
+    }
+
+    /// Confirms that a shard has all records as the catalogue has them, and gives it those that it lacks. What fails is
+    /// tried again by the shard's task.
+    pub(crate) async fn try_confirm(&self, shard: &Shard) {
+        match tokio::time::timeout(TENANCIES_CONFIRM_WAIT, self.confirm(shard)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => {
+                tracing::debug!(shard = shard.number(), %failure, "failed to compare the tenants' records");
+            }
+            Err(_) => tracing::debug!(shard = shard.number(), "timed out comparing the tenants' records"),
+        }
+    }
+
+    async fn confirm(&self, shard: &Shard) -> Result<(), Failure> {
+        let asked = Instant::now();
+        let rows = self.catalogue.read().await?;
+        // Counted before the records are read, so that a change meanwhile is found the next time.
+        let changes = self.catalogue.tenancies().changes();
+        if !shard.tenancies().include(changes) {
+            for tenant in recorded(&rows).map_err(|error| self.unreadable(&error))? {
+                self.give(shard, tenant).await?;
+            }
+        }
+        shard.tenancies().confirm(changes, asked);
+        Ok(())
+    }
+
+    /// Gives one shard its copy of a tenant's record, unless it is up to date.
+    async fn give(&self, shard: &Shard, tenant: TenantId) -> Result<(), Failure> {
         let row = self.catalogue.read().await?.row(&Key::tenancy_record(tenant));
         let row = row.map_err(|error| self.unreadable(&error))?;
         let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(()) };
-        for shard in &self.owners {
-            let known = shard.read().await?.row(&Key::tenancy(tenant));
-            let known = known.map_err(|error| self.unreadable(&error))?;
-            if matches!(known.as_deref(), Some(Row::Tenancy(known)) if known.revision >= tenancy.revision) {
-                continue;
-            }
-            for policy in &tenancy.policies {
-                self.install_in(shard, tenant, policy.machine).await?;
-            }
-            let install = Command::of_server(
-                tenant,
-                Scope::Shard,
-                Body::Catalogue(CatalogueCommand::InstallTenancy(InstallTenancy {
-                    tenancy: tenancy.clone(),
-                })),
-            );
-            shard.submit(install).await?;
+        let known = shard.read().await?.row(&Key::tenancy(tenant));
+        let known = known.map_err(|error| self.unreadable(&error))?;
+        if matches!(known.as_deref(), Some(Row::Tenancy(known)) if known.revision >= tenancy.revision) {
+            return Ok(());
         }
-        Ok(())
+        for policy in &tenancy.policies {
+            self.install_in(shard, tenant, policy.machine).await?;
+        }
+        let mut tenancy = tenancy.clone();
+        // The catalogue may have removed its own rows; the shard's are still there.
+        if let Some(deletion) = &mut tenancy.deletion {
+            deletion.done = None;
+        }
+        let install = CatalogueCommand::InstallTenancy(InstallTenancy { tenancy });
+        let install = Command::of_server(tenant, Scope::Shard, Body::Catalogue(install));
+        shard.submit(install).await.map(|_| ())
     }
 
     /// Installs a machine of the catalogue in a shard that lacks it.
@@ -54,4 +87,17 @@ impl Shards {
         }));
         shard.submit(Command::of_server(tenant, Scope::Shard, body)).await.map(|_| ())
     }
+}
+
+/// The tenants that have rows in the catalogue; the record of one that was deleted stays.
+fn recorded(rows: &StateView) -> Result<Vec<TenantId>, ViewError> {
+    let (mut found, mut next) = (Vec::new(), 1);
+    let end = Key::before_tenant_in_catalogue(TenantId(u32::MAX));
+    while let Some(key) = rows.first_between(&Key::before_tenant_in_catalogue(TenantId(next)), &end)? {
+        let tenant = key.tenant_of();
+        found.push(tenant);
+        let Some(after) = tenant.0.checked_add(1) else { break };
+        next = after;
+    }
+    Ok(found)
 }

@@ -46,11 +46,8 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
                 tokio::time::sleep(LEADER_TICK).await;
             },
             Some(done) = dispatcher.tasks.join_next() => {
+                // Whatever stopped the shard has reported it.
                 if let Err(Failure::Stopped) = dispatcher.took_note(done) {
-                    let Some(cluster) = cluster.upgrade() else { return };
-                    if !dispatcher.shard.draining() {
-                        cluster.halt("a shard has stopped");
-                    }
                     return;
                 }
             }

@@ -340,11 +340,14 @@ impl Head {
         let Some(due) = due_of(&entry) else { return };
         let wait = match result {
             Ok(()) => self.refused.refused(&due.key, now),
-            Err(Failure::Rejected(no)) => self.refused.warn(&due.key, &no, now),
+            Err(failure @ (Failure::Rejected(_) | Failure::Internal)) => {
+                self.refused.warn(&due.key, &failure, now)
+            }
             Err(Failure::DiskLow { .. }) => DISK_AGAIN,
             Err(
                 Failure::Electing
                 | Failure::OutcomeUnknown
+                | Failure::Unconfirmed
                 | Failure::Overloaded
                 | Failure::Draining
                 | Failure::Stopped,

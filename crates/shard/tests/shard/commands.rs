@@ -60,6 +60,7 @@ pub(crate) fn create_tenants() -> [Command; 2] {
 /// Deploys a definition for both tenants.
 pub(crate) fn deploys(definition: &Definition, source: &str) -> [Command; 2] {
     let body = Deploy {
+        findings: Vec::new(),
         name: definition.name.clone(),
         format: "checkpoint".into(),
         files: vec![switchward_state::catalogue::SourceFile {

@@ -25,7 +25,7 @@ const KILLS: usize = 2;
 /// Whole runs, each with its seed; more by `SHARD_TEST_RUNS`.
 const RUNS: u64 = 1;
 
-const HOUR_MS: u64 = 3_600_000;
+pub(crate) const HOUR_MS: u64 = 3_600_000;
 
 /// Calls of `pay` cost money: at most 5 dollars an hour.
 const SPENDER: &str = r#"{
@@ -78,12 +78,12 @@ fn of_each(numbers: &[usize]) -> [usize; 2] {
     TENANTS.map(|wanted| numbers.iter().filter(|number| tenant(&key(**number)) == wanted).count())
 }
 
-fn allowed(answer: &Answered) -> bool {
+pub(crate) fn allowed(answer: &Answered) -> bool {
     matches!(answer, Ok(Reply::Authorized(said)) if said.effect == CallEffect::Allow)
 }
 
 /// Why a call was not allowed.
-fn reason(answer: &Answered) -> Option<String> {
+pub(crate) fn reason(answer: &Answered) -> Option<String> {
     match answer {
         Ok(Reply::Authorized(said)) => said.reason.clone(),
         Ok(other) => Some(format!("{other:?}")),

@@ -115,6 +115,8 @@ async fn retried(mut current: watch::Receiver<Option<Cluster>>, command: &Comman
             Err(
                 Failure::Electing
                 | Failure::OutcomeUnknown
+                | Failure::Internal
+                | Failure::Unconfirmed
                 | Failure::Overloaded
                 | Failure::DiskLow { .. }
                 | Failure::Draining

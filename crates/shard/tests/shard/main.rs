@@ -1,20 +1,31 @@
 //! A shard over real files: openraft's own suite, one server, three voters, replay.
 
+#![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod beginning;
 mod commands;
+mod durability;
+mod failing;
 mod jumping;
 mod limits;
 mod live;
 mod log_bound;
+mod members;
 mod network;
 mod one_server;
+mod peers;
 mod quotas;
+mod raft_messages;
 mod replay;
+mod retention;
 mod runs;
 mod scenarios;
 mod server;
+mod skewed;
+mod spoiled_log;
 mod storage_suite;
+mod tenancies;
 mod three_voters;
 mod timers;
 mod torn_state;

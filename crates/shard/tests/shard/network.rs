@@ -1,30 +1,21 @@
 //! A network between servers in one process, whose links can be cut one way or both.
 
-use openraft::error::{
-    Fatal, NetworkError, RPCError, RaftError, ReplicationClosed, StreamingError, Timeout, Unreachable,
-};
-use openraft::network::v2::RaftNetworkV2;
-use openraft::network::{Backoff, RPCOption};
-use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest,
-    TransferLeaderResponse, VoteRequest, VoteResponse,
-};
-use openraft::type_config::alias::{SnapshotOf, VoteOf};
-use openraft::{BasicNode, OptionalSend, RPCTypes, RaftNetworkFactory};
+use async_trait::async_trait;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_shard::limits::SNAPSHOT_PIECE_BYTES;
-use switchward_shard::{Group, Raft, SnapshotSource, TypeConfig, received};
-use switchward_store::{GroupId, SnapshotFile, Snapshots};
+use switchward_shard::limits::{CONTROL_BYTES_MAX, STREAM_CHUNK_BYTES_MAX};
+use switchward_shard::{
+    Group, PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, RaftNetwork, RaftPeers, Transport,
+};
+use switchward_store::GroupId;
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
-/// The longest that a request is under way before its connection counts as broken.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The wait between two attempts to reach an unreachable server.
-const BACKOFF: Duration = Duration::from_millis(20);
+/// Chunks that are under way in one direction of a stream.
+const CHUNKS: usize = 4;
 
 /// All links between the servers of a test.
 #[derive(Clone, Default)]
@@ -32,26 +23,37 @@ pub(crate) struct Network(Arc<Mutex<Switchboard>>);
 
 #[derive(Default)]
 struct Switchboard {
-    reached: BTreeMap<(u64, GroupId), (Raft, Snapshots)>,
+    reached: BTreeMap<u64, (Arc<RaftHandler>, Handle)>,
     /// Pairs of sender and receiver whose link is cut.
     cut: BTreeSet<(u64, u64)>,
-    snapshots: usize,
+    /// Snapshots that servers received which are gone.
+    snapshots: u64,
+    streams: usize,
 }
 
 impl Network {
-    /// The network from the perspective of one group of one server.
-    pub(crate) fn of(&self, node: u64, group: GroupId) -> Links {
-        Links { network: self.clone(), node, group }
+    /// The transport of a server.
+    pub(crate) fn transport(&self, node: u64) -> Arc<dyn Transport> {
+        Arc::new(Links { network: self.clone(), node })
     }
 
-    /// Makes a server's group reachable.
-    pub(crate) fn join(&self, node: u64, id: GroupId, group: &Group, snapshots: &Snapshots) {
-        self.0.lock().reached.insert((node, id), (group.raft().clone(), snapshots.clone()));
+    /// The network from the perspective of one group of one server.
+    pub(crate) fn of(&self, node: u64, group: GroupId) -> RaftNetwork {
+        RaftPeers::new(node, self.transport(node)).network(group)
+    }
+
+    /// Makes a server's group reachable. Called on the server's runtime.
+    pub(crate) fn join(&self, node: u64, id: GroupId, group: &Group) {
+        let mut board = self.0.lock();
+        let (handler, _) = board.reached.entry(node).or_insert_with(|| (Arc::default(), Handle::current()));
+        handler.register(id, group);
     }
 
     /// Removes a server that is gone.
     pub(crate) fn leave(&self, node: u64) {
-        self.0.lock().reached.retain(|(known, _), _| *known != node);
+        let mut board = self.0.lock();
+        let left = board.reached.remove(&node);
+        board.snapshots += left.map_or(0, |(handler, _)| handler.snapshots_received());
     }
 
     /// Cuts a server off from the others, both ways.
@@ -66,8 +68,14 @@ impl Network {
     }
 
     /// The number of snapshots that have arrived.
-    pub(crate) fn snapshots(&self) -> usize {
-        self.0.lock().snapshots
+    pub(crate) fn snapshots(&self) -> u64 {
+        let board = self.0.lock();
+        board.snapshots + board.reached.values().map(|(handler, _)| handler.snapshots_received()).sum::<u64>()
+    }
+
+    /// The number of streams that were opened.
+    pub(crate) fn streams(&self) -> usize {
+        self.0.lock().streams
     }
 
     fn is_cut(&self, from: u64, to: u64) -> bool {
@@ -75,135 +83,94 @@ impl Network {
     }
 }
 
-/// Creates the links of a server's group.
-pub(crate) struct Links {
+/// The links from a server.
+struct Links {
     network: Network,
     node: u64,
-    group: GroupId,
 }
 
-impl RaftNetworkFactory<TypeConfig> for Links {
-    type Network = Link;
-
-    async fn new_client(&mut self, target: u64, _: &BasicNode) -> Link {
-        Link { network: self.network.clone(), from: self.node, to: target, group: self.group }
+impl Links {
+    fn peer(&self, to: u64) -> Result<(Arc<RaftHandler>, Handle), PeerError> {
+        let gone = || PeerError::NotSent("the server cannot be reached".into());
+        if self.network.is_cut(self.node, to) {
+            return Err(gone());
+        }
+        self.network.0.lock().reached.get(&to).cloned().ok_or_else(gone)
     }
 }
 
-/// The link from one server to another, for one group.
-pub(crate) struct Link {
+#[async_trait]
+impl Transport for Links {
+    async fn call(
+        &self,
+        to: u64,
+        over: PeerConnection,
+        request: PeerRequest,
+        deadline: Duration,
+    ) -> Result<Bytes, PeerError> {
+        let short = request.body.len() <= CONTROL_BYTES_MAX;
+        assert_eq!(over == PeerConnection::Control, short, "a message takes the wrong connection");
+        let (handler, _) = self.peer(to)?;
+        let answer = tokio::time::timeout(deadline, handler.call(self.node, request)).await;
+        // The direction of the answer may be cut although the request's was not.
+        if self.network.is_cut(to, self.node) {
+            return Err(PeerError::Unknown("the connection is gone".into()));
+        }
+        answer.map_err(|_| PeerError::TimedOut)?.map_err(PeerError::Refused)
+    }
+
+    async fn stream(&self, to: u64, request: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {
+        let (handler, runtime) = self.peer(to)?;
+        let (there, arrives) = mpsc::channel(CHUNKS);
+        let (back, answers) = mpsc::channel(CHUNKS);
+        let end = |from, to, sends, receives| Chunks {
+            network: self.network.clone(),
+            from,
+            to,
+            sends: Mutex::new(Some(sends)),
+            receives: AsyncMutex::new(receives),
+        };
+        let (near, far) = (end(self.node, to, there, answers), end(to, self.node, back, arrives));
+        self.network.0.lock().streams += 1;
+        let from = self.node;
+        runtime.spawn(async move { handler.stream(from, request, Arc::new(far)).await });
+        Ok(Arc::new(near))
+    }
+}
+
+/// One end of a stream.
+struct Chunks {
     network: Network,
     from: u64,
     to: u64,
-    group: GroupId,
+    sends: Mutex<Option<mpsc::Sender<Bytes>>>,
+    receives: AsyncMutex<mpsc::Receiver<Bytes>>,
 }
 
-type Failed = RPCError<TypeConfig>;
-
-fn unreachable() -> Unreachable<TypeConfig> {
-    Unreachable::new(&io::Error::from(io::ErrorKind::ConnectionRefused))
+impl Chunks {
+    fn broken() -> PeerError {
+        PeerError::Unknown("the connection is gone".into())
+    }
 }
 
-fn stopped<E: std::error::Error>(_: RaftError<TypeConfig, E>) -> Unreachable<TypeConfig> {
-    unreachable()
-}
-
-impl Link {
-    fn peer(&self) -> Result<(Raft, Snapshots), Unreachable<TypeConfig>> {
-        let board = self.network.0.lock();
-        if board.cut.contains(&(self.from, self.to)) {
-            return Err(unreachable());
+#[async_trait]
+impl PeerStream for Chunks {
+    async fn send(&self, chunk: Bytes) -> Result<(), PeerError> {
+        assert!(chunk.len() <= STREAM_CHUNK_BYTES_MAX, "a chunk has {} bytes", chunk.len());
+        let sends = self.sends.lock().clone().ok_or_else(Self::broken)?;
+        if self.network.is_cut(self.from, self.to) {
+            return Err(Self::broken());
         }
-        board.reached.get(&(self.to, self.group)).cloned().ok_or_else(unreachable)
+        sends.send(chunk).await.map_err(|_| Self::broken())
     }
 
-    /// Returns an answer: its direction may be cut although the request's was not.
-    async fn back<T>(
-        &self,
-        kind: RPCTypes,
-        answer: impl Future<Output = Result<T, Unreachable<TypeConfig>>>,
-    ) -> Result<T, Failed> {
-        let Ok(answer) = tokio::time::timeout(PATIENCE, answer).await else {
-            let (id, target) = (self.from, self.to);
-            return Err(Timeout { action: kind, id, target, timeout: PATIENCE }.into());
-        };
-        if self.network.is_cut(self.to, self.from) {
-            return Err(unreachable().into());
-        }
-        Ok(answer?)
-    }
-}
-
-impl RaftNetworkV2<TypeConfig> for Link {
-    type SnapshotData = SnapshotSource;
-
-    async fn append_entries(
-        &mut self,
-        rpc: AppendEntriesRequest<TypeConfig>,
-        _: RPCOption,
-    ) -> Result<AppendEntriesResponse<TypeConfig>, Failed> {
-        let (raft, _) = self.peer()?;
-        let answer = async move { raft.append_entries(rpc).await.map_err(stopped) };
-        self.back(RPCTypes::AppendEntries, answer).await
+    async fn finish(&self) -> Result<(), PeerError> {
+        *self.sends.lock() = None;
+        Ok(())
     }
 
-    async fn vote(
-        &mut self,
-        rpc: VoteRequest<TypeConfig>,
-        _: RPCOption,
-    ) -> Result<VoteResponse<TypeConfig>, Failed> {
-        let (raft, _) = self.peer()?;
-        self.back(RPCTypes::Vote, async move { raft.vote(rpc).await.map_err(stopped) }).await
+    async fn recv(&self) -> Result<Option<Bytes>, PeerError> {
+        let chunk = self.receives.lock().await.recv().await;
+        if self.network.is_cut(self.to, self.from) { Err(Self::broken()) } else { Ok(chunk) }
     }
-
-    async fn pre_vote(
-        &mut self,
-        rpc: VoteRequest<TypeConfig>,
-        _: RPCOption,
-    ) -> Result<VoteResponse<TypeConfig>, Failed> {
-        let (raft, _) = self.peer()?;
-        self.back(RPCTypes::Vote, async move { raft.pre_vote(rpc).await.map_err(stopped) }).await
-    }
-
-    async fn full_snapshot(
-        &mut self,
-        vote: VoteOf<TypeConfig>,
-        snapshot: SnapshotOf<TypeConfig, SnapshotSource>,
-        _: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
-        _: RPCOption,
-    ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
-        let (raft, snapshots) = self.peer()?;
-        let group = self.group;
-        let copied = tokio::task::spawn_blocking(move || copy(&snapshot.snapshot, &snapshots, group)).await;
-        let file = copied.map_err(io::Error::other).flatten().map_err(|error| NetworkError::new(&error))?;
-        let snapshot = received(file).map_err(|error| NetworkError::new(&error))?;
-        // Counted before its effect can be seen.
-        self.network.0.lock().snapshots += 1;
-        let installed = raft.install_full_snapshot(vote, snapshot).await;
-        Ok(installed.map_err(|_: Fatal<TypeConfig>| unreachable())?)
-    }
-
-    async fn transfer_leader(
-        &mut self,
-        rpc: TransferLeaderRequest<TypeConfig>,
-        _: RPCOption,
-    ) -> Result<TransferLeaderResponse<TypeConfig>, Failed> {
-        let (raft, _) = self.peer()?;
-        let answer = async move { raft.handle_transfer_leader(rpc).await.map_err(|_| unreachable()) };
-        self.back(RPCTypes::TransferLeader, answer).await
-    }
-
-    fn backoff(&self) -> Option<Backoff> {
-        Some(Backoff::new(std::iter::repeat(BACKOFF)))
-    }
-}
-
-/// Sends the file piece by piece, as a connection would.
-fn copy(source: &SnapshotSource, to: &Snapshots, group: GroupId) -> io::Result<SnapshotFile> {
-    let mut receiver = to.receive(group).map_err(io::Error::other)?;
-    for piece in source.file()?.chunks(SNAPSHOT_PIECE_BYTES) {
-        let piece = piece.map_err(io::Error::other)?;
-        receiver.write(&piece).map_err(io::Error::other)?;
-    }
-    receiver.finish().map_err(io::Error::other)
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use switchward_machine::{Bucket, Time};
 use switchward_shard::{
-    Clock, Cluster, Failure, Group, GroupOptions, LogStore, ManualClock, NoPeers, Payload, RaftSettings,
-    Shard,
+    Clock, Cluster, Failure, Group, GroupOptions, GroupStart, LogRetention, LogStore, ManualClock, NoPeers,
+    Payload, RaftSettings, Shard,
 };
 use switchward_state::catalogue::CatalogueCommand;
 use switchward_state::seal::KeyRing;
@@ -53,13 +53,15 @@ impl Life {
                 let options = GroupOptions {
                     group,
                     node: 1,
-                    voters: vec![1],
+                    start: GroupStart::Initialize(vec![1]),
                     log: Arc::clone(&log) as Arc<dyn GroupLog>,
                     states: states.clone(),
                     snapshots: snapshots.clone(),
                     cache_bytes: CACHE_BYTES,
                     ring: switchward_scenario::ring().clone(),
                     raft: RaftSettings::default(),
+                    transport: None,
+                    retention: LogRetention::default(),
                 };
                 groups.push(Group::open(options, NoPeers).await.unwrap());
             }

@@ -3,7 +3,9 @@
 use openraft::StorageError;
 use openraft::testing::log::{StoreBuilder, Suite};
 use std::sync::Arc;
-use switchward_shard::{GroupOptions, GroupParts, LogStore, RaftSettings, StateMachine, TypeConfig};
+use switchward_shard::{
+    GroupOptions, GroupParts, GroupStart, LogRetention, LogStore, RaftSettings, StateMachine, TypeConfig,
+};
 use switchward_store::{DataDir, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
 use tempfile::TempDir;
 
@@ -19,13 +21,15 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, TempDir> for Folders {
         let options = GroupOptions {
             group: GroupId(3),
             node: 1,
-            voters: vec![1],
+            start: GroupStart::Initialize(vec![1]),
             log: Arc::new(log),
             states: StateStore::open(&data).unwrap(),
             snapshots: Snapshots::open(&data).unwrap(),
             cache_bytes: 1024 * 1024,
             ring: switchward_scenario::ring().clone(),
             raft: RaftSettings::default(),
+            transport: None,
+            retention: LogRetention::default(),
         };
         let GroupParts { log, machine } = GroupParts::open(&options).unwrap();
         Ok((folder, log, machine))

@@ -32,7 +32,7 @@ pub(crate) fn callers() -> Runtime {
 }
 
 /// Installs the machine in every shard.
-async fn install(trio: &Trio) {
+pub(crate) async fn install(trio: &Trio) {
     let body = InstallMachine { machine: Arc::new(definition(DEPLOY_GATE).machine) };
     let groups = 1..usize::try_from(GROUPS).unwrap();
     for (group, tenant) in groups.flat_map(|group| TENANTS.map(|tenant| (group, tenant))) {
@@ -51,7 +51,7 @@ async fn install(trio: &Trio) {
 }
 
 /// A key whose session is in the given shard.
-fn key_in(trio: &Trio, group: usize, name: &str) -> String {
+pub(crate) fn key_in(trio: &Trio, group: usize, name: &str) -> String {
     let node = trio.living().next().unwrap();
     let lives = |key: &String| {
         let shard = trio.cluster(node).shard_of(session(key).bucket());
@@ -186,6 +186,8 @@ fn a_server_that_was_away_too_long_gets_a_snapshot() {
     trio.begin(away);
     verify(&trio, &runtime, &walks);
     assert!(trio.network.snapshots() >= 2, "{} snapshots", trio.network.snapshots());
+    let streams = trio.network.streams() as u64;
+    assert!(streams > trio.network.snapshots(), "no entries went over a stream of their own");
     // The rows that it received are its own from now on.
     trio.kill(away);
     trio.begin(away);

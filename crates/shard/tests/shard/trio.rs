@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_machine::Digest;
-use switchward_shard::{Clock, Cluster, Failure, Group, GroupOptions, ManualClock, RaftSettings, Shard};
+use switchward_shard::{
+    Clock, Cluster, Failure, Group, GroupOptions, GroupStart, LogRetention, ManualClock, RaftSettings, Shard,
+};
 use switchward_state::{Command, Reply};
-use switchward_store::{GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
+use switchward_store::{GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
 use switchward_testkit::PATIENCE;
 use tempfile::TempDir;
 use tokio::{
@@ -19,6 +21,7 @@ use tokio::{
 use crate::live::Answered;
 use crate::network::Network;
 use crate::server::{BEGIN, unlocked};
+use crate::spoiled_log::Spoiled;
 
 /// The servers' numbers.
 pub(crate) const NODES: [u64; 3] = [1, 2, 3];
@@ -47,6 +50,11 @@ pub(crate) struct Trio {
     pub(crate) clock: ManualClock,
     clocks: [Arc<dyn Clock>; 3],
     raft: RaftSettings,
+    /// Those that vote from the beginning; the others are added later.
+    founders: Vec<u64>,
+    /// What each server reads from its log.
+    pub(crate) spoiled: [Spoiled; 3],
+    retention: LogRetention,
     voters: [Option<Voter>; 3],
     current: watch::Sender<[Option<Cluster>; 3]>,
 }
@@ -54,14 +62,34 @@ pub(crate) struct Trio {
 impl Trio {
     pub(crate) fn open() -> Self {
         let clock = ManualClock::new(BEGIN);
-        Self::with(clock.clone(), [(); 3].map(|()| Arc::new(clock.clone()) as Arc<dyn Clock>), BRISK)
+        Self::with(clock.clone(), shared(&clock), BRISK, NODES.to_vec(), LogRetention::default())
+    }
+
+    /// The first server alone, and two that are not yet members.
+    pub(crate) fn growing() -> Self {
+        let clock = ManualClock::new(BEGIN);
+        Self::with(clock.clone(), shared(&clock), BRISK, vec![NODES[0]], LogRetention::default())
     }
 
     /// Servers whose leaders stay while no server dies. The first server stands for election at once in every group.
     pub(crate) fn patient() -> Self {
+        Self::patient_retaining(LogRetention::default())
+    }
+
+    /// The same, whose logs keep this for a server that is away.
+    pub(crate) fn patient_retaining(retention: LogRetention) -> Self {
         let clock = ManualClock::new(BEGIN);
-        let clocks = [(); 3].map(|()| Arc::new(clock.clone()) as Arc<dyn Clock>);
-        let trio = Self::with(clock, clocks, PATIENT);
+        Self::led(Self::with(clock.clone(), shared(&clock), PATIENT, NODES.to_vec(), retention))
+    }
+
+    /// The same, with clocks of their own.
+    pub(crate) fn patient_of(clocks: [Arc<dyn Clock>; 3]) -> Self {
+        let clock = ManualClock::new(BEGIN);
+        Self::led(Self::with(clock, clocks, PATIENT, NODES.to_vec(), LogRetention::default()))
+    }
+
+    /// Has the first server stand for election in every group.
+    fn led(trio: Self) -> Self {
         let first = trio.voters[at(NODES[0])].as_ref().unwrap();
         for group in 0..usize::try_from(GROUPS).unwrap() {
             let raft = trio.shard(NODES[0], group).group().raft();
@@ -72,16 +100,25 @@ impl Trio {
 
     /// Servers with clocks of their own.
     pub(crate) fn of(clocks: [Arc<dyn Clock>; 3]) -> Self {
-        Self::with(ManualClock::new(BEGIN), clocks, BRISK)
+        Self::with(ManualClock::new(BEGIN), clocks, BRISK, NODES.to_vec(), LogRetention::default())
     }
 
-    fn with(clock: ManualClock, clocks: [Arc<dyn Clock>; 3], raft: RaftSettings) -> Self {
+    fn with(
+        clock: ManualClock,
+        clocks: [Arc<dyn Clock>; 3],
+        raft: RaftSettings,
+        founders: Vec<u64>,
+        retention: LogRetention,
+    ) -> Self {
         let mut trio = Self {
             folders: tempfile::tempdir().unwrap(),
             network: Network::default(),
             clock,
             clocks,
             raft,
+            founders,
+            spoiled: Default::default(),
+            retention,
             voters: [None, None, None],
             current: watch::channel([None, None, None]).0,
         };
@@ -89,7 +126,8 @@ impl Trio {
         trio
     }
 
-    fn path(&self, node: u64) -> PathBuf {
+    /// The data folder of a server.
+    pub(crate) fn path(&self, node: u64) -> PathBuf {
         self.folders.path().join(format!("server-{node}"))
     }
 
@@ -105,22 +143,29 @@ impl Trio {
         let states = StateStore::open(&data).unwrap();
         let snapshots = Snapshots::open(&data).unwrap();
         let reported = Arc::clone(&fatal);
+        let start = if self.founders.contains(&node) {
+            GroupStart::Initialize(self.founders.clone())
+        } else {
+            GroupStart::Join
+        };
         let cluster = runtime.block_on(async {
             let mut groups = Vec::new();
             for group in (0..GROUPS).map(GroupId) {
                 let options = GroupOptions {
                     group,
                     node,
-                    voters: NODES.to_vec(),
-                    log: Arc::clone(&log) as Arc<dyn GroupLog>,
+                    start: start.clone(),
+                    log: self.spoiled[at(node)].over(Arc::clone(&log)),
                     states: states.clone(),
                     snapshots: snapshots.clone(),
                     cache_bytes: 64 * 1024,
                     ring: switchward_scenario::ring().clone(),
                     raft: self.raft,
+                    transport: None,
+                    retention: self.retention,
                 };
                 let opened = Group::open(options, self.network.of(node, group)).await.unwrap();
-                self.network.join(node, group, &opened, &snapshots);
+                self.network.join(node, group, &opened);
                 groups.push(opened);
             }
             let on_fatal = Box::new(move |line: &str| reported.lock().push(line.to_owned()));
@@ -203,7 +248,12 @@ impl Trio {
     }
 }
 
-fn at(node: u64) -> usize {
+/// One clock for all servers.
+fn shared(clock: &ManualClock) -> [Arc<dyn Clock>; 3] {
+    [(); 3].map(|()| Arc::new(clock.clone()) as Arc<dyn Clock>)
+}
+
+pub(crate) fn at(node: u64) -> usize {
     usize::try_from(node).unwrap() - 1
 }
 

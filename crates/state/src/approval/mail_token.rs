@@ -47,7 +47,7 @@ pub struct MailToken {
     code: [u8; CODE_BYTES],
 }
 
-crate::wire::as_text! { MailToken => "the text is not a mail token", }
+crate::wire::as_text! { MailToken => "mail token", }
 
 /// What the tokens of a tenant are made with. It is kept in no other form than sealed.
 #[derive(Clone, PartialEq, Eq)]

@@ -67,12 +67,4 @@ impl Voting {
     pub fn progress(&self) -> Progress {
         Progress { approved: self.votes.iter().map(Vote::decider).collect(), need: self.need }
     }
-
-    /// The approvals so far, for a refusal or a warning in the history.
-    #[must_use]
-    pub fn so_far(&self) -> String {
-        let who: Vec<String> = self.votes.iter().map(|vote| vote.via.who(&vote.by)).collect();
-        let who = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
-        format!("{} of {} approvals so far{who}", self.votes.len(), self.need)
-    }
 }

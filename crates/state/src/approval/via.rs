@@ -61,15 +61,6 @@ impl Via {
         }
     }
 
-    /// Whose decision came this way, in words.
-    #[must_use]
-    pub fn who(self, by: &str) -> String {
-        match self {
-            Self::Rpc | Self::Mail | Self::Page | Self::PageByCode | Self::PageByOidc => by.to_owned(),
-            Self::Vouched => format!("a reply vouched by {by}"),
-        }
-    }
-
     /// Who vouches for what came this way; empty if nobody has to.
     #[must_use]
     pub fn vouched_by(self, by: &str) -> &str {

@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 use switchward_machine::{Digest, Machine, TenantId, Time};
 
 use crate::AdmissionClass;
-use crate::catalogue::{Directory, LinkAuth, PutQuotas, Role, Settings, SourceFile, Tenancy};
+use crate::catalogue::{Directory, Finding, LinkAuth, PutQuotas, Role, Settings, SourceFile, Tenancy};
 use crate::seal::Sealed;
 use crate::session::Retention;
 
@@ -276,6 +276,9 @@ pub struct Deploy {
     /// What the caller saw, see [`Definition::etag`](crate::catalogue::Definition::etag); empty if any will do.
     #[n(6)]
     pub etag: String,
+    /// What the author is informed of: a repetition of the request returns the same, whatever compiles it then.
+    #[n(7)]
+    pub findings: Vec<Finding>,
 }
 
 /// Another version is used from now on.

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use std::collections::BTreeSet;
 
 use crate::approval::GateSettings;
-use crate::catalogue::EventBinding;
+use crate::catalogue::{DirectoryList, DirectoryWarning, EventBinding};
 use crate::limits::{DIRECTORY_DEPTH_MAX, RECIPIENTS_MAX};
 
 /// Who is who in a tenant.
@@ -99,33 +99,30 @@ impl Directory {
         found
     }
 
-    /// What leads to nobody, each a sentence: names without an address behind them, and members that are neither an address
-    /// nor a name of it.
+    /// What leads to nobody: names without an address behind them, and members that are neither an address nor a name of
+    /// it.
     #[must_use]
-    pub fn odd(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<DirectoryWarning> {
         let address = |one: &str| one.contains('@') && !one.contains(char::is_whitespace);
         let known = |one: &String| address(one) || self.members(one).is_some();
-        let mut odd = Vec::new();
+        let mut warnings = Vec::new();
         for entry in &self.entries {
             let name = &entry.name;
             // An entry may be there for its settings alone.
             if self.addresses(name).is_empty() && (!entry.members.is_empty() || entry.settings.is_empty()) {
-                odd.push(format!("{name} leads to no address"));
+                warnings.push(DirectoryWarning::NoAddress { name: name.clone() });
             }
-            for (list, what) in
-                entry.lists().into_iter().zip(["a member", "of the audience", "of the escalation"])
-            {
-                let strange = list.iter().filter(|one| !known(one));
-                odd.extend(strange.map(|one| {
-                    format!("{one}, {what} of {name}, is neither an address nor a name of the directory")
+            for (members, list) in entry.lists().into_iter().zip(DirectoryList::ALL) {
+                let unknown = members.iter().filter(|one| !known(one)).cloned();
+                warnings.extend(unknown.map(|member| {
+                    let name = name.clone();
+                    DirectoryWarning::UnknownMember { member, list, name }
                 }));
             }
         }
-        odd.extend(
-            self.nobody(&self.audience)
-                .map(|one| format!("{one}, of the default audience, leads to no address")),
-        );
-        odd
+        let nobody = self.nobody(&self.audience);
+        warnings.extend(nobody.map(|name| DirectoryWarning::EmptyAudience { name: name.to_owned() }));
+        warnings
     }
 
     /// Those of these names and addresses that stand for nobody now.
@@ -212,7 +209,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_leads_to_nobody_is_said() {
+    fn what_leads_to_nobody_is_warned_of() {
         let directory = Directory {
             audience: ["group:none", "ops@a.example"].map(str::to_owned).to_vec(),
             ..directory(&[
@@ -222,14 +219,19 @@ pub(crate) mod tests {
                 ("group:release", &["kim", "kim@a.example"]),
             ])
         };
-        let odd = [
-            "a leads to no address",
-            "b leads to no address",
-            "group:none leads to no address",
-            "kim, a member of group:release, is neither an address nor a name of the directory",
-            "group:none, of the default audience, leads to no address",
+        let name = |name: &str| name.to_owned();
+        let warnings = [
+            DirectoryWarning::NoAddress { name: name("a") },
+            DirectoryWarning::NoAddress { name: name("b") },
+            DirectoryWarning::NoAddress { name: name("group:none") },
+            DirectoryWarning::UnknownMember {
+                member: name("kim"),
+                list: DirectoryList::Members,
+                name: name("group:release"),
+            },
+            DirectoryWarning::EmptyAudience { name: name("group:none") },
         ];
-        assert_eq!(directory.odd(), odd);
+        assert_eq!(directory.warnings(), warnings);
     }
 
     #[test]

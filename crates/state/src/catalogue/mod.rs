@@ -5,9 +5,11 @@ pub(crate) mod apply_usage;
 mod bound_events;
 mod command;
 pub(crate) mod directory;
+mod directory_warning;
 mod event;
 mod event_binding;
 mod facts;
+mod finding;
 mod quotas;
 mod role;
 mod rows;
@@ -24,9 +26,11 @@ pub use command::{
     RevokeKey, UpdateTenant,
 };
 pub use directory::{Directory, DirectoryEntry};
+pub use directory_warning::{DirectoryList, DirectoryWarning};
 pub use event::CatalogueEvent;
 pub use event_binding::EventBinding;
 pub use facts::{AssistantFact, TenantFact, VersionFact};
+pub use finding::{Finding, FindingSeverity};
 pub use quotas::{PutQuotas, Quota, Quotas};
 pub use role::Role;
 pub(crate) use rows::etag;

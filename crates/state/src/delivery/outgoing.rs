@@ -84,25 +84,29 @@ impl Outgoing {
         let Draft { from, to, cc, bcc, subject, text } = draft;
         let from = if from.is_empty() { None } else { Some(address("from", &from)?) };
         let (to, cc, bcc) = (addresses("to", &to)?, addresses("cc", &cc)?, addresses("bcc", &bcc)?);
-        let bad = |field, problem: String| Err(BadMail { field, problem });
+        let bad = |field, message: String| Err(BadMail { field, problem: message });
         match to.len() + cc.len() + bcc.len() {
-            0 => return bad("to", "must name somebody, or cc or bcc must".into()),
+            0 => {
+                let message = "must name somebody, or cc or bcc must".to_owned();
+                return bad("to", message);
+            }
             many if many > MAIL_RECIPIENTS_MAX => {
-                return bad(
-                    "to",
-                    format!("and cc and bcc name {many}, at most {MAIL_RECIPIENTS_MAX} may be"),
-                );
+                let message = format!("and cc and bcc name {many}, at most {MAIL_RECIPIENTS_MAX} may be");
+                return bad("to", message);
             }
             _ => {}
         }
         if subject.chars().any(char::is_control) {
-            return bad("subject", "must be one line without control characters".into());
+            let message = "must be one line without control characters".to_owned();
+            return bad("subject", message);
         }
         if subject.chars().count() > MAIL_SUBJECT_CHARS_MAX {
-            return bad("subject", format!("is more than {MAIL_SUBJECT_CHARS_MAX} characters"));
+            let message = format!("is more than {MAIL_SUBJECT_CHARS_MAX} characters");
+            return bad("subject", message);
         }
         if text.len() > MAIL_TEXT_BYTES_MAX {
-            return bad("text", format!("is more than {MAIL_TEXT_BYTES_MAX} bytes"));
+            let message = format!("is more than {MAIL_TEXT_BYTES_MAX} bytes");
+            return bad("text", message);
         }
         Ok(Self { head: MailHead { from, to, cc }, bcc, subject, text })
     }
@@ -178,7 +182,8 @@ fn address(field: &'static str, text: &str) -> Result<String, BadMail> {
         return Ok(text.to_owned());
     }
     let shown = &text[..text.floor_char_boundary(RESULT_SHOWN_BYTES_MAX.min(text.len()))];
-    Err(BadMail { field, problem: format!("holds {shown:?}, which is no address such as ann@example.com") })
+    let message = format!("holds {shown:?}, which is no address such as ann@example.com");
+    Err(BadMail { field, problem: message })
 }
 
 #[cfg(test)]

@@ -11,18 +11,13 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &PolicyEvent
     match event {
         PolicyEvent::LedgerReserved { call, rules, estimate } => each(rows, site, rules, |row| {
             let held = Reservation { call: *call, at: site.at, estimate: *estimate, confirmed: false };
-            row.reservations.push(held);
+            row.hold(held);
         }),
         PolicyEvent::LedgerConfirmed { call, rules, estimate, at } => each(rows, site, rules, |row| {
             row.reservations.retain(|held| held.call != *call);
             row.calls.insert(row.calls.partition_point(|known| known <= at), *at);
             if estimate.0 > 0 {
-                row.reservations.push(Reservation {
-                    call: *call,
-                    at: *at,
-                    estimate: *estimate,
-                    confirmed: true,
-                });
+                row.hold(Reservation { call: *call, at: *at, estimate: *estimate, confirmed: true });
             }
         }),
         PolicyEvent::LedgerSettled { call, rules, cost, at } => each(rows, site, rules, |row| {

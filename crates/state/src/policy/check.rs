@@ -6,6 +6,7 @@ use crate::policy::{LedgerRow, LedgerRule, LimitCheck, LimitLeft, LimitOutcome, 
 use crate::{Key, View, ViewError, Working};
 
 /// Checks the limits of these rules now; all of them count in ledgers of the shard whose rows these are. Changes nothing.
+/// `now` is a time of that shard; one before its last decision is moved up to it.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -16,7 +17,9 @@ pub fn check_limits(
     estimate: Micros,
     now: Time,
 ) -> Result<LimitCheck, ViewError> {
-    check_limits_in(&Working::new(view), tenant, rules, estimate, now)
+    let rows = Working::new(view);
+    let last = rows.clock_at(&Key::clock())?.map_or(Time(0), |at| *at);
+    check_limits_in(&rows, tenant, rules, estimate, now.max(last))
 }
 
 /// The same, of rows that a turn works on.
@@ -31,7 +34,7 @@ pub fn check_limits_in(
     now: Time,
 ) -> Result<LimitCheck, ViewError> {
     let mut remaining = Remaining::default();
-    let say = |outcome| LimitCheck { rules: rules.to_vec(), estimate, at: now, outcome };
+    let say = |outcome| LimitCheck { rules: rules.to_vec(), estimate, age_ms: 0, outcome, held: Vec::new() };
     let empty = LedgerRow::default();
     for rule in rules {
         let row = rows.ledger_at(&Key::ledger(tenant, &rule.process, &rule.role, &rule.capability))?;
@@ -46,10 +49,11 @@ pub fn check_limits_in(
                 }
                 LimitLeft::Full(until) => {
                     let money = matches!(limit, Limit::Money { .. });
-                    return Ok(say(LimitOutcome::Full { money, capability: rule.described(), until }));
+                    let (capability, wait_ms) = (rule.described(), until.since_ms(now));
+                    return Ok(say(LimitOutcome::Full { money, capability, wait_ms }));
                 }
             }
         }
     }
-    Ok(say(LimitOutcome::Available { remaining, reserved: false }))
+    Ok(say(LimitOutcome::Available { remaining }))
 }

@@ -1,7 +1,7 @@
 //! Commands about calls, what they use, ledgers and policy documents.
 
 use minicbor::{Decode, Encode};
-use switchward_machine::{Digest, Micros, Time};
+use switchward_machine::{Digest, Micros, SessionId, Time};
 
 use crate::policy::{Args, LedgerRule, LimitCheck};
 use crate::seal::Sealed;
@@ -221,6 +221,29 @@ pub struct Settle {
     /// Whether the call was never permitted: then it does not count either.
     #[n(4)]
     pub release: bool,
+}
+
+impl Settle {
+    /// The request id under which the effect of this number of a session is settled, so that it is settled once however
+    /// often it is delivered. A report is named after its call, of which there is one; a release is named after the effect.
+    #[must_use]
+    pub fn request(&self, session: SessionId, number: u64) -> RequestId {
+        match self.call {
+            Some(call) if !self.release => Self::request_of(call),
+            Some(_) | None => {
+                let name = Digest::of_parts(&[b"settle", &session.0, &number.to_be_bytes()]);
+                RequestId { id: format!("settle:{name}"), body: name }
+            }
+        }
+    }
+
+    /// The request id under which the report of a reserved call is settled. While its reply is remembered
+    /// ([`REQUESTS_KEPT_MS`](crate::limits::REQUESTS_KEPT_MS)), a confirmation that arrives later counts the call and
+    /// holds nothing for it.
+    #[must_use]
+    pub fn request_of(call: Digest) -> RequestId {
+        RequestId { id: format!("settle:call:{call}"), body: call }
+    }
 }
 
 /// A policy document is attached to a definition, or detached from it.

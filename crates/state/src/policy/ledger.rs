@@ -17,7 +17,7 @@ pub struct LedgerRow {
     /// The longest window that asked for it, milliseconds.
     #[n(1)]
     pub window_ms: u64,
-    /// Calls that are reserved, and reserved money of permitted calls.
+    /// Calls that are reserved, and reserved money of permitted calls; by the call's name.
     #[n(2)]
     pub reservations: Vec<Reservation>,
     /// Money reported, per kind of period, in the period it names.
@@ -123,6 +123,13 @@ impl LedgerRow {
         }
     }
 
+    /// Holds a call, instead of what was held for it before.
+    pub(crate) fn hold(&mut self, held: Reservation) {
+        self.reservations.retain(|known| known.call != held.call);
+        let at = self.reservations.partition_point(|known| known.call < held.call);
+        self.reservations.insert(at, held);
+    }
+
     /// Forgets calls that no window sees any more.
     pub(crate) fn prune(&mut self, now: Time) {
         let window = self.window_ms;
@@ -137,7 +144,9 @@ impl LedgerRow {
 }
 
 impl Reservation {
-    fn live(&self, now: Time) -> bool {
+    /// Returns true if it has not lapsed.
+    #[must_use]
+    pub fn live(&self, now: Time) -> bool {
         now.since_ms(self.at) < RESERVATION_LAPSE_MS
     }
 }

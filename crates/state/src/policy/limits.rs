@@ -54,7 +54,8 @@ pub fn by_ledger(rules: &[LedgerRule]) -> Vec<(String, Vec<LedgerRule>)> {
     parts
 }
 
-/// What a ledger says of a call.
+/// What a ledger says of a call. The clocks of two ledgers, or of a ledger and a session, are never compared: what is read
+/// outside the ledger is a duration, and a time of the ledger goes back to it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct LimitCheck {
     /// The rules that were asked about.
@@ -63,12 +64,27 @@ pub struct LimitCheck {
     /// What the call is believed to cost.
     #[n(1)]
     pub estimate: Micros,
-    /// When.
+    /// How old the answer is, milliseconds: the age of the oldest reservation, by the clock of its ledger when it answered,
+    /// and the time since the question, by the clock of the one who asked.
     #[n(2)]
-    pub at: Time,
+    pub age_ms: u64,
     /// The result.
     #[n(3)]
     pub outcome: LimitOutcome,
+    /// The ledgers that have reserved the call; empty if they were only looked at.
+    #[cbor(n(4), default)]
+    pub held: Vec<HeldSince>,
+}
+
+/// A ledger that has reserved a call.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct HeldSince {
+    /// Whose ledger it is.
+    #[n(0)]
+    pub process: String,
+    /// When it made or renewed the reservation, by its own clock: the time at which the call counts there.
+    #[n(1)]
+    pub at: Time,
 }
 
 /// Whether all limits allow the call.
@@ -80,9 +96,6 @@ pub enum LimitOutcome {
         /// After this call if it was reserved, before it if it was only looked at.
         #[n(0)]
         remaining: Remaining,
-        /// Whether the call is reserved.
-        #[n(1)]
-        reserved: bool,
     },
     /// One has none.
     #[n(1)]
@@ -93,31 +106,47 @@ pub enum LimitOutcome {
         /// The rule's pattern, and the layers that set the limit if they are not the definition's own policy.
         #[n(1)]
         capability: String,
-        /// When the limit may allow a call again.
+        /// How long until the limit may allow a call again, milliseconds.
         #[n(2)]
-        until: Time,
+        wait_ms: u64,
     },
 }
 
 impl LimitCheck {
-    /// What several ledgers say together of these rules: the first full limit, or that none is full. The call is reserved
-    /// if every ledger has reserved it, since the earliest of them.
+    /// What several ledgers say together of these rules: the first full limit, or that none is full. It is as old as the
+    /// oldest of their answers.
     #[must_use]
     pub fn joined(rules: &[LedgerRule], estimate: Micros, parts: &[Self]) -> Self {
-        let at = parts.iter().map(|part| part.at).min().unwrap_or(Time(0));
+        let age_ms = parts.iter().map(|part| part.age_ms).max().unwrap_or(0);
+        let held = parts.iter().flat_map(|part| part.held.clone()).collect();
         let mut left = Remaining::default();
-        let mut held = !parts.is_empty();
         let mut outcome = None;
         for part in parts {
             match &part.outcome {
-                LimitOutcome::Available { remaining, reserved } => {
-                    left = left.least(*remaining);
-                    held &= *reserved;
-                }
+                LimitOutcome::Available { remaining } => left = left.least(*remaining),
                 LimitOutcome::Full { .. } => outcome = outcome.or_else(|| Some(part.outcome.clone())),
             }
         }
-        let outcome = outcome.unwrap_or(LimitOutcome::Available { remaining: left, reserved: held });
-        Self { rules: rules.to_vec(), estimate, at, outcome }
+        let outcome = outcome.unwrap_or(LimitOutcome::Available { remaining: left });
+        Self { rules: rules.to_vec(), estimate, age_ms, outcome, held }
+    }
+
+    /// The answer after this time has passed since the question, milliseconds by the clock of the one who asked.
+    #[must_use]
+    pub fn aged(self, passed_ms: u64) -> Self {
+        Self { age_ms: self.age_ms.saturating_add(passed_ms), ..self }
+    }
+
+    /// When this ledger reserved the call; `None` if it has not.
+    #[must_use]
+    pub fn held_at(&self, process: &str) -> Option<Time> {
+        self.held.iter().find(|held| held.process == process).map(|held| held.at)
+    }
+
+    /// Returns true if no limit is full and the ledgers of all rules have reserved the call.
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        let held = self.rules.iter().all(|rule| self.held_at(&rule.process).is_some());
+        held && !self.rules.is_empty() && matches!(self.outcome, LimitOutcome::Available { .. })
     }
 }

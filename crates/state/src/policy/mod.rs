@@ -20,7 +20,7 @@ pub use command::{Authorize, Confirm, PolicyCommand, RaiseCap, ReportCall, Repor
 pub use event::{PolicyEvent, PolicyFact};
 pub(crate) use ledger::LimitLeft;
 pub use ledger::{LedgerRow, Reservation, Spent};
-pub use limits::{LedgerRule, LimitCheck, LimitOutcome, by_ledger};
+pub use limits::{HeldSince, LedgerRule, LimitCheck, LimitOutcome, by_ledger};
 pub use period::time_text;
 pub use rows::{PinnedPolicy, TenantPolicy};
 pub use shortage::Shortage;

@@ -3,7 +3,9 @@
 use switchward_machine::{RunId, Status};
 
 use crate::catalogue::apply_usage;
-use crate::session::{FIRST_ID, Meters, Said, Session, SessionEvent, Speaker, apply_removal};
+use crate::session::{
+    FIRST_ID, Meters, Replies, Said, Session, SessionEvent, Speaker, apply_removal, replies,
+};
 use crate::{Key, Row, Site, ViewError, Working};
 
 /// Applies an event about a session.
@@ -27,7 +29,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &SessionEven
             let leaf = rows.leaf(site.tenant, id, root)?;
             rows.run_at_mut(&Key::run(site.tenant, id, leaf))?.due = None;
         }
-        SessionEvent::RequestsForgotten => rows.session_at_mut(&site.session_key()?)?.requests.clear(),
+        SessionEvent::RequestsForgotten => replies::sweep(rows, site)?,
         SessionEvent::MessagePosted { text, speaker } => posted(rows, site, text, *speaker)?,
         SessionEvent::MessageRecorded { message, until } => {
             rows.put(Key::recorded(site.tenant, site.session()?, *message), Row::Recorded(*until));
@@ -76,7 +78,7 @@ fn blank(site: &Site<'_>) -> Session {
         items: Vec::new(),
         calls: Vec::new(),
         grants: Vec::new(),
-        requests: Vec::new(),
+        replies: Replies::default(),
         queue: Vec::new(),
         runs: 0,
         contact: None,

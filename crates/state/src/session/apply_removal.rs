@@ -5,7 +5,7 @@ use switchward_machine::{Digest, SessionId, Time};
 
 use crate::catalogue::apply_usage;
 use crate::limits::KEPT_DECISIONS_MAX;
-use crate::session::{Removal, RemovalFact, Removed, Removing, Session, redact};
+use crate::session::{Removal, RemovalFact, Removed, Removing, Replies, Session, redact};
 use crate::{Key, Kind, Row, Site, StoredHistory, ViewError, Working};
 
 pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &RemovalFact) -> Result<(), ViewError> {
@@ -80,7 +80,7 @@ fn mark(session: &mut Session, how: Removing, by: &str, at: Time) {
         session.contact = None;
         session.early.clear();
         session.answered.clear();
-        session.requests.clear();
+        session.replies = Replies::default();
         session.assistant = None;
         session.reply_tenant = None;
         session.audience.clear();
@@ -190,7 +190,7 @@ fn done(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId) -> Result<(), Vi
             if removal.how == Removing::Erased {
                 session.head = removal.head;
                 session.outbox = None;
-                session.requests.clear();
+                session.replies = Replies::default();
                 session.calls.clear();
             }
             if let Some(removal) = &mut session.removal {

@@ -110,7 +110,7 @@ impl fmt::Debug for ReplyToken {
     }
 }
 
-crate::wire::as_text! { ReplyToken => "the text is not a reply token", }
+crate::wire::as_text! { ReplyToken => "reply token", }
 
 /// The text is not a reply token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

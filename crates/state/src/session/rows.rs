@@ -7,7 +7,7 @@ use crate::approval::{GateSettings, Quorum, Reminders};
 use crate::delivery::Outbox;
 use crate::policy::PinnedPolicy;
 use crate::run::{Json, Pinned};
-use crate::session::{EventSource, Removal};
+use crate::session::{EventSource, Removal, Replies};
 use crate::{ItemKind, Kind, ListedItem};
 
 /// A session. Stored form.
@@ -92,9 +92,9 @@ pub struct Session {
     /// Closed gates that addressed somebody, oldest first; late replies are answered with their outcome.
     #[cbor(n(26), default)]
     pub answered: Vec<OpenId>,
-    /// The request ids whose replies are remembered, oldest first.
-    #[cbor(n(27), with = "crate::row::remembered", default)]
-    pub requests: Vec<Remembered>,
+    /// The replies that it remembers for their request ids.
+    #[cbor(n(27), default)]
+    pub replies: Replies,
     /// The definitions that its runs call.
     #[cbor(n(29), skip_if = "Vec::is_empty")]
     pub callees: Vec<Pinned>,
@@ -182,15 +182,6 @@ impl MailDay {
 
 /// Milliseconds.
 const DAY_MS: u64 = 24 * 3_600_000;
-
-/// A request id whose reply stands in the history. Stored form: 24 bytes of a string.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Remembered {
-    /// Of the id, see [`RequestId::hash`](crate::RequestId::hash).
-    pub hash: [u8; 16],
-    /// The sequence of the first event of what it did, which is the key of its history.
-    pub sequence: u64,
-}
 
 /// The assistant that a session is with, as it was when the session began.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -319,7 +310,7 @@ impl Session {
     pub fn lacks(&self, kind: Kind) -> bool {
         let numbered = [Kind::Outbox, Kind::OpenItem, Kind::Call, Kind::Grant, Kind::Closed];
         (self.next_id == FIRST_ID && numbered.contains(&kind))
-            || (kind == Kind::Request && self.requests.is_empty())
+            || (kind == Kind::Reply && self.replies.rows() == 0)
     }
 
     /// Whether what it held is erased, or being so.

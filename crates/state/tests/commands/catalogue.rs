@@ -70,6 +70,7 @@ fn definitions() -> Vec<CatalogueCommand> {
     vec![
         CatalogueCommand::InstallMachine(InstallMachine { machine: machine() }),
         CatalogueCommand::Deploy(Deploy {
+            findings: Vec::new(),
             name: name(),
             format: "checkpoint".into(),
             files: vec![SourceFile { path: "order.json".into(), bytes: vec![123, 125] }],

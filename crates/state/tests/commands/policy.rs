@@ -4,8 +4,8 @@ use switchward_machine::{Limit, Micros, Period, Time};
 use switchward_state::Body;
 use switchward_state::delivery::{Draft, Outgoing};
 use switchward_state::policy::{
-    Args, AttachPolicy, Authorize, Confirm, LedgerRule, LimitCheck, LimitOutcome, PolicyCommand, RaiseCap,
-    Remaining, RemoveTenantPolicy, ReportCall, ReportUsage, Reserve, SetTenantPolicy, Settle,
+    Args, AttachPolicy, Authorize, Confirm, HeldSince, LedgerRule, LimitCheck, LimitOutcome, PolicyCommand,
+    RaiseCap, Remaining, RemoveTenantPolicy, ReportCall, ReportUsage, Reserve, SetTenantPolicy, Settle,
 };
 
 use crate::catalogue::sealed;
@@ -23,8 +23,9 @@ fn rules() -> Vec<LedgerRule> {
 
 pub(crate) fn limits() -> LimitCheck {
     let remaining = Remaining { calls: Some(3), usd: Some(Micros(10)) };
-    let outcome = LimitOutcome::Available { remaining, reserved: true };
-    LimitCheck { rules: rules(), estimate: Micros(20), at: Time(8), outcome }
+    let outcome = LimitOutcome::Available { remaining };
+    let held = vec![HeldSince { process: "order".into(), at: Time(8) }];
+    LimitCheck { rules: rules(), estimate: Micros(20), age_ms: 9, outcome, held }
 }
 
 fn authorize() -> Authorize {

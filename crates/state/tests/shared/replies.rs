@@ -4,7 +4,8 @@ use switchward_machine::{Channel, Decision, Digest, GateKind, Micros, OpenId, Se
 use switchward_state::Reply;
 use switchward_state::approval::{GateEnd, GateEnding, GateSummary, RequestSubject, Via, VoteSummary};
 use switchward_state::catalogue::{
-    AssistantSummary, Definition, KeySummary, Retired, Role, Settings, Tenant, VersionSummary,
+    AssistantSummary, Definition, Finding, FindingSeverity, KeySummary, Retired, Role, Settings, Tenant,
+    VersionSummary,
 };
 use switchward_state::delivery::{
     Correlation, Dead, EffectKind, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary, TextSource,
@@ -51,13 +52,24 @@ fn version() -> Reply {
         by: "kim".into(),
         retired: Some(retired),
     };
-    let missing = vec!["other".into()];
+    let finding = Finding {
+        code: "SW1204".into(),
+        severity: FindingSeverity::Warning,
+        file: "gate.yaml".into(),
+        line: 3,
+        column: 5,
+        message: "`other` is not in the catalogue".into(),
+        allowed: vec!["one".into()],
+        nearest: Some("one".into()),
+        hint: Some("deploy it".into()),
+        lacking: Some("other".into()),
+    };
     Reply::Version {
         name: "deploy-gate".into(),
         number: 1,
         created: true,
         summary: Box::new(summary),
-        missing,
+        findings: vec![finding],
     }
 }
 

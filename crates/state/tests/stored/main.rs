@@ -46,15 +46,16 @@ use switchward_state::delivery::{
     MessageText, Outbox, Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
 };
 use switchward_state::policy::{
-    Authorized, CallEffect, LedgerRow, LimitCheck, LimitOutcome, PolicyFact, Remaining, Reservation, Spent,
+    Authorized, CallEffect, HeldSince, LedgerRow, LimitCheck, LimitOutcome, PolicyFact, Remaining,
+    Reservation, Spent,
 };
 use switchward_state::run::{
     Choice, Data, Deferral, FaultCode, Held, Json, Judged, Loop, Parent, Pinned, Run, Slot, Unknown, Writer,
 };
 use switchward_state::seal::{KeyRing, RingKey, RingKeyId, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_state::session::{
-    Assisted, Attached, Early, EventSource, MailDay, Meters, Remembered, Retention, Said, Session,
-    SessionWarning, Speaker,
+    Assisted, Attached, Early, EventSource, MailDay, Meters, NextReply, Remembered, Replies, ReplySource,
+    Retention, Said, Session, SessionWarning, Speaker, StoredReply,
 };
 use switchward_state::work::{About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem};
 use switchward_state::{
@@ -142,7 +143,7 @@ fn session() -> Session {
         }],
         workflows: vec![attached()],
         answered: vec![OpenId(4)],
-        requests: vec![Remembered { hash: [9; 16], sequence: 3 }],
+        replies: Replies::of(vec![Remembered { hash: [9; 16], at: Time(2), sequence: Some(3) }]),
         assistant: None,
         reply_tenant: None,
         outbox: None,
@@ -454,7 +455,9 @@ fn history() -> History {
 
 fn replies() -> Vec<Reply> {
     let remaining = Remaining { calls: Some(49), usd: Some(Micros(5)) };
-    let check = |outcome| LimitCheck { rules: rules(), estimate: Micros(5), at: Time(3), outcome };
+    let full = LimitOutcome::Full { money: true, capability: "bash".into(), wait_ms: 9 };
+    let held = || vec![HeldSince { process: "order".into(), at: Time(3) }];
+    let check = |outcome, held| LimitCheck { rules: rules(), estimate: Micros(5), age_ms: 2, outcome, held };
     [
         Reply::Session { session: SessionId([1; 16]), sequence: 4, position: values::position() },
         Reply::Authorized(Box::new(Authorized {
@@ -473,8 +476,8 @@ fn replies() -> Vec<Reply> {
             warnings: vec![Warning::Unreachable],
         })),
         Reply::Gate { gate: OpenId(6), sequence: 4, summary: None },
-        Reply::Limits(check(LimitOutcome::Available { remaining, reserved: true })),
-        Reply::Limits(check(LimitOutcome::Full { money: true, capability: "bash".into(), until: Time(9) })),
+        Reply::Limits(check(LimitOutcome::Available { remaining }, held())),
+        Reply::Limits(check(full, Vec::new())),
         Reply::Done,
         Reply::Worked { session: SessionId([1; 16]), sequence: 4, wrong: Some("no".into()) },
         Reply::Replied {
@@ -538,6 +541,14 @@ fn rows_keep_their_form() {
     let request = |reply| Row::Request(Request { body: digest(), reply, at: Time(3) });
     rows.extend(open::items().into_iter().map(|body| ("item", item(body))));
     rows.extend(replies().into_iter().map(|reply| ("request", request(reply))));
+    let next = Some(NextReply { hash: [7; 16], at: Time(4) });
+    let reply = |source, next| Row::Reply(StoredReply { source, next });
+    rows.push(("reply-in-history", reply(ReplySource::History(3), next)));
+    let answered = Answered { body: digest(), reply: Reply::Done };
+    rows.push(("reply-alone", reply(ReplySource::Here(Box::new(answered)), None)));
+    let listed = (0..2).map(|at| Remembered { hash: [at; 16], at: Time(u64::from(at)), sequence: None });
+    let replies = Replies::of(listed.collect());
+    rows.push(("session-unchanged", Row::Session(Session { replies, ..session() })));
     rows.extend(below());
     rows.push((
         "session-reachable",

@@ -19,7 +19,7 @@
 use super::{GroupId, LogRecord, Meta};
 use crate::StoreError;
 use bytes::Bytes;
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, path::Path};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The last byte is the version of the form.
@@ -177,19 +177,17 @@ impl<'a> Batch<'a> {
         self.bytes.len()
     }
 
-    /// Its operations.
+    /// Its operations; `path` is the segment's.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if they are not what this program writes.
-    pub(super) fn changes(&self) -> Result<Vec<(GroupId, Change)>, StoreError> {
+    pub(super) fn changes(&self, path: &Path) -> Result<Vec<(GroupId, Change)>, StoreError> {
         let mut changes = Vec::new();
         let mut start = BATCH_HEAD_BYTES;
         while start < self.bytes.len() {
             let unknown = || {
-                StoreError::damaged(
-                    "log",
-                    format!("the operation at byte {} is unknown", self.offset + start),
-                )
+                let (at, path) = (self.offset + start, path.display());
+                StoreError::damaged("log", format!("the operation at byte {at} of {path} is unknown"))
             };
             let (operation, bytes) = Operation::at(&self.bytes[start..], self.salt).ok_or_else(unknown)?;
             let at = At { offset: narrow_offset((self.offset + start) as u64), bytes: narrow(bytes.len()) };
@@ -326,7 +324,7 @@ mod tests {
             (GROUP, Change::Record { index: 258, at }),
             (GROUP, Change::Remove(3..=257)),
         ];
-        assert_eq!(batch.changes().unwrap(), expected);
+        assert_eq!(batch.changes(Path::new("1.log")).unwrap(), expected);
         let (record, bytes) = Operation::at(&segment[at.offset as usize..], SALT).unwrap();
         assert_eq!((record.is_record(), record.index, bytes), (true, 258, &b"record"[..]));
     }

@@ -95,7 +95,8 @@ pub trait GroupLog: Send + Sync + 'static {
 /// ends the process.
 pub type OnFatal = Box<dyn Fn(&StoreError) + Send + Sync>;
 
-/// Called before the nth sync (from 1): an error fails it. For tests.
+/// Called before the nth sync (from 1), and with 0 before the sync of the last batch at opening: an error fails it. For
+/// tests.
 pub type SyncFault = Arc<dyn Fn(u64) -> Option<io::Error> + Send + Sync>;
 
 /// How to open a [`SegmentLog`].

@@ -7,7 +7,7 @@ use super::{
     view::{Budget, View},
     writer::{Shared, Writer},
 };
-use crate::{DataDir, Disk, StoreError, files::failed};
+use crate::{DataDir, Disk, StoreError, files::failed, mark::Mark};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::{
@@ -38,10 +38,13 @@ impl SegmentLog {
     ///
     /// # Errors
     /// If a file cannot be read or written; [`StoreError::Damaged`], with the file and the byte, if something is not
-    /// as it was written, except for the end of a last batch that was never synced.
+    /// as it was written, or is missing, except for the end of a last batch that was never synced.
     pub fn open(dir: &DataDir, options: LogOptions) -> Result<Self, StoreError> {
         let folder = dir.log();
-        let Replayed { mut ledger, views, number, sequence } = replay(&folder)?;
+        let (mark, [synced]) = Mark::open(dir.log_synced())?;
+        let replayed = replay(&folder, synced, options.sync_fault.as_ref())?;
+        let Replayed { mut ledger, views, number, sequence } = replayed;
+        mark.put([sequence]);
         let maker = Maker::start(folder)?;
         ledger.release().into_iter().for_each(|free| maker.remove(free));
         let views = views.into_iter().map(|(group, view)| (group, Arc::new(Mutex::new(view)))).collect();
@@ -51,6 +54,7 @@ impl SegmentLog {
             ledger: Mutex::new(ledger),
             maker,
             stats: LogStats::default(),
+            mark,
             options,
             dir: dir.clone(),
         });
@@ -224,5 +228,6 @@ impl Drop for SegmentLog {
         {
             tracing::error!("the handler of a lost log panicked");
         }
+        self.shared.mark.sync();
     }
 }

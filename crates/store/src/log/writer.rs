@@ -9,11 +9,13 @@ use super::{
 };
 use crate::{
     DataDir, GroupId, StoreError,
+    data_dir::LOG_MARKS,
     files::failed,
     limits::{
         LOG_BUFFER_BYTES_KEPT, LOG_MOVE_BYTES, LOG_PREWRITE_RATE_MAX, LOG_SEGMENT_BYTES_MAX,
         LOG_SEGMENT_BYTES_MIN, REOPEN_WAIT, REOPEN_WAIT_MAX,
     },
+    mark::Mark,
 };
 use parking_lot::Mutex;
 use std::{
@@ -31,6 +33,8 @@ pub(super) struct Shared {
     pub(super) ledger: Mutex<Ledger>,
     pub(super) maker: Maker,
     pub(super) stats: LogStats,
+    /// The sequence number of the last batch that was synced.
+    pub(super) mark: Mark<LOG_MARKS>,
     pub(super) options: LogOptions,
     /// Dropped last: it holds the lock of the folder.
     pub(super) dir: DataDir,
@@ -197,6 +201,7 @@ impl Writer {
         self.put(&segment, end, bytes)?;
         let written = bytes.len() as u64;
         self.sequence += 1;
+        self.shared.mark.put([self.sequence]);
         self.current = Some(Current { segment: Arc::clone(&segment), end: end + written, begun });
         let (changes, buffer) = batch.into_parts();
         if buffer.capacity() <= LOG_BUFFER_BYTES_KEPT {

@@ -1,16 +1,73 @@
-use super::{Record, State, gate::Gate, rows::Tables, scan::stored_range};
-use crate::{SnapshotFile, Snapshots, StoreError, forms};
+use super::{Record, State, gate::Gate, rows::Tables, scan::stored_range, store::StoreInner};
+use crate::{
+    GroupId, SnapshotFile, Snapshots, StoreError, forms,
+    snapshot::{Header, SnapshotWriter},
+};
+use bytes::Bytes;
 use fjall::{Keyspace, Readable};
-use std::{mem, ops::Bound};
+use std::{
+    io::Write,
+    mem,
+    ops::Bound,
+    path::Path,
+    sync::{Arc, atomic::Ordering::SeqCst},
+};
 
-impl<R: Record> State<R> {
-    /// Flushes, and writes the table as it is then, with its applied blob, to a new snapshot file. Later writes are
-    /// not delayed and not in it. Waits for a [`Flush`](super::Flush) that has begun, so the caller must not hold
-    /// one.
+/// The rows of one state at one moment, with the applied blob that they agree with. Later writes are not delayed by it
+/// and not in it; the disk keeps what they replace as long as it exists.
+pub struct StateExport {
+    group: GroupId,
+    applied: Option<Bytes>,
+    disk: Keyspace,
+    snapshot: fjall::Snapshot,
+    store: Arc<StoreInner>,
+}
+
+impl StateExport {
+    /// The applied blob that the rows agree with.
+    pub fn applied(&self) -> Option<&Bytes> {
+        self.applied.as_ref()
+    }
+
+    /// Returns true if the database must be opened again, which cannot be done while this exists: drop it.
+    pub fn must_end(&self) -> bool {
+        self.store.reopening.is_wanted()
+    }
+
+    /// Writes the rows as a snapshot file, and returns their number. `path` is for error messages.
     ///
     /// # Errors
-    /// If the state cannot be read or the file cannot be written.
-    pub fn export(&self, to: &Snapshots) -> Result<SnapshotFile, StoreError> {
+    /// If the rows cannot be read, `to` cannot be written, or [`StateExport::must_end`] becomes true meanwhile.
+    pub fn write(&self, path: &Path, to: &mut dyn Write) -> Result<u64, StoreError> {
+        let header = Header { group: self.group, applied: self.applied.clone() };
+        Ok(self.rows(SnapshotWriter::new(to, path, &header)?)?.1)
+    }
+
+    fn rows<W: Write>(&self, mut writer: SnapshotWriter<W>) -> Result<(W, u64), StoreError> {
+        for row in self.snapshot.range(&self.disk, stored_range(Bound::Unbounded, Bound::Unbounded)) {
+            if self.must_end() {
+                return Err(StoreError::damaged("export", "it was given up: the database is opened again"));
+            }
+            let (key, stored) = row.into_inner().map_err(StoreError::database("read a state"))?;
+            writer.row(&key[1..], &stored)?;
+        }
+        writer.finish()
+    }
+}
+
+impl Drop for StateExport {
+    fn drop(&mut self) {
+        self.store.cuts.fetch_sub(1, SeqCst);
+    }
+}
+
+impl<R: Record> State<R> {
+    /// Flushes, and takes the rows as they are then. Waits for a [`Flush`](super::Flush) that has begun, so the caller
+    /// must not hold one.
+    ///
+    /// # Errors
+    /// If the state cannot be read or flushed.
+    pub fn begin_export(&self) -> Result<StateExport, StoreError> {
         if let Some(flush) = self.freeze(Gate::enter(&self.0.gate)) {
             flush.run()?;
         }
@@ -18,15 +75,21 @@ impl<R: Record> State<R> {
             let tables = self.0.tables.read();
             (tables.disk().clone(), self.0.store.database().snapshot())
         };
-        let failed = || StoreError::database("read a state");
-        let marker = snapshot.get(&disk, forms::MARKER_KEY).map_err(failed())?;
+        let marker = snapshot.get(&disk, forms::MARKER_KEY).map_err(StoreError::database("read a state"))?;
         let applied = marker.map_or(Ok(None), |marker| forms::parse_marker(&marker))?;
-        let mut writer = to.write(self.0.group, applied)?;
-        for row in snapshot.range(&disk, stored_range(Bound::Unbounded, Bound::Unbounded)) {
-            let (key, stored) = row.into_inner().map_err(failed())?;
-            writer.row(&key[1..], &stored)?;
-        }
-        writer.finish()?.0.publish()
+        let store = Arc::clone(&self.0.store);
+        store.cuts.fetch_add(1, SeqCst);
+        Ok(StateExport { group: self.0.group, applied, disk, snapshot, store })
+    }
+
+    /// Writes what [`State::begin_export`] takes to a new snapshot file.
+    ///
+    /// # Errors
+    /// If the state cannot be read or the file cannot be written.
+    pub fn export(&self, to: &Snapshots) -> Result<SnapshotFile, StoreError> {
+        let export = self.begin_export()?;
+        let writer = to.write(export.group, export.applied.clone())?;
+        export.rows(writer)?.0.publish()
     }
 
     /// Replaces the table and the applied blob by a snapshot's, durably. The writer must not write meanwhile.

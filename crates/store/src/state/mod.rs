@@ -25,6 +25,7 @@ use crate::{
 use bytes::Bytes;
 use clean::Clean;
 pub use cut::Cut;
+pub use exchange::StateExport;
 pub use flush::Flush;
 use gate::Gate;
 use parking_lot::{Mutex, RwLock};

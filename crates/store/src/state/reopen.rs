@@ -76,6 +76,11 @@ impl Reopening {
         self.states.lock().insert(state.group, holder);
     }
 
+    /// Returns true if the database refuses writes and waits to be opened again.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.wanted.load(Relaxed)
+    }
+
     /// Keeps the database from being opened again until the guard is dropped.
     pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock()

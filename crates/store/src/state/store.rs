@@ -1,12 +1,16 @@
 use super::{Record, State, exchange::fill, reopen::Reopening, rows::Tables};
 use crate::{
-    DataDir, GroupId, SnapshotFile, StoreError, database,
+    DataDir, GroupId, SnapshotFile, StoreError,
+    data_dir::STATE_MARKS,
+    database,
     files::{self, failed},
     forms,
+    journal::{Follower, Synced},
     limits::{
         CLEAN_BYTES_DEFAULT, INGESTED_BYTES_MIN, STATE_CACHE_BYTES, STATE_JOURNAL_BYTES_MAX,
         STATE_MEMTABLE_BYTES,
     },
+    mark::Mark,
     scrub,
 };
 use fjall::{
@@ -37,6 +41,9 @@ pub struct StateStore(Arc<StoreInner>);
 pub(super) struct StoreInner {
     /// `None` only while it is opened again, behind the lock.
     database: RwLock<Option<Database>>,
+    journal: Mutex<Follower>,
+    /// How much of the journal was synced.
+    mark: Mark<STATE_MARKS>,
     open: Mutex<HashSet<GroupId>>,
     pub(super) reopening: Reopening,
     pub(super) dir: DataDir,
@@ -68,8 +75,11 @@ impl StateStore {
     /// # Errors
     /// If it cannot be read or written, or if what was synced is damaged in a way that leaves no whole state.
     pub fn open(dir: &DataDir) -> Result<Self, StoreError> {
+        let (mark, synced) = Mark::open(dir.state_synced())?;
         Ok(StateStore(Arc::new(StoreInner {
-            database: RwLock::new(Some(open(dir)?)),
+            database: RwLock::new(Some(open(dir, synced)?)),
+            journal: Mutex::new(Follower::new(dir.state())),
+            mark,
             open: Mutex::default(),
             reopening: Reopening::default(),
             dir: dir.clone(),
@@ -120,9 +130,13 @@ impl StateStore {
     }
 }
 
-fn open(dir: &DataDir) -> Result<Database, StoreError> {
-    let settings =
-        database::Settings { cache_bytes: STATE_CACHE_BYTES, journal_bytes_max: STATE_JOURNAL_BYTES_MAX };
+fn open(dir: &DataDir, synced: [u64; STATE_MARKS]) -> Result<Database, StoreError> {
+    let [journal, bytes, digest] = synced;
+    let settings = database::Settings {
+        cache_bytes: STATE_CACHE_BYTES,
+        journal_bytes_max: STATE_JOURNAL_BYTES_MAX,
+        synced: Synced { journal, bytes, digest },
+    };
     database::open(&dir.state(), &settings)
 }
 
@@ -134,9 +148,14 @@ impl StoreInner {
 
     /// Closes the database and opens it again. The caller must hold everything that could use it meanwhile.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
+        // Locked in the order of a sync.
+        let mut journal = self.journal.lock();
         let mut database = self.database.write();
         *database = None;
-        *database = Some(open(&self.dir)?);
+        // What was written and not synced may be cut off.
+        *journal = Follower::new(self.dir.state());
+        let (_, synced) = Mark::open(self.dir.state_synced())?;
+        *database = Some(open(&self.dir, synced)?);
         Ok(())
     }
 
@@ -204,7 +223,14 @@ impl StoreInner {
     }
 
     pub(super) fn sync(&self) -> Result<(), StoreError> {
-        self.database().persist(PersistMode::SyncAll).map_err(StoreError::database("sync the state"))
+        // One at a time, so that an older mark never replaces a newer one.
+        let mut journal = self.journal.lock();
+        let written = journal.look();
+        self.database().persist(PersistMode::SyncAll).map_err(StoreError::database("sync the state"))?;
+        if let Some(Synced { journal, bytes, digest }) = written {
+            self.mark.put([journal, bytes, digest]);
+        }
+        Ok(())
     }
 
     /// The group's generations, ascending.

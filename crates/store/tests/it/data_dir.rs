@@ -1,5 +1,5 @@
 use std::fs;
-use switchward_store::DataDir;
+use switchward_store::{ClusterIdentity, DataDir, ForeignPeer, Id, SeenPeer, limits};
 
 #[test]
 fn a_folder_has_one_user_and_keeps_its_id() {
@@ -53,4 +53,96 @@ fn an_interrupted_creation_is_taken_up() {
     fs::write(root.path().join("ID.tmp"), "").unwrap();
     DataDir::open(root.path()).unwrap();
     assert!(root.path().join("snapshots").is_dir());
+}
+
+#[test]
+fn the_boot_counter_is_raised_at_each_opening_and_never_goes_back() {
+    let root = tempfile::tempdir().unwrap();
+    for boot in 1..=3 {
+        assert_eq!(DataDir::open(root.path()).unwrap().identity().boot, boot);
+    }
+    let file = root.path().join("BOOTS");
+    let stored = fs::read_to_string(&file).unwrap();
+    fs::write(&file, stored.replace('3', "2")).unwrap();
+    let error = DataDir::open(root.path()).unwrap_err().to_string();
+    assert!(error.contains("BOOTS do not match their checksum"), "{error}");
+    fs::remove_file(&file).unwrap();
+    let error = DataDir::open(root.path()).unwrap_err().to_string();
+    assert!(error.contains("BOOTS is missing"), "{error}");
+}
+
+/// The folder of a server number, and the one of another data folder.
+fn folder(digit: u8) -> Id {
+    Id([digit; 16])
+}
+
+#[test]
+fn a_folder_belongs_to_one_server_of_one_cluster() {
+    let root = tempfile::tempdir().unwrap();
+    let mine = ClusterIdentity { cluster: folder(7), server: 2 };
+    let data = DataDir::open(root.path()).unwrap();
+    assert_eq!(data.identity().cluster, None);
+    data.claim(mine).unwrap();
+    data.claim(mine).unwrap();
+    assert_eq!(data.identity().cluster, Some(mine));
+    drop(data);
+    let data = DataDir::open(root.path()).unwrap();
+    assert_eq!(data.identity().cluster, Some(mine));
+    assert_eq!(data.identity().folder.to_string(), data.id());
+    for other in [ClusterIdentity { server: 3, ..mine }, ClusterIdentity { cluster: folder(8), ..mine }] {
+        let error = data.claim(other).unwrap_err().to_string();
+        assert!(error.contains(&format!("belongs to {mine}, not to {other}")), "{error}");
+    }
+    assert_eq!(data.identity().cluster, Some(mine));
+}
+
+#[test]
+fn a_peer_whose_folder_was_wiped_copied_or_restored_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let data = DataDir::open(root.path()).unwrap();
+    data.note_peer(2, folder(2), 5).unwrap();
+    data.note_peer(3, folder(3), 1).unwrap();
+    data.note_peer(2, folder(2), 5).unwrap();
+    data.note_peer(2, folder(2), 9).unwrap();
+    drop(data);
+    let data = DataDir::open(root.path()).unwrap();
+    let seen = |server, boot| SeenPeer { server, folder: folder(server as u8), boot };
+    assert_eq!(data.peers_seen(), [seen(2, 9), seen(3, 1)]);
+    let refused = |server, of, boot| data.note_peer(server, of, boot).unwrap_err();
+    assert!(matches!(refused(2, folder(2), 8), ForeignPeer::Older { known: 9, found: 8, .. }), "restored");
+    assert!(matches!(refused(2, folder(4), 1), ForeignPeer::OtherFolder { .. }), "wiped");
+    assert!(matches!(refused(4, folder(3), 2), ForeignPeer::OtherServer { of: 3, .. }), "copied");
+    assert!(
+        matches!(refused(4, data.identity().folder, 2), ForeignPeer::OtherServer { .. }),
+        "a copy of this one"
+    );
+    assert_eq!(data.peers_seen(), [seen(2, 9), seen(3, 1)], "nothing of it is noted");
+}
+
+#[test]
+fn a_new_peer_beyond_the_limit_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let data = DataDir::open(root.path()).unwrap();
+    let of = |server: u64| Id(u128::from(server).to_be_bytes());
+    // The file as it is after as many peers, without their syncs.
+    drop(data);
+    let lines: String =
+        (1..=limits::PEERS_MAX as u64).map(|server| format!("{server} {} 1\n", of(server))).collect();
+    let checksum = xxhash_rust::xxh3::xxh3_64(lines.as_bytes());
+    fs::write(root.path().join("PEERS"), format!("{lines}{checksum:016x}\n")).unwrap();
+    let data = DataDir::open(root.path()).unwrap();
+    let one_more = limits::PEERS_MAX as u64 + 1;
+    let refused = data.note_peer(one_more, of(one_more), 1);
+    assert!(matches!(refused, Err(ForeignPeer::TooMany { .. })), "{refused:?}");
+    data.note_peer(1, of(1), 2).unwrap();
+}
+
+#[test]
+fn that_groups_were_initialized_is_remembered() {
+    let root = tempfile::tempdir().unwrap();
+    let data = DataDir::open(root.path()).unwrap();
+    assert!(!data.is_initialized());
+    data.set_initialized().unwrap();
+    drop(data);
+    assert!(DataDir::open(root.path()).unwrap().is_initialized());
 }

@@ -4,7 +4,9 @@
 
 mod backup;
 mod crash;
+mod damage;
 mod data_dir;
+mod durability;
 mod log;
 mod log_model;
 mod model;

@@ -207,6 +207,7 @@ fn of_reason(reason: Reason) -> u8 {
         Reason::OutcomeUnknown
         | Reason::ShardElecting
         | Reason::Draining
+        | Reason::ShardStopped
         | Reason::StreamBackendDown
         | Reason::DiskLow
         | Reason::DeadlineExceeded => UNAVAILABLE,

@@ -133,7 +133,7 @@ fn a_name_that_is_no_text_is_a_name() {
 fn a_reader_that_went_away_is_no_failure() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let ended = Ended::of(program().args(["check", &deploy_gate()]).stdout(writer)).with_code(0);
+    let ended = Ended::printing_to(writer, program().args(["check", &deploy_gate()])).with_code(0);
     assert_eq!(ended.err, "");
 }
 
@@ -141,7 +141,7 @@ fn a_reader_that_went_away_is_no_failure() {
 #[test]
 fn a_full_disk_is_one() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let ended = Ended::of(program().args(["check", &deploy_gate()]).stdout(full)).with_code(1);
+    let ended = Ended::printing_to(full, program().args(["check", &deploy_gate()])).with_code(1);
     assert!(ended.err.starts_with("error: No space left on device"), "{ended:?}");
 }
 

@@ -170,7 +170,7 @@ fn an_approval_is_shown_and_a_reply_that_is_passed_on_is_the_operators_decision(
     assert_eq!(moved["session"]["at"][0], "stop");
     let card = dev.run(&["get", &gate]).with_code(0).out;
     assert!(
-        card.contains("rejected by a reply, vouched by kim@acme.example") && card.contains("too dear"),
+        card.contains("rejected by a reply vouched by kim@acme.example") && card.contains("too dear"),
         "{card}"
     );
     let listed = dev.json(&["list", "events", "asks-2"]).to_string();

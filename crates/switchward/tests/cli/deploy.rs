@@ -2,7 +2,8 @@
 //! another and with the program.
 
 use std::collections::BTreeSet;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use switchward_testkit::finished;
 
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{folder, program, repository, run};
@@ -109,13 +110,14 @@ fn systemd_takes_the_unit() {
     let files = folder(&[("switchward.service", &unit)]);
     let mut verify = Command::new("systemd-analyze");
     verify.args(["verify", "--man=no", "--recursive-errors=no"]).arg(files.path().join("switchward.service"));
-    let Ok(output) = verify.output() else {
+    let Ok(verify) = verify.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() else {
         // The other tests check the rest.
         let known = ["[Unit]", "[Service]", "[Install]"];
         let sections: Vec<&str> = unit.lines().filter(|line| line.starts_with('[')).collect();
         assert_eq!(sections, known);
         return;
     };
+    let output = finished(verify);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && !stderr.contains("switchward.service"), "{stderr}");
 }

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
+use switchward_testkit::within;
 
 use crate::support::{Ended, Process, deploy_gate, folder, private, program};
 
@@ -41,8 +42,8 @@ impl Fresh {
         let mut printed = Vec::new();
         while printed.last().is_none_or(|line| line != LAST) {
             let mut line = String::new();
-            let read = stdout.read_line(&mut line).expect("it goes on");
-            assert!(read > 0, "it ended: {printed:?}");
+            let read = within(process.0.id(), "the server is ready", || stdout.read_line(&mut line));
+            assert!(read.expect("it goes on") > 0, "it ended: {printed:?}");
             printed.push(line.trim_end().to_owned());
         }
         Self { process, stdout, printed }
@@ -129,7 +130,8 @@ fn the_next_commands_can_be_typed_in_their_order() {
     let child = at_home(home.path()).args(watch).stdout(Stdio::piped()).spawn().expect("it starts");
     let mut watch = Process(child);
     let mut lines = BufReader::new(watch.0.stdout.take().expect("it has an output")).lines();
-    let found = lines.any(|line| line.expect("UTF-8").contains("migration-check"));
+    let mut tells = || lines.any(|line| line.expect("UTF-8").contains("migration-check"));
+    let found = within(watch.0.id(), "the watch goes on", &mut tells);
     assert!(found, "the watch tells what the answer led to");
 }
 

@@ -6,6 +6,7 @@ use std::error::Error as _;
 use switchward_api::v1::{
     self, definition_service_client::DefinitionServiceClient, session_service_client::SessionServiceClient,
 };
+use switchward_testkit::Pages;
 use tokio::{sync::mpsc, task::JoinSet};
 use tonic::{
     Code, Request, Status,
@@ -92,8 +93,8 @@ fn note(event: v1::SessionEvent) -> Option<String> {
 
 /// The notes that a session's history holds.
 async fn recorded(sessions: &mut SessionServiceClient<Wire>, session: &str) -> Vec<String> {
-    let (mut notes, mut page_token) = (Vec::new(), String::new());
-    loop {
+    let (mut notes, mut pages) = (Vec::new(), Pages::default());
+    while let Some(page_token) = pages.next_token() {
         let request = v1::ListSessionEventsRequest {
             name: session.to_owned(),
             page_size: 1_000,
@@ -102,11 +103,9 @@ async fn recorded(sessions: &mut SessionServiceClient<Wire>, session: &str) -> V
         };
         let page = sessions.list_session_events(request).await.expect("the history is there").into_inner();
         notes.extend(page.events.into_iter().filter_map(note));
-        page_token = page.next_page_token;
-        if page_token.is_empty() {
-            return notes;
-        }
+        pages.read(page.next_page_token);
     }
+    notes
 }
 
 /// Returns true if a client retries a refusal: the server is unavailable, or the connection ended.

@@ -136,6 +136,6 @@ fn what_is_too_large_to_be_drawn_is_written_as_dot() {
 fn a_reader_that_went_away_is_no_failure() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let ended = Ended::of(program().args(["graph", &deploy_gate()]).stdout(writer)).with_code(0);
+    let ended = Ended::printing_to(writer, program().args(["graph", &deploy_gate()])).with_code(0);
     assert_eq!(ended.err, "");
 }

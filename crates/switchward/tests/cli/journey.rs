@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
+use switchward_testkit::within;
 
 use crate::support::{Dev, deploy_gate, folder};
 
@@ -269,9 +270,10 @@ fn a_watch_goes_on_where_a_killed_server_left_it() {
         dev.command().args(["watch", "release-42", "-o", "jsonl"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     let mut seen: Vec<Value> = Vec::new();
+    let process = watch.id();
+    let mut next = || within(process, "the watch goes on", || lines.next());
     let mut read_until = |kind: &str, state: &str| loop {
-        let line: Value =
-            serde_json::from_str(&lines.next().expect("there is more to come").unwrap()).unwrap();
+        let line: Value = serde_json::from_str(&next().expect("there is more to come").unwrap()).unwrap();
         let found = line["type"] == kind && (state.is_empty() || line["state"] == state);
         seen.push(line);
         if found {
@@ -286,7 +288,7 @@ fn a_watch_goes_on_where_a_killed_server_left_it() {
     read_until("session.state_entered", "traffic-check");
     dev.run(&["answer", "release-42", "yes"]).with_code(0);
     read_until("session.completed", "");
-    assert!(lines.next().is_none(), "the watch ends with the session");
-    assert_eq!(watch.wait().unwrap().code(), Some(0));
+    assert!(next().is_none(), "the watch ends with the session");
+    assert_eq!(within(process, "the watch ends", || watch.wait()).unwrap().code(), Some(0));
     assert_eq!(seen, dev.run(&["list", "events", "release-42", "-o", "jsonl"]).with_code(0).lines());
 }

@@ -180,6 +180,7 @@ impl Server {
 /// Hands a message over to a server that listens there; see [`Server::hand_over`].
 pub(crate) fn hand_over(lmtp: SocketAddr, recipients: &[&str], message: &str) -> Vec<String> {
     let mut stream = TcpStream::connect(lmtp).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
     let to: String = recipients.iter().map(|to| format!("RCPT TO:<{to}>\r\n")).collect();
     let all = format!("LHLO mx\r\nMAIL FROM:<lead@example.com>\r\n{to}DATA\r\n{message}.\r\nQUIT\r\n");
     stream.write_all(all.as_bytes()).expect("it reads");
@@ -213,6 +214,7 @@ fn counted(server: &Server, labels: &str) -> bool {
 fn measured(server: &Server, wanted: &str) -> bool {
     let page = server.running.metrics.strip_prefix("http://").and_then(|at| at.strip_suffix("/metrics"));
     let mut stream = TcpStream::connect(page.expect("plain HTTP")).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("it reads");
     BufReader::new(stream).lines().map_while(Result::ok).any(|line| line == wanted)
 }

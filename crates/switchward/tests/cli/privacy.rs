@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use switchward_testkit::within;
 
 use crate::server::{ADMIN_KEY, Running, Site};
 use crate::support::{Ended, Process, program};
@@ -86,7 +87,8 @@ fn a_development_server_leaves_nothing_readable_for_others() {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut dev = Process(command.spawn().expect("it starts"));
     let mut out = std::io::BufReader::new(dev.0.stdout.take().expect("it has an output"));
-    std::io::BufRead::read_line(&mut out, &mut String::new()).expect("it is ready");
+    let mut ready = || std::io::BufRead::read_line(&mut out, &mut String::new());
+    within(dev.0.id(), "the server is ready", &mut ready).expect("it is ready");
     assert_eq!(readable(scratch.path()), [""; 0]);
     assert_eq!(dev.stop(), Some(0));
     let mut said = String::new();

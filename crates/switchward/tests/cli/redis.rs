@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use switchward_testkit::free_port;
+use switchward_testkit::{PATIENCE, free_port, within};
 use tempfile::TempDir;
 
 use crate::support::{folder, private};
@@ -49,7 +49,9 @@ impl Redis {
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut process = spawned.expect("redis-server is missing: tests/scripts/need.sh redis gets it");
         let mut lines = BufReader::new(process.stdout.take().expect("it has an output")).lines();
-        let ready = lines.any(|line| line.is_ok_and(|line| line.contains("Ready to accept connections")));
+        let mut ready =
+            || lines.any(|line| line.is_ok_and(|line| line.contains("Ready to accept connections")));
+        let ready = within(process.id(), "Redis is ready", &mut ready);
         self.process = Some(process);
         assert!(ready, "it is ready");
         // What it says later is of no interest, but it must be able to say it.
@@ -71,6 +73,7 @@ impl Redis {
     /// The first lines of its answer.
     pub(crate) fn lines(&self, words: &str, number: usize) -> Vec<String> {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
         let mut lines = BufReader::new(stream.try_clone().expect("a second handle")).lines();
         let asked = format!("AUTH {PASSWORD}\r\n{words}\r\n");
         (&stream).write_all(asked.as_bytes()).expect("it reads");

@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{ChildStderr, Command, Stdio};
+use switchward_testkit::within;
 use tempfile::TempDir;
 
 use crate::support::{Ended, Process, deploy_gate, private, program};
@@ -89,8 +90,8 @@ impl Running {
         let (mut log, mut address) = (String::new(), None);
         while address.is_none() {
             let begin = log.len();
-            let read = stderr.read_line(&mut log).expect("it says that it is ready");
-            assert!(read > 0, "it ended: {log}");
+            let read = within(process.0.id(), "the server is ready", || stderr.read_line(&mut log));
+            assert!(read.expect("it says that it is ready") > 0, "it ended: {log}");
             let line = &log[begin..];
             let said = |name: &str| {
                 let rest = line.split(name).nth(1).filter(|_| line.contains("ready"))?;
@@ -119,8 +120,8 @@ impl Running {
     pub(crate) fn until_logged(&mut self, words: &str) {
         loop {
             let begin = self.log.len();
-            let read = self.stderr.read_line(&mut self.log).expect("it logs");
-            assert!(read > 0, "it ended: {}", self.log);
+            let read = within(self.process.0.id(), words, || self.stderr.read_line(&mut self.log));
+            assert!(read.expect("it logs") > 0, "it ended: {}", self.log);
             if self.log[begin..].contains(words) {
                 return;
             }
@@ -131,8 +132,10 @@ impl Running {
     pub(crate) fn stop(mut self) -> (String, Option<i32>) {
         self.process.terminate();
         let mut log = std::mem::take(&mut self.log);
-        self.stderr.read_to_string(&mut log).expect("it logs to its end");
-        (log, self.process.0.wait().expect("it ends").code())
+        let process = self.process.0.id();
+        within(process, "the server stops", || self.stderr.read_to_string(&mut log))
+            .expect("it logs to its end");
+        (log, self.process.code())
     }
 }
 
@@ -161,7 +164,7 @@ fn a_program_reads_one_line_when_the_server_is_ready() {
     let mut server = Process(server.args(["-o", "json"]).stdout(Stdio::piped()).spawn().expect("it starts"));
     let mut line = String::new();
     let mut stdout = BufReader::new(server.0.stdout.take().expect("it has an output"));
-    stdout.read_line(&mut line).expect("it is ready");
+    within(server.0.id(), "the server is ready", || stdout.read_line(&mut line)).expect("it is ready");
     let ready: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
     let address = ready["address"].as_str().expect("an address");
     let mut health = program();

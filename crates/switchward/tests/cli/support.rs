@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+use switchward_testkit::{PATIENCE, finished, within};
 use tempfile::TempDir;
 
 /// How long is looked for what must become so.
@@ -52,7 +53,17 @@ pub(crate) struct Ended {
 impl Ended {
     /// Runs a command to its end.
     pub(crate) fn of(command: &mut Command) -> Self {
-        let output = command.output().expect("the program starts");
+        Self::printing_to(Stdio::piped(), command)
+    }
+
+    /// The same, with another standard output.
+    pub(crate) fn printing_to(out: impl Into<Stdio>, command: &mut Command) -> Self {
+        Self::read(command.stdout(out).stderr(Stdio::piped()).spawn().expect("the program starts"))
+    }
+
+    /// Waits for the end of a command with pipes.
+    fn read(child: Child) -> Self {
+        let output = finished(child);
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("what is printed is UTF-8");
         Self {
             code: output.status.code().expect("the program is not killed"),
@@ -105,13 +116,7 @@ pub(crate) fn run_with_input(words: &[&str], input: &str) -> Ended {
     let mut stdin = child.stdin.take().expect("it has an input");
     stdin.write_all(input.as_bytes()).expect("it reads its input");
     drop(stdin);
-    let output = child.wait_with_output().expect("it ends");
-    let text = |bytes| String::from_utf8(bytes).expect("what is printed is UTF-8");
-    Ended {
-        code: output.status.code().expect("it ends by itself"),
-        out: text(output.stdout),
-        err: text(output.stderr),
-    }
+    Ended::read(child)
 }
 
 /// A path below the repository's root.
@@ -148,7 +153,12 @@ impl Process {
     /// Asks it to stop, and waits until it has: its exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
         self.terminate();
-        self.0.wait().expect("it ends").code()
+        self.code()
+    }
+
+    /// Waits until it has ended: its exit code.
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        within(self.0.id(), "the process ends", || self.0.wait()).expect("it ends").code()
     }
 
     /// Kills it at once.
@@ -361,7 +371,7 @@ fn server(
     let mut process = Process(child);
     let mut stdout = BufReader::new(process.0.stdout.take().expect("it has an output"));
     let mut line = String::new();
-    stdout.read_line(&mut line).expect("it says that it is ready");
+    within(process.0.id(), "the server is ready", || stdout.read_line(&mut line)).expect("it is ready");
     let ready = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
     (process, stdout, ready)
 }
@@ -387,6 +397,7 @@ pub(crate) fn exchange(
     body: &str,
 ) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
     let more: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
     let head = format!(

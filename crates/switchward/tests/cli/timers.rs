@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use switchward_testkit::Pages;
 
 use crate::support::{Dev, folder};
 
@@ -52,18 +53,16 @@ fn start(dev: &Dev) -> BTreeMap<String, Instant> {
 /// The sessions that are over.
 fn over(dev: &Dev) -> Vec<Value> {
     let key = dev.ready["person_key"].as_str().expect("a key");
-    let (mut found, mut page) = (Vec::new(), Value::from(""));
-    loop {
-        let body = json!({ "pageSize": 1_000, "pageToken": page, "filter": "status=\"completed\"" });
-        let mut reply = dev.post("SessionService/ListSessions", key, &body);
+    let (mut found, mut pages) = (Vec::new(), Pages::default());
+    while let Some(token) = pages.next_token() {
+        let body = json!({ "pageSize": 1_000, "pageToken": token, "filter": "status=\"completed\"" });
+        let reply = dev.post("SessionService/ListSessions", key, &body);
         if let Some(sessions) = reply["sessions"].as_array() {
             found.extend(sessions.iter().cloned());
         }
-        page = reply["nextPageToken"].take();
-        if page.as_str().unwrap_or_default().is_empty() {
-            return found;
-        }
+        pages.read(reply["nextPageToken"].as_str().unwrap_or_default().to_owned());
     }
+    found
 }
 
 /// None of those that are over ended sooner than its timer; returns how many there are.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use switchward_testkit::finished;
 
 use crate::delivery_jobs::{Asked, Endpoint};
 use crate::support::{Dev, folder, form_token, run};
@@ -182,7 +183,7 @@ fn listen_prints_what_happens_and_leaves_nothing_behind() {
         dev.json(&["endpoint", "list"])["endpoints"].as_array().is_some_and(|all| all.len() == 1)
     });
     dev.json(&["start", "gate", "--key", "heard-1"]);
-    let ended = listening.wait_with_output().expect("it ends");
+    let ended = finished(listening);
     assert!(ended.status.success(), "{ended:?}");
     let printed: Value = serde_json::from_slice(&ended.stdout).expect("one line of JSON");
     assert_eq!((&printed["message"]["type"], &printed["refused"]), (&json!("session.started"), &Value::Null));

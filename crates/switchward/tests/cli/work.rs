@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use switchward_testkit::finished;
 
 use crate::support::{Dev, Ended, folder, repository};
 
@@ -164,7 +165,7 @@ fn a_result_may_stand_in_a_file_or_come_from_another_program() {
     let mut stdin = child.stdin.take().expect("it has an input");
     stdin.write_all(br#"{"order":"B-2","amount":3}"#).expect("it reads its input");
     drop(stdin);
-    assert!(child.wait().expect("it ends").success());
+    assert!(finished(child).status.success());
     assert_eq!(at(&dev, "claim-2"), "confirm");
 }
 

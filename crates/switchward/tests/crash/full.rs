@@ -5,6 +5,7 @@ use anyhow::{Context as _, ensure};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switchward_api::v1;
+use tokio::time::timeout;
 use tonic::Status;
 
 use crate::book::Book;
@@ -179,7 +180,7 @@ async fn readyz(server: &Server) -> anyhow::Result<String> {
         let mut stream = tokio::net::TcpStream::connect(host).await?;
         stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await?;
         let mut page = String::new();
-        stream.read_to_string(&mut page).await?;
+        timeout(PATIENCE, stream.read_to_string(&mut page)).await.context("/readyz does not answer")??;
         // Health learns of it a little later.
         if page.contains("disk") || Instant::now() > deadline {
             return Ok(page);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use switchward_api::v1;
 use switchward_machine::SessionId;
+use switchward_testkit::Pages;
 use tokio::task::JoinSet;
 use tonic::Code;
 
@@ -173,18 +174,15 @@ async fn no_others(book: &Book, live: &Live, tenant: Tenant) -> anyhow::Result<u
 
 /// All sessions that a filter lets through.
 async fn sessions(wire: &Wire, filter: &str) -> anyhow::Result<Vec<v1::Session>> {
-    let mut all = Vec::new();
-    let mut page_token = String::new();
-    loop {
+    let (mut all, mut pages) = (Vec::new(), Pages::default());
+    while let Some(page_token) = pages.next_token() {
         let filter = filter.to_owned();
         let request = v1::ListSessionsRequest { page_size: PAGE, page_token, filter, ..Default::default() };
         let page = wire.sessions().list_sessions(wire.request(request)).await?.into_inner();
         all.extend(page.sessions);
-        page_token = page.next_page_token;
-        if page_token.is_empty() {
-            return Ok(all);
-        }
+        pages.read(page.next_page_token);
     }
+    Ok(all)
 }
 
 /// The last part of a session's name.
@@ -253,19 +251,16 @@ impl Seen {
         let get = wire.request(v1::GetSessionRequest { name: name.to_owned(), ..Default::default() });
         let got = wire.sessions().get_session(get).await.context("it is gone")?.into_inner();
         let session = got.session.context("a session was not shown")?;
-        let mut events = Vec::new();
-        let mut page_token = String::new();
-        loop {
+        let (mut events, mut pages) = (Vec::new(), Pages::default());
+        while let Some(page_token) = pages.next_token() {
             let name = name.to_owned();
             let list =
                 v1::ListSessionEventsRequest { name, page_size: PAGE, page_token, ..Default::default() };
             let page = wire.sessions().list_session_events(wire.request(list)).await?.into_inner();
             events.extend(page.events);
-            page_token = page.next_page_token;
-            if page_token.is_empty() {
-                return Ok(Self { session, events });
-            }
+            pages.read(page.next_page_token);
         }
+        Ok(Self { session, events })
     }
 
     fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a v1::SessionEvent> {

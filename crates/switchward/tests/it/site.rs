@@ -12,13 +12,13 @@ use switchward_api::v1::{
     effect_service_client::EffectServiceClient, session_service_client::SessionServiceClient,
     worker_service_client::WorkerServiceClient,
 };
-use switchward_testkit::free_port;
+use switchward_testkit::{Pages, free_port};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
     process::{Child, ChildStdout, Command},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tonic::{
     Code, Request, Response, Status,
@@ -56,7 +56,9 @@ impl Redis {
         command.arg("--dir").arg(self.folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = command.kill_on_drop(true).spawn().context("redis-server is missing")?;
         let mut lines = BufReader::new(process.stdout.take().context("it has an output")?).lines();
-        while let Some(line) = lines.next_line().await? {
+        let deadline = Instant::now() + START_MAX;
+        let late = "redis-server does not get ready";
+        while let Some(line) = timeout_at(deadline, lines.next_line()).await.context(late)?? {
             if line.contains("Ready to accept connections") {
                 // What it says later is of no interest, but it must be able to say it.
                 tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
@@ -79,7 +81,7 @@ impl Redis {
         let mut stream = BufReader::new(TcpStream::connect(("127.0.0.1", self.port)).await?);
         stream.get_mut().write_all(format!("{words}\r\n").as_bytes()).await?;
         let mut line = String::new();
-        stream.read_line(&mut line).await?;
+        timeout(ANSWER_MAX, stream.read_line(&mut line)).await.context("Redis does not answer")??;
         ensure!(!line.starts_with('-'), "Redis does not do {words:?}: {line}");
         Ok(line.trim().to_owned())
     }
@@ -309,8 +311,8 @@ impl Caller {
 
     /// Effects that are `pending` or `dead`: all that there are.
     pub(crate) async fn effects_that_are(&self, status: &str) -> anyhow::Result<Vec<v1::Effect>> {
-        let (mut found, mut page_token) = (Vec::new(), String::new());
-        loop {
+        let (mut found, mut pages) = (Vec::new(), Pages::default());
+        while let Some(page_token) = pages.next_token() {
             let wanted = v1::ListEffectsRequest {
                 page_size: 1000,
                 page_token,
@@ -320,11 +322,9 @@ impl Caller {
             let call = || async { self.effects().list_effects(self.request(wanted.clone())).await };
             let page = self.answered(call).await?;
             found.extend(page.effects);
-            page_token = page.next_page_token;
-            if page_token.is_empty() {
-                return Ok(found);
-            }
+            pages.read(page.next_page_token);
         }
+        Ok(found)
     }
 }
 

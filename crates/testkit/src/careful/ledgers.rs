@@ -1,10 +1,10 @@
 //! Ledgers: an answer that was lost is given again, a wrong one is not accepted, and every relayed effect counts.
 
-use switchward_machine::{Micros, Time};
+use switchward_machine::Micros;
 use switchward_scenario::{Asked, Asking, Broken, ShardIx, System};
 use switchward_state::approval::ApprovalCommand;
 use switchward_state::limits::RESERVATION_USABLE_MS;
-use switchward_state::policy::{LedgerRow, LimitCheck, LimitOutcome, PolicyCommand, by_ledger};
+use switchward_state::policy::{HeldSince, LedgerRow, LimitCheck, PolicyCommand, by_ledger};
 use switchward_state::{Body, Command, Reason, Row};
 
 use super::CarefulMemory;
@@ -17,11 +17,10 @@ pub(super) fn mistrust(memory: &mut CarefulMemory, command: &Command) -> Result<
         None,
         Some(LimitCheck { rules: Vec::new(), ..check.clone() }),
         Some(LimitCheck { estimate: check.estimate.plus(Micros(1)), ..check.clone() }),
-        Some(LimitCheck { at: Time(memory.now().0.saturating_sub(RESERVATION_USABLE_MS)), ..check.clone() }),
+        Some(check.clone().aged(RESERVATION_USABLE_MS)),
     ];
-    if let LimitOutcome::Available { remaining, reserved: true } = check.outcome {
-        let outcome = LimitOutcome::Available { remaining, reserved: false };
-        wrong.push(Some(LimitCheck { outcome, ..check }));
+    if check.is_reserved() {
+        wrong.push(Some(LimitCheck { held: Vec::new(), ..check }));
     }
     let before = memory.decisions();
     for check in wrong {
@@ -83,10 +82,10 @@ pub(super) fn ledgers(memory: &CarefulMemory, at: ShardIx) -> Vec<LedgerRow> {
         .collect()
 }
 
-/// Whether the call holds a reservation, and since when; `None` if no limit applies.
-fn held(asked: &Asked) -> Option<(bool, Time)> {
+/// Whether the call is reserved, and since when in which ledgers; `None` if no limit applies.
+fn held(asked: &Asked) -> Option<(bool, &[HeldSince])> {
     let check = asked.as_ref().ok()?.as_ref()?;
-    Some((matches!(check.outcome, LimitOutcome::Available { reserved: true, .. }), check.at))
+    Some((check.is_reserved(), &check.held))
 }
 
 /// Returns true if more than one ledger was asked.

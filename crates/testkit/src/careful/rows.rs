@@ -9,7 +9,7 @@ use switchward_state::catalogue::Role;
 use switchward_state::delivery::{EffectBody, Outbox, Purpose};
 use switchward_state::policy::PolicyCommand;
 use switchward_state::run::Slot;
-use switchward_state::session::Session;
+use switchward_state::session::{Session, SessionCommand};
 use switchward_state::{Body, Command, Key, Kind, OpenItem, Row, Scope, View, Working};
 
 use super::CarefulMemory;
@@ -19,7 +19,7 @@ use super::leases::leased;
 /// A sequence that no session ever had.
 const NEVER: u64 = u64::MAX;
 
-/// Restarts, and sends the command again in two ways that must change nothing. Any change is remembered under the
+/// Restarts, and sends the command again in two ways that must change nothing. Whatever is accepted is remembered under the
 /// command's request id.
 pub(super) fn look_after(
     memory: &mut CarefulMemory,
@@ -29,7 +29,9 @@ pub(super) fn look_after(
 ) -> Result<(), Broken> {
     restart(memory)?;
     let Ok(reply) = answer else { return Ok(()) };
-    if changed && command.request.is_some() && !remembers(memory, command)? {
+    // What is removed is only answered while its removal begins.
+    let removes = matches!(command.body, Body::Session(SessionCommand::Remove(_)));
+    if (changed || !removes) && command.request.is_some() && !remembers(memory, command)? {
         return Err(Broken(format!("{command:?} is not remembered")));
     }
     leased(memory, command, reply)?;

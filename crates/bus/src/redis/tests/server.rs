@@ -4,8 +4,11 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use ::redis::{Client, Cmd, FromRedisValue};
-use switchward_testkit::free_port;
+use switchward_testkit::{free_port, within};
 use tempfile::TempDir;
+
+/// Ports that a server is started on, one after the other, until one of them is free.
+const PORTS_MAX: usize = 20;
 
 /// A server on a free port of this machine, with a folder of its own. Dropping it kills it.
 pub(super) struct Server {
@@ -20,13 +23,14 @@ impl Server {
     pub(super) fn start(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options: Vec<String> = options.iter().map(|it| (*it).to_owned()).collect();
-        loop {
+        for _ in 0..PORTS_MAX {
             let port = free_port();
             // Somebody else may have taken the port in between.
             if let Some(process) = run(&folder, port, &options) {
                 return Self { folder, port, options, process };
             }
         }
+        panic!("no server starts on any of {PORTS_MAX} ports");
     }
 
     /// One that is not there yet.
@@ -87,7 +91,7 @@ fn run(folder: &TempDir, port: u16, options: &[String]) -> Option<Child> {
     let mut process = spawned.expect("redis-server is missing: tests/scripts/need.sh redis gets it");
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
     loop {
-        match lines.next() {
+        match within(process.id(), "Redis is ready", || lines.next()) {
             Some(Ok(line)) if line.contains("Ready to accept connections") => break,
             Some(Ok(_)) => {}
             Some(Err(_)) | None => {

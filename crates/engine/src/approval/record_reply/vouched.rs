@@ -3,7 +3,7 @@
 
 use switchward_machine::{Decision, Resolve};
 use switchward_state::Reply;
-use switchward_state::approval::{ApprovalEvent, ReplyOutcome, Via};
+use switchward_state::approval::{ApprovalEvent, OpenGate, ReplyOutcome, Via};
 use switchward_state::limits::NOTE_BYTES_MAX;
 
 use crate::approval::decide_gate::{make_grant, may_decide, release};
@@ -22,15 +22,10 @@ pub(crate) fn decide(turn: &mut Turn<'_, '_>, at: &AtGate<'_>) -> Result<Option<
     if !reply.vouched {
         return Ok(None);
     }
-    let people = turn.directory()?;
-    may_decide(&turn.command.actor, open, &people)?;
+    // Nothing may be recorded before what can be refused.
+    check(turn, open, decision)?;
     let own = reply.text.as_str();
     let spec = resolve::spec_of(turn, open)?;
-    if decision == Some(Decision::Approve) {
-        votes::may_approve(&turn.command.actor.subject, open, &people)?;
-        // Nothing may be recorded before what can be refused.
-        votes::not_again(turn, open, &turn.command.actor.subject)?;
-    }
     let by = turn.command.actor.subject.clone();
     let grant = granting(turn, gate, open, reply, decision, &by)?;
     recorded(turn, leaf, reply, &About::Gate(gate, Box::new(open.clone())))?;
@@ -69,4 +64,19 @@ pub(crate) fn decide(turn: &mut Turn<'_, '_>, at: &AtGate<'_>) -> Result<Option<
         ReplyOutcome::Noted
     };
     replied(turn, outcome).map(Some)
+}
+
+/// Checks that the command's actor may decide so, or may speak at the gate if nothing is decided.
+pub(crate) fn check(
+    turn: &Turn<'_, '_>,
+    open: &OpenGate,
+    decision: impl Into<Option<Decision>>,
+) -> Result<(), Stop> {
+    let (people, actor) = (turn.directory()?, &turn.command.actor);
+    may_decide(actor, open, &people)?;
+    if decision.into() == Some(Decision::Approve) {
+        votes::may_approve(&actor.subject, open, &people)?;
+        votes::not_again(turn, open, &actor.subject)?;
+    }
+    Ok(())
 }

@@ -10,7 +10,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::super::watch::begun;
-use super::take::{News, Wanted, check_key, take};
+use super::take::{Looked, News, Unreachable, Wanted, check_key, is_unreachable, take};
 use crate::api::{Api, Call};
 use crate::auth::Caller;
 use crate::error::Refusal;
@@ -22,6 +22,8 @@ pub(super) type Stream = BoxStream<'static, Result<v1::StreamWorkResponse, Statu
 
 /// The interval of heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How soon a shard that could not answer is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Starts to send work, at most `max` items at one time.
 pub(super) fn start(
@@ -64,13 +66,17 @@ impl Sending {
         let mut draining = self.api.draining.subscribe();
         let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
         loop {
-            if let Err(refused) = self.send_ready().await {
-                let _reader_gone = self.sender.send(Err(refused.into())).await;
-                return;
-            }
+            let looked = match self.send_ready().await {
+                Ok(looked) => looked,
+                Err(refused) => {
+                    let _reader_gone = self.sender.send(Err(refused.into())).await;
+                    return;
+                }
+            };
             let heartbeat = tokio::select! {
                 () = news.come() => false,
                 _ = beat.tick() => true,
+                () = tokio::time::sleep(AGAIN), if looked == Looked::AtSome => false,
                 changed = revoked.changed() => changed.is_err(),
                 () = begun(&mut draining) => {
                     let _reader_gone = self.sender.send(Err(refusal(Failure::Draining).into())).await;
@@ -84,26 +90,25 @@ impl Sending {
         }
     }
 
-    /// Sends what is ready, as far as the worker has free capacity.
-    async fn send_ready(&mut self) -> Result<(), Refusal> {
+    /// Sends what is ready, as far as the worker has free capacity. A shard that cannot answer delays no other.
+    async fn send_ready(&mut self) -> Result<Looked, Refusal> {
         check_key(&self.api, &self.caller)?;
         self.forget_done().await?;
         loop {
             let free = self.max.saturating_sub(self.out.len());
             if free == 0 {
-                return Ok(());
+                return Ok(Looked::Everywhere);
             }
             // One at a time, so that nothing is leased for a reader that is gone.
             let permit = match self.sender.reserve().await {
                 Ok(permit) => permit,
-                Err(_) => return Ok(()),
+                Err(_) => return Ok(Looked::Everywhere),
             };
             // A slow reader may have delayed this for long.
             check_key(&self.api, &self.caller)?;
             let call = Call { api: &self.api, caller: self.caller.clone(), trace: self.trace.clone() };
-            let Some(taken) = take(&call, &self.wanted, 1).await?.into_iter().next() else {
-                return Ok(());
-            };
+            let (taken, looked) = take(&call, &self.wanted, 1, Unreachable::LeftOut).await?;
+            let Some(taken) = taken.into_iter().next() else { return Ok(looked) };
             self.out.push((taken.session, taken.work, taken.fence));
             permit.send(Ok(v1::StreamWorkResponse { item: Some(taken.item) }));
         }
@@ -113,7 +118,16 @@ impl Sending {
     async fn forget_done(&mut self) -> Result<(), Refusal> {
         let mut out = Vec::new();
         for (session, work, fence) in std::mem::take(&mut self.out) {
-            let found = self.api.ask(&GetWork { tenant: self.caller.tenant, session, work }).await?;
+            let asked = self.api.ask(&GetWork { tenant: self.caller.tenant, session, work }).await;
+            let found = match asked {
+                Ok(found) => found,
+                // Until its shard answers, it counts as not finished.
+                Err(refused) if is_unreachable(&refused) => {
+                    out.push((session, work, fence));
+                    continue;
+                }
+                Err(refused) => return Err(refused),
+            };
             if found.is_some_and(|found| found.owed.fence == fence && found.owed.lease.is_some()) {
                 out.push((session, work, fence));
             }

@@ -55,13 +55,13 @@ pub(super) async fn poll(
     let mut revoked = call.api.revocations.changed.subscribe();
     loop {
         check_key(call.api, &call.caller)?;
-        let taken = take(call, wanted, max).await?;
+        let (taken, _) = take(call, wanted, max, Unreachable::Refused).await?;
         if !taken.is_empty() {
             return Ok(taken.into_iter().map(|taken| taken.item).collect());
         }
         tokio::select! {
             () = news.come() => {}
-            changed = revoked.changed() => changed.map_err(|_| refusal(Failure::Stopped))?,
+            changed = revoked.changed() => changed.map_err(|_| refusal(Failure::Draining))?,
             () = tokio::time::sleep_until(until) => return Ok(Vec::new()),
             () = begun(&mut draining) => return Ok(Vec::new()),
         }
@@ -97,19 +97,32 @@ impl News {
     }
 }
 
+/// What becomes of a call if a shard cannot answer now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unreachable {
+    /// The call is refused.
+    Refused,
+    /// The shard is left out, unless no shard answers.
+    LeftOut,
+}
+
+/// Whether every shard was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// At all of them.
+    Everywhere,
+    /// Some were left out.
+    AtSome,
+}
+
 /// Takes up to `max` items that are ready, oldest first.
-pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result<Vec<Taken>, Refusal> {
-    let query = ListReady {
-        tenant: call.caller.tenant,
-        kinds: wanted.kinds.clone(),
-        queues: wanted.queues.clone(),
-        max: u32::try_from(max).unwrap_or(u32::MAX),
-    };
-    let mut ready = Vec::new();
-    for shard in call.api.cluster.shards() {
-        let rows = Reader::linearizable(shard).await.map_err(refusal)?;
-        ready.extend(rows.answer(&query).map_err(unreadable)?);
-    }
+pub(super) async fn take(
+    call: &Call<'_>,
+    wanted: &Wanted,
+    max: usize,
+    unreachable: Unreachable,
+) -> Result<(Vec<Taken>, Looked), Refusal> {
+    let (mut ready, mut looked) = ready(call, wanted, max, unreachable).await?;
     ready.sort_unstable();
     ready.dedup();
     let mut taken: Vec<Taken> = Vec::new();
@@ -126,10 +139,49 @@ pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result
             }
             // Items that are already taken are handed out anyway.
             Err(_) if !taken.is_empty() => break,
+            Err(refused) if unreachable == Unreachable::LeftOut && is_unreachable(&refused) => {
+                looked = Looked::AtSome;
+            }
             Err(refused) => return Err(refused),
         }
     }
-    Ok(taken)
+    Ok((taken, looked))
+}
+
+/// Returns true if another shard may answer although this one does not. A lease whose outcome is unknown lapses.
+pub(super) fn is_unreachable(refused: &Refusal) -> bool {
+    [Reason::ShardElecting, Reason::ShardStopped, Reason::OutcomeUnknown].contains(&refused.reason())
+}
+
+/// The first items of each shard that are ready.
+async fn ready(
+    call: &Call<'_>,
+    wanted: &Wanted,
+    max: usize,
+    unreachable: Unreachable,
+) -> Result<(Vec<Ready>, Looked), Refusal> {
+    let query = ListReady {
+        tenant: call.caller.tenant,
+        kinds: wanted.kinds.clone(),
+        queues: wanted.queues.clone(),
+        max: u32::try_from(max).unwrap_or(u32::MAX),
+    };
+    let (mut ready, mut left_out) = (Vec::new(), 0);
+    let shards = call.api.cluster.shards();
+    for shard in shards {
+        match Reader::linearizable(shard).await.map_err(refusal) {
+            Ok(rows) => ready.extend(rows.answer(&query).map_err(unreadable)?),
+            Err(refused) if unreachable == Unreachable::LeftOut && is_unreachable(&refused) => {
+                left_out += 1;
+                // A server that leads nothing has no work: another one has.
+                if left_out == shards.len() {
+                    return Err(refused);
+                }
+            }
+            Err(refused) => return Err(refused),
+        }
+    }
+    Ok((ready, if left_out == 0 { Looked::Everywhere } else { Looked::AtSome }))
 }
 
 /// Takes one item; `None` if another worker has it by now.

@@ -2,6 +2,8 @@
 
 use switchward_api::v1;
 use switchward_gateway::Reason;
+use switchward_messages::{CallOutcome, call_outcome, gate_voided};
+use switchward_state::policy::CallEffect;
 
 use super::show;
 use super::talk::Talk;
@@ -87,7 +89,7 @@ async fn unanswered(talk: &Talk, exit: Exit, session: &str, answer: &str) -> Exi
 /// Prints the next commands for a session, and warns about gates that the call has voided.
 pub(super) fn advise(talk: &Talk, session: &v1::Session) {
     for gate in &session.voided_gates {
-        talk.printer.warn(&format!("{} is void: the session continued without its decision", show::id(gate)));
+        talk.printer.warn(&gate_voided(show::id(gate)));
     }
     if session.end_time.is_some() {
         return talk.printer.advice(&format!("switchward list events {}", show::handle(session)));
@@ -187,12 +189,13 @@ async fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str
 }
 
 fn authorized(capability: &str, reply: &v1::AuthorizeToolCallResponse) -> String {
-    let (style, word) = match reply.decision() {
-        v1::ToolDecision::Allow | v1::ToolDecision::Bypass => (GOOD, "allowed"),
-        v1::ToolDecision::Ask if reply.unnotified => (CARE, "a person must decide"),
-        v1::ToolDecision::Ask => (CARE, "a person is asked"),
-        v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => (PROBLEM, "denied"),
+    let (style, outcome) = match show::effect(reply.decision()) {
+        effect @ CallEffect::Allow => (GOOD, CallOutcome::Said(effect)),
+        CallEffect::Ask if reply.unnotified => (CARE, CallOutcome::AskedNobody),
+        effect @ CallEffect::Ask => (CARE, CallOutcome::Said(effect)),
+        effect @ CallEffect::Deny => (PROBLEM, CallOutcome::Said(effect)),
     };
+    let word = call_outcome(outcome);
     let mut text = format!("{style}{word}{style:#}  {}", clean(capability));
     if !reply.reason.is_empty() {
         put(&mut text, format_args!("  {}", clean(&reply.reason)));

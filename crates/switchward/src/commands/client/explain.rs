@@ -1,6 +1,7 @@
 //! `switchward explain`: the decision about a call, rule by rule.
 
 use switchward_api::v1;
+use switchward_messages::{CallOutcome, call_outcome};
 
 use super::show;
 use super::talk::Talk;
@@ -23,11 +24,7 @@ pub(super) async fn run(talk: &Talk, explain: Explain) -> Result<(), Exit> {
 }
 
 fn text(capability: &str, reply: &v1::ExplainDecisionResponse) -> String {
-    let would = match reply.decision() {
-        v1::ToolDecision::Allow | v1::ToolDecision::Bypass => "would be allowed",
-        v1::ToolDecision::Ask => "would be asked about",
-        v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => "would be denied",
-    };
+    let would = call_outcome(CallOutcome::Would(show::effect(reply.decision())));
     let grant = if reply.grant_available { "yes: an unused approval of this call" } else { "" };
     let mut text = card(&[
         ("capability", clean(capability)),

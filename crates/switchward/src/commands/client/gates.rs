@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use switchward_api::v1;
+use switchward_messages::CALL_TO_REPEAT;
 
 use super::show;
 use super::talk::Talk;
@@ -140,7 +141,7 @@ async fn decide(talk: &Talk, decide: Decide) -> Result<(), Exit> {
     talk.printer.message("DecideGateResponse", &reply, || show::gate(&gate))?;
     let decided = gate.status() == v1::GateStatus::Decided;
     if decided && gate.kind() == v1::GateKind::ToolAsk && decision == v1::GateDecision::Approve {
-        talk.printer.advice("the agent must repeat the same call, which is allowed once");
+        talk.printer.advice(CALL_TO_REPEAT);
     }
     Ok(())
 }

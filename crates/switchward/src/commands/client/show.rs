@@ -6,6 +6,7 @@ mod settled;
 use jiff::Timestamp;
 use std::time::Duration;
 use switchward_api::v1;
+use switchward_state::policy::CallEffect;
 
 use gates::open_gate;
 pub(super) use gates::{about, approvals, brief, gate, reached, to_decide_gate, to_decide_open, waited};
@@ -77,6 +78,15 @@ pub(super) fn layers(layers: &[v1::LayerVerdict]) -> String {
         }
     };
     layers.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// What was said of a call. A bypass permits it; a decision that this program does not know permits nothing.
+pub(super) fn effect(decision: v1::ToolDecision) -> CallEffect {
+    match decision {
+        v1::ToolDecision::Allow | v1::ToolDecision::Bypass => CallEffect::Allow,
+        v1::ToolDecision::Ask => CallEffect::Ask,
+        v1::ToolDecision::Deny | v1::ToolDecision::Unspecified => CallEffect::Deny,
+    }
 }
 
 /// What remains of the limits: `49 calls, 3.50 USD`.

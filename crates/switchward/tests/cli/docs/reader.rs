@@ -19,7 +19,7 @@ use switchward_formats::{
 use super::compare;
 use super::page::{Block, Kind, Typed, blocks, typed};
 use super::terminal::{Printed, Running};
-use crate::support::{exchange, program};
+use crate::support::{Ended, exchange, program};
 
 /// The words that stand for ids, and what those begin with.
 const IDS: [(&str, &str); 4] = [("SESSION", "ses_"), ("GATE", "gat_"), ("WORK", "wrk_"), ("EFFECT", "eff_")];
@@ -148,9 +148,7 @@ impl Reader {
         if is_definition && !has_word(&self.wrong, name) {
             return self.succeeds(&["switchward", "check", name]);
         }
-        let options =
-            String::from_utf8_lossy(&program().args(["server", "--help"]).output().expect("help").stdout)
-                .into_owned();
+        let options = Ended::of(program().args(["server", "--help"])).out;
         if language == "toml" && options.contains("--check-config") {
             return self.succeeds(&["switchward", "server", "--config", name, "--check-config"]);
         }

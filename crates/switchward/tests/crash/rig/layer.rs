@@ -17,7 +17,9 @@ use switchward_gateway::{
     routes::{Services, one_port},
     serve, services,
 };
-use switchward_shard::{Cluster, Group, GroupOptions, NoPeers, RaftSettings, SystemClock};
+use switchward_shard::{
+    Cluster, Group, GroupOptions, GroupStart, LogRetention, NoPeers, RaftSettings, SystemClock,
+};
 use switchward_state::seal::KeyRing;
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tokio::{
@@ -222,13 +224,15 @@ async fn cluster(cut: &Arc<Cut>) -> anyhow::Result<Cluster> {
         let options = GroupOptions {
             group: GroupId(number),
             node: 1,
-            voters: vec![1],
+            start: GroupStart::Initialize(vec![1]),
             log: Arc::clone(&log) as Arc<dyn GroupLog>,
             states: states.clone(),
             snapshots: snapshots.clone(),
             cache_bytes: CACHE_BYTES,
             ring: KeyRing::default(),
             raft: RaftSettings::default(),
+            transport: None,
+            retention: LogRetention::default(),
         };
         groups.push(Group::open(options, NoPeers).await?);
     }

@@ -1,55 +1,65 @@
 //! Gates as text for people.
 
 use switchward_api::v1;
-use switchward_messages::exact;
+use switchward_machine::Decision;
+use switchward_messages::{
+    APPROVED_BY_YOU, GateLine, NOBODY, Notified, approvals as approvals_of, exact, gate_about, gate_decided,
+    gate_deciders, gate_question, gate_waited, inputs_held, reminders_left, vote_way,
+};
+use switchward_state::approval::Via;
 
 use super::{BRIEF_CHARS, definition_of, first_line, id, json, time, word};
 use crate::output::{CARE, PROBLEM, STRONG, card, clean};
 
 pub(super) fn open_gate(gate: &v1::OpenGate) -> String {
-    let what = match gate.kind() {
-        v1::GateKind::ToolAsk => format!("may the agent call {}?", gate.capability),
-        v1::GateKind::Approval | v1::GateKind::Task => {
-            format!("{} asks {}", gate.state, gate.approvers.join(", "))
-        }
-        v1::GateKind::Notify | v1::GateKind::Unspecified => {
-            format!("may the session continue from {}?", gate.state)
-        }
-    };
     let so_far = match gate.approvals_needed {
         0 => String::new(),
-        needed => format!("  {} of {needed} approvals", gate.approvals),
+        needed => format!("  {}", approvals_of(gate.approvals, needed)),
     };
     let warned = gate.warnings.iter().map(|line| format!("\n  {PROBLEM}{}{PROBLEM:#}", clean(line)));
     let warned: String = warned.collect();
-    let held = held(gate.held_inputs);
+    let held = inputs_held(gate.held_inputs);
     let held = if held.is_empty() { held } else { format!("\n  {held}") };
+    let what = gate_question(&line_of_open(gate));
     format!("{CARE}{}{CARE:#}  {}{so_far}{held}{warned}", clean(id(&gate.name)), clean(&what))
 }
 
-/// Inputs that wait until an approval closes.
-fn held(inputs: u32) -> String {
-    match inputs {
-        0 => String::new(),
-        1 => "1 event or result waits until the gate closes".to_owned(),
-        more => format!("{more} events and results wait until the gate closes"),
+/// What an open gate of a session is about.
+fn line_of_open(gate: &v1::OpenGate) -> GateLine<'_> {
+    line(gate.kind(), &gate.capability, &gate.state, &gate.approvers, "")
+}
+
+/// What a gate is about.
+fn line<'g>(
+    kind: v1::GateKind,
+    capability: &'g str,
+    state: &'g str,
+    to: &'g [String],
+    answer: &'g str,
+) -> GateLine<'g> {
+    match kind {
+        v1::GateKind::ToolAsk => GateLine::Call { capability },
+        v1::GateKind::Approval => GateLine::Approval { state, to },
+        v1::GateKind::Task => GateLine::Task { state, to },
+        v1::GateKind::Notify | v1::GateKind::Unspecified => GateLine::Review { state, answer },
     }
 }
 
 /// The status of a gate: `open`, or the decision.
 fn gate_status(gate: &v1::Gate) -> String {
     let Some(resolution) = &gate.resolution else { return word(gate.status().as_str_name(), "GATE_STATUS_") };
-    let decided = match resolution.decision() {
-        v1::GateDecision::Approve => "approved",
-        v1::GateDecision::Reject => "rejected",
-        v1::GateDecision::Discuss => "discussed",
-        v1::GateDecision::Answer => "answered",
-        v1::GateDecision::Unspecified => "decided",
+    let decision = match resolution.decision() {
+        v1::GateDecision::Approve => Some(Decision::Approve),
+        v1::GateDecision::Reject => Some(Decision::Refuse),
+        v1::GateDecision::Discuss => Some(Decision::Discuss),
+        v1::GateDecision::Answer => Some(Decision::Answer),
+        v1::GateDecision::Unspecified => None,
     };
-    if resolution.vouched_by.is_empty() {
-        return clean(&format!("{decided} by {}", resolution.by));
-    }
-    clean(&format!("{decided} by a reply, vouched by {}", resolution.vouched_by))
+    let (by, via) = match resolution.vouched_by.as_str() {
+        "" => (&resolution.by, Via::Rpc),
+        _ => (&resolution.vouched_by, Via::Vouched),
+    };
+    clean(&gate_decided(decision, by, via))
 }
 
 /// A gate, with the exact arguments for the decider.
@@ -68,7 +78,7 @@ pub(crate) fn gate(gate: &v1::Gate) -> String {
         ("undeliverable", clean(&gate.undeliverable.join(", "))),
         ("votes", votes(gate)),
         ("comments", comments(gate)),
-        ("held_inputs", held(gate.held_inputs)),
+        ("held_inputs", inputs_held(gate.held_inputs)),
         ("remind_time", reminded(gate)),
         ("text", clean(&gate.text)),
         ("capability", clean(&gate.capability)),
@@ -88,11 +98,7 @@ pub(crate) fn gate(gate: &v1::Gate) -> String {
 /// The people who were notified of a gate that addresses nobody.
 fn notified(gate: &v1::Gate) -> String {
     let addressed = matches!(gate.kind(), v1::GateKind::Approval | v1::GateKind::Task);
-    if gate.notified.is_empty() && !addressed {
-        "nobody".to_owned()
-    } else {
-        clean(&gate.notified.join(", "))
-    }
+    if gate.notified.is_empty() && !addressed { NOBODY.to_owned() } else { clean(&gate.notified.join(", ")) }
 }
 
 /// The warnings about the notification of a gate, one per line.
@@ -113,7 +119,7 @@ pub(crate) fn brief(text: &str) -> String {
 pub(crate) fn reached(gate: &v1::Gate) -> String {
     let notified = gate.approvers.len() + gate.notified.len();
     match (gate.unnotified, gate.undeliverable.len()) {
-        (true, _) => "nobody".to_owned(),
+        (true, _) => NOBODY.to_owned(),
         (false, 0) => notified.to_string(),
         (false, lost) => format!("{} of {notified}", notified.saturating_sub(lost)),
     }
@@ -129,10 +135,9 @@ fn comments(gate: &v1::Gate) -> String {
 
 /// When the approvers are reminded.
 fn reminded(gate: &v1::Gate) -> String {
-    match gate.reminders_left {
-        0 => String::new(),
-        1 => format!("{}, 1 reminder left", time(gate.remind_time.as_ref())),
-        left => format!("{}, {left} reminders left", time(gate.remind_time.as_ref())),
+    match reminders_left(gate.reminders_left) {
+        none if none.is_empty() => none,
+        left => format!("{}, {left}", time(gate.remind_time.as_ref())),
     }
 }
 
@@ -149,11 +154,7 @@ fn votes(gate: &v1::Gate) -> String {
     let vote = |vote: &v1::GateVote| {
         let said =
             if vote.comment.is_empty() { String::new() } else { format!(": {}", first_line(&vote.comment)) };
-        let via = if vote.vouched_by.is_empty() {
-            vote.via.clone()
-        } else {
-            format!("vouched by {}", vote.vouched_by)
-        };
+        let via = vote_way(&vote.via, &vote.vouched_by);
         format!("\n{} at {} ({via}){said}", vote.by, time(vote.time.as_ref()))
     };
     clean(&format!("{}{}", approvals(gate), gate.votes.iter().map(vote).collect::<String>()))
@@ -161,30 +162,13 @@ fn votes(gate: &v1::Gate) -> String {
 
 /// An open gate, for a list of sessions.
 pub(crate) fn waited(gate: &v1::OpenGate) -> String {
-    if gate.unnotified { format!("{} (nobody notified)", asked(gate)) } else { asked(gate).to_owned() }
-}
-
-/// The subject of an open gate, one word.
-fn asked(gate: &v1::OpenGate) -> &str {
-    match gate.kind() {
-        v1::GateKind::ToolAsk => &gate.capability,
-        v1::GateKind::Approval => "approval",
-        v1::GateKind::Task => "task",
-        v1::GateKind::Notify | v1::GateKind::Unspecified => "review",
-    }
+    let notified = if gate.unnotified { Notified::Nobody } else { Notified::Somebody };
+    gate_waited(&line_of_open(gate), notified).into_owned()
 }
 
 /// The request of a gate, for a list of gates.
 pub(crate) fn about(gate: &v1::Gate) -> String {
-    let asks = || format!("{} asks {}", gate.state, gate.approvers.join(", "));
-    match gate.kind() {
-        v1::GateKind::ToolAsk => gate.capability.clone(),
-        v1::GateKind::Task => format!("task: {}", asks()),
-        v1::GateKind::Approval => format!("approval: {}", asks()),
-        v1::GateKind::Notify | v1::GateKind::Unspecified => {
-            format!("review of {:?} at {}", gate.answer, gate.state)
-        }
-    }
+    gate_about(&line(gate.kind(), &gate.capability, &gate.state, &gate.approvers, &gate.answer))
 }
 
 /// The command with which the caller decides a gate, or else the one that shows who decides.
@@ -194,13 +178,9 @@ pub(crate) fn to_decide(name: &str, decisions: &[i32], asked: &[String]) -> Stri
     match (may(v1::GateDecision::Answer), may(v1::GateDecision::Approve), may(v1::GateDecision::Reject)) {
         (true, _, _) => format!("switchward decide {gate} answer --answer 'Five stars'"),
         (false, true, _) => format!("switchward decide {gate} approve   (or reject)"),
-        (false, false, true) => format!("switchward decide {gate} reject   (you have approved)"),
-        (false, false, false) if asked.is_empty() => {
-            format!("switchward get {gate}   (an approver, operator or admin decides)")
-        }
+        (false, false, true) => format!("switchward decide {gate} reject   ({APPROVED_BY_YOU})"),
         (false, false, false) => {
-            let verb = if asked.len() == 1 { "is" } else { "are" };
-            format!("switchward get {gate}   ({} {verb} asked)", clean(&asked.join(", ")))
+            format!("switchward get {gate}   ({})", clean(&gate_deciders(asked)))
         }
     }
 }

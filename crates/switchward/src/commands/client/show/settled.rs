@@ -1,6 +1,7 @@
 //! The settings for the gates of a session, and their sources.
 
 use switchward_api::v1::{self, SettingSource};
+use switchward_state::approval::Quorum;
 
 use super::{count_of, length};
 use crate::output::{clean, period};
@@ -35,11 +36,11 @@ pub(in crate::commands::client) fn often(reminders: &v1::Reminders) -> String {
 
 /// A quorum, in words.
 pub(in crate::commands::client) fn approving(quorum: &v1::Quorum) -> String {
-    match quorum.rule {
-        Some(v1::quorum::Rule::All(_)) => "all notified people".to_owned(),
-        Some(v1::quorum::Rule::AtLeast(least)) => format!("at least {least}"),
-        Some(v1::quorum::Rule::Any(_)) | None => "the first vote decides".to_owned(),
-    }
+    switchward_messages::quorum(match quorum.rule {
+        Some(v1::quorum::Rule::All(_)) => Some(Quorum::All),
+        Some(v1::quorum::Rule::AtLeast(least)) => Some(Quorum::AtLeast(least)),
+        Some(v1::quorum::Rule::Any(_)) | None => None,
+    })
 }
 
 /// A setting with its source; empty if it has none.

@@ -1,5 +1,10 @@
 //! All that the server says by itself, compared with `expected/`: one entry for each variant.
 
+mod refusals;
+mod short_texts;
+mod support;
+
+use support::{entry, same};
 use switchward_machine::{
     Channel, Content, Decision, GateIx, GateKind, Micros, NodeIx, OpenId, RunId, SessionId, Status, Time,
 };
@@ -16,8 +21,8 @@ use switchward_state::approval::{
 };
 use switchward_state::delivery::{MailCap, MailFull, MessageText};
 use switchward_state::policy::Shortage;
-use switchward_state::session::{GateTrouble, NoAudience, SessionWarning};
 use switchward_state::{ItemHead, Open};
+use switchward_testkit::session_warnings;
 
 /// 2026-01-01T00:00:00Z.
 const NOW: Time = Time(1_767_225_600_000);
@@ -133,15 +138,6 @@ fn notices() -> Vec<Notice> {
     all
 }
 
-/// An entry of an expected file.
-fn entry(name: &str, said: &[&str]) -> String {
-    format!("== {name}\n{}\n\n", said.join("\n--\n"))
-}
-
-fn same(made: &str, expected: &str) {
-    assert!(made.trim_end() == expected.trim_end(), "the texts have changed; now they are:\n{made}");
-}
-
 #[test]
 fn every_notice_is_rendered() {
     let all = notices();
@@ -156,7 +152,7 @@ fn every_notice_is_rendered() {
         assert_eq!(mail.content, Content::Text);
         made.push_str(&entry(name, &[mail.subject.as_deref().expect("a subject"), &mail.body]));
     }
-    same(&made, include_str!("expected/notices.txt"));
+    same(&made, include_str!("../expected/notices.txt"));
 }
 
 #[test]
@@ -229,19 +225,12 @@ fn every_warning_is_rendered() {
         assert!(all.iter().any(|one| name_of_warning(one) == known), "{known:?} has no sample");
     }
     let made: String = all.iter().map(|one| entry(name_of_warning(one), &[&warning(one)])).collect();
-    same(&made, include_str!("expected/warnings.txt"));
+    same(&made, include_str!("../expected/warnings.txt"));
 }
 
 #[test]
 fn other_texts_are_rendered() {
-    let caps = [
-        MailCap::Tenant,
-        MailCap::Definition,
-        MailCap::Requester,
-        MailCap::Address,
-        MailCap::RequesterToAddress,
-    ];
-    let mut made: String = caps.map(|cap| entry("mail cap", &[&mail_cap(cap)])).concat();
+    let mut made: String = MailCap::ALL.map(|cap| entry("mail cap", &[&mail_cap(cap)])).concat();
     let (definition, capability) = ("deploy-gate".to_owned(), "bash".to_owned());
     let review = ("yes".to_owned(), "ready".to_owned());
     for subject in [
@@ -271,7 +260,7 @@ fn other_texts_are_rendered() {
         let closed = Closed { open: open.clone(), resolution, at: NOW };
         made.push_str(&entry("outcome", &[&outcome(&closed, status)]));
     }
-    same(&made, include_str!("expected/others.txt"));
+    same(&made, include_str!("../expected/others.txt"));
 }
 
 /// How a mail that asks is answered: each with its text for the plain part and for HTML.
@@ -303,7 +292,7 @@ fn every_way_to_answer_is_rendered() {
     }
     let words = [other_words(&choice), other_words(&ChoiceFacts { also: ("ok", ""), ..choice })];
     assert_eq!(words.map(|words| words.is_some()), [true, false]);
-    same(&made, include_str!("expected/answering.txt"));
+    same(&made, include_str!("../expected/answering.txt"));
 }
 
 /// A sentence with its emphasised words between stars.
@@ -331,7 +320,8 @@ fn every_text_of_a_page_is_rendered() {
     let problems = [
         PageProblem::OwnBrowser { requester },
         PageProblem::Unrecognised,
-        PageProblem::SentBefore,
+        PageProblem::Later,
+        PageProblem::Uncertain,
         PageProblem::NoCodeNeeded,
         PageProblem::WrongCode { left: 0 },
         PageProblem::WrongCode { left: 1 },
@@ -355,8 +345,7 @@ fn every_text_of_a_page_is_rendered() {
         let page = page_absence(absence);
         made.push_str(&entry("absence", &[page.title, page.why.unwrap_or_default()]));
     }
-    let kinds = [GateKind::Notify, GateKind::ToolAsk, GateKind::Approval, GateKind::Task];
-    made.push_str(&entry("kinds", &kinds.map(gate_kind)));
+    made.push_str(&entry("kinds", &GateKind::ALL.map(gate_kind)));
     made.push_str(&entry("headings", &[&page_heading(Some("bash")), &page_heading(None)]));
     made.push_str(&entry("comment", &[&commented("kim", NOW)]));
     let asks = [sign_in_as(person), confirm_by_code(person)].map(|pieces| marked(&pieces));
@@ -374,7 +363,7 @@ fn every_text_of_a_page_is_rendered() {
         PageLabel::Continue,
     ];
     made.push_str(&entry("labels", &labels.map(page_text)));
-    same(&made, include_str!("expected/pages.txt"));
+    same(&made, include_str!("../expected/pages.txt"));
 }
 
 #[test]
@@ -408,40 +397,12 @@ fn every_text_of_a_form_is_rendered() {
         FormProblem::NoReceiver,
     ];
     made.extend(problems.iter().map(|one| entry("problem", &[form_problem(*one)])));
-    same(&made, include_str!("expected/forms.txt"));
+    same(&made, include_str!("../expected/forms.txt"));
 }
 
 #[test]
 fn every_warning_of_a_history_is_rendered() {
-    let (state, problem) = (|| "ship".to_owned(), || "too large".to_owned());
-    let at_gate = |trouble| SessionWarning::AtGate { gate: OpenId(6), trouble };
-    let all = [
-        SessionWarning::Definition { text: "a state is never reached".into() },
-        SessionWarning::Logged { text: "shipped".into() },
-        SessionWarning::Unsent { state: state(), problem: problem() },
-        SessionWarning::EndpointsFull { count: 4 },
-        SessionWarning::StillCapped { layer: "tenant".into(), cap: 5_000_000 },
-        SessionWarning::NotCarriedOver { key: "wait".into(), workflow: "refund".into() },
-        SessionWarning::NobodyBehind { name: "group:none".into() },
-        SessionWarning::NotMerged { problem: problem() },
-        SessionWarning::DataFull { key: "tasks".into(), state: state() },
-        SessionWarning::Ignored { state: state(), problem: problem() },
-        SessionWarning::NobodyAsked { problem: problem() },
-        SessionWarning::NoParticipants { state: state() },
-        SessionWarning::WaitedDataFull { problem: problem() },
-        at_gate(GateTrouble::FewAsked { need: 3, asks: 2, open: false }),
-        at_gate(GateTrouble::FewAsked { need: 3, asks: 2, open: true }),
-        at_gate(GateTrouble::SharedAddresses { people: 1, addresses: 2 }),
-        at_gate(GateTrouble::Unnotified { why: NoAudience::NoAddress { owner: "owner:refund".into() } }),
-        at_gate(GateTrouble::Unnotified { why: NoAudience::TooMuch { problem: problem() } }),
-        at_gate(GateTrouble::NotInDirectory { who: vec!["eve@a.example".into(), "sam".into()] }),
-        at_gate(GateTrouble::NobodyElse { problem: problem() }),
-        at_gate(GateTrouble::NotReminded { problem: problem() }),
-        at_gate(GateTrouble::QuorumLost {
-            progress: Progress { approved: approved(), need: 3 },
-            unreached: vec!["ann@a.example".into()],
-        }),
-    ];
+    let all = session_warnings();
     let made: String = all.iter().map(|one| entry("warning", &[&session_warning(one)])).collect();
-    same(&made, include_str!("expected/session_warnings.txt"));
+    same(&made, include_str!("../expected/session_warnings.txt"));
 }

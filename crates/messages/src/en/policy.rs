@@ -1,0 +1,148 @@
+//! What a policy says of a call, and what leaves no capacity for one.
+
+use switchward_state::catalogue::DefaultSetIn;
+use switchward_state::policy::{CallEffect, MatchedRule, Shortage};
+
+/// Why a call is denied or waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallProblem<'c> {
+    /// A list of calls that are denied names it.
+    Listed {
+        /// The call's name.
+        capability: &'c str,
+    },
+    /// A list of calls that a person is asked about names it, and the process asks nobody.
+    NobodyToAsk {
+        /// The call's name.
+        capability: &'c str,
+    },
+    /// The only list of allowed calls does not name it.
+    NotListed,
+    /// No rule names it, such calls are asked about, and the process asks nobody.
+    UnlistedNobodyToAsk,
+    /// No rule names it, and such calls are denied.
+    DeniedByDefault {
+        /// The policy that says so.
+        layer: &'c str,
+        /// Where it is set; `None` and a format's own default name nobody.
+        set_in: Option<DefaultSetIn>,
+    },
+    /// The session is paused.
+    Paused,
+    /// A person reviews the last answer.
+    Reviewed,
+    /// It is a mail without a sender, and senders are listed.
+    NoSender,
+    /// It is a mail without a recipient, and recipients are listed.
+    NoRecipient,
+    /// It is a mail from somebody who is not listed.
+    SenderNotListed {
+        /// Their address.
+        address: &'c str,
+    },
+    /// It is a mail to somebody who is not listed.
+    RecipientNotListed {
+        /// Their address.
+        address: &'c str,
+    },
+    /// A field of a mail holds something else than addresses.
+    NoAddress {
+        /// The field's name.
+        field: &'c str,
+    },
+}
+
+/// Why a call is denied or waits, as a part of a sentence.
+#[must_use]
+pub fn call_problem(problem: CallProblem<'_>) -> String {
+    match problem {
+        CallProblem::Listed { capability } => format!("{capability} is on the deny list"),
+        CallProblem::NobodyToAsk { capability } => {
+            format!("{capability} must be asked about, and nobody can be asked")
+        }
+        CallProblem::NotListed => "it is not on the list of what may be called".to_owned(),
+        CallProblem::UnlistedNobodyToAsk => "no rule matches, and nobody can be asked".to_owned(),
+        CallProblem::DeniedByDefault { layer, set_in } => {
+            let who = match set_in {
+                None | Some(DefaultSetIn::Source) => "the format",
+                Some(DefaultSetIn::Document) => layer,
+                Some(DefaultSetIn::Tenant) => "the tenant",
+                Some(DefaultSetIn::Configuration) => "the server's configuration",
+            };
+            format!("no rule matches, and {who} denies by default")
+        }
+        CallProblem::Paused => "the session is paused".to_owned(),
+        CallProblem::Reviewed => "a person reviews this step first".to_owned(),
+        CallProblem::NoSender => "the mail names no sender, and only some may send".to_owned(),
+        CallProblem::NoRecipient => "the mail names no recipient, and only some may receive".to_owned(),
+        CallProblem::SenderNotListed { address } => format!("{address} may not send"),
+        CallProblem::RecipientNotListed { address } => format!("{address} may not receive"),
+        CallProblem::NoAddress { field } => format!("{field} holds something that is no address"),
+    }
+}
+
+/// Says that a person must approve this call first, and what to do then.
+#[must_use]
+pub fn call_asked(capability: &str) -> String {
+    format!("a person must approve {capability} with these arguments; repeat the same call then")
+}
+
+/// Says that a call is permitted because it was approved.
+pub const CALL_APPROVED: &str = "a person approved exactly this call, once";
+
+/// Why a call is allowed: the rule that says so, if any does.
+#[must_use]
+pub fn call_allowed(capability: &str, rule: Option<&MatchedRule>) -> String {
+    let Some(rule) = rule else { return format!("nothing speaks about {capability}, so it is allowed") };
+    if !rule.capability.is_empty() {
+        return format!("{} allows {}", rule.layer, rule.capability);
+    }
+    let open = format!("no rule of {} covers {capability}, and", rule.layer);
+    match rule.default_set_in {
+        None | Some(DefaultSetIn::Source) => format!("{open} what no rule covers is allowed"),
+        Some(DefaultSetIn::Document) => format!("{open} it allows by default"),
+        Some(DefaultSetIn::Tenant) => format!("{open} the tenant allows by default"),
+        Some(DefaultSetIn::Configuration) => format!("{open} the server's configuration allows by default"),
+    }
+}
+
+/// What leaves no capacity for a call, as a part of a sentence.
+#[must_use]
+pub fn shortage(shortage: &Shortage) -> String {
+    let by = |layer: &Option<String>| layer.as_ref().map_or_else(String::new, |it| format!(", as {it} says"));
+    match shortage {
+        Shortage::Grants { most } => format!("{most} approved calls are not yet made"),
+        Shortage::Money { used, most, layer } => {
+            format!("the session has used or reserved {used} USD of its {most} USD{}", by(layer))
+        }
+        Shortage::Mails { sent, most, layer } => {
+            format!("the session has sent {sent} of its {most} mails{}", by(layer))
+        }
+        Shortage::Limit { capability } => format!("the limit of {capability} is used up"),
+    }
+}
+
+/// What was said of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallOutcome {
+    /// This.
+    Said(CallEffect),
+    /// A person must decide, and nobody who may was notified.
+    AskedNobody,
+    /// This would be said, if the call were made.
+    Would(CallEffect),
+}
+
+/// What was said of a call, in a word or two.
+#[must_use]
+pub fn call_outcome(outcome: CallOutcome) -> &'static str {
+    match outcome {
+        CallOutcome::Said(CallEffect::Allow) => "allowed",
+        CallOutcome::Said(CallEffect::Ask) => "a person is asked",
+        CallOutcome::Said(CallEffect::Deny) => "denied",
+        CallOutcome::AskedNobody => "a person must decide",
+        CallOutcome::Would(CallEffect::Allow) => "would be allowed",
+        CallOutcome::Would(CallEffect::Ask) => "would be asked about",
+        CallOutcome::Would(CallEffect::Deny) => "would be denied",
+    }
+}

@@ -1,0 +1,104 @@
+//! Commands that cannot be decided.
+
+use futures::future::join_all;
+use openraft::async_runtime::WatchReceiver as _;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use switchward_machine::{Digest, TenantId, Time};
+use switchward_state::catalogue::{CatalogueCommand, CreateTenant, Settings};
+use switchward_state::{Body, Command, Reply, RequestId, Scope};
+use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
+use tempfile::TempDir;
+
+use crate::clock::ManualClock;
+use crate::failure::Failure;
+use crate::group::{Group, GroupOptions, GroupStart, RaftSettings};
+use crate::no_peers::NoPeers;
+use crate::retention::LogRetention;
+use crate::shard::Shard;
+
+/// The request id of a command that panics while it is decided.
+const PANICS: &str = "panics";
+/// The request id of a command that breaks what must hold.
+const BREAKS: &str = "breaks";
+
+/// Fails as the commands say.
+pub(super) fn strike(commands: &[Command]) -> Result<(), String> {
+    let ids = commands.iter().filter_map(|command| command.request.as_ref());
+    ids.map(|request| request.id.as_str()).try_for_each(|id| match id {
+        PANICS => panic!("planted"),
+        BREAKS => Err("planted".to_owned()),
+        _ => Ok(()),
+    })
+}
+
+/// A shard that leads alone.
+struct Alone {
+    shard: Shard,
+    /// The lines that the server would have ended with.
+    fatal: Arc<Mutex<Vec<String>>>,
+    _folder: TempDir,
+}
+
+impl Alone {
+    async fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        let options = LogOptions { on_fatal: Box::new(|error| panic!("{error}")), sync_fault: None };
+        let log = Arc::new(SegmentLog::open(&data, options).unwrap());
+        let group = GroupOptions {
+            group: GroupId(0),
+            node: 1,
+            start: GroupStart::Initialize(vec![1]),
+            log: Arc::clone(&log) as Arc<dyn GroupLog>,
+            states: StateStore::open(&data).unwrap(),
+            snapshots: Snapshots::open(&data).unwrap(),
+            cache_bytes: 64 * 1024,
+            ring: switchward_scenario::ring().clone(),
+            raft: RaftSettings::default(),
+            retention: LogRetention::default(),
+            transport: None,
+        };
+        let group = Group::open(group, NoPeers).await.unwrap();
+        let fatal: Arc<Mutex<Vec<String>>> = Arc::default();
+        let reported = Arc::clone(&fatal);
+        let halt = Arc::new(move |why: &str| reported.lock().push(why.to_owned()));
+        let clock = Arc::new(ManualClock::new(Time(1_750_064_400_000)));
+        let shard = Shard::start(group, clock, halt, Arc::clone(log.disk()));
+        let mut changes = shard.group().raft().metrics();
+        while shard.read().await.is_err() {
+            changes.changed().await.unwrap();
+        }
+        Self { shard, fatal, _folder: folder }
+    }
+}
+
+fn create(id: &str) -> Command {
+    let name = id.replace(' ', "-");
+    let body = CreateTenant { name: name.clone(), display_name: name, settings: Settings::default() };
+    let body = Body::Catalogue(CatalogueCommand::CreateTenant(body));
+    let request = RequestId { id: id.to_owned(), body: Digest::of(id.as_bytes()) };
+    Command { request: Some(request), ..Command::of_server(TenantId(1), Scope::Catalogue, body) }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_cannot_be_decided_costs_its_caller_alone() {
+    let alone = Alone::open().await;
+    for round in 0..3 {
+        let ids: Vec<String> = (0..100)
+            .map(|number| match number {
+                17 => PANICS.to_owned(),
+                18 | 63 => BREAKS.to_owned(),
+                _ => format!("tenant {round} {number}"),
+            })
+            .collect();
+        let results = join_all(ids.iter().map(|id| alone.shard.submit(create(id)))).await;
+        for (id, result) in ids.iter().zip(results) {
+            match id.as_str() {
+                PANICS | BREAKS => assert_eq!(result, Err(Failure::Internal), "{id}"),
+                _ => assert!(matches!(result, Ok(Reply::Tenant(_))), "{id}: {result:?}"),
+            }
+        }
+    }
+    assert_eq!((alone.shard.group().failed(), alone.fatal.lock().len()), (None, 0));
+}

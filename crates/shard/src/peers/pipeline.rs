@@ -1,0 +1,257 @@
+//! A stream of appends to one server. Appends are sent before those ahead of them are answered, over a stream of
+//! chunks of their own: an entry does not wait for the answer to the notice that the one before it is committed.
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use openraft::OptionalSend;
+use openraft::base::BoxStream;
+use openraft::network::RPCOption;
+use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::codec::{EncodedAppend, encode_append};
+use super::kind::Kind;
+use super::network::{Appended, Failed, RaftLink, unexpected};
+use super::transport::{PeerError, PeerStream};
+use crate::limits::{
+    APPEND_STREAM_AGAIN, APPEND_STREAM_IDLE, PIPELINE_APPENDS_MAX, PIPELINE_BYTES_MAX, PIPELINED_BYTES_MAX,
+};
+use crate::types::TypeConfig;
+
+/// An answer, or why there is none.
+type Answer = Result<StreamAppendResult<TypeConfig>, Failed>;
+
+/// The answers to a stream of appends, in order. Ends after the last answer, or after one that is not a success.
+pub(super) fn answers<'s, S>(link: &'s RaftLink, input: S, option: RPCOption) -> BoxStream<'s, Answer>
+where
+    S: Stream<Item = AppendEntriesRequest<TypeConfig>> + OptionalSend + Unpin + 'static,
+{
+    let pipeline = Pipeline {
+        link,
+        option,
+        input,
+        exhausted: false,
+        next: None,
+        way: Way::First,
+        sent: VecDeque::new(),
+        in_flight: 0,
+    };
+    Box::pin(stream::unfold(Some(pipeline), |pipeline| async move {
+        let mut pipeline = pipeline?;
+        let answer = pipeline.answer().await?;
+        let more = matches!(answer, Ok(Ok(_)));
+        Some((answer, more.then_some(pipeline)))
+    }))
+}
+
+/// How the next append is sent.
+enum Way {
+    /// By itself, as the first one is: it may be the only one.
+    First,
+    /// Over a stream that is not open yet.
+    Closed,
+    /// Over this stream.
+    Open(Open),
+    /// By itself until then, since no stream could be opened.
+    Single(Instant),
+}
+
+struct Open {
+    _permit: OwnedSemaphorePermit,
+    stream: Arc<dyn PeerStream>,
+    answers: BoxStream<'static, Result<Bytes, PeerError>>,
+    /// When the last append was sent.
+    used: Instant,
+}
+
+/// An encoded append that is not sent yet.
+struct Next {
+    append: Appended,
+    bytes: Bytes,
+    /// What did not fit into it.
+    rest: Option<AppendEntriesRequest<TypeConfig>>,
+}
+
+/// An append that waits for its answer.
+struct Sent {
+    append: Appended,
+    bytes: usize,
+    wait: Duration,
+    until: Instant,
+}
+
+struct Pipeline<'s, S> {
+    link: &'s RaftLink,
+    option: RPCOption,
+    input: S,
+    /// True after the last append of the input.
+    exhausted: bool,
+    next: Option<Next>,
+    way: Way,
+    sent: VecDeque<Sent>,
+    /// The length of what waits for an answer, bytes.
+    in_flight: usize,
+}
+
+impl<S> Pipeline<'_, S>
+where
+    S: Stream<Item = AppendEntriesRequest<TypeConfig>> + OptionalSend + Unpin + 'static,
+{
+    /// The next answer; `None` after the last.
+    async fn answer(&mut self) -> Option<Answer> {
+        loop {
+            if let Some(next) = self.next.take_if(|next| may_send(next, &self.sent, self.in_flight)) {
+                match self.send(next).await {
+                    Ok(None) => continue,
+                    Ok(Some(answer)) => return Some(Ok(answer)),
+                    Err(failed) => return Some(Err(failed)),
+                }
+            }
+            let takes = self.next.is_none() && !self.exhausted && self.sent.len() < PIPELINE_APPENDS_MAX;
+            let (Some(first), Way::Open(open)) = (self.sent.front(), &mut self.way) else {
+                if !takes {
+                    return None;
+                }
+                let append = self.input.next().await;
+                if let Err(failed) = self.take(append) {
+                    return Some(Err(failed));
+                }
+                continue;
+            };
+            tokio::select! {
+                biased;
+                answer = timeout_at(first.until, open.answers.next()) => {
+                    let answer = answer.unwrap_or(Some(Err(PeerError::TimedOut)));
+                    return Some(self.settle(answer));
+                }
+                append = self.input.next(), if takes => {
+                    if let Err(failed) = self.take(append) {
+                        return Some(Err(failed));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes an append of the input, or its end.
+    fn take(&mut self, append: Option<AppendEntriesRequest<TypeConfig>>) -> Result<(), Failed> {
+        let Some(append) = append else {
+            self.exhausted = true;
+            return Ok(());
+        };
+        self.next = Some(encoded(append)?);
+        Ok(())
+    }
+
+    /// Sends an append. Returns its answer if it was sent by itself.
+    async fn send(&mut self, next: Next) -> Result<Option<StreamAppendResult<TypeConfig>>, Failed> {
+        let Next { append, bytes, rest } = next;
+        let pipelined = bytes.len() <= PIPELINED_BYTES_MAX && self.link.pipelines();
+        if pipelined && self.opened().await {
+            self.over_stream(append, bytes).await?;
+            self.next = rest.map(encoded).transpose()?;
+            return Ok(None);
+        }
+        let answer = self.link.append(&append, bytes, &self.option).await?;
+        if matches!(self.way, Way::First) {
+            self.way = Way::Closed;
+        }
+        self.next = rest.map(encoded).transpose()?;
+        Ok(Some(append.streamed(answer)))
+    }
+
+    /// Returns true if the stream is open, after opening it if it is time to.
+    async fn opened(&mut self) -> bool {
+        if let Way::Open(open) = &self.way
+            && self.sent.is_empty()
+            && open.used.elapsed() > APPEND_STREAM_IDLE / 2
+        {
+            // The other server may be about to close it.
+            self.way = Way::Closed;
+        }
+        if let Way::Single(until) = self.way
+            && until <= Instant::now()
+        {
+            self.way = Way::Closed;
+        }
+        if matches!(self.way, Way::Closed) {
+            let opened = Open::to(self.link).await;
+            self.way = opened.map_or_else(|| Way::Single(Instant::now() + APPEND_STREAM_AGAIN), Way::Open);
+        }
+        matches!(self.way, Way::Open(_))
+    }
+
+    async fn over_stream(&mut self, append: Appended, bytes: Bytes) -> Result<(), Failed> {
+        let Way::Open(open) = &mut self.way else {
+            return Err(self.link.failed(Kind::AppendStream, Duration::ZERO, PeerError::TimedOut));
+        };
+        let (length, wait) = (bytes.len(), self.link.append_wait(&self.option, bytes.len()));
+        open.used = Instant::now();
+        let until = open.used + wait;
+        let sent = timeout(wait, open.stream.send(bytes)).await.unwrap_or(Err(PeerError::TimedOut));
+        sent.map_err(|error| self.link.failed(Kind::AppendStream, wait, error))?;
+        self.in_flight += length;
+        self.sent.push_back(Sent { append, bytes: length, wait, until });
+        Ok(())
+    }
+
+    /// Gives the answer to the first append that waits for one.
+    fn settle(&mut self, answer: Option<Result<Bytes, PeerError>>) -> Answer {
+        let ended = || PeerError::Unknown("the other server has ended a stream of entries".into());
+        let answer = answer.unwrap_or_else(|| Err(ended()));
+        let sent = self.sent.pop_front();
+        let wait = sent.as_ref().map_or(Duration::ZERO, |sent| sent.wait);
+        let failed = |error| self.link.failed(Kind::AppendStream, wait, error);
+        let (Some(sent), answer) = (sent, answer.map_err(failed)?) else { return Err(failed(ended())) };
+        self.in_flight -= sent.bytes;
+        Ok(sent.append.streamed(sent.append.answer(&answer)?))
+    }
+}
+
+/// Returns true if an append may be sent while others wait for their answers.
+fn may_send(next: &Next, sent: &VecDeque<Sent>, in_flight: usize) -> bool {
+    let short = next.bytes.len() <= PIPELINED_BYTES_MAX;
+    sent.is_empty()
+        || (short && sent.len() < PIPELINE_APPENDS_MAX && in_flight + next.bytes.len() <= PIPELINE_BYTES_MAX)
+}
+
+/// Encodes an append. What does not fit becomes an append of its own, after it.
+fn encoded(mut append: AppendEntriesRequest<TypeConfig>) -> Result<Next, Failed> {
+    let EncodedAppend { bytes, entries } = encode_append(&append).map_err(unexpected)?;
+    let sent = Appended::of(&append, entries);
+    let entries = append.entries.split_off(entries.min(append.entries.len()));
+    append.prev_log_id = sent.last;
+    let rest = if entries.is_empty() {
+        None
+    } else {
+        append.entries = entries;
+        Some(append)
+    };
+    Ok(Next { append: sent, bytes, rest })
+}
+
+impl Open {
+    /// Opens a stream; `None` if that is not possible now.
+    async fn to(link: &RaftLink) -> Option<Self> {
+        let permit = link.peers().stream_permit(link.to())?;
+        match link.stream(Kind::AppendStream, Bytes::new()).await {
+            Ok(stream) => Some(Self::of(stream, permit)),
+            Err(error) => {
+                tracing::debug!(%error, "failed to open a stream for entries; they are sent one by one");
+                None
+            }
+        }
+    }
+
+    fn of(stream: Arc<dyn PeerStream>, permit: OwnedSemaphorePermit) -> Self {
+        let answers = stream::unfold(Arc::clone(&stream), |stream| async move {
+            let answer = stream.recv().await.transpose()?;
+            Some((answer, stream))
+        });
+        Self { _permit: permit, stream, answers: Box::pin(answers), used: Instant::now() }
+    }
+}

@@ -1,0 +1,74 @@
+//! What Raft needs of a transport between servers.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The connection that a call takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerConnection {
+    /// Short messages that must not wait behind long ones.
+    Control,
+    /// Long messages.
+    Bulk,
+}
+
+/// A message to another server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerRequest {
+    /// The message's kind.
+    pub kind: u8,
+    /// The group that it is for.
+    pub group: u64,
+    /// The encoded message.
+    pub body: Bytes,
+}
+
+/// The failure of a message to another server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PeerError {
+    /// The message did not leave this server.
+    #[error("the message was not sent: {0}")]
+    NotSent(String),
+    /// The connection broke; the message may have arrived.
+    #[error("the connection broke: {0}")]
+    Unknown(String),
+    /// The other server refused the message.
+    #[error("the message was refused: {0}")]
+    Refused(String),
+    /// No answer came in time; the message may have arrived.
+    #[error("no answer came in time")]
+    TimedOut,
+}
+
+/// A transport between servers, which knows each by its number and has checked who it is. A message from a server that
+/// it does not admit is dropped.
+#[async_trait]
+pub trait Transport: Send + Sync + 'static {
+    /// Sends a message and waits for its answer. Cancel safe: the message may arrive all the same.
+    async fn call(
+        &self,
+        to: u64,
+        over: PeerConnection,
+        request: PeerRequest,
+        deadline: Duration,
+    ) -> Result<Bytes, PeerError>;
+
+    /// Opens a stream of chunks of its own, which other messages do not wait for.
+    async fn stream(&self, to: u64, request: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError>;
+}
+
+/// A stream of chunks in both directions. A chunk arrives as it was sent, whole and in order, and has at most
+/// [`STREAM_CHUNK_BYTES_MAX`](crate::limits::STREAM_CHUNK_BYTES_MAX). Dropped, it is closed.
+#[async_trait]
+pub trait PeerStream: Send + Sync + 'static {
+    /// Sends a chunk, and waits until there is capacity for it.
+    async fn send(&self, chunk: Bytes) -> Result<(), PeerError>;
+
+    /// Ends this direction: the other server receives `None` after the last chunk.
+    async fn finish(&self) -> Result<(), PeerError>;
+
+    /// Receives the next chunk; `None` after the last. Not cancel safe, and called by one task at a time.
+    async fn recv(&self) -> Result<Option<Bytes>, PeerError>;
+}

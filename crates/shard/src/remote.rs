@@ -1,0 +1,14 @@
+//! What a server asks of the leader of a shard that it does not lead itself: execute a command, confirm a read, take
+//! a batch of timers.
+
+mod forward;
+mod message;
+mod reads;
+mod serve;
+mod turns;
+
+pub use message::{Answer, Asked, QUESTION, decode_answer, decode_asked, encode_answer, encode_asked};
+pub use serve::serve;
+
+pub(crate) use forward::Remote;
+pub(crate) use reads::ReadRounds;

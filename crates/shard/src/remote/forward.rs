@@ -1,0 +1,128 @@
+//! Asks a shard's leader on another server.
+
+use openraft::async_runtime::WatchReceiver;
+use std::sync::Arc;
+use std::time::Duration;
+use switchward_state::{Command, Reply};
+use tokio::time::Instant;
+
+use super::message::{Answer, Asked, QUESTION, decode_answer, encode_asked};
+use super::turns::Turns;
+use crate::failure::Failure;
+use crate::limits::{APPLIED_WAIT, FORWARD_AGAIN, FORWARD_WAIT, LEADER_WAIT, READ_INDEX_WAIT};
+use crate::peers::{PeerConnection, PeerError, PeerRequest, Transport};
+use crate::shared::Shared;
+use crate::timers::{Fired, TimerBatch};
+use crate::types::Raft;
+
+/// The way from one replica of a shard to the leader of it.
+pub(crate) struct Remote {
+    transport: Arc<dyn Transport>,
+    raft: Raft,
+    shared: Arc<Shared>,
+    /// This server.
+    own: u64,
+    turns: Arc<Turns>,
+}
+
+impl Remote {
+    pub(crate) fn of(transport: Arc<dyn Transport>, raft: Raft, shared: Arc<Shared>, own: u64) -> Self {
+        Self { transport, raft, shared, own, turns: Arc::default() }
+    }
+
+    /// Executes a command at the leader, and waits until its entry is applied here, so that the caller reads what it
+    /// wrote. It is sent again only if it was certainly not executed.
+    ///
+    /// # Errors
+    /// As [`Failure`] says; [`Failure::Electing`] after [`LEADER_WAIT`] without a leader.
+    pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
+        let _turn = self.turns.begin(command.tenant).ok_or(Failure::Overloaded)?;
+        let leader = self.leader().ok_or(Failure::Electing)?;
+        match self.ask(leader, &Asked::Submit(Box::new(command)), FORWARD_WAIT).await? {
+            Answer::Reply { reply, index } => {
+                self.applied(index).await;
+                Ok(*reply)
+            }
+            Answer::Failed(failure) => Err(failure),
+            Answer::ReadIndex(_) | Answer::Fired(_) => Err(Failure::OutcomeUnknown),
+        }
+    }
+
+    /// Asks the leader for the entry that a reader must have applied, and waits until it is applied here.
+    ///
+    /// # Errors
+    /// There is no leader, or it does not answer in time.
+    pub(crate) async fn confirm(&self) -> Result<(), Failure> {
+        let leader = self.leader().ok_or(Failure::Electing)?;
+        match self.ask(leader, &Asked::ReadIndex, READ_INDEX_WAIT).await.map_err(Failure::before)? {
+            Answer::ReadIndex(index) if self.applied(index).await => Ok(()),
+            Answer::ReadIndex(_) | Answer::Reply { .. } | Answer::Fired(_) => Err(Failure::Electing),
+            Answer::Failed(failure) => Err(failure.before()),
+        }
+    }
+
+    /// Hands a batch of timers to the leader.
+    ///
+    /// # Errors
+    /// There is no leader, or it does not answer: its batch is then fired again by itself.
+    pub(crate) async fn fire(&self, batch: &TimerBatch) -> Result<Fired, Failure> {
+        let leader = self.leader().ok_or(Failure::Electing)?;
+        match self.ask(leader, &Asked::Fire(batch.clone()), FORWARD_WAIT).await.map_err(Failure::before)? {
+            Answer::Fired(fired) => Ok(fired),
+            Answer::Failed(failure) => Err(failure.before()),
+            Answer::ReadIndex(_) | Answer::Reply { .. } => Err(Failure::Electing),
+        }
+    }
+
+    /// Waits until another leader may be known, at most until the deadline. Returns false if it is over.
+    pub(crate) async fn wait_for_leader(&self, deadline: Instant) -> bool {
+        let now = Instant::now();
+        if now >= deadline {
+            return false;
+        }
+        let mut changes = self.raft.server_metrics();
+        let pause = FORWARD_AGAIN.min(deadline - now);
+        // Both may be cancelled: the next look reads the newest state.
+        tokio::select! {
+            _ = changes.changed() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+        true
+    }
+
+    /// The end of the time that a caller waits for a leader.
+    pub(crate) fn deadline() -> Instant {
+        Instant::now() + LEADER_WAIT
+    }
+
+    /// The leader as far as this server knows, if it is another one.
+    fn leader(&self) -> Option<u64> {
+        let leader = self.raft.server_metrics().borrow_watched().current_leader;
+        leader.filter(|leader| *leader != self.own)
+    }
+
+    async fn ask(&self, leader: u64, asked: &Asked, deadline: Duration) -> Result<Answer, Failure> {
+        let group = self.shared.state.group().0;
+        let request = PeerRequest { kind: QUESTION, group, body: encode_asked(asked) };
+        let over = match asked {
+            Asked::ReadIndex => PeerConnection::Control,
+            Asked::Submit(_) | Asked::Fire(_) => PeerConnection::Bulk,
+        };
+        let answered = self.transport.call(leader, over, request, deadline).await;
+        let bytes = answered.map_err(|error| match error {
+            PeerError::NotSent(_) | PeerError::Refused(_) => Failure::Electing,
+            PeerError::Unknown(_) | PeerError::TimedOut => Failure::OutcomeUnknown,
+        })?;
+        decode_answer(&bytes).map_err(|error| {
+            tracing::warn!(%error, leader, "a leader answered with something that this server cannot read");
+            Failure::OutcomeUnknown
+        })
+    }
+
+    /// Waits until an entry is applied here, at most [`APPLIED_WAIT`]; false if it is not.
+    async fn applied(&self, index: u64) -> bool {
+        let mut applied = self.shared.applied();
+        let reached = applied.wait_for(|applied| *applied >= index);
+        tokio::time::timeout(APPLIED_WAIT, reached).await.is_ok_and(|reached| reached.is_ok())
+    }
+}

@@ -1,0 +1,276 @@
+//! The messages between a server and the leader of a shard.
+
+use bytes::Bytes;
+use minicbor::{Decode, Encode};
+use std::io;
+use switchward_state::{Command, Rejection, Reply};
+
+use crate::failure::Failure;
+use crate::timers::{Fired, TimerBatch};
+
+/// Stored form. Messages to and from a leader: form byte, then kind and parts by number.
+const FORM: u8 = 1;
+
+/// The kind of a question to the leader of a group, among the messages between servers.
+pub const QUESTION: u8 = 32;
+
+/// What a server asks of a shard's leader.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asked {
+    /// Execute this command.
+    Submit(Box<Command>),
+    /// Confirm with a majority that you lead, and say which entry a reader must have applied.
+    ReadIndex,
+    /// Fire the timers of this batch, if you still wait for it.
+    Fire(TimerBatch),
+}
+
+/// What the leader answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// The command's reply, and the index of an entry by which it is applied.
+    Reply {
+        /// The reply.
+        reply: Box<Reply>,
+        /// A server that has applied this entry shows what the command changed.
+        index: u64,
+    },
+    /// A reader who has applied this entry misses nothing that was acknowledged before it asked.
+    ReadIndex(u64),
+    /// What became of a batch of timers.
+    Fired(Fired),
+    /// It was not done, or it is unknown whether it was.
+    Failed(Failure),
+}
+
+/// Sent form of [`Asked`].
+#[derive(Encode, Decode)]
+enum AskedForm {
+    #[n(0)]
+    Submit(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
+    #[n(1)]
+    ReadIndex,
+    #[n(2)]
+    Fire(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
+}
+
+/// Sent form of [`Answer`].
+#[derive(Encode, Decode)]
+enum AnswerForm {
+    #[n(0)]
+    Reply {
+        #[cbor(n(0), with = "minicbor::bytes")]
+        reply: Vec<u8>,
+        #[n(1)]
+        index: u64,
+    },
+    #[n(1)]
+    ReadIndex(#[n(0)] u64),
+    /// The number of timers; `None` if the batch was stale.
+    #[n(2)]
+    Fired(#[n(0)] Option<u64>),
+    #[n(3)]
+    Failed(#[n(0)] FailureForm),
+}
+
+/// Sent form of [`Failure`].
+#[derive(Encode, Decode)]
+enum FailureForm {
+    #[n(0)]
+    Rejected(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
+    #[n(1)]
+    Electing,
+    #[n(2)]
+    OutcomeUnknown,
+    #[n(3)]
+    Overloaded,
+    #[n(4)]
+    DiskLow {
+        #[n(0)]
+        free_bytes: u64,
+        #[n(1)]
+        needed_bytes: u64,
+    },
+    #[n(5)]
+    Draining,
+    #[n(6)]
+    Stopped,
+    #[n(7)]
+    Internal,
+    #[n(8)]
+    Unconfirmed,
+}
+
+/// Encodes a question: a form byte, then its kind and its parts.
+#[must_use]
+pub fn encode_asked(asked: &Asked) -> Bytes {
+    framed(&match asked {
+        Asked::Submit(command) => AskedForm::Submit(Command::encode(command)),
+        Asked::ReadIndex => AskedForm::ReadIndex,
+        Asked::Fire(batch) => AskedForm::Fire(batch.encode()),
+    })
+}
+
+/// Reads what [`encode_asked`] wrote.
+///
+/// # Errors
+/// Another form, or broken bytes.
+pub fn decode_asked(bytes: &[u8]) -> io::Result<Asked> {
+    Ok(match unframed(bytes)? {
+        AskedForm::Submit(command) => Asked::Submit(Box::new(Command::decode(&command).map_err(bad)?)),
+        AskedForm::ReadIndex => Asked::ReadIndex,
+        AskedForm::Fire(batch) => {
+            Asked::Fire(TimerBatch::decode(&batch).ok_or_else(|| bad("a batch of timers is damaged"))?)
+        }
+    })
+}
+
+/// Encodes an answer.
+#[must_use]
+pub fn encode_answer(answer: &Answer) -> Bytes {
+    framed(&match answer {
+        Answer::Reply { reply, index } => AnswerForm::Reply { reply: Reply::encode(reply), index: *index },
+        Answer::ReadIndex(index) => AnswerForm::ReadIndex(*index),
+        Answer::Fired(Fired::Timers(count)) => AnswerForm::Fired(Some(*count as u64)),
+        Answer::Fired(Fired::Stale) => AnswerForm::Fired(None),
+        Answer::Failed(failure) => AnswerForm::Failed(sent(failure)),
+    })
+}
+
+/// Reads what [`encode_answer`] wrote.
+///
+/// # Errors
+/// Another form, or broken bytes.
+pub fn decode_answer(bytes: &[u8]) -> io::Result<Answer> {
+    Ok(match unframed(bytes)? {
+        AnswerForm::Reply { reply, index } => {
+            Answer::Reply { reply: Box::new(Reply::decode(&reply).map_err(bad)?), index }
+        }
+        AnswerForm::ReadIndex(index) => Answer::ReadIndex(index),
+        AnswerForm::Fired(Some(count)) => Answer::Fired(Fired::Timers(usize::try_from(count).map_err(bad)?)),
+        AnswerForm::Fired(None) => Answer::Fired(Fired::Stale),
+        AnswerForm::Failed(failure) => Answer::Failed(received(failure)?),
+    })
+}
+
+fn sent(failure: &Failure) -> FailureForm {
+    match failure {
+        Failure::Rejected(rejection) => FailureForm::Rejected(rejection.encode()),
+        Failure::Electing => FailureForm::Electing,
+        Failure::OutcomeUnknown => FailureForm::OutcomeUnknown,
+        Failure::Overloaded => FailureForm::Overloaded,
+        Failure::DiskLow { free_bytes, needed_bytes } => {
+            FailureForm::DiskLow { free_bytes: *free_bytes, needed_bytes: *needed_bytes }
+        }
+        Failure::Draining => FailureForm::Draining,
+        Failure::Stopped => FailureForm::Stopped,
+        Failure::Internal => FailureForm::Internal,
+        Failure::Unconfirmed => FailureForm::Unconfirmed,
+    }
+}
+
+fn received(failure: FailureForm) -> io::Result<Failure> {
+    Ok(match failure {
+        FailureForm::Rejected(rejection) => Failure::Rejected(Rejection::decode(&rejection).map_err(bad)?),
+        FailureForm::Electing => Failure::Electing,
+        FailureForm::OutcomeUnknown => Failure::OutcomeUnknown,
+        FailureForm::Overloaded => Failure::Overloaded,
+        FailureForm::DiskLow { free_bytes, needed_bytes } => Failure::DiskLow { free_bytes, needed_bytes },
+        FailureForm::Draining => Failure::Draining,
+        FailureForm::Stopped => Failure::Stopped,
+        FailureForm::Internal => Failure::Internal,
+        FailureForm::Unconfirmed => Failure::Unconfirmed,
+    })
+}
+
+fn framed(value: &impl Encode<()>) -> Bytes {
+    let mut out = Vec::with_capacity(256);
+    out.push(FORM);
+    minicbor::encode(value, &mut out).expect("encoding into memory cannot fail");
+    Bytes::from(out)
+}
+
+fn unframed<'b, T: Decode<'b, ()>>(bytes: &'b [u8]) -> io::Result<T> {
+    match bytes.split_first() {
+        Some((&FORM, rest)) => minicbor::decode(rest).map_err(bad),
+        Some(_) | None => Err(bad(format!("a message to a leader is not of form {FORM}"))),
+    }
+}
+
+fn bad(error: impl ToString) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchward_machine::{SessionId, TenantId};
+    use switchward_state::session::{SessionCommand, Sweep};
+    use switchward_state::{Body, Key, Reason, Scope};
+
+    fn asked() -> Vec<(&'static str, Asked)> {
+        let session = SessionId::from_key(TenantId(7), "s");
+        let body = Body::Session(SessionCommand::Sweep(Sweep { key: Key::session(TenantId(7), session) }));
+        let command = Command::of_server(TenantId(7), Scope::Session(session), body);
+        let batch = TimerBatch { shard: 2, term: 258, number: 3, timers: vec![Key::clock()] };
+        vec![
+            ("submit", Asked::Submit(Box::new(command))),
+            ("read-index", Asked::ReadIndex),
+            ("fire", Asked::Fire(batch)),
+        ]
+    }
+
+    fn answers() -> Vec<(&'static str, Answer)> {
+        let rejected = Rejection::new(Reason::NotFound, "there is none").fact("name", "x");
+        let low = Failure::DiskLow { free_bytes: 1, needed_bytes: 2 };
+        vec![
+            ("reply", Answer::Reply { reply: Box::new(Reply::Done), index: 9 }),
+            ("read-index", Answer::ReadIndex(9)),
+            ("fired", Answer::Fired(Fired::Timers(3))),
+            ("stale", Answer::Fired(Fired::Stale)),
+            ("rejected", Answer::Failed(Failure::Rejected(rejected))),
+            ("electing", Answer::Failed(Failure::Electing)),
+            ("unknown", Answer::Failed(Failure::OutcomeUnknown)),
+            ("overloaded", Answer::Failed(Failure::Overloaded)),
+            ("disk-low", Answer::Failed(low)),
+            ("draining", Answer::Failed(Failure::Draining)),
+            ("stopped", Answer::Failed(Failure::Stopped)),
+            ("internal", Answer::Failed(Failure::Internal)),
+            ("unconfirmed", Answer::Failed(Failure::Unconfirmed)),
+        ]
+    }
+
+    #[test]
+    fn messages_keep_their_form() {
+        let mut lines = String::new();
+        for (name, asked) in asked() {
+            let bytes = encode_asked(&asked).to_vec();
+            lines.push_str(&format!("ask-{name} {}\n", bytes.escape_ascii()));
+            assert_eq!(decode_asked(&bytes).unwrap(), asked);
+        }
+        for (name, answer) in answers() {
+            let bytes = encode_answer(&answer).to_vec();
+            lines.push_str(&format!("answer-{name} {}\n", bytes.escape_ascii()));
+            assert_eq!(decode_answer(&bytes).unwrap(), answer);
+        }
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/leader_message.v1.txt");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, &lines).unwrap();
+        }
+        assert_eq!(lines, std::fs::read_to_string(path).unwrap(), "servers of two builds could not talk");
+    }
+
+    #[test]
+    fn every_shortened_or_changed_message_is_read_or_refused() {
+        let known = asked().into_iter().map(|(_, asked)| encode_asked(&asked));
+        for bytes in known.chain(answers().into_iter().map(|(_, answer)| encode_answer(&answer))) {
+            for at in 0..bytes.len() {
+                let mut changed = bytes.to_vec();
+                changed[at] ^= 0xff;
+                for bytes in [&bytes[..at], &changed[..]] {
+                    let _read = (decode_asked(bytes).is_ok(), decode_answer(bytes).is_ok());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Answers what other servers ask of the shards that this one leads.
+
+use bytes::Bytes;
+use std::io;
+
+use super::message::{Answer, Asked, decode_asked, encode_answer};
+use crate::cluster::Cluster;
+use crate::failure::Failure;
+use crate::shard::Shard;
+
+/// Answers a question about one group. It is never passed on: if this server does not lead, it says so.
+///
+/// # Errors
+/// This server cannot read the question, or has no replica of the group; nothing was done.
+pub async fn serve(cluster: &Cluster, group: u64, asked: &[u8]) -> io::Result<Bytes> {
+    let asked = decode_asked(asked)?;
+    let shard = cluster.all().find(|shard| shard.number() == group);
+    let shard =
+        shard.ok_or_else(|| io::Error::other(format!("this server has no replica of group {group}")))?;
+    Ok(encode_answer(&answer(cluster, shard, asked).await.unwrap_or_else(Answer::Failed)))
+}
+
+async fn answer(cluster: &Cluster, shard: &Shard, asked: Asked) -> Result<Answer, Failure> {
+    match asked {
+        Asked::Submit(command) => {
+            let reply = shard.submit_here(*command).await?;
+            let index = shard.group().shared.position().map_or(0, |position| position.index);
+            Ok(Answer::Reply { reply: Box::new(reply), index })
+        }
+        Asked::ReadIndex => shard.read_index().await.map(Answer::ReadIndex),
+        Asked::Fire(batch) => cluster.fire_here(shard, &batch).await.map(Answer::Fired),
+    }
+}

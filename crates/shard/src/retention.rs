@@ -1,0 +1,120 @@
+//! How much of a group's log a purge leaves for other replicas.
+//!
+//! A replica that lacks a purged entry gets a snapshot: a copy of all rows. So a leader keeps what a replica lacks that
+//! may come back, up to named bounds. A follower does not know what the others have; it keeps what the bounds allow, as
+//! it may be the next leader. Erased data is not kept for anybody: `scrub.rs` purges the whole log whatever is said here.
+
+use openraft::{Instant as _, RaftMetrics};
+use std::time::Duration;
+use tokio::time::Instant;
+
+use crate::limits::{
+    LOG_AWAY_BYTES_MAX, LOG_AWAY_ENTRIES_MAX, LOG_AWAY_MAX, LOG_BYTES_KEPT, LOG_ENTRIES_KEPT,
+};
+use crate::log_store::LogStore;
+use crate::types::{LogId, TypeConfig};
+
+/// What a group keeps of its log for replicas that are away.
+#[derive(Debug, Clone, Copy)]
+pub struct LogRetention {
+    /// The most that is kept, bytes.
+    pub bytes_max: u64,
+    /// The most that is kept, entries.
+    pub entries_max: u64,
+    /// How long after a replica was last heard of nothing more is kept for it.
+    pub away_max: Duration,
+}
+
+impl Default for LogRetention {
+    fn default() -> Self {
+        Self { bytes_max: LOG_AWAY_BYTES_MAX, entries_max: LOG_AWAY_ENTRIES_MAX, away_max: LOG_AWAY_MAX }
+    }
+}
+
+/// A replica on another server, as its leader knows it.
+#[derive(Debug, Clone, Copy)]
+struct Peer {
+    /// The last entry that it is known to have.
+    matched: Option<u64>,
+    /// The time since it was last heard of.
+    silent: Duration,
+}
+
+/// Since when this server leads: a replica that was never heard of since then is away since then.
+#[derive(Debug, Default)]
+pub(crate) struct Leading {
+    term: u64,
+    since: Option<Instant>,
+}
+
+impl Leading {
+    /// The index of the last entry that a purge may remove; `None` if it may remove none.
+    pub(crate) fn purgeable(
+        &mut self,
+        log: &LogStore,
+        retention: &LogRetention,
+        now: &RaftMetrics<TypeConfig>,
+    ) -> Option<u64> {
+        let unkept = log.all_but(LOG_ENTRIES_KEPT, LOG_BYTES_KEPT)?;
+        let (bytes, entries) = log.size();
+        let exceeds = bytes > retention.bytes_max || entries > retention.entries_max;
+        let excess = || log.all_but(retention.entries_max, retention.bytes_max);
+        let excess = exceeds.then(excess).flatten();
+        match self.peers(now) {
+            None => excess,
+            Some(peers) => spared(unkept, &peers, retention.away_max).max(excess),
+        }
+    }
+
+    /// The replicas on other servers; `None` if this server does not lead.
+    fn peers(&mut self, now: &RaftMetrics<TypeConfig>) -> Option<Vec<Peer>> {
+        let (Some(matched), Some(heard)) = (&now.replication, &now.heartbeat) else {
+            *self = Self::default();
+            return None;
+        };
+        if self.since.is_none() || self.term != now.current_term {
+            *self = Self { term: now.current_term, since: Some(Instant::now()) };
+        }
+        let leads_for = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        let others = matched.iter().filter(|(node, _)| **node != now.id);
+        let peer = |(node, matched): (&u64, &Option<LogId>)| {
+            let heard = heard.get(node).copied().flatten();
+            Peer {
+                matched: matched.map(|id| id.index),
+                silent: heard.map_or(leads_for, |heard| heard.elapsed().min(leads_for)),
+            }
+        };
+        Some(others.map(peer).collect())
+    }
+}
+
+/// The last entry up to `unkept` that no peer lacks, among those that are not away for too long.
+fn spared(unkept: u64, peers: &[Peer], away_max: Duration) -> Option<u64> {
+    let present = peers.iter().filter(|peer| peer.silent <= away_max);
+    present.map(|peer| peer.matched).min().map_or(Some(unkept), |least| least.map(|least| least.min(unkept)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AWAY_MAX: Duration = Duration::from_secs(600);
+
+    fn peer(matched: impl Into<Option<u64>>, silent: u64) -> Peer {
+        Peer { matched: matched.into(), silent: Duration::from_secs(silent) }
+    }
+
+    #[test]
+    fn entries_are_kept_for_the_replica_that_has_least() {
+        assert_eq!(spared(90, &[], AWAY_MAX), Some(90), "a server alone");
+        assert_eq!(spared(90, &[peer(95, 0), peer(99, 0)], AWAY_MAX), Some(90), "all have them");
+        assert_eq!(spared(90, &[peer(95, 0), peer(40, 600)], AWAY_MAX), Some(40));
+        assert_eq!(spared(90, &[peer(95, 0), peer(None, 3)], AWAY_MAX), None, "nothing is known of one");
+    }
+
+    #[test]
+    fn nothing_is_kept_for_a_replica_that_is_away_too_long() {
+        assert_eq!(spared(90, &[peer(95, 0), peer(40, 601)], AWAY_MAX), Some(90));
+        assert_eq!(spared(90, &[peer(95, 0), peer(None, 601)], AWAY_MAX), Some(90));
+    }
+}

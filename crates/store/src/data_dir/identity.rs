@@ -1,0 +1,225 @@
+//! What a data folder says about itself to other servers, and what it remembers of theirs.
+//!
+//! A server whose disk was wiped, or whose folder was copied or restored, has forgotten votes that it gave under its
+//! number. Its peers recognise it: by the id of its folder, which is drawn at creation, and by the boot counter, which
+//! is raised at each opening and never goes back.
+
+use super::DataDir;
+use crate::{
+    StoreError, checked,
+    ids::{ClusterIdentity, FolderIdentity, Id},
+    limits::PEERS_MAX,
+};
+use parking_lot::Mutex;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+const BOOTS: &str = "BOOTS";
+const CLUSTER: &str = "CLUSTER";
+const PEERS: &str = "PEERS";
+
+/// A peer's folder as it was last seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenPeer {
+    /// The peer's number.
+    pub server: u64,
+    /// Its folder.
+    pub folder: Id,
+    /// The highest boot counter of the folder.
+    pub boot: u64,
+}
+
+/// Why a peer is refused: it may have forgotten votes and entries that it acknowledged, so none of its messages may
+/// be answered.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForeignPeer {
+    /// The number belongs to another folder: the disk was replaced or wiped.
+    #[error(
+        "server {server} has the data folder {found}, and had {known} before: its number cannot be used again"
+    )]
+    OtherFolder {
+        /// The peer's number.
+        server: u64,
+        /// The folder that it had.
+        known: Id,
+        /// The folder that it has.
+        found: Id,
+    },
+    /// The folder belongs to another number: it was copied.
+    #[error("server {server} has the data folder {folder} of server {of}")]
+    OtherServer {
+        /// The peer's number.
+        server: u64,
+        /// Its folder.
+        folder: Id,
+        /// The number under which the folder is known.
+        of: u64,
+    },
+    /// The folder was opened more often before: it was restored from an earlier copy.
+    #[error(
+        "the data folder of server {server} is an earlier copy: its boot counter is {found}, and was {known}"
+    )]
+    Older {
+        /// The peer's number.
+        server: u64,
+        /// The highest boot counter seen.
+        known: u64,
+        /// The boot counter that it has.
+        found: u64,
+    },
+    /// More peers than [`PEERS_MAX`] were seen.
+    #[error("server {server} is one more than the {PEERS_MAX} that a data folder remembers")]
+    TooMany {
+        /// The peer's number.
+        server: u64,
+    },
+    /// What was seen could not be made durable.
+    #[error("failed to record the peer")]
+    NotRecorded(#[source] StoreError),
+}
+
+/// The identity of an opened folder.
+#[derive(Debug)]
+pub(super) struct Identity {
+    path: PathBuf,
+    folder: Id,
+    boot: u64,
+    cluster: Mutex<Option<ClusterIdentity>>,
+    /// By the number of the server.
+    peers: Mutex<BTreeMap<u64, Seen>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    folder: Id,
+    boot: u64,
+}
+
+impl Identity {
+    /// Creates the boot counter of a new folder.
+    pub(super) fn create(path: &Path) -> Result<(), StoreError> {
+        checked::write(&path.join(BOOTS), "0\n")
+    }
+
+    /// Raises the boot counter of a folder with this id, durably, before anything else is read of it.
+    ///
+    /// # Errors
+    /// [`StoreError::BootsExhausted`] if it cannot be raised; if a file is damaged, or cannot be read or written.
+    pub(super) fn open(path: &Path, id: &str) -> Result<Self, StoreError> {
+        let boot = raise(path)?;
+        let unknown_id = || checked::unknown(&path.join("ID"));
+        let folder = Id::parse(id).ok_or_else(unknown_id)?;
+        let cluster = Mutex::new(read_cluster(&path.join(CLUSTER))?);
+        let peers = Mutex::new(read_peers(&path.join(PEERS))?);
+        Ok(Self { path: path.to_path_buf(), folder, boot, cluster, peers })
+    }
+
+    fn claim(&self, claimed: ClusterIdentity) -> Result<(), StoreError> {
+        let mut known = self.cluster.lock();
+        match *known {
+            Some(known) if known == claimed => Ok(()),
+            Some(known) => Err(StoreError::OtherCluster { path: self.path.clone(), known, claimed }),
+            None => {
+                let line = format!("{} {}\n", claimed.cluster, claimed.server);
+                checked::write(&self.path.join(CLUSTER), &line)?;
+                *known = Some(claimed);
+                Ok(())
+            }
+        }
+    }
+
+    fn note(&self, server: u64, folder: Id, boot: u64) -> Result<(), ForeignPeer> {
+        if folder == self.folder {
+            let of = self.cluster.lock().map_or(0, |known| known.server);
+            return Err(ForeignPeer::OtherServer { server, folder, of });
+        }
+        let mut peers = self.peers.lock();
+        if let Some((of, _)) = peers.iter().find(|(of, seen)| **of != server && seen.folder == folder) {
+            return Err(ForeignPeer::OtherServer { server, folder, of: *of });
+        }
+        match peers.get(&server) {
+            Some(seen) if seen.folder != folder => {
+                return Err(ForeignPeer::OtherFolder { server, known: seen.folder, found: folder });
+            }
+            Some(seen) if seen.boot > boot => {
+                return Err(ForeignPeer::Older { server, known: seen.boot, found: boot });
+            }
+            Some(seen) if seen.boot == boot => return Ok(()),
+            None if peers.len() >= PEERS_MAX => return Err(ForeignPeer::TooMany { server }),
+            Some(_) | None => {}
+        }
+        let mut next = peers.clone();
+        next.insert(server, Seen { folder, boot });
+        let line = |(server, seen): (&u64, &Seen)| format!("{server} {} {}\n", seen.folder, seen.boot);
+        let lines: String = next.iter().map(line).collect();
+        checked::write(&self.path.join(PEERS), &lines).map_err(ForeignPeer::NotRecorded)?;
+        *peers = next;
+        Ok(())
+    }
+}
+
+impl DataDir {
+    /// What the server says about this folder in a handshake.
+    #[must_use]
+    pub fn identity(&self) -> FolderIdentity {
+        let of = &self.identity;
+        FolderIdentity { folder: of.folder, boot: of.boot, cluster: *of.cluster.lock() }
+    }
+
+    /// Binds the folder to a server of a cluster, durably and once; does nothing if it is bound to that one already.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherCluster`] if it is bound to another one; if that cannot be written.
+    pub fn claim(&self, cluster: ClusterIdentity) -> Result<(), StoreError> {
+        self.identity.claim(cluster)
+    }
+
+    /// Notes a peer's folder and boot counter, durably before the return. Only then may the peer be answered.
+    ///
+    /// # Errors
+    /// As [`ForeignPeer`] says; nothing is noted then.
+    pub fn note_peer(&self, server: u64, folder: Id, boot: u64) -> Result<(), ForeignPeer> {
+        self.identity.note(server, folder, boot)
+    }
+
+    /// The peers that were noted, by their numbers.
+    #[must_use]
+    pub fn peers_seen(&self) -> Vec<SeenPeer> {
+        let seen = |(server, Seen { folder, boot }): (&u64, &Seen)| SeenPeer {
+            server: *server,
+            folder: *folder,
+            boot: *boot,
+        };
+        self.identity.peers.lock().iter().map(seen).collect()
+    }
+}
+
+fn raise(path: &Path) -> Result<u64, StoreError> {
+    let file = path.join(BOOTS);
+    let lines = checked::read_existing(&file)?;
+    let before: u64 = lines.trim_end().parse().map_err(|_| checked::unknown(&file))?;
+    let boot = before.checked_add(1).ok_or(StoreError::BootsExhausted { path: path.to_path_buf() })?;
+    checked::write(&file, &format!("{boot}\n"))?;
+    Ok(boot)
+}
+
+fn read_cluster(file: &Path) -> Result<Option<ClusterIdentity>, StoreError> {
+    let Some(lines) = checked::read(file)? else { return Ok(None) };
+    let cluster = lines.trim_end().split_once(' ').and_then(|(cluster, server)| {
+        Some(ClusterIdentity { cluster: Id::parse(cluster)?, server: server.parse().ok()? })
+    });
+    cluster.map(Some).ok_or_else(|| checked::unknown(file))
+}
+
+fn read_peers(file: &Path) -> Result<BTreeMap<u64, Seen>, StoreError> {
+    let Some(lines) = checked::read(file)? else { return Ok(BTreeMap::new()) };
+    let peer = |line: &str| {
+        let (server, rest) = line.split_once(' ')?;
+        let (folder, boot) = rest.split_once(' ')?;
+        Some((server.parse().ok()?, Seen { folder: Id::parse(folder)?, boot: boot.parse().ok()? }))
+    };
+    lines.lines().map(peer).collect::<Option<_>>().ok_or_else(|| checked::unknown(file))
+}

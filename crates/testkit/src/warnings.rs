@@ -1,0 +1,50 @@
+//! Samples of the warnings in histories.
+
+use switchward_machine::OpenId;
+use switchward_state::approval::{Decider, Progress, Via};
+use switchward_state::session::{GateTrouble, NoAudience, SessionWarning};
+
+/// Every warning of a history at least once: stored forms and texts are checked with them.
+#[must_use]
+pub fn session_warnings() -> Vec<SessionWarning> {
+    let (state, problem) = (|| "ship".to_owned(), || "too large".to_owned());
+    let mut all = vec![
+        SessionWarning::Definition { text: "a state is never reached".into() },
+        SessionWarning::Logged { text: "shipped".into() },
+        SessionWarning::Unsent { state: state(), problem: problem() },
+        SessionWarning::EndpointsFull { count: 4 },
+        SessionWarning::StillCapped { layer: "tenant".into(), cap: 5_000_000 },
+        SessionWarning::NotCarriedOver { key: "wait".into(), workflow: "refund".into() },
+        SessionWarning::NobodyBehind { name: "group:none".into() },
+        SessionWarning::NotMerged { problem: problem() },
+        SessionWarning::DataFull { key: "tasks".into(), state: state() },
+        SessionWarning::Ignored { state: state(), problem: problem() },
+        SessionWarning::NobodyAsked { problem: problem() },
+        SessionWarning::NoParticipants { state: state() },
+        SessionWarning::WaitedDataFull { problem: problem() },
+    ];
+    let at_gate = |trouble| SessionWarning::AtGate { gate: OpenId(6), trouble };
+    all.extend(gate_troubles().into_iter().map(at_gate));
+    all
+}
+
+/// Every problem of a gate.
+fn gate_troubles() -> Vec<GateTrouble> {
+    let problem = || "too large".to_owned();
+    let approved =
+        vec![Decider { by: "ann".into(), via: Via::Mail }, Decider { by: "ops".into(), via: Via::Vouched }];
+    vec![
+        GateTrouble::FewAsked { need: 3, asks: 2, open: false },
+        GateTrouble::FewAsked { need: 3, asks: 2, open: true },
+        GateTrouble::SharedAddresses { people: 1, addresses: 2 },
+        GateTrouble::Unnotified { why: NoAudience::NoAddress { owner: "owner:refund".into() } },
+        GateTrouble::Unnotified { why: NoAudience::TooMuch { problem: problem() } },
+        GateTrouble::NotInDirectory { who: vec!["eve@a.example".into(), "sam".into()] },
+        GateTrouble::NobodyElse { problem: problem() },
+        GateTrouble::NotReminded { problem: problem() },
+        GateTrouble::QuorumLost {
+            progress: Progress { approved, need: 3 },
+            unreached: vec!["ann@a.example".into()],
+        },
+    ]
+}
