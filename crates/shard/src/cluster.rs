@@ -83,7 +83,7 @@ impl Cluster {
         let raft = RaftRuntime::start()?;
         let groups = open_groups(&options, count, &log, &raft).await?;
         let cluster = Self::over(groups.clone(), options.clock, halt, log, Some(raft));
-        // Whoever leads a group has made its first vote and entry durable.
+        // A server that leads a group has made the group's first vote and entry durable.
         let led = cluster.settle().await;
         if let Err(error) = led.and_then(|()| options.data.set_initialized().map_err(io::Error::other)) {
             stop(&groups).await;

@@ -68,7 +68,7 @@ impl Leading {
 
     /// The replicas on other servers; `None` if this server does not lead.
     fn peers(&mut self, now: &RaftMetrics<TypeConfig>) -> Option<Vec<Peer>> {
-        let (Some(matched), Some(heard)) = (&now.replication, &now.heartbeat) else {
+        let (Some(matched), Some(contacts)) = (&now.replication, &now.heartbeat) else {
             *self = Self::default();
             return None;
         };
@@ -78,10 +78,10 @@ impl Leading {
         let leads_for = self.since.map_or(Duration::ZERO, |since| since.elapsed());
         let others = matched.iter().filter(|(node, _)| **node != now.id);
         let peer = |(node, matched): (&u64, &Option<LogId>)| {
-            let heard = heard.get(node).copied().flatten();
+            let last = contacts.get(node).copied().flatten();
             Peer {
                 matched: matched.map(|id| id.index),
-                silent: heard.map_or(leads_for, |heard| heard.elapsed().min(leads_for)),
+                silent: last.map_or(leads_for, |last| last.elapsed().min(leads_for)),
             }
         };
         Some(others.map(peer).collect())

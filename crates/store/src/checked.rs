@@ -46,14 +46,6 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, StoreError> {
     }
 }
 
-/// The same for a file that each data folder has.
-///
-/// # Errors
-/// As of [`read`]; [`StoreError::Damaged`] if there is none.
-pub(crate) fn read_existing(path: &Path) -> Result<String, StoreError> {
-    read(path)?.ok_or_else(|| missing(path))
-}
-
 /// Writes a file so that it is there whole or not at all, also after a power cut.
 ///
 /// # Errors

@@ -163,7 +163,7 @@ impl Found {
     }
 }
 
-/// Reads a journal, of which so many bytes were synced.
+/// Reads a journal; `synced` is the number of its first bytes that were synced.
 fn read(file: &File, synced: u64) -> io::Result<Found> {
     let mut journal = Journal::new(file, 0, Xxh3::new());
     let mut found = Found { end: 0, broken: None, synced: None };

@@ -1,8 +1,10 @@
-//! A mark beside a log or a journal: how much of it was synced.
+//! A few numbers in a file that is overwritten in place.
+//!
+//! Such a file is the mark beside a log or a journal: how much of it was synced.
 //!
 //! A log that ends in a broken batch was either cut off by a power cut, while the batch was written, or has been damaged
-//! since. The mark tells the two apart. It is overwritten in place after each sync, and is not synced itself: after a
-//! power cut it may be older than the log, and never newer.
+//! since. The mark tells the two apart. It is overwritten after each sync, and is not synced itself: after a power cut it
+//! may be older than the log, and never newer.
 
 use crate::{
     StoreError, checked,
@@ -47,6 +49,15 @@ impl<const N: usize> Mark<N> {
         let numbers = numbers.ok_or_else(|| checked::unknown(&path))?;
         let file = File::options().write(true).open(&path).map_err(failed("open", &path))?;
         Ok((Self { file, path }, numbers))
+    }
+
+    /// Overwrites the numbers, durably. Needs no space on the disk.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub(crate) fn write(&self, numbers: [u64; N]) -> Result<(), StoreError> {
+        let written = self.file.write_all_at(encode(numbers).as_bytes(), 0);
+        written.and_then(|()| self.file.sync_all()).map_err(failed("write", &self.path))
     }
 
     /// Overwrites the numbers, without a sync. A mark that cannot be written stays as it was: less damage is found.

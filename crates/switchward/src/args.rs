@@ -5,6 +5,7 @@ mod backup;
 mod calls;
 mod client;
 mod clock;
+mod cluster;
 mod connection;
 mod context;
 mod conversation;
@@ -38,6 +39,7 @@ pub(crate) use client::{
     List, ListCommand, ListFilter, ListOf, Move, Raise, Retire, RevokeKey, Watch,
 };
 pub(crate) use clock::{AdvanceClock, ClockCommand};
+pub(crate) use cluster::{ClusterArgs, ClusterCerts, ClusterCommand};
 pub(crate) use connection::{Connection, On};
 pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext};
 pub(crate) use conversation::{
@@ -130,6 +132,8 @@ pub(crate) enum Command {
     Backup(BackupArgs),
     /// Manage the key ring that encrypts a server's secrets.
     Secrets(SecretsArgs),
+    /// Prepare servers that work together as a cluster.
+    Cluster(ClusterArgs),
     /// Print the JSON Schemas of webhook bodies; needs no server.
     Schema(SchemaArgs),
     /// Check a server's configuration (read-only).

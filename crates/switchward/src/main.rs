@@ -63,6 +63,7 @@ fn run(args: Args) -> Result<(), Exit> {
         Command::Server(server) => commands::server::run(server, output),
         Command::Backup(backup) => commands::backup::run(backup, output),
         Command::Secrets(secrets) => commands::secrets::run(secrets, output),
+        Command::Cluster(cluster) => commands::cluster::run(cluster, output),
         Command::Context(context) => commands::context::run(context.what, output),
         Command::Docs(docs) => commands::docs::run(&docs, output),
         Command::Man(man) => commands::man::run(&man, output),

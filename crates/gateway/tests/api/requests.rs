@@ -339,11 +339,7 @@ async fn an_answer_comes_again_to_the_byte_although_its_source_is_gone() {
     let harness = Harness::start().await;
     let name = harness.source().await;
     let source = v1::WebhookSource { name: name.clone(), ..create_source("any").source.expect("a source") };
-    let update = v1::UpdateWebhookSourceRequest {
-        source: Some(source),
-        request_id: "update".into(),
-        ..v1::UpdateWebhookSourceRequest::default()
-    };
+    let update = v1::UpdateWebhookSourceRequest { source: Some(source), request_id: "update".into() };
     let rotate = v1::RotateWebhookSourceSecretRequest {
         name: name.clone(),
         request_id: "rotate".into(),

@@ -9,6 +9,7 @@ use crate::{
     StoreError, checked,
     ids::{ClusterIdentity, FolderIdentity, Id},
     limits::PEERS_MAX,
+    mark::Mark,
 };
 use parking_lot::Mutex;
 use std::{
@@ -101,7 +102,7 @@ struct Seen {
 impl Identity {
     /// Creates the boot counter of a new folder.
     pub(super) fn create(path: &Path) -> Result<(), StoreError> {
-        checked::write(&path.join(BOOTS), "0\n")
+        Mark::<1>::create(&path.join(BOOTS))
     }
 
     /// Raises the boot counter of a folder with this id, durably, before anything else is read of it.
@@ -197,12 +198,11 @@ impl DataDir {
     }
 }
 
+/// In place: a server must be able to start on a full disk.
 fn raise(path: &Path) -> Result<u64, StoreError> {
-    let file = path.join(BOOTS);
-    let lines = checked::read_existing(&file)?;
-    let before: u64 = lines.trim_end().parse().map_err(|_| checked::unknown(&file))?;
+    let (file, [before]) = Mark::open(path.join(BOOTS))?;
     let boot = before.checked_add(1).ok_or(StoreError::BootsExhausted { path: path.to_path_buf() })?;
-    checked::write(&file, &format!("{boot}\n"))?;
+    file.write([boot])?;
     Ok(boot)
 }
 
@@ -222,4 +222,22 @@ fn read_peers(file: &Path) -> Result<BTreeMap<u64, Seen>, StoreError> {
         Some((server.parse().ok()?, Seen { folder: Id::parse(folder)?, boot: boot.parse().ok()? }))
     };
     lines.lines().map(peer).collect::<Option<_>>().ok_or_else(|| checked::unknown(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boot_counter_at_its_highest_value_is_not_raised() {
+        let folder = tempfile::tempdir().unwrap();
+        Identity::create(folder.path()).unwrap();
+        let (file, _) = Mark::<1>::open(folder.path().join(BOOTS)).unwrap();
+        file.write([u64::MAX - 1]).unwrap();
+        assert_eq!(raise(folder.path()).unwrap(), u64::MAX);
+        for _ in 0..2 {
+            let error = raise(folder.path()).unwrap_err();
+            assert!(matches!(error, StoreError::BootsExhausted { .. }), "{error}");
+        }
+    }
 }

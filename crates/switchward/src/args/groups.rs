@@ -43,7 +43,18 @@ pub(crate) const GROUPS: [(&str, &[&[&str]]); 6] = [
     ("Delivery", &[&["mail", "effect", "endpoint", "source"]]),
     (
         "Operating",
-        &[&["server", "doctor", "backup", "secrets", "tenant", "keys", "retention", "export", "context"]],
+        &[&[
+            "server",
+            "doctor",
+            "backup",
+            "secrets",
+            "cluster",
+            "tenant",
+            "keys",
+            "retention",
+            "export",
+            "context",
+        ]],
     ),
     ("Development", &[&["demo", "dev", "clock", "listen", "trigger", "schema", "docs", "man", "completion"]]),
 ];

@@ -3,6 +3,7 @@
 pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod client;
+pub(crate) mod cluster;
 pub(crate) mod completion;
 pub(crate) mod context;
 pub(crate) mod demo;

@@ -36,6 +36,7 @@ pages! {
     api: "docs/api.md",
     approvals_by_mail: "docs/approvals-by-mail.md",
     cli: "docs/cli.md",
+    cluster: "docs/cluster.md",
     concepts: "docs/concepts.md",
     configuration: "docs/configuration.md",
     contributing: "docs/contributing.md",

@@ -79,6 +79,7 @@ const CRATES: &[CrateRule] = &[
     CrateRule { folder: "api", uses: &[], outside: None },
     CrateRule { folder: "store", uses: &[], outside: None },
     CrateRule { folder: "bus", uses: &[], outside: None },
+    CrateRule { folder: "peer", uses: &[], outside: None },
     CrateRule { folder: "shard", uses: &["machine", "state", "engine", "store"], outside: None },
     CrateRule {
         folder: "webhook",
@@ -104,7 +105,7 @@ const CRATES: &[CrateRule] = &[
         folder: "switchward",
         uses: &[
             "expr", "machine", "formats", "graph", "state", "messages", "engine", "scenario", "api", "store",
-            "bus", "shard", "webhook", "delivery", "mail", "gateway", "outbound",
+            "bus", "peer", "shard", "webhook", "delivery", "mail", "gateway", "outbound",
         ],
         outside: None,
     },

@@ -31,6 +31,7 @@ pub(super) const PAGES: &[Page] = pages![
     "api",
     "approvals-by-mail",
     "cli",
+    "cluster",
     "concepts",
     "configuration",
     "contributing",

@@ -1,0 +1,193 @@
+//! The connection to another server for one class of traffic: it is dialled, and dialled again after each loss.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::endpoint::Core;
+use crate::error::PeerError;
+use crate::handshake::{Connection, dial};
+use crate::hello::Purpose;
+use crate::limits::RETRY_MIN;
+use crate::link::Link;
+use crate::pings::Pings;
+use crate::queue::{Capacity, write_queue};
+use crate::request::{Request, Traffic};
+use crate::wire::WireError;
+
+/// The connection to another server for one class of traffic.
+#[derive(Debug)]
+pub(crate) struct Dialer {
+    to: u64,
+    address: String,
+    traffic: Traffic,
+    body_max: usize,
+    capacity: Arc<Capacity>,
+    state: watch::Sender<State>,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    /// It is dialled for the first time, or for the first time after a loss: calls wait.
+    Connecting,
+    Up(Arc<Link>),
+    /// It could not be reached, or the handshake was refused: calls fail with this.
+    Down(PeerError),
+}
+
+impl Dialer {
+    pub(crate) fn new(core: &Core, to: u64, address: String, traffic: Traffic) -> Self {
+        Self {
+            to,
+            address,
+            traffic,
+            body_max: core.body_max(traffic),
+            capacity: Capacity::new(core.requests_max(traffic), core.limits.queued_bytes),
+            state: watch::Sender::new(State::Connecting),
+        }
+    }
+
+    /// See [`Peers::call`](crate::Peers::call).
+    pub(crate) async fn call(&self, request: Request, deadline: Duration) -> Result<Bytes, PeerError> {
+        let (length, max) = (request.body.len(), self.body_max);
+        if length > max {
+            return Err(PeerError::NotSent(format!(
+                "the request has {length} bytes, and at most {max} are allowed"
+            )));
+        }
+        let held = self.capacity.take(length).map_err(PeerError::NotSent)?;
+        let until = Instant::now() + deadline;
+        let link = timeout_at(until, self.link()).await.map_err(|_| {
+            PeerError::NotSent(format!("server {} was not connected before the deadline", self.to))
+        })??;
+        let mut pending = link.send(request, held)?;
+        match timeout_at(until, pending.answer()).await {
+            Ok(answer) => answer,
+            Err(_) => Err(pending.give_up()),
+        }
+    }
+
+    /// The live connection, as soon as there is one.
+    async fn link(&self) -> Result<Arc<Link>, PeerError> {
+        let mut states = self.state.subscribe();
+        let decided = states.wait_for(|state| !matches!(state, State::Connecting)).await;
+        match decided.map(|state| state.clone()) {
+            Ok(State::Up(link)) => Ok(link),
+            Ok(State::Down(error)) => Err(error),
+            Ok(State::Connecting) | Err(_) => Err(PeerError::NotSent("it is not connected".to_owned())),
+        }
+    }
+
+    /// Keeps it connected. Never returns; dropped, it fails all calls.
+    pub(crate) async fn keep(self: Arc<Self>, core: Arc<Core>) {
+        let _closes = Closes(&self);
+        let mut failures = 0;
+        loop {
+            match dial(&core, self.to, &self.address, Purpose::Requests(self.traffic)).await {
+                Ok(connection) => {
+                    let began = Instant::now();
+                    let why = self.run(&core, connection).await;
+                    // A connection that ends at once, again and again, is dialled as seldom as one that fails.
+                    failures = if began.elapsed() > core.limits.retry_max { 0 } else { failures + 1 };
+                    let again =
+                        if failures < 2 { State::Connecting } else { State::Down(PeerError::NotSent(why)) };
+                    self.state.send_replace(again);
+                }
+                Err(error) => {
+                    failures += 1;
+                    self.report(&core, &error);
+                    self.state.send_replace(State::Down(error));
+                }
+            }
+            sleep(pause(failures, core.limits.retry_max)).await;
+        }
+    }
+
+    /// Serves a connection until it ends. Returns why it did.
+    async fn run(&self, core: &Core, connection: Connection) -> String {
+        let Connection { mut reader, writer, cell, .. } = connection;
+        let (queue, frames) = mpsc::unbounded_channel();
+        let link = Arc::new(Link::new(queue.clone()));
+        let _ends = Ends(&link);
+        let pings = Pings::new(core, &cell, &queue);
+        reader.max = self.body_max;
+        core.reports.over(&self.about());
+        tracing::info!("connected to {} ({})", self.about(), Purpose::Requests(self.traffic).word());
+        self.state.send_replace(State::Up(Arc::clone(&link)));
+        let error = tokio::select! {
+            error = write_queue(writer, frames) => error,
+            error = link.read(&mut reader, &pings) => error,
+            error = pings.send() => error,
+            () = cell.ended() => WireError::Closed,
+        };
+        let why = error.to_string();
+        link.end(&why);
+        report_end(self.to, Purpose::Requests(self.traffic), &error);
+        why
+    }
+
+    fn about(&self) -> String {
+        format!("server {} at {}", self.to, self.address)
+    }
+
+    fn report(&self, core: &Core, error: &PeerError) {
+        let reason = error.to_string();
+        if core.reports.is_new(&self.about(), &reason) {
+            tracing::warn!("failed to connect to {}: {reason}", self.about());
+        }
+    }
+}
+
+/// Logs the end of a connection after its handshake.
+pub(crate) fn report_end(server: u64, purpose: Purpose, error: &WireError) {
+    let purpose = purpose.word();
+    if error.is_violation() {
+        tracing::error!("closed the connection with server {server} ({purpose}): {error}");
+    } else {
+        tracing::info!("the connection with server {server} ended ({purpose}): {error}");
+    }
+}
+
+/// The pause after a number of failures in a row: it doubles, up to a maximum, and is cut by up to a half at random.
+fn pause(failures: u32, max: Duration) -> Duration {
+    let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
+    let longest = RETRY_MIN.saturating_mul(1_u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(max);
+    longest.mul_f64(rand::random_range(0.5..=1.0))
+}
+
+/// Ends the calls of a dialer when it is dropped.
+struct Closes<'a>(&'a Dialer);
+
+impl Drop for Closes<'_> {
+    fn drop(&mut self) {
+        self.0.state.send_replace(State::Down(PeerError::NotSent("the transport was closed".to_owned())));
+    }
+}
+
+/// Ends a connection when it is dropped. Declared before what writes, so that it runs after it.
+struct Ends<'a>(&'a Link);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end("the transport was closed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_their_maximum() {
+        let max = Duration::from_secs(1);
+        assert_eq!(pause(0, max), Duration::ZERO);
+        for failures in 1..200 {
+            let pause = pause(failures, max);
+            assert!(pause <= max && pause >= RETRY_MIN / 2, "{failures}: {pause:?}");
+            assert!(failures < 7 || pause >= max / 2, "{failures}: {pause:?}");
+        }
+    }
+}

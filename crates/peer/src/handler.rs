@@ -1,0 +1,34 @@
+//! What answers the requests of other servers.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::hello::Hello;
+use crate::request::Request;
+use crate::stream::PeerStream;
+
+/// Answers the requests of other servers. All methods are called by many connections at once.
+#[async_trait]
+pub trait Handler: Send + Sync + 'static {
+    /// Answers a request of the server `from`. The future is dropped if the caller gives up or the connection ends. If
+    /// it panics, the caller gets [`PeerError::Unknown`](crate::PeerError::Unknown).
+    ///
+    /// # Errors
+    ///
+    /// The request is refused, and nothing was done: the caller gets
+    /// [`PeerError::Refused`](crate::PeerError::Refused) with this text, cut to
+    /// [`REASON_BYTES_MAX`](crate::limits::REASON_BYTES_MAX).
+    async fn call(&self, from: u64, request: Request) -> Result<Bytes, String>;
+
+    /// Serves a stream that the server `from` has opened with this request. The future is dropped when
+    /// [`Peers::close`](crate::Peers::close) is called; if the connection ends, only the stream's methods return errors.
+    async fn stream(&self, from: u64, request: Request, stream: PeerStream);
+
+    /// Decides whether a server may be a peer, after the transport's own checks of its [`Hello`]. Called once for each
+    /// connection of either direction, before any request. Must not block: what it stores, it stores in the background.
+    ///
+    /// # Errors
+    ///
+    /// The connection is refused with this text; both servers log it.
+    fn admit(&self, peer: &Hello) -> Result<(), String>;
+}

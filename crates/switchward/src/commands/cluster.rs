@@ -1,0 +1,14 @@
+//! `switchward cluster`: what concerns several servers together.
+
+mod certs;
+
+use crate::args::{ClusterArgs, ClusterCommand, Output};
+use crate::exit::Exit;
+
+/// Carries out a command about a cluster.
+pub(crate) fn run(args: ClusterArgs, output: Output) -> Result<(), Exit> {
+    let done = match args.what {
+        ClusterCommand::Certs(certs) => certs::run(&certs, output),
+    };
+    done.map_err(|exit| exit.in_format(output))
+}
