@@ -7,7 +7,8 @@ use async_trait::async_trait;
 
 use crate::error::BusError;
 use crate::limits::{
-    BODY_BYTES_MAX, CONSUMER_BYTES_MAX, ID_BYTES_MAX, IDLE_MS, STREAM_BYTES_MAX, STREAM_ENVELOPES_MAX,
+    BODY_BYTES_MAX, CONSUMER_BYTES_MAX, ID_BYTES_MAX, ID_KNOWN_MS, IDLE_MS, STREAM_BYTES_MAX,
+    STREAM_ENVELOPES_MAX,
 };
 
 /// Streams of envelopes, each with one group of consumers that share it.
@@ -17,16 +18,19 @@ use crate::limits::{
 /// - **Order.** First deliveries come in the order of publishing; redeliveries come before new envelopes.
 /// - **Redelivery.** A delivery that is not acknowledged within [`Settings::idle`] after it was taken, or after the
 ///   last [`keep`](Self::keep), goes to the next taker, with its count incremented.
-/// - **No deduplication.** Two envelopes with one id are two envelopes.
+/// - **One envelope with one id.** A stream does not take an envelope while it holds another one with the same id, until
+///   [`Settings::id_known`] after that one was published or last [kept](Self::keep). So several publishers of one record
+///   do not have to know of each other.
+/// - **Age by one clock.** [`Delivery::age`] comes from the clock of the bus. No clock of a publisher or consumer matters.
 #[async_trait]
 pub trait Bus: Send + Sync + 'static {
-    /// Appends an envelope to a stream.
+    /// Appends an envelope to a stream, unless the stream holds one with the same id; see [`Published`].
     ///
     /// # Errors
     ///
     /// [`BusError::Size`] if its body is longer than [`BODY_BYTES_MAX`], or its id is empty or longer than
     /// [`ID_BYTES_MAX`]; [`BusError::Full`]; [`BusError::Closed`]; [`BusError::Unreachable`].
-    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<(), BusError>;
+    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<Published, BusError>;
 
     /// Checks that this stream would take an envelope now, so that nothing is prepared in vain. Reserves nothing, so the
     /// answer may be outdated at once.
@@ -60,7 +64,8 @@ pub trait Bus: Send + Sync + 'static {
     /// [`BusError::Closed`]; [`BusError::Unreachable`], after which they may come again.
     async fn ack(&self, stream: Stream, receipts: &[Receipt]) -> Result<(), BusError>;
 
-    /// A heartbeat: restarts the idle time of these deliveries. Ignores those that the consumer does not hold any more.
+    /// A heartbeat: restarts the idle time of these deliveries, and the time for which their ids are taken. Ignores those
+    /// that the consumer does not hold any more.
     ///
     /// # Errors
     ///
@@ -117,12 +122,23 @@ impl fmt::Display for Stream {
     }
 }
 
+/// The result of publishing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Published {
+    /// The envelope was added.
+    Added,
+    /// The stream holds an envelope with this id already, which will be delivered; nothing was added. A full stream also
+    /// gives this answer.
+    Already,
+}
+
 /// A published message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
     /// The number of its tenant.
     pub tenant: u32,
-    /// The same however often it is published or delivered; 1 to [`ID_BYTES_MAX`] bytes.
+    /// The same however often and by whomever it is published or delivered; no other envelope of any tenant has it. 1 to
+    /// [`ID_BYTES_MAX`] bytes.
     pub id: String,
     /// Up to [`BODY_BYTES_MAX`] opaque bytes.
     pub body: Vec<u8>,
@@ -162,6 +178,8 @@ pub struct Delivery {
     pub envelope: Envelope,
     /// The number of deliveries so far, this one included; from 1.
     pub count: u32,
+    /// The time since it was published, by the clock of the bus.
+    pub age: Duration,
 }
 
 /// Identifies a delivery in its stream. It stays the same when the envelope goes to another consumer.
@@ -191,6 +209,9 @@ pub struct Settings {
     pub envelopes_max: usize,
     /// Bytes of the bodies of one stream, waiting and taken together.
     pub bytes_max: usize,
+    /// How long an id is taken after its envelope was published or last kept, unless it is acknowledged before. Shorter than
+    /// the time after which a publisher takes the envelope for lost and publishes it again.
+    pub id_known: Duration,
 }
 
 impl Default for Settings {
@@ -199,6 +220,7 @@ impl Default for Settings {
             idle: Duration::from_millis(IDLE_MS),
             envelopes_max: STREAM_ENVELOPES_MAX,
             bytes_max: STREAM_BYTES_MAX,
+            id_known: Duration::from_millis(ID_KNOWN_MS),
         }
     }
 }

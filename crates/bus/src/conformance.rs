@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout};
 
-use crate::bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream};
+use crate::bus::{Bus, Delivery, Envelope, Published, Receipt, Settings, Stream};
 use crate::error::BusError;
 use crate::limits::{BODY_BYTES_MAX, CONSUMER_BYTES_MAX, ID_BYTES_MAX};
 
@@ -37,6 +37,10 @@ pub const CASES: &[&str] = &[
     "keep",
     "release",
     "acknowledged",
+    "one id",
+    "known for a while",
+    "kept ids",
+    "age",
     "shared",
     "woken",
     "streams apart",
@@ -55,7 +59,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// How long a case may take.
 const CASE_MAX: Duration = Duration::from_secs(60);
 const NONE: Duration = Duration::ZERO;
-const SETTINGS: Settings = Settings { idle: IDLE, envelopes_max: 8, bytes_max: 64 };
+const SETTINGS: Settings = Settings { idle: IDLE, envelopes_max: 8, bytes_max: 64, id_known: SOON };
 
 type CaseResult = Result<(), String>;
 
@@ -81,6 +85,10 @@ async fn play(case: &str, factory: &dyn Factory) -> CaseResult {
         "keep" => keep(factory).await,
         "release" => release(factory).await,
         "acknowledged" => acknowledged(factory).await,
+        "one id" => one_id(factory).await,
+        "known for a while" => known_for_a_while(factory).await,
+        "kept ids" => kept_ids(factory).await,
+        "age" => age(factory).await,
         "shared" => shared(factory).await,
         "woken" => woken(factory).await,
         "streams apart" => streams_apart(factory).await,
@@ -187,6 +195,92 @@ async fn acknowledged(factory: &dyn Factory) -> CaseResult {
     same("acknowledged by its first holder", ids(&take(&*bus, "two", 2, IDLE * 3).await?), vec![])
 }
 
+/// A stream holds one envelope with an id from its publishing to its acknowledgement, also while another consumer has it.
+async fn one_id(factory: &dyn Factory) -> CaseResult {
+    let bus = factory.bus(SETTINGS).await;
+    same("published", added(&*bus, "a").await?, Published::Added)?;
+    same("while it waits", added(&*bus, "a").await?, Published::Already)?;
+    let other = bus.publish(Stream::Model, envelope("a", b"")).await.map_err(describe)?;
+    same("in another stream", other, Published::Added)?;
+    let held = take(&*bus, "one", 8, SOON).await?;
+    same("taken", ids(&held), vec!["a"])?;
+    same("while it is taken", added(&*bus, "a").await?, Published::Already)?;
+    bus.release(Stream::Http, "one", &receipts(&held)).await.map_err(describe)?;
+    same("given back", added(&*bus, "a").await?, Published::Already)?;
+    let again = take(&*bus, "two", 8, SOON).await?;
+    same("taken again", ids(&again), vec!["a"])?;
+    bus.ack(Stream::Http, &receipts(&again)).await.map_err(describe)?;
+    same("acknowledged", added(&*bus, "a").await?, Published::Added)?;
+    // An acknowledgement that comes late is not one of the next envelope.
+    bus.ack(Stream::Http, &receipts(&held)).await.map_err(describe)?;
+    same("after a late acknowledgement", added(&*bus, "a").await?, Published::Already)?;
+    same("the remaining envelopes", ids(&take(&*bus, "two", 8, SOON).await?), vec!["a"])
+}
+
+/// An id that was not kept is free after its time, and belongs to the newest envelope then.
+async fn known_for_a_while(factory: &dyn Factory) -> CaseResult {
+    let bus = factory.bus(Settings { idle: SOON, id_known: IDLE, ..SETTINGS }).await;
+    publish(&*bus, "a").await?;
+    let first = take(&*bus, "one", 1, SOON).await?;
+    same("nothing else", ids(&take(&*bus, "one", 1, IDLE * 3 / 2).await?), vec![])?;
+    same("after its time", added(&*bus, "a").await?, Published::Added)?;
+    bus.ack(Stream::Http, &receipts(&first)).await.map_err(describe)?;
+    same("while the second waits", added(&*bus, "a").await?, Published::Already)?;
+    let second = take(&*bus, "one", 8, SOON).await?;
+    same("the second", ids(&second), vec!["a"])?;
+    bus.ack(Stream::Http, &receipts(&second)).await.map_err(describe)?;
+    same("after both", added(&*bus, "a").await?, Published::Added)
+}
+
+/// An id is taken as long as a consumer keeps its envelope.
+async fn kept_ids(factory: &dyn Factory) -> CaseResult {
+    let bus = factory.bus(Settings { idle: SOON, id_known: IDLE * 2, ..SETTINGS }).await;
+    publish(&*bus, "a").await?;
+    let held = take(&*bus, "one", 1, SOON).await?;
+    for _ in 0..5 {
+        same("nothing else", ids(&take(&*bus, "other", 1, IDLE / 2).await?), vec![])?;
+        // Only its holder can keep it.
+        bus.keep(Stream::Http, "one", &receipts(&held)).await.map_err(describe)?;
+    }
+    same("while it is kept", added(&*bus, "a").await?, Published::Already)?;
+    for _ in 0..5 {
+        same("nothing else", ids(&take(&*bus, "other", 1, IDLE / 2).await?), vec![])?;
+        bus.keep(Stream::Http, "other", &receipts(&held)).await.map_err(describe)?;
+    }
+    same("kept by somebody else", added(&*bus, "a").await?, Published::Added)
+}
+
+/// A delivery says how long ago it was published, however often it was delivered before.
+async fn age(factory: &dyn Factory) -> CaseResult {
+    let bus = factory.bus(SETTINGS).await;
+    publish(&*bus, "a").await?;
+    let begun = Instant::now();
+    let nothing = bus.take(Stream::Model, "one", 1, IDLE).await.map_err(describe)?;
+    same("in another stream", ids(&nothing), vec![])?;
+    let first = take(&*bus, "one", 1, SOON).await?;
+    between("the age at the first delivery", first[0].age, IDLE * 9 / 10, begun.elapsed() + IDLE)?;
+    let second = take(&*bus, "two", 1, SOON).await?;
+    same("the second delivery", ids(&second), vec!["a"])?;
+    between("the age at the second delivery", second[0].age, IDLE * 9 / 5, begun.elapsed() + IDLE)?;
+    // One that comes while somebody waits has no age.
+    let begun = Instant::now();
+    let publishing = async {
+        tokio::task::yield_now().await;
+        publish(&*bus, "b").await
+    };
+    let (taken, published) = tokio::join!(take(&*bus, "three", 1, SOON), publishing);
+    published?;
+    between("the age of a new envelope", taken?[0].age, NONE, begun.elapsed() + IDLE / 2)
+}
+
+fn between(what: &str, got: Duration, least: Duration, most: Duration) -> CaseResult {
+    if (least..=most).contains(&got) {
+        Ok(())
+    } else {
+        Err(format!("{what}: expected {least:?} to {most:?}, got {got:?}"))
+    }
+}
+
 /// Two consumers share a stream: each envelope goes to one of them.
 async fn shared(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
@@ -235,7 +329,7 @@ async fn sizes(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(Settings::default()).await;
     let send = async |id: usize, body: usize| {
         let envelope = Envelope { tenant: 1, id: "i".repeat(id), body: vec![0; body] };
-        bus.publish(Stream::Http, envelope).await
+        bus.publish(Stream::Http, envelope).await.map(drop)
     };
     same("the largest", send(ID_BYTES_MAX, BODY_BYTES_MAX).await, Ok(()))?;
     same("an empty body", send(1, 0).await, Ok(()))?;
@@ -253,10 +347,11 @@ async fn sizes(factory: &dyn Factory) -> CaseResult {
 /// A full stream says when to try again, accepts nothing, and has capacity again only after acknowledgements.
 async fn full(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
-    for _ in 0..SETTINGS.envelopes_max {
+    for number in 0..SETTINGS.envelopes_max {
         bus.ready(Stream::Http).await.map_err(describe)?;
-        publish(&*bus, "a").await?;
+        publish(&*bus, &number.to_string()).await?;
     }
+    same("what a full stream holds", added(&*bus, "0").await?, Published::Already)?;
     refused_as_full(bus.ready(Stream::Http).await)?;
     bus.ready(Stream::Model).await.map_err(describe)?;
     refused_as_full(bus.publish(Stream::Http, envelope("b", b"")).await)?;
@@ -271,7 +366,7 @@ async fn full(factory: &dyn Factory) -> CaseResult {
     same("the remaining envelopes", ids(&take(&*bus, "one", 8, SOON).await?), vec!["c"])
 }
 
-fn refused_as_full(got: Result<(), BusError>) -> CaseResult {
+fn refused_as_full<T: std::fmt::Debug>(got: Result<T, BusError>) -> CaseResult {
     match got {
         Err(BusError::Full { stream: Stream::Http, retry_after }) if !retry_after.is_zero() => Ok(()),
         other => Err(format!("expected that the stream is full, got {other:?}")),
@@ -282,15 +377,21 @@ fn refused_as_full(got: Result<(), BusError>) -> CaseResult {
 async fn carried(factory: &dyn Factory) -> CaseResult {
     let bus = factory.bus(SETTINGS).await;
     let sent = [
-        Envelope { tenant: 7, id: "same".to_owned(), body: vec![0, 255, 10, 13] },
-        Envelope { tenant: u32::MAX, id: "same".to_owned(), body: Vec::new() },
+        Envelope { tenant: 7, id: "one/two - 3".to_owned(), body: vec![0, 255, 10, 13] },
+        Envelope { tenant: u32::MAX, id: "%0".to_owned(), body: Vec::new() },
         Envelope { tenant: 0, id: "ä €".to_owned(), body: b"x".to_vec() },
     ];
     for envelope in &sent {
         bus.publish(Stream::Http, envelope.clone()).await.map_err(describe)?;
     }
     let got = take(&*bus, "one", 8, SOON).await?;
-    same("envelopes", got.into_iter().map(|it| it.envelope).collect::<Vec<_>>(), sent.to_vec())
+    bus.ack(Stream::Http, &receipts(&got)).await.map_err(describe)?;
+    same("envelopes", got.into_iter().map(|it| it.envelope).collect::<Vec<_>>(), sent.to_vec())?;
+    for envelope in sent {
+        let again = bus.publish(Stream::Http, envelope).await.map_err(describe)?;
+        same("an id that was acknowledged", again, Published::Added)?;
+    }
+    Ok(())
 }
 
 /// A take that finds nothing waits as long as requested, and returns an empty list.
@@ -327,7 +428,12 @@ fn envelope(id: &str, body: &[u8]) -> Envelope {
     Envelope { tenant: 1, id: id.to_owned(), body: body.to_vec() }
 }
 
+/// Publishes an envelope whose id is not taken.
 async fn publish(bus: &dyn Bus, id: &str) -> CaseResult {
+    same(id, added(bus, id).await?, Published::Added)
+}
+
+async fn added(bus: &dyn Bus, id: &str) -> Result<Published, String> {
     bus.publish(Stream::Http, envelope(id, b"")).await.map_err(describe)
 }
 

@@ -21,6 +21,6 @@ mod memory;
 mod redis;
 
 pub use crate::redis::{OpenError, Probe, Redis, RedisConfig, probe};
-pub use bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream};
+pub use bus::{Bus, Delivery, Envelope, Published, Receipt, Settings, Stream};
 pub use error::BusError;
 pub use memory::Memory;

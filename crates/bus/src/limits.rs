@@ -30,6 +30,8 @@ pub const fn idle_ms(silence_ms: u64) -> u64 {
     silence_ms.saturating_mul(3).saturating_add(IDLE_SPARE_MS)
 }
 
+/// How long an id is taken after its envelope was published or last kept, unless it is acknowledged before.
+pub const ID_KNOWN_MS: u64 = 100_000;
 /// When to try again after the bus was full.
 pub const FULL_RETRY_MS: u64 = 1_000;
 

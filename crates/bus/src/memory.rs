@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream, check_consumer};
+use crate::bus::{Bus, Delivery, Envelope, Published, Receipt, Settings, Stream, check_consumer};
 use crate::error::BusError;
 use crate::limits::{FULL_RETRY_MS, TAKE_MAX, WAIT_MS_MAX};
 
@@ -33,14 +33,29 @@ struct State {
     next: u64,
     /// The bytes of all unacknowledged bodies.
     bytes: usize,
-    waiting: VecDeque<(u64, Envelope)>,
+    waiting: VecDeque<Waiting>,
     taken: BTreeMap<u64, Taken>,
+    /// The newest envelope of each id.
+    ids: BTreeMap<String, Known>,
     /// When each of `taken` becomes due for redelivery.
     due: BTreeSet<(Instant, u64)>,
 }
 
+struct Waiting {
+    number: u64,
+    envelope: Envelope,
+    published: Instant,
+}
+
+/// An id that is taken.
+struct Known {
+    number: u64,
+    until: Instant,
+}
+
 struct Taken {
     envelope: Envelope,
+    published: Instant,
     consumer: String,
     count: u32,
     due: Instant,
@@ -94,10 +109,14 @@ impl Default for Memory {
 
 #[async_trait]
 impl Bus for Memory {
-    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<(), BusError> {
+    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<Published, BusError> {
         envelope.check()?;
         let line = self.line(stream);
+        let now = Instant::now();
         let mut state = line.open()?;
+        if state.ids.get(&envelope.id).is_some_and(|known| now < known.until) {
+            return Ok(Published::Already);
+        }
         let held = state.waiting.len() + state.taken.len();
         let bytes = state.bytes + envelope.body.len();
         if held >= self.settings.envelopes_max || bytes > self.settings.bytes_max {
@@ -106,10 +125,11 @@ impl Bus for Memory {
         state.bytes = bytes;
         state.next += 1;
         let number = state.next;
-        state.waiting.push_back((number, envelope));
+        state.ids.insert(envelope.id.clone(), Known { number, until: now + self.settings.id_known });
+        state.waiting.push_back(Waiting { number, envelope, published: now });
         drop(state);
         line.changed.notify_waiters();
-        Ok(())
+        Ok(Published::Added)
     }
 
     async fn ready(&self, stream: Stream) -> Result<(), BusError> {
@@ -160,7 +180,13 @@ impl Bus for Memory {
     }
 
     async fn keep(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
-        self.move_due(stream, consumer, receipts, Instant::now() + self.settings.idle)
+        let now = Instant::now();
+        self.move_due(stream, consumer, receipts, now + self.settings.idle)?;
+        let mut state = self.line(stream).open()?;
+        for number in receipts.iter().filter_map(number_of) {
+            state.keep_id(number, consumer, now + self.settings.id_known);
+        }
+        Ok(())
     }
 
     async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
@@ -191,14 +217,14 @@ impl State {
         while deliveries.len() < max
             && let Some((_, number)) = self.due.first().copied().filter(|(at, _)| *at <= now)
         {
-            deliveries.extend(self.hand_on(number, consumer, due));
+            deliveries.extend(self.hand_on(number, consumer, now, due));
         }
         while deliveries.len() < max
-            && let Some((number, envelope)) = self.waiting.pop_front()
+            && let Some(Waiting { number, envelope, published }) = self.waiting.pop_front()
         {
-            let receipt = Receipt::new(number.to_string());
-            deliveries.push(Delivery { receipt, envelope: envelope.clone(), count: 1 });
-            self.taken.insert(number, Taken { envelope, consumer: consumer.to_owned(), count: 1, due });
+            let taken = Taken { envelope, published, consumer: consumer.to_owned(), count: 1, due };
+            deliveries.push(taken.delivery(number, now));
+            self.taken.insert(number, taken);
             self.due.insert((due, number));
         }
         if deliveries.is_empty() {
@@ -209,15 +235,22 @@ impl State {
     }
 
     /// Gives a delivery that is due to its next consumer.
-    fn hand_on(&mut self, number: u64, consumer: &str, due: Instant) -> Option<Delivery> {
+    fn hand_on(&mut self, number: u64, consumer: &str, now: Instant, due: Instant) -> Option<Delivery> {
         let taken = self.taken.get_mut(&number)?;
         self.due.remove(&(taken.due, number));
         self.due.insert((due, number));
         taken.due = due;
         consumer.clone_into(&mut taken.consumer);
         taken.count = taken.count.saturating_add(1);
-        let receipt = Receipt::new(number.to_string());
-        Some(Delivery { receipt, envelope: taken.envelope.clone(), count: taken.count })
+        Some(taken.delivery(number, now))
+    }
+
+    /// Moves the end of the time for which the id of a delivery is taken, if this consumer holds it.
+    fn keep_id(&mut self, number: u64, consumer: &str, until: Instant) {
+        let Some(taken) = self.taken.get(&number).filter(|taken| taken.consumer == consumer) else { return };
+        if let Some(known) = self.ids.get_mut(&taken.envelope.id).filter(|known| known.number == number) {
+            known.until = until;
+        }
     }
 
     fn move_due(&mut self, number: u64, consumer: &str, due: Instant) {
@@ -233,6 +266,20 @@ impl State {
         if let Some(taken) = self.taken.remove(&number) {
             self.due.remove(&(taken.due, number));
             self.bytes -= taken.envelope.body.len();
+            if self.ids.get(&taken.envelope.id).is_some_and(|known| known.number == number) {
+                self.ids.remove(&taken.envelope.id);
+            }
+        }
+    }
+}
+
+impl Taken {
+    fn delivery(&self, number: u64, now: Instant) -> Delivery {
+        Delivery {
+            receipt: Receipt::new(number.to_string()),
+            envelope: self.envelope.clone(),
+            count: self.count,
+            age: now.saturating_duration_since(self.published),
         }
     }
 }

@@ -6,9 +6,14 @@
 //! |---|---|
 //! | `<space>:<stream>` | a stream; its entries have the fields `tenant`, `id` and `body`, and its one group is [`GROUP`] |
 //! | `{<space>:<stream>}:bytes` | the bytes of the bodies in it |
+//! | `{<space>:<stream>}:ids` | the envelopes' ids in it, each with the time until which it is taken and its entry |
 //!
 //! Acknowledged entries are deleted, so the length of a stream counts the unacknowledged ones. All data may vanish at any
-//! time: the group is created again, the counter restarts with an empty stream, and the owner of the record publishes again.
+//! time: the group is created again, counter and ids begin again with an empty stream, and the owner of the record publishes
+//! again.
+//!
+//! All times are those of the server: the scripts ask its clock, and the id of an entry begins with the time at which it was
+//! added. So the clocks of publishers and consumers do not matter.
 //!
 //! Every command but one goes over one connection that all callers share, which pipelines the commands of concurrent
 //! callers. A blocking read has a connection of its own.
@@ -33,10 +38,10 @@ use tokio::time::{Instant, sleep};
 pub use config::{OpenError, RedisConfig};
 pub use probe::{Probe, probe};
 
-use crate::bus::{Bus, Delivery, Envelope, Receipt, Stream, check_consumer};
+use crate::bus::{Bus, Delivery, Envelope, Published, Receipt, Stream, check_consumer};
 use crate::error::BusError;
 use crate::limits::{BLOCK_MS_MAX, FULL_RETRY_MS, RECEIPTS_MAX, REGROUP_MS, SWEEP_MS, TAKE_MAX, WAIT_MS_MAX};
-use entry::{Entry, of_receipt};
+use entry::{Entry, Receipted, of_receipt};
 use fault::{Fault, What};
 use link::{Link, Own};
 use scripts::Scripts;
@@ -59,6 +64,7 @@ pub struct Redis {
 struct Keys {
     stream: String,
     bytes: String,
+    ids: String,
 }
 
 impl Redis {
@@ -73,7 +79,7 @@ impl Redis {
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let keys = Stream::ALL.map(|stream| {
             let stream = format!("{}:{stream}", config.space());
-            Keys { bytes: format!("{{{stream}}}:bytes"), stream }
+            Keys { bytes: format!("{{{stream}}}:bytes"), ids: format!("{{{stream}}}:ids"), stream }
         });
         let link = Link::new(client, address, config.response);
         if let Err(fault) = link.dial(config.response).await
@@ -157,8 +163,9 @@ impl Redis {
         read.arg("STREAMS").arg(&self.keys(stream).stream).arg(">");
         match read.query_async(&mut own.connection).await {
             Ok(answer) => {
+                let entries = self.dated(Entry::of_read(answer), &mut own).await?;
                 self.link.spare(own);
-                Ok(Entry::of_read(answer))
+                Ok(entries)
             }
             // The next look creates the group again. The pause is for a group that is destroyed repeatedly.
             Err(error) if Fault::read(&error).what == What::Group => {
@@ -168,6 +175,17 @@ impl Redis {
             }
             Err(error) => self.wait_failed(&own, &error).map(|()| Vec::new()),
         }
+    }
+
+    /// Adds the server's time to entries. If that fails, they come again after the idle time.
+    async fn dated(&self, mut entries: Vec<Entry>, own: &mut Own) -> Result<Vec<Entry>, BusError> {
+        if !entries.is_empty() {
+            let time = cmd("TIME").query_async(&mut own.connection).await;
+            let (seconds, micros): (u64, u64) = time.map_err(|error| self.link.failed_waiting(&error))?;
+            let now_ms = seconds.saturating_mul(1_000).saturating_add(micros / 1_000);
+            entries.iter_mut().for_each(|entry| entry.now_ms = Some(now_ms));
+        }
+        Ok(entries)
     }
 
     /// A spare connection may have ended meanwhile, and the other spares with it: then the caller tries with a new one.
@@ -184,7 +202,7 @@ impl Redis {
             let id = entry.id.clone();
             match entry.read() {
                 Some(delivery) => deliveries.push(delivery),
-                None => foreign.push(Receipt::new(format!("{id}/0"))),
+                None => foreign.push(Receipt::new(format!("{id}/0/"))),
             }
         }
         if !foreign.is_empty() {
@@ -216,19 +234,25 @@ impl Redis {
         }
     }
 
-    /// Sets the idle time of deliveries that a consumer holds.
+    /// Sets the idle time of deliveries that a consumer holds, and with `known_ms` above 0 the time for which their ids are
+    /// taken.
     async fn age(
         &self,
         stream: Stream,
         consumer: &str,
         receipts: &[Receipt],
         idle_ms: u64,
+        known_ms: u64,
     ) -> Result<(), BusError> {
         self.check_open()?;
-        let ids: Vec<&str> = receipts.iter().filter_map(|it| of_receipt(it).map(|(id, _)| id)).collect();
-        for ids in ids.chunks(RECEIPTS_MAX) {
-            let mut script = self.scripts.age.key(self.keys(stream).stream.as_str());
-            script.arg(GROUP).arg(consumer).arg(idle_ms).arg(ids);
+        let keys = self.keys(stream);
+        let known: Vec<Receipted<'_>> = receipts.iter().filter_map(of_receipt).collect();
+        for known in known.chunks(RECEIPTS_MAX) {
+            let mut script = self.scripts.age.key(keys.stream.as_str());
+            script.key(keys.ids.as_str()).arg(GROUP).arg(consumer).arg(idle_ms).arg(known_ms);
+            for receipted in known {
+                script.arg(receipted.entry).arg(receipted.id);
+            }
             self.run(&script).await?;
         }
         Ok(())
@@ -237,17 +261,19 @@ impl Redis {
 
 #[async_trait]
 impl Bus for Redis {
-    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<(), BusError> {
+    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<Published, BusError> {
         envelope.check()?;
         self.check_open()?;
         let (keys, settings) = (self.keys(stream), &self.config.settings);
         let mut script = self.scripts.publish.key(keys.stream.as_str());
-        script.key(keys.bytes.as_str()).arg(settings.envelopes_max).arg(settings.bytes_max);
+        script.key(keys.bytes.as_str()).key(keys.ids.as_str());
+        script.arg(settings.envelopes_max).arg(settings.bytes_max).arg(ms(settings.id_known));
         script.arg(envelope.tenant).arg(envelope.id).arg(envelope.body);
-        if self.run(&script).await? == Value::Int(0) {
+        let answer = self.run(&script).await?;
+        if answer == Value::Int(0) {
             return Err(BusError::Full { stream, retry_after: Duration::from_millis(FULL_RETRY_MS) });
         }
-        Ok(())
+        Ok(if answer == Value::Int(2) { Published::Already } else { Published::Added })
     }
 
     async fn ready(&self, stream: Stream) -> Result<(), BusError> {
@@ -286,12 +312,12 @@ impl Bus for Redis {
     async fn ack(&self, stream: Stream, receipts: &[Receipt]) -> Result<(), BusError> {
         self.check_open()?;
         let keys = self.keys(stream);
-        let known: Vec<(&str, u64)> = receipts.iter().filter_map(of_receipt).collect();
+        let known: Vec<Receipted<'_>> = receipts.iter().filter_map(of_receipt).collect();
         for known in known.chunks(RECEIPTS_MAX) {
             let mut script = self.scripts.ack.key(keys.stream.as_str());
-            script.key(keys.bytes.as_str()).arg(GROUP);
-            for (id, bytes) in known {
-                script.arg(*id).arg(*bytes);
+            script.key(keys.bytes.as_str()).key(keys.ids.as_str()).arg(GROUP);
+            for receipted in known {
+                script.arg(receipted.entry).arg(receipted.bytes).arg(receipted.id);
             }
             self.run(&script).await?;
         }
@@ -299,11 +325,11 @@ impl Bus for Redis {
     }
 
     async fn keep(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
-        self.age(stream, consumer, receipts, 0).await
+        self.age(stream, consumer, receipts, 0, ms(self.config.settings.id_known)).await
     }
 
     async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
-        self.age(stream, consumer, receipts, self.idle_ms()).await
+        self.age(stream, consumer, receipts, self.idle_ms(), 0).await
     }
 
     async fn close(&self) {

@@ -204,7 +204,8 @@ fn a_mail_that_was_put_off_for_a_cap_is_said_to_wait_until_then() {
     let until = START.after_ms(HOUR_MS);
     let (code, message) = (MailCap::Tenant.code().to_owned(), mail_cap(MailCap::Tenant));
     let attempt = mails[0].attempt();
-    let defer = DeferEffect { number: mails[0].number, attempt, until, code, message, made: false };
+    let wait_ms = until.since_ms(shard.now);
+    let defer = DeferEffect { number: mails[0].number, attempt, wait_ms, code, message, made: false };
     shard.execute("", Scope::Session(id), Body::Delivery(DeliveryCommand::DeferEffect(defer)));
     let (unnotified, warnings) = shard.warnings(id, gate);
     assert!(!unnotified, "the other is told");
@@ -236,8 +237,8 @@ fn a_reminder_that_waits_does_not_make_its_person_one_who_knows_nothing() {
         queued(shard.execute("", Scope::Session(id), Body::Session(SessionCommand::Sweep(Sweep { key }))));
     let (code, message) = (MailCap::Address.code().to_owned(), mail_cap(MailCap::Address));
     let (number, attempt) = (reminders[0].number, reminders[0].attempt());
-    let until = START.after_ms(2 * HOUR_MS);
-    let defer = DeferEffect { number, attempt, until, code, message, made: false };
+    let wait_ms = HOUR_MS;
+    let defer = DeferEffect { number, attempt, wait_ms, code, message, made: false };
     shard.execute("", Scope::Session(id), Body::Delivery(DeliveryCommand::DeferEffect(defer)));
     assert_eq!(shard.warnings(id, gate), (false, Vec::new()));
 }

@@ -293,7 +293,7 @@ fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
     let defer = |attempt| DeferEffect {
         number: 1,
         attempt,
-        until: Time(5_000),
+        wait_ms: 4_000,
         code: "timeout".into(),
         message: "too slow".into(),
         made: true,

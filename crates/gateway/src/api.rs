@@ -20,7 +20,7 @@ use crate::bodies::Bodies;
 use crate::cpu_shares::CpuShares;
 use crate::decision::SignIn;
 use crate::error::{Reason, Refusal};
-use crate::mail::QuarantineStore;
+use crate::mail::{QuarantineOfOthers, QuarantineStore};
 use crate::names;
 use crate::query::{Ask, GetAnswered, GetSession, Reader, Source, answer_stale};
 use crate::quotas::{self, QuotaDefaults};
@@ -54,6 +54,8 @@ pub struct Api {
     pub(crate) pings: Arc<OnceLock<Arc<dyn Pings>>>,
     /// Stores mail that was not accepted, if this server stores any.
     pub(crate) quarantine: Arc<OnceLock<Arc<dyn QuarantineStore>>>,
+    /// The quarantines of the other servers, if there are any.
+    pub(crate) quarantine_of_others: Arc<OnceLock<Arc<dyn QuarantineOfOthers>>>,
     /// Mails recently deleted from the quarantine.
     pub(crate) deleted: Arc<Deleted>,
     /// How many mails [`sweep`](fn@crate::mail::sweep) has deleted from the quarantine.
@@ -114,6 +116,7 @@ impl Api {
             rates: Arc::default(),
             pings: Arc::default(),
             quarantine: Arc::default(),
+            quarantine_of_others: Arc::default(),
             deleted: Arc::default(),
             swept: Arc::default(),
             own: Arc::new([]),
@@ -182,6 +185,11 @@ impl Api {
     /// Stores mail that was not accepted in `quarantine` from now on; only the first call counts.
     pub fn keeping(&self, quarantine: Arc<dyn QuarantineStore>) {
         let _ = self.quarantine.set(quarantine);
+    }
+
+    /// Shows and deletes also what `others` keep from now on; only the first call counts.
+    pub fn keeping_elsewhere(&self, others: Arc<dyn QuarantineOfOthers>) {
+        let _ = self.quarantine_of_others.set(others);
     }
 
     /// Returns how many mails have been deleted from the quarantine because they are kept no longer.
@@ -262,7 +270,7 @@ pub(crate) struct Driven<'a> {
 }
 
 /// Prefixes of the request ids that the server itself makes.
-const OWN_IDS: [&str; 6] = ["call:", "confirm:", "mail:", "page:", "settle:", "webhook:"];
+const OWN_IDS: [&str; 7] = ["call:", "confirm:", "delivery:", "mail:", "page:", "settle:", "webhook:"];
 
 /// The request id of a message, with the digest of all that came with it.
 ///

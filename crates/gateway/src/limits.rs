@@ -133,6 +133,10 @@ pub const MAIL_SEEN_MAX: usize = 500;
 pub const MAIL_WAIT_MS: u64 = 3_600_000;
 /// How much of a mail that was not accepted is kept, bytes: its beginning.
 pub const MAIL_KEPT_BYTES_MAX: usize = 256 * 1024;
+/// The mails that one server lists for another, bytes: the newest of them.
+pub const QUARANTINE_LIST_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How long a server may take to answer another one about its quarantine, milliseconds.
+pub const QUARANTINE_ASK_MS: u64 = 2_000;
 /// How long such a mail is kept, milliseconds: 30 days, or as long as a rule of its tenant says that is shorter.
 pub const MAIL_KEPT_MS_MAX: u64 = 30 * 24 * 3_600_000;
 /// Deleted mails that are remembered; of more, the newest.

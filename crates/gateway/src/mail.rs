@@ -7,6 +7,7 @@ mod http;
 mod keep;
 mod ledger;
 mod origin;
+mod others;
 mod quarantine;
 mod sweep;
 
@@ -31,7 +32,9 @@ pub use http::pages;
 use ledger::Ledger;
 pub use ledger::Seen;
 pub use origin::Origin;
-pub use quarantine::{Kept, QuarantineStore};
+pub use others::{QUARANTINE_QUESTION, QuarantinesByTransport, serve_quarantine};
+pub(crate) use quarantine::delete_until;
+pub use quarantine::{Kept, QuarantineOfOthers, QuarantineStore};
 pub(crate) use sweep::kept_ms;
 pub use sweep::sweep;
 

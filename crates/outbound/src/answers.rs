@@ -19,10 +19,13 @@ use switchward_webhook::retry::wait;
 use crate::failure_code::FailureCode;
 use crate::health;
 
-/// How often an outcome is offered again to a shard that cannot take it just now.
-const OFFERS_AGAIN: usize = 5;
+/// How often a shard that cannot answer just now is asked again: for more than a minute, which is far longer than an election
+/// takes. An outcome that nobody takes until then is lost, and its job is done again.
+const OFFERS_AGAIN: usize = 40;
 /// The wait before the second offer; it doubles before each further one.
 const PAUSE: Duration = Duration::from_millis(200);
+/// The longest wait between two offers.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// See the module.
 pub(super) struct ToShards {
@@ -45,7 +48,10 @@ impl Answers for ToShards {
             OutboxScope::Tenant => self.cluster.catalogue(),
             OutboxScope::Session(session) => self.cluster.shard_of(session.bucket()),
         };
-        let Ok(view) = shard.read().await else { return true };
+        // A job may come again that was done before: it must not be done twice only because its shard has no leader now.
+        let read = || shard.read();
+        let later = |failure: &Failure| !failure.is_final();
+        let Ok(view) = read.retry(pauses()).when(later).await else { return true };
         // Rows that cannot be read end the server elsewhere.
         still_wanted(&view, job).unwrap_or(true)
     }
@@ -55,10 +61,9 @@ impl Answers for ToShards {
             health::watch(&self.cluster, job.tenant, &event.endpoint, &outcome).await;
         }
         let Some(command) = self.command(job, outcome) else { return Err(AnswerError::Gone) };
-        let pauses = ExponentialBuilder::new().with_min_delay(PAUSE).with_max_times(OFFERS_AGAIN);
         // The outcome is kept and offered again: giving up would repeat the whole job.
         let offer = || self.cluster.execute(command.clone());
-        match offer.retry(pauses).when(may_be_taken_later).await {
+        match offer.retry(pauses()).when(may_be_taken_later).await {
             Ok(_) => Ok(()),
             Err(Failure::Rejected(no)) => {
                 tracing::info!(job = %job.name(), reason = no.reason.code(), "a delivery job ended too late");
@@ -105,9 +110,8 @@ impl ToShards {
         };
         match wait {
             Some(wait) => {
-                let (until, code) =
-                    (self.cluster.now().after_ms(wait), FailureCode::Attempt(reason).word().to_owned());
-                let defer = DeferEffect { number, attempt, until, code, message, made: true };
+                let code = FailureCode::Attempt(reason).word().to_owned();
+                let defer = DeferEffect { number, attempt, wait_ms: wait, code, message, made: true };
                 DeliveryCommand::DeferEffect(defer)
             }
             None => {
@@ -116,6 +120,12 @@ impl ToShards {
             }
         }
     }
+}
+
+/// The waits between two offers.
+fn pauses() -> ExponentialBuilder {
+    let pauses = ExponentialBuilder::new().with_min_delay(PAUSE).with_max_delay(PAUSE_MAX);
+    pauses.with_max_times(OFFERS_AGAIN)
 }
 
 fn may_be_taken_later(failure: &Failure) -> bool {

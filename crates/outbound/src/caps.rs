@@ -1,6 +1,13 @@
 //! Whether a mail may go out in this hour. The rows of the shards count the mails that have gone out, each those of its own
 //! sessions; the server adds them up, with the mails that are in flight. A mail over a cap is deferred to the next hour, and
 //! its session's history says so.
+//!
+//! In a cluster, the caps are those of the whole cluster: this server has a replica of every shard, and counts in it what
+//! other servers have delivered. What is not counted is in flight from shards that other servers lead, or delivered and
+//! not yet applied here. So within an hour a cap is exceeded by no more than that: each relay has at most
+//! `2^LEVEL_MAX` = 16 mails out to one destination of a tenant (see `backoff.rs`), and half of its capacity of one tenant.
+//! Chosen, because caps protect people from floods and not budgets. Rejected: a reservation for each mail in a row that all
+//! shards share, which would cost each mail an entry more in the log of one group, and stop all mail while it has no leader.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -60,7 +67,8 @@ impl Caps {
         let (number, attempt) = (effect.number, effect.attempt());
         let (code, message) =
             (FailureCode::MailCap(full.cap).word().to_owned(), switchward_messages::mail_cap(full.cap));
-        let defer = DeferEffect { number, attempt, until: full.until, code, message, made: false };
+        let wait_ms = full.until.since_ms(shard.now());
+        let defer = DeferEffect { number, attempt, wait_ms, code, message, made: false };
         submit(shard, tenant, session, Body::Delivery(DeliveryCommand::DeferEffect(defer)))
             .await
             .map(|()| None)

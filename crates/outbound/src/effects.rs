@@ -1,12 +1,15 @@
 //! A leader task: publishes the effects of sessions on the bus, each once at a time, and tenants in turn. The record is the
 //! outbox; what the bus loses is published again when its time is over.
+//!
+//! What is out is in the memory of the leader. The next leader publishes it again, under the same ids, and the bus says that
+//! it has them already.
 
 use futures::future::join_all;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_bus::{Bus, BusError, Envelope, Stream};
+use switchward_bus::{Bus, BusError, Envelope, Stream, limits::ID_KNOWN_MS};
 use switchward_delivery::channels::Webhook;
 use switchward_delivery::limits::JOBS_MAX;
 use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
@@ -21,16 +24,17 @@ use super::backoff::{Backoff, Destination};
 use super::capacity::{Capacities, Capacity};
 use super::caps::{Caps, Counted};
 use super::destinations::Destinations;
+use super::leading;
 use super::rules::Known;
 use crate::failure_code::FailureCode;
 use crate::render::mail;
 use crate::render::webhook::{self, Hook};
 
-/// How long one attempt may take, from its publishing on, milliseconds.
-const ATTEMPT_MS: u64 = 90_000;
-/// When an attempt without an outcome is taken for lost, and the effect is published again. Longer than an attempt may
-/// take, so that the two cannot contradict.
-const LOST: Duration = Duration::from_millis(ATTEMPT_MS + 15_000);
+/// How long one attempt may take, from its publishing on, milliseconds. Shorter than its id is taken on the bus: an attempt
+/// that is published again is never begun twice.
+const ATTEMPT_MS: u64 = ID_KNOWN_MS - 10_000;
+/// When an attempt without an outcome is taken for lost, and the effect is published again: when its id is free on the bus.
+const LOST: Duration = Duration::from_millis(ID_KNOWN_MS + 5_000);
 /// Effects of the catalogue that are out by one stream at one time.
 pub(super) const CATALOGUE_OUT_MAX: usize = 32;
 /// Effects of sessions that are in flight, of all shards together: with those of the catalogue, a worker's concurrency.
@@ -106,11 +110,18 @@ pub(super) struct Context {
     pub(super) caps: Caps,
 }
 
-/// Relays the effects of one shard, at most `most` by each stream at one time, until it is stopped.
+/// Relays the effects of one shard while this server leads it, at most `most` by each stream at one time, until it is
+/// stopped.
 pub(super) async fn work(shard: Shard, most: usize, context: Context, mut stop: watch::Receiver<bool>) {
     let mut news = shard.watch_outbox();
     let (mut out, mut reported) = (Out::default(), false);
     loop {
+        if !shard.leads() {
+            out = Out::default();
+            if !leading::began(&shard, &mut stop).await {
+                return;
+            }
+        }
         let wait = match round(&shard, most, &context, &mut out).await {
             Ok(Round::Done) => {
                 reported = false;
@@ -447,8 +458,7 @@ fn job(tenant: TenantId, session: SessionId, effect: &Effect, input: JobInput) -
         session,
         origin: Origin::Effect { number, round, attempt },
         input,
-        // By the machine's clock and not the server's, which may stand still.
-        deadline_ms: SystemClock.now().after_ms(ATTEMPT_MS).0,
+        ttl_ms: ATTEMPT_MS,
         idempotency_key: format!("{session}-{number}"),
         traceparent: effect.trace.clone(),
     }

@@ -16,6 +16,7 @@ mod destinations;
 mod effects;
 mod failure_code;
 mod health;
+mod leading;
 mod ping;
 mod ready;
 mod relay;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_bus::{Bus, BusError, Stream};
+use switchward_bus::{Bus, BusError, Published, Stream};
 use switchward_delivery::channels::HttpRequest;
 use switchward_delivery::limits::JOBS_MAX;
 use switchward_delivery::model::{Kind, Question};
@@ -14,19 +14,20 @@ use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
 use switchward_delivery::{Failed, Reason};
 use switchward_engine::{WorkView, work_view};
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
-use switchward_shard::{Clock as _, Failure, Shard, StateView, SystemClock};
+use switchward_shard::{Failure, Shard, StateView};
 use switchward_state::session::ReplyTokens;
 use switchward_state::work::{FailWork, LeaseWork, ReleaseWork, WorkCommand};
 use switchward_state::{Body, Command, Reply, Scope, ViewError};
 use tokio::sync::watch;
 
+use super::leading;
 use super::ready::{Turn, ready};
 
 /// How long a delivery job may take from its lease on, milliseconds; then it goes out again.
 const LEASE_MS: u64 = 90_000;
 /// Model calls of all shards in flight at one time: what a delivery worker can do within a lease.
 const QUESTIONS_OUT_MAX: usize = 48;
-/// What is left of a lease at its job's deadline, so that the outcome comes while the lease holds, milliseconds.
+/// What is left of a lease at the end of its job's time, so that the outcome comes while the lease holds, milliseconds.
 const SPARE_MS: u64 = 20_000;
 /// Work that is leased and put on the bus together.
 const TOGETHER: usize = 32;
@@ -54,7 +55,7 @@ pub(super) struct Out {
     pub(super) shards: usize,
 }
 
-/// Relays the delivery jobs of one shard of `shards` until it is stopped.
+/// Relays the delivery jobs of one shard of `shards` while this server leads it, until it is stopped.
 pub(super) async fn work(
     shard: Shard,
     bus: Arc<dyn Bus>,
@@ -65,6 +66,12 @@ pub(super) async fn work(
     let mut news = shard.watch_work();
     let mut out = Out { sent: BTreeMap::new(), turn: None, shards };
     loop {
+        if !shard.leads() {
+            (out.sent, out.turn) = (BTreeMap::new(), None);
+            if !leading::began(&shard, &mut stop).await {
+                return;
+            }
+        }
         let pause = match round(&shard, bus.as_ref(), &kinds, &mut out).await {
             Ok(pause) => pause,
             Err(failure) if failure.is_final() => return,
@@ -149,7 +156,9 @@ async fn send(
     let mut wait = None;
     for (name @ (tenant, session, work), destination, fence, published) in published.await {
         match published {
-            Ok(()) => drop(out.sent.insert(*name, Sent { fence, stream, destination: destination.clone() })),
+            Ok(Published::Added | Published::Already) => {
+                out.sent.insert(*name, Sent { fence, stream, destination: destination.clone() });
+            }
             Err(BusError::Size { .. }) => {
                 // It will never fit, and must not stand before the others.
                 let fail = fail(*work, fence, "the work item is too large to be sent".to_owned());
@@ -263,8 +272,7 @@ fn job(tenant: TenantId, session: SessionId, work: &WorkView, fence: u64, input:
         session,
         origin: Origin::Work { item: work.id, fence },
         input,
-        // By the machine's clock and not the server's, which may stand still.
-        deadline_ms: SystemClock.now().after_ms(LEASE_MS - SPARE_MS).0,
+        ttl_ms: LEASE_MS - SPARE_MS,
         idempotency_key: work.name_outside(session),
         traceparent: work.head.trace.clone(),
     }

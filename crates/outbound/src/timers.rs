@@ -1,12 +1,14 @@
 //! The transport of timers: a batch of due timers goes out as one envelope, and its consumer fires it in the shard that
-//! handed it out. The record is the shard's index: what the bus loses, its leader fires itself.
+//! handed it out, whichever server leads that. The record is the shard's index: what the bus loses, its leader fires itself.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backon::{ConstantBuilder, Retryable as _};
 use switchward_bus::{Bus, BusError, Delivery, Envelope, Stream};
+use switchward_shard::limits::FIRE_WAIT;
 use switchward_shard::{Cluster, Failure, Fired, NotAccepted, TimerBatch, TimerTransport};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -17,8 +19,13 @@ const BATCHES_MAX: usize = 16;
 const TAKE_WAIT: Duration = Duration::from_secs(30);
 /// How long to wait after the bus could not be reached.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often a batch that came to a server that does not lead its shard is left to others; then its leader fires it.
-const LEFT_MAX: u32 = 8;
+/// How often a server offers a batch again to a leader that it does not know or reach. Together with the waits this is
+/// well below the time after which a leader takes a batch for lost.
+const OFFERS_AGAIN: usize = 4;
+/// The wait between two offers.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How many servers try to reach the leader of one batch; then its leader fires it.
+const SERVERS_MAX: u32 = 2;
 /// Envelopes hold timers of several tenants.
 const NOBODY: u32 = 0;
 
@@ -32,7 +39,8 @@ impl TimerTransport for ToBus {
     ) -> Pin<Box<dyn Future<Output = Result<(), NotAccepted>> + Send + '_>> {
         Box::pin(async move {
             let envelope = Envelope { tenant: NOBODY, id: batch.name(), body: batch.encode() };
-            self.0.publish(Stream::Timer, envelope).await.map_err(|error| NotAccepted(error.to_string()))
+            let published = self.0.publish(Stream::Timer, envelope).await;
+            published.map(drop).map_err(|error| NotAccepted(error.to_string()))
         })
     }
 }
@@ -79,11 +87,17 @@ pub(super) async fn take(
     while firing.join_next().await.is_some() {}
 }
 
-/// Fires one batch, and ends its delivery whatever came of it: what was not fired is fired by its leader.
+/// Fires one batch at the leader of its shard, and ends its delivery whatever came of it: what was not fired is fired by its leader.
 async fn see_through(cluster: &Cluster, bus: &dyn Bus, consumer: &str, delivery: &Delivery) {
     let (id, receipt) = (&delivery.envelope.id, std::slice::from_ref(&delivery.receipt));
     let fired = match TimerBatch::decode(&delivery.envelope.body) {
-        Some(batch) => cluster.fire(&batch).await,
+        Some(batch) => {
+            let fire = || cluster.fire(&batch);
+            let pauses = ConstantBuilder::new().with_delay(PAUSE).with_max_times(OFFERS_AGAIN);
+            let fired = fire.retry(pauses).when(|failure| *failure == Failure::Electing);
+            // A leader that does not answer must not keep other batches waiting. It fires the timers itself by then.
+            tokio::time::timeout(FIRE_WAIT, fired).await.unwrap_or(Err(Failure::OutcomeUnknown))
+        }
         None => {
             tracing::error!(%id, "dropped an envelope that is not a batch of timers");
             Ok(Fired::Stale)
@@ -98,7 +112,7 @@ async fn see_through(cluster: &Cluster, bus: &dyn Bus, consumer: &str, delivery:
             tracing::debug!(%id, "ignored a stale batch of timers");
             bus.ack(Stream::Timer, receipt).await
         }
-        Err(Failure::Electing) if delivery.count < LEFT_MAX => {
+        Err(Failure::Electing) if delivery.count < SERVERS_MAX => {
             bus.release(Stream::Timer, consumer, receipt).await
         }
         Err(failure) => {

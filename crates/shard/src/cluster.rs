@@ -87,6 +87,7 @@ impl Cluster {
         let led = cluster.settle().await;
         if let Err(error) = led.and_then(|()| options.data.set_initialized().map_err(io::Error::other)) {
             stop(&groups).await;
+            cluster.0.end_raft().await;
             return Err(error);
         }
         // Work that is due must not start without the keys it needs.
@@ -95,6 +96,7 @@ impl Cluster {
             under.and_then(|under| check_keys(&under, &cluster.ring().ids()).map_err(io::Error::other));
         if let Err(error) = keys {
             stop(&groups).await;
+            cluster.0.end_raft().await;
             return Err(error);
         }
         cluster.begin_leader_tasks();
@@ -435,6 +437,7 @@ impl Cluster {
             }
             shard.group().raft().shutdown().await.map_err(io::Error::other)?;
         }
+        self.0.end_raft().await;
         Ok(())
     }
 }

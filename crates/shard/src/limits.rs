@@ -256,3 +256,5 @@ pub const TENANCIES_CONFIRM_INTERVAL: Duration = Duration::from_secs(1);
 pub const TENANCIES_CONFIRM_WAIT: Duration = Duration::from_secs(2);
 /// How long a shard takes decisions about gates after it last asked the catalogue.
 pub const TENANCIES_STALE_AFTER: Duration = Duration::from_secs(5);
+/// How long the end of a server waits for Raft's tasks.
+pub const RAFT_END_WAIT: Duration = Duration::from_secs(5);

@@ -3,6 +3,8 @@
 use std::io;
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use crate::limits::RAFT_END_WAIT;
+
 /// A runtime with one thread, `raft`. Dropped, it ends its tasks and does not wait for them.
 pub(crate) struct RaftRuntime(Option<Runtime>);
 
@@ -19,6 +21,14 @@ impl RaftRuntime {
             .build()
             .map(Some)
             .map(Self)
+    }
+
+    /// Ends its tasks and waits for the thread, at most [`RAFT_END_WAIT`]: what they hold, such as the lock of the data
+    /// folder, is free afterwards. Blocks.
+    pub(crate) fn end(mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_timeout(RAFT_END_WAIT);
+        }
     }
 
     /// The runtime's handle.

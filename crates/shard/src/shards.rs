@@ -2,7 +2,7 @@
 
 mod tenancy;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use switchward_machine::{Bucket, Time};
 use switchward_state::{Command, Reply, ViewError};
@@ -29,7 +29,7 @@ pub(crate) struct Shards {
     log: Arc<SegmentLog>,
     transport: RwLock<Option<Arc<dyn TimerTransport>>>,
     /// The runtime of the groups, if they were opened here.
-    _raft: Option<RaftRuntime>,
+    raft: Mutex<Option<RaftRuntime>>,
 }
 
 impl Shards {
@@ -42,7 +42,15 @@ impl Shards {
         raft: Option<RaftRuntime>,
     ) -> Self {
         let catalogue = shards.remove(0);
-        Self { catalogue, owners: shards, clock, halt, log, transport: RwLock::default(), _raft: raft }
+        Self {
+            catalogue,
+            owners: shards,
+            clock,
+            halt,
+            log,
+            transport: RwLock::default(),
+            raft: Mutex::new(raft),
+        }
     }
 
     /// Every shard, the catalogue's first.
@@ -72,6 +80,14 @@ impl Shards {
 
     pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
         self.home(&command).submit(command).await
+    }
+
+    /// Ends Raft's runtime, if it is the cluster's own. What its tasks hold is free afterwards.
+    pub(crate) async fn end_raft(&self) {
+        let Some(raft) = self.raft.lock().take() else { return };
+        if let Err(error) = tokio::task::spawn_blocking(move || raft.end()).await {
+            tracing::warn!(%error, "failed to wait for the end of Raft's tasks");
+        }
     }
 
     /// All groups of this server, the catalogue's first.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_machine::Digest;
 
-use crate::session::{ReplySource, replies};
+use crate::session::{ReplySource, remember};
 use crate::{
     Answered, Decision, Event, Key, Request, Row, Scope, Site, StoredHistory, TurnRecord, View, ViewError,
     Working, approval, catalogue, delivery, policy, run, session, work,
@@ -65,7 +65,7 @@ pub fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &TurnRecord) -> Res
         let count = u64::try_from(turn.events.len()).unwrap_or(u64::MAX);
         let first = session.sequence.saturating_sub(count);
         if let Some((request, _)) = &turn.request {
-            replies::remember(rows, site, hash(request), ReplySource::History(first))?;
+            remember::remember(rows, site, hash(request), ReplySource::History(first))?;
         }
         let history = StoredHistory::of(turn, site.at);
         let bytes = history.bytes();
@@ -85,7 +85,7 @@ pub fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &TurnRecord) -> Res
 fn unchanged(rows: &mut Working<'_>, site: &Site<'_>, turn: &TurnRecord) -> Result<(), ViewError> {
     let Some((request, body)) = &turn.request else { return Ok(()) };
     let answered = Box::new(Answered { body: *body, reply: turn.reply.clone() });
-    replies::remember(rows, site, hash(request), ReplySource::Here(answered))
+    remember::remember(rows, site, hash(request), ReplySource::Here(answered))
 }
 
 fn hash(request: &str) -> [u8; 16] {

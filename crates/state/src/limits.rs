@@ -22,7 +22,7 @@ pub const GRANTS_MAX: usize = 1_000;
 /// How long a session remembers a reply at least, milliseconds; it is forgotten when others are added later.
 pub const REPLIES_KEPT_MS: u64 = 15 * 60_000;
 /// Replies that a session remembers; if none of them is old enough to be forgotten, one more is QUOTA_EXCEEDED.
-pub const REPLIES_MAX: usize = 4_096;
+pub const REPLIES_MAX: usize = 65_536;
 /// Those of them that are reserved for commands that begin nothing: decisions, results, cancels and removals.
 pub const REPLIES_RESERVED: usize = 256;
 /// Replies that are listed in the row of their session; those before them have rows of their own.

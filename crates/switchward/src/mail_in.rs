@@ -1,13 +1,16 @@
 //! The listeners and readers by which mail comes in, beside the port: each brings it to the mail ingress.
 
+mod reader;
+
 use anyhow::Context as _;
 use std::sync::Arc;
 use switchward_gateway::mail::{MailIngress, Outcome};
 use switchward_mail::{
-    imap::{self, Account, Collect, MailOutcome},
+    imap::{self, Account},
     incoming::Envelope,
     lmtp::{self, Receive, Taken},
 };
+use switchward_shard::Shard;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::mail_config::Incoming;
@@ -21,6 +24,8 @@ pub(crate) struct MailListeners {
     host: String,
     lmtp: Option<TcpListener>,
     imap: Option<Account>,
+    /// Who leads it reads the mailbox.
+    catalogue: Shard,
 }
 
 impl MailListeners {
@@ -28,7 +33,11 @@ impl MailListeners {
     ///
     /// # Errors
     /// One of them is not available.
-    pub(crate) async fn find(mut incoming: Incoming, api: switchward_gateway::Api) -> anyhow::Result<Self> {
+    pub(crate) async fn find(
+        mut incoming: Incoming,
+        api: switchward_gateway::Api,
+        catalogue: Shard,
+    ) -> anyhow::Result<Self> {
         let lmtp = match incoming.lmtp {
             Some(at) => {
                 let listener = TcpListener::bind(at).await;
@@ -39,7 +48,7 @@ impl MailListeners {
         let imap = incoming.imap.take();
         let imap_health = imap.as_ref().map(|_| Arc::default());
         let (ingress, host) = incoming.ingress(api);
-        Ok(Self { ingress, imap_health, host, lmtp, imap })
+        Ok(Self { ingress, imap_health, host, lmtp, imap, catalogue })
     }
 
     /// Opens them.
@@ -54,7 +63,7 @@ impl MailListeners {
             running.spawn(lmtp::serve(listener, self.host, ingress, stopped.clone()));
         }
         if let (Some(account), Some(health)) = (self.imap, self.imap_health) {
-            running.spawn(read(account, Arc::new(Imap(self.ingress)), health, stopped));
+            running.spawn(reader::read(self.catalogue, account, self.ingress, health, stopped));
         }
         Open { stop, running }
     }
@@ -93,40 +102,5 @@ impl Receive for Lmtp {
                 Taken::Kept
             }
         }
-    }
-}
-
-/// Reads a mailbox until it is stopped, and restarts if a message breaks the reader itself.
-async fn read(account: Account, ingress: Arc<Imap>, health: Arc<imap::Health>, stop: watch::Receiver<bool>) {
-    loop {
-        let reading = imap::read(account.clone(), ingress.clone(), health.clone(), stop.clone());
-        let Err(error) = tokio::spawn(reading).await else { return };
-        tracing::error!(%error, "the mail reader panicked and is restarted");
-        tokio::time::sleep(account.pace.again_min).await;
-    }
-}
-
-/// What comes by IMAP.
-struct Imap(MailIngress);
-
-impl Collect for Imap {
-    async fn collect(&self, raw: Vec<u8>) -> MailOutcome {
-        let ingress = self.0.clone();
-        // A task of its own: a message that breaks it does not affect other messages.
-        let taken = tokio::spawn(async move { ingress.ingest(&Envelope::default(), &raw).await });
-        match taken.await {
-            Ok(Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_)) => MailOutcome::Done,
-            Ok(Outcome::Quarantined(_)) => MailOutcome::Quarantine,
-            Ok(Outcome::Later) => MailOutcome::Later,
-            Err(error) => {
-                tracing::error!(%error, "failed to process a message; it goes into quarantine");
-                self.unread("broken");
-                MailOutcome::Quarantine
-            }
-        }
-    }
-
-    fn unread(&self, why: &'static str) {
-        self.0.unread(why);
     }
 }

@@ -127,6 +127,7 @@ fn text(
         family.with_label_values(&[number.to_string()]).inc_by(shard.timer_counts().fired);
     }
     registry.register(Box::new(family))?;
+    leading(&registry, cluster)?;
     let log = cluster.log_stats();
     for (name, help, counted) in [
         ("switchward_log_syncs_total", "fdatasync calls of the shared log", &log.syncs),
@@ -150,6 +151,25 @@ fn text(
     let mut out = Vec::new();
     TextEncoder::new().encode(&registry.gather(), &mut out)?;
     Ok(out)
+}
+
+/// How many shards this server leads: for those it relays effects and work, and fires timers. With the catalogue it also
+/// reads the mailbox.
+fn leading(registry: &Registry, cluster: &Cluster) -> prometheus::Result<()> {
+    let led = cluster.shards().iter().filter(|shard| shard.leads()).count();
+    for (name, help, value) in [
+        ("switchward_shards_led", "shards whose effects, work and timers this server sends out", signed(led)),
+        (
+            "switchward_catalogue_led",
+            "1 if this server leads the catalogue and so reads the mailbox, 0 otherwise",
+            i64::from(cluster.catalogue().leads()),
+        ),
+    ] {
+        let gauge = IntGauge::new(name, help)?;
+        gauge.set(value);
+        registry.register(Box::new(gauge))?;
+    }
+    Ok(())
 }
 
 /// How much space the disk has.

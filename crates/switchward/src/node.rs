@@ -126,7 +126,10 @@ impl Mails {
             Mail::Channel(channel, incoming) => {
                 let trusted = incoming.as_ref().map(|incoming| incoming.trusted_callers.clone());
                 let listeners = match incoming {
-                    Some(incoming) => Some(MailListeners::find(*incoming, api.clone()).await?),
+                    Some(incoming) => {
+                        let catalogue = cluster.catalogue().clone();
+                        Some(MailListeners::find(*incoming, api.clone(), catalogue).await?)
+                    }
                     None => None,
                 };
                 let ingress = listeners.as_ref().map(|listeners| listeners.ingress.clone());
@@ -187,7 +190,7 @@ impl Node {
             None => DataDir::open(data)?,
         };
         let data = data.watched(disk)?;
-        let owner = data.id().to_owned();
+        let owner = outbound::owner(&data);
         let quarantine = Quarantine::open(data.path())?;
         let on_fatal = Box::new(fatal);
         let options = ClusterOptions { data: data.clone(), shards, cache_bytes, clock, ring, on_fatal };

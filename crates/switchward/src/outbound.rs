@@ -11,7 +11,7 @@ use switchward_machine::WorkKind;
 use switchward_outbound::{Role, Settings, WORK, WORK_OF_MODELS};
 use switchward_shard::Cluster;
 
-pub(crate) use bus::RedisConfig;
+pub(crate) use bus::{RedisConfig, owner};
 pub(crate) use config::{DeliveryConfig, port_of};
 
 /// Returns the kinds of work that this server does by itself.

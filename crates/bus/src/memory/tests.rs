@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream};
+use crate::bus::{Bus, Delivery, Envelope, Published, Receipt, Settings, Stream};
 use crate::conformance::{CASES, Factory, run};
 use crate::error::BusError;
 use crate::limits::{BODY_BYTES_MAX, ID_BYTES_MAX};
@@ -34,6 +34,10 @@ enum Fault {
     KeepsNothing,
     ReleasesNothing,
     ForgetsAcks,
+    TakesTwice,
+    KnowsForEver,
+    ForgetsKept,
+    Ageless,
     GivesToBoth,
     NotWoken,
     OneStream,
@@ -52,6 +56,10 @@ const FAULTS: &[(Fault, &str)] = &[
     (Fault::KeepsNothing, "keep"),
     (Fault::ReleasesNothing, "release"),
     (Fault::ForgetsAcks, "acknowledged"),
+    (Fault::TakesTwice, "one id"),
+    (Fault::KnowsForEver, "known for a while"),
+    (Fault::ForgetsKept, "kept ids"),
+    (Fault::Ageless, "age"),
     (Fault::GivesToBoth, "shared"),
     (Fault::NotWoken, "woken"),
     (Fault::OneStream, "streams apart"),
@@ -70,6 +78,9 @@ impl Factory for Wrong {
         if self.0 == Fault::NeverAgain {
             settings.idle = Duration::from_secs(86_400);
         }
+        if self.0 == Fault::KnowsForEver {
+            settings.id_known = Duration::from_secs(86_400);
+        }
         Arc::new(Faulty { inner: Memory::new(settings), fault: self.0 })
     }
 }
@@ -87,9 +98,9 @@ impl Faulty {
 
 #[async_trait]
 impl Bus for Faulty {
-    async fn publish(&self, stream: Stream, mut envelope: Envelope) -> Result<(), BusError> {
+    async fn publish(&self, stream: Stream, mut envelope: Envelope) -> Result<Published, BusError> {
         if self.fault == Fault::Lost {
-            return Ok(());
+            return Ok(Published::Added);
         }
         if self.fault == Fault::OneTenant {
             envelope.tenant = 1;
@@ -98,8 +109,12 @@ impl Bus for Faulty {
             envelope.body.truncate(BODY_BYTES_MAX);
             envelope.id.truncate(ID_BYTES_MAX);
         }
-        match self.inner.publish(self.stream(stream), envelope).await {
-            Err(BusError::Full { .. }) if self.fault == Fault::NeverFull => Ok(()),
+        match self.inner.publish(self.stream(stream), envelope.clone()).await {
+            Err(BusError::Full { .. }) if self.fault == Fault::NeverFull => Ok(Published::Added),
+            Ok(Published::Already) if self.fault == Fault::TakesTwice => {
+                envelope.id.push('2');
+                self.inner.publish(self.stream(stream), envelope).await
+            }
             other => other,
         }
     }
@@ -132,6 +147,9 @@ impl Bus for Faulty {
         if self.fault == Fault::Reversed {
             taken.reverse();
         }
+        if self.fault == Fault::Ageless {
+            taken.iter_mut().for_each(|delivery| delivery.age = Duration::ZERO);
+        }
         if self.fault == Fault::GivesToBoth {
             let receipts: Vec<Receipt> = taken.iter().map(|delivery| delivery.receipt.clone()).collect();
             self.inner.release(stream, consumer, &receipts).await?;
@@ -145,7 +163,8 @@ impl Bus for Faulty {
     }
 
     async fn keep(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
-        let receipts = if self.fault == Fault::KeepsNothing { &[] } else { receipts };
+        let keeps_nothing = [Fault::KeepsNothing, Fault::ForgetsKept].contains(&self.fault);
+        let receipts = if keeps_nothing { &[] } else { receipts };
         self.inner.keep(self.stream(stream), consumer, receipts).await
     }
 
@@ -189,7 +208,8 @@ async fn several_waiting_takers_share_what_comes_at_once() {
     tokio::task::yield_now().await;
     for id in ["a", "b", "c", "d"] {
         let envelope = Envelope { tenant: 1, id: id.to_owned(), body: Vec::new() };
-        bus.publish(Stream::Model, envelope).await.expect("the stream has capacity");
+        let published = bus.publish(Stream::Model, envelope).await.expect("the stream has capacity");
+        assert_eq!(published, Published::Added);
     }
     let mut ids = Vec::new();
     for taker in takers {

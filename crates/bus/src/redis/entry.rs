@@ -1,5 +1,7 @@
 //! Reads the entries of a stream defensively: others may write there, too.
 
+use std::time::Duration;
+
 use ::redis::Value;
 
 use crate::bus::{Delivery, Envelope, Receipt};
@@ -10,6 +12,19 @@ pub(super) struct Entry {
     pub(super) id: String,
     count: u32,
     fields: Value,
+    /// The server's time when it was taken, milliseconds since 1970; `None` until it is known.
+    pub(super) now_ms: Option<u64>,
+}
+
+/// What a receipt says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Receipted<'a> {
+    /// The entry's id in the stream.
+    pub(super) entry: &'a str,
+    /// The bytes of its body.
+    pub(super) bytes: u64,
+    /// The envelope's id; empty for an entry that is none.
+    pub(super) id: &'a str,
 }
 
 impl Entry {
@@ -19,9 +34,10 @@ impl Entry {
     }
 
     fn of_row(row: Vec<Value>) -> Option<Self> {
-        let [id, count, fields] = <[Value; 3]>::try_from(row).ok()?;
-        let Value::Int(count) = count else { return None };
-        Some(Self { id: text(id)?, count: u32::try_from(count).unwrap_or(u32::MAX), fields })
+        let [id, count, fields, now] = <[Value; 4]>::try_from(row).ok()?;
+        let (Value::Int(count), Value::Int(now)) = (count, now) else { return None };
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        Some(Self { id: text(id)?, count, fields, now_ms: u64::try_from(now).ok() })
     }
 
     /// Reads the answer of `XREADGROUP` for one stream: nothing, or the stream with its entries.
@@ -33,7 +49,7 @@ impl Entry {
 
     fn of_pair(entry: Vec<Value>) -> Option<Self> {
         let [id, fields] = <[Value; 2]>::try_from(entry).ok()?;
-        Some(Self { id: text(id)?, count: 1, fields })
+        Some(Self { id: text(id)?, count: 1, fields, now_ms: None })
     }
 
     /// Returns the delivery, or `None` for a foreign entry.
@@ -51,19 +67,30 @@ impl Entry {
         }
         let envelope = Envelope { tenant: tenant?, id: id?, body: body? };
         envelope.check().ok()?;
-        let receipt = Receipt::new(format!("{}/{}", self.id, envelope.body.len()));
-        Some(Delivery { receipt, envelope, count: self.count })
+        let age = age(&self.id, self.now_ms.unwrap_or_default());
+        let receipt = Receipt::new(format!("{}/{}/{}", self.id, envelope.body.len(), envelope.id));
+        Some(Delivery { receipt, envelope, count: self.count, age })
     }
 }
 
-/// Returns an entry's id and the bytes of its body from a receipt, or `None` for a foreign receipt.
-pub(super) fn of_receipt(receipt: &Receipt) -> Option<(&str, u64)> {
-    let (id, bytes) = receipt.as_str().split_once('/')?;
-    let (ms, sequence) = id.split_once('-')?;
-    let number =
-        |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?;
+/// Reads a receipt; `None` for a foreign one.
+pub(super) fn of_receipt(receipt: &Receipt) -> Option<Receipted<'_>> {
+    let mut parts = receipt.as_str().splitn(3, '/');
+    let (entry, bytes, id) = (parts.next()?, parts.next()?, parts.next()?);
+    let (ms, sequence) = entry.split_once('-')?;
     let _: (u64, u64) = (number(ms)?, number(sequence)?);
-    Some((id, number(bytes)?))
+    Some(Receipted { entry, bytes: number(bytes)?, id })
+}
+
+/// The time between an entry, whose id begins with the server's time, and now. An id of the future, after the server's
+/// clock was set back, has no age.
+fn age(entry: &str, now_ms: u64) -> Duration {
+    let published = entry.split_once('-').and_then(|(ms, _)| number(ms));
+    Duration::from_millis(published.map_or(0, |published| now_ms.saturating_sub(published)))
+}
+
+fn number(digits: &str) -> Option<u64> {
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
 fn items(value: Value) -> Vec<Value> {

@@ -1,19 +1,31 @@
 //! The Lua scripts. A script is atomic, and is loaded again if the server lost it.
 //!
-//! `KEYS[1]` is the stream, `KEYS[2]` the counter of the bytes in it. The counter is beside the stream, so that a flush
-//! removes both, and restarts at 0 whenever the stream is empty, so that no error in it lasts.
+//! `KEYS[1]` is the stream, `KEYS[2]` the counter of the bytes in it, `KEYS[3]` a hash of the ids in it. Counter and hash are
+//! beside the stream, so that a flush removes all, and begin again whenever the stream is empty, so that no error in them
+//! lasts. The hash has for each id until when it is taken, in milliseconds since 1970 by the server's clock, and after a
+//! space the entry that holds it. So it has no more ids than the stream has entries.
 
 use ::redis::Script;
 
-/// `ARGV`: envelopes_max, bytes_max, tenant, id, body. Returns 1 if it was accepted, 0 if the stream is full.
+/// `ARGV`: envelopes_max, bytes_max, id_known, tenant, id, body. Returns 1 if it was accepted, 0 if the stream is full, 2 if
+/// the stream holds the id already. XADD is the first write, so that nothing is written when the memory is full.
 const PUBLISH: &str = r"
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local held = redis.call('XLEN', KEYS[1])
 local bytes = 0
-if held > 0 then bytes = tonumber(redis.call('GET', KEYS[2]) or '0') or 0 end
-bytes = bytes + string.len(ARGV[5])
+if held > 0 then
+    bytes = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
+    local known = redis.call('HGET', KEYS[3], ARGV[5])
+    local taken = known and tonumber(string.match(known, '^%d+'))
+    if taken and taken > now then return 2 end
+end
+bytes = bytes + string.len(ARGV[6])
 if held >= tonumber(ARGV[1]) or bytes > tonumber(ARGV[2]) then return 0 end
-redis.call('XADD', KEYS[1], '*', 'tenant', ARGV[3], 'id', ARGV[4], 'body', ARGV[5])
+local entry = redis.call('XADD', KEYS[1], '*', 'tenant', ARGV[4], 'id', ARGV[5], 'body', ARGV[6])
 redis.call('SET', KEYS[2], bytes)
+if held == 0 then redis.call('DEL', KEYS[3]) end
+redis.call('HSET', KEYS[3], ARGV[5], string.format('%.0f %s', now + tonumber(ARGV[3]), entry))
 return 1
 ";
 
@@ -26,9 +38,12 @@ if held >= tonumber(ARGV[1]) or bytes >= tonumber(ARGV[2]) then return 0 end
 return 1
 ";
 
-/// `ARGV`: group, consumer, idle, max. Returns rows of id, count, fields: first redeliveries, then new entries. A missing
-/// group is created at the beginning of the stream, as all its entries are unacknowledged.
+/// `ARGV`: group, consumer, idle, max. Returns rows of id, count, fields and the server's time in milliseconds: first
+/// redeliveries, then new entries. A missing group is created at the beginning of the stream, as all its entries are
+/// unacknowledged.
 const TAKE: &str = r"
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local due = redis.pcall('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[3], '-', '+', ARGV[4])
 if due.err then
     if not string.find(due.err, 'NOGROUP', 1, true) then return due end
@@ -44,40 +59,48 @@ if #ids > 0 then
     local claimed = redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], ARGV[3], unpack(ids))
     for i = 1, #claimed do
         local entry = claimed[i]
-        if entry then taken[#taken + 1] = { entry[1], counts[entry[1]] + 1, entry[2] } end
+        if entry then taken[#taken + 1] = { entry[1], counts[entry[1]] + 1, entry[2], now } end
     end
 end
 local room = tonumber(ARGV[4]) - #taken
 if room > 0 then
     local new = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', room, 'STREAMS', KEYS[1], '>')
     local entries = new and new[1][2] or {}
-    for i = 1, #entries do taken[#taken + 1] = { entries[i][1], 1, entries[i][2] } end
+    for i = 1, #entries do taken[#taken + 1] = { entries[i][1], 1, entries[i][2], now } end
 end
 return taken
 ";
 
-/// `ARGV`: group, then pairs of id and bytes. Deletes acknowledged entries, so that the length of the stream counts the
+/// `ARGV`: group, then for each entry its id, its bytes and its envelope's id. Deletes acknowledged entries, so that the length of the stream counts the
 /// unacknowledged ones. Keeps an entry that was not delivered: ids restart after a flush, so an old id may be that of a new
-/// entry. XACK comes first: a script that has begun to write may continue when the memory is full.
+/// entry. Frees the envelope's id, unless a newer entry holds it. XACK comes first: a script that has begun to write may continue when the memory is full.
 const ACK: &str = r"
 local freed = 0
-for i = 2, #ARGV, 2 do
+for i = 2, #ARGV, 3 do
     if redis.call('XACK', KEYS[1], ARGV[1], ARGV[i]) == 1 and redis.call('XDEL', KEYS[1], ARGV[i]) == 1 then
         freed = freed + tonumber(ARGV[i + 1])
+        local known = redis.call('HGET', KEYS[3], ARGV[i + 2])
+        if known and string.match(known, ' (.*)$') == ARGV[i] then
+            redis.call('HDEL', KEYS[3], ARGV[i + 2])
+        end
     end
 end
 if redis.call('XLEN', KEYS[1]) == 0 then
-    redis.call('DEL', KEYS[2])
+    redis.call('DEL', KEYS[2], KEYS[3])
 elseif freed > 0 and redis.call('DECRBY', KEYS[2], freed) < 0 then
     redis.call('DEL', KEYS[2])
 end
 return freed
 ";
 
-/// `ARGV`: group, consumer, idle, then ids. Sets the idle time of each delivery that the consumer holds: 0 keeps it, the
-/// bus's idle time releases it.
+/// `ARGV`: group, consumer, idle, id_known, then for each entry its id and its envelope's id. Sets the idle time of each
+/// delivery that the consumer holds: 0 keeps it, the bus's idle time releases it. With an `id_known` above 0 the envelope's
+/// id is taken for as long from now on. XCLAIM comes first, as XACK above. The hash is `KEYS[2]` here.
 const AGE: &str = r"
-for i = 4, #ARGV do
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local longer = tonumber(ARGV[4])
+for i = 5, #ARGV, 2 do
     local held = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2])
     if held.err then
         if string.find(held.err, 'NOGROUP', 1, true) then return 0 end
@@ -85,6 +108,10 @@ for i = 4, #ARGV do
     end
     if #held == 1 then
         redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[i], 'IDLE', ARGV[3], 'JUSTID')
+        local known = longer > 0 and redis.call('HGET', KEYS[2], ARGV[i + 1])
+        if known and string.match(known, ' (.*)$') == ARGV[i] then
+            redis.call('HSET', KEYS[2], ARGV[i + 1], string.format('%.0f %s', now + longer, ARGV[i]))
+        end
     end
 end
 return 1

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use self::server::Server;
 use super::{Redis, RedisConfig};
-use crate::bus::{Bus, Delivery, Envelope, Receipt, Settings, Stream};
+use crate::bus::{Bus, Delivery, Envelope, Published, Receipt, Settings, Stream};
 use crate::conformance::{Factory, run};
 use crate::error::BusError;
 
@@ -63,7 +63,7 @@ fn envelope(id: &str) -> Envelope {
     Envelope { tenant: 1, id: id.to_owned(), body: b"body".to_vec() }
 }
 
-async fn publish(bus: &Redis, id: &str) -> Result<(), BusError> {
+async fn publish(bus: &Redis, id: &str) -> Result<Published, BusError> {
     bus.publish(Stream::Http, envelope(id)).await
 }
 

@@ -26,8 +26,9 @@ pub struct DeliveryJob {
     pub origin: Origin,
     /// The input of its channel.
     pub input: JobInput,
-    /// The deadline, in milliseconds since 1970.
-    pub deadline_ms: u64,
+    /// How long the attempt may take from its publishing on, milliseconds. No clock of a server is compared with another's:
+    /// the bus says how long ago the job was published.
+    pub ttl_ms: u64,
     /// The same for all attempts; a request carries it, except an event for an endpoint.
     pub idempotency_key: String,
     /// The trace (`traceparent`) that it belongs to; a request carries it.

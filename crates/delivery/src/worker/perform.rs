@@ -1,6 +1,6 @@
 //! Performs one delivery job, by the channel of its input.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::{Delivered, DeliveryJob, DeliveryWorker, JobInput, Outcome};
 use crate::channels::{CallContext, http, mail, model, webhook};
@@ -8,14 +8,15 @@ use crate::limits::DEADLINE_MS_MAX;
 use crate::{Failed, Reason};
 
 impl DeliveryWorker {
-    pub(super) async fn perform(&self, job: &DeliveryJob) -> Outcome {
-        let left = job.deadline_ms.saturating_sub(now_ms()).min(DEADLINE_MS_MAX);
-        if left == 0 {
+    /// Performs a job that was published so long ago.
+    pub(super) async fn perform(&self, job: &DeliveryJob, age: Duration) -> Outcome {
+        let left = Duration::from_millis(job.ttl_ms).saturating_sub(age);
+        if left.is_zero() {
             return Err(Failed::new(Reason::NotBegun, "the deadline passed before the job began"));
         }
         let call = CallContext {
             tenant: job.tenant.0,
-            deadline: Duration::from_millis(left),
+            deadline: left.min(Duration::from_millis(DEADLINE_MS_MAX)),
             idempotency_key: &job.idempotency_key,
             traceparent: job.traceparent.as_deref(),
         };
@@ -35,10 +36,4 @@ impl DeliveryWorker {
             }
         }
     }
-}
-
-/// Milliseconds since 1970; a clock before that reads 0.
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

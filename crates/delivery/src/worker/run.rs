@@ -59,7 +59,7 @@ impl DeliveryWorker {
     }
 
     async fn work(&self, stream: Stream, delivery: &Delivery) {
-        let envelope = &delivery.envelope;
+        let (envelope, taken) = (&delivery.envelope, Instant::now());
         let job = match DeliveryJob::read(envelope) {
             Ok(job) => job,
             Err(error) => {
@@ -71,12 +71,12 @@ impl DeliveryWorker {
             tracing::debug!(?job, count = delivery.count, "a delivery job is no longer needed");
             return self.end(stream, &delivery.receipt).await;
         }
-        // A job is published again if it is unknown whether the bus took it, so two deliveries may come at once.
+        // A job whose id is free on the bus is published again, so two deliveries may come at once.
         let Some(_held) = InHand::of(self, &job.name()) else {
             tracing::debug!(?job, count = delivery.count, "a delivery job is already in progress");
             return self.end(stream, &delivery.receipt).await;
         };
-        let outcome = self.perform(&job).await;
+        let outcome = self.perform(&job, delivery.age.saturating_add(taken.elapsed())).await;
         tracing::debug!(?job, count = delivery.count, failed = outcome.is_err(), "finished a delivery job");
         match self.answers.answer(&job, outcome).await {
             Ok(()) | Err(AnswerError::Gone) => self.end(stream, &delivery.receipt).await,

@@ -76,7 +76,7 @@ async fn asked(client: Client, urls: &[(u32, &str)]) -> Vec<String> {
             session: SessionId([7; 16]),
             origin: Origin::Work { item, fence: 1 },
             input: JobInput::Http(HttpRequest::read(&input).expect("the request is readable")),
-            deadline_ms: u64::MAX,
+            ttl_ms: u64::MAX,
             idempotency_key: format!("ses_1:{}:http", item.0),
             traceparent: None,
         };

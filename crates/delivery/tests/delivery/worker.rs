@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use switchward_bus::{Bus, BusError, Delivery, Envelope, Memory, Receipt, Settings, Stream};
+use switchward_bus::{Bus, BusError, Delivery, Envelope, Memory, Published, Receipt, Settings, Stream};
 use switchward_delivery::channels::{Answer, Event, HttpRequest, Webhook};
 use switchward_delivery::limits::RESULT_BYTES_MAX;
 use switchward_delivery::mail::{OutboundMail, Purpose};
@@ -34,7 +34,7 @@ fn golden() -> DeliveryJob {
         session: SessionId([7; 16]),
         origin: Origin::Work { item: OpenId(3), fence: 5 },
         input: http(json!({ "method": "GET", "url": "https://example.org/" })),
-        deadline_ms: 1_767_225_600_000,
+        ttl_ms: 90_000,
         idempotency_key: KEY.to_owned(),
         traceparent: None,
     }
@@ -225,8 +225,11 @@ impl Harness {
     }
 
     async fn publish_body(&self, stream: Stream, tenant: u32, body: Vec<u8>) {
-        let envelope = Envelope { tenant, id: "a".to_owned(), body };
-        self.bus.publish(stream, envelope).await.expect("the bus has capacity");
+        // The bus takes each of them, also twice the same job.
+        static PUBLISHED: AtomicU64 = AtomicU64::new(1);
+        let id = PUBLISHED.fetch_add(1, Ordering::Relaxed).to_string();
+        let published = self.bus.publish(stream, Envelope { tenant, id, body }).await;
+        assert_eq!(published, Ok(Published::Added));
     }
 
     async fn outcome(&mut self) -> (DeliveryJob, Outcome) {
@@ -249,7 +252,7 @@ fn ask(url: &str) -> DeliveryJob {
     DeliveryJob {
         origin: Origin::Work { item: OpenId(3), fence: ASKED.fetch_add(1, Ordering::Relaxed) },
         input: http(json!({ "method": "POST", "url": url, "headers": { "x-a": "b" }, "body": { "c": 1 } })),
-        deadline_ms: u64::MAX,
+        ttl_ms: u64::MAX,
         traceparent: Some(TRACE.to_owned()),
         ..golden()
     }
@@ -327,7 +330,7 @@ async fn a_job_without_a_result_says_why() {
     let rows = [
         (ask(&url), Reason::AnswerBroken),
         (ask("http://10.0.0.1:1/"), Reason::PortRefused),
-        (DeliveryJob { deadline_ms: 1, ..ask(&url) }, Reason::NotBegun),
+        (DeliveryJob { ttl_ms: 0, ..ask(&url) }, Reason::NotBegun),
         (with(mail()), Reason::NotConfigured),
         (with(judge()), Reason::NotConfigured),
         (with(host), Reason::RequestInvalid),
@@ -562,15 +565,16 @@ async fn a_worker_ends_with_its_bus() {
     worker.ended().await;
 }
 
-/// A bus that cannot be reached until it is repaired.
+/// A bus that cannot be reached until it is repaired, and whose deliveries are older than they would be.
 struct Broken {
     inner: Memory,
     mended: AtomicBool,
+    older: Duration,
 }
 
 #[async_trait]
 impl Bus for Broken {
-    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<(), BusError> {
+    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<Published, BusError> {
         self.inner.publish(stream, envelope).await
     }
 
@@ -586,7 +590,9 @@ impl Bus for Broken {
         wait: Duration,
     ) -> Result<Vec<Delivery>, BusError> {
         if self.mended.load(Ordering::SeqCst) {
-            return self.inner.take(stream, consumer, max, wait).await;
+            let mut taken = self.inner.take(stream, consumer, max, wait).await?;
+            taken.iter_mut().for_each(|delivery| delivery.age += self.older);
+            return Ok(taken);
         }
         Err(BusError::Unreachable { message: "no".to_owned(), retry_after: Duration::from_millis(50) })
     }
@@ -611,7 +617,8 @@ impl Bus for Broken {
 #[tokio::test]
 async fn a_worker_waits_for_a_bus_that_cannot_be_reached() {
     let server = Server::always(answered(200, &json!(1))).await;
-    let bus = Arc::new(Broken { inner: Memory::default(), mended: AtomicBool::new(false) });
+    let bus =
+        Arc::new(Broken { inner: Memory::default(), mended: AtomicBool::new(false), older: Duration::ZERO });
     let mut harness = Harness::new(bus.clone(), &server, &[]);
     let _worker = harness.worker("one");
     harness.publish(Stream::Http, &ask(&server.url("/"))).await;
@@ -619,4 +626,28 @@ async fn a_worker_waits_for_a_bus_that_cannot_be_reached() {
     bus.mended.store(true, Ordering::SeqCst);
     drop(harness.outcome().await);
     assert_eq!(server.seen().len(), 1);
+}
+
+/// The age of a job comes from the bus and its time to live from its publisher: a worker compares no clock of its own with
+/// another's, so a job of 90 s can neither be over before it began nor go on after its end, however far the clocks of the
+/// servers are apart.
+#[tokio::test]
+async fn a_job_lives_so_long_by_the_clock_of_the_bus_alone() {
+    const TTL: Duration = Duration::from_secs(90);
+    let server = Server::always(answered(200, &json!(1))).await;
+    for (older, expected) in [
+        (Duration::ZERO, None),
+        (TTL - Duration::from_secs(60), None),
+        (TTL, Some(Reason::NotBegun)),
+        (Duration::from_secs(3_600), Some(Reason::NotBegun)),
+    ] {
+        let bus = Arc::new(Broken { inner: Memory::default(), mended: AtomicBool::new(true), older });
+        let mut harness = Harness::new(bus, &server, &[]);
+        let job = DeliveryJob { ttl_ms: 90_000, ..ask(&server.url("/")) };
+        harness.publish(Stream::Http, &job).await;
+        let worker = harness.worker("one");
+        assert_eq!(reason_of(&harness.outcome().await.1), expected, "{older:?}");
+        worker.stop().await;
+    }
+    assert_eq!(server.seen().len(), 2, "what is over is not sent");
 }

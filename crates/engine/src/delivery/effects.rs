@@ -51,7 +51,7 @@ pub(crate) fn defer(turn: &mut Turn<'_, '_>, defer: &DeferEffect) -> Result<Repl
     let effect = outward(turn, defer.number)?;
     if effect.is_some_and(|effect| effect.dead().is_none() && effect.attempt() == defer.attempt) {
         let (number, code, message) = (defer.number, defer.code.clone(), defer.message.clone());
-        let until = defer.until.max(turn.now());
+        let until = turn.now().after_ms(defer.wait_ms);
         turn.emit(if defer.made {
             Event::Delivery(DeliveryEvent::Deferred { number, until, code, message })
         } else {

@@ -204,11 +204,11 @@ impl Harness {
             let body = if rng.once_in(3) {
                 Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number }))
             } else if rng.once_in(3) {
-                let (attempt, until) = (effect.attempt(), self.now.after_ms(rng.between(0, 9)));
+                let (attempt, wait_ms) = (effect.attempt(), rng.between(0, 9));
                 Body::Delivery(DeliveryCommand::DeferEffect(DeferEffect {
                     number,
                     attempt,
-                    until,
+                    wait_ms,
                     code,
                     message,
                     made: number.is_multiple_of(2),

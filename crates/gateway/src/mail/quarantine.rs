@@ -4,8 +4,8 @@
 //! oldest mail goes first. A mail is on disk before it is acknowledged to its sender. How long it is kept is the
 //! rule of [`sweep`](mod@super::sweep). Rejected: rows of the replicated state. Anybody may write to a reply address, so
 //! strangers would write into the log of every replica and into every snapshot, at the rate that they choose; and no
-//! decision of the server depends on it. Only mail that could not be matched is lost with a server's disk; the servers of
-//! a cluster are queried one by one.
+//! decision of the server depends on it. Only mail that could not be matched is lost with a server's disk; any server of a
+//! cluster asks the others for theirs (see [`others`](super::others)).
 
 use switchward_machine::{SessionId, TenantId, Time};
 
@@ -59,4 +59,27 @@ pub trait QuarantineStore: Send + Sync + 'static {
     /// # Errors
     /// A message if it cannot be deleted; then it is still listed.
     fn delete(&self, mail: &Kept) -> Result<bool, String>;
+}
+
+/// The quarantines of the other servers. What a server keeps that does not answer is left out; the log says so.
+#[tonic::async_trait]
+pub trait QuarantineOfOthers: Send + Sync + 'static {
+    /// Returns the mails that name this tenant, and those that name none, in no order. A server with more than a message
+    /// holds says which are its newest.
+    async fn list(&self, tenant: TenantId) -> Vec<Kept>;
+
+    /// Returns the stored part of a mail's content; `None` if nobody has it.
+    async fn content(&self, id: &str) -> Option<Vec<u8>>;
+
+    /// Deletes a mail of this tenant wherever it came no later than `last`.
+    async fn delete(&self, tenant: TenantId, id: &str, last: Time);
+}
+
+/// Deletes a mail that came no later than `last`, and returns true if it was there.
+///
+/// # Errors
+/// As of [`QuarantineStore::delete`].
+pub(crate) fn delete_until(quarantine: &dyn QuarantineStore, id: &str, last: Time) -> Result<bool, String> {
+    let copy = quarantine.list().into_iter().find(|mail| mail.id == id && mail.at <= last);
+    copy.map_or(Ok(false), |mail| quarantine.delete(&mail))
 }

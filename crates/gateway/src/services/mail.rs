@@ -2,6 +2,7 @@
 
 mod deleted;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_api::v1::{self, mail_service_server::MailService};
 use switchward_mail::incoming::{legible, withholding};
@@ -17,7 +18,7 @@ use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
 use crate::error::{Reason, Refusal};
 use crate::limits::{MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
-use crate::mail::{Kept, QuarantineStore, kept_ms};
+use crate::mail::{Kept, QuarantineStore, delete_until, kept_ms};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
 use crate::query::GetTenantRecord;
@@ -54,7 +55,10 @@ impl MailService for Api {
         let mask = Mask::read("QuarantinedMail", message.read_mask)?;
         let mail = found(&call, &message.name).await?;
         let id = mail.id.clone();
-        let content = in_quarantine(&call, move |quarantine| quarantine.content(&id)).await?;
+        let mut content = in_quarantine(&call, move |quarantine| quarantine.content(&id)).await?;
+        if let (None, Some(others)) = (&content, self.quarantine_of_others.get()) {
+            content = others.content(&mail.id).await;
+        }
         let content = content.ok_or_else(|| missing(&message.name))?;
         let read = legible(&content);
         let shown = v1::QuarantinedMail {
@@ -77,11 +81,14 @@ impl MailService for Api {
             return Ok(Response::new(v1::DeleteQuarantinedMailResponse {}));
         }
         let mail = found(&call, &message.name).await?;
-        let (tenant, deleted) = (call.caller.tenant, Arc::clone(&self.deleted));
+        let (tenant, deleted, last) = (call.caller.tenant, Arc::clone(&self.deleted), mail.at);
+        if let Some(others) = self.quarantine_of_others.get() {
+            others.delete(tenant, &id, last).await;
+        }
         // A concurrent delete counts as success, unless the mail came once more. Recorded inside the blocking task,
         // because the caller may have disconnected.
         let delete = move |quarantine: &dyn QuarantineStore| {
-            if quarantine.delete(&mail)? || quarantine.list().iter().all(|one| one.id != id) {
+            if delete_until(quarantine, &id, last)? || quarantine.list().iter().all(|one| one.id != id) {
                 deleted.note(tenant, id);
             }
             Ok(())
@@ -115,12 +122,27 @@ async fn seen(call: &Call<'_>) -> Result<Vec<Kept>, Refusal> {
         record.map_or_else(|| kept_ms(&Retention::default()), |record| kept_ms(&record.retention));
     let of_nobody = MAIL_KEPT_MS_MAX;
     let now = call.api.cluster.now();
-    let mut mails = in_quarantine(call, |quarantine| Ok(quarantine.list())).await?;
+    let here = in_quarantine(call, |quarantine| Ok(quarantine.list())).await?;
+    let mut mails = match call.api.quarantine_of_others.get() {
+        Some(others) => merged(here, others.list(call.caller.tenant).await),
+        None => here,
+    };
     mails.retain(|mail| {
         let kept_ms = if mail.tenant.is_some() { of_tenant } else { of_nobody };
         shows(&call.caller, mail) && now.since_ms(mail.at) <= kept_ms
     });
     Ok(mails)
+}
+
+/// Lists a mail that came to several servers once, as it came last.
+fn merged(here: Vec<Kept>, elsewhere: Vec<Kept>) -> Vec<Kept> {
+    let mut mails: BTreeMap<String, Kept> = BTreeMap::new();
+    for mail in here.into_iter().chain(elsewhere) {
+        if mails.get(&mail.id).is_none_or(|known| known.at < mail.at) {
+            mails.insert(mail.id.clone(), mail);
+        }
+    }
+    mails.into_values().collect()
 }
 
 /// Returns the mail of a name, if the caller may see it.

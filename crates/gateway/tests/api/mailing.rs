@@ -232,6 +232,24 @@ async fn a_proved_reply_of_the_addressed_person_decides_once() {
     harness.node.end().await;
 }
 
+/// Two mail servers in front of two servers, or two readers of one mailbox.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_mail_at_two_servers_is_one_reply() {
+    let harness = Harness::start().await;
+    let (one, other) = (harness.ingress(Level::Strict), harness.ingress(Level::Strict));
+    let asked = harness.asked().await;
+    let token = asked.token(Way::Reply, KIM);
+    let raw = from_kim(&token, "approve", "one").raw();
+    let envelope = Envelope::default();
+    let (first, second) = tokio::join!(one.ingest(&envelope, &raw), other.ingest(&envelope, &raw));
+    assert_eq!((first, second), (recorded("decided"), recorded("decided")));
+    let sequence = harness.look(&asked.session.name).await.sequence;
+    assert_eq!(other.ingest(&envelope, &raw).await, recorded("decided"));
+    assert_eq!(harness.look(&asked.session.name).await.sequence, sequence);
+    assert_eq!(harness.answers(&asked).await, [KIM], "one reply is answered once");
+    harness.node.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_else_decides_by_mail() {
     let harness = Harness::start().await;

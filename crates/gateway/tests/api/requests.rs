@@ -380,9 +380,11 @@ async fn an_answer_comes_again_to_the_byte_although_the_catalogue_has_changed() 
     .await;
     let mut put = put_assistant("later-desk");
     put.request_id = "put".into();
-    put.assistant.as_mut().expect("an assistant").workflows = vec!["later".into()];
     comes_again(&harness, "author", "PutAssistant", &put, async {
-        harness.deploy(&crate::harness::named("later")).await;
+        let mut other = put_assistant("later-desk");
+        other.request_id = "put-other".into();
+        other.assistant.as_mut().expect("an assistant").instructions = "Say less.".into();
+        let _: v1::PutAssistantResponse = harness.ask("author", "PutAssistant", &other).await;
     })
     .await;
     harness.node.end().await;

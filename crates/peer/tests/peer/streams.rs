@@ -16,7 +16,7 @@ const PIECE: usize = 1024 * 1024;
 const PIECES: usize = 64;
 
 /// Receives a stream to its end, and answers with the number of bytes.
-async fn count(mut stream: PeerStream) -> Result<(), PeerError> {
+async fn count(stream: PeerStream) -> Result<(), PeerError> {
     let mut total = 0_u64;
     while let Some(piece) = stream.recv().await? {
         total += piece.len() as u64;
@@ -45,7 +45,7 @@ async fn a_stream_of_64_mib_waits_for_its_receiver() {
             count(stream).await.unwrap();
         }
     });
-    let mut stream = first.peers.stream(2, request(9, b"snapshot")).await.unwrap();
+    let stream = first.peers.stream(2, request(9, b"snapshot")).await.unwrap();
     let sent = Arc::clone(&pieces);
     let sender = tokio::spawn(async move {
         for _ in 0..PIECES {
@@ -74,7 +74,7 @@ async fn a_stream_of_64_mib_waits_for_its_receiver() {
 async fn a_stream_that_is_dropped_after_its_end_arrives_whole() {
     let [first, second] = Cluster::new(6).pair();
     let (done, mut result) = mpsc::channel(1);
-    second.handler.serve_streams(move |_, mut stream| {
+    second.handler.serve_streams(move |_, stream| {
         let done = done.clone();
         async move {
             let mut total = 0;
@@ -84,7 +84,7 @@ async fn a_stream_that_is_dropped_after_its_end_arrives_whole() {
             done.send((total, stream.recv().await)).await.unwrap();
         }
     });
-    let mut stream = first.peers.stream(2, request(0, b"")).await.unwrap();
+    let stream = first.peers.stream(2, request(0, b"")).await.unwrap();
     for _ in 0..8 {
         stream.send(Bytes::from(vec![5; PIECE])).await.unwrap();
     }
@@ -99,7 +99,7 @@ async fn a_stream_that_is_dropped_after_its_end_arrives_whole() {
 async fn a_stream_that_is_dropped_before_its_end_is_an_error() {
     let [first, second] = Cluster::new(6).pair();
     let (done, mut result) = mpsc::channel(1);
-    second.handler.serve_streams(move |_, mut stream| {
+    second.handler.serve_streams(move |_, stream| {
         let done = done.clone();
         async move {
             let last = loop {
@@ -111,13 +111,13 @@ async fn a_stream_that_is_dropped_before_its_end_is_an_error() {
             done.send(last).await.unwrap();
         }
     });
-    let mut stream = first.peers.stream(2, request(0, b"")).await.unwrap();
+    let stream = first.peers.stream(2, request(0, b"")).await.unwrap();
     stream.send(Bytes::from_static(b"some")).await.unwrap();
     drop(stream);
     assert!(matches!(result.recv().await, Some(Err(PeerError::Unknown(_)))));
     // And on the other side, if the handler does not finish it.
     second.handler.serve_streams(|_, _stream| async {});
-    let mut stream = first.peers.stream(2, request(0, b"")).await.unwrap();
+    let stream = first.peers.stream(2, request(0, b"")).await.unwrap();
     assert!(matches!(stream.recv().await, Err(PeerError::Unknown(_))));
 }
 
@@ -125,7 +125,7 @@ async fn a_stream_that_is_dropped_before_its_end_is_an_error() {
 async fn a_piece_has_a_largest_size() {
     let cluster = Cluster::new(6);
     let [first, _second] = pair(&cluster);
-    let mut stream = first.peers.stream(2, request(0, b"")).await.unwrap();
+    let stream = first.peers.stream(2, request(0, b"")).await.unwrap();
     let refused = stream.send(Bytes::from(vec![0; STREAM_PIECE_BYTES_MAX + 1])).await;
     assert!(matches!(refused, Err(PeerError::NotSent(_))));
     stream.send(Bytes::from(vec![0; STREAM_PIECE_BYTES_MAX])).await.unwrap();
@@ -142,11 +142,11 @@ async fn a_stream_that_nobody_uses_stays_open_and_ends_with_its_connection() {
     let proxy = Proxy::start(second.address()).await;
     first.dial(2, proxy.address);
     let (done, mut result) = mpsc::channel(1);
-    second.handler.serve_streams(move |_, mut stream| {
+    second.handler.serve_streams(move |_, stream| {
         let done = done.clone();
         async move { done.send(stream.recv().await).await.unwrap() }
     });
-    let mut stream = first.peers.stream(2, request(0, b"")).await.unwrap();
+    let stream = first.peers.stream(2, request(0, b"")).await.unwrap();
     let begun = tokio::time::Instant::now();
     until("more time passes than a connection may be idle", async || begun.elapsed() > 2 * short().idle)
         .await;
@@ -165,7 +165,7 @@ async fn one_server_has_a_maximum_of_streams() {
     let second = Server::start(options);
     let alive = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&alive);
-    second.handler.serve_streams(move |_, mut stream| {
+    second.handler.serve_streams(move |_, stream| {
         let alive = Alive::new(&counted);
         async move {
             let _end = stream.recv().await;
@@ -198,7 +198,7 @@ async fn closing_the_transport_drops_the_handlers_of_streams() {
             std::future::pending::<()>().await;
         }
     });
-    let mut stream = first.peers.stream(2, request(0, b"")).await.unwrap();
+    let stream = first.peers.stream(2, request(0, b"")).await.unwrap();
     until("it is served", async || alive.load(Ordering::SeqCst) == 1).await;
     second.peers.close();
     assert!(dropped.await.is_err());

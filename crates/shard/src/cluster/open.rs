@@ -67,7 +67,8 @@ async fn open_group(raft: &RaftRuntime, options: GroupOptions, groups: &mut Vec<
     let number = options.group.0;
     let group = Group::open_on(raft.handle(), options, NoPeers).await?;
     groups.push(group.clone());
-    if group.is_initialized().await? {
+    // A replica that fails while it replays its log is opened all the same: it says that it has failed.
+    if group.failed().is_some() || group.is_initialized().await? {
         return Ok(());
     }
     let message = format!("group {number} is gone from the data folder: it has neither a vote nor an entry");

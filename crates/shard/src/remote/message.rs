@@ -246,12 +246,12 @@ mod tests {
         for (name, asked) in asked() {
             let bytes = encode_asked(&asked).to_vec();
             lines.push_str(&format!("ask-{name} {}\n", bytes.escape_ascii()));
-            assert_eq!(decode_asked(&bytes).unwrap(), asked);
+            assert_eq!((bytes[0], decode_asked(&bytes).unwrap()), (FORM, asked));
         }
         for (name, answer) in answers() {
             let bytes = encode_answer(&answer).to_vec();
             lines.push_str(&format!("answer-{name} {}\n", bytes.escape_ascii()));
-            assert_eq!(decode_answer(&bytes).unwrap(), answer);
+            assert_eq!((bytes[0], decode_answer(&bytes).unwrap()), (FORM, answer));
         }
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/leader_message.v1.txt");
         if std::env::var_os("BLESS").is_some() {

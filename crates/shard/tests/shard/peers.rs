@@ -82,6 +82,17 @@ fn first() -> LogIdOf<TypeConfig> {
 
 /// The answer of the receiver to a snapshot that is sent by hand.
 async fn send_by_hand(network: &Network, from: u64, vote: Vote, snapshot: &Snapshot) -> SnapshotAnswer {
+    loop {
+        let answer = send_once(network, from, vote, snapshot).await;
+        // A stream that was given up counts until its receiver has noticed that.
+        if answer != SnapshotAnswer::Refused("another snapshot is being received".into()) {
+            return answer;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn send_once(network: &Network, from: u64, vote: Vote, snapshot: &Snapshot) -> SnapshotAnswer {
     let id = SnapshotId { group: GROUP.0, server: from, term: vote.leader_id.term, number: 0 };
     let body = encode_snapshot_header(&SnapshotHeader { id, vote, last: first() });
     let request = PeerRequest { kind: SNAPSHOT, group: GROUP.0, body };

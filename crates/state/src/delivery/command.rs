@@ -1,7 +1,6 @@
 //! Commands about what goes out.
 
 use minicbor::{Decode, Encode};
-use switchward_machine::Time;
 
 use crate::AdmissionClass;
 use crate::approval::MailToken;
@@ -131,9 +130,10 @@ pub struct DeferEffect {
     /// Which attempt has failed.
     #[n(1)]
     pub attempt: Attempt,
-    /// When the next one is due.
+    /// How long after the decision the next one is due, milliseconds. It is not a time, because the clocks of servers
+    /// differ.
     #[n(2)]
-    pub until: Time,
+    pub wait_ms: u64,
     /// A lower-case code, 1 to 64 bytes.
     #[n(3)]
     pub code: String,

@@ -4,7 +4,7 @@ use switchward_machine::{RunId, Status};
 
 use crate::catalogue::apply_usage;
 use crate::session::{
-    FIRST_ID, Meters, Replies, Said, Session, SessionEvent, Speaker, apply_removal, replies,
+    FIRST_ID, Meters, Replies, Said, Session, SessionEvent, Speaker, apply_removal, remember,
 };
 use crate::{Key, Row, Site, ViewError, Working};
 
@@ -29,7 +29,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &SessionEven
             let leaf = rows.leaf(site.tenant, id, root)?;
             rows.run_at_mut(&Key::run(site.tenant, id, leaf))?.due = None;
         }
-        SessionEvent::RequestsForgotten => replies::sweep(rows, site)?,
+        SessionEvent::RequestsForgotten => remember::sweep(rows, site)?,
         SessionEvent::MessagePosted { text, speaker } => posted(rows, site, text, *speaker)?,
         SessionEvent::MessageRecorded { message, until } => {
             rows.put(Key::recorded(site.tenant, site.session()?, *message), Row::Recorded(*until));

@@ -6,13 +6,9 @@
 //! with each, so no step does more than a fixed amount of work for it.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{SessionId, Time};
+use switchward_machine::Time;
 
-use crate::limits::{
-    REPLIES_FORGOTTEN_MAX, REPLIES_KEPT_MS, REPLIES_LISTED_MAX, REPLIES_MAX, REPLIES_RESERVED,
-    REPLIES_SWEPT_MAX,
-};
-use crate::{Answered, Key, Row, Site, ViewError, Working};
+use crate::limits::{REPLIES_KEPT_MS, REPLIES_MAX, REPLIES_RESERVED};
 
 /// The hash of a request id, see [`RequestId::hash`](crate::RequestId::hash).
 type Hash = [u8; 16];
@@ -21,17 +17,17 @@ type Hash = [u8; 16];
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Replies {
     /// The newest, at most [`REPLIES_LISTED_MAX`], oldest first.
-    #[cbor(n(0), with = "crate::row::remembered")]
-    listed: Vec<Remembered>,
+    #[cbor(n(0), with = "remembered")]
+    pub(super) listed: Vec<Remembered>,
     /// Those before them, which have rows of their own.
     #[n(1)]
-    chained: Option<Chained>,
+    pub(super) chained: Option<Chained>,
     /// How many rows of replies the session has.
     #[cbor(n(2), default)]
-    rows: u32,
+    pub(super) rows: u32,
     /// How often a sweep has forgotten some of them after the session's end.
     #[cbor(n(3), default)]
-    sweeps: u32,
+    pub(super) sweeps: u32,
 }
 
 /// Replies with rows of their own, each of which names the next.
@@ -58,39 +54,6 @@ pub struct Remembered {
     /// The sequence of the first event of what the command did, which is the key of its history; `None` if it did
     /// nothing: then the reply has a row of its own.
     pub sequence: Option<u64>,
-}
-
-/// A session's reply in a row of its own, under its request id. Stored form.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct StoredReply {
-    /// What the request was answered with.
-    #[n(0)]
-    pub source: ReplySource,
-    /// The reply that was given after it; `None` while it is itself still listed.
-    #[n(1)]
-    pub next: Option<NextReply>,
-}
-
-/// Where a reply is.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub enum ReplySource {
-    /// In the history, under this sequence.
-    #[n(0)]
-    History(#[n(0)] u64),
-    /// Here, because the command did nothing that a history could hold.
-    #[n(1)]
-    Here(#[n(0)] Box<Answered>),
-}
-
-/// The reply that was given after another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct NextReply {
-    /// Of its request id.
-    #[cbor(n(0), with = "minicbor::bytes")]
-    pub hash: Hash,
-    /// When it was given.
-    #[n(1)]
-    pub at: Time,
 }
 
 impl Replies {
@@ -165,129 +128,53 @@ pub enum Reserve {
     Used,
 }
 
-/// The replies of one session while they change, with its rows.
-struct Change<'w, 'b> {
-    rows: &'w mut Working<'b>,
-    site: &'w Site<'w>,
-    session: SessionId,
-    replies: Replies,
-}
+/// Listed replies, as one byte string.
+mod remembered {
+    use minicbor::decode::Error as DecodeError;
+    use minicbor::encode::{Error as EncodeError, Write};
+    use minicbor::{Decoder, Encoder};
+    use switchward_machine::Time;
 
-/// Remembers the reply to a command of the site's session, and forgets some of those whose time is over.
-pub(crate) fn remember(
-    rows: &mut Working<'_>,
-    site: &Site<'_>,
-    hash: Hash,
-    source: ReplySource,
-) -> Result<(), ViewError> {
-    change(rows, site, |change| {
-        change.forget_lapsed()?;
-        change.make_room()?;
-        change.add(hash, source);
-        Ok(())
-    })
-}
+    use super::Remembered;
 
-/// Forgets the oldest replies of a session that has ended, at most [`REPLIES_SWEPT_MAX`] of them.
-pub(crate) fn sweep(rows: &mut Working<'_>, site: &Site<'_>) -> Result<(), ViewError> {
-    change(rows, site, |change| {
-        change.replies.sweeps = change.replies.sweeps.saturating_add(1);
-        (0..REPLIES_SWEPT_MAX).try_for_each(|_| change.forget_first())
-    })
-}
+    const HASH_BYTES: usize = 16;
+    const ENTRY_BYTES: usize = HASH_BYTES + 8 + 8;
+    /// Stands for a reply that has a row of its own: no session has that many events.
+    const NOT_IN_HISTORY: u64 = u64::MAX;
 
-fn change(
-    rows: &mut Working<'_>,
-    site: &Site<'_>,
-    how: impl FnOnce(&mut Change<'_, '_>) -> Result<(), ViewError>,
-) -> Result<(), ViewError> {
-    let (key, session) = (site.session_key()?, site.session()?);
-    let replies = std::mem::take(&mut rows.session_at_mut(&key)?.replies);
-    let mut change = Change { rows, site, session, replies };
-    how(&mut change)?;
-    let replies = change.replies;
-    rows.session_at_mut(&key)?.replies = replies;
-    Ok(())
-}
-
-impl Change<'_, '_> {
-    fn key(&self, hash: Hash) -> Key {
-        Key::reply(self.site.tenant, self.session, hash)
-    }
-
-    fn forget_lapsed(&mut self) -> Result<(), ViewError> {
-        for _ in 0..REPLIES_FORGOTTEN_MAX {
-            let lapsed = |at: Time| self.site.at.since_ms(at) >= REPLIES_KEPT_MS;
-            if !self.replies.oldest().is_some_and(lapsed) {
-                break;
-            }
-            self.forget_first()?;
+    pub(crate) fn encode<C, W: Write>(
+        list: &[Remembered],
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), EncodeError<W::Error>> {
+        let mut bytes = Vec::with_capacity(list.len() * ENTRY_BYTES);
+        for entry in list {
+            bytes.extend_from_slice(&entry.hash);
+            bytes.extend_from_slice(&entry.at.0.to_be_bytes());
+            bytes.extend_from_slice(&entry.sequence.unwrap_or(NOT_IN_HISTORY).to_be_bytes());
         }
-        Ok(())
+        e.bytes(&bytes)?.ok()
     }
 
-    /// Forgets the oldest reply; does nothing if there is none.
-    fn forget_first(&mut self) -> Result<(), ViewError> {
-        if let Some(Chained { first, count, .. }) = self.replies.chained {
-            let stored = self.rows.reply_at(&self.key(first))?;
-            // Without its row the rest of the chain cannot be found: it is forgotten as a whole.
-            let next = stored.as_ref().and_then(|stored| stored.next).filter(|_| count > 1);
-            if stored.is_some() {
-                self.delete(first);
-            }
-            self.replies.chained =
-                next.map(|next| Chained { first: next.hash, at: next.at, count: count - 1 });
-        } else if !self.replies.listed.is_empty() {
-            let first = self.replies.listed.remove(0);
-            if first.sequence.is_none() {
-                self.delete(first.hash);
-            }
+    pub(crate) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<Vec<Remembered>, DecodeError> {
+        let (list, rest) = d.bytes()?.as_chunks::<ENTRY_BYTES>();
+        if !rest.is_empty() {
+            return Err(DecodeError::message("a remembered request id is cut short"));
         }
-        Ok(())
+        Ok(list.iter().map(entry).collect())
     }
 
-    fn delete(&mut self, hash: Hash) {
-        self.rows.delete(self.key(hash));
-        self.replies.rows = self.replies.rows.saturating_sub(1);
+    fn entry(bytes: &[u8; ENTRY_BYTES]) -> Remembered {
+        let (mut hash, mut at, mut sequence) = ([0; HASH_BYTES], [0; 8], [0; 8]);
+        hash.copy_from_slice(&bytes[..HASH_BYTES]);
+        at.copy_from_slice(&bytes[HASH_BYTES..HASH_BYTES + 8]);
+        sequence.copy_from_slice(&bytes[HASH_BYTES + 8..]);
+        let sequence = Some(u64::from_be_bytes(sequence)).filter(|sequence| *sequence != NOT_IN_HISTORY);
+        Remembered { hash, at: Time(u64::from_be_bytes(at)), sequence }
     }
 
-    fn put(&mut self, hash: Hash, stored: StoredReply) {
-        self.rows.put(self.key(hash), Row::Reply(stored));
-    }
-
-    /// Gives the oldest listed reply a row that names the next one, if the list is full.
-    fn make_room(&mut self) -> Result<(), ViewError> {
-        if self.replies.listed.len() < REPLIES_LISTED_MAX {
-            return Ok(());
-        }
-        let Remembered { hash, at, sequence } = self.replies.listed.remove(0);
-        let next = self.replies.listed.first().map(|next| NextReply { hash: next.hash, at: next.at });
-        let source = match sequence {
-            Some(sequence) => {
-                self.replies.rows = self.replies.rows.saturating_add(1);
-                ReplySource::History(sequence)
-            }
-            None => match self.rows.reply_at(&self.key(hash))? {
-                Some(stored) => stored.source.clone(),
-                None => return Err(ViewError("a listed reply has no row".into())),
-            },
-        };
-        self.put(hash, StoredReply { source, next });
-        let chained = &mut self.replies.chained;
-        let (first, since, count) = chained.map_or((hash, at, 0), |it| (it.first, it.at, it.count));
-        *chained = Some(Chained { first, at: since, count: count.saturating_add(1) });
-        Ok(())
-    }
-
-    fn add(&mut self, hash: Hash, source: ReplySource) {
-        let sequence = match source {
-            ReplySource::History(sequence) => Some(sequence),
-            ReplySource::Here(_) => {
-                self.replies.rows = self.replies.rows.saturating_add(1);
-                self.put(hash, StoredReply { source, next: None });
-                None
-            }
-        };
-        self.replies.listed.push(Remembered { hash, at: self.site.at, sequence });
+    pub(crate) fn cbor_len<C>(list: &[Remembered], ctx: &mut C) -> usize {
+        let len = list.len() * ENTRY_BYTES;
+        minicbor::CborLen::cbor_len(&len, ctx) + len
     }
 }

@@ -31,7 +31,7 @@ fn effects() -> Vec<DeliveryCommand> {
         DeliveryCommand::DeferEffect(DeferEffect {
             number,
             attempt: Attempt { round: 1, number: 2 },
-            until: Time(90),
+            wait_ms: 90,
             code,
             message: message.clone(),
             made: true,

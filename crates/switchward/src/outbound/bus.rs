@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use switchward_bus::{Bus, Memory, OpenError, Redis, RedisConfig as Endpoint, Settings};
+use switchward_store::DataDir;
 
 /// The Redis that delivery jobs go over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,8 +17,8 @@ pub(crate) struct RedisConfig {
     /// A file that holds its password; absent: it wants none.
     #[serde(default)]
     pub(crate) password_file: Option<PathBuf>,
-    /// What the names of its keys begin with; absent: `switchward`. The id of the data folder follows, so that what several
-    /// servers have under one prefix stays apart.
+    /// What the names of its keys begin with; absent: `switchward`. The id of the cluster follows, or that of the data
+    /// folder if the server stands alone: what several clusters have under one prefix stays apart.
     #[serde(default)]
     pub(crate) prefix: Option<String>,
 }
@@ -43,6 +44,12 @@ impl RedisConfig {
     }
 }
 
+/// The owner of the streams on a shared bus: the cluster, whose servers share them, or the data folder of a server that
+/// stands alone.
+pub(crate) fn owner(data: &DataDir) -> String {
+    data.identity().cluster.map_or_else(|| data.id().to_owned(), |of| of.cluster.to_string())
+}
+
 /// Opens the bus of this owner over this Redis, or in this process if there is none. A Redis that cannot be reached is no
 /// error: deliveries wait for it.
 ///
@@ -59,6 +66,26 @@ pub(super) async fn open(redis: Option<&RedisConfig>, owner: &str) -> anyhow::Re
                 OpenError::Password { .. } => "redis.password_file",
             };
             Err(error).context(key)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchward_store::{ClusterIdentity, Id};
+
+    use super::*;
+
+    #[test]
+    fn the_servers_of_a_cluster_have_one_owner_and_others_their_own() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let data = folders.each_ref().map(|folder| DataDir::open(folder.path()).unwrap());
+        let alone = data.each_ref().map(owner);
+        assert_eq!(alone, data.each_ref().map(|data| data.id().to_owned()));
+        assert_ne!(alone[0], alone[1]);
+        for (server, data) in (1..).zip(&data) {
+            data.claim(ClusterIdentity { cluster: Id([0xab; 16]), server }).unwrap();
+            assert_eq!(owner(data), "ab".repeat(16));
         }
     }
 }

@@ -68,7 +68,7 @@ async fn a_server_that_was_killed_and_kept_everything_gives_it_again() {
 #[tokio::test]
 async fn a_flush_in_mid_work_loses_what_was_there_and_nothing_more() {
     let server = Server::start(&[]);
-    let settings = Settings { idle: IDLE, envelopes_max: 4, bytes_max: 16 };
+    let settings = Settings { idle: IDLE, envelopes_max: 4, bytes_max: 16, ..Settings::default() };
     let bus = Redis::open(RedisConfig { settings, ..config(&server, IDLE) }).await.unwrap();
     for id in ["a", "b", "c", "d"] {
         publish(&bus, id).await.unwrap();

@@ -72,13 +72,17 @@ fn answers_of_redis_are_distinguished() {
 
 #[test]
 fn receipts_of_others_are_none() {
-    let read =
-        |words: &str| of_receipt(&Receipt::new(words.to_owned())).map(|(id, bytes)| (id.to_owned(), bytes));
-    assert_eq!(read("17-0/5"), Some(("17-0".to_owned(), 5)));
-    let huge = format!("1-{}0/1", u64::MAX);
-    for words in
-        ["", "1", "0-0", "1-1/", "/1", "-/1", "1-/1", "+1-0/1", "1-0/+1", "1-0/-1", "a-0/1", "*/1", &huge]
-    {
+    let read = |words: &str| {
+        let receipt = Receipt::new(words.to_owned());
+        of_receipt(&receipt).map(|it| (it.entry.to_owned(), it.bytes, it.id.to_owned()))
+    };
+    assert_eq!(read("17-0/5/7/a-1"), Some(("17-0".to_owned(), 5, "7/a-1".to_owned())));
+    assert_eq!(read("17-0/0/"), Some(("17-0".to_owned(), 0, String::new())));
+    let huge = format!("1-{}0/1/a", u64::MAX);
+    for words in [
+        "", "1", "0-0", "1-1/", "1-1/1", "/1/a", "-/1/a", "1-/1/a", "+1-0/1/a", "1-0/+1/a", "1-0/-1/a",
+        "a-0/1/a", "*/1/a", &huge,
+    ] {
         assert_eq!(read(words), None, "{words}");
     }
 }

@@ -10,6 +10,10 @@ async fn length(server: &Server) -> usize {
     server.ask(&["XLEN", "switchward:http"]).await
 }
 
+async fn ids_taken(server: &Server) -> usize {
+    server.ask(&["HLEN", "{switchward:http}:ids"]).await
+}
+
 async fn counted(server: &Server) -> Option<u64> {
     server.ask(&["GET", "{switchward:http}:bytes"]).await
 }
@@ -22,6 +26,7 @@ async fn what_is_acknowledged_leaves_nothing_behind() {
         publish(&bus, id).await.unwrap();
     }
     assert_eq!((length(&server).await, counted(&server).await), (3, Some(12)));
+    assert_eq!(ids_taken(&server).await, 3);
     let got = take(&bus, "one", SOON).await.unwrap();
     bus.ack(Stream::Http, &receipts(&got[..1])).await.unwrap();
     bus.ack(Stream::Http, &receipts(&got[..1])).await.unwrap();
@@ -30,14 +35,89 @@ async fn what_is_acknowledged_leaves_nothing_behind() {
         (2, Some(8)),
         "acknowledging twice has no effect"
     );
+    assert_eq!(ids_taken(&server).await, 2);
     bus.ack(Stream::Http, &receipts(&got)).await.unwrap();
     assert_eq!((length(&server).await, counted(&server).await), (0, None));
+    let keys: Vec<String> = server.ask(&["KEYS", "*:ids"]).await;
+    assert_eq!(keys, Vec::<String>::new());
+}
+
+/// Publishers that know nothing of each other, as the leaders of a shard one after the other.
+#[tokio::test]
+async fn one_id_is_taken_at_all_ends_until_it_is_acknowledged_at_one() {
+    let server = Server::start(&[]);
+    let (one, other) = (open(&server, LONG).await, open(&server, LONG).await);
+    for round in 0..3 {
+        assert_eq!(publish(&one, "a").await, Ok(Published::Added), "round {round}");
+        assert_eq!(publish(&other, "a").await, Ok(Published::Already));
+        assert_eq!(length(&server).await, 1);
+        let got = take(&other, "other", SOON).await.unwrap();
+        assert_eq!(seen(&got), [("a", 1)]);
+        assert_eq!(publish(&other, "a").await, Ok(Published::Already));
+        one.ack(Stream::Http, &receipts(&got)).await.unwrap();
+    }
+}
+
+/// Many ends publish the same at one time, again and again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn publishers_that_race_add_each_id_once() {
+    let server = Server::start(&[]);
+    let mut publishers = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let bus = open(&server, LONG).await;
+        publishers.spawn(async move {
+            let mut added = 0;
+            for id in 0..100 {
+                added += usize::from(publish(&bus, &id.to_string()).await == Ok(Published::Added));
+            }
+            added
+        });
+    }
+    assert_eq!(publishers.join_all().await.iter().sum::<usize>(), 100);
+    assert_eq!((length(&server).await, ids_taken(&server).await), (100, 100));
+}
+
+#[tokio::test]
+async fn ids_that_the_server_lost_or_spoiled_are_free() {
+    let server = Server::start(&[]);
+    let bus = open(&server, LONG).await;
+    publish(&bus, "a").await.unwrap();
+    let _: () = server.ask(&["FLUSHALL"]).await;
+    assert_eq!(publish(&bus, "a").await, Ok(Published::Added), "after a flush");
+    let _: u32 = server.ask(&["DEL", "switchward:http"]).await;
+    assert_eq!(publish(&bus, "a").await, Ok(Published::Added), "without the stream");
+    let _: u32 = server.ask(&["HSET", "{switchward:http}:ids", "a", "nonsense"]).await;
+    assert_eq!(publish(&bus, "a").await, Ok(Published::Added), "after nonsense");
+    let got = take(&bus, "one", SOON).await.unwrap();
+    assert_eq!(seen(&got), [("a", 1), ("a", 1)]);
+    bus.ack(Stream::Http, &receipts(&got)).await.unwrap();
+    assert_eq!(ids_taken(&server).await, 0);
+}
+
+/// An entry's id begins with the time of the server, which is the only clock that matters.
+#[tokio::test]
+async fn ages_are_measured_by_the_clock_of_the_server() {
+    let server = Server::start(&[]);
+    let bus = open(&server, LONG).await;
+    let (seconds, _): (u64, u64) = server.ask(&["TIME"]).await;
+    let minute = Duration::from_secs(60);
+    for (id, at) in [("hour", seconds - 3_600), ("minute", seconds - 90), ("ahead", seconds + 3_600)] {
+        let entry = format!("{at}000-0");
+        let fields = ["tenant", "1", "id", id, "body", "b"];
+        let _: String =
+            server.ask(&[&["XADD", "switchward:http", entry.as_str()][..], &fields].concat()).await;
+    }
+    let got = take(&bus, "one", SOON).await.unwrap();
+    let ages: Vec<Duration> = got.iter().map(|it| it.age).collect();
+    assert!((minute * 60..minute * 61).contains(&ages[0]), "{ages:?}");
+    assert!((minute * 3 / 2..minute * 3).contains(&ages[1]), "{ages:?}");
+    assert_eq!(ages[2], NONE, "the server's clock was set back");
 }
 
 #[tokio::test]
 async fn a_counter_that_is_wrong_is_right_again_when_the_stream_is_empty() {
     let server = Server::start(&[]);
-    let settings = Settings { idle: IDLE, envelopes_max: 8, bytes_max: 6 };
+    let settings = Settings { idle: IDLE, envelopes_max: 8, bytes_max: 6, ..Settings::default() };
     let bus = Redis::open(RedisConfig { settings, ..config(&server, IDLE) }).await.unwrap();
     for wrong in ["6", "-100", "nonsense"] {
         publish(&bus, "a").await.unwrap();

@@ -15,7 +15,7 @@ impl Deleted {
         self.0.lock().iter().any(|(known, one)| *known == tenant && one == id)
     }
 
-    pub(super) fn note(&self, tenant: TenantId, id: String) {
+    pub(crate) fn note(&self, tenant: TenantId, id: String) {
         let mut known = self.0.lock();
         known.push_front((tenant, id));
         known.truncate(MAIL_DELETED_MAX);

@@ -215,7 +215,7 @@ pub(super) fn clock(other_ms: Option<i64>) -> Found {
     match other_ms.map(|other| now - other) {
         Some(off) if off.abs() > CLOCK_OFF_MS => {
             let said = format!("{shown}; differs from the clock of Redis by {} ms", off.abs());
-            Found::warn(what, said, "synchronise both with NTP; deadlines use this machine's clock")
+            Found::warn(what, said, "synchronise both with NTP; timers use this machine's clock")
         }
         Some(_) => Found::ok(what, format!("{shown}; matches the clock of Redis")),
         None if Path::new("/run/systemd/timesync/synchronized").exists() => {

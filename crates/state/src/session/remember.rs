@@ -1,0 +1,138 @@
+//! Remembers the replies of a session, and forgets those whose time is over; see [`Replies`].
+
+use switchward_machine::{SessionId, Time};
+
+use super::replies::{Chained, Remembered, Replies};
+use super::stored_reply::{NextReply, ReplySource, StoredReply};
+use crate::limits::{REPLIES_FORGOTTEN_MAX, REPLIES_KEPT_MS, REPLIES_LISTED_MAX, REPLIES_SWEPT_MAX};
+use crate::{Key, Row, Site, ViewError, Working};
+
+/// The hash of a request id, see [`RequestId::hash`](crate::RequestId::hash).
+type Hash = [u8; 16];
+
+/// The replies of one session while they change, with its rows.
+struct Change<'w, 'b> {
+    rows: &'w mut Working<'b>,
+    site: &'w Site<'w>,
+    session: SessionId,
+    replies: Replies,
+}
+
+/// Remembers the reply to a command of the site's session, and forgets some of those whose time is over.
+pub(crate) fn remember(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    hash: Hash,
+    source: ReplySource,
+) -> Result<(), ViewError> {
+    change(rows, site, |change| {
+        change.forget_lapsed()?;
+        change.chain_oldest()?;
+        change.add(hash, source);
+        Ok(())
+    })
+}
+
+/// Forgets the oldest replies of a session that has ended, at most [`REPLIES_SWEPT_MAX`] of them.
+pub(crate) fn sweep(rows: &mut Working<'_>, site: &Site<'_>) -> Result<(), ViewError> {
+    change(rows, site, |change| {
+        change.replies.sweeps = change.replies.sweeps.saturating_add(1);
+        (0..REPLIES_SWEPT_MAX).try_for_each(|_| change.forget_first())
+    })
+}
+
+fn change(
+    rows: &mut Working<'_>,
+    site: &Site<'_>,
+    how: impl FnOnce(&mut Change<'_, '_>) -> Result<(), ViewError>,
+) -> Result<(), ViewError> {
+    let (key, session) = (site.session_key()?, site.session()?);
+    let replies = std::mem::take(&mut rows.session_at_mut(&key)?.replies);
+    let mut change = Change { rows, site, session, replies };
+    how(&mut change)?;
+    let replies = change.replies;
+    rows.session_at_mut(&key)?.replies = replies;
+    Ok(())
+}
+
+impl Change<'_, '_> {
+    fn key(&self, hash: Hash) -> Key {
+        Key::reply(self.site.tenant, self.session, hash)
+    }
+
+    fn forget_lapsed(&mut self) -> Result<(), ViewError> {
+        for _ in 0..REPLIES_FORGOTTEN_MAX {
+            let lapsed = |at: Time| self.site.at.since_ms(at) >= REPLIES_KEPT_MS;
+            if !self.replies.oldest().is_some_and(lapsed) {
+                break;
+            }
+            self.forget_first()?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the oldest reply; does nothing if there is none.
+    fn forget_first(&mut self) -> Result<(), ViewError> {
+        if let Some(Chained { first, count, .. }) = self.replies.chained {
+            let stored = self.rows.reply_at(&self.key(first))?;
+            // Without its row the rest of the chain cannot be found: it is forgotten as a whole.
+            let next = stored.as_ref().and_then(|stored| stored.next).filter(|_| count > 1);
+            if stored.is_some() {
+                self.delete(first);
+            }
+            self.replies.chained =
+                next.map(|next| Chained { first: next.hash, at: next.at, count: count - 1 });
+        } else if !self.replies.listed.is_empty() {
+            let first = self.replies.listed.remove(0);
+            if first.sequence.is_none() {
+                self.delete(first.hash);
+            }
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, hash: Hash) {
+        self.rows.delete(self.key(hash));
+        self.replies.rows = self.replies.rows.saturating_sub(1);
+    }
+
+    fn put(&mut self, hash: Hash, stored: StoredReply) {
+        self.rows.put(self.key(hash), Row::Reply(stored));
+    }
+
+    /// Gives the oldest listed reply a row that names the next one, if the list is full.
+    fn chain_oldest(&mut self) -> Result<(), ViewError> {
+        if self.replies.listed.len() < REPLIES_LISTED_MAX {
+            return Ok(());
+        }
+        let Remembered { hash, at, sequence } = self.replies.listed.remove(0);
+        let next = self.replies.listed.first().map(|next| NextReply { hash: next.hash, at: next.at });
+        let source = match sequence {
+            Some(sequence) => {
+                self.replies.rows = self.replies.rows.saturating_add(1);
+                ReplySource::History(sequence)
+            }
+            None => match self.rows.reply_at(&self.key(hash))? {
+                Some(stored) => stored.source.clone(),
+                None => return Err(ViewError("a listed reply has no row".into())),
+            },
+        };
+        self.put(hash, StoredReply { source, next });
+        let chained = &mut self.replies.chained;
+        let (first, since, count) = chained.map_or((hash, at, 0), |it| (it.first, it.at, it.count));
+        *chained = Some(Chained { first, at: since, count: count.saturating_add(1) });
+        Ok(())
+    }
+
+    fn add(&mut self, hash: Hash, source: ReplySource) {
+        let sequence = match source {
+            ReplySource::History(sequence) => Some(sequence),
+            ReplySource::Here(_) => {
+                self.replies.rows = self.replies.rows.saturating_add(1);
+                self.put(hash, StoredReply { source, next: None });
+                None
+            }
+        };
+        self.replies.listed.push(Remembered { hash, at: self.site.at, sequence });
+    }
+}
