@@ -258,6 +258,7 @@ async fn age(factory: &dyn Factory) -> CaseResult {
     let nothing = bus.take(Stream::Model, "one", 1, IDLE).await.map_err(describe)?;
     same("in another stream", ids(&nothing), vec![])?;
     let first = take(&*bus, "one", 1, SOON).await?;
+    same("the first delivery", ids(&first), vec!["a"])?;
     between("the age at the first delivery", first[0].age, IDLE * 9 / 10, begun.elapsed() + IDLE)?;
     let second = take(&*bus, "two", 1, SOON).await?;
     same("the second delivery", ids(&second), vec!["a"])?;
@@ -270,7 +271,9 @@ async fn age(factory: &dyn Factory) -> CaseResult {
     };
     let (taken, published) = tokio::join!(take(&*bus, "three", 1, SOON), publishing);
     published?;
-    between("the age of a new envelope", taken?[0].age, NONE, begun.elapsed() + IDLE / 2)
+    let taken = taken?;
+    same("the new envelope", ids(&taken), vec!["b"])?;
+    between("the age of a new envelope", taken[0].age, NONE, begun.elapsed() + IDLE / 2)
 }
 
 fn between(what: &str, got: Duration, least: Duration, most: Duration) -> CaseResult {

@@ -94,6 +94,7 @@ mod tests {
             clock: Arc::new(clock.clone()),
             ring: KeyRing::of(vec![RingKey::of([1; 32])]),
             on_fatal: Box::new(|why| panic!("{why}")),
+            member: None,
         };
         Cluster::open(options).await.unwrap()
     }

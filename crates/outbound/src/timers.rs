@@ -139,7 +139,9 @@ mod tests {
         let transport = ToBus(Arc::clone(&bus));
         let sent = TimerBatch { shard: 1, term: 2, number: 3, timers: vec![Key::clock()] };
         transport.hand_out(sent.clone()).await.expect("the bus has capacity");
-        assert!(transport.hand_out(sent.clone()).await.is_err(), "the bus is full");
+        transport.hand_out(sent.clone()).await.expect("it is on the bus already");
+        let next = TimerBatch { number: 4, ..sent.clone() };
+        assert!(transport.hand_out(next).await.is_err(), "the bus is full");
         let taken = bus.take(Stream::Timer, "one", 9, Duration::ZERO).await.expect("the bus is open");
         let [delivery] = &taken[..] else { panic!("{taken:?}") };
         assert_eq!(delivery.envelope.id, sent.name());

@@ -63,9 +63,11 @@ async fn greet(core: &Core, tcp: TcpStream, to: u64, purpose: Purpose) -> Result
         TlsFailure::Refused(why) => PeerError::Refused(why),
         TlsFailure::Failed(why) => PeerError::NotSent(why),
     };
-    let failed = |error: WireError| match &error {
-        WireError::Io(io) => tls_failed(io),
-        other => PeerError::NotSent(format!("the handshake failed: {other}")),
+    let failed = |error: WireError| {
+        if let WireError::Io(io) = &error {
+            return tls_failed(io);
+        }
+        PeerError::NotSent(format!("the handshake failed: {error}"))
     };
     // Only latency depends on it.
     let _set = tcp.set_nodelay(true);

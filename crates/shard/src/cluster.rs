@@ -7,13 +7,12 @@ mod files;
 mod open;
 mod quotas;
 mod sealed;
+mod servers;
+mod shutdown;
 mod tenancy;
 
-use open::{check_stands_alone, open_groups};
 pub use sealed::{KeysMissing, SealedUnder, check_keys, count_sealed};
 
-use futures::future::join_all;
-use openraft::async_runtime::WatchReceiver;
 use std::io;
 use std::sync::Arc;
 use switchward_engine::policy::{Ledgers, Plan, plan};
@@ -22,21 +21,21 @@ use switchward_state::catalogue::InstallMachine;
 use switchward_state::policy::{LimitCheck, LimitOutcome, Reserve, Settle, by_ledger, check_limits};
 use switchward_state::seal::KeyRing;
 use switchward_state::{Body, Command, Key, Reason, Rejection, Reply, Row, Scope, View, ViewError};
-use switchward_store::{DataDir, Disk, LogOptions, LogStats, SegmentLog};
+use switchward_store::{DataDir, Disk, LogStats, SegmentLog};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::failure::{Failure, line};
+use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::{Halt, OnFatal, once};
-use crate::limits::{FIRE_WAIT, LIMITS_ASKED_MAX, SHARDS_MAX};
-use crate::raft_runtime::RaftRuntime;
+use crate::limits::{FIRE_WAIT, LIMITS_ASKED_MAX};
+use crate::members::{self, MemberOptions};
 use crate::shard::Shard;
-use crate::shards::Shards;
+use crate::shards::{Opened, Shards};
 use crate::timers::{Fired, TimerBatch, TimerTransport};
 use crate::{leader_tasks, leading, maintenance, removals, scrub, timers};
 
-/// The parts of a cluster of one server.
+/// The parts of a server's shards.
 pub struct ClusterOptions {
     /// The data folder, locked for this process.
     pub data: DataDir,
@@ -50,57 +49,30 @@ pub struct ClusterOptions {
     pub ring: KeyRing,
     /// Called when the log or the state is lost.
     pub on_fatal: OnFatal,
+    /// What makes the server a member of a cluster; `None` for a server alone.
+    pub member: Option<MemberOptions>,
 }
 
 /// This server's shards; cheap to clone.
 #[derive(Clone)]
 pub struct Cluster(Arc<Shards>);
 
-/// The node number of a server that is alone.
-const ALONE: u64 = 1;
-
 impl Cluster {
-    /// Opens all groups of a data folder and waits until they lead. A shard whose replica fails while its log is
-    /// replayed is opened all the same; see [`Group::failed`].
+    /// Opens all groups of a data folder and waits until they can be read: a server alone leads them then, a member of a
+    /// cluster knows their leaders. A shard whose replica fails while its log is replayed is opened all the same; see
+    /// [`Group::failed`]. A member that starts again and finds no leaders within
+    /// [`RESUME_READY_WAIT`](crate::limits::RESUME_READY_WAIT) opens without them.
     ///
     /// # Errors
     /// The folder cannot be read, or holds what this build does not know, or secrets that the ring cannot open
-    /// ([`KeysMissing`]).
-    pub async fn open(mut options: ClusterOptions) -> io::Result<Self> {
-        let wanted = options.shards.clamp(1, SHARDS_MAX);
-        let count = options.data.shards(wanted).map_err(io::Error::other)?;
-        if !(1..=SHARDS_MAX).contains(&count) {
-            let message = format!("the data folder has {count} shards, 1 to {SHARDS_MAX} are allowed");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-        }
-        check_stands_alone(&options.data)?;
-        let halt = once(std::mem::replace(&mut options.on_fatal, Box::new(|_| {})));
-        let report = Arc::clone(&halt);
-        let on_fatal = Box::new(move |error: &switchward_store::StoreError| report(&line(error)));
-        let log = SegmentLog::open(&options.data, LogOptions { on_fatal, sync_fault: None })
-            .map_err(io::Error::other)?;
-        let log = Arc::new(log);
-        let raft = RaftRuntime::start()?;
-        let groups = open_groups(&options, count, &log, &raft).await?;
-        let cluster = Self::over(groups.clone(), options.clock, halt, log, Some(raft));
-        // A server that leads a group has made the group's first vote and entry durable.
-        let led = cluster.settle().await;
-        if let Err(error) = led.and_then(|()| options.data.set_initialized().map_err(io::Error::other)) {
-            stop(&groups).await;
-            cluster.0.end_raft().await;
-            return Err(error);
-        }
-        // Work that is due must not start without the keys it needs.
-        let under = cluster.sealed_under().await.map_err(io::Error::other);
-        let keys =
-            under.and_then(|under| check_keys(&under, &cluster.ring().ids()).map_err(io::Error::other));
-        if let Err(error) = keys {
-            stop(&groups).await;
-            cluster.0.end_raft().await;
-            return Err(error);
-        }
-        cluster.begin_leader_tasks();
-        Ok(cluster)
+    /// ([`KeysMissing`]); or the cluster refuses the server.
+    pub async fn open(options: ClusterOptions) -> io::Result<Self> {
+        open::open(options).await
+    }
+
+    /// The shards as their callers hold them.
+    pub(crate) fn of_shards(shards: Arc<Shards>) -> Self {
+        Self(shards)
     }
 
     /// Creates a cluster of shards that were opened elsewhere, such as replicas over a network; the catalogue's comes
@@ -120,7 +92,8 @@ impl Cluster {
                 "a cluster needs a catalogue and at least one shard",
             ));
         }
-        let cluster = Self::over(groups, clock, once(on_fatal), log, None);
+        let cluster = Self::over(groups, clock, once(on_fatal), log, Opened::default());
+        cluster.begin_leading();
         cluster.begin_leader_tasks();
         Ok(cluster)
     }
@@ -131,43 +104,36 @@ impl Cluster {
         clock: Arc<dyn Clock>,
         halt: Halt,
         log: Arc<SegmentLog>,
-        raft: Option<RaftRuntime>,
+        opened: Opened,
     ) -> Self {
         let disk = log.disk();
         let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt), Arc::clone(disk));
         let shards: Vec<Shard> = groups.into_iter().map(start).collect();
-        Self(Arc::new(Shards::of(shards, clock, halt, log, raft)))
+        Self(Arc::new(Shards::of(shards, clock, halt, log, opened)))
+    }
+
+    /// Begins to publish which groups this server leads.
+    fn begin_leading(&self) {
+        for shard in self.all() {
+            shard.group().look();
+            tokio::spawn(leading::work(shard.clone(), Arc::downgrade(&self.0)));
+        }
     }
 
     fn begin_leader_tasks(&self) {
         tokio::spawn(scrub::work(Arc::downgrade(&self.0)));
         for shard in self.all() {
-            shard.group().look();
-            tokio::spawn(leading::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(leader_tasks::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(timers::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(removals::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(maintenance::work(shard.clone(), Arc::downgrade(&self.0)));
+            if self.0.member().is_some() {
+                tokio::spawn(members::work(shard.clone(), Arc::downgrade(&self.0)));
+            }
         }
         for shard in self.shards() {
             tokio::spawn(tenancy::work(shard.clone(), Arc::downgrade(&self.0)));
         }
-    }
-
-    /// Waits until this server leads every group, but those that have failed, and has applied what it had.
-    async fn settle(&self) -> io::Result<()> {
-        for shard in self.all() {
-            let mut changes = shard.group().raft().metrics();
-            loop {
-                match shard.read().await {
-                    Ok(_) => break,
-                    Err(_) if shard.group().failed().is_some() => break,
-                    Err(Failure::Electing) => changes.changed().await.map_err(io::Error::other)?,
-                    Err(failure) => return Err(io::Error::other(failure)),
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Every shard, the catalogue's first.
@@ -417,36 +383,5 @@ impl Cluster {
         };
         let count = left.len();
         timers::fire(shard, batch.number, left).await.map(|()| Fired::Timers(count))
-    }
-
-    /// Takes no more commands, and writes what is in memory, so that the next start has little to replay.
-    ///
-    /// # Errors
-    /// The disk refuses; nothing that was acknowledged is lost.
-    pub async fn shutdown(&self) -> io::Result<()> {
-        join_all(self.all().map(Shard::drain)).await;
-        for shard in self.all() {
-            let group = shard.group().clone();
-            let written = tokio::task::spawn_blocking(move || group.checkpoint()).await;
-            match written.map_err(io::Error::other)? {
-                // The log has what is missing.
-                Err(error) if shard.disk().caused(&error) => {
-                    tracing::warn!("the disk is full: the next start replays the log");
-                }
-                written => written?,
-            }
-            shard.group().raft().shutdown().await.map_err(io::Error::other)?;
-        }
-        self.0.end_raft().await;
-        Ok(())
-    }
-}
-
-/// Stops the groups that a failed start has opened.
-async fn stop(groups: &[Group]) {
-    for group in groups {
-        if let Err(error) = group.raft().shutdown().await {
-            tracing::warn!(%error, "failed to shut a Raft node down");
-        }
     }
 }

@@ -93,6 +93,7 @@ impl DecideLoop {
                 continue;
             }
             let span = self.span(&batch);
+            let _deciding = Arc::clone(&self.group.shared.deciding).lock_owned().await;
             if self.serve(batch.drain(..), &jobs).instrument(span).await == Err(Failure::Stopped) {
                 // The waiting callers learn it from the queue, which is dropped with this.
                 return;

@@ -10,6 +10,7 @@
 //! - [`Clock`] is the only source of time; [`MonotonicClock`] says what holds when a machine's clock jumps.
 //! - [`TimerTransport`] takes what is due out of a shard, and [`Cluster::fire`] brings it back.
 //! - [`RaftPeers`] sends Raft's messages to other servers over a [`Transport`], and [`RaftHandler`] answers theirs.
+//! - [`MemberOptions`] make a server a member of a cluster; [`MemberHandler`] answers all that other members send.
 //!
 //! This crate must never know: formats, gRPC, mail, files (those are `store`'s). No other crate sees openraft.
 //!
@@ -27,12 +28,14 @@ mod failed;
 mod failure;
 mod group;
 mod halt;
+mod hand_over;
 mod leader_tasks;
 mod leadership;
 mod leading;
 pub mod limits;
 mod log_store;
 mod maintenance;
+mod members;
 mod membership;
 mod metrics;
 mod no_peers;
@@ -65,12 +68,17 @@ pub use codec::{decode_entry, encode_entry};
 pub use failure::Failure;
 pub use group::{Group, GroupOptions, GroupParts, GroupStart, RaftSettings};
 pub use halt::OnFatal;
+pub use hand_over::NotHandedOver;
 pub use log_store::LogStore;
+pub use members::{
+    ClusterStatus, GroupStatus, HandOver, MemberHandler, MemberOptions, MemberStart, ReplicaStatus,
+    ServerStatus,
+};
 pub use metrics::ShardMetrics;
 pub use no_peers::NoPeers;
 pub use peers::codec as raft_messages;
 pub use peers::{
-    PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, RaftLink, RaftNetwork, RaftPeers,
+    Peer, PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, RaftLink, RaftNetwork, RaftPeers,
     Transport,
 };
 pub use remote::{

@@ -249,6 +249,42 @@ pub const SNAPSHOT_INSTALL_WAIT: Duration = Duration::from_secs(10 * 60);
 pub const SNAPSHOT_LOOK: Duration = Duration::from_millis(100);
 /// The largest snapshot that is received, bytes.
 pub const SNAPSHOT_BYTES_MAX: u64 = 1024 * 1024 * 1024 * 1024;
+/// The feature level of this build: the highest that a server of a cluster can take part in.
+pub const FEATURE_LEVEL: u32 = 1;
+/// Voters of one group.
+pub const VOTERS_MAX: usize = 5;
+/// How long one server may take to answer another one that wants to join.
+pub const JOIN_WAIT: Duration = Duration::from_secs(5);
+/// How long a server that wants to join waits before it asks again.
+pub const JOIN_AGAIN: Duration = Duration::from_millis(500);
+/// How long a server that was admitted waits until it has all rows.
+pub const JOIN_READY_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long the first server of a cluster waits until it leads.
+pub const FOUND_READY_WAIT: Duration = Duration::from_secs(60);
+/// How long a server that starts again waits for leaders; then it opens without them.
+pub const RESUME_READY_WAIT: Duration = Duration::from_secs(30);
+/// How long a group may take to read its members at the start.
+pub const MEMBERSHIP_READ_WAIT: Duration = Duration::from_secs(30);
+/// How often a server that waits at its start says so.
+pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// How often the leader of a group compares its members with the map, if the catalogue does not change.
+pub const MEMBERS_LOOK: Duration = Duration::from_secs(1);
+/// How long one change of the members may take before the leader looks again.
+pub const MEMBER_CHANGE_WAIT: Duration = Duration::from_secs(10);
+/// Entries that a replica may lack to become a voter.
+pub const MEMBER_LAG_MAX: u64 = 1_000;
+/// How long ago a replica must have been heard of to become a voter or a leader.
+pub const MEMBER_CONTACT_MAX: Duration = Duration::from_secs(2);
+/// How long a leader decides nothing while its successor gets the last entries; then it goes on leading.
+pub const HAND_OVER_WAIT: Duration = Duration::from_secs(2);
+/// How long a leader that has handed over waits until another server leads.
+pub const HAND_OVER_TAKEN_WAIT: Duration = Duration::from_millis(1_500);
+/// How long another server's leader may take to hand over on request.
+pub const HAND_OVER_ASK_WAIT: Duration = Duration::from_secs(6);
+/// How long a server may take to report its replicas.
+pub const STATUS_WAIT: Duration = Duration::from_secs(1);
+/// How often a leader that hands over looks whether it still leads.
+pub const HAND_OVER_LOOK: Duration = Duration::from_millis(50);
 /// How often the leader of a shard compares its copies of the tenants' records with the catalogue, and tries again to bring
 /// those up to date that are behind.
 pub const TENANCIES_CONFIRM_INTERVAL: Duration = Duration::from_secs(1);

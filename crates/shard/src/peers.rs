@@ -15,4 +15,4 @@ mod transport;
 
 pub use network::{RaftLink, RaftNetwork, RaftPeers};
 pub use serve::RaftHandler;
-pub use transport::{PeerConnection, PeerError, PeerRequest, PeerStream, Transport};
+pub use transport::{Peer, PeerConnection, PeerError, PeerRequest, PeerStream, Transport};

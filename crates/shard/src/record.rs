@@ -43,6 +43,8 @@ impl Record for Stored {
             | Row::Tenancy(_)
             | Row::Usage(_)
             | Row::WebhookSource(_)
+            | Row::Server(_)
+            | Row::ClusterMap(_)
             | Row::Clock(_) => true,
             Row::Closed(_)
             | Row::Removed(_)
@@ -91,6 +93,10 @@ fn structure(row: &Row) -> usize {
         | Row::Source(_)
         | Row::Usage(_)
         | Row::Mailed(_) => ENTRY_BYTES,
+        Row::ClusterMap(map) => {
+            let replicas = map.groups.iter().map(|group| group.servers.len() + 1);
+            WEIGHT_BYTES + replicas.sum::<usize>() * ENTRY_BYTES
+        }
         Row::TenantChange(change) => WEIGHT_BYTES + change.parts.len() * 4 * ENTRY_BYTES,
         // Values of JSON take several times the bytes of their text.
         Row::Data(data) => WEIGHT_BYTES + 3 * minicbor::len(data),
@@ -109,6 +115,7 @@ fn structure(row: &Row) -> usize {
         | Row::Definition(_)
         | Row::Assistant(_)
         | Row::WebhookSource(_)
+        | Row::Server(_)
         | Row::Version(_) => WEIGHT_BYTES,
     }
 }
@@ -148,6 +155,8 @@ fn payload(row: &Row) -> usize {
         | Row::TenantChange(_)
         | Row::Removed(_)
         | Row::WebhookSource(_)
+        | Row::Server(_)
+        | Row::ClusterMap(_)
         | Row::Version(_) => minicbor::len(row),
     }
 }

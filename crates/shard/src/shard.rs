@@ -15,6 +15,7 @@ use crate::deletions;
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::Halt;
+use crate::hand_over::{NotHandedOver, hand_over};
 use crate::leadership::Leadership;
 use crate::metrics::ShardMetrics;
 use crate::queue::{Entrance, Job, Refused, queue};
@@ -123,6 +124,15 @@ impl Shard {
         *self.drain.borrow()
     }
 
+    /// Hands the leadership to another server: `to`, or else the voter that has most entries. Commands and reads wait
+    /// meanwhile, and none fails. Returns the new leader.
+    ///
+    /// # Errors
+    /// As [`NotHandedOver`] says; all but one of them mean that this server goes on as before.
+    pub async fn hand_over(&self, to: Option<u64>) -> Result<u64, NotHandedOver> {
+        hand_over(&self.group, to).await
+    }
+
     /// Takes no more commands, and waits until the queued ones are answered.
     pub(crate) async fn drain(&self) {
         self.drain.send_replace(true);
@@ -140,16 +150,20 @@ impl Shard {
     /// As [`Failure`] says.
     pub async fn submit(&self, command: Command) -> Result<Reply, Failure> {
         let Some(remote) = &self.group.remote else { return self.submit_here(command).await };
-        let deadline = Remote::deadline();
+        if self.draining() {
+            return Err(Failure::Draining);
+        }
+        let mut deadline = None;
         loop {
-            let outcome = if self.leads() {
+            // A server that drains leads nothing any more: what it took before goes to the new leader.
+            let outcome = if self.leads() && !self.draining() {
                 self.submit_here(command.clone()).await
-            } else if self.draining() {
-                Err(Failure::Draining)
             } else {
                 remote.submit(command.clone()).await
             };
-            if outcome != Err(Failure::Electing) || !remote.wait_for_leader(deadline).await {
+            let again = matches!(outcome, Err(Failure::Electing | Failure::Draining));
+            let deadline = *deadline.get_or_insert_with(Remote::deadline);
+            if !again || !remote.wait_for_leader(deadline).await {
                 return outcome;
             }
         }
@@ -218,9 +232,10 @@ impl Shard {
             self.confirm_here().await?;
             return Ok(self.read_stale());
         };
-        let deadline = Remote::deadline();
+        let mut deadline = None;
         loop {
             let confirmed = if self.leads() { self.confirm_here().await } else { reads.confirm().await };
+            let deadline = *deadline.get_or_insert_with(Remote::deadline);
             if confirmed == Err(Failure::Electing) && remote.wait_for_leader(deadline).await {
                 continue;
             }

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::Halt;
+use crate::members::MemberOptions;
 use crate::raft_runtime::RaftRuntime;
 use crate::shard::Shard;
 use crate::timers::TimerTransport;
@@ -28,8 +29,16 @@ pub(crate) struct Shards {
     halt: Halt,
     log: Arc<SegmentLog>,
     transport: RwLock<Option<Arc<dyn TimerTransport>>>,
-    /// The runtime of the groups, if they were opened here.
-    raft: Mutex<Option<RaftRuntime>>,
+    opened: Opened,
+}
+
+/// What belongs to groups that were opened here.
+#[derive(Default)]
+pub(crate) struct Opened {
+    /// Their runtime, if they have one of their own.
+    pub(crate) raft: Mutex<Option<RaftRuntime>>,
+    /// What makes this server a member of a cluster.
+    pub(crate) member: Option<MemberOptions>,
 }
 
 impl Shards {
@@ -39,18 +48,15 @@ impl Shards {
         clock: Arc<dyn Clock>,
         halt: Halt,
         log: Arc<SegmentLog>,
-        raft: Option<RaftRuntime>,
+        opened: Opened,
     ) -> Self {
         let catalogue = shards.remove(0);
-        Self {
-            catalogue,
-            owners: shards,
-            clock,
-            halt,
-            log,
-            transport: RwLock::default(),
-            raft: Mutex::new(raft),
-        }
+        Self { catalogue, owners: shards, clock, halt, log, transport: RwLock::default(), opened }
+    }
+
+    /// What makes this server a member of a cluster; `None` for a server alone.
+    pub(crate) fn member(&self) -> Option<&MemberOptions> {
+        self.opened.member.as_ref()
     }
 
     /// Every shard, the catalogue's first.
@@ -84,7 +90,7 @@ impl Shards {
 
     /// Ends Raft's runtime, if it is the cluster's own. What its tasks hold is free afterwards.
     pub(crate) async fn end_raft(&self) {
-        let Some(raft) = self.raft.lock().take() else { return };
+        let Some(raft) = self.opened.raft.lock().take() else { return };
         if let Err(error) = tokio::task::spawn_blocking(move || raft.end()).await {
             tracing::warn!(%error, "failed to wait for the end of Raft's tasks");
         }

@@ -11,7 +11,7 @@ use std::sync::{
 use switchward_state::seal::KeyRing;
 use switchward_state::{Changes, Decision, IndexKey, View as _};
 use switchward_store::{Snapshots, State, StoreError};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
 use crate::codec::{Applied, decode_json};
 use crate::deletions;
@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     position: Mutex<Option<LogId>>,
     /// Its index, for those who wait for one; 0 before the first.
     applied: watch::Sender<u64>,
+    /// Held while a batch is decided and written, and while leadership is handed over.
+    pub(crate) deciding: Arc<AsyncMutex<()>>,
 }
 
 /// Later than all erasures of an earlier process, milliseconds.
@@ -108,6 +110,7 @@ impl Shared {
             pending_decision: Mutex::default(),
             position: Mutex::default(),
             applied: watch::Sender::default(),
+            deciding: Arc::default(),
         }
     }
 

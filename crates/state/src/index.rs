@@ -109,6 +109,8 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::Tenancy(_)
         | Row::TenantChange(_)
         | Row::WebhookSource(_)
+        | Row::Server(_)
+        | Row::ClusterMap(_)
         | Row::Clock(_)
         | Row::Index
         | Row::LastTenant(_)

@@ -86,6 +86,10 @@ pub enum Kind {
     Usage = 82,
     /// A session's reply, by request id.
     Reply = 83,
+    /// A server of the cluster.
+    Server = 90,
+    /// Which servers hold which group.
+    ClusterMap = 91,
 }
 
 /// The kinds of row that a session has beside its own and what remains of it, in the order in which they are removed.
@@ -338,6 +342,18 @@ impl Key {
     #[must_use]
     pub fn last_tenant() -> Self {
         Self::start(CATALOGUE, TenantId(0), Kind::LastTenant)
+    }
+
+    /// A server of the cluster.
+    #[must_use]
+    pub fn server(number: u64) -> Self {
+        Self::start(CATALOGUE, TenantId(0), Kind::Server).with(&number.to_be_bytes())
+    }
+
+    /// Which servers hold which group.
+    #[must_use]
+    pub fn cluster_map() -> Self {
+        Self::start(CATALOGUE, TenantId(0), Kind::ClusterMap)
     }
 
     /// The version of a definition that has these files.

@@ -319,5 +319,11 @@ pub const KEPT_DECISIONS_MAX: usize = 10_000;
 pub const RETENTION_RULES_MAX: usize = 200;
 /// The shortest time that something is kept after its end, milliseconds.
 pub const RETENTION_MS_MIN: u64 = 60_000;
+/// Servers of a cluster that are not removed.
+pub const SERVERS_MAX: usize = 5;
+/// The largest number of a server.
+pub const SERVER_NUMBER_MAX: u64 = 9_999;
+/// The address of a server, bytes.
+pub const SERVER_ADDRESS_BYTES_MAX: usize = 256;
 /// Secrets that one command seals under another key.
 pub const RESEALED_MAX: usize = 256;

@@ -4,7 +4,9 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, SessionId, Time};
 
 use crate::approval::{GateSummary, ReplyOutcome};
-use crate::catalogue::{AssistantSummary, Definition, Finding, KeySummary, Tenant, VersionSummary};
+use crate::catalogue::{
+    AssistantSummary, ClusterChange, Definition, Finding, KeySummary, Tenant, VersionSummary,
+};
 use crate::delivery::{EffectSummary, EndpointSummary, SourceSummary};
 use crate::policy::{Authorized, TenantPolicy};
 use crate::session::{Loaded, Meters, Position};
@@ -200,6 +202,9 @@ pub enum Reply {
         #[n(0)]
         at: Time,
     },
+    /// A server of the cluster as it is now, and the map.
+    #[n(20)]
+    Cluster(#[n(0)] Box<ClusterChange>),
 }
 
 /// The version of a reply's form; its first byte.
@@ -260,6 +265,7 @@ impl Reply {
             | Self::Effect { .. }
             | Self::Metered { .. }
             | Self::Removed { .. }
+            | Self::Cluster(..)
             | Self::Leased { .. } => None,
         }
     }
@@ -287,6 +293,7 @@ impl Reply {
             | Self::Endpoint(..)
             | Self::Source(..)
             | Self::Removed { .. }
+            | Self::Cluster(..)
             | Self::Leased { .. } => {}
         }
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use switchward_machine::{Digest, Machine, Time};
 
 use crate::approval::{Call, Closed, Grant};
-use crate::catalogue::{ApiKey, Assistant, Definition, Tenancy, Tenant, TenantChange, Version};
+use crate::catalogue::{
+    ApiKey, Assistant, ClusterMap, Definition, Server, Tenancy, Tenant, TenantChange, Version,
+};
 use crate::delivery::{Effect, WebhookSource};
 use crate::policy::LedgerRow;
 use crate::run::{Data, Run, Slot};
@@ -111,6 +113,12 @@ pub enum Row {
     /// A session's reply.
     #[n(174)]
     Reply(#[n(0)] crate::session::StoredReply),
+    /// A server of the cluster.
+    #[n(175)]
+    Server(#[n(0)] Server),
+    /// Which servers hold which group.
+    #[n(176)]
+    ClusterMap(#[n(0)] ClusterMap),
 }
 
 /// A reply that is remembered for its request id, outside of sessions: see [`Replies`](crate::session::Replies) for

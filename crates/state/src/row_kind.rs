@@ -5,7 +5,9 @@ use minicbor::encode::{Error as EncodeError, Write};
 use minicbor::{CborLen, Decode, Decoder, Encode, Encoder};
 use std::sync::Arc;
 
-use crate::catalogue::{ApiKey, Assistant, Definition, Tenancy, Tenant, TenantChange, Version};
+use crate::catalogue::{
+    ApiKey, Assistant, ClusterMap, Definition, Server, Tenancy, Tenant, TenantChange, Version,
+};
 use crate::delivery::WebhookSource;
 use crate::run::Run;
 use crate::session::{Removed, Session};
@@ -37,9 +39,11 @@ macro_rules! kinds {
 kinds!(
     ApiKey,
     Assistant,
+    ClusterMap,
     Definition,
     Removed,
     Run,
+    Server,
     Session,
     Tenancy,
     Tenant,

@@ -172,6 +172,8 @@ impl<'a> Working<'a> {
         tenancy_at: Tenancy, crate::catalogue::Tenancy;
         usage_at, usage_at_mut: Usage, crate::catalogue::Usage;
         webhook_source_at: WebhookSource, crate::delivery::WebhookSource;
+        server_at: Server, crate::catalogue::Server;
+        cluster_map_at: ClusterMap, crate::catalogue::ClusterMap;
         last_tenant_at: LastTenant, u32;
         source_at: Source, u32;
         item_at: OpenItem, OpenItem;

@@ -168,13 +168,21 @@ impl DataDir {
     /// # Errors
     /// If the number cannot be read or written.
     pub fn shards(&self, wanted: u32) -> Result<u32, StoreError> {
-        let file = self.path.join(SHARDS);
-        if let Some(text) = files::read_text(&file)? {
-            let damaged = || StoreError::Foreign { path: file.clone() };
-            return text.parse().map_err(|_| damaged());
+        if let Some(known) = self.shards_known()? {
+            return Ok(known);
         }
-        files::write_whole(&file, &wanted.to_string())?;
+        files::write_whole(&self.path.join(SHARDS), &wanted.to_string())?;
         Ok(wanted)
+    }
+
+    /// The recorded number of shards; `None` if none is recorded yet.
+    ///
+    /// # Errors
+    /// If the number cannot be read.
+    pub fn shards_known(&self) -> Result<Option<u32>, StoreError> {
+        let file = self.path.join(SHARDS);
+        let Some(text) = files::read_text(&file)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| StoreError::Foreign { path: file })
     }
 
     /// Returns true if all groups of the folder have been initialised: from then on none may be initialised again, as

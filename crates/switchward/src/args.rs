@@ -39,7 +39,7 @@ pub(crate) use client::{
     List, ListCommand, ListFilter, ListOf, Move, Raise, Retire, RevokeKey, Watch,
 };
 pub(crate) use clock::{AdvanceClock, ClockCommand};
-pub(crate) use cluster::{ClusterArgs, ClusterCerts, ClusterCommand};
+pub(crate) use cluster::{ClusterArgs, ClusterCerts, ClusterCommand, ClusterInit, ClusterJoin};
 pub(crate) use connection::{Connection, On};
 pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext};
 pub(crate) use conversation::{

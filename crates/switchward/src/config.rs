@@ -1,9 +1,11 @@
 //! Configuration of `server`: a file, over it `SWITCHWARD_*` from the environment, over that the flags.
 
+mod environment;
 #[cfg(test)]
 mod reference_tests;
 
 use anyhow::Context as _;
+use environment::{FROM_ENVIRONMENT, OF_OTHERS};
 use figment::{
     Figment, Metadata, Profile, Provider,
     providers::{Env, Format as _, Serialized, Toml},
@@ -19,6 +21,7 @@ use crate::connections::ConnectionsConfig;
 use crate::cors::Cors;
 use crate::disk_config::DiskConfig;
 use crate::mail_config::MailConfig;
+use crate::member::ClusterConfig;
 use crate::outbound::{DeliveryConfig, RedisConfig};
 use crate::quota_config::QuotaConfig;
 
@@ -82,6 +85,9 @@ pub(crate) struct Config {
     /// The Redis that it goes out over; absent: this process alone.
     #[serde(default)]
     pub(crate) redis: Option<RedisConfig>,
+    /// The cluster that the server belongs to; absent: it is alone.
+    #[serde(default)]
+    pub(crate) cluster: Option<ClusterConfig>,
 }
 
 /// TLS of the port.
@@ -148,80 +154,6 @@ fn listen_default() -> SocketAddr {
 const MEMORY_MIB_MIN: usize = 256;
 /// The prefix of this program's environment variables.
 const PREFIX: &str = "SWITCHWARD_";
-
-/// The keys that the environment may say; in their names, two underscores stand for a point.
-const FROM_ENVIRONMENT: [&str; 67] = [
-    "data_dir",
-    "keys_file",
-    "listen",
-    "insecure_listen",
-    "shards",
-    "memory_mib",
-    "cache_mib",
-    "default_effect",
-    "tls.cert_file",
-    "tls.key_file",
-    "metrics.listen",
-    "cors.allowed_origins",
-    "connections.max",
-    "connections.max_of_peer",
-    "connections.max_of_tenant",
-    "connections.proxies",
-    "disk.min_free_mib",
-    "disk.reserve_mib",
-    "quotas.requests_per_second",
-    "quotas.sessions",
-    "quotas.bytes",
-    "log.level",
-    "delivery.enabled",
-    "delivery.allow_http",
-    "delivery.allow_loopback",
-    "delivery.model.provider",
-    "delivery.model.base_url",
-    "delivery.model.key_file",
-    "delivery.model.name",
-    "delivery.model.local",
-    "mail.from",
-    "mail.reply",
-    "mail.pages",
-    "mail.link_auth",
-    "mail.oidc.issuer",
-    "mail.oidc.client_id",
-    "mail.oidc.client_secret_file",
-    "mail.oidc.local",
-    "mail.oidc.private",
-    "mail.smtp.host",
-    "mail.smtp.port",
-    "mail.smtp.tls",
-    "mail.smtp.user",
-    "mail.smtp.password_file",
-    "mail.smtp.hello",
-    "mail.dkim.domain",
-    "mail.dkim.selector",
-    "mail.dkim.key_file",
-    "mail.in.level",
-    "mail.in.trusted_hosts",
-    "mail.in.trusted_callers",
-    "mail.in.signed_fields",
-    "mail.in.dns",
-    "mail.in.lmtp",
-    "mail.in.insecure_lmtp",
-    "mail.in.imap.host",
-    "mail.in.imap.port",
-    "mail.in.imap.tls",
-    "mail.in.imap.user",
-    "mail.in.imap.password_file",
-    "mail.in.imap.folder",
-    "mail.in.imap.done_folder",
-    "mail.in.imap.quarantine_folder",
-    "mail.in.imap.poll_seconds",
-    "redis.url",
-    "redis.password_file",
-    "redis.prefix",
-];
-
-/// The environment's names that are no keys of the configuration: those of the other commands, and the key ring itself.
-const OF_OTHERS: [&str; 6] = ["ADDRESS", "API_KEY", "CA", "CONTEXT", "CONTEXTS", "KEYS"];
 
 /// A key that the command line said.
 struct Flag(Serialized<serde_json::Value>);
@@ -359,6 +291,7 @@ fn check(config: &Config) -> anyhow::Result<()> {
     }
     config.connections.check()?;
     config.quotas.check()?;
+    config.cluster.as_ref().map_or(Ok(()), ClusterConfig::check)?;
     config.mail.as_ref().map_or(Ok(()), MailConfig::check)?;
     config.cors.origins().map(drop)
 }

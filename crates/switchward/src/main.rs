@@ -17,6 +17,7 @@ mod key_ring;
 mod mail_config;
 mod mail_in;
 mod mailbox;
+mod member;
 mod metrics;
 mod metrics_port;
 mod node;

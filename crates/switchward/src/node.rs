@@ -37,6 +37,7 @@ use crate::key_ring::{KeyRingLocation, explained};
 use crate::mail_config::Incoming;
 use crate::mail_in::MailListeners;
 use crate::mailbox::Mailbox;
+use crate::member::{ClusterConfig, Connections};
 use crate::metrics_port::MetricsPort;
 use crate::outbound::{DeliveryConfig, RedisConfig};
 use crate::quarantine::{Quarantine, Sweeper};
@@ -61,6 +62,7 @@ pub(crate) struct Node {
     metrics: Router,
     delivery: Option<switchward_outbound::Role>,
     listeners: Option<MailListeners>,
+    connections: Option<Connections>,
 }
 
 /// The options of a node.
@@ -97,6 +99,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) sign_in: Option<Arc<dyn SignIn>>,
     /// A backup that was put into the data folder.
     pub(crate) restoring: Option<Restoring>,
+    /// The cluster that the server belongs to; `None`: it is alone.
+    pub(crate) cluster: Option<&'a ClusterConfig>,
 }
 
 /// Where mail goes.
@@ -184,6 +188,7 @@ impl Node {
             pages,
             sign_in,
             restoring,
+            cluster: membership,
         } = opening;
         let data = match &restoring {
             Some(restoring) => restoring.data.clone(),
@@ -192,8 +197,12 @@ impl Node {
         let data = data.watched(disk)?;
         let owner = outbound::owner(&data);
         let quarantine = Quarantine::open(data.path())?;
+        let connections = membership.map(|config| Connections::start(config, &data, &ring, &clock));
+        let mut connections = connections.transpose()?;
+        let member = connections.as_ref().map(|connections| connections.member(&data)).transpose()?;
         let on_fatal = Box::new(fatal);
-        let options = ClusterOptions { data: data.clone(), shards, cache_bytes, clock, ring, on_fatal };
+        let options =
+            ClusterOptions { data: data.clone(), shards, cache_bytes, clock, ring, on_fatal, member };
         let cluster = Cluster::open(options).await.map_err(|error| explained(error, &location))?;
         if let Some(clock) = &manual {
             catch_up(&cluster, clock).await?;
@@ -213,27 +222,22 @@ impl Node {
         let development = matches!(mail, Mail::Mailbox(..));
         let api = if development { api.of_development() } else { api };
         api.keeping(Arc::new(quarantine));
+        if let Some(connections) = &mut connections {
+            connections.serve(&cluster, &api);
+        }
         let routes = services::all(all, &api).into_router();
         let Mails { channel, ingress, listeners, pages: mail_pages } =
             Mails::of(mail, &api, &cluster).await?;
         let imap = listeners.as_ref().and_then(|listeners| listeners.imap_health.clone());
-        let app = one_port(
-            routes,
-            health
-                .pages()
-                .merge(if development { home::page_of_development() } else { home::page() })
-                .merge(decision::pages(api.clone()))
-                .merge(webhooks::pages(&api))
-                .merge(mail_pages),
-            origins,
-            &Admission::of(&api),
-        );
+        let home = if development { home::page_of_development() } else { home::page() };
+        let pages = pages_of(&health, &api).merge(home).merge(mail_pages);
+        let app = one_port(routes, pages, origins, &Admission::of(&api));
         let metrics = metrics::page(cluster.clone(), api.clone(), ingress, imap);
         if let Some(max) = delivery.outbox_max {
             cluster.set_outbox_max(max);
         }
         let delivery = outbound::start(&cluster, &api, delivery, redis, &owner, channel).await?;
-        Ok(Self { cluster, data, api, location, health, app, metrics, delivery, listeners })
+        Ok(Self { cluster, data, api, location, health, app, metrics, delivery, listeners, connections })
     }
 
     /// Serves until `stop` is done, then finishes what is open and writes down what is in memory.
@@ -274,7 +278,11 @@ impl Node {
         if let Some(delivery) = self.delivery {
             delivery.end().await;
         }
-        self.cluster.shutdown().await.context("failed to write the state to disk")
+        let written = self.cluster.shutdown().await.context("failed to write the state to disk");
+        if let Some(connections) = self.connections {
+            connections.close();
+        }
+        written
     }
 
     /// Makes sure that a tenant and a key of it exist. What exists already is left as it is.
@@ -347,7 +355,11 @@ impl Node {
         if let Some(delivery) = self.delivery {
             delivery.end().await;
         }
-        self.cluster.shutdown().await.context("failed to write the state to disk")
+        let written = self.cluster.shutdown().await.context("failed to write the state to disk");
+        if let Some(connections) = self.connections {
+            connections.close();
+        }
+        written
     }
 
     async fn has(&self, key: &Key) -> anyhow::Result<bool> {
@@ -380,6 +392,11 @@ async fn watch_health(health: Health, cluster: Cluster) {
             if low { health.set_disk_low().await } else { health.set_disk_enough().await }
         }
     }
+}
+
+/// The pages that every server has.
+fn pages_of(health: &Health, api: &Api) -> Router {
+    health.pages().merge(decision::pages(api.clone())).merge(webhooks::pages(api))
 }
 
 /// Logs the result of a restore.

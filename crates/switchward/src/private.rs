@@ -67,6 +67,7 @@ pub(crate) fn secret_files(config: &Config) -> Vec<&Path> {
     files.extend(config.delivery.model.as_ref().and_then(|model| model.key_file.as_ref()));
     files.extend(config.redis.as_ref().and_then(|redis| redis.password_file.as_ref()));
     files.extend(&config.keys_file);
+    files.extend(config.cluster.as_ref().map(|cluster| &cluster.key_file));
     if let Some(mail) = &config.mail {
         files.extend(mail.secrets());
     }

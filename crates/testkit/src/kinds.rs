@@ -92,7 +92,8 @@ kinds! { PolicyEvent: CallPermitted CallDenied CallAsked CallReported CallLapsed
 }
 kinds! { PolicyFact: Attached Pinned; }
 
-kinds! { CatalogueEvent: MachineInstalled TenantCreated TenantChanged KeyCreated KeyRevoked VersionDeployed TenancyPut;
+kinds! { CatalogueEvent: MachineInstalled TenantCreated TenantChanged KeyCreated KeyRevoked VersionDeployed TenancyPut
+    ClusterChanged;
     Versions(Self::Versions(fact)) => fact, VersionFact;
     Assistants(Self::Assistants(fact)) => fact, AssistantFact;
     Tenants(Self::Tenants(fact)) => fact, TenantFact;

@@ -7,6 +7,7 @@ pub(crate) mod keys;
 pub(crate) mod quotas;
 pub(crate) mod reseal;
 pub(crate) mod retention;
+pub(crate) mod servers;
 pub(crate) mod tenancy;
 pub(crate) mod tenants;
 
@@ -35,5 +36,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, command: &CatalogueCommand) -> Result
         CatalogueCommand::PutRetention(put) => retention::put(turn, put),
         CatalogueCommand::Reseal(secrets) => reseal::run(turn, secrets),
         CatalogueCommand::DeleteTenant(delete) => delete_tenant::begin(turn, delete),
+        CatalogueCommand::FoundCluster(found) => servers::found(turn, found),
+        CatalogueCommand::JoinServer(join) => servers::join(turn, join),
+        CatalogueCommand::SetServerState(set) => servers::set_state(turn, set),
     }
 }

@@ -34,6 +34,10 @@ const RUNS_RESTARTED: u64 = 30;
 /// Kinds of events that do not occur in these runs.
 const ABSENT: &[Absent] = &[
     Absent {
+        why: "no server joins another: crates/engine/tests/servers.rs and the tests of shards",
+        kinds: &["Catalogue.ClusterChanged"],
+    },
+    Absent {
         why: "conversations have them, and their runs cover them (crates/scenario/tests/random)",
         kinds: &[
             "Approval.Answered",

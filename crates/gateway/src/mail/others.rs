@@ -102,7 +102,7 @@ fn answer(quarantine: &dyn QuarantineStore, asked: &Asked) -> Result<Answer, Str
         Asked::List { tenant } => {
             let mut mails = quarantine.list();
             mails.retain(|mail| mail.tenant.is_none_or(|of| of.0 == *tenant));
-            mails.sort_by(|one, other| other.at.cmp(&one.at));
+            mails.sort_by_key(|mail| std::cmp::Reverse(mail.at));
             let mut left = QUARANTINE_LIST_BYTES_MAX;
             let fits = |mail: &KeptForm| {
                 let bytes = mail.bytes_sent();
@@ -355,7 +355,7 @@ mod tests {
         two.keep(mail("a", Some(1), 9), b"").unwrap();
         let others = others(vec![Some(one.clone()), None, Some(two.clone())]);
         let mut mails = others.list(TenantId(1)).await;
-        mails.sort_by(|one, other| one.at.cmp(&other.at));
+        mails.sort_by_key(|mail| mail.at);
         assert_eq!(mails, [mail("a", Some(1), 1), mail("b", None, 3), mail("a", Some(1), 9)]);
         assert_eq!(others.content("b").await, Some(b"b".to_vec()));
         assert_eq!(others.content("c").await, None);

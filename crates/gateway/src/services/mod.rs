@@ -3,6 +3,7 @@
 mod api_keys;
 mod assistants;
 mod clock;
+mod cluster;
 mod conversation;
 mod decisions;
 mod definitions;
@@ -36,12 +37,12 @@ pub(crate) use worker::Claims;
 
 use switchward_api::v1::{
     api_key_service_server::ApiKeyServiceServer, assistant_service_server::AssistantServiceServer,
-    clock_service_server::ClockServiceServer, definition_service_server::DefinitionServiceServer,
-    directory_service_server::DirectoryServiceServer, effect_service_server::EffectServiceServer,
-    export_service_server::ExportServiceServer, gate_service_server::GateServiceServer,
-    mail_service_server::MailServiceServer, policy_service_server::PolicyServiceServer,
-    retention_service_server::RetentionServiceServer, session_service_server::SessionServiceServer,
-    tenant_service_server::TenantServiceServer,
+    clock_service_server::ClockServiceServer, cluster_service_server::ClusterServiceServer,
+    definition_service_server::DefinitionServiceServer, directory_service_server::DirectoryServiceServer,
+    effect_service_server::EffectServiceServer, export_service_server::ExportServiceServer,
+    gate_service_server::GateServiceServer, mail_service_server::MailServiceServer,
+    policy_service_server::PolicyServiceServer, retention_service_server::RetentionServiceServer,
+    session_service_server::SessionServiceServer, tenant_service_server::TenantServiceServer,
     webhook_endpoint_service_server::WebhookEndpointServiceServer,
     webhook_source_service_server::WebhookSourceServiceServer, worker_service_server::WorkerServiceServer,
 };
@@ -70,4 +71,5 @@ pub fn all(services: Services, api: &Api) -> Services {
         .with(WorkerServiceServer::new(api.clone()))
         .with(ApiKeyServiceServer::new(api.clone()))
         .with(ClockServiceServer::new(api.clone()))
+        .with(ClusterServiceServer::new(api.clone()))
 }

@@ -66,6 +66,7 @@ impl Node {
             clock: Arc::new(clock.clone()),
             ring: KeyRing::of(vec![RingKey::of([1; 32])]),
             on_fatal: Box::new(move |why| reasons.lock().push(why.to_owned())),
+            member: None,
         };
         let cluster = Cluster::open(options).await.expect("a cluster");
         let (all, health) = Services::new().await;

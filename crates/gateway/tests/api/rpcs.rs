@@ -126,6 +126,7 @@ pub(crate) fn all() -> Vec<Rpc> {
         tenants(),
         keys(),
         clock(),
+        cluster(),
         workers(),
     ]
     .into_iter()
@@ -718,6 +719,10 @@ fn clock() -> Vec<Rpc> {
         },
         read("GetClock", None, ready!(|_harness| v1::GetClockRequest {})),
     ]
+}
+
+fn cluster() -> Vec<Rpc> {
+    vec![read("GetCluster", None, ready!(|_harness| v1::GetClusterRequest {}))]
 }
 
 fn wanted(queue: String) -> Option<v1::WorkWanted> {

@@ -34,6 +34,7 @@ async fn cluster_of(shards: u32, folder: &std::path::Path, clock: &ManualClock) 
         clock: Arc::new(clock.clone()),
         ring: KeyRing::of(vec![RingKey::of([1; 32])]),
         on_fatal: Box::new(|why| panic!("{why}")),
+        member: None,
     };
     Cluster::open(options).await.unwrap()
 }

@@ -97,6 +97,7 @@ impl Shard {
                 | Reply::Assistant(_)
                 | Reply::Endpoint(_)
                 | Reply::Source(_)
+                | Reply::Cluster(_)
                 | Reply::Removed { .. },
             ) => return Ok(()),
         };

@@ -25,6 +25,10 @@ const OF_EACH: usize = 24;
 /// Kinds of events that do not occur in these runs.
 const ABSENT: &[Absent] = &[
     Absent {
+        why: "no server joins another: crates/engine/tests/servers.rs and the tests of shards",
+        kinds: &["Catalogue.ClusterChanged"],
+    },
+    Absent {
         why: "checkpoint processes have them, and their runs cover them (crates/engine/tests/replay)",
         kinds: &["Delivery.Queued.Notice", "Run.Answered", "Run.Deferred.End"],
     },

@@ -1,27 +1,218 @@
-//! Opening the groups of a server that stands alone.
+//! Opening the groups of a server.
 
+use openraft::{RaftNetworkFactory, async_runtime::WatchReceiver, network::NetSnapshot};
+use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
-use switchward_store::{DataDir, GroupId, GroupLog, SegmentLog, Snapshots, StateStore};
+use std::time::Duration;
+use switchward_state::catalogue::ServerState;
+use switchward_store::{
+    DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore, StoreError,
+};
 
-use super::{ALONE, ClusterOptions, stop};
+use super::shutdown::stop;
+use super::{Cluster, ClusterOptions, check_keys};
+use crate::failure::{Failure, line};
 use crate::group::{Group, GroupOptions, GroupStart, RaftSettings};
+use crate::halt::once;
+use crate::limits::{FOUND_READY_WAIT, JOIN_READY_WAIT, MEMBERSHIP_READ_WAIT, RESUME_READY_WAIT, SHARDS_MAX};
+use crate::members::{self, MemberOptions, MemberStart};
 use crate::no_peers::NoPeers;
+use crate::peers::RaftPeers;
 use crate::raft_runtime::RaftRuntime;
 use crate::retention::LogRetention;
-use crate::shards::CATALOGUE;
+use crate::shards::{CATALOGUE, Opened};
+use crate::snapshot::SnapshotSource;
+use crate::types::TypeConfig;
+
+/// The node number of a server that is alone.
+const ALONE: u64 = 1;
+
+/// See [`Cluster::open`].
+pub(super) async fn open(mut options: ClusterOptions) -> io::Result<Cluster> {
+    let count = shard_count(&options).await?;
+    let halt = once(std::mem::replace(&mut options.on_fatal, Box::new(|_| {})));
+    let report = Arc::clone(&halt);
+    let on_fatal = Box::new(move |error: &StoreError| report(&line(error)));
+    let log = SegmentLog::open(&options.data, LogOptions { on_fatal, sync_fault: None })
+        .map_err(io::Error::other)?;
+    let log = Arc::new(log);
+    // Elections must not wait behind other work; a server alone has none.
+    let raft = options.member.is_some().then(RaftRuntime::start).transpose()?;
+    let groups = open_groups(&options, count, &log, raft.as_ref()).await?;
+    let opened = Opened { raft: Mutex::new(raft), member: options.member.clone() };
+    let cluster = Cluster::over(groups.clone(), Arc::clone(&options.clock), halt, log, opened);
+    let begun = match &options.member {
+        None => stand_alone(&cluster, &options.data).await,
+        Some(member) => take_part(&cluster, &options.data, member, count).await,
+    };
+    if let Err(error) = begun {
+        stop(&groups).await;
+        cluster.0.end_raft().await;
+        return Err(error);
+    }
+    cluster.begin_leader_tasks();
+    Ok(cluster)
+}
+
+/// The number of groups besides the catalogue's. A server that joins asks the cluster.
+async fn shard_count(options: &ClusterOptions) -> io::Result<u32> {
+    let data = &options.data;
+    let joins = options.member.as_ref().and_then(|member| match &member.start {
+        MemberStart::Join { peers } => Some((member, peers)),
+        MemberStart::Found | MemberStart::Resume => None,
+    });
+    let known = data.shards_known().map_err(io::Error::other)?;
+    let count = match (&options.member, joins, known) {
+        // It was admitted before: it may have voted since, and the others may need it to answer anything.
+        (_, Some((member, _)), Some(count)) => members::check_claimed(data, member.number).map(|_| count)?,
+        (_, Some((member, peers)), None) => {
+            let map = members::join(data, member, peers).await?;
+            u32::try_from(map.shards()).map_err(io::Error::other)?
+        }
+        (Some(member), None, known) => {
+            members::check_claimed(data, member.number)?;
+            if member.start == MemberStart::Resume && !data.is_initialized() {
+                return Err(invalid(format!("server {} has not joined its cluster yet", member.number)));
+            }
+            known.unwrap_or_else(|| options.shards.clamp(1, SHARDS_MAX))
+        }
+        (None, None, known) => {
+            check_stands_alone(data)?;
+            known.unwrap_or_else(|| options.shards.clamp(1, SHARDS_MAX))
+        }
+    };
+    if !(1..=SHARDS_MAX).contains(&count) {
+        return Err(invalid(format!("the data folder has {count} shards, 1 to {SHARDS_MAX} are allowed")));
+    }
+    data.shards(count).map_err(io::Error::other)
+}
+
+fn invalid(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
 
 /// Fails if the folder belongs to a server of a cluster: alone it would take the place of the others.
-pub(super) fn check_stands_alone(data: &DataDir) -> io::Result<()> {
+fn check_stands_alone(data: &DataDir) -> io::Result<()> {
     match data.identity().cluster {
         None => Ok(()),
-        Some(cluster) => {
-            let message = format!(
-                "the data folder {} belongs to {cluster}, and not to a server alone",
-                data.path().display()
-            );
-            Err(io::Error::new(io::ErrorKind::InvalidData, message))
+        Some(cluster) => Err(invalid(format!(
+            "the data folder {} belongs to {cluster}, and not to a server alone",
+            data.path().display()
+        ))),
+    }
+}
+
+/// Waits until this server leads every group, and checks its keys.
+async fn stand_alone(cluster: &Cluster, data: &DataDir) -> io::Result<()> {
+    settle(cluster).await?;
+    // A server that leads a group has made its first vote and entry durable.
+    data.set_initialized().map_err(io::Error::other)?;
+    check_ring(cluster).await?;
+    cluster.begin_leading();
+    Ok(())
+}
+
+/// Fails if rows need keys that the ring lacks: work that is due must not start without them.
+async fn check_ring(cluster: &Cluster) -> io::Result<()> {
+    let under = cluster.sealed_under().await.map_err(io::Error::other)?;
+    check_keys(&under, &cluster.ring().ids()).map_err(io::Error::other)
+}
+
+/// Waits until this server leads every group, but those that have failed, and has applied what it had.
+async fn settle(cluster: &Cluster) -> io::Result<()> {
+    for shard in cluster.all() {
+        let mut changes = shard.group().raft().metrics();
+        loop {
+            match shard.read().await {
+                Ok(_) => break,
+                Err(_) if shard.group().failed().is_some() => break,
+                Err(Failure::Electing) => changes.changed().await.map_err(io::Error::other)?,
+                Err(failure) => return Err(io::Error::other(failure)),
+            }
         }
+    }
+    Ok(())
+}
+
+/// Begins to answer the other servers, and waits until the replicas can be read.
+async fn take_part(cluster: &Cluster, data: &DataDir, member: &MemberOptions, count: u32) -> io::Result<()> {
+    let is_known = data.is_initialized();
+    match &member.start {
+        MemberStart::Found => check_members(cluster, member.number).await?,
+        MemberStart::Join { .. } | MemberStart::Resume if is_known => check_server(cluster, data, member)?,
+        MemberStart::Join { .. } | MemberStart::Resume => {}
+    }
+    cluster.begin_leading();
+    member.handler.open(members::Served::of(&cluster.0));
+    let (transport, own) = (Arc::clone(&member.transport), member.number);
+    tokio::spawn(members::publish_peers(Arc::downgrade(&cluster.0), transport, own));
+    let shards: Vec<_> = cluster.all().cloned().collect();
+    let missing = members::ready(&shards, patience(member, is_known)).await?;
+    if !missing.is_empty() && !is_known {
+        return Err(io::Error::other(format!("the groups {missing:?} have no leader")));
+    }
+    if !missing.is_empty() {
+        tracing::warn!(groups = ?missing, "these groups have no leader yet; the server opens without them");
+        return Ok(());
+    }
+    if member.start == MemberStart::Found {
+        members::found(cluster.catalogue(), data, member, count).await?;
+    } else {
+        members::update(cluster.catalogue(), data, member).await;
+    }
+    // The next start must find the server's own row, whatever becomes of the log.
+    let group = cluster.catalogue().group().clone();
+    let written = tokio::task::spawn_blocking(move || group.checkpoint()).await;
+    written.map_err(io::Error::other)??;
+    data.set_initialized().map_err(io::Error::other)?;
+    check_ring(cluster).await
+}
+
+fn patience(member: &MemberOptions, is_known: bool) -> Duration {
+    if is_known {
+        return RESUME_READY_WAIT;
+    }
+    match &member.start {
+        MemberStart::Found => FOUND_READY_WAIT,
+        MemberStart::Join { .. } | MemberStart::Resume => JOIN_READY_WAIT,
+    }
+}
+
+/// Fails if the groups have members without this server: the folder was founded under another number.
+async fn check_members(cluster: &Cluster, number: u64) -> io::Result<()> {
+    for shard in cluster.all() {
+        let wait = shard.group().raft().wait(Some(MEMBERSHIP_READ_WAIT));
+        let known =
+            wait.metrics(|now| now.membership_config.nodes().next().is_some(), "it has members").await;
+        let now = known.map_err(io::Error::other)?;
+        if !now.membership_config.nodes().any(|(node, _)| *node == number) {
+            let message = "the groups of this data folder were begun under another number; a server alone founds a \
+                           cluster as number 1";
+            return Err(invalid(message.into()));
+        }
+    }
+    Ok(())
+}
+
+/// Fails if the catalogue does not know this server, or has removed it. Rows of an earlier moment are enough: the server's
+/// own row was on disk before the folder counted as initialised.
+fn check_server(cluster: &Cluster, data: &DataDir, member: &MemberOptions) -> io::Result<()> {
+    let servers = members::servers(&cluster.catalogue().read_stale())?;
+    let number = member.number;
+    let Some(known) = servers.into_iter().find(|server| server.number == number) else {
+        return Err(invalid(format!(
+            "the data folder holds another server's rows, not those of server {number}"
+        )));
+    };
+    if known.folder != data.identity().folder.0 {
+        return Err(invalid(format!("server {number} of the cluster has another data folder")));
+    }
+    match known.state {
+        ServerState::Active | ServerState::Draining => Ok(()),
+        ServerState::Removed => Err(invalid(format!(
+            "server {number} was removed from the cluster; its number is not used again"
+        ))),
     }
 }
 
@@ -30,47 +221,111 @@ pub(super) fn check_stands_alone(data: &DataDir) -> io::Result<()> {
 ///
 /// # Errors
 /// A group cannot be opened, or is gone; those opened before are stopped.
-pub(super) async fn open_groups(
+async fn open_groups(
     options: &ClusterOptions,
     count: u32,
     log: &Arc<SegmentLog>,
-    raft: &RaftRuntime,
+    raft: Option<&RaftRuntime>,
 ) -> io::Result<Vec<Group>> {
     let states = StateStore::open(&options.data).map_err(io::Error::other)?;
     let snapshots = Snapshots::open(&options.data).map_err(io::Error::other)?;
     let cache_bytes = options.cache_bytes / (usize::try_from(count).unwrap_or(1) + 1);
-    let is_new = !options.data.is_initialized();
+    let begins = begins(options);
+    let node = options.member.as_ref().map_or(ALONE, |member| member.number);
     let mut groups = Vec::new();
     for number in CATALOGUE..=u64::from(count) {
         let group = GroupOptions {
             group: GroupId(number),
-            node: ALONE,
-            start: if is_new { GroupStart::Initialize(vec![ALONE]) } else { GroupStart::Join },
+            node,
+            start: begins.start(node),
             log: Arc::clone(log) as Arc<dyn GroupLog>,
             states: states.clone(),
             snapshots: snapshots.clone(),
             cache_bytes,
             ring: options.ring.clone(),
-            raft: RaftSettings::default(),
+            raft: options.member.as_ref().map_or_else(RaftSettings::default, |member| member.raft),
             retention: LogRetention::default(),
-            transport: None,
+            transport: options.member.as_ref().map(|member| Arc::clone(&member.transport)),
         };
-        if let Err(error) = open_group(raft, group, &mut groups).await {
-            stop(&groups).await;
-            return Err(error);
+        let opened = open_group(raft, group, options.member.as_ref(), begins).await;
+        match opened {
+            Ok(group) => groups.push(group),
+            Err(error) => {
+                stop(&groups).await;
+                return Err(error);
+            }
         }
     }
     Ok(groups)
 }
 
-async fn open_group(raft: &RaftRuntime, options: GroupOptions, groups: &mut Vec<Group>) -> io::Result<()> {
-    let number = options.group.0;
-    let group = Group::open_on(raft.handle(), options, NoPeers).await?;
-    groups.push(group.clone());
-    // A replica that fails while it replays its log is opened all the same: it says that it has failed.
-    if group.failed().is_some() || group.is_initialized().await? {
-        return Ok(());
+/// How the groups of a folder begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    /// The groups are new.
+    New,
+    /// The groups exist here.
+    Again,
+    /// The groups exist on other servers, and perhaps here.
+    Elsewhere,
+}
+
+impl Begins {
+    fn start(self, node: u64) -> GroupStart {
+        match self {
+            Self::New => GroupStart::Initialize(vec![node]),
+            Self::Again | Self::Elsewhere => GroupStart::Join,
+        }
     }
-    let message = format!("group {number} is gone from the data folder: it has neither a vote nor an entry");
-    Err(io::Error::new(io::ErrorKind::InvalidData, message))
+}
+
+fn begins(options: &ClusterOptions) -> Begins {
+    if options.data.is_initialized() {
+        return Begins::Again;
+    }
+    match options.member.as_ref().map(|member| &member.start) {
+        None | Some(MemberStart::Found) => Begins::New,
+        Some(MemberStart::Join { .. } | MemberStart::Resume) => Begins::Elsewhere,
+    }
+}
+
+async fn opened<N>(raft: Option<&RaftRuntime>, options: GroupOptions, network: N) -> io::Result<Group>
+where
+    N: RaftNetworkFactory<TypeConfig>,
+    N::Network: NetSnapshot<TypeConfig, SnapshotData = SnapshotSource>,
+{
+    match raft {
+        Some(raft) => Group::open_on(raft.handle(), options, network).await,
+        None => Group::open(options, network).await,
+    }
+}
+
+/// Opens one group, and makes it reachable for the other servers.
+async fn open_group(
+    raft: Option<&RaftRuntime>,
+    options: GroupOptions,
+    member: Option<&MemberOptions>,
+    begins: Begins,
+) -> io::Result<Group> {
+    let (id, transport) = (options.group, options.transport.clone());
+    let group = match transport {
+        None => opened(raft, options, NoPeers).await?,
+        Some(transport) => {
+            let network = RaftPeers::new(options.node, transport).network(id);
+            opened(raft, options, network).await?
+        }
+    };
+    // A replica that fails while it replays its log is opened all the same: it says that it has failed.
+    let may_be_new = begins == Begins::Elsewhere || group.failed().is_some();
+    if !may_be_new && !group.is_initialized().await? {
+        stop(std::slice::from_ref(&group)).await;
+        let number = id.0;
+        return Err(invalid(format!(
+            "group {number} is gone from the data folder: it has neither a vote nor an entry"
+        )));
+    }
+    if let Some(member) = member {
+        member.handler.raft().register(id, &group);
+    }
+    Ok(group)
 }

@@ -42,6 +42,17 @@ pub enum PeerError {
     TimedOut,
 }
 
+/// Another server of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// Its number.
+    pub number: u64,
+    /// Where it is reached: `host:port`.
+    pub address: String,
+    /// The id of its data folder.
+    pub folder: [u8; 16],
+}
+
 /// A transport between servers, which knows each by its number and has checked who it is. A message from a server that
 /// it does not admit is dropped.
 #[async_trait]
@@ -54,6 +65,12 @@ pub trait Transport: Send + Sync + 'static {
         request: PeerRequest,
         deadline: Duration,
     ) -> Result<Bytes, PeerError>;
+
+    /// Called with all other servers of the cluster, at the start and when they change. A server that is missing was
+    /// removed, or has not joined yet. Does not block.
+    fn know(&self, peers: &[Peer]) {
+        let _fixed = peers;
+    }
 
     /// Opens a stream of chunks of its own, which other messages do not wait for.
     async fn stream(&self, to: u64, request: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError>;

@@ -1,5 +1,6 @@
 //! Asks a shard's leader on another server.
 
+use futures::FutureExt as _;
 use openraft::async_runtime::WatchReceiver;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +44,7 @@ impl Remote {
                 self.applied(index).await;
                 Ok(*reply)
             }
-            Answer::Failed(failure) => Err(failure),
+            Answer::Failed(failure) => Err(elsewhere(failure)),
             Answer::ReadIndex(_) | Answer::Fired(_) => Err(Failure::OutcomeUnknown),
         }
     }
@@ -57,7 +58,7 @@ impl Remote {
         match self.ask(leader, &Asked::ReadIndex, READ_INDEX_WAIT).await.map_err(Failure::before)? {
             Answer::ReadIndex(index) if self.applied(index).await => Ok(()),
             Answer::ReadIndex(_) | Answer::Reply { .. } | Answer::Fired(_) => Err(Failure::Electing),
-            Answer::Failed(failure) => Err(failure.before()),
+            Answer::Failed(failure) => Err(elsewhere(failure.before())),
         }
     }
 
@@ -81,6 +82,8 @@ impl Remote {
             return false;
         }
         let mut changes = self.raft.server_metrics();
+        // A new receiver reports the newest state as a change, which the caller has seen.
+        let _seen = changes.changed().now_or_never();
         let pause = FORWARD_AGAIN.min(deadline - now);
         // Both may be cancelled: the next look reads the newest state.
         tokio::select! {
@@ -124,5 +127,20 @@ impl Remote {
         let mut applied = self.shared.applied();
         let reached = applied.wait_for(|applied| *applied >= index);
         tokio::time::timeout(APPLIED_WAIT, reached).await.is_ok_and(|reached| reached.is_ok())
+    }
+}
+
+/// The failure of another server, for a caller here. That the replica of the leader is gone says nothing about the group:
+/// another server will lead it.
+fn elsewhere(failure: Failure) -> Failure {
+    match failure {
+        Failure::Stopped | Failure::Draining => Failure::Electing,
+        Failure::Rejected(_)
+        | Failure::Electing
+        | Failure::OutcomeUnknown
+        | Failure::Internal
+        | Failure::Unconfirmed
+        | Failure::Overloaded
+        | Failure::DiskLow { .. } => failure,
     }
 }

@@ -6,7 +6,10 @@
 mod beginning;
 mod commands;
 mod durability;
+mod ensemble;
 mod failing;
+mod handing_over;
+mod joining;
 mod jumping;
 mod limits;
 mod live;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_shard::limits::{CONTROL_BYTES_MAX, STREAM_CHUNK_BYTES_MAX};
 use switchward_shard::{
-    Group, PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, RaftNetwork, RaftPeers, Transport,
+    Group, MemberHandler, PeerConnection, PeerError, PeerRequest, PeerStream, RaftNetwork, RaftPeers,
+    Transport,
 };
 use switchward_store::GroupId;
 use tokio::runtime::Handle;
@@ -23,7 +24,7 @@ pub(crate) struct Network(Arc<Mutex<Switchboard>>);
 
 #[derive(Default)]
 struct Switchboard {
-    reached: BTreeMap<u64, (Arc<RaftHandler>, Handle)>,
+    reached: BTreeMap<u64, (Arc<MemberHandler>, Handle)>,
     /// Pairs of sender and receiver whose link is cut.
     cut: BTreeSet<(u64, u64)>,
     /// Snapshots that servers received which are gone.
@@ -46,14 +47,19 @@ impl Network {
     pub(crate) fn join(&self, node: u64, id: GroupId, group: &Group) {
         let mut board = self.0.lock();
         let (handler, _) = board.reached.entry(node).or_insert_with(|| (Arc::default(), Handle::current()));
-        handler.register(id, group);
+        handler.raft().register(id, group);
+    }
+
+    /// Makes a server reachable whose messages this handler answers on this runtime.
+    pub(crate) fn attach(&self, node: u64, handler: Arc<MemberHandler>, runtime: Handle) {
+        self.0.lock().reached.insert(node, (handler, runtime));
     }
 
     /// Removes a server that is gone.
     pub(crate) fn leave(&self, node: u64) {
         let mut board = self.0.lock();
         let left = board.reached.remove(&node);
-        board.snapshots += left.map_or(0, |(handler, _)| handler.snapshots_received());
+        board.snapshots += left.map_or(0, |(handler, _)| handler.raft().snapshots_received());
     }
 
     /// Cuts a server off from the others, both ways.
@@ -70,7 +76,8 @@ impl Network {
     /// The number of snapshots that have arrived.
     pub(crate) fn snapshots(&self) -> u64 {
         let board = self.0.lock();
-        board.snapshots + board.reached.values().map(|(handler, _)| handler.snapshots_received()).sum::<u64>()
+        let received = board.reached.values().map(|(handler, _)| handler.raft().snapshots_received());
+        board.snapshots + received.sum::<u64>()
     }
 
     /// The number of streams that were opened.
@@ -90,12 +97,14 @@ struct Links {
 }
 
 impl Links {
-    fn peer(&self, to: u64) -> Result<(Arc<RaftHandler>, Handle), PeerError> {
+    fn peer(&self, to: u64) -> Result<(Arc<MemberHandler>, Handle), PeerError> {
         let gone = || PeerError::NotSent("the server cannot be reached".into());
-        if self.network.is_cut(self.node, to) {
+        let board = self.network.0.lock();
+        // A server that is gone may still have tasks.
+        if board.cut.contains(&(self.node, to)) || !board.reached.contains_key(&self.node) {
             return Err(gone());
         }
-        self.network.0.lock().reached.get(&to).cloned().ok_or_else(gone)
+        board.reached.get(&to).cloned().ok_or_else(gone)
     }
 }
 
@@ -109,14 +118,18 @@ impl Transport for Links {
         deadline: Duration,
     ) -> Result<Bytes, PeerError> {
         let short = request.body.len() <= CONTROL_BYTES_MAX;
-        assert_eq!(over == PeerConnection::Control, short, "a message takes the wrong connection");
-        let (handler, _) = self.peer(to)?;
-        let answer = tokio::time::timeout(deadline, handler.call(self.node, request)).await;
+        assert!(over == PeerConnection::Bulk || short, "a long message takes the connection for short ones");
+        let (handler, runtime) = self.peer(to)?;
+        let from = self.node;
+        let served = runtime.spawn(async move { handler.call(from, request).await });
+        let answer = tokio::time::timeout(deadline, served).await;
         // The direction of the answer may be cut although the request's was not.
         if self.network.is_cut(to, self.node) {
             return Err(PeerError::Unknown("the connection is gone".into()));
         }
-        answer.map_err(|_| PeerError::TimedOut)?.map_err(PeerError::Refused)
+        let served = answer.map_err(|_| PeerError::TimedOut)?;
+        // A server that is killed takes its tasks along.
+        served.map_err(|error| PeerError::Unknown(error.to_string()))?.map_err(PeerError::Refused)
     }
 
     async fn stream(&self, to: u64, request: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {
@@ -133,7 +146,10 @@ impl Transport for Links {
         let (near, far) = (end(self.node, to, there, answers), end(to, self.node, back, arrives));
         self.network.0.lock().streams += 1;
         let from = self.node;
-        runtime.spawn(async move { handler.stream(from, request, Arc::new(far)).await });
+        runtime.spawn(async move {
+            let served = handler.stream(from, request, Arc::new(far)).await;
+            served.expect("only Raft opens streams");
+        });
         Ok(Arc::new(near))
     }
 }

@@ -38,7 +38,13 @@ async fn fill(trio: &Trio, entries: usize, bytes: usize) {
         events: vec![],
     };
     let entry = Bytes::from(Decision { at: BEGIN, turns: vec![turn] }.encode());
-    let raft = trio.shard(LEADER, GROUP).group().raft();
+    let shard = trio.shard(LEADER, GROUP);
+    let raft = shard.group().raft();
+    let mut changes = raft.metrics();
+    // An election may be under way, and a new leader has no majority yet.
+    while shard.read().await.is_err() {
+        changes.changed().await.unwrap();
+    }
     for from in (0..entries).step_by(256) {
         let written = (from..entries.min(from + 256)).map(|_| raft.client_write(Payload(entry.clone())));
         for written in join_all(written).await {

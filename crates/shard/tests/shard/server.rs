@@ -63,6 +63,7 @@ impl Server {
             clock,
             ring: switchward_scenario::ring().clone(),
             on_fatal: Box::new(move |line| reported.lock().push(line.to_owned())),
+            member: None,
         };
         let cluster = runtime.block_on(Cluster::open(options))?;
         Ok(Self { runtime, cluster, fatal })

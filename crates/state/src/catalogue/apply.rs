@@ -57,6 +57,10 @@ pub(crate) fn apply(
             rows.put(key, Row::Tenancy(tenancy.clone()));
         }
         CatalogueEvent::Tenants(fact) => of_tenant(rows, site, fact)?,
+        CatalogueEvent::ClusterChanged(change) => {
+            rows.put(Key::server(change.server.number), Row::Server(change.server.clone()));
+            rows.put(Key::cluster_map(), Row::ClusterMap(change.map.clone()));
+        }
     }
     Ok(())
 }

@@ -4,7 +4,10 @@ use minicbor::{Decode, Encode};
 use switchward_machine::{Digest, Machine, TenantId, Time};
 
 use crate::AdmissionClass;
-use crate::catalogue::{Directory, Finding, LinkAuth, PutQuotas, Role, Settings, SourceFile, Tenancy};
+use crate::catalogue::{
+    Directory, Finding, FoundCluster, JoinServer, LinkAuth, PutQuotas, Role, SetServerState, Settings,
+    SourceFile, Tenancy,
+};
 use crate::seal::Sealed;
 use crate::session::Retention;
 
@@ -62,6 +65,15 @@ pub enum CatalogueCommand {
     /// A tenant is deleted, with all that it has.
     #[n(16)]
     DeleteTenant(#[n(0)] DeleteTenant),
+    /// The server alone becomes the first one of a cluster.
+    #[n(17)]
+    FoundCluster(#[n(0)] FoundCluster),
+    /// A server becomes one of the cluster.
+    #[n(18)]
+    JoinServer(#[n(0)] JoinServer),
+    /// A server is drained, used again, or removed.
+    #[n(19)]
+    SetServerState(#[n(0)] SetServerState),
 }
 
 impl CatalogueCommand {
@@ -85,7 +97,10 @@ impl CatalogueCommand {
             | Self::InstallTenancy(_)
             | Self::PutRetention(_)
             | Self::Reseal(_)
-            | Self::DeleteTenant(_) => AdmissionClass::Neither,
+            | Self::DeleteTenant(_)
+            | Self::FoundCluster(_)
+            | Self::JoinServer(_)
+            | Self::SetServerState(_) => AdmissionClass::Neither,
         }
     }
 
@@ -109,7 +124,10 @@ impl CatalogueCommand {
             | Self::InstallTenancy(_)
             | Self::PutRetention(_)
             | Self::Reseal(_)
-            | Self::DeleteTenant(_) => false,
+            | Self::DeleteTenant(_)
+            | Self::FoundCluster(_)
+            | Self::JoinServer(_)
+            | Self::SetServerState(_) => false,
         }
     }
 
@@ -149,7 +167,10 @@ impl CatalogueCommand {
             | Self::InstallTenancy(_)
             | Self::PutRetention(_)
             | Self::Reseal(_)
-            | Self::DeleteTenant(_) => 0,
+            | Self::DeleteTenant(_)
+            | Self::FoundCluster(_)
+            | Self::JoinServer(_)
+            | Self::SetServerState(_) => 0,
         }
     }
 }

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::Machine;
 
-use crate::catalogue::{ApiKey, AssistantFact, Settings, TenantFact, VersionFact};
+use crate::catalogue::{ApiKey, AssistantFact, ClusterChange, Settings, TenantFact, VersionFact};
 
 /// An event about the catalogue. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -55,4 +55,7 @@ pub enum CatalogueEvent {
     /// Something about a tenant as a whole.
     #[n(9)]
     Tenants(#[n(0)] TenantFact),
+    /// A server of the cluster was added or changed.
+    #[n(10)]
+    ClusterChanged(#[n(0)] Box<ClusterChange>),
 }

@@ -13,6 +13,7 @@ mod finding;
 mod quotas;
 mod role;
 mod rows;
+mod servers;
 mod settings;
 mod summary;
 mod tenancy;
@@ -35,6 +36,10 @@ pub use quotas::{PutQuotas, Quota, Quotas};
 pub use role::Role;
 pub(crate) use rows::etag;
 pub use rows::{ApiKey, Assistant, Definition, Retired, SourceFile, Tenant, Version};
+pub use servers::{
+    BucketMap, BucketRange, ClusterChange, ClusterMap, FoundCluster, GroupReplicas, JoinServer, Server,
+    ServerState, SetServerState,
+};
 pub use settings::{DefaultEffect, DefaultSetIn, LinkAuth, Settings};
 pub use summary::{AssistantSummary, KeySummary, VersionSummary};
 pub use tenancy::{Deletion, Tenancy, TenantOutbox};

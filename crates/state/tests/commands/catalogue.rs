@@ -8,9 +8,9 @@ use switchward_machine::{
 use switchward_state::Body;
 use switchward_state::catalogue::{
     ActivateVersion, CatalogueCommand, CreateKey, CreateTenant, DeleteAssistant, DeleteTenant, Deploy,
-    Directory, DirectoryEntry, EnsureTenancy, InstallMachine, InstallTenancy, LinkAuth, PutAssistant,
-    PutDirectory, PutQuotas, PutRetention, Quotas, Reseal, RetireVersion, RevokeKey, Role, Settings,
-    SourceFile, Tenancy, UpdateTenant,
+    Directory, DirectoryEntry, EnsureTenancy, FoundCluster, InstallMachine, InstallTenancy, JoinServer,
+    LinkAuth, PutAssistant, PutDirectory, PutQuotas, PutRetention, Quotas, Reseal, RetireVersion, RevokeKey,
+    Role, ServerState, SetServerState, Settings, SourceFile, Tenancy, UpdateTenant,
 };
 use switchward_state::seal::{KeyRing, RingKey, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_state::session::Retention;
@@ -129,6 +129,20 @@ fn tenants() -> Vec<CatalogueCommand> {
     ]
 }
 
+fn servers() -> Vec<CatalogueCommand> {
+    let join =
+        |number, address: &str| JoinServer { number, folder: [2; 16], address: address.into(), level: 1 };
+    vec![
+        CatalogueCommand::FoundCluster(FoundCluster {
+            cluster: [1; 16],
+            server: join(1, "10.0.0.1:7001"),
+            shards: 4,
+        }),
+        CatalogueCommand::JoinServer(join(2, "10.0.0.2:7001")),
+        CatalogueCommand::SetServerState(SetServerState { number: 2, state: ServerState::Draining }),
+    ]
+}
+
 pub(crate) fn commands() -> Vec<Body> {
-    definitions().into_iter().chain(tenants()).map(Body::Catalogue).collect()
+    definitions().into_iter().chain(tenants()).chain(servers()).map(Body::Catalogue).collect()
 }

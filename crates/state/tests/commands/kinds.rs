@@ -97,4 +97,7 @@ kinds! {
     "Catalogue.PutRetention" = Body::Catalogue(Catalogue::PutRetention(_)),
     "Catalogue.Reseal" = Body::Catalogue(Catalogue::Reseal(_)),
     "Catalogue.DeleteTenant" = Body::Catalogue(Catalogue::DeleteTenant(_)),
+    "Catalogue.FoundCluster" = Body::Catalogue(Catalogue::FoundCluster(_)),
+    "Catalogue.JoinServer" = Body::Catalogue(Catalogue::JoinServer(_)),
+    "Catalogue.SetServerState" = Body::Catalogue(Catalogue::SetServerState(_)),
 }

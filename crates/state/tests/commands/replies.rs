@@ -51,6 +51,7 @@ fn name(reply: &Reply) -> &'static str {
         Reply::Effect { .. } => "effect",
         Reply::Metered { .. } => "metered",
         Reply::Removed { .. } => "removed",
+        Reply::Cluster(..) => "cluster",
     }
 }
 

@@ -4,8 +4,8 @@ use switchward_machine::{Channel, Decision, Digest, GateKind, Micros, OpenId, Se
 use switchward_state::Reply;
 use switchward_state::approval::{GateEnd, GateEnding, GateSummary, RequestSubject, Via, VoteSummary};
 use switchward_state::catalogue::{
-    AssistantSummary, Definition, Finding, FindingSeverity, KeySummary, Retired, Role, Settings, Tenant,
-    VersionSummary,
+    AssistantSummary, ClusterChange, ClusterMap, Definition, Finding, FindingSeverity, KeySummary, Retired,
+    Role, Server, ServerState, Settings, Tenant, VersionSummary,
 };
 use switchward_state::delivery::{
     Correlation, Dead, EffectKind, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary, TextSource,
@@ -162,6 +162,19 @@ fn removed() -> Reply {
     Reply::Removed { at: Time(4) }
 }
 
+fn cluster() -> Reply {
+    let server = Server {
+        number: 2,
+        folder: [2; 16],
+        address: "10.0.0.2:7001".into(),
+        state: ServerState::Active,
+        level: 1,
+        joined: Time(5),
+    };
+    let map = ClusterMap::founded([1; 16], 1, 2, 1).changed(&server);
+    Reply::Cluster(Box::new(ClusterChange { server, map }))
+}
+
 fn leased() -> Reply {
     Reply::Leased { item: OpenId(10), fence: 2, until: Time(9), loaded: Loaded::default() }
 }
@@ -169,7 +182,7 @@ fn leased() -> Reply {
 /// One of each.
 pub(crate) fn all() -> Vec<Reply> {
     let of_tenant = [tenant(), key(), version(), definition(), policy(), assistant(), endpoint(), source()];
-    of_tenant.into_iter().chain([effect(), metered(), gate(), removed(), leased()]).collect()
+    of_tenant.into_iter().chain([effect(), metered(), gate(), removed(), leased(), cluster()]).collect()
 }
 
 fn gate() -> Reply {

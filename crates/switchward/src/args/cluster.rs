@@ -28,6 +28,42 @@ later. No file is overwritten.
 Each server needs ca.crt and its own two files. Keep ca.key away from the servers: with it, anybody can join the \
 cluster.")]
     Certs(ClusterCerts),
+    /// Make a data folder that of the first server of a new cluster; the server must not run.
+    #[command(after_help = "\
+Examples:
+  switchward cluster init --config server-1.toml --tenant acme
+
+The folder may be new, or that of a server which was alone so far: everything in it becomes the cluster's. The \
+configuration needs [cluster] with server = 1. Without a tenant nobody can call the cluster, so --tenant creates one and \
+shows its first key once.")]
+    Init(ClusterInit),
+    /// Make a new data folder that of a further server of a cluster; the server joins when it starts.
+    #[command(after_help = "\
+Examples:
+  switchward cluster join --config server-2.toml
+
+The configuration needs [cluster] with the number of this server, a certificate for it, and at least one of \
+cluster.peers. The number must be one that no server ever had. The key ring must be that of the other servers.")]
+    Join(ClusterJoin),
+}
+
+/// Arguments of `cluster init`.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterInit {
+    /// The server's configuration.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The first tenant, if there is none.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
+}
+
+/// Arguments of `cluster join`.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterJoin {
+    /// The server's configuration.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// Arguments of `cluster certs`.

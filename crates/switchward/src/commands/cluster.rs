@@ -1,6 +1,7 @@
 //! `switchward cluster`: what concerns several servers together.
 
 mod certs;
+mod claim;
 
 use crate::args::{ClusterArgs, ClusterCommand, Output};
 use crate::exit::Exit;
@@ -9,6 +10,8 @@ use crate::exit::Exit;
 pub(crate) fn run(args: ClusterArgs, output: Output) -> Result<(), Exit> {
     let done = match args.what {
         ClusterCommand::Certs(certs) => certs::run(&certs, output),
+        ClusterCommand::Init(init) => claim::init(init, output),
+        ClusterCommand::Join(join) => claim::join(&join, output),
     };
     done.map_err(|exit| exit.in_format(output))
 }

@@ -123,6 +123,7 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
         pages: PageSettings { link_auth: LinkAuth::Link, secure: false },
         sign_in: None,
         restoring: None,
+        cluster: None,
     };
     let node = Node::open(&folder, opening).await;
     let node = node.with_context(|| format!("failed to open {}", folder.display()))?;

@@ -121,6 +121,7 @@ impl Stopped {
             cache_bytes: CACHE_BYTES_DEFAULT,
             clock: Arc::new(MonotonicClock::new()),
             ring: KeyRing::of(location.read_if_there()?),
+            member: None,
             on_fatal: Box::new(|why: &str| {
                 eprintln!("switchward: {why}");
                 std::process::exit(1);

@@ -177,6 +177,7 @@ async fn opened(
         pages: config.mail.as_ref().map(MailConfig::page_settings).unwrap_or_default(),
         sign_in: provider.map(|provider| Arc::new(OpenId(provider)) as Arc<dyn SignIn>),
         restoring,
+        cluster: config.cluster.as_ref(),
     };
     let node = Node::open(&config.data_dir, opening).await;
     node.with_context(|| format!("data_dir: failed to open {}", config.data_dir.display()))

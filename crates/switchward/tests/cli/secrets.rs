@@ -131,6 +131,7 @@ fn opened(data: &str, ring: &str) -> (Vec<MailKey>, Vec<String>) {
             clock: std::sync::Arc::new(MonotonicClock::new()),
             ring: switchward_state::seal::KeyRing::of(keys),
             on_fatal: Box::new(|why| panic!("{why}")),
+            member: None,
         };
         let cluster = Cluster::open(options).await.expect("the ring opens it");
         let tenant = TenantId(1);

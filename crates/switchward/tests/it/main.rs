@@ -8,6 +8,7 @@
 
 mod apart;
 mod away;
+mod cluster;
 mod faults;
 mod neighbours;
 mod receiver;

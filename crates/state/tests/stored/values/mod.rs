@@ -6,6 +6,7 @@ use switchward_state::delivery::DeliveryEvent;
 pub(crate) mod notices;
 pub(crate) mod page_codes;
 mod removal;
+mod servers;
 pub(crate) mod warnings;
 
 use super::*;
@@ -186,7 +187,13 @@ pub(super) fn mailed() -> Vec<Event> {
             message: message.clone(),
         }),
     ];
-    flows.into_iter().chain(later()).chain(removal::events()).chain(page_codes::events()).collect()
+    flows
+        .into_iter()
+        .chain(later())
+        .chain(removal::events())
+        .chain(servers::events())
+        .chain(page_codes::events())
+        .collect()
 }
 
 /// What was added later.
@@ -278,7 +285,7 @@ pub(super) fn endpoint_rows() -> Vec<(&'static str, Row)> {
         ),
         ("effect-published", Row::Outbox(effect(publish))),
     ];
-    rows.into_iter().chain(removal::rows()).collect()
+    rows.into_iter().chain(removal::rows()).chain(servers::rows()).collect()
 }
 
 /// Settings outside of a definition: of the directory and of a start; and the retired versions.

@@ -1,0 +1,143 @@
+//! The servers of a cluster.
+
+use switchward_state::catalogue::{
+    CatalogueEvent, ClusterChange, ClusterMap, FoundCluster, JoinServer, Server, ServerState, SetServerState,
+};
+use switchward_state::limits::{SERVER_ADDRESS_BYTES_MAX, SERVER_NUMBER_MAX, SERVERS_MAX};
+use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
+
+use crate::turn::{Stop, Turn};
+
+/// Makes the server the first one of a cluster. Repeated, it changes nothing.
+pub(crate) fn found(turn: &mut Turn<'_, '_>, found: &FoundCluster) -> Result<Reply, Stop> {
+    let join = &found.server;
+    check(join)?;
+    if let Some(map) = turn.rows.cluster_map_at(&Key::cluster_map())? {
+        let known = turn.rows.server_at(&Key::server(join.number))?;
+        let same = map.cluster == found.cluster && known.is_some_and(|known| known.folder == join.folder);
+        if same {
+            return rejoin(turn, join);
+        }
+        return Err(Rejection::new(Reason::AlreadyExists, "the cluster is founded already").into());
+    }
+    let map = ClusterMap::founded(found.cluster, join.number, found.shards, join.level);
+    put(turn, active(join, turn.now()), map)
+}
+
+/// Adds a server. If the same server has joined already, its address and its level may change.
+pub(crate) fn join(turn: &mut Turn<'_, '_>, join: &JoinServer) -> Result<Reply, Stop> {
+    check(join)?;
+    let map = map(turn)?;
+    if turn.rows.server_at(&Key::server(join.number))?.is_some() {
+        return rejoin(turn, join);
+    }
+    if map.replicas(0).len() >= SERVERS_MAX {
+        let message = format!("the cluster has {SERVERS_MAX} servers already, and cannot have more");
+        return Err(Rejection::new(Reason::QuotaExceeded, message).fact("servers", SERVERS_MAX).into());
+    }
+    check_level(&map, join)?;
+    let server = active(join, turn.now());
+    let map = map.changed(&server);
+    put(turn, server, map)
+}
+
+/// Drains a server, uses it again, or removes it.
+pub(crate) fn set_state(turn: &mut Turn<'_, '_>, set: &SetServerState) -> Result<Reply, Stop> {
+    let map = map(turn)?;
+    let known = turn.rows.server_at(&Key::server(set.number))?.map(|known| Server::clone(&known));
+    let Some(known) = known else {
+        let message = "the cluster has no server of this number";
+        return Err(of_server(Reason::NotFound, set.number, message).into());
+    };
+    if known.state == set.state {
+        return Ok(reply(known, map));
+    }
+    if known.state == ServerState::Removed {
+        return Err(removed(set.number).into());
+    }
+    if set.state == ServerState::Removed && map.replicas(0).len() == 1 {
+        let message = "the only server of a cluster cannot be removed";
+        return Err(of_server(Reason::StateMismatch, set.number, message).into());
+    }
+    let server = Server { state: set.state, ..known };
+    let map = map.changed(&server);
+    put(turn, server, map)
+}
+
+/// A server that is known joins again, with the folder that it had.
+fn rejoin(turn: &mut Turn<'_, '_>, join: &JoinServer) -> Result<Reply, Stop> {
+    let map = map(turn)?;
+    let known = turn.rows.server_at(&Key::server(join.number))?.map(|known| Server::clone(&known));
+    let known = known.ok_or_else(|| ViewError(format!("there is no row of server {}", join.number)))?;
+    if known.state == ServerState::Removed {
+        return Err(removed(join.number).into());
+    }
+    if known.folder != join.folder {
+        let message = "the number belongs to a server with another data folder; a wiped or replaced server joins \
+                       under a new number, after the old one was removed";
+        return Err(of_server(Reason::AlreadyExists, join.number, message).into());
+    }
+    check_level(&map, join)?;
+    let server = Server { address: join.address.clone(), level: join.level, ..known.clone() };
+    if server == known {
+        return Ok(reply(known, map));
+    }
+    let map = map.changed(&server);
+    put(turn, server, map)
+}
+
+fn put(turn: &mut Turn<'_, '_>, server: Server, map: ClusterMap) -> Result<Reply, Stop> {
+    let change = ClusterChange { server, map };
+    turn.emit(CatalogueEvent::ClusterChanged(Box::new(change.clone())))?;
+    Ok(Reply::Cluster(Box::new(change)))
+}
+
+fn reply(server: Server, map: ClusterMap) -> Reply {
+    Reply::Cluster(Box::new(ClusterChange { server, map }))
+}
+
+fn map(turn: &Turn<'_, '_>) -> Result<ClusterMap, Stop> {
+    let map = turn.rows.cluster_map_at(&Key::cluster_map())?;
+    let none = || Rejection::new(Reason::NotFound, "the server stands alone: no cluster was founded");
+    Ok(map.map(|map| ClusterMap::clone(&map)).ok_or_else(none)?)
+}
+
+fn active(join: &JoinServer, now: switchward_machine::Time) -> Server {
+    Server {
+        number: join.number,
+        folder: join.folder,
+        address: join.address.clone(),
+        state: ServerState::Active,
+        level: join.level,
+        joined: now,
+    }
+}
+
+fn check(join: &JoinServer) -> Result<(), Rejection> {
+    if !(1..=SERVER_NUMBER_MAX).contains(&join.number) {
+        let message = format!("the number of a server is 1 to {SERVER_NUMBER_MAX}");
+        return Err(of_server(Reason::FieldInvalid, join.number, message).fact("field", "number"));
+    }
+    if join.address.is_empty() || join.address.len() > SERVER_ADDRESS_BYTES_MAX {
+        let message = format!("the address of a server has 1 to {SERVER_ADDRESS_BYTES_MAX} bytes");
+        return Err(of_server(Reason::FieldInvalid, join.number, message).fact("field", "address"));
+    }
+    Ok(())
+}
+
+fn check_level(map: &ClusterMap, join: &JoinServer) -> Result<(), Rejection> {
+    if join.level >= map.level {
+        return Ok(());
+    }
+    let message = format!("the server's feature level is {}, the cluster needs {}", join.level, map.level);
+    Err(of_server(Reason::StateMismatch, join.number, message).fact("level", map.level))
+}
+
+fn removed(number: u64) -> Rejection {
+    let message = "the server was removed; its number cannot be used again";
+    of_server(Reason::StateMismatch, number, message)
+}
+
+fn of_server(reason: Reason, number: u64, message: impl Into<String>) -> Rejection {
+    Rejection::new(reason, message).fact("server", number)
+}

@@ -1,0 +1,56 @@
+//! The end of a server.
+
+use futures::future::join_all;
+use std::io;
+
+use super::Cluster;
+use crate::group::Group;
+use crate::shard::Shard;
+
+impl Cluster {
+    /// Hands the groups that this server leads to others, takes no more commands, and writes what is in memory, so that
+    /// the next start has little to replay.
+    ///
+    /// # Errors
+    /// The disk refuses; nothing that was acknowledged is lost.
+    pub async fn shutdown(&self) -> io::Result<()> {
+        let led = self.all().filter(|shard| shard.group().remote.is_some() && shard.leads());
+        join_all(led.map(hand_over)).await;
+        join_all(self.all().map(Shard::drain)).await;
+        for shard in self.all() {
+            let group = shard.group().clone();
+            let written = tokio::task::spawn_blocking(move || group.checkpoint()).await;
+            match written.map_err(io::Error::other)? {
+                // The log has what is missing.
+                Err(error) if shard.disk().caused(&error) => {
+                    tracing::warn!("the disk is full: the next start replays the log");
+                }
+                written => written?,
+            }
+            shard.group().raft().shutdown().await.map_err(io::Error::other)?;
+            if let Some(member) = self.0.member() {
+                member.handler.raft().unregister(shard.group().shared.state.group());
+            }
+        }
+        self.0.end_raft().await;
+        Ok(())
+    }
+}
+
+async fn hand_over(shard: &Shard) {
+    let group = shard.number();
+    match shard.hand_over(None).await {
+        Ok(server) => tracing::info!(group, server, "handed the leadership over"),
+        // The others elect a leader when they miss this one.
+        Err(error) => tracing::info!(group, %error, "the leadership was not handed over"),
+    }
+}
+
+/// Stops the groups that a failed start has opened.
+pub(super) async fn stop(groups: &[Group]) {
+    for group in groups {
+        if let Err(error) = group.raft().shutdown().await {
+            tracing::warn!(%error, "failed to shut a Raft node down");
+        }
+    }
+}

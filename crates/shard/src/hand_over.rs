@@ -1,0 +1,110 @@
+//! Handing a group's leadership to another server, without a failed call: nothing is decided until the other server has
+//! everything and leads. Commands in the queue are then forwarded to it.
+
+use openraft::{Instant as _, RaftMetrics, async_runtime::WatchReceiver};
+use std::sync::Arc;
+use tokio::time::{Instant, timeout_at};
+
+use crate::group::Group;
+use crate::limits::{HAND_OVER_LOOK, HAND_OVER_TAKEN_WAIT, HAND_OVER_WAIT, MEMBER_CONTACT_MAX};
+use crate::types::TypeConfig;
+
+/// Why a group was not handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotHandedOver {
+    /// This server does not lead the group.
+    #[error("this server does not lead the group")]
+    NotLeading,
+    /// The server is not a voter of the group, is the leader already, or no other voter was heard of lately.
+    #[error("there is no other voter that could lead the group")]
+    NoSuccessor,
+    /// The other server did not get all entries in time; this one goes on leading.
+    #[error("the other server did not get all entries in time")]
+    Behind,
+    /// No other server has begun to lead in time; one of them will be elected.
+    #[error("no other server has begun to lead in time")]
+    NotTaken,
+}
+
+/// Makes another server the leader: `to`, or else the voter that has most entries. Returns the new leader. If the other
+/// server does not get all entries within [`HAND_OVER_WAIT`], this one goes on leading.
+///
+/// # Errors
+/// As [`NotHandedOver`] says.
+pub(crate) async fn hand_over(group: &Group, to: Option<u64>) -> Result<u64, NotHandedOver> {
+    let until = Instant::now() + HAND_OVER_WAIT;
+    let deciding = Arc::clone(&group.shared.deciding).lock_owned();
+    let _paused = timeout_at(until, deciding).await.map_err(|_| NotHandedOver::Behind)?;
+    let successor = current(group, to, until).await?;
+    let transfer = group.raft().trigger().transfer_leader(successor).await;
+    transfer.map_err(|_| NotHandedOver::NotLeading)?;
+    taken(group).await
+}
+
+/// Waits until a successor has all entries, and this server has applied them.
+async fn current(group: &Group, to: Option<u64>, until: Instant) -> Result<u64, NotHandedOver> {
+    let mut metrics = group.raft().metrics();
+    loop {
+        if group.raft().as_leader().is_err() {
+            return Err(NotHandedOver::NotLeading);
+        }
+        {
+            let now = metrics.borrow_watched();
+            let successor = successor(&now, to)?;
+            let (last, applied) = (now.last_log_index, now.last_applied.map(|id| id.index));
+            let is_ready = |server: &u64| matched(&now, *server) == last && applied == last;
+            if let Some(server) = successor.filter(is_ready) {
+                return Ok(server);
+            }
+        }
+        let look = until.min(Instant::now() + HAND_OVER_LOOK);
+        if let Ok(Err(_)) = timeout_at(look, metrics.changed()).await {
+            return Err(NotHandedOver::NotLeading);
+        }
+        if Instant::now() >= until {
+            return Err(NotHandedOver::Behind);
+        }
+    }
+}
+
+/// Waits until another server leads.
+async fn taken(group: &Group) -> Result<u64, NotHandedOver> {
+    let until = Instant::now() + HAND_OVER_TAKEN_WAIT;
+    let own = *group.raft().node_id();
+    let mut servers = group.raft().server_metrics();
+    loop {
+        let leader = servers.borrow_watched().current_leader.filter(|leader| *leader != own);
+        if let Some(leader) = leader {
+            group.look();
+            return Ok(leader);
+        }
+        let changed = timeout_at(until, servers.changed()).await;
+        if !changed.is_ok_and(|changed| changed.is_ok()) {
+            return Err(NotHandedOver::NotTaken);
+        }
+    }
+}
+
+/// The voter that is to lead; `None` as long as none was heard of that may. A leader hears of the others within some
+/// heartbeats.
+///
+/// # Errors
+/// [`NotHandedOver::NoSuccessor`] if there is no such voter.
+fn successor(now: &RaftMetrics<TypeConfig>, to: Option<u64>) -> Result<Option<u64>, NotHandedOver> {
+    let may = |voter: &u64| *voter != now.id && to.is_none_or(|to| to == *voter);
+    let others: Vec<u64> = now.membership_config.voter_ids().filter(may).collect();
+    if others.is_empty() {
+        return Err(NotHandedOver::NoSuccessor);
+    }
+    let contact = others.into_iter().filter(|voter| has_contact(now, *voter));
+    Ok(contact.max_by_key(|voter| (matched(now, *voter), *voter)))
+}
+
+fn matched(now: &RaftMetrics<TypeConfig>, server: u64) -> Option<u64> {
+    now.replication.as_ref()?.get(&server).copied().flatten().map(|id| id.index)
+}
+
+fn has_contact(now: &RaftMetrics<TypeConfig>, server: u64) -> bool {
+    let contact = now.heartbeat.as_ref().and_then(|contact| contact.get(&server).copied().flatten());
+    contact.is_some_and(|contact| contact.elapsed() < MEMBER_CONTACT_MAX)
+}

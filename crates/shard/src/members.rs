@@ -1,0 +1,28 @@
+//! The servers of a cluster: how one becomes a member, what its peers may ask of it, and how the membership of each group
+//! follows the catalogue's map.
+
+mod handler;
+mod join;
+mod message;
+mod options;
+mod peers;
+mod plan;
+mod ready;
+mod report;
+mod serve;
+mod status;
+mod task;
+mod transfer;
+
+pub use handler::MemberHandler;
+pub use options::{MemberOptions, MemberStart};
+pub use status::{ClusterStatus, GroupStatus, ReplicaStatus, ServerStatus};
+pub use transfer::HandOver;
+
+pub(crate) use join::{check_claimed, found, join, of_catalogue, update};
+pub(crate) use peers::{map, servers, work as publish_peers};
+pub(crate) use ready::ready;
+pub(crate) use serve::Served;
+pub(crate) use status::status;
+pub(crate) use task::work;
+pub(crate) use transfer::hand_over;

@@ -1,0 +1,184 @@
+//! The messages between servers about their membership.
+
+use bytes::Bytes;
+use minicbor::{Decode, Encode};
+use std::io;
+use switchward_state::catalogue::{ClusterChange, Server};
+use switchward_state::{Rejection, Reply};
+
+/// Stored form. Messages about membership: form byte, then parts by number.
+const FORM: u8 = 1;
+
+/// The kind of a request to join, among the messages between servers.
+pub(crate) const JOIN: u8 = 33;
+
+/// The kind of a question for the status of a server's replicas.
+pub(crate) const STATUS: u8 = 34;
+
+/// The kind of a request to the leader of a group to hand it over.
+pub(crate) const HAND_OVER: u8 = 35;
+
+/// What a server says about itself that wants to join.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct Joining {
+    /// Its number.
+    #[n(0)]
+    pub(crate) number: u64,
+    /// The id of its data folder.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub(crate) folder: [u8; 16],
+    /// Where other servers reach it.
+    #[n(2)]
+    pub(crate) address: String,
+    /// The highest feature level that it can take part in.
+    #[n(3)]
+    pub(crate) level: u32,
+}
+
+/// The answer to a server that wants to join.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum JoinAnswer {
+    /// It is a server of the cluster, with this map, beside these servers.
+    Admitted { change: Box<ClusterChange>, servers: Vec<Server> },
+    /// The cluster refuses it, and will refuse it again.
+    Refused(Rejection),
+    /// It is unknown whether it was admitted; it must ask again.
+    Again(String),
+}
+
+/// Sent form of [`JoinAnswer`].
+#[derive(Encode, Decode)]
+enum JoinAnswerForm {
+    #[n(0)]
+    Admitted {
+        #[cbor(n(0), with = "minicbor::bytes")]
+        reply: Vec<u8>,
+        #[n(1)]
+        servers: Vec<Server>,
+    },
+    #[n(1)]
+    Refused(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
+    #[n(2)]
+    Again(#[n(0)] String),
+}
+
+/// Encodes a value: a form byte, then its fields by number.
+pub(crate) fn framed(value: &impl Encode<()>) -> Bytes {
+    let mut out = Vec::with_capacity(256);
+    out.push(FORM);
+    minicbor::encode(value, &mut out).expect("encoding into memory cannot fail");
+    Bytes::from(out)
+}
+
+/// Reads what [`framed`] wrote.
+///
+/// # Errors
+/// Another form, or broken bytes.
+pub(crate) fn unframed<'b, T: Decode<'b, ()>>(bytes: &'b [u8]) -> io::Result<T> {
+    match bytes.split_first() {
+        Some((&FORM, rest)) => minicbor::decode(rest).map_err(bad),
+        Some(_) | None => Err(bad(format!("a message about membership is not of form {FORM}"))),
+    }
+}
+
+/// Encodes an answer.
+pub(crate) fn encode_join_answer(answer: &JoinAnswer) -> Bytes {
+    framed(&match answer {
+        JoinAnswer::Admitted { change, servers } => {
+            let reply = Reply::Cluster(change.clone()).encode();
+            JoinAnswerForm::Admitted { reply, servers: servers.clone() }
+        }
+        JoinAnswer::Refused(rejection) => JoinAnswerForm::Refused(rejection.encode()),
+        JoinAnswer::Again(why) => JoinAnswerForm::Again(why.clone()),
+    })
+}
+
+/// Reads what [`encode_join_answer`] wrote.
+///
+/// # Errors
+/// Another form, or broken bytes.
+pub(crate) fn decode_join_answer(bytes: &[u8]) -> io::Result<JoinAnswer> {
+    Ok(match unframed(bytes)? {
+        JoinAnswerForm::Admitted { reply, servers } => {
+            let reply = Reply::decode(&reply).map_err(bad)?;
+            let Reply::Cluster(change) = reply else {
+                return Err(bad(format!("unexpected answer to a server that joins: {reply:?}")));
+            };
+            JoinAnswer::Admitted { change, servers }
+        }
+        JoinAnswerForm::Refused(rejection) => {
+            JoinAnswer::Refused(Rejection::decode(&rejection).map_err(bad)?)
+        }
+        JoinAnswerForm::Again(why) => JoinAnswer::Again(why),
+    })
+}
+
+fn bad(error: impl ToString) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::{Follower, ReplicaReport};
+    use super::*;
+    use switchward_machine::Time;
+    use switchward_state::Reason;
+    use switchward_state::catalogue::{ClusterMap, ServerState};
+
+    fn answers() -> Vec<(&'static str, JoinAnswer)> {
+        let server = Server {
+            number: 2,
+            folder: [2; 16],
+            address: "10.0.0.2:7001".into(),
+            state: ServerState::Active,
+            level: 1,
+            joined: Time(5),
+        };
+        let map = ClusterMap::founded([1; 16], 1, 2, 1).changed(&server);
+        let change = Box::new(ClusterChange { server: server.clone(), map });
+        vec![
+            ("admitted", JoinAnswer::Admitted { change, servers: vec![server] }),
+            ("refused", JoinAnswer::Refused(Rejection::new(Reason::AlreadyExists, "taken"))),
+            ("again", JoinAnswer::Again("there is no leader".into())),
+        ]
+    }
+
+    #[test]
+    fn messages_keep_their_form() {
+        let joining = Joining { number: 2, folder: [2; 16], address: "10.0.0.2:7001".into(), level: 1 };
+        let report = ReplicaReport {
+            group: 1,
+            leader: Some(1),
+            leads: true,
+            term: 4,
+            last: 9,
+            applied: 8,
+            voters: vec![1],
+            learners: vec![2],
+            failed: Some("it is broken".into()),
+            followers: vec![Follower { server: 2, matched: Some(7), silent_ms: Some(30) }],
+        };
+        let mut lines = vec![
+            ("join", framed(&joining)),
+            ("status", framed(&())),
+            ("report", framed(&vec![report.clone()])),
+            ("hand-over", framed(&Some(2_u64))),
+        ];
+        assert_eq!(unframed::<Joining>(&lines[0].1).unwrap(), joining);
+        assert_eq!(unframed::<Vec<ReplicaReport>>(&lines[2].1).unwrap(), [report]);
+        assert_eq!(unframed::<Option<u64>>(&lines[3].1).unwrap(), Some(2));
+        for (name, answer) in answers() {
+            let bytes = encode_join_answer(&answer);
+            assert_eq!(decode_join_answer(&bytes).unwrap(), answer);
+            lines.push((name, bytes));
+        }
+        assert!(lines.iter().all(|(_, bytes)| bytes[0] == FORM));
+        let line = |(name, bytes): &(&str, Bytes)| format!("{name} {}\n", bytes.escape_ascii());
+        let lines: String = lines.iter().map(line).collect();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/member_message.v1.txt");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, &lines).unwrap();
+        }
+        assert_eq!(lines, std::fs::read_to_string(path).unwrap());
+    }
+}

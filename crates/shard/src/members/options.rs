@@ -1,0 +1,52 @@
+//! How a server takes part in a cluster.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::handler::MemberHandler;
+use crate::group::RaftSettings;
+use crate::peers::Transport;
+
+/// What makes a server a member of a cluster. Its data folder must be bound to the cluster and to the number, see
+/// [`DataDir::claim`](switchward_store::DataDir::claim).
+#[derive(Clone)]
+pub struct MemberOptions {
+    /// The server's number, from 1; never given to another server.
+    pub number: u64,
+    /// Sends messages to the other servers.
+    pub transport: Arc<dyn Transport>,
+    /// Answers those that the transport receives.
+    pub handler: Arc<MemberHandler>,
+    /// Where other servers reach this one: `host:port`.
+    pub address: String,
+    /// How the server begins.
+    pub start: MemberStart,
+    /// Raft's timing; the same on all servers.
+    pub raft: RaftSettings,
+}
+
+/// How a member begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemberStart {
+    /// It founds a cluster of itself. Its data folder is new, or that of a server alone, whose number is 1. Repeated, it
+    /// changes nothing.
+    Found,
+    /// It asks these servers until one of them has admitted it. Repeated, it changes nothing.
+    Join {
+        /// The servers to ask, by their numbers.
+        peers: Vec<u64>,
+    },
+    /// It is a member already.
+    Resume,
+}
+
+impl fmt::Debug for MemberOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, address, start, .. } = self;
+        f.debug_struct("MemberOptions")
+            .field("number", number)
+            .field("address", address)
+            .field("start", start)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,201 @@
+//! What the leader of a group does next, so that the group's members become those of the map. Pure.
+//!
+//! An even number of voters survives no more failures than one voter less, and each failure is more likely. So an even
+//! number of servers has one learner: of two servers one votes, of four three. A draining server votes only while the
+//! others would be an even number.
+
+use std::collections::{BTreeMap, BTreeSet};
+use switchward_state::catalogue::ServerState;
+
+use crate::limits::VOTERS_MAX;
+
+/// The members of a group, as its leader knows them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The leader.
+    pub(crate) own: u64,
+    /// The voters; two sets while a change is under way.
+    pub(crate) voters: Vec<BTreeSet<u64>>,
+    /// All members, learners included.
+    pub(crate) members: BTreeSet<u64>,
+    /// Those that were heard of just now and have almost all entries, the leader included.
+    pub(crate) current: BTreeSet<u64>,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// There is nothing to do, or nothing can be done now.
+    Rest,
+    /// This server becomes a learner.
+    Learn(u64),
+    /// These servers become the voters; others that vote now become learners.
+    Vote(BTreeSet<u64>),
+    /// This learner is no longer a member.
+    Forget(u64),
+    /// This server becomes the leader.
+    HandOver(u64),
+}
+
+/// The next step. `replicas` are the servers that hold the group by the map, none of which is removed.
+pub(crate) fn step(replicas: &BTreeMap<u64, ServerState>, seen: &Seen) -> Step {
+    if replicas.is_empty() {
+        return Step::Rest;
+    }
+    let voters = match seen.voters.as_slice() {
+        [] => return Step::Rest,
+        [voters] => voters,
+        // A leader that is gone has begun it.
+        [.., last] => return Step::Vote(last.clone()),
+    };
+    if let Some(new) = replicas.keys().find(|server| !seen.members.contains(*server)) {
+        return Step::Learn(*new);
+    }
+    let gone = |server: &&u64| !replicas.contains_key(*server) && !voters.contains(*server);
+    if let Some(gone) = seen.members.iter().find(gone) {
+        return Step::Forget(*gone);
+    }
+    let wanted = wanted(replicas, voters, seen);
+    let able =
+        |server: &&u64| **server != seen.own && voters.contains(*server) && seen.current.contains(*server);
+    let successor = wanted.iter().filter(|server| is_active(replicas, **server)).find(able).copied();
+    if wanted == *voters {
+        let drains = replicas.get(&seen.own) == Some(&ServerState::Draining);
+        return successor.filter(|_| drains).map_or(Step::Rest, Step::HandOver);
+    }
+    if wanted.contains(&seen.own) {
+        return votable(wanted, seen);
+    }
+    match successor {
+        Some(to) => Step::HandOver(to),
+        // Nobody who stays votes yet, so they vote beside this server first.
+        None => {
+            let both: BTreeSet<u64> = voters.union(&wanted).copied().collect();
+            if both == *voters { Step::Rest } else { votable(both, seen) }
+        }
+    }
+}
+
+/// The servers that should vote, among those that can.
+fn wanted(replicas: &BTreeMap<u64, ServerState>, voters: &BTreeSet<u64>, seen: &Seen) -> BTreeSet<u64> {
+    let able = |server: &u64| voters.contains(server) || seen.current.contains(server);
+    let mut active: Vec<u64> =
+        replicas.keys().copied().filter(|server| is_active(replicas, *server)).filter(able).collect();
+    // Those stay that vote now, the leader first.
+    active.sort_by_key(|server| (*server != seen.own, !voters.contains(server), *server));
+    active.truncate(VOTERS_MAX);
+    if active.is_empty() {
+        return voters.clone();
+    }
+    if active.len().is_multiple_of(2) {
+        let drains = |server: &&u64| replicas.get(*server) == Some(&ServerState::Draining);
+        match voters.iter().find(drains) {
+            Some(draining) => active.push(*draining),
+            None => drop(active.pop()),
+        }
+    }
+    active.into_iter().collect()
+}
+
+/// The step to these voters, if a majority of them is there.
+fn votable(voters: BTreeSet<u64>, seen: &Seen) -> Step {
+    let present = voters.intersection(&seen.current).count();
+    if present * 2 > voters.len() { Step::Vote(voters) } else { Step::Rest }
+}
+
+fn is_active(replicas: &BTreeMap<u64, ServerState>, server: u64) -> bool {
+    replicas.get(&server) == Some(&ServerState::Active)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ServerState::{Active, Draining};
+
+    fn set(servers: &[u64]) -> BTreeSet<u64> {
+        servers.iter().copied().collect()
+    }
+
+    fn seen(own: u64, voters: &[u64], members: &[u64], current: &[u64]) -> Seen {
+        Seen { own, voters: vec![set(voters)], members: set(members), current: set(current) }
+    }
+
+    fn map(servers: &[(u64, ServerState)]) -> BTreeMap<u64, ServerState> {
+        servers.iter().copied().collect()
+    }
+
+    #[test]
+    fn servers_join_as_learners_and_vote_three_at_a_time() {
+        let two = map(&[(1, Active), (2, Active)]);
+        assert_eq!(step(&two, &seen(1, &[1], &[1], &[1])), Step::Learn(2));
+        assert_eq!(step(&two, &seen(1, &[1], &[1, 2], &[1, 2])), Step::Rest, "two voters survive no failure");
+        let three = map(&[(1, Active), (2, Active), (3, Active)]);
+        assert_eq!(step(&three, &seen(1, &[1], &[1, 2], &[1, 2])), Step::Learn(3));
+        assert_eq!(step(&three, &seen(1, &[1], &[1, 2, 3], &[1, 2])), Step::Rest, "the third lags");
+        assert_eq!(step(&three, &seen(1, &[1], &[1, 2, 3], &[1, 2, 3])), Step::Vote(set(&[1, 2, 3])));
+        assert_eq!(step(&three, &seen(1, &[1, 2, 3], &[1, 2, 3], &[1, 2])), Step::Rest);
+    }
+
+    #[test]
+    fn four_servers_have_three_voters_and_five_have_five() {
+        let four = map(&[(1, Active), (2, Active), (3, Active), (4, Active)]);
+        let all = [1, 2, 3, 4];
+        assert_eq!(step(&four, &seen(2, &[1, 2, 3], &all, &all)), Step::Rest);
+        let five = map(&[(1, Active), (2, Active), (3, Active), (4, Active), (5, Active)]);
+        let all = [1, 2, 3, 4, 5];
+        assert_eq!(step(&five, &seen(2, &[1, 2, 3], &all, &all)), Step::Vote(set(&all)));
+    }
+
+    #[test]
+    fn a_removed_server_hands_over_and_goes() {
+        let left = map(&[(2, Active), (3, Active)]);
+        let all = [1, 2, 3];
+        assert_eq!(step(&left, &seen(1, &all, &all, &all)), Step::HandOver(2));
+        assert_eq!(step(&left, &seen(2, &all, &all, &all)), Step::Vote(set(&[2])));
+        assert_eq!(step(&left, &seen(2, &[2], &all, &[2, 3])), Step::Forget(1));
+        assert_eq!(step(&left, &seen(2, &[2], &[2, 3], &[2, 3])), Step::Rest);
+        // A dead server is replaced by the fourth one.
+        let replaced = map(&[(2, Active), (3, Active), (4, Active)]);
+        let all = [1, 2, 3, 4];
+        assert_eq!(step(&replaced, &seen(2, &[1, 2, 3], &all, &[2, 3, 4])), Step::Vote(set(&[2, 3, 4])));
+    }
+
+    #[test]
+    fn a_draining_server_leads_nothing_and_votes_only_if_it_is_needed() {
+        let three = map(&[(1, Draining), (2, Active), (3, Active)]);
+        let all = [1, 2, 3];
+        assert_eq!(step(&three, &seen(1, &all, &all, &all)), Step::HandOver(2));
+        assert_eq!(step(&three, &seen(1, &all, &all, &[1, 3])), Step::HandOver(3));
+        assert_eq!(step(&three, &seen(2, &all, &all, &all)), Step::Rest, "with it three vote");
+        let four = map(&[(1, Draining), (2, Active), (3, Active), (4, Active)]);
+        let all = [1, 2, 3, 4];
+        assert_eq!(step(&four, &seen(2, &[1, 2, 3], &all, &all)), Step::Vote(set(&[2, 3, 4])));
+        let none = map(&[(1, Draining), (2, Draining), (3, Draining)]);
+        assert_eq!(step(&none, &seen(1, &[1, 2, 3], &[1, 2, 3], &[1, 2, 3])), Step::Rest);
+    }
+
+    #[test]
+    fn the_only_voter_drains_through_a_second_one() {
+        let two = map(&[(1, Draining), (2, Active)]);
+        assert_eq!(step(&two, &seen(1, &[1], &[1, 2], &[1])), Step::Rest, "the other one lags");
+        assert_eq!(step(&two, &seen(1, &[1], &[1, 2], &[1, 2])), Step::Vote(set(&[1, 2])));
+        assert_eq!(step(&two, &seen(1, &[1, 2], &[1, 2], &[1, 2])), Step::HandOver(2));
+        assert_eq!(step(&two, &seen(2, &[1, 2], &[1, 2], &[1, 2])), Step::Vote(set(&[2])));
+    }
+
+    #[test]
+    fn a_change_that_was_begun_is_ended_and_a_server_alone_has_none() {
+        let three = map(&[(1, Active), (2, Active), (3, Active)]);
+        let all = [1, 2, 3];
+        let begun = Seen { voters: vec![set(&[1]), set(&all)], ..seen(2, &[], &all, &all) };
+        assert_eq!(step(&three, &begun), Step::Vote(set(&all)));
+        assert_eq!(step(&map(&[]), &seen(1, &[1], &[1], &[1])), Step::Rest);
+    }
+
+    #[test]
+    fn no_change_is_made_without_a_majority_of_the_new_voters() {
+        let left = map(&[(2, Active), (3, Active), (4, Active)]);
+        let all = [1, 2, 3, 4];
+        assert_eq!(step(&left, &seen(2, &[1, 2, 3, 4], &all, &[1, 2])), Step::Rest);
+    }
+}

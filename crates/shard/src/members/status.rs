@@ -1,0 +1,244 @@
+//! The status of a cluster: its servers, and where its groups are.
+
+use futures::future::join_all;
+use std::collections::BTreeMap;
+use std::io;
+use switchward_machine::Time;
+use switchward_state::catalogue::{Server, ServerState};
+
+use super::message::{STATUS, framed, unframed};
+use super::options::MemberOptions;
+use super::peers::{map, servers};
+use super::report::{ReplicaReport, report};
+use crate::limits::{FEATURE_LEVEL, STATUS_WAIT};
+use crate::peers::{PeerConnection, PeerRequest};
+use crate::shards::{CATALOGUE, Shards};
+
+/// The number that a server alone is shown with.
+const ALONE: u64 = 1;
+
+/// A cluster as one of its servers sees it now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterStatus {
+    /// The cluster's id; `None` for a server alone.
+    pub cluster: Option<[u8; 16]>,
+    /// Raised by each change of the servers; 0 for a server alone.
+    pub epoch: u64,
+    /// The feature level in force.
+    pub level: u32,
+    /// The server that answers.
+    pub own: u64,
+    /// The servers by their numbers, removed ones included.
+    pub servers: Vec<ServerStatus>,
+    /// The groups by their numbers; the catalogue is group 0.
+    pub groups: Vec<GroupStatus>,
+}
+
+/// A server of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// Its number.
+    pub number: u64,
+    /// Where other servers reach it; empty for a server alone.
+    pub address: String,
+    /// What it is for.
+    pub state: ServerState,
+    /// The highest feature level that it can take part in.
+    pub level: u32,
+    /// When it joined; `None` for a server alone.
+    pub joined: Option<Time>,
+    /// Whether it has answered just now.
+    pub reachable: bool,
+    /// The groups that it leads.
+    pub leads: Vec<u64>,
+}
+
+/// A group of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// Its number.
+    pub group: u64,
+    /// The server that leads it; `None` if none of those that answered does.
+    pub leader: Option<u64>,
+    /// The highest term that was reported.
+    pub term: u64,
+    /// The servers that vote.
+    pub voters: Vec<u64>,
+    /// The servers that hold a replica and do not vote.
+    pub learners: Vec<u64>,
+    /// The leader's last entry, or else the last one that was reported.
+    pub last_index: u64,
+    /// The replicas by their servers.
+    pub replicas: Vec<ReplicaStatus>,
+}
+
+/// A replica of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicaStatus {
+    /// The server that holds it.
+    pub server: u64,
+    /// The last entry that it has applied; `None` if the server did not answer.
+    pub applied: Option<u64>,
+    /// Entries that it lacks as far as the leader knows; `None` if that is not known.
+    pub lag: Option<u64>,
+    /// How long ago the leader last heard of it, milliseconds; `None` if that is not known.
+    pub silent_ms: Option<u64>,
+    /// Why it has failed, if it has.
+    pub failed: Option<String>,
+}
+
+/// The reports of the servers that have answered.
+type Reports = BTreeMap<u64, Vec<ReplicaReport>>;
+
+/// Asks all servers, each for at most [`STATUS_WAIT`].
+///
+/// # Errors
+/// The rows of the catalogue cannot be read.
+pub(crate) async fn status(shards: &Shards) -> io::Result<ClusterStatus> {
+    let view = shards.catalogue().read_stale();
+    let (map, known) = (map(&view)?, servers(&view)?);
+    let own = shards.member().map_or(ALONE, |member| member.number);
+    let mut reports = Reports::from([(own, report(shards.all()))]);
+    if let Some(member) = shards.member() {
+        let present = known.iter().filter(|server| server.state != ServerState::Removed);
+        let others = present.map(|server| server.number).filter(|server| *server != own);
+        reports.extend(join_all(others.map(|server| ask(member, server))).await.into_iter().flatten());
+    }
+    let groups: Vec<GroupStatus> = shards.all().map(|shard| group(shard.number(), &reports)).collect();
+    let servers = if known.is_empty() { vec![alone(own)] } else { known.iter().map(server).collect() };
+    let servers = servers.into_iter().map(|server| with_reports(server, &reports, &groups)).collect();
+    let (cluster, epoch) = (map.as_ref().map(|map| map.cluster), map.as_ref().map_or(0, |map| map.epoch));
+    let level = map.map_or(FEATURE_LEVEL, |map| map.level);
+    Ok(ClusterStatus { cluster, epoch, level, own, servers, groups })
+}
+
+async fn ask(member: &MemberOptions, server: u64) -> Option<(u64, Vec<ReplicaReport>)> {
+    let request = PeerRequest { kind: STATUS, group: CATALOGUE, body: framed(&()) };
+    let answer = member.transport.call(server, PeerConnection::Control, request, STATUS_WAIT).await.ok()?;
+    let reports = unframed(&answer);
+    reports
+        .inspect_err(|error| tracing::warn!(%error, server, "failed to read a server's status"))
+        .ok()
+        .map(|reports| (server, reports))
+}
+
+fn alone(own: u64) -> ServerStatus {
+    ServerStatus {
+        number: own,
+        address: String::new(),
+        state: ServerState::Active,
+        level: FEATURE_LEVEL,
+        joined: None,
+        reachable: true,
+        leads: Vec::new(),
+    }
+}
+
+fn server(server: &Server) -> ServerStatus {
+    ServerStatus {
+        number: server.number,
+        address: server.address.clone(),
+        state: server.state,
+        level: server.level,
+        joined: Some(server.joined),
+        reachable: false,
+        leads: Vec::new(),
+    }
+}
+
+fn with_reports(server: ServerStatus, reports: &Reports, groups: &[GroupStatus]) -> ServerStatus {
+    let led = groups.iter().filter(|group| group.leader == Some(server.number));
+    let leads = led.map(|group| group.group).collect();
+    ServerStatus { reachable: reports.contains_key(&server.number), leads, ..server }
+}
+
+fn group(number: u64, reports: &Reports) -> GroupStatus {
+    let of_group =
+        |reports: &'_ Vec<ReplicaReport>| reports.iter().find(|report| report.group == number).cloned();
+    let replicas: BTreeMap<u64, ReplicaReport> =
+        reports.iter().filter_map(|(server, reports)| Some((*server, of_group(reports)?))).collect();
+    let leading = replicas.iter().filter(|(_, report)| report.leads).max_by_key(|(_, report)| report.term);
+    // Without a leader, the replica of the latest term knows best.
+    let best = leading.or_else(|| replicas.iter().max_by_key(|(_, report)| (report.term, report.last)));
+    let (voters, learners) =
+        best.map(|(_, report)| (report.voters.clone(), report.learners.clone())).unwrap_or_default();
+    let last_index = best.map_or(0, |(_, report)| report.last);
+    let status =
+        |server: &u64| replica(*server, replicas.get(server), leading.map(|(at, report)| (*at, report)));
+    GroupStatus {
+        group: number,
+        leader: leading.map(|(server, _)| *server),
+        term: replicas.values().map(|report| report.term).max().unwrap_or(0),
+        replicas: voters.iter().chain(&learners).map(status).collect(),
+        voters,
+        learners,
+        last_index,
+    }
+}
+
+fn replica(
+    server: u64,
+    own: Option<&ReplicaReport>,
+    leading: Option<(u64, &ReplicaReport)>,
+) -> ReplicaStatus {
+    let leads = leading.is_some_and(|(leader, _)| leader == server);
+    let known = leading.and_then(|(_, report)| report.followers.iter().find(|one| one.server == server));
+    let last = leading.map_or(0, |(_, report)| report.last);
+    let matched = known.and_then(|follower| follower.matched);
+    ReplicaStatus {
+        server,
+        applied: own.map(|report| report.applied),
+        lag: if leads { Some(0) } else { matched.map(|matched| last.saturating_sub(matched)) },
+        silent_ms: if leads { Some(0) } else { known.and_then(|follower| follower.silent_ms) },
+        failed: own.and_then(|report| report.failed.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Follower;
+    use super::*;
+
+    fn report(leads: bool, term: u64, followers: Vec<Follower>) -> ReplicaReport {
+        let (voters, learners) = (vec![1, 2], vec![3]);
+        let (last, applied) = (10, 9);
+        let leader = Some(1);
+        ReplicaReport {
+            group: 1,
+            leader,
+            leads,
+            term,
+            last,
+            applied,
+            voters,
+            learners,
+            failed: None,
+            followers,
+        }
+    }
+
+    #[test]
+    fn a_group_is_seen_as_its_leader_sees_it() {
+        let follower =
+            |server, matched| Follower { server, matched: Some(matched), silent_ms: Some(server * 10) };
+        let reports = Reports::from([
+            (1, vec![report(true, 4, vec![follower(2, 10), follower(3, 7)])]),
+            (2, vec![report(false, 4, Vec::new())]),
+        ]);
+        let seen = group(1, &reports);
+        assert_eq!((seen.leader, seen.term, seen.last_index), (Some(1), 4, 10));
+        let lags: Vec<_> =
+            seen.replicas.iter().map(|replica| (replica.server, replica.applied, replica.lag)).collect();
+        assert_eq!(lags, [(1, Some(9), Some(0)), (2, Some(9), Some(0)), (3, None, Some(3))]);
+        assert_eq!(seen.replicas[2].silent_ms, Some(30));
+    }
+
+    #[test]
+    fn a_group_without_a_leader_says_so() {
+        let reports = Reports::from([(2, vec![report(false, 4, Vec::new())])]);
+        let seen = group(1, &reports);
+        assert_eq!((seen.leader, seen.voters.as_slice()), (None, [1, 2].as_slice()));
+        assert!(seen.replicas.iter().all(|replica| replica.lag.is_none()));
+        assert_eq!(group(2, &reports).replicas, []);
+    }
+}

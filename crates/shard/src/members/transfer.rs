@@ -1,0 +1,45 @@
+//! Has the leader of a group hand it over, whichever server that is.
+
+use openraft::async_runtime::WatchReceiver;
+
+use super::message::{HAND_OVER, framed, unframed};
+use crate::limits::HAND_OVER_ASK_WAIT;
+use crate::peers::{PeerConnection, PeerError, PeerRequest};
+use crate::shards::Shards;
+
+/// Why a group was not handed over on request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HandOver {
+    /// The cluster has no such group.
+    #[error("there is no group {0}")]
+    NoGroup(u64),
+    /// No leader is known.
+    #[error("the group has no leader now; try again")]
+    NoLeader,
+    /// The leader said why not, or did not answer.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Returns the new leader.
+///
+/// # Errors
+/// As [`HandOver`] says.
+pub(crate) async fn hand_over(shards: &Shards, group: u64, to: Option<u64>) -> Result<u64, HandOver> {
+    let shard = shards.all().find(|shard| shard.number() == group).ok_or(HandOver::NoGroup(group))?;
+    let leader = shard.group().raft().server_metrics().borrow_watched().current_leader;
+    let leader = leader.ok_or(HandOver::NoLeader)?;
+    let member = shards.member().filter(|member| member.number != leader);
+    let Some(member) = member else {
+        return shard.hand_over(to).await.map_err(|error| HandOver::Failed(error.to_string()));
+    };
+    let request = PeerRequest { kind: HAND_OVER, group, body: framed(&to) };
+    let answer = member.transport.call(leader, PeerConnection::Control, request, HAND_OVER_ASK_WAIT).await;
+    let bytes = answer.map_err(|error| match error {
+        PeerError::Refused(why) => HandOver::Failed(why),
+        PeerError::NotSent(_) | PeerError::Unknown(_) | PeerError::TimedOut => {
+            HandOver::Failed(error.to_string())
+        }
+    })?;
+    unframed(&bytes).map_err(|error| HandOver::Failed(error.to_string()))
+}

@@ -1,0 +1,258 @@
+//! The servers of a cluster, and which of them hold which group.
+
+use minicbor::{CborLen, Decode, Encode};
+use switchward_machine::{Bucket, Time};
+
+/// A server of a cluster. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Server {
+    /// Its number, from 1; never given to another server.
+    #[n(0)]
+    pub number: u64,
+    /// The id of its data folder.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub folder: [u8; 16],
+    /// Where other servers reach it: `host:port`.
+    #[n(2)]
+    pub address: String,
+    /// What it is for.
+    #[n(3)]
+    pub state: ServerState,
+    /// The highest feature level that it can take part in.
+    #[n(4)]
+    pub level: u32,
+    /// When it became a server of the cluster.
+    #[n(5)]
+    pub joined: Time,
+}
+
+/// What a server of a cluster is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(index_only)]
+pub enum ServerState {
+    /// It holds replicas, votes and leads.
+    #[n(0)]
+    Active,
+    /// It holds replicas and leads nothing. It votes only while the others would be an even number.
+    #[n(1)]
+    Draining,
+    /// It holds nothing any more, and never comes back.
+    #[n(2)]
+    Removed,
+}
+
+impl ServerState {
+    /// The public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Draining => "draining",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// Which servers hold which group, and which group owns which bucket. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct ClusterMap {
+    /// Drawn when the cluster was founded.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub cluster: [u8; 16],
+    /// Raised by each change of the map or of a server.
+    #[n(1)]
+    pub epoch: u64,
+    /// The groups in the order of their numbers; the catalogue is group 0.
+    #[n(2)]
+    pub groups: Vec<GroupReplicas>,
+    /// Which group owns which bucket.
+    #[n(3)]
+    pub buckets: BucketMap,
+    /// The feature level in force: every server can take part in it.
+    #[n(4)]
+    pub level: u32,
+}
+
+/// The servers that hold a replica of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct GroupReplicas {
+    /// The group.
+    #[n(0)]
+    pub group: u64,
+    /// The numbers of the servers, in ascending order.
+    #[n(1)]
+    pub servers: Vec<u64>,
+}
+
+/// Which group owns which bucket.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum BucketMap {
+    /// The buckets are dealt to the groups 1 to `groups` in turn, beginning with bucket 0.
+    #[n(0)]
+    InTurn {
+        /// The number of groups besides the catalogue's.
+        #[n(0)]
+        groups: u64,
+    },
+    /// Ranges of buckets, in ascending order; the first one begins with bucket 0.
+    #[n(1)]
+    Ranges(#[n(0)] Vec<BucketRange>),
+}
+
+/// Buckets of one group, up to the beginning of the next range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct BucketRange {
+    /// The first bucket.
+    #[n(0)]
+    pub first: u16,
+    /// The group that owns them.
+    #[n(1)]
+    pub group: u64,
+}
+
+impl BucketMap {
+    /// The group that owns a bucket; `None` if the map does not say it.
+    #[must_use]
+    pub fn group_of(&self, bucket: Bucket) -> Option<u64> {
+        let number = bucket.number();
+        match self {
+            Self::InTurn { groups } => u64::from(number).checked_rem(*groups).map(|at| at + 1),
+            Self::Ranges(ranges) => {
+                let after = ranges.partition_point(|range| range.first <= number);
+                after.checked_sub(1).and_then(|at| ranges.get(at)).map(|range| range.group)
+            }
+        }
+    }
+}
+
+impl ClusterMap {
+    /// The map of a new cluster with one server and `shards` groups besides the catalogue's.
+    #[must_use]
+    pub fn founded(cluster: [u8; 16], server: u64, shards: u64, level: u32) -> Self {
+        let groups = (0..=shards).map(|group| GroupReplicas { group, servers: vec![server] }).collect();
+        Self { cluster, epoch: 1, groups, buckets: BucketMap::InTurn { groups: shards }, level }
+    }
+
+    /// The map after a change of a server: every group has a replica on each server that is not removed.
+    #[must_use]
+    pub fn changed(&self, server: &Server) -> Self {
+        let mut next = Self { epoch: self.epoch + 1, ..self.clone() };
+        for group in &mut next.groups {
+            group.servers.retain(|number| *number != server.number);
+            match server.state {
+                ServerState::Active | ServerState::Draining => {
+                    let at = group.servers.partition_point(|number| *number < server.number);
+                    group.servers.insert(at, server.number);
+                }
+                ServerState::Removed => {}
+            }
+        }
+        next
+    }
+
+    /// The servers that hold a replica of a group; none if there is no such group.
+    #[must_use]
+    pub fn replicas(&self, group: u64) -> &[u64] {
+        let found = self.groups.iter().find(|replicas| replicas.group == group);
+        found.map_or(&[], |replicas| &replicas.servers)
+    }
+
+    /// The number of groups besides the catalogue's.
+    #[must_use]
+    pub fn shards(&self) -> u64 {
+        self.groups.len().saturating_sub(1) as u64
+    }
+}
+
+/// A server and the map after a change. Stored form.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct ClusterChange {
+    /// The server that was added or changed.
+    #[n(0)]
+    pub server: Server,
+    /// The map from now on.
+    #[n(1)]
+    pub map: ClusterMap,
+}
+
+/// The server alone becomes the first one of a cluster. Repeated, it changes nothing.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct FoundCluster {
+    /// Drawn for this cluster.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub cluster: [u8; 16],
+    /// The server.
+    #[n(1)]
+    pub server: JoinServer,
+    /// The number of groups besides the catalogue's.
+    #[n(2)]
+    pub shards: u64,
+}
+
+/// A server becomes one of the cluster, or has another address or feature level.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct JoinServer {
+    /// Its number, from 1.
+    #[n(0)]
+    pub number: u64,
+    /// The id of its data folder.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub folder: [u8; 16],
+    /// Where other servers reach it: `host:port`.
+    #[n(2)]
+    pub address: String,
+    /// The highest feature level that it can take part in.
+    #[n(3)]
+    pub level: u32,
+}
+
+/// A server is drained, used again, or removed for good.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct SetServerState {
+    /// The server's number.
+    #[n(0)]
+    pub number: u64,
+    /// Its state from now on.
+    #[n(1)]
+    pub state: ServerState,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchward_machine::limits::BUCKETS;
+
+    fn server(number: u64, state: ServerState) -> Server {
+        let address = "10.0.0.2:7001".into();
+        Server { number, folder: [2; 16], address, state, level: 1, joined: Time(5) }
+    }
+
+    #[test]
+    fn buckets_are_dealt_in_turn() {
+        let map = BucketMap::InTurn { groups: 3 };
+        for number in 0..BUCKETS {
+            let bucket = Bucket::new(number).expect("it is below the number of buckets");
+            assert_eq!(map.group_of(bucket), Some(u64::from(number % 3) + 1));
+        }
+        assert_eq!(BucketMap::InTurn { groups: 0 }.group_of(Bucket::new(5).expect("a bucket")), None);
+    }
+
+    #[test]
+    fn a_range_ends_where_the_next_begins() {
+        let ranges = [(0, 1), (5, 2), (4_000, 1)].map(|(first, group)| BucketRange { first, group });
+        let map = BucketMap::Ranges(ranges.to_vec());
+        let group = |number| map.group_of(Bucket::new(number).expect("a bucket"));
+        assert_eq!([0, 4, 5, 3_999, 4_000, 4_095].map(group), [1, 1, 2, 2, 1, 1].map(Some));
+        assert_eq!(BucketMap::Ranges(Vec::new()).group_of(Bucket::new(0).expect("a bucket")), None);
+    }
+
+    #[test]
+    fn each_group_has_a_replica_on_each_server_that_is_not_removed() {
+        let map = ClusterMap::founded([1; 16], 2, 2, 1);
+        assert_eq!((map.shards(), map.replicas(2), map.replicas(9)), (2, [2].as_slice(), [].as_slice()));
+        let map = map.changed(&server(1, ServerState::Active)).changed(&server(1, ServerState::Draining));
+        assert_eq!((map.epoch, map.replicas(0)), (3, [1, 2].as_slice()));
+        let map = map.changed(&server(2, ServerState::Removed));
+        assert_eq!((map.epoch, map.replicas(1)), (4, [1].as_slice()));
+    }
+}

@@ -1,0 +1,32 @@
+//! Values of the servers of a cluster; they stand in row.v1.txt and decision.v1.txt.
+
+use switchward_machine::Time;
+use switchward_state::catalogue::{
+    BucketMap, BucketRange, CatalogueEvent, ClusterChange, ClusterMap, Server, ServerState,
+};
+use switchward_state::{Event, Row};
+
+fn server(state: ServerState) -> Server {
+    Server { number: 2, folder: [2; 16], address: "10.0.0.2:7001".into(), state, level: 1, joined: Time(5) }
+}
+
+fn map() -> ClusterMap {
+    ClusterMap::founded([1; 16], 1, 2, 1).changed(&server(ServerState::Active))
+}
+
+pub(super) fn rows() -> Vec<(&'static str, Row)> {
+    let ranges = [(0, 1), (2_048, 2)].map(|(first, group)| BucketRange { first, group });
+    let ranges = ClusterMap { buckets: BucketMap::Ranges(ranges.to_vec()), ..map() };
+    vec![
+        ("server", Row::Server(server(ServerState::Active))),
+        ("server-draining", Row::Server(server(ServerState::Draining))),
+        ("server-removed", Row::Server(server(ServerState::Removed))),
+        ("cluster-map", Row::ClusterMap(map())),
+        ("cluster-map-ranges", Row::ClusterMap(ranges)),
+    ]
+}
+
+pub(super) fn events() -> Vec<Event> {
+    let change = ClusterChange { server: server(ServerState::Active), map: map() };
+    vec![Event::Catalogue(CatalogueEvent::ClusterChanged(Box::new(change)))]
+}

@@ -1,0 +1,159 @@
+//! The connections of a server to the others of its cluster.
+
+use anyhow::Context as _;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use switchward_gateway::{Api, mail::QuarantinesByTransport};
+use switchward_machine::Digest;
+use switchward_peer::{Hello, PROTOCOL, PeerLimits, PeerOptions, Peers};
+use switchward_shard::{Clock, Cluster, MemberHandler, MemberOptions, MemberStart, RaftSettings, Transport};
+use switchward_state::catalogue::ServerState;
+use switchward_state::seal::KeyRing;
+use switchward_store::DataDir;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use super::certificates;
+use super::config::{ClusterConfig, FIRST};
+use super::transport::{FromPeers, ToPeers};
+
+/// How often the key ring is looked at that others are shown.
+const RING_LOOK: Duration = Duration::from_secs(1);
+/// What this build can serve; see `docs/cluster.md`.
+const LEVEL: u32 = 1;
+
+/// The connections, from the start of the server to its end.
+pub(crate) struct Connections {
+    config: ClusterConfig,
+    peers: Peers,
+    transport: Arc<ToPeers>,
+    handler: Arc<MemberHandler>,
+    /// Answers about the quarantine, once the server is open.
+    api: Arc<OnceLock<Api>>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Connections {
+    /// Listens for the other servers. Their messages are refused until the cluster is open.
+    ///
+    /// # Errors
+    /// The folder is not that of this server, a certificate cannot be used, or the address is taken.
+    pub(crate) fn start(
+        config: &ClusterConfig,
+        data: &DataDir,
+        ring: &KeyRing,
+        clock: &Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
+        let tls = certificates::read(config)?;
+        let identity = data.identity();
+        let own = certificates::identity(config)?;
+        let known = identity.cluster.with_context(|| {
+            format!(
+                "the data folder {} belongs to no cluster yet: run `switchward cluster init` on the first server, \
+                 `switchward cluster join` on any other",
+                data.path().display()
+            )
+        })?;
+        anyhow::ensure!(
+            known == own,
+            "the data folder {} belongs to {known}, not to {own}",
+            data.path().display()
+        );
+        let hello = Hello {
+            cluster: own.cluster.0,
+            server: own.server,
+            folder: identity.folder.0,
+            boot: identity.boot,
+            protocol: PROTOCOL,
+            level: LEVEL,
+            keys: keys_digest(ring),
+            clock_ms: 0,
+        };
+        let clock = Arc::clone(clock);
+        let options = PeerOptions {
+            listen: config.listen,
+            hello,
+            tls,
+            clock: Arc::new(move || clock.now().0.try_into().unwrap_or(i64::MAX)),
+            runtime: Handle::current(),
+            limits: PeerLimits::default(),
+        };
+        let handler = Arc::new(MemberHandler::default());
+        let api = Arc::new(OnceLock::new());
+        let answers = FromPeers { handler: Arc::clone(&handler), data: data.clone(), api: Arc::clone(&api) };
+        let peers = Peers::start(options, Arc::new(answers));
+        let peers =
+            peers.with_context(|| format!("cluster.listen: failed to listen on {}", config.listen))?;
+        for (server, address) in config.peers()? {
+            peers.set_address(server, address);
+        }
+        let tasks = vec![tokio::spawn(certificates::follow(config.clone(), peers.clone()))];
+        let transport = Arc::new(ToPeers::over(peers.clone()));
+        Ok(Self { config: config.clone(), peers, transport, handler, api, tasks })
+    }
+
+    /// This server as a member of the cluster.
+    ///
+    /// # Errors
+    /// An address of the configuration is wrong.
+    pub(crate) fn member(&self, data: &DataDir) -> anyhow::Result<MemberOptions> {
+        let start = match (self.config.server, data.is_initialized()) {
+            (FIRST, _) => MemberStart::Found,
+            (_, true) => MemberStart::Resume,
+            (_, false) => MemberStart::Join { peers: self.config.peers()?.into_keys().collect() },
+        };
+        Ok(MemberOptions {
+            number: self.config.server,
+            transport: self.transport(),
+            handler: Arc::clone(&self.handler),
+            address: self.config.address(),
+            start,
+            raft: RaftSettings::default(),
+        })
+    }
+
+    /// Answers what other servers ask of this one beside its shards, and asks them about their quarantines. Shows them
+    /// another key ring at new connections when it changes.
+    pub(crate) fn serve(&mut self, cluster: &Cluster, api: &Api) {
+        // It is set once, when the server opens.
+        let _set_before = self.api.set(api.clone());
+        let (own, known) = (self.config.server, cluster.clone());
+        let others = move || {
+            let servers = known.servers().unwrap_or_default().into_iter();
+            let present = servers.filter(|server| server.state != ServerState::Removed);
+            present.map(|server| server.number).filter(|number| *number != own).collect()
+        };
+        api.keeping_elsewhere(Arc::new(QuarantinesByTransport::new(self.transport(), Box::new(others))));
+        self.tasks.push(tokio::spawn(follow_ring(cluster.clone(), self.peers.clone())));
+    }
+
+    fn transport(&self) -> Arc<dyn Transport> {
+        Arc::clone(&self.transport) as Arc<dyn Transport>
+    }
+
+    /// Ends all connections.
+    pub(crate) fn close(self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.peers.close();
+    }
+}
+
+/// Shows other servers the key ring that is in use.
+async fn follow_ring(cluster: Cluster, peers: Peers) {
+    let mut known = keys_digest(&cluster.ring());
+    let mut tick = tokio::time::interval(RING_LOOK);
+    loop {
+        tick.tick().await;
+        let now = keys_digest(&cluster.ring());
+        if std::mem::replace(&mut known, now) != now {
+            peers.set_keys(now);
+        }
+    }
+}
+
+/// What servers compare of their key rings: the ids of the keys, in any order.
+fn keys_digest(ring: &KeyRing) -> [u8; 32] {
+    let mut ids: Vec<String> = ring.ids().iter().map(ToString::to_string).collect();
+    ids.sort();
+    Digest::of(ids.join(" ").as_bytes()).0
+}

@@ -1,0 +1,131 @@
+//! The transport between servers, as the shards use it.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use switchward_gateway::{
+    Api,
+    mail::{QUARANTINE_QUESTION, serve_quarantine},
+};
+use switchward_peer::{Handler, Hello, PeerError as Failed, Peers, Request, Traffic};
+use switchward_shard::{MemberHandler, Peer, PeerConnection, PeerError, PeerRequest, PeerStream, Transport};
+use switchward_store::{DataDir, Id};
+
+/// Carries the messages of the shards over the connections between servers.
+pub(crate) struct ToPeers {
+    peers: Peers,
+    /// The servers that the cluster has named, by their numbers.
+    known: Mutex<BTreeMap<u64, String>>,
+}
+
+impl ToPeers {
+    /// Over these connections.
+    pub(crate) fn over(peers: Peers) -> Self {
+        Self { peers, known: Mutex::default() }
+    }
+}
+
+/// Answers the messages of other servers.
+pub(crate) struct FromPeers {
+    /// What answers them.
+    pub(crate) handler: Arc<MemberHandler>,
+    /// What remembers which folder each server has.
+    pub(crate) data: DataDir,
+    /// What answers about the quarantine, once the server is open.
+    pub(crate) api: Arc<OnceLock<Api>>,
+}
+
+/// One of the transport's streams.
+struct Stream(switchward_peer::PeerStream);
+
+fn failed(error: Failed) -> PeerError {
+    match error {
+        Failed::NotSent(why) => PeerError::NotSent(why),
+        Failed::Unknown(why) => PeerError::Unknown(why),
+        Failed::Refused(why) => PeerError::Refused(why),
+        Failed::TimedOut => PeerError::TimedOut,
+    }
+}
+
+fn request(request: PeerRequest) -> Request {
+    Request { kind: request.kind, group: request.group, body: request.body }
+}
+
+fn received(request: Request) -> PeerRequest {
+    PeerRequest { kind: request.kind, group: request.group, body: request.body }
+}
+
+#[async_trait]
+impl Transport for ToPeers {
+    async fn call(
+        &self,
+        to: u64,
+        over: PeerConnection,
+        asked: PeerRequest,
+        deadline: Duration,
+    ) -> Result<Bytes, PeerError> {
+        let traffic = match over {
+            PeerConnection::Control => Traffic::Control,
+            PeerConnection::Bulk => Traffic::Bulk,
+        };
+        self.peers.call(to, traffic, request(asked), deadline).await.map_err(failed)
+    }
+
+    fn know(&self, peers: &[Peer]) {
+        let now: BTreeMap<u64, String> =
+            peers.iter().map(|peer| (peer.number, peer.address.clone())).collect();
+        let mut known = self.known.lock();
+        for removed in known.keys().filter(|number| !now.contains_key(number)) {
+            self.peers.forget(*removed);
+        }
+        for (number, address) in now.iter().filter(|(number, address)| known.get(number) != Some(address)) {
+            self.peers.set_address(*number, address.clone());
+        }
+        *known = now;
+    }
+
+    async fn stream(&self, to: u64, asked: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {
+        let stream = self.peers.stream(to, request(asked)).await.map_err(failed)?;
+        Ok(Arc::new(Stream(stream)))
+    }
+}
+
+#[async_trait]
+impl PeerStream for Stream {
+    async fn send(&self, chunk: Bytes) -> Result<(), PeerError> {
+        self.0.send(chunk).await.map_err(failed)
+    }
+
+    async fn finish(&self) -> Result<(), PeerError> {
+        self.0.finish().await.map_err(failed)
+    }
+
+    async fn recv(&self) -> Result<Option<Bytes>, PeerError> {
+        self.0.recv().await.map_err(failed)
+    }
+}
+
+#[async_trait]
+impl Handler for FromPeers {
+    async fn call(&self, from: u64, request: Request) -> Result<Bytes, String> {
+        if request.kind == QUARANTINE_QUESTION {
+            let api = self.api.get().ok_or("this server is not open yet")?;
+            return serve_quarantine(api, &request.body).await.map_err(|error| error.to_string());
+        }
+        self.handler.call(from, received(request)).await
+    }
+
+    async fn stream(&self, from: u64, request: Request, stream: switchward_peer::PeerStream) {
+        let kind = request.kind;
+        if let Err(why) = self.handler.stream(from, received(request), Arc::new(Stream(stream))).await {
+            tracing::debug!(from, kind, why, "refused a stream of another server");
+        }
+    }
+
+    fn admit(&self, peer: &Hello) -> Result<(), String> {
+        self.data.note_peer(peer.server, Id(peer.folder), peer.boot).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,4 @@
+//! Three servers as processes: they form a cluster, and lose nothing when some of them die.
+
+mod servers;
+mod survival;

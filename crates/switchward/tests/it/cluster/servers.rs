@@ -1,0 +1,267 @@
+//! The servers of a cluster as processes of the test, and a caller's way to each.
+
+use anyhow::{Context as _, ensure};
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+use switchward_api::v1::{
+    self, definition_service_client::DefinitionServiceClient, session_service_client::SessionServiceClient,
+};
+use switchward_testkit::free_port;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, ChildStdout, Command},
+    time::{Instant, sleep, timeout},
+};
+use tonic::{
+    Code, Request, Status,
+    metadata::{Ascii, MetadataValue},
+    transport::{Channel, Endpoint},
+};
+
+/// The tenant's first key.
+const KEY: &str = "swk_0000000000000001_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+/// A start that takes longer has failed.
+const START_MAX: Duration = Duration::from_secs(60);
+/// The longest that a caller waits for an answer, all repetitions together.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// How long a caller waits before it asks again.
+const AGAIN: Duration = Duration::from_millis(50);
+const PROGRAM: &str = env!("CARGO_BIN_EXE_switchward");
+
+/// The ports of one server.
+struct Ports {
+    public: u16,
+    peers: u16,
+    metrics: u16,
+}
+
+/// The folders of a cluster's servers, and those that run.
+pub(crate) struct Servers {
+    folder: TempDir,
+    ports: Vec<Ports>,
+    running: Vec<Option<Running>>,
+}
+
+struct Running {
+    process: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Servers {
+    /// Makes the certificates and configurations of this many servers; none runs.
+    pub(crate) async fn prepare(count: usize) -> anyhow::Result<Self> {
+        let ports = || Ports { public: free_port(), peers: free_port(), metrics: free_port() };
+        let servers = Self {
+            folder: tempfile::tempdir()?,
+            ports: (0..count).map(|_| ports()).collect(),
+            running: (0..count).map(|_| None).collect(),
+        };
+        let certs = servers.path("certs");
+        servers.program(&["cluster", "certs", "--dir", &certs, "--servers", &count.to_string()]).await?;
+        switchward_store::write_secret(&PathBuf::from(servers.path("admin.key")), KEY.as_bytes())?;
+        for number in 1..=count {
+            std::fs::write(servers.config(number), servers.configuration(number))?;
+        }
+        Ok(servers)
+    }
+
+    /// The first server runs, and the others have joined it.
+    pub(crate) async fn start(count: usize) -> anyhow::Result<Self> {
+        let mut servers = Self::prepare(count).await?;
+        servers.program(&["cluster", "init", "--config", &servers.config(1)]).await?;
+        servers.run(1).await?;
+        for number in 2..=count {
+            servers.program(&["cluster", "join", "--config", &servers.config(number)]).await?;
+            servers.run(number).await?;
+        }
+        Ok(servers)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_string_lossy().into_owned()
+    }
+
+    /// The configuration file of a server.
+    pub(crate) fn config(&self, number: usize) -> String {
+        self.path(&format!("server-{number}.toml"))
+    }
+
+    fn configuration(&self, number: usize) -> String {
+        let ports = &self.ports[number - 1];
+        let peers = self.ports.iter().zip(1..).filter(|(_, other)| *other != number);
+        let peers: Vec<String> =
+            peers.map(|(ports, other)| format!("\"{other}=127.0.0.1:{}\"", ports.peers)).collect();
+        format!(
+            "data_dir = {data:?}\nlisten = \"127.0.0.1:{public}\"\nshards = 2\n[log]\nlevel = \"info\"\n\
+             [metrics]\nlisten = \"127.0.0.1:{metrics}\"\n\
+             [[tenants]]\nname = \"acme\"\nadmin_key_file = {key:?}\n\
+             [cluster]\nserver = {number}\nlisten = \"127.0.0.1:{own}\"\nca_file = {ca:?}\ncert_file = {cert:?}\n\
+             key_file = {cert_key:?}\npeers = [{peers}]\n",
+            data = self.path(&format!("data-{number}")),
+            public = ports.public,
+            metrics = ports.metrics,
+            key = self.path("admin.key"),
+            own = ports.peers,
+            ca = self.path("certs/ca.crt"),
+            cert = self.path(&format!("certs/server-{number}.crt")),
+            cert_key = self.path(&format!("certs/server-{number}.key")),
+            peers = peers.join(", "),
+        )
+    }
+
+    fn command() -> Command {
+        let mut command = Command::new(PROGRAM);
+        let set = std::env::vars_os().map(|(name, _)| name);
+        for name in set.filter(|name| name.to_string_lossy().starts_with("SWITCHWARD_")) {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        command
+    }
+
+    /// Runs a command of the program, and returns its output.
+    ///
+    /// # Errors
+    /// It fails: with what it has printed.
+    pub(crate) async fn program(&self, args: &[&str]) -> anyhow::Result<String> {
+        let done =
+            timeout(START_MAX, Self::command().args(args).output()).await.context("it does not end")??;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        ensure!(done.status.success(), "{args:?} failed: {}{}", text(&done.stdout), text(&done.stderr));
+        Ok(text(&done.stdout))
+    }
+
+    /// Starts a server and waits until it is ready.
+    pub(crate) async fn run(&mut self, number: usize) -> anyhow::Result<()> {
+        self.begin(number)?;
+        self.ready(number).await
+    }
+
+    /// Starts a server.
+    pub(crate) fn begin(&mut self, number: usize) -> anyhow::Result<()> {
+        let log = File::options().create(true).append(true).open(self.log(number))?;
+        let mut command = Self::command();
+        command.args(["server", "--config", &self.config(number), "-o", "json"]);
+        command.stdout(Stdio::piped()).stderr(log);
+        let mut process = command.spawn()?;
+        let out = BufReader::new(process.stdout.take().context("it has an output")?);
+        self.running[number - 1] = Some(Running { process, out });
+        Ok(())
+    }
+
+    /// Waits until a server that was started is ready.
+    pub(crate) async fn ready(&mut self, number: usize) -> anyhow::Result<()> {
+        let out = &mut self.running[number - 1].as_mut().context("it runs")?.out;
+        let mut line = String::new();
+        let ready = timeout(START_MAX, out.read_line(&mut line)).await;
+        ready.with_context(|| format!("server {number} does not get ready: {}", self.said(number)))??;
+        ensure!(!line.is_empty(), "server {number} ended before it was ready: {}", self.said(number));
+        Ok(())
+    }
+
+    fn log(&self, number: usize) -> String {
+        self.path(&format!("server-{number}.log"))
+    }
+
+    /// What a server has logged.
+    pub(crate) fn said(&self, number: usize) -> String {
+        std::fs::read_to_string(self.log(number)).unwrap_or_default()
+    }
+
+    /// Ends a server by SIGKILL.
+    pub(crate) async fn kill(&mut self, number: usize) -> anyhow::Result<()> {
+        let mut running = self.running[number - 1].take().context("it runs")?;
+        let ended = running.process.try_wait()?;
+        ensure!(ended.is_none(), "server {number} ended by itself: {}", self.said(number));
+        running.process.kill().await?;
+        Ok(())
+    }
+
+    /// Ends a server by SIGTERM, and waits until it has ended.
+    pub(crate) async fn stop(&mut self, number: usize) -> anyhow::Result<()> {
+        let mut running = self.running[number - 1].take().context("it runs")?;
+        let id = running.process.id().context("it runs")?.to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().await?;
+        ensure!(sent.success(), "SIGTERM could not be sent");
+        let ended = timeout(START_MAX, running.process.wait()).await.context("it does not end")??;
+        ensure!(ended.success(), "server {number} ended with {ended}: {}", self.said(number));
+        Ok(())
+    }
+
+    /// A caller's way to a server.
+    pub(crate) fn caller(&self, number: usize) -> anyhow::Result<Caller> {
+        let endpoint = Endpoint::from_shared(format!("http://127.0.0.1:{}", self.ports[number - 1].public))?;
+        let channel = endpoint.tcp_nodelay(true).timeout(Duration::from_secs(10)).connect_lazy();
+        Ok(Caller { channel, key: format!("Bearer {KEY}").parse()? })
+    }
+
+    /// Asks the running servers in turn until one answers, as the shipped client policy does: what is certain not to have
+    /// happened is asked again, and what has a request id also if it is unknown.
+    pub(crate) async fn insist<T, F>(&self, mut call: impl FnMut(Caller) -> F) -> anyhow::Result<T>
+    where
+        F: Future<Output = Result<T, Status>>,
+    {
+        let deadline = Instant::now() + ANSWER_MAX;
+        let numbers = (1..=self.running.len()).cycle();
+        for number in numbers.filter(|number| self.running[number - 1].is_some()) {
+            match call(self.caller(number)?).await {
+                Ok(answer) => return Ok(answer),
+                Err(status) => {
+                    let again =
+                        matches!(status.code(), Code::Unavailable | Code::Aborted | Code::DeadlineExceeded);
+                    ensure!(again && Instant::now() < deadline, "server {number} answered {status}");
+                }
+            }
+            sleep(AGAIN).await;
+        }
+        anyhow::bail!("no server runs")
+    }
+}
+
+/// A tenant's way to a server.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    channel: Channel,
+    key: MetadataValue<Ascii>,
+}
+
+impl Caller {
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        request.metadata_mut().insert("authorization", self.key.clone());
+        request
+    }
+
+    /// Makes a definition known.
+    pub(crate) async fn deploy(&self, content: String) -> Result<(), Status> {
+        let file = v1::DefinitionFile { path: "definition.json".into(), content: content.into() };
+        let wanted = v1::DeployDefinitionRequest { files: vec![file], ..Default::default() };
+        DefinitionServiceClient::new(self.channel.clone())
+            .deploy_definition(self.request(wanted))
+            .await
+            .map(drop)
+    }
+
+    /// Starts a session under this key, which is its request id too.
+    pub(crate) async fn start(&self, definition: &str, key: &str) -> Result<v1::Session, Status> {
+        let wanted = v1::StartSessionRequest {
+            definition: definition.into(),
+            session_id: key.into(),
+            request_id: key.into(),
+            ..Default::default()
+        };
+        let started =
+            SessionServiceClient::new(self.channel.clone()).start_session(self.request(wanted)).await?;
+        started.into_inner().session.ok_or_else(|| Status::internal("no session"))
+    }
+
+    /// The session of this key.
+    pub(crate) async fn get(&self, key: &str) -> Result<v1::Session, Status> {
+        let wanted = v1::GetSessionRequest { name: key.into(), ..Default::default() };
+        let found = SessionServiceClient::new(self.channel.clone()).get_session(self.request(wanted)).await?;
+        found.into_inner().session.ok_or_else(|| Status::internal("no session"))
+    }
+}
