@@ -125,7 +125,10 @@ fn admitted(
     servers: &[Server],
 ) -> io::Result<ClusterMap> {
     if map.cluster != cluster.0 {
-        let message = format!("server was admitted by cluster {}, not by {cluster}", Id(map.cluster));
+        let message = format!(
+            "the server was admitted by cluster {}, and its folder belongs to {cluster}",
+            Id(map.cluster)
+        );
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     member.transport.know(&peers_of(servers, member.number));

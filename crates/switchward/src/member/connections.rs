@@ -30,6 +30,8 @@ pub(crate) struct Connections {
     handler: Arc<MemberHandler>,
     /// Answers about the quarantine, once the server is open.
     api: Arc<OnceLock<Api>>,
+    /// Says which servers were removed, once the server is open.
+    cluster: Arc<OnceLock<Cluster>>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -79,8 +81,13 @@ impl Connections {
             limits: PeerLimits::default(),
         };
         let handler = Arc::new(MemberHandler::default());
-        let api = Arc::new(OnceLock::new());
-        let answers = FromPeers { handler: Arc::clone(&handler), data: data.clone(), api: Arc::clone(&api) };
+        let (api, cluster) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
+        let answers = FromPeers {
+            handler: Arc::clone(&handler),
+            data: data.clone(),
+            api: Arc::clone(&api),
+            cluster: Arc::clone(&cluster),
+        };
         let peers = Peers::start(options, Arc::new(answers));
         let peers =
             peers.with_context(|| format!("cluster.listen: failed to listen on {}", config.listen))?;
@@ -89,7 +96,7 @@ impl Connections {
         }
         let tasks = vec![tokio::spawn(certificates::follow(config.clone(), peers.clone()))];
         let transport = Arc::new(ToPeers::over(peers.clone()));
-        Ok(Self { config: config.clone(), peers, transport, handler, api, tasks })
+        Ok(Self { config: config.clone(), peers, transport, handler, api, cluster, tasks })
     }
 
     /// This server as a member of the cluster.
@@ -115,8 +122,8 @@ impl Connections {
     /// Answers what other servers ask of this one beside its shards, and asks them about their quarantines. Shows them
     /// another key ring at new connections when it changes.
     pub(crate) fn serve(&mut self, cluster: &Cluster, api: &Api) {
-        // It is set once, when the server opens.
-        let _set_before = self.api.set(api.clone());
+        // They are set once, when the server opens.
+        let _set_before = (self.api.set(api.clone()), self.cluster.set(cluster.clone()));
         let (own, known) = (self.config.server, cluster.clone());
         let others = move || {
             let servers = known.servers().unwrap_or_default().into_iter();

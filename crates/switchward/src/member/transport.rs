@@ -11,7 +11,10 @@ use switchward_gateway::{
     mail::{QUARANTINE_QUESTION, serve_quarantine},
 };
 use switchward_peer::{Handler, Hello, PeerError as Failed, Peers, Request, Traffic};
-use switchward_shard::{MemberHandler, Peer, PeerConnection, PeerError, PeerRequest, PeerStream, Transport};
+use switchward_shard::{
+    Cluster, MemberHandler, Peer, PeerConnection, PeerError, PeerRequest, PeerStream, Transport,
+};
+use switchward_state::catalogue::{Server, ServerState};
 use switchward_store::{DataDir, Id};
 
 /// Carries the messages of the shards over the connections between servers.
@@ -36,6 +39,8 @@ pub(crate) struct FromPeers {
     pub(crate) data: DataDir,
     /// What answers about the quarantine, once the server is open.
     pub(crate) api: Arc<OnceLock<Api>>,
+    /// What knows which servers were removed, once the server is open.
+    pub(crate) cluster: Arc<OnceLock<Cluster>>,
 }
 
 /// One of the transport's streams.
@@ -126,6 +131,45 @@ impl Handler for FromPeers {
     }
 
     fn admit(&self, peer: &Hello) -> Result<(), String> {
+        if let Some(cluster) = self.cluster.get() {
+            refuse_removed(&cluster.servers().map_err(|error| error.to_string())?, peer.server)?;
+        }
         self.data.note_peer(peer.server, Id(peer.folder), peer.boot).map_err(|error| error.to_string())
+    }
+}
+
+/// Refuses a server that was removed from the cluster: its certificate is still valid.
+fn refuse_removed(servers: &[Server], number: u64) -> Result<(), String> {
+    let removed = |server: &Server| server.number == number && server.state == ServerState::Removed;
+    if servers.iter().any(removed) {
+        return Err(format!("server {number} was removed from the cluster"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchward_machine::Time;
+
+    #[test]
+    fn a_removed_server_is_refused_and_one_that_is_not_known_yet_is_not() {
+        let server = |number, state| Server {
+            number,
+            folder: [3; 16],
+            address: "node:7401".into(),
+            state,
+            level: 1,
+            joined: Time(1),
+        };
+        let servers = [
+            server(1, ServerState::Active),
+            server(2, ServerState::Draining),
+            server(3, ServerState::Removed),
+        ];
+        for admitted in [1, 2, 4] {
+            assert_eq!(refuse_removed(&servers, admitted), Ok(()));
+        }
+        assert_eq!(refuse_removed(&servers, 3).unwrap_err(), "server 3 was removed from the cluster");
     }
 }
