@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 use futures::future::join_all;
-use openraft::async_runtime::WatchReceiver;
+use openraft::{RaftMetrics, async_runtime::WatchReceiver};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 use switchward_machine::TenantId;
-use switchward_shard::{LogRetention, Payload, limits::LOG_BYTES_MAX};
+use switchward_shard::{LogRetention, Payload, TypeConfig, limits::LOG_BYTES_MAX};
 use switchward_state::catalogue::Role;
 use switchward_state::session::{Remove, Removing, SessionCommand};
 use switchward_state::{Actor, Body, Decision, Reply, Scope, TurnRecord};
@@ -58,9 +59,20 @@ fn left(trio: &mut Trio, runtime: &Runtime) -> u64 {
     const ENOUGH: usize = LOG_BYTES_MAX as usize * 3 / 4;
     runtime.block_on(fill(trio, ENOUGH / LONG_BYTES, LONG_BYTES));
     runtime.block_on(trio.settled());
-    let last = trio.shard(LEADER, GROUP).group().raft().metrics().borrow_watched().last_log_index.unwrap();
+    let metrics = trio.shard(LEADER, GROUP).group().raft().metrics();
+    let last = metrics.borrow_watched().last_log_index.unwrap();
+    runtime.block_on(until("the leader knows that all have the last entry", async || {
+        knows(&metrics.borrow_watched(), last)
+    }));
     trio.kill(AWAY);
     last
+}
+
+/// Returns true if every voter has confirmed this entry to the leader. One that has applied it may not have done so yet: the
+/// other two are a majority.
+fn knows(leader: &RaftMetrics<TypeConfig>, last: u64) -> bool {
+    let confirmed = leader.replication.iter().flat_map(BTreeMap::values);
+    confirmed.map(|matched| matched.map(|id| id.index)).min() == Some(Some(last))
 }
 
 fn purged(trio: &Trio) -> Option<u64> {
