@@ -105,7 +105,7 @@ async fn tenant(api: &Api, headers: &HeaderMap) -> Result<(TenantId, Quotas, Opt
     let credential = auth::credential(headers);
     let (caller, by_token) = match reply_tokens::of(credential).transpose()? {
         Some(token) => (api.caller_by_token(&token).await?, true),
-        None => (auth::caller(&api.cluster, credential)?, false),
+        None => (auth::confirmed_caller(&api.cluster, credential).await?, false),
     };
     Ok((caller.tenant, caller.settings.quotas, (!by_token).then_some(caller.actor.role)))
 }

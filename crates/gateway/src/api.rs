@@ -8,7 +8,7 @@ use std::sync::{
 };
 use switchward_engine::SessionView;
 use switchward_machine::{Digest, SessionId, WorkKind};
-use switchward_shard::{Cluster, ManualClock};
+use switchward_shard::Cluster;
 use switchward_state::catalogue::{DefaultEffect, LinkAuth, Quota, Role};
 use switchward_state::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
 use switchward_state::{Body, Command, Reply, RequestId, Scope};
@@ -22,19 +22,20 @@ use crate::decision::SignIn;
 use crate::error::{Reason, Refusal};
 use crate::mail::{QuarantineOfOthers, QuarantineStore};
 use crate::names;
-use crate::query::{Ask, GetAnswered, GetSession, Reader, Source, answer_stale};
+use crate::query::{Ask, GetAnswered, GetSession, Reader, Source};
 use crate::quotas::{self, QuotaDefaults};
 use crate::refusals::{named, quota_of, refusal, unreadable};
 use crate::scans::{Scans, Share};
-use crate::services::{Advances, Claims, Deleted, Pings, Revocations};
+use crate::services::{Advances, Claims, Deleted, MovableClock, Pings, Revocations};
 use crate::session_request::SessionRequest;
+use crate::stale;
 use crate::webhooks::Rates;
 
 /// What the services share; cheap to clone.
 #[derive(Clone)]
 pub struct Api {
     pub(crate) cluster: Cluster,
-    pub(crate) clock: Option<Arc<ManualClock>>,
+    pub(crate) clock: Option<Arc<dyn MovableClock>>,
     /// Whether this is a development server, which accepts unsigned webhooks.
     pub(crate) development: bool,
     pub(crate) advances: Arc<Advances>,
@@ -98,8 +99,7 @@ pub(crate) struct Call<'a> {
 impl Api {
     /// Creates the API of this cluster. Calls can advance `clock` if it is given.
     #[must_use]
-    pub fn new(cluster: Cluster, clock: Option<ManualClock>) -> Self {
-        let clock = clock.map(Arc::new);
+    pub fn new(cluster: Cluster, clock: Option<Arc<dyn MovableClock>>) -> Self {
         let draining = Arc::new(watch::channel(false).0);
         Self {
             cluster,
@@ -230,7 +230,7 @@ impl Api {
 
     /// The answer to a query, from the rows as this server has them.
     pub(crate) fn ask_stale<Q: Ask>(&self, query: &Q) -> Result<Q::Answer, Refusal> {
-        answer_stale(&self.cluster, query).map_err(unreadable)
+        stale::answer(&self.cluster, query)
     }
 
     /// Carries out the command of a session that a request asks for, as its caller.

@@ -9,7 +9,9 @@ use switchward_state::catalogue::{ApiKey, Role, Settings};
 use switchward_state::{Actor, SharedRow};
 
 use crate::error::{Reason, Refusal};
-use crate::query::{GetApiKey, GetTenant, answer_stale};
+use crate::query::{GetApiKey, GetTenant};
+use crate::refusals::refusal;
+use crate::stale;
 
 /// A caller, as its credential identifies it.
 #[derive(Debug, Clone)]
@@ -95,19 +97,20 @@ pub(crate) fn bearer(header: &HeaderValue) -> Option<&str> {
     header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")).map(str::trim)
 }
 
-/// The caller with this credential.
+/// The caller with this credential, by the rows of this server: a key that another server has created a moment ago may not be
+/// known yet.
 ///
 /// # Errors
-/// CREDENTIAL_INVALID.
+/// CREDENTIAL_INVALID; SHARD_ELECTING if this server's keys may be out of date.
 pub(crate) fn caller(cluster: &Cluster, credential: Option<&str>) -> Result<Caller, Refusal> {
     let (id, secret) = credential.and_then(split).ok_or_else(invalid)?;
     let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
-    let key = key_of(cluster, id).ok_or_else(invalid)?;
+    let key = key_of(cluster, id)?.ok_or_else(invalid)?;
     let same = bool::from(key.hash.0.ct_eq(&hash));
     if !same || !key.works(cluster.now()) {
         return Err(invalid());
     }
-    let tenant = answer_stale(cluster, &GetTenant { name: key.tenant_name.clone() }).ok().flatten();
+    let tenant = stale::answer(cluster, &GetTenant { name: key.tenant_name.clone() })?;
     let tenant = tenant.ok_or_else(invalid)?;
     // One of the same name may have been made after the key's was deleted.
     if tenant.id != key.tenant || tenant.deleted.is_some() {
@@ -122,9 +125,37 @@ pub(crate) fn caller(cluster: &Cluster, credential: Option<&str>) -> Result<Call
     })
 }
 
+/// The same; what is not valid by this server's rows is checked once more with everything that was acknowledged before.
+///
+/// # Errors
+/// As [`caller`].
+pub(crate) async fn confirmed_caller(cluster: &Cluster, credential: Option<&str>) -> Result<Caller, Refusal> {
+    match caller(cluster, credential) {
+        Err(refused)
+            if refused.reason() == Reason::CredentialInvalid && credential.and_then(split).is_some() =>
+        {
+            cluster.catalogue().read().await.map_err(refusal)?;
+            caller(cluster, credential)
+        }
+        found => found,
+    }
+}
+
 /// The key of this id, if there is one.
-pub(crate) fn key_of(cluster: &Cluster, id: &str) -> Option<SharedRow<ApiKey>> {
-    answer_stale(cluster, &GetApiKey { id: id.to_owned() }).ok().flatten()
+///
+/// # Errors
+/// SHARD_ELECTING if this server's keys may be out of date.
+pub(crate) fn key_of(cluster: &Cluster, id: &str) -> Result<Option<SharedRow<ApiKey>>, Refusal> {
+    stale::answer(cluster, &GetApiKey { id: id.to_owned() })
+}
+
+/// Refuses a caller whose key is no longer valid.
+///
+/// # Errors
+/// CREDENTIAL_INVALID; SHARD_ELECTING if this server's keys may be out of date.
+pub(crate) fn check_key(cluster: &Cluster, caller: &Caller) -> Result<(), Refusal> {
+    let key = key_of(cluster, &caller.key_id)?;
+    if key.is_some_and(|key| key.works(cluster.now())) { Ok(()) } else { Err(invalid()) }
 }
 
 impl Caller {

@@ -23,10 +23,10 @@ use switchward_state::approval::{MailKey, MailToken};
 use switchward_state::session::ReplyTokens;
 use tower::{Layer, Service};
 
-use crate::auth;
 use crate::calls::{FRAME_HEADER_BYTES, frame, method_at};
-use crate::query::{GetMailKeys, answer_stale};
+use crate::query::GetMailKeys;
 use crate::reply_tokens::{MARK, PREFIX, may_read};
+use crate::{auth, stale};
 
 /// What a reply token and the mark of one begin with.
 static PREFIXES: LazyLock<(Finder<'_>, Finder<'_>)> =
@@ -136,7 +136,7 @@ fn tokens_of(cluster: &Cluster, credential: Option<&HeaderValue>) -> Option<Repl
     let caller = auth::caller(cluster, credential.and_then(auth::bearer))
         .ok()
         .filter(|caller| may_read(caller.actor.role))?;
-    let keys = answer_stale(cluster, &GetMailKeys { tenant: caller.tenant }).ok()?;
+    let keys = stale::answer(cluster, &GetMailKeys { tenant: caller.tenant }).ok()?;
     let keys = MailKey::open_all(&cluster.ring(), caller.tenant, &keys);
     Some(ReplyTokens::of_tenant(caller.tenant_name, keys))
 }

@@ -1,5 +1,7 @@
 //! Named maxima of what comes in and of what is answered. Units are in the names.
 
+use std::time::Duration;
+
 /// One request or reply message.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How much of a body that is refused for its size is still read, so that the caller gets to read the answer.
@@ -18,6 +20,9 @@ pub const JSON_DEPTH_MAX: usize = 32;
 /// Paths of one `read_mask`.
 pub const MASK_PATHS_MAX: usize = 100;
 
+/// How long ago the leader of the catalogue may have confirmed the keys, tenants and webhook sources that a server knows;
+/// beyond it calls end with UNAVAILABLE.
+pub const CATALOGUE_AGE_MAX: Duration = Duration::from_secs(5);
 /// Field violations in one error.
 pub const VIOLATIONS_MAX: usize = 50;
 /// One text of an error's details, such as the field or the description of a violation.

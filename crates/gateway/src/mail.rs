@@ -184,7 +184,7 @@ impl MailIngress {
         let mut outcome = Outcome::Quarantined("no_token");
         for (text, token) in reply.tokens.iter().filter_map(|it| Some((&it.text, self.read(&it.text)?))) {
             // No DNS query is made for a mail whose token was never given out.
-            let proof = match origin::of(&self.api, &token, &reply.from.text) {
+            let proof = match origin::of(&self.api, &token, &reply.from.text).await {
                 Ok(Origin::Asked) => {
                     let proof = authenticate(raw, text, envelope, &self.settings, &self.dns);
                     Beside::new(raw.len(), None, proof).await

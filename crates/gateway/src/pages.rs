@@ -11,8 +11,9 @@ use switchward_state::RowKind;
 use crate::api::Call;
 use crate::error::Refusal;
 use crate::limits::LOOKED_AT_MAX;
-use crate::query::{Bounds, Compared, Entry, List, Reader, Rows, Scan};
-use crate::refusals::{refusal, unreadable};
+use crate::query::{Bounds, Compared, Entry, List, Rows, Scan};
+use crate::readable::{Readable, readable};
+use crate::refusals::unreadable;
 use crate::scans::{Pace, Share};
 
 /// Entries of a page if the caller does not say.
@@ -46,6 +47,15 @@ struct Looking<L, T> {
     looked: usize,
     /// The bytes of what was found.
     bytes: usize,
+}
+
+/// A page of a list that every shard keeps a part of.
+pub(crate) struct Listed<T> {
+    pub(crate) entries: Vec<T>,
+    /// The token of the next page; empty on the last one.
+    pub(crate) next_page_token: String,
+    /// The names of the shards whose entries the page lacks, because they could not be read.
+    pub(crate) unreachable: Vec<String>,
 }
 
 /// One page, as it was asked for.
@@ -100,20 +110,19 @@ impl Page {
         (found.into_iter().map(|(_, entry)| entry).collect(), last.unwrap_or_default())
     }
 
-    /// Returns a page of a list that every shard keeps as an index, and the token of the next page. `show` converts what an
-    /// entry is about. The list reads rows, so it is scanned on a blocking thread.
+    /// Returns a page of a list that every shard keeps as an index. `show` converts what an entry is about. The list reads
+    /// rows, so it is scanned on a blocking thread. A shard that cannot be read at present is left out, unless none can.
     pub(crate) async fn of_shards<L: List + Send + Sync + 'static, T: Message + 'static>(
         self,
         call: &Call<'_>,
         list: L,
         show: impl Fn(&Call<'_>, L::Item) -> T + Send + Sync + 'static,
-    ) -> Result<(Vec<T>, String), Refusal> {
+    ) -> Result<Listed<T>, Refusal> {
         let scan = call.api.scans.begin(call.caller.tenant).await?;
         let (list, page) = (Arc::new(list), Arc::new((self, show)));
-        let shards = call.api.cluster.shards();
-        let mut parts = Vec::new();
-        for shard in shards {
-            let rows = Reader::linearizable(shard).await.map_err(refusal)?;
+        let Readable { readers, unreachable } = readable(&call.api.cluster).await?;
+        let (count, mut parts) = (readers.len(), Vec::new());
+        for rows in readers {
             let part = Part { found: Vec::new(), broken_off: None };
             let one = Scan::new(Arc::clone(&list), rows, page.0.after.as_deref());
             let (page, mut looking) = (Arc::clone(&page), Looking { scan: one, part, looked: 0, bytes: 0 });
@@ -122,9 +131,10 @@ impl Page {
                 let ended = page.go_on(&mut looking, share, |item| show(call, item))?;
                 Ok(if ended { ControlFlow::Break(looking.part.take()) } else { ControlFlow::Continue(()) })
             };
-            parts.push(call.in_slices(scan.share(shards.len()), look).await?);
+            parts.push(call.in_slices(scan.share(count), look).await?);
         }
-        Ok(page.0.merge(parts))
+        let (entries, next_page_token) = page.0.merge(parts);
+        Ok(Listed { entries, next_page_token, unreachable })
     }
 
     /// Continues the scan of one shard's index; returns true if the part is complete.

@@ -11,7 +11,7 @@ use crate::api::{Api, Call};
 use crate::auth::{Caller, roles};
 use crate::error::Refusal;
 use crate::query::{CheckReplyToken, GetTenant};
-use crate::{auth, names};
+use crate::{auth, names, stale};
 
 /// The prefix of a token.
 pub(crate) const PREFIX: &str = "swr_";
@@ -44,7 +44,8 @@ impl Api {
     /// # Errors
     /// CREDENTIAL_INVALID for one that was not made for its session; the state that it was made for is not looked at.
     pub(crate) async fn caller_by_token(&self, token: &ReplyToken) -> Result<Caller, Refusal> {
-        let tenant = self.ask_stale(&GetTenant { name: token.tenant.clone() })?.ok_or_else(auth::invalid)?;
+        let tenant = stale::find(&self.cluster, &GetTenant { name: token.tenant.clone() }).await?;
+        let tenant = tenant.ok_or_else(auth::invalid)?;
         if !self.ask(&CheckReplyToken { tenant: tenant.id, token: token.clone() }).await? {
             return Err(auth::invalid());
         }

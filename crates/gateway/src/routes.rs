@@ -62,8 +62,14 @@ impl Services {
         let older = reflected().build_v1alpha().expect("the embedded descriptors are valid");
         let mut routes = Routes::builder();
         routes.add_service(health_service).add_service(reflection).add_service(older);
-        let (ready, disk_low, shard_failed) = (Arc::default(), Arc::default(), Arc::default());
-        let health = Health { reporter, ready, disk_low, shard_failed };
+        let health = Health {
+            reporter,
+            ready: Arc::default(),
+            disk_low: Arc::default(),
+            shard_failed: Arc::default(),
+            cut_off: Arc::default(),
+            clock_off: Arc::default(),
+        };
         health.reporter.set_service_status(WRITES, ServingStatus::Serving).await;
         health.reporter.set_service_status(LIVENESS, ServingStatus::Serving).await;
         health.set_not_ready().await;
@@ -156,21 +162,51 @@ pub struct Health {
     ready: Arc<AtomicBool>,
     disk_low: Arc<AtomicBool>,
     shard_failed: Arc<AtomicBool>,
+    /// Whether the server reaches no leader of the catalogue.
+    cut_off: Arc<AtomicBool>,
+    /// Whether the server leads nothing because of its clock.
+    clock_off: Arc<AtomicBool>,
 }
 
 impl Health {
     /// From now on, calls can be routed. Notifies all watchers of the health service.
     pub async fn set_ready(&self) {
-        self.set(ServingStatus::Serving).await;
+        self.ready.store(true, Ordering::Release);
+        self.publish().await;
     }
 
     /// From now on, calls cannot be routed. Notifies all watchers of the health service.
     pub async fn set_not_ready(&self) {
-        self.set(ServingStatus::NotServing).await;
+        self.ready.store(false, Ordering::Release);
+        self.publish().await;
     }
 
-    async fn set(&self, status: ServingStatus) {
-        self.ready.store(status == ServingStatus::Serving, Ordering::Release);
+    /// From now on, the server reaches no leader of the catalogue, so it can check no credentials: calls are routed to other
+    /// servers. A server that leads nothing and reaches leaders is ready.
+    pub async fn set_cut_off(&self) {
+        self.cut_off.store(true, Ordering::Release);
+        self.publish().await;
+    }
+
+    /// From now on, the server reaches the leader of the catalogue.
+    pub async fn set_in_contact(&self) {
+        self.cut_off.store(false, Ordering::Release);
+        self.publish().await;
+    }
+
+    /// From now on, the server leads nothing because its clock differs from the others'. It stays ready.
+    pub fn set_clock_off(&self) {
+        self.clock_off.store(true, Ordering::Release);
+    }
+
+    /// From now on, its clock is no reason not to lead.
+    pub fn set_clock_good(&self) {
+        self.clock_off.store(false, Ordering::Release);
+    }
+
+    async fn publish(&self) {
+        let ready = self.ready.load(Ordering::Acquire) && !self.cut_off.load(Ordering::Acquire);
+        let status = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
         let services = switchward_api::descriptor_pool().services();
         for service in services {
             self.reporter.set_service_status(service.full_name(), status).await;
@@ -203,19 +239,50 @@ impl Health {
 
     /// `/healthz`: 200 as long as the process lives. `/readyz`: 200 while calls can be routed, 503 otherwise.
     pub fn pages(&self) -> Router {
-        let (ready, disk_low) = (Arc::clone(&self.ready), Arc::clone(&self.disk_low));
-        let shard_failed = Arc::clone(&self.shard_failed);
-        let readyz = move || async move {
-            if ready.load(Ordering::Acquire) && shard_failed.load(Ordering::Acquire) {
-                (StatusCode::OK, "ready; a shard has failed: its requests are refused, see the log\n")
-            } else if ready.load(Ordering::Acquire) && disk_low.load(Ordering::Acquire) {
-                (StatusCode::OK, "ready; the disk runs low: requests that need more of it are refused\n")
-            } else if ready.load(Ordering::Acquire) {
-                (StatusCode::OK, "ready\n")
-            } else {
-                (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
-            }
-        };
+        let health = self.clone();
+        let readyz = move || async move { health.readiness() };
         Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(readyz))
+    }
+
+    fn readiness(&self) -> (StatusCode, &'static str) {
+        let is = |flag: &AtomicBool| flag.load(Ordering::Acquire);
+        if !is(&self.ready) {
+            (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+        } else if is(&self.cut_off) {
+            (StatusCode::SERVICE_UNAVAILABLE, "not ready; no leader of the catalogue can be reached\n")
+        } else if is(&self.shard_failed) {
+            (StatusCode::OK, "ready; a shard has failed: its requests are refused, see the log\n")
+        } else if is(&self.disk_low) {
+            (StatusCode::OK, "ready; the disk runs low: requests that need more of it are refused\n")
+        } else if is(&self.clock_off) {
+            (StatusCode::OK, "ready; this server's clock differs from the others': it leads no shard\n")
+        } else {
+            (StatusCode::OK, "ready\n")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_is_ready_while_it_reaches_leaders_whether_or_not_it_leads() {
+        let (_, health) = Services::new().await;
+        let status = || health.readiness().0;
+        assert_eq!(status(), StatusCode::SERVICE_UNAVAILABLE);
+        health.set_ready().await;
+        health.set_clock_off();
+        assert_eq!(status(), StatusCode::OK, "it leads nothing, and passes on what it is asked");
+        health.set_cut_off().await;
+        assert_eq!(status(), StatusCode::SERVICE_UNAVAILABLE);
+        health.set_in_contact().await;
+        health.set_clock_good();
+        assert_eq!(health.readiness(), (StatusCode::OK, "ready\n"));
+        // A server that stops does not become ready by reaching others.
+        health.set_cut_off().await;
+        health.set_not_ready().await;
+        health.set_in_contact().await;
+        assert_eq!(status(), StatusCode::SERVICE_UNAVAILABLE);
     }
 }

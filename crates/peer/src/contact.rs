@@ -18,8 +18,8 @@ use crate::request::Traffic;
 pub struct Contact {
     /// When the last bytes came from it, on any connection.
     pub seen: Instant,
-    /// The other server's wall clock minus this one's, milliseconds, by the fastest of the last pings; `None` before the
-    /// first ping was answered.
+    /// The other server's wall clock minus this one's at present, milliseconds, by the fastest of the last pings, whose
+    /// error is half of its round trip at most; `None` before the first ping was answered.
     pub clock_offset_ms: Option<i64>,
     /// The identity from its last handshake, with its feature level.
     pub hello: Hello,
@@ -42,12 +42,31 @@ struct Known {
     pings: VecDeque<Sample>,
 }
 
-/// What one ping has measured.
-#[derive(Debug, Clone, Copy)]
+/// What one ping has measured. This server's own clock has no part in it, so that a sample stays right if that clock is
+/// set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sample {
-    pub(crate) round_trip: Duration,
-    /// The other clock minus this one, milliseconds.
-    pub(crate) offset_ms: i64,
+    /// How long the answer took: the measurement is wrong by half of it at most.
+    round_trip: Duration,
+    /// The middle between the ping and its answer, when the other server is taken to have read its clock.
+    at: Instant,
+    /// The other clock then, milliseconds.
+    theirs_ms: i64,
+}
+
+impl Sample {
+    /// The answer `theirs_ms` to a ping.
+    pub(crate) fn of(sent: Instant, answered: Instant, theirs_ms: i64) -> Self {
+        let round_trip = answered.saturating_duration_since(sent);
+        Self { round_trip, at: sent + round_trip / 2, theirs_ms }
+    }
+
+    /// The other clock minus this server's clock, which shows `own_ms` now, milliseconds.
+    fn offset_ms(self, now: Instant, own_ms: i64) -> i64 {
+        let passed = now.saturating_duration_since(self.at).as_millis();
+        let theirs = self.theirs_ms.saturating_add(i64::try_from(passed).unwrap_or(i64::MAX));
+        theirs.saturating_sub(own_ms)
+    }
 }
 
 impl PeerCell {
@@ -85,12 +104,13 @@ impl PeerCell {
         pings.push_back(sample);
     }
 
-    pub(crate) fn contact(&self) -> Contact {
+    /// What is known at this moment, when this server's clock shows `own_ms`, milliseconds.
+    pub(crate) fn contact(&self, now: Instant, own_ms: i64) -> Contact {
         let known = self.known.lock();
         let fastest = known.pings.iter().min_by_key(|sample| sample.round_trip);
         Contact {
             seen: known.seen,
-            clock_offset_ms: fastest.map(|sample| sample.offset_ms),
+            clock_offset_ms: fastest.map(|sample| sample.offset_ms(now, own_ms)),
             hello: known.hello.clone(),
         }
     }
@@ -139,5 +159,73 @@ pub(crate) struct StreamCount(Arc<PeerCell>);
 impl Drop for StreamCount {
     fn drop(&mut self) {
         self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: i64 = 1_750_075_200_000;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn hello(boot: u64) -> Hello {
+        Hello {
+            cluster: [1; 16],
+            server: 2,
+            folder: [2; 16],
+            boot,
+            protocol: 1,
+            level: 1,
+            keys: [0; 32],
+            clock_ms: 0,
+        }
+    }
+
+    #[test]
+    fn the_other_clock_is_read_in_the_middle_of_the_round_trip() {
+        let sent = Instant::now();
+        // It shows the same time: half of 80 ms have passed here since the ping.
+        assert_eq!(Sample::of(sent, sent + ms(80), NOON + 40).offset_ms(sent + ms(80), NOON + 80), 0);
+        // It is 5 s ahead, and 5 s behind.
+        assert_eq!(Sample::of(sent, sent + ms(80), NOON + 5_040).offset_ms(sent + ms(80), NOON + 80), 5_000);
+        assert_eq!(Sample::of(sent, sent + ms(80), NOON - 4_960).offset_ms(sent + ms(80), NOON + 80), -5_000);
+    }
+
+    #[test]
+    fn a_sample_holds_later_and_when_the_own_clock_is_set() {
+        let sent = Instant::now();
+        let sample = Sample::of(sent, sent + ms(10), NOON + 5);
+        assert_eq!(sample.offset_ms(sent + ms(4_000), NOON + 4_000), 0);
+        assert_eq!(sample.offset_ms(sent + ms(4_000), NOON + 3_604_000), -3_600_000);
+    }
+
+    #[test]
+    fn no_clock_value_overflows_the_difference() {
+        let now = Instant::now();
+        assert_eq!(Sample::of(now, now, i64::MAX).offset_ms(now + ms(9), i64::MIN), i64::MAX);
+        assert_eq!(Sample::of(now, now, i64::MIN).offset_ms(now, i64::MAX), i64::MIN);
+        // An answer before its ping counts as a round trip of nothing.
+        assert_eq!(Sample::of(now + ms(5), now, NOON).round_trip, Duration::ZERO);
+    }
+
+    #[test]
+    fn the_fastest_of_the_last_pings_says_how_far_the_clock_is_off() {
+        let (cell, now) = (PeerCell::new(hello(1)), Instant::now());
+        let offset = |cell: &PeerCell| cell.contact(now, NOON).clock_offset_ms;
+        assert_eq!(offset(&cell), None);
+        cell.measured(Sample::of(now, now + ms(2), NOON + 1));
+        // A slow answer, whose way there was the longer one by far.
+        cell.measured(Sample::of(now, now + ms(900), NOON + 880));
+        assert_eq!(offset(&cell), Some(1));
+        for _ in 0..OFFSET_SAMPLES {
+            cell.measured(Sample::of(now, now + ms(4), NOON + 7_000));
+        }
+        assert_eq!(offset(&cell), Some(7_000), "the clock was set meanwhile");
+        cell.shook_hands(&hello(2));
+        assert_eq!(offset(&cell), None, "another process has another clock");
     }
 }

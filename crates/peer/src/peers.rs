@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::contact::Contact;
 use crate::dialer::Dialer;
@@ -182,7 +183,8 @@ impl Peers {
     /// What is known of another server. Returns `None` before the first handshake with it.
     #[must_use]
     pub fn contact(&self, server: u64) -> Option<Contact> {
-        Some(self.inner.core.cell(server)?.contact())
+        let core = &self.inner.core;
+        Some(core.cell(server)?.contact(Instant::now(), (core.clock)()))
     }
 
     /// Uses other certificates for new connections. Open connections stay. Certificates that cannot be used change nothing.

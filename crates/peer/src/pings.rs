@@ -31,7 +31,6 @@ pub(crate) struct Pings {
 struct Sent {
     id: u64,
     at: Instant,
-    clock_ms: i64,
 }
 
 impl Pings {
@@ -54,9 +53,9 @@ impl Pings {
         loop {
             tick.tick().await;
             id += 1;
-            let sent = Sent { id, at: Instant::now(), clock_ms: (self.clock)() };
+            let sent = Sent { id, at: Instant::now() };
             // A ping that finds no capacity is left out: others wait to be written.
-            if self.put(Op::Ping, id, sent.clock_ms).is_ok() {
+            if self.put(Op::Ping, id, (self.clock)()).is_ok() {
                 *self.last.lock() = Some(sent);
             }
         }
@@ -75,10 +74,7 @@ impl Pings {
     pub(crate) fn pong(&self, frame: &Frame) {
         let Some(sent) = self.last.lock().take_if(|sent| sent.id == frame.id) else { return };
         let Some(theirs) = frame.body.first_chunk().copied().map(i64::from_be_bytes) else { return };
-        let round_trip = sent.at.elapsed();
-        let half_ms = i64::try_from(round_trip.as_millis() / 2).unwrap_or(i64::MAX);
-        let ours = sent.clock_ms.saturating_add(half_ms);
-        self.cell.measured(Sample { round_trip, offset_ms: theirs.saturating_sub(ours) });
+        self.cell.measured(Sample::of(sent.at, Instant::now(), theirs));
     }
 
     fn put(&self, op: Op, id: u64, clock_ms: i64) -> Result<(), String> {

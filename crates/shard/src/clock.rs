@@ -1,5 +1,7 @@
 //! The only source of time.
 
+mod agreed;
+mod agreement;
 mod monotonic;
 
 use parking_lot::Mutex;
@@ -12,6 +14,9 @@ use switchward_machine::Time;
 use tokio::sync::Notify;
 
 use crate::limits::CLOCK_LOOK;
+pub(crate) use agreed::AgreedClock;
+pub(crate) use agreement::judge;
+pub use agreement::{ClockAgreement, ClockOffset};
 pub use monotonic::{MachineClocks, MonotonicClock, RawClocks};
 
 /// A source of time.
@@ -26,6 +31,11 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Notifies `waiting` whenever the clock is moved by hand. A clock that runs by itself never notifies.
     fn subscribe(&self, _waiting: Arc<Notify>) {}
+
+    /// Returns true if a leader may decide by this clock. A member of a cluster compares it with the others' first.
+    fn is_known(&self) -> bool {
+        true
+    }
 
     /// The log goes up to this time: from now on the clock returns no earlier time, and continues from there. A
     /// manual clock does not move.
@@ -60,8 +70,18 @@ impl ManualClock {
     /// Moves on by this many milliseconds, and notifies the subscribers.
     pub fn advance(&self, ms: u64) -> Time {
         let now = self.now.fetch_add(ms, Ordering::SeqCst).saturating_add(ms);
-        self.moved.lock().iter().for_each(|waiting| waiting.notify_one());
+        self.notify();
         Time(now)
+    }
+
+    /// Moves on to this time, unless it is later already, and notifies the subscribers.
+    pub fn advance_to(&self, time: Time) {
+        self.now.fetch_max(time.0, Ordering::SeqCst);
+        self.notify();
+    }
+
+    fn notify(&self) {
+        self.moved.lock().iter().for_each(|waiting| waiting.notify_one());
     }
 }
 

@@ -24,7 +24,7 @@ use switchward_state::{Body, Command, Key, Reason, Rejection, Reply, Row, Scope,
 use switchward_store::{DataDir, Disk, LogStats, SegmentLog};
 use tokio::time::Instant;
 
-use crate::clock::Clock;
+use crate::clock::{AgreedClock, Clock, ClockAgreement};
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::{Halt, OnFatal, once};
@@ -33,7 +33,7 @@ use crate::members::{self, MemberOptions};
 use crate::shard::Shard;
 use crate::shards::{Opened, Shards};
 use crate::timers::{Fired, TimerBatch, TimerTransport};
-use crate::{leader_tasks, leading, maintenance, removals, scrub, timers};
+use crate::{clock_watch, contact_watch, leader_tasks, leading, maintenance, removals, scrub, timers};
 
 /// The parts of a server's shards.
 pub struct ClusterOptions {
@@ -107,13 +107,16 @@ impl Cluster {
         opened: Opened,
     ) -> Self {
         let disk = log.disk();
-        let start = |group| Shard::start(group, Arc::clone(&clock), Arc::clone(&halt), Arc::clone(disk));
+        let agreement = groups.first().map_or(ClockAgreement::Alone, clock_watch::first);
+        let clock = Arc::new(AgreedClock::over(clock, agreement));
+        let start = |group| Shard::start(group, Arc::clone(&clock) as _, Arc::clone(&halt), Arc::clone(disk));
         let shards: Vec<Shard> = groups.into_iter().map(start).collect();
         Self(Arc::new(Shards::of(shards, clock, halt, log, opened)))
     }
 
-    /// Begins to publish which groups this server leads.
+    /// Begins to compare clocks and to publish which groups this server leads: nothing is decided before.
     fn begin_leading(&self) {
+        tokio::spawn(clock_watch::work(Arc::downgrade(&self.0)));
         for shard in self.all() {
             shard.group().look();
             tokio::spawn(leading::work(shard.clone(), Arc::downgrade(&self.0)));
@@ -123,6 +126,7 @@ impl Cluster {
     fn begin_leader_tasks(&self) {
         tokio::spawn(scrub::work(Arc::downgrade(&self.0)));
         for shard in self.all() {
+            tokio::spawn(contact_watch::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(leader_tasks::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(timers::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(removals::work(shard.clone(), Arc::downgrade(&self.0)));
@@ -169,6 +173,12 @@ impl Cluster {
     #[must_use]
     pub fn now(&self) -> Time {
         self.0.now()
+    }
+
+    /// What this server knows of its clock.
+    #[must_use]
+    pub fn clock_agreement(&self) -> ClockAgreement {
+        self.0.agreed().agreement()
     }
 
     /// The key ring that opens the secrets in the rows and seals new ones.

@@ -226,6 +226,10 @@ impl DecideLoop {
     async fn batch(&mut self, commands: &[Command], jobs: &Exit) -> Result<Answers, Unanswered> {
         self.log_within_bound().await;
         let term = self.leadership.term().await.map_err(|failure| self.stopped(failure))?;
+        // The others' clocks are known a moment after the others are.
+        if !self.clock.is_known() {
+            return Err(Unanswered::Failed(Failure::Electing));
+        }
         self.proposer.settle(&self.leadership, term).await.map_err(|why| self.unsettled(&why))?;
         let base = self.group.shared.position();
         let decided = self.decide(commands, jobs);

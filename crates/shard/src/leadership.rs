@@ -36,6 +36,11 @@ impl Leadership {
         self.raft.as_leader().ok().map(|leader| leader.leader_id().term)
     }
 
+    /// Returns true if this server leads, and is known to have applied everything of earlier terms.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.current().is_some_and(|term| self.known.load(Ordering::Acquire) == term)
+    }
+
     /// The term that this server leads in, with everything of earlier terms applied.
     ///
     /// # Errors

@@ -19,8 +19,11 @@
 //! gain beyond noise).
 
 mod clock;
+mod clock_watch;
 mod cluster;
 mod codec;
+mod contact;
+mod contact_watch;
 mod decide_loop;
 mod deletions;
 mod evolved;
@@ -62,9 +65,12 @@ mod types;
 mod view;
 mod watch;
 
-pub use clock::{Clock, MachineClocks, ManualClock, MonotonicClock, RawClocks, SystemClock};
+pub use clock::{
+    Clock, ClockAgreement, ClockOffset, MachineClocks, ManualClock, MonotonicClock, RawClocks, SystemClock,
+};
 pub use cluster::{Cluster, ClusterOptions, KeysMissing, SealedUnder, check_keys, count_sealed};
 pub use codec::{decode_entry, encode_entry};
+pub use contact::ContactWatch;
 pub use failure::Failure;
 pub use group::{Group, GroupOptions, GroupParts, GroupStart, RaftSettings};
 pub use halt::OnFatal;

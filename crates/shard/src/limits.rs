@@ -134,6 +134,16 @@ pub const CLOCK_UNSEEN_MAX: Duration = Duration::from_secs(2 * 60);
 pub const CLOCK_AGREES: Duration = Duration::from_millis(10);
 /// A difference of clocks that has changed by no more is still the same.
 pub const CLOCK_SAME: Duration = Duration::from_millis(100);
+/// How far a server's clock may be from the median of all servers' clocks, milliseconds; beyond it the server leads nothing.
+pub const CLOCK_APART_MAX_MS: u64 = 2_000;
+/// How often a server compares its clock with the others'.
+pub const CLOCK_COMPARE_INTERVAL: Duration = Duration::from_secs(1);
+/// The same until it is known for the first time.
+pub const CLOCK_FIRST_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a server that starts waits for the comparison of its clock before it founds or updates its cluster.
+pub const CLOCK_FIRST_WAIT: Duration = Duration::from_secs(5);
+/// How far a log may move a member's clock beyond what the servers agree on.
+pub const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(60 * 60);
 /// How long a leader leaves a row alone whose sweep was refused; twice as long after each further refusal.
 pub const REFUSED_WAIT: Duration = Duration::from_secs(1);
 /// The longest that it leaves one alone.
@@ -197,6 +207,11 @@ pub const FORWARD_AGAIN: Duration = Duration::from_millis(20);
 pub const READ_INDEX_WAIT: Duration = Duration::from_secs(1);
 /// How long a server may take to apply an entry that its leader has applied.
 pub const APPLIED_WAIT: Duration = Duration::from_secs(2);
+/// How often a server asks the leader of the catalogue, and of each shard that somebody watches, whether it has everything.
+pub const CONTACT_INTERVAL: Duration = Duration::from_millis(500);
+/// How long no leader may have confirmed that this server has everything, until streams of the shard end: longer than an
+/// election.
+pub const CONTACT_LOST: Duration = Duration::from_secs(2);
 /// Readers of one shard who wait for a confirmation.
 pub const READS_WAITING_MAX: usize = 16_384;
 /// Entries of one append to another server.

@@ -1,7 +1,7 @@
 //! One shard: the handle that commands and reads go through.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use switchward_engine::is_remembered;
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_state::{Command, Reply, ViewError};
@@ -10,6 +10,7 @@ use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, info_span};
 
 use crate::clock::Clock;
+use crate::contact::ContactWatch;
 use crate::decide_loop::DecideLoop;
 use crate::deletions;
 use crate::failure::Failure;
@@ -228,19 +229,48 @@ impl Shard {
     /// # Errors
     /// The shard has no leader here, or has stopped.
     pub async fn read(&self) -> Result<StateView, Failure> {
-        let Some((remote, reads)) = self.group.remote.as_ref().zip(self.reads.as_ref()) else {
+        let Some(remote) = &self.group.remote else {
             self.confirm_here().await?;
             return Ok(self.read_stale());
         };
         let mut deadline = None;
         loop {
-            let confirmed = if self.leads() { self.confirm_here().await } else { reads.confirm().await };
+            let confirmed = self.confirm().await;
             let deadline = *deadline.get_or_insert_with(Remote::deadline);
             if confirmed == Err(Failure::Electing) && remote.wait_for_leader(deadline).await {
                 continue;
             }
             return confirmed.map(|()| self.read_stale());
         }
+    }
+
+    /// Returns when the rows hold everything that was acknowledged before the call; does not wait for a leader.
+    pub(crate) async fn confirm(&self) -> Result<(), Failure> {
+        match &self.reads {
+            // Its rows never reach what the leader has.
+            Some(_) if self.group.failed().is_some() => Err(Failure::Stopped),
+            Some(reads) if !self.leads() => reads.confirm().await,
+            Some(_) | None => self.confirm_here().await,
+        }
+    }
+
+    /// Returns true if the rows hold everything that was acknowledged longer ago than this: the server leads, or is alone,
+    /// or has asked the leader meanwhile. Kept up to date for the catalogue, every [`CONTACT_INTERVAL`].
+    ///
+    /// [`CONTACT_INTERVAL`]: crate::limits::CONTACT_INTERVAL
+    #[must_use]
+    pub fn confirmed_within(&self, age: Duration) -> bool {
+        self.group.remote.is_none()
+            || self.group.members.is_alone()
+            || (self.leads() && self.leadership.is_settled())
+            || self.group.shared.contact.within(age)
+    }
+
+    /// Notifies when no leader has confirmed for [`CONTACT_LOST`](crate::limits::CONTACT_LOST) that this server has
+    /// everything. A server that is alone never loses contact.
+    #[must_use]
+    pub fn watch_contact(&self) -> ContactWatch {
+        self.group.shared.contact.watch()
     }
 
     /// Returns when the rows hold everything that was acknowledged before the call, if this server leads.
@@ -281,6 +311,13 @@ impl Shard {
     #[must_use]
     pub fn watch_work(&self) -> Watched {
         self.group.shared.watchers.watch_work()
+    }
+
+    /// Notifies when a key becomes void, or a tenant changes or goes, as far as this server has applied it. Only the
+    /// catalogue has such changes.
+    #[must_use]
+    pub fn watch_credentials(&self) -> Watched {
+        self.group.shared.watchers.watch_credentials()
     }
 
     /// The number of this shard's effects that are to go out and are no dead letters.

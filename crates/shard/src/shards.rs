@@ -8,7 +8,7 @@ use switchward_machine::{Bucket, Time};
 use switchward_state::{Command, Reply, ViewError};
 use switchward_store::SegmentLog;
 
-use crate::clock::Clock;
+use crate::clock::{AgreedClock, Clock as _};
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::Halt;
@@ -25,7 +25,7 @@ pub(crate) struct Shards {
     catalogue: Shard,
     /// The shards that own buckets.
     owners: Vec<Shard>,
-    clock: Arc<dyn Clock>,
+    clock: Arc<AgreedClock>,
     halt: Halt,
     log: Arc<SegmentLog>,
     transport: RwLock<Option<Arc<dyn TimerTransport>>>,
@@ -45,7 +45,7 @@ impl Shards {
     /// These shards, the first of which is the catalogue's.
     pub(crate) fn of(
         mut shards: Vec<Shard>,
-        clock: Arc<dyn Clock>,
+        clock: Arc<AgreedClock>,
         halt: Halt,
         log: Arc<SegmentLog>,
         opened: Opened,
@@ -114,6 +114,11 @@ impl Shards {
     /// The time.
     pub(crate) fn now(&self) -> Time {
         self.clock.now()
+    }
+
+    /// The clock, as far as the servers agree.
+    pub(crate) fn agreed(&self) -> &AgreedClock {
+        &self.clock
     }
 
     /// The transport for batches of timers, if there is one.

@@ -14,6 +14,7 @@ use switchward_store::{Snapshots, State, StoreError};
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
 use crate::codec::{Applied, decode_json};
+use crate::contact::Contact;
 use crate::deletions;
 use crate::failed::Failed;
 use crate::metrics::ShardMetrics;
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     /// True once the state store has failed to read a row.
     unreadable: Arc<AtomicBool>,
     pub(crate) tenancies: Tenancies,
+    pub(crate) contact: Contact,
     /// The last position that the state store has on disk.
     flushed: Mutex<Option<Applied>>,
     /// The decision of this server's own loop that is not yet applied.
@@ -106,6 +108,7 @@ impl Shared {
             leads: watch::Sender::default(),
             unreadable: Arc::default(),
             tenancies: Tenancies::default(),
+            contact: Contact::default(),
             flushed: Mutex::default(),
             pending_decision: Mutex::default(),
             position: Mutex::default(),

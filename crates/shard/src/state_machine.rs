@@ -243,6 +243,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         self.shared.at(self.applied.last);
         self.shared.owe_after_snapshot()?;
         self.shared.tenancies.changed();
+        self.shared.watchers.replaced();
         self.shared.outbox.count(&self.shared.view()).map_err(io::Error::other)
     }
 

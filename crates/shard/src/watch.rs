@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use switchward_machine::{SessionId, TenantId};
 use switchward_state::approval::ApprovalEvent;
+use switchward_state::catalogue::CatalogueEvent;
 use switchward_state::delivery::DeliveryEvent;
 use switchward_state::work::{OpenItemBody, WorkEvent};
 use switchward_state::{Decision, Event, Scope};
@@ -19,6 +20,8 @@ pub(crate) struct Watchers {
     work: watch::Sender<()>,
     /// Changes whenever an effect is to go out, or has been delivered.
     outbox: watch::Sender<()>,
+    /// Changes whenever a key becomes void, or a tenant changes or goes.
+    credentials: watch::Sender<()>,
     /// The number of watched sessions, so that an empty map costs nothing.
     count: AtomicUsize,
     sessions: Mutex<HashMap<Name, watch::Sender<()>>>,
@@ -72,7 +75,27 @@ impl Watchers {
         Watched(self.outbox.subscribe())
     }
 
+    /// Notifies when a key becomes void, or a tenant changes or goes.
+    pub(crate) fn watch_credentials(&self) -> Watched {
+        Watched(self.credentials.subscribe())
+    }
+
+    /// Notifies all watchers: the rows were replaced as a whole, and anything may have changed.
+    pub(crate) fn replaced(&self) {
+        for all in [&self.work, &self.outbox, &self.credentials] {
+            all.send_replace(());
+        }
+        for session in self.sessions.lock().values() {
+            session.send_replace(());
+        }
+    }
+
     pub(crate) fn moved(&self, decision: &Decision) {
+        if self.credentials.receiver_count() > 0
+            && decision.turns.iter().flat_map(|turn| &turn.events).any(is_of_credentials)
+        {
+            self.credentials.send_replace(());
+        }
         if self.work.receiver_count() > 0 && decision.turns.iter().flat_map(|turn| &turn.events).any(is_work)
         {
             self.work.send_replace(());
@@ -94,6 +117,16 @@ impl Watchers {
             }
         }
     }
+}
+
+/// Returns true if an event may end what a key allows.
+fn is_of_credentials(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Catalogue(CatalogueEvent::KeyRevoked(_))
+            | Event::Catalogue(CatalogueEvent::TenantChanged(..))
+            | Event::Catalogue(CatalogueEvent::Tenants(_))
+    )
 }
 
 /// Returns true if an event changes which effects are to go out.
@@ -121,4 +154,25 @@ fn is_work(event: &Event) -> bool {
             | Event::Work(WorkEvent::Closed { .. })
             | Event::Approval(ApprovalEvent::Voided { .. })
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn rows_that_are_replaced_as_a_whole_wake_every_watcher() {
+        let watchers = Watchers::default();
+        let (tenant, id) = (TenantId(1), SessionId::from_key(TenantId(1), "s"));
+        let watched = [
+            watchers.watch(tenant, id),
+            watchers.watch_work(),
+            watchers.watch_outbox(),
+            watchers.watch_credentials(),
+        ];
+        watchers.replaced();
+        for mut one in watched {
+            assert!(one.changed().await);
+        }
+    }
 }

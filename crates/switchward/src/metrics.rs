@@ -8,6 +8,7 @@ use prometheus::{Encoder, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use switchward_gateway::Api;
+use switchward_gateway::limits::CATALOGUE_AGE_MAX;
 use switchward_gateway::mail::MailIngress;
 use switchward_mail::imap::Health;
 use switchward_shard::{Cluster, Group, ShardMetrics, TimerCounts};
@@ -139,6 +140,7 @@ fn text(
         registry.register(Box::new(counter))?;
     }
     disk(&registry, cluster)?;
+    contact(&registry, cluster)?;
     quarantine(&registry, api)?;
     quotas(&registry, api)?;
     if let Some(ingress) = ingress {
@@ -184,6 +186,29 @@ fn disk(registry: &Registry, cluster: &Cluster) -> prometheus::Result<()> {
             signed(disk.free_bytes()),
         ),
         ("switchward_disk_level", level, disk.level() as i64),
+    ] {
+        let gauge = IntGauge::new(name, help)?;
+        gauge.set(value);
+        registry.register(Box::new(gauge))?;
+    }
+    Ok(())
+}
+
+/// Whether the server reaches the catalogue's leader, and how far its clock is off.
+fn contact(registry: &Registry, cluster: &Cluster) -> prometheus::Result<()> {
+    let reached = cluster.catalogue().confirmed_within(CATALOGUE_AGE_MAX);
+    let off = cluster.clock_agreement().off_by_ms().unwrap_or(0);
+    for (name, help, value) in [
+        (
+            "switchward_catalogue_reached",
+            "1 if the leader of the catalogue can be reached",
+            i64::from(reached),
+        ),
+        (
+            "switchward_clock_ahead_ms",
+            "milliseconds by which the clock is ahead of the servers' median, negative if behind; 0 within 2 s",
+            off,
+        ),
     ] {
         let gauge = IntGauge::new(name, help)?;
         gauge.set(value);

@@ -12,6 +12,7 @@ use switchward_gateway::{
     Admission, Api, ConnectionLimits, PageSettings, Port, QuotaDefaults,
     auth::NewKey,
     decision::{self, SignIn},
+    limits::CATALOGUE_AGE_MAX,
     mail::{self, MailIngress},
     routes::{Health, Services, one_port},
     sealing, serve, services, webhooks,
@@ -216,7 +217,8 @@ impl Node {
             warn_of_missing_provider(&cluster).await?;
         }
         let (all, health) = Services::new().await;
-        let api = Api::new(cluster.clone(), manual).leaving(outbound::kinds(delivery)).limiting(quotas);
+        let clock = manual.map(|clock| Arc::new(clock) as Arc<dyn services::MovableClock>);
+        let api = Api::new(cluster.clone(), clock).leaving(outbound::kinds(delivery)).limiting(quotas);
         let api = api.within_memory(memory_bytes).defaulting(default_effect);
         let api = api.recognising(pages).signing_in(sign_in);
         let development = matches!(mail, Mail::Mailbox(..));
@@ -376,11 +378,12 @@ impl Node {
     }
 }
 
-/// Keeps health up to date with the level of the disk and with shards that have failed.
+/// Keeps health up to date with the level of the disk, with shards that have failed, with the way to the catalogue's leader,
+/// and with the clock.
 async fn watch_health(health: Health, cluster: Cluster) {
     let mut tick = tokio::time::interval(DISK_INTERVAL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let (mut was_low, mut had_failed) = (false, false);
+    let (mut was_low, mut had_failed, mut was_cut_off) = (false, false, false);
     loop {
         tick.tick().await;
         if !had_failed && cluster.failed() > 0 {
@@ -391,6 +394,12 @@ async fn watch_health(health: Health, cluster: Cluster) {
         if std::mem::replace(&mut was_low, low) != low {
             if low { health.set_disk_low().await } else { health.set_disk_enough().await }
         }
+        let cut_off = !cluster.catalogue().confirmed_within(CATALOGUE_AGE_MAX);
+        if std::mem::replace(&mut was_cut_off, cut_off) != cut_off {
+            if cut_off { health.set_cut_off().await } else { health.set_in_contact().await }
+        }
+        let differs = cluster.clock_agreement().bars_from_leading();
+        if differs { health.set_clock_off() } else { health.set_clock_good() }
     }
 }
 

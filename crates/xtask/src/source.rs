@@ -77,6 +77,7 @@ pub(crate) fn is_test_path(path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     folder.split('/').any(|part| matches!(part, "tests" | "benches" | "examples"))
         || path.starts_with("crates/testkit/")
+        || path.starts_with("crates/testnet/")
         || name == "tests.rs"
         || name.ends_with("_test.rs")
         || name.ends_with("_tests.rs")
@@ -213,6 +214,7 @@ mod tests {
             "crates/x/src/y/tests.rs",
             "crates/x/src/y_test.rs",
             "crates/testkit/src/rng.rs",
+            "crates/testnet/src/network.rs",
         ] {
             assert!(is_test_path(path), "{path}");
         }

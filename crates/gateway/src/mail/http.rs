@@ -132,8 +132,12 @@ async fn brought(handler: &Handler, request: Request<Body>) -> Result<Outcome, R
     }
     check_headers(request.headers())
         .map_err(|refusal| (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, refusal))?;
-    let caller = auth::caller(&handler.ingress.api.cluster, auth::credential(request.headers()));
-    let caller = caller.map_err(|refusal| (StatusCode::UNAUTHORIZED, refusal))?;
+    let cluster = &handler.ingress.api.cluster;
+    let caller = auth::confirmed_caller(cluster, auth::credential(request.headers())).await;
+    let caller = caller.map_err(|refusal| match refusal.reason() == Reason::CredentialInvalid {
+        true => (StatusCode::UNAUTHORIZED, refusal),
+        false => (StatusCode::SERVICE_UNAVAILABLE, refusal),
+    })?;
     let caller = caller.allow(roles::OPERATE).map_err(|refusal| (StatusCode::FORBIDDEN, refusal))?;
     let kind = essence(request.headers());
     if kind != KIND {

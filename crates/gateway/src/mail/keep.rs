@@ -7,7 +7,7 @@ use switchward_state::approval::MailToken;
 
 use super::{Kept, MailIngress, Outcome};
 use crate::limits::MAIL_KEPT_BYTES_MAX;
-use crate::query::{HasTenant, answer_stale};
+use crate::query::HasTenant;
 
 /// Hexadecimal digits of a kept mail's id.
 const ID_DIGITS: usize = 20;
@@ -81,10 +81,10 @@ impl MailIngress {
         });
     }
 
-    /// Returns true if there is a tenant with this number, or was one that is deleted: mail that names a deleted tenant must
-    /// not count as unmatched, because others may see unmatched mail.
+    /// Returns true if there is a tenant with this number, or was one that is deleted, or nobody knows at present: mail that
+    /// names a deleted tenant must not count as unmatched, because others may see unmatched mail.
     fn is_tenant(&self, id: TenantId) -> bool {
-        answer_stale(&self.api.cluster, &HasTenant { tenant: id }).unwrap_or_default()
+        self.api.ask_stale(&HasTenant { tenant: id }).unwrap_or(true)
     }
 }
 

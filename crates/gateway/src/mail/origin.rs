@@ -11,6 +11,6 @@ pub use crate::query::Origin;
 ///
 /// # Errors
 /// The shard cannot be read.
-pub(super) fn of(api: &Api, token: &MailToken, from: &str) -> Result<Origin, Refusal> {
-    api.ask_stale(&CheckMailToken { token: token.clone(), from: from.to_owned() })
+pub(super) async fn of(api: &Api, token: &MailToken, from: &str) -> Result<Origin, Refusal> {
+    api.ask(&CheckMailToken { token: token.clone(), from: from.to_owned() }).await
 }

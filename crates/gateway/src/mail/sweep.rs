@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, atomic::Ordering};
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Cluster, Failure};
-use switchward_state::ViewError;
 use switchward_state::session::Retention;
 
 use super::{Kept, QuarantineStore};
 use crate::api::Api;
+use crate::error::Refusal;
 use crate::limits::MAIL_KEPT_MS_MAX;
-use crate::query::{CheckRemoved, GetKeptRules, answer_stale};
+use crate::query::{CheckRemoved, GetKeptRules};
+use crate::stale;
 
 /// Deletes the mail in this server's quarantine that is kept no longer, and returns how many mails that were. What cannot
 /// be read or deleted now is left to the next sweep.
@@ -49,7 +50,7 @@ fn sweep_quarantine(api: &Api, quarantine: &dyn QuarantineStore) -> u64 {
     let mut sweep = Sweep { cluster: &api.cluster, now: api.cluster.now(), tenants: BTreeMap::new() };
     let mut deleted = 0;
     for mail in quarantine.list() {
-        let ends = sweep.ends(&mail).map_err(|error| error.to_string());
+        let ends = sweep.ends(&mail).map_err(|refusal| refusal.message().to_owned());
         match ends.and_then(|ends| if ends { quarantine.delete(&mail) } else { Ok(false) }) {
             Ok(false) => {}
             Ok(true) => {
@@ -74,22 +75,22 @@ struct Sweep<'a> {
 
 impl Sweep<'_> {
     /// Returns true if a mail is kept no longer.
-    fn ends(&mut self, mail: &Kept) -> Result<bool, ViewError> {
+    fn ends(&mut self, mail: &Kept) -> Result<bool, Refusal> {
         let age_ms = self.now.since_ms(mail.at);
         let Some(tenant) = mail.tenant else { return Ok(age_ms > MAIL_KEPT_MS_MAX) };
         let Some(kept_ms) = self.kept_ms(tenant)? else { return Ok(true) };
         match mail.session {
             _ if age_ms > kept_ms => Ok(true),
             None => Ok(false),
-            Some(session) => answer_stale(self.cluster, &CheckRemoved { tenant, session, came: mail.at }),
+            Some(session) => stale::answer(self.cluster, &CheckRemoved { tenant, session, came: mail.at }),
         }
     }
 
-    fn kept_ms(&mut self, tenant: TenantId) -> Result<Option<u64>, ViewError> {
+    fn kept_ms(&mut self, tenant: TenantId) -> Result<Option<u64>, Refusal> {
         if let Some(known) = self.tenants.get(&tenant) {
             return Ok(*known);
         }
-        let rules = answer_stale(self.cluster, &GetKeptRules { tenant })?;
+        let rules = stale::answer(self.cluster, &GetKeptRules { tenant })?;
         let found = rules.map(|rules| kept_ms(&rules));
         self.tenants.insert(tenant, found);
         Ok(found)

@@ -87,11 +87,3 @@ impl Reader {
         &self.0
     }
 }
-
-/// Answers a query with the rows as this server has them.
-///
-/// # Errors
-/// A row cannot be read.
-pub(crate) fn answer_stale<Q: Ask>(cluster: &Cluster, query: &Q) -> Result<Q::Answer, ViewError> {
-    Reader::stale(query.source().shard(cluster)).answer(query)
-}

@@ -51,5 +51,5 @@ pub use tenant::{
 };
 pub use work::{FiredTimers, GetFirstTimer, GetWork, ListReady, Ready, WorkQuery};
 
-pub(crate) use ask::{Reader, answer_stale};
+pub(crate) use ask::Reader;
 pub(crate) use list::{Entry, Scan};

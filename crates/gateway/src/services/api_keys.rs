@@ -62,7 +62,6 @@ impl ApiKeyService for Api {
         let reply = call.execute(Scope::Catalogue, request, None, body).await;
         drop(turn);
         let reply = reply.map_err(|refusal| named(refusal, "API key", &message.name))?;
-        self.revocations.changed.send_replace(());
         let Reply::Key(key) = reply else { return Err(odd(&reply).into()) };
         Ok(Response::new(v1::RevokeApiKeyResponse { api_key: Some(api_key(&call.caller, &key)) }))
     }

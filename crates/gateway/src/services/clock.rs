@@ -28,6 +28,32 @@ const REQUESTS_MAX: usize = 10_000;
 /// Timers of one step that fire at their own time; what is left of them then fires at its end.
 const TIMERS_MAX: usize = 10_000;
 
+/// The clock of a development server, which calls move: the clock of all servers of its cluster.
+#[tonic::async_trait]
+pub trait MovableClock: Send + Sync + 'static {
+    /// The time of this server's clock.
+    fn now(&self) -> Time;
+
+    /// Moves the clocks of all servers on to this time; a clock that is later stays. Returns when none is earlier any more,
+    /// so that no leader decides what follows with an earlier time.
+    ///
+    /// # Errors
+    /// A server cannot be reached, so that its clock may be earlier; repeating the call moves those that are left.
+    async fn advance_to(&self, time: Time) -> Result<(), Failure>;
+}
+
+#[tonic::async_trait]
+impl MovableClock for ManualClock {
+    fn now(&self) -> Time {
+        Clock::now(self)
+    }
+
+    async fn advance_to(&self, time: Time) -> Result<(), Failure> {
+        Self::advance_to(self, time);
+        Ok(())
+    }
+}
+
 #[tonic::async_trait]
 impl ClockService for Api {
     async fn advance_clock(
@@ -35,7 +61,7 @@ impl ClockService for Api {
         request: Request<v1::AdvanceClockRequest>,
     ) -> Answered<v1::AdvanceClockResponse> {
         let (call, message) = self.open(request, roles::OPERATE)?;
-        let Some(clock) = &self.clock else { return Err(unmoved().into()) };
+        let Some(clock) = self.clock.as_deref() else { return Err(unmoved().into()) };
         let request = request_id(&message.request_id, "AdvanceClock", &message)?;
         let step = message.duration.and_then(ms_of).filter(|step| (1..=STEP_MS_MAX).contains(step));
         let step =
@@ -78,15 +104,15 @@ fn advanced(time: Time) -> Response<v1::AdvanceClockResponse> {
 
 /// Moves the clock, but not beyond the last time that an answer can hold. Each timer of a session in between fires at its
 /// own time, as in a scenario.
-async fn forward(api: &Api, clock: &ManualClock, step: u64) -> Result<Time, Refusal> {
+async fn forward(api: &Api, clock: &dyn MovableClock, step: u64) -> Result<Time, Refusal> {
     let target = clock.now().after_ms(step);
     if target > TIME_MAX {
         return Err(Refusal::field("duration", "would move the clock beyond the year 9999"));
     }
     let mut query = GetFirstTimer { by: target, fired: FiredTimers::default() };
     while query.fired.len() < TIMERS_MAX {
-        let Some(due) = first(api, &query)? else { break };
-        clock.advance(due.at.since_ms(clock.now()));
+        let Some(due) = first(api, &query).await? else { break };
+        clock.advance_to(due.at).await.map_err(refusal)?;
         query.fired.insert(&due);
         let sweep = Body::Session(SessionCommand::Sweep(Sweep { key: due.key.clone() }));
         let sweep = Command::of_server(due.key.tenant_of(), due.scope(), sweep);
@@ -96,14 +122,16 @@ async fn forward(api: &Api, clock: &ManualClock, step: u64) -> Result<Time, Refu
             Err(failure) => return Err(refusal(failure)),
         }
     }
-    Ok(clock.advance(target.since_ms(clock.now())))
+    clock.advance_to(target).await.map_err(refusal)?;
+    Ok(clock.now())
 }
 
 /// Returns the first timer of all shards; `None` if there is none. Of several at the same time it is that of the first shard.
-fn first(api: &Api, query: &GetFirstTimer) -> Result<Option<Due>, Refusal> {
+async fn first(api: &Api, query: &GetFirstTimer) -> Result<Option<Due>, Refusal> {
     let mut first: Option<Due> = None;
     for shard in api.cluster.all() {
-        let due = Reader::stale(shard).answer(query).map_err(unreadable)?;
+        let rows = Reader::linearizable(shard).await.map_err(refusal)?;
+        let due = rows.answer(query).map_err(unreadable)?;
         let earlier = |due: &Due| first.as_ref().is_none_or(|known| due.at < known.at);
         if due.as_ref().is_some_and(earlier) {
             first = due;

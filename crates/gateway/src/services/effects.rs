@@ -12,7 +12,7 @@ use crate::api::{Api, Call, request_id};
 use crate::auth::roles;
 use crate::error::Refusal;
 use crate::mask::Mask;
-use crate::pages::{Page, filter, order, unknown_term};
+use crate::pages::{Listed, Page, filter, order, unknown_term};
 use crate::query::{EffectShown, GetEffect, ListEffects};
 use crate::refusals::{named, odd};
 use crate::{convert, names};
@@ -142,6 +142,6 @@ async fn list(call: &Call<'_>, message: v1::ListEffectsRequest) -> Result<v1::Li
     let page = Page::read(message.page_size, &message.page_token, &list)?;
     let show =
         |call: &Call<'_>, of: EffectShown| convert::effects::effect(&call.caller, of.session, &of.effect);
-    let (effects, next_page_token) = page.of_shards(call, wanted, show).await?;
-    Ok(v1::ListEffectsResponse { effects: mask.keep_each(effects), next_page_token })
+    let Listed { entries, next_page_token, unreachable } = page.of_shards(call, wanted, show).await?;
+    Ok(v1::ListEffectsResponse { effects: mask.keep_each(entries), next_page_token, unreachable })
 }

@@ -11,7 +11,7 @@ use crate::auth::roles;
 use crate::convert::known;
 use crate::error::Refusal;
 use crate::mask::Mask;
-use crate::pages::{Page, filter, order, unknown_term};
+use crate::pages::{Listed, Page, filter, order, unknown_term};
 use crate::query::{GateShown, ListGates, ShowGate};
 use crate::refusals::{named, odd};
 use crate::{convert, names};
@@ -171,6 +171,6 @@ async fn list(call: &Call<'_>, message: v1::ListGatesRequest) -> Result<v1::List
     let page = Page::read(message.page_size, &message.page_token, &list)?;
     let show =
         |call: &Call<'_>, of: GateShown| convert::gates::gate(&call.caller, &of.session, of.id, &of.gate);
-    let (gates, next_page_token) = page.of_shards(call, wanted, show).await?;
-    Ok(v1::ListGatesResponse { gates: mask.keep_each(gates), next_page_token })
+    let Listed { entries, next_page_token, unreachable } = page.of_shards(call, wanted, show).await?;
+    Ok(v1::ListGatesResponse { gates: mask.keep_each(entries), next_page_token, unreachable })
 }

@@ -29,6 +29,7 @@ mod webhook_sources;
 mod worker;
 
 pub(crate) use clock::Advances;
+pub use clock::MovableClock;
 pub(crate) use mail::Deleted;
 pub(crate) use revocations::Revocations;
 pub use webhook_endpoints::{Pinged, Pings};

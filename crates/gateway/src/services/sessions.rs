@@ -19,7 +19,7 @@ use crate::auth::roles;
 use crate::convert::read_rfc3339;
 use crate::error::Refusal;
 use crate::mask::Mask;
-use crate::pages::{PAGE_BYTES_MAX, Page, order, terms, unknown_term};
+use crate::pages::{Listed, PAGE_BYTES_MAX, Page, order, terms, unknown_term};
 use crate::query::{Compared, ListSessions, Reader, Source, TimeTerm};
 use crate::scans::{Pace, Share};
 use crate::{auth, names, reply_tokens};
@@ -251,8 +251,8 @@ async fn list(
     let list = ["sessions", call.caller.tenant_name.as_str(), message.filter.as_str()];
     let page = Page::read(message.page_size, &message.page_token, &list)?;
     let show = |call: &Call<'_>, session| shown::message(&call.caller, session);
-    let (sessions, next_page_token) = page.of_shards(call, wanted, show).await?;
-    Ok(v1::ListSessionsResponse { sessions: mask.keep_each(sessions), next_page_token })
+    let Listed { entries, next_page_token, unreachable } = page.of_shards(call, wanted, show).await?;
+    Ok(v1::ListSessionsResponse { sessions: mask.keep_each(entries), next_page_token, unreachable })
 }
 
 async fn events(

@@ -8,14 +8,14 @@ use switchward_state::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_state::session::{Assisted, Queued, SessionCommand, Start};
 use switchward_state::{Body, Reply, Scope};
 
-use super::assistants;
-use super::definitions::definition;
 use super::shown;
 use crate::api::{Call, request_id};
 use crate::auth::Caller;
 use crate::error::{Reason, Refusal};
-use crate::query::{GetVersion, PinDefinitions, Pinning};
-use crate::refusals::odd;
+use crate::query::{
+    Evaluate, GetAssistant, GetDefinition, GetVersion, PinDefinitions, Pinning, Reader, Source,
+};
+use crate::refusals::{odd, unreadable};
 use crate::{convert, names};
 
 const ROLE_DEFAULT: &str = "agent";
@@ -81,23 +81,37 @@ fn not_for_agents(field: &str) -> Refusal {
     Refusal::new(Reason::RoleNotAllowed, message).meta("field", field).meta("role", role)
 }
 
+/// The catalogue as one start sees it.
+struct Catalogue<'c> {
+    call: &'c Call<'c>,
+    rows: Reader,
+}
+
+impl Catalogue<'_> {
+    fn answer<Q: Evaluate>(&self, query: &Q) -> Result<Q::Answer, Refusal> {
+        self.rows.answer(query).map_err(unreadable)
+    }
+}
+
 /// Resolves all definitions that a start names in the current catalogue.
 async fn resolved(
     call: &Call<'_>,
     key: Option<String>,
     message: v1::StartSessionRequest,
 ) -> Result<Start, Refusal> {
+    // One view of the catalogue, so that all that the session gets fits together.
+    let catalogue = Catalogue { call, rows: call.api.reader(Source::Catalogue).await? };
     let about = match message.assistant.as_str() {
-        "" => plain(call, &message).await?,
-        assistant => assisted(call, assistant, &message).await?,
+        "" => plain(&catalogue, &message)?,
+        assistant => assisted(&catalogue, assistant, &message)?,
     };
-    let queue = runs_of(call, "queue", QUEUE_MAX, &message.queue).await?;
+    let queue = runs_of(&catalogue, "queue", QUEUE_MAX, &message.queue)?;
     let others = queue.iter().chain(&about.workflows).map(|other| other.machine);
     let machines: Vec<Digest> = [about.machine].into_iter().chain(others).collect();
     let runs = queue.iter().chain(&about.workflows).map(|other| other.definition.clone());
     let definitions: Vec<String> = [about.definition.clone()].into_iter().chain(runs).collect();
     let query = PinDefinitions { tenant: call.caller.tenant, machines, definitions };
-    let Pinning { callees, policies } = call.ask(&query).await??;
+    let Pinning { callees, policies } = catalogue.answer(&query)??;
     Ok(Start {
         definition: about.definition,
         version: about.version,
@@ -155,10 +169,11 @@ struct About {
 }
 
 /// A session of one definition, with those that it may switch to.
-async fn plain(call: &Call<'_>, message: &v1::StartSessionRequest) -> Result<About, Refusal> {
-    let name = names::definition(&call.caller, "definition", &message.definition)?.to_owned();
-    let (version, machine) = version(call, &name, message.version, &message.definition).await?;
-    let mut workflows = runs_of(call, "workflows", WORKFLOWS_MAX, &message.workflows).await?;
+fn plain(catalogue: &Catalogue<'_>, message: &v1::StartSessionRequest) -> Result<About, Refusal> {
+    let caller = &catalogue.call.caller;
+    let name = names::definition(caller, "definition", &message.definition)?.to_owned();
+    let (version, machine) = version(catalogue, &name, message.version, &message.definition)?;
+    let mut workflows = runs_of(catalogue, "workflows", WORKFLOWS_MAX, &message.workflows)?;
     if !workflows.is_empty() && workflows.iter().all(|known| known.definition != name) {
         workflows.insert(0, Queued { definition: name.clone(), version, machine });
     }
@@ -167,21 +182,27 @@ async fn plain(call: &Call<'_>, message: &v1::StartSessionRequest) -> Result<Abo
 
 /// A session with an assistant: of the workflow that is named, else of its only one, else of those that the first
 /// message selects.
-async fn assisted(call: &Call<'_>, asked: &str, message: &v1::StartSessionRequest) -> Result<About, Refusal> {
-    let name = names::assistant(&call.caller, "assistant", asked)?;
+fn assisted(
+    catalogue: &Catalogue<'_>,
+    asked: &str,
+    message: &v1::StartSessionRequest,
+) -> Result<About, Refusal> {
+    let caller = &catalogue.call.caller;
+    let name = names::assistant(caller, "assistant", asked)?;
     if !message.workflows.is_empty() {
         return Err(Refusal::field(
             "workflows",
             "must be empty: the session has the workflows of the assistant",
         ));
     }
-    let row = assistants::assistant(call, name, asked).await?;
+    let query = GetAssistant { tenant: caller.tenant, name: name.to_owned() };
+    let row = catalogue.answer(&query)?.ok_or_else(|| Refusal::not_found("assistant", asked))?;
     let assistant = Some(Assisted { name: row.name.clone(), instructions: row.instructions.clone() });
-    let mut workflows = runs_of(call, "assistant", WORKFLOWS_MAX, &row.workflows).await?;
+    let mut workflows = runs_of(catalogue, "assistant", WORKFLOWS_MAX, &row.workflows)?;
     let first = match (message.definition.as_str(), workflows.as_slice()) {
         ("", [only]) => Some(only.definition.clone()),
         ("", _) => None,
-        (requested, _) => Some(names::definition(&call.caller, "definition", requested)?.to_owned()),
+        (requested, _) => Some(names::definition(caller, "definition", requested)?.to_owned()),
     };
     let Some(definition) = first else {
         if message.version.is_some() {
@@ -201,7 +222,7 @@ async fn assisted(call: &Call<'_>, asked: &str, message: &v1::StartSessionReques
             format!("is not one of the assistant's workflows: {}", names().join(", ")),
         )
     })?;
-    let (version, machine) = version(call, &definition, message.version, &message.definition).await?;
+    let (version, machine) = version(catalogue, &definition, message.version, &message.definition)?;
     // The version that was asked for is also the one to come back to.
     workflows[at] = Queued { definition: definition.clone(), version, machine };
     if workflows.len() == 1 {
@@ -211,29 +232,36 @@ async fn assisted(call: &Call<'_>, asked: &str, message: &v1::StartSessionReques
 }
 
 /// Definitions that a start names beside its own, each in its active version.
-async fn runs_of(call: &Call<'_>, field: &str, max: usize, names: &[String]) -> Result<Vec<Queued>, Refusal> {
+fn runs_of(
+    catalogue: &Catalogue<'_>,
+    field: &str,
+    max: usize,
+    names: &[String],
+) -> Result<Vec<Queued>, Refusal> {
     if names.len() > max {
         return Err(Refusal::field(field, format!("must hold at most {max} definitions")));
     }
     let mut queue = Vec::new();
     for asked in names {
-        let definition = names::definition(&call.caller, field, asked)?.to_owned();
-        let (version, machine) = version(call, &definition, None, asked).await?;
+        let definition = names::definition(&catalogue.call.caller, field, asked)?.to_owned();
+        let (version, machine) = version(catalogue, &definition, None, asked)?;
         queue.push(Queued { definition, version, machine });
     }
     Ok(queue)
 }
 
 /// The version that a start uses, and its machine.
-async fn version(
-    call: &Call<'_>,
+fn version(
+    catalogue: &Catalogue<'_>,
     name: &str,
     requested: Option<u32>,
     asked: &str,
 ) -> Result<(u32, Digest), Refusal> {
-    let definition = definition(call, name, asked).await?;
+    let caller = &catalogue.call.caller;
+    let definition = catalogue.answer(&GetDefinition { tenant: caller.tenant, name: name.to_owned() })?;
+    let definition = definition.ok_or_else(|| Refusal::not_found("definition", asked))?;
     if requested.is_some_and(|requested| definition.active != Some(requested))
-        && call.caller.actor.role == Role::Agent
+        && caller.actor.role == Role::Agent
     {
         return Err(not_for_agents("version"));
     }
@@ -245,8 +273,9 @@ async fn version(
         let message = format!("version {number} of {name} is retired: new sessions cannot use it");
         return Err(Refusal::new(Reason::VersionRetired, message).meta("version", number.to_string()));
     }
-    let version = call.ask(&GetVersion { tenant: call.caller.tenant, name: name.to_owned(), number }).await?;
-    let missing = || Refusal::not_found("version", names::of_version(&call.caller, name, number));
+    let query = GetVersion { tenant: caller.tenant, name: name.to_owned(), number };
+    let version = catalogue.answer(&query)?;
+    let missing = || Refusal::not_found("version", names::of_version(caller, name, number));
     Ok((number, version.ok_or_else(missing)?.machine))
 }
 

@@ -146,8 +146,6 @@ impl TenantService for Api {
             call.execute(Scope::Catalogue, request, None, CatalogueCommand::DeleteTenant(body).into()).await;
         let reply = reply.map_err(|refusal| named(refusal, "tenant", &message.tenant_id))?;
         let Reply::Tenant(_) = reply else { return Err(odd(&reply).into()) };
-        // Streams opened with its keys check their credentials again.
-        self.revocations.changed.send_replace(());
         Ok(Response::new(v1::DeleteTenantResponse {}))
     }
 }

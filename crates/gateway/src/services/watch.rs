@@ -6,7 +6,7 @@ use std::time::Duration;
 use switchward_api::v1;
 use switchward_engine::SessionView;
 use switchward_machine::SessionId;
-use switchward_shard::Failure;
+use switchward_shard::{ContactWatch, Failure, Shard};
 use switchward_state::limits::WEIGHT_DEFAULT;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
@@ -14,10 +14,10 @@ use tonic::Status;
 
 use super::history::{Wanted, read};
 use crate::api::Api;
-use crate::auth::{Caller, invalid, key_of};
+use crate::auth::{Caller, check_key};
 use crate::convert;
 use crate::error::Refusal;
-use crate::query::{GetSession, Source};
+use crate::query::{GetSession, Reader, Source};
 use crate::refusals::{refusal, unreadable};
 
 /// What the service sends.
@@ -39,6 +39,16 @@ pub(super) fn start(api: Api, caller: Caller, view: &SessionView, from: u64) -> 
     ReceiverStream::new(receiver).boxed()
 }
 
+/// The rows that a stream reads next.
+#[derive(Debug, Clone, Copy)]
+enum Rows {
+    /// Everything that was acknowledged before.
+    Confirmed,
+    /// What this server has applied, after it has applied a change: every row is committed, and none is older than what was
+    /// read before.
+    Applied,
+}
+
 struct Watch {
     api: Api,
     caller: Caller,
@@ -55,21 +65,34 @@ impl Watch {
         // Watching begins before reading, so that no change falls between the two.
         let shard = self.api.cluster.shard_of(self.id.bucket()).clone();
         let mut watched = shard.watch(self.caller.tenant, self.id);
-        let mut leadership = shard.watch_leadership();
-        let mut revoked = self.api.revocations.changed.subscribe();
+        let (mut leadership, mut contact) = (shard.watch_leadership(), shard.watch_contact());
+        let mut credentials = self.api.cluster.catalogue().watch_credentials();
         let mut draining = self.api.draining.subscribe();
+        let mut needed = Rows::Confirmed;
         loop {
-            match self.send_new().await {
+            // Cancelled, the stream ends: what was not sent is read from the history when it is resumed.
+            let sent = tokio::select! {
+                biased;
+                () = contact.lost() => Err(refusal(Failure::Electing)),
+                sent = self.send_new(needed) => sent,
+            };
+            match sent {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => return,
                 Err(refusal) => return self.fail(refusal).await,
             }
+            needed = Rows::Confirmed;
             // A change that comes while nobody waits is kept; a dropped wait loses nothing.
             let waited = tokio::select! {
-                waited = tokio::time::timeout(HEARTBEAT, watched.changed()) => waited,
-                revoked = revoked.changed() => Ok(revoked.is_ok()),
-                // Reading fails unless this server leads: then another server has what is new.
+                waited = tokio::time::timeout(HEARTBEAT, watched.changed()) => {
+                    needed = Rows::Applied;
+                    waited
+                }
+                going_on = credentials.changed() => Ok(going_on),
+                // A replica that has failed is read in vain, which ends the stream.
                 going_on = leadership.changed() => Ok(going_on),
+                // Other servers may know of changes: this one reaches no leader.
+                () = contact.lost() => continue,
                 () = begun(&mut draining) => Ok(false),
                 () = self.sender.closed() => return,
             };
@@ -77,14 +100,20 @@ impl Watch {
                 Ok(true) => {}
                 // The stream says OK only after the event that ended the session.
                 Ok(false) => return self.fail(refusal(Failure::Draining)).await,
-                // A leader without a majority knows of nothing new, so it must not say that there is nothing.
-                Err(_) if !shard.leads() => {}
-                Err(_) => {
-                    if self.heartbeat().await.is_err() {
-                        return;
-                    }
-                }
+                Err(_) => match self.confirmed(&shard, &mut contact).await {
+                    Ok(()) if self.heartbeat().await.is_ok() => {}
+                    Ok(()) => return,
+                    Err(refusal) => return self.fail(refusal).await,
+                },
             }
+        }
+    }
+
+    /// Returns when it is certain that this server has everything, so that it may say that there is nothing new.
+    async fn confirmed(&self, shard: &Shard, contact: &mut ContactWatch) -> Result<(), Refusal> {
+        tokio::select! {
+            read = shard.read() => read.map(drop).map_err(refusal),
+            () = contact.lost() => Err(refusal(Failure::Electing)),
         }
     }
 
@@ -93,13 +122,14 @@ impl Watch {
     }
 
     /// Sends what is new. Breaks after the event that ended the session, or when nobody reads any more.
-    async fn send_new(&mut self) -> Result<ControlFlow<()>, Refusal> {
-        let key = key_of(&self.api.cluster, &self.caller.key_id);
-        if !key.is_some_and(|key| key.works(self.api.cluster.now())) {
-            return Err(invalid());
-        }
+    async fn send_new(&mut self, needed: Rows) -> Result<ControlFlow<()>, Refusal> {
+        check_key(&self.api.cluster, &self.caller)?;
+        let source = Source::session(self.id);
         loop {
-            let rows = self.api.reader(Source::session(self.id)).await?;
+            let rows = match needed {
+                Rows::Confirmed => self.api.reader(source).await?,
+                Rows::Applied => Reader::stale(source.shard(&self.api.cluster)),
+            };
             let weight = self.caller.settings.quotas.weight.unwrap_or(WEIGHT_DEFAULT);
             let permit = self.api.shares.wait(self.caller.tenant, weight).await?;
             let found = rows.answer(&GetSession { tenant: self.caller.tenant, session: self.id });

@@ -26,6 +26,7 @@ use crate::auth::Caller;
 use crate::error::Refusal;
 use crate::query::FindWebhookSource;
 use crate::services::kind_named;
+use crate::stale;
 use crate::{auth, names};
 
 /// `POST /v1/in/{tenant}/{source}`.
@@ -52,7 +53,7 @@ async fn take(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Outcome, Refused> {
-    let (tenant, source) = find(api, tenant, source)?.ok_or_else(unproven)?;
+    let (tenant, source) = find(api, tenant, source).await?.ok_or_else(unproven)?;
     let id = prove(api, tenant.id, &source, headers, body)?;
     api.webhook_rates.take(&(tenant.id, source.name.clone()), api.cluster.now())?;
     let said: Value = read(body)?;
@@ -107,9 +108,9 @@ fn once(source: &WebhookSource, body: &Bytes) -> Option<Once> {
 type Found = (SharedRow<Tenant>, SharedRow<WebhookSource>);
 
 /// Returns the source and its tenant; `None` if either does not exist.
-fn find(api: &Api, tenant: &str, source: &str) -> Result<Option<Found>, Refused> {
+async fn find(api: &Api, tenant: &str, source: &str) -> Result<Option<Found>, Refused> {
     let query = FindWebhookSource { tenant: tenant.to_owned(), name: source.to_owned() };
-    Ok(api.ask_stale(&query)?)
+    Ok(stale::find(&api.cluster, &query).await?)
 }
 
 /// Verifies that the source has sent the message, and returns the message's id if it has one.

@@ -7,20 +7,31 @@ use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use std::net::SocketAddr;
+use switchward_shard::Cluster;
 use tokio::net::TcpStream;
 use tonic::Status;
 
 use crate::ways::{Answer, Raw, Way, body, reply, stream};
 
-/// A connection that carries any number of concurrent calls.
+/// Connections that carry any number of concurrent calls, one to each server. A call takes a random one.
 #[derive(Clone)]
 pub(crate) struct Line {
+    /// Of the first server.
     pub(crate) address: SocketAddr,
-    sender: SendRequest<Full<Bytes>>,
+    wires: Vec<Wire>,
 }
 
-impl Line {
-    pub(crate) async fn connect(address: SocketAddr) -> Self {
+/// A connection to one server.
+#[derive(Clone)]
+pub(crate) struct Wire {
+    address: SocketAddr,
+    sender: SendRequest<Full<Bytes>>,
+    cluster: Cluster,
+}
+
+impl Wire {
+    /// Connects to the server of this cluster.
+    pub(crate) async fn connect(address: SocketAddr, cluster: Cluster) -> Self {
         let stream = TcpStream::connect(address).await.expect("the server listens");
         stream.set_nodelay(true).expect("a socket");
         let handshake = Builder::new(TokioExecutor::new())
@@ -29,7 +40,18 @@ impl Line {
             .await;
         let (sender, connection) = handshake.expect("HTTP/2");
         tokio::spawn(connection);
-        Self { address, sender }
+        Self { address, sender, cluster }
+    }
+}
+
+impl Line {
+    pub(crate) fn of(wires: Vec<Wire>) -> Self {
+        Self { address: wires[0].address, wires }
+    }
+
+    /// A line to one server alone.
+    pub(crate) fn to(&self, server: usize) -> Self {
+        Self::of(vec![self.wires[server].clone()])
     }
 
     pub(crate) async fn send(&self, raw: Raw) -> Answer {
@@ -37,7 +59,12 @@ impl Line {
     }
 
     pub(crate) async fn exchange(&self, request: Request<Full<Bytes>>) -> Answer {
-        let mut sender = self.sender.clone();
+        let wire = &self.wires[rand::random_range(0..self.wires.len())];
+        if self.wires.len() > 1 {
+            // A change of keys and tenants holds on every server within a second: no test waits for it.
+            wire.cluster.catalogue().read().await.expect("a leader");
+        }
+        let mut sender = wire.sender.clone();
         sender.ready().await.expect("the connection is open");
         Answer::of(sender.send_request(request).await.expect("an answer")).await
     }

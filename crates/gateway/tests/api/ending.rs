@@ -18,7 +18,7 @@ const DAY: i64 = 86_400;
 fn rows(harness: &Harness) -> Vec<(Key, Vec<u8>)> {
     let mut found = Vec::new();
     for shard in harness.node.cluster.all() {
-        let read = shard.read_stale().scan(&[], None, &mut |key, row| {
+        let read = harness.node.leading(shard).read_stale().scan(&[], None, &mut |key, row| {
             found.push((key.clone(), row.encode()));
             ControlFlow::Continue(())
         });
@@ -121,7 +121,8 @@ pub(crate) fn days(days: i64) -> Option<prost_types::Duration> {
 
 /// Returns true if a session remembers no request and has no unsettled call left.
 pub(crate) fn forgotten(harness: &Harness, id: SessionId) -> bool {
-    let row = harness.node.cluster.shard_of(id.bucket()).read_stale().row(&Key::session(TenantId(1), id));
+    let shard = harness.node.leading(harness.node.cluster.shard_of(id.bucket()));
+    let row = shard.read_stale().row(&Key::session(TenantId(1), id));
     let row = row.expect("rows that can be read");
     let Some(Row::Session(session)) = row.as_deref() else { return false };
     session.replies.is_empty() && session.calls.is_empty()
@@ -298,7 +299,8 @@ async fn what_has_ended_is_kept_as_long_as_the_rules_say() {
 
 /// The record that remains of a session whose data was removed.
 fn remains(harness: &Harness, id: SessionId) -> Option<Removed> {
-    let row = harness.node.cluster.shard_of(id.bucket()).read_stale().row(&Key::removed(TenantId(1), id));
+    let shard = harness.node.leading(harness.node.cluster.shard_of(id.bucket()));
+    let row = shard.read_stale().row(&Key::removed(TenantId(1), id));
     let row = row.expect("rows that can be read");
     if let Some(Row::Removed(removed)) = row.as_deref() { Some(removed.clone()) } else { None }
 }

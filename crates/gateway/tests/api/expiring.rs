@@ -18,7 +18,8 @@ const MESSAGES: usize = 140;
 fn seen(harness: &Harness, id: SessionId) -> Expiring {
     let of = |key: &Key| key.session_of() == Some(id) && REMOVED_KINDS.into_iter().any(|kind| key.is(kind));
     let keys = rows_of(harness, id).into_iter().filter(of).collect();
-    let row = harness.node.cluster.shard_of(id.bucket()).read_stale().row(&Key::session(TENANT, id));
+    let shard = harness.node.leading(harness.node.cluster.shard_of(id.bucket()));
+    let row = shard.read_stale().row(&Key::session(TENANT, id));
     let row = row.expect("rows that can be read");
     let Some(Row::Session(session)) = row.as_deref() else { panic!("no session: {row:?}") };
     Expiring { session: id, keys, sequence: session.sequence }

@@ -128,7 +128,11 @@ impl Harness {
 
     /// The same, with pages that sign people in with `sign_in`, if given.
     pub(crate) async fn signing_in(sign_in: Option<Arc<dyn SignIn>>) -> Self {
-        let node = Node::start(sign_in).await;
+        Self::over(Node::start(sign_in).await).await
+    }
+
+    /// The same over a node that has no tenants yet.
+    pub(crate) async fn over(node: Node) -> Self {
         let first = node.first_tenant("acme").await;
         let acme = seed(&node, "acme", "only-acme", &first).await;
         let request =

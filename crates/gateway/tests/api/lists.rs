@@ -7,6 +7,7 @@ use switchward_api::v1;
 use switchward_machine::{SessionId, TenantId};
 use switchward_testkit::Pages;
 
+use crate::ending::id_of;
 use crate::harness::{Harness, RELEASE, named, put_assistant};
 use crate::refusal::refused;
 use crate::rpcs::{Kind, Rpc, all, set};
@@ -475,4 +476,37 @@ async fn the_largest_version_can_be_read_in_every_view() {
         }
     }
     harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_that_cannot_be_read_is_named_and_the_others_are_listed() {
+    let harness = Harness::start().await;
+    for _ in 0..SESSIONS {
+        harness.session().await;
+    }
+    let failed = harness.node.cluster.shards()[0].clone();
+    harness.node.fail(&failed).await;
+    let lacks = vec![format!("shards/{}", failed.number())];
+    let (mut found, mut pages) = (Vec::new(), Pages::default());
+    while let Some(page_token) = pages.next_token() {
+        let list = v1::ListSessionsRequest { page_size: 5, page_token, ..Default::default() };
+        let reply: v1::ListSessionsResponse = harness.ask("agent", "ListSessions", &list).await;
+        assert_eq!(reply.unreachable, lacks);
+        found.extend(reply.sessions.into_iter().map(|session| id_of(&session)));
+        pages.read(reply.next_page_token);
+    }
+    let of_failed = |id: &SessionId| harness.node.cluster.shard_of(id.bucket()).number() == failed.number();
+    assert!(found.len() > SESSIONS / 2 && !found.iter().any(of_failed), "{}", found.len());
+    let gates: v1::ListGatesResponse =
+        harness.ask("agent", "ListGates", &v1::ListGatesRequest::default()).await;
+    let effects: v1::ListEffectsResponse =
+        harness.ask("agent", "ListEffects", &v1::ListEffectsRequest::default()).await;
+    assert_eq!((&gates.unreachable, &effects.unreachable), (&lacks, &lacks));
+    // Of several that fail, each is named; a list of nothing is refused.
+    for shard in &harness.node.cluster.shards()[1..] {
+        harness.node.fail(shard).await;
+    }
+    let list = v1::ListSessionsRequest::default();
+    let none: Result<v1::ListSessionsResponse, _> = harness.attempt("agent", "ListSessions", &list).await;
+    refused(none, "SHARD_STOPPED");
 }

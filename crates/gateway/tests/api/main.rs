@@ -47,6 +47,7 @@ mod quotas;
 mod requests;
 mod roles;
 mod same;
+mod servers;
 mod sources;
 mod starting;
 mod streaming;

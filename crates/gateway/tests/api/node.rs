@@ -1,4 +1,5 @@
-//! A node in this process, with a manual clock.
+//! A node in this process, with a manual clock: one server, or as many as [`SERVERS`] says, of which each request is sent to
+//! a random one.
 
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
@@ -15,7 +16,7 @@ use switchward_gateway::{
     webhooks,
 };
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_shard::{Cluster, ClusterOptions, ManualClock, Payload, Shard};
+use switchward_shard::{Cluster, ClusterOptions, ManualClock, Payload, RaftSettings, Shard, StateView};
 use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, EnsureTenancy, LinkAuth, Role, Settings, UpdateTenant,
 };
@@ -25,39 +26,62 @@ use switchward_state::session::{Cancel, SessionCommand};
 use switchward_state::{Actor, Body, Command, IndexKey, Scope, View};
 use switchward_store::DataDir;
 use switchward_testkit::until;
+use switchward_testnet::{Network, ServerOptions};
 use switchward_webhook::EventType;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
-use crate::client::Line;
+use crate::client::{Line, Wire};
 use crate::posting;
 use crate::quarantine_store::Memory;
 
+/// The variable with the number of servers: 1, which is the default, or 3.
+const SERVERS: &str = "SWITCHWARD_TEST_SERVERS";
 const SHARDS: u32 = 4;
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 /// A summer's day, so that calendar periods have something before them.
 const BEGUN: Time = Time(1_782_000_000_000);
 
+/// Leaders stay leaders on a machine that is busy for seconds.
+const PATIENT: RaftSettings =
+    RaftSettings { heartbeat_ms: 100, election_min_ms: 3_000, election_max_ms: 6_000 };
+
 /// See the module.
 pub(crate) struct Node {
+    /// The first server's.
     pub(crate) cluster: Cluster,
     pub(crate) clock: ManualClock,
     pub(crate) line: Line,
+    /// The first server's.
     pub(crate) api: Api,
     pub(crate) quarantine: Arc<Memory>,
+    servers: Vec<Served>,
+    /// Set if there are several servers.
+    pub(crate) network: Option<Network>,
     fatal: Arc<Mutex<Vec<String>>>,
-    stop: oneshot::Sender<()>,
-    served: JoinHandle<()>,
     data: TempDir,
+}
+
+/// One server behind its port.
+struct Served {
+    cluster: Cluster,
+    api: Api,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<()>,
 }
 
 impl Node {
     /// Starts a node whose pages sign people in with `sign_in`, if given.
     pub(crate) async fn start(sign_in: Option<Arc<dyn SignIn>>) -> Self {
-        // In memory if there is such a folder: no test here is about disks, and all of them would wait for the disk.
-        let data = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
-        let clock = ManualClock::new(BEGUN);
-        let fatal = Arc::new(Mutex::new(Vec::new()));
+        match std::env::var(SERVERS).as_deref() {
+            Err(_) | Ok("1") => Self::start_one(sign_in).await,
+            Ok("3") => Self::start_three(sign_in, PATIENT).await,
+            Ok(other) => panic!("{SERVERS} must be 1 or 3, and is {other:?}"),
+        }
+    }
+
+    async fn start_one(sign_in: Option<Arc<dyn SignIn>>) -> Self {
+        let (data, clock, fatal) = (folder(), ManualClock::new(BEGUN), Arc::new(Mutex::new(Vec::new())));
         let reasons = Arc::clone(&fatal);
         let options = ClusterOptions {
             data: DataDir::open(data.path()).expect("a data folder"),
@@ -69,27 +93,55 @@ impl Node {
             member: None,
         };
         let cluster = Cluster::open(options).await.expect("a cluster");
-        let (all, health) = Services::new().await;
-        let api = Api::new(cluster.clone(), Some(clock.clone()))
-            .recognising(PageSettings { link_auth: LinkAuth::Link, secure: true })
-            .signing_in(sign_in);
-        api.pinging(Arc::new(Echo));
+        Self::serving(vec![cluster], None, data, clock, fatal, sign_in).await
+    }
+
+    /// Starts three servers that are one cluster.
+    pub(crate) async fn start_three(sign_in: Option<Arc<dyn SignIn>>, raft: RaftSettings) -> Self {
+        let (data, clock, fatal) = (folder(), ManualClock::new(BEGUN), Arc::new(Mutex::new(Vec::new())));
+        let (reasons, network) = (Arc::clone(&fatal), Network::default());
+        let options = ServerOptions {
+            folder: data.path(),
+            shards: u64::from(SHARDS),
+            cache_bytes: CACHE_BYTES / 16,
+            clocks: [(); 3].map(|()| Arc::new(clock.clone()) as _),
+            ring: KeyRing::of(vec![RingKey::of([1; 32])]),
+            raft,
+            on_fatal: Arc::new(move |why: &str| reasons.lock().push(why.to_owned())),
+        };
+        let servers = switchward_testnet::open(&options, &network).await.expect("three servers");
+        let clusters = servers.into_iter().map(|server| server.cluster).collect();
+        Self::serving(clusters, Some(network), data, clock, fatal, sign_in).await
+    }
+
+    async fn serving(
+        clusters: Vec<Cluster>,
+        network: Option<Network>,
+        data: TempDir,
+        clock: ManualClock,
+        fatal: Arc<Mutex<Vec<String>>>,
+        sign_in: Option<Arc<dyn SignIn>>,
+    ) -> Self {
         let quarantine = Arc::new(Memory::default());
-        api.keeping(Arc::<Memory>::clone(&quarantine));
-        let pages = health
-            .pages()
-            .merge(webhooks::pages(&api))
-            .merge(decision::pages(api.clone()))
-            .merge(mail::pages(&posting::ingress(&api), &[]));
-        let app = one_port(services::all(all, &api).into_router(), pages, Vec::new(), &Admission::of(&api));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("the listener is bound");
-        let (stop, stopped) = oneshot::channel::<()>();
-        let served = tokio::spawn(serve(listener, None, app, ConnectionLimits::default(), async {
-            stopped.await.unwrap_or_default()
-        }));
-        let line = Line::connect(address).await;
-        Self { cluster, clock, line, api, quarantine, fatal, stop, served, data }
+        let (mut servers, mut wires) = (Vec::new(), Vec::new());
+        for cluster in clusters {
+            let (served, wire) = serve_one(cluster, &clock, &quarantine, sign_in.clone()).await;
+            servers.push(served);
+            wires.push(wire);
+        }
+        let (cluster, api) = (servers[0].cluster.clone(), servers[0].api.clone());
+        let line = Line::of(wires);
+        Self { cluster, clock, line, api, quarantine, servers, network, fatal, data }
+    }
+
+    /// Ends the open streams of all servers.
+    pub(crate) fn drain(&self) {
+        self.servers.iter().for_each(|served| served.api.drain());
+    }
+
+    /// The servers' shards.
+    pub(crate) fn clusters(&self) -> impl Iterator<Item = &Cluster> {
+        self.servers.iter().map(|served| &served.cluster)
     }
 
     /// Creates the server's first tenant and its first key; returns the key's secret.
@@ -134,13 +186,18 @@ impl Node {
     /// Returns a hash over the rows of each shard, once no effect is in transit between shards.
     pub(crate) async fn state(&self) -> Vec<[u8; 32]> {
         self.quiet().await;
-        self.cluster.all().map(|shard| shard.group().digest().expect("rows that can be read")).collect()
+        let mut digests = Vec::new();
+        for shard in self.cluster.all() {
+            shard.read().await.expect("a leader");
+            digests.push(shard.group().digest().expect("rows that can be read"));
+        }
+        digests
     }
 
     /// The number of log entries; a call that changes nothing adds none.
     pub(crate) fn entries(&self) -> u64 {
         let count = |shard: &switchward_shard::Shard| shard.group().metrics().entries.load(Ordering::Relaxed);
-        self.cluster.all().map(count).sum()
+        self.clusters().flat_map(Cluster::all).map(count).sum()
     }
 
     /// The data folder.
@@ -155,23 +212,25 @@ impl Node {
 
     /// Waits until no effect is in transit to another shard, and no removal is running.
     pub(crate) async fn quiet(&self) {
-        let carried = |shard: &switchward_shard::Shard| {
+        let none_of = |rows: &StateView, index: &[u8]| {
             let mut none = true;
-            let read = shard.read_stale().scan(&IndexKey::relay(), None, &mut |_, _| {
+            let read = rows.scan(index, None, &mut |_, _| {
                 none = false;
                 ControlFlow::Break(())
             });
             read.expect("rows that can be read");
-            let removals = shard.read_stale().scan(&IndexKey::removals(), None, &mut |_, _| {
-                none = false;
-                ControlFlow::Break(())
-            });
-            removals.expect("rows that can be read");
             none
         };
-        // The catalogue's rows of a tenant are removed last.
-        let deleting = || self.cluster.catalogue().tenants_deleting().expect("rows that can be read");
-        let quiet = async || self.cluster.all().all(carried) && deleting() == 0;
+        let quiet = async || {
+            for shard in self.cluster.all() {
+                let rows = shard.read().await.expect("a leader");
+                if !none_of(&rows, &IndexKey::relay()) || !none_of(&rows, &IndexKey::removals()) {
+                    return false;
+                }
+            }
+            // The catalogue's rows of a tenant are removed last.
+            self.cluster.catalogue().tenants_deleting().expect("rows that can be read") == 0
+        };
         until("no effect is in transit, and no removal is running", quiet).await;
         // A shard that has answered this has counted all its earlier answers.
         for shard in self.cluster.all() {
@@ -184,22 +243,67 @@ impl Node {
         }
     }
 
-    /// Makes the replica of a shard fail: it gets an entry that it cannot apply.
+    /// The same shard at the server that leads it; the given one if none does at present.
+    pub(crate) fn leading(&self, shard: &Shard) -> Shard {
+        let same = |other: &&Shard| other.number() == shard.number() && other.leads();
+        self.clusters().flat_map(Cluster::all).find(same).unwrap_or(shard).clone()
+    }
+
+    /// Makes the replicas of a shard fail: they get an entry that they cannot apply.
     pub(crate) async fn fail(&self, shard: &Shard) {
+        let leader = self.leading(shard);
         let entry = Payload(b"no decision".to_vec().into());
-        assert!(shard.group().raft().client_write(entry).await.is_err(), "nothing is acknowledged");
+        assert!(leader.group().raft().client_write(entry).await.is_err(), "nothing is acknowledged");
     }
 
     /// Ends the node; fails if it stopped by itself.
     pub(crate) async fn end(self) {
-        let Self { cluster, line, api, fatal, stop, served, .. } = self;
+        let Self { line, servers, network, fatal, .. } = self;
         drop(line);
-        api.drain();
-        stop.send(()).expect("the server runs");
-        served.await.expect("no panic");
-        cluster.shutdown().await.expect("the state is written");
+        for Served { cluster, api, stop, ended } in servers {
+            api.drain();
+            stop.send(()).expect("the server runs");
+            ended.await.expect("no panic");
+            cluster.shutdown().await.expect("the state is written");
+        }
+        // The network holds the servers.
+        network.iter().for_each(|network| (1..=3).for_each(|node| network.leave(node)));
         assert_eq!(*fatal.lock(), Vec::<String>::new());
     }
+}
+
+/// In memory if there is such a folder: no test here is about disks, and all of them would wait for the disk.
+fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
+}
+
+/// Serves a cluster at a port.
+async fn serve_one(
+    cluster: Cluster,
+    clock: &ManualClock,
+    quarantine: &Arc<Memory>,
+    sign_in: Option<Arc<dyn SignIn>>,
+) -> (Served, Wire) {
+    let (all, health) = Services::new().await;
+    let api = Api::new(cluster.clone(), Some(Arc::new(clock.clone())))
+        .recognising(PageSettings { link_auth: LinkAuth::Link, secure: true })
+        .signing_in(sign_in);
+    api.pinging(Arc::new(Echo));
+    api.keeping(Arc::<Memory>::clone(quarantine));
+    let pages = health
+        .pages()
+        .merge(webhooks::pages(&api))
+        .merge(decision::pages(api.clone()))
+        .merge(mail::pages(&posting::ingress(&api), &[]));
+    let app = one_port(services::all(all, &api).into_router(), pages, Vec::new(), &Admission::of(&api));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("the listener is bound");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let ended = tokio::spawn(serve(listener, None, app, ConnectionLimits::default(), async {
+        stopped.await.unwrap_or_default()
+    }));
+    let wire = Wire::connect(address, cluster.clone()).await;
+    (Served { cluster, api, stop, ended }, wire)
 }
 
 fn command(tenant: TenantId, scope: Scope, body: Body) -> Command {

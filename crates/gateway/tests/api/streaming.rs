@@ -99,7 +99,7 @@ async fn a_server_that_stops_ends_it_so_that_the_worker_comes_again() {
     let mut stream = open(&harness, harness.acme.key("worker"), &queue).await;
     let taken = item(&mut stream).await;
     let mut waiting = open(&harness, harness.acme.key("worker"), "chore-that-never-was").await;
-    harness.node.api.drain();
+    harness.node.drain();
     for stream in [&mut stream, &mut waiting] {
         let end = end(stream).await;
         let refusal = Refusal::of(&end);

@@ -221,7 +221,7 @@ async fn a_server_that_stops_ends_it_and_says_so() {
     for wanted in history(&harness, &name).await {
         assert_eq!(event(&mut watch).await, wanted);
     }
-    harness.node.api.drain();
+    harness.node.drain();
     let end = tokio::time::timeout(Duration::from_secs(10), next(&mut watch)).await.expect("at once");
     assert_eq!(Refusal::of(&end.expect("a refusal").expect_err("a refusal")).reason, "DRAINING");
     harness.node.end().await;

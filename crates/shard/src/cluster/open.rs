@@ -12,6 +12,7 @@ use switchward_store::{
 
 use super::shutdown::stop;
 use super::{Cluster, ClusterOptions, check_keys};
+use crate::clock_watch;
 use crate::failure::{Failure, line};
 use crate::group::{Group, GroupOptions, GroupStart, RaftSettings};
 use crate::halt::once;
@@ -156,6 +157,8 @@ async fn take_part(cluster: &Cluster, data: &DataDir, member: &MemberOptions, co
         tracing::warn!(groups = ?missing, "these groups have no leader yet; the server opens without them");
         return Ok(());
     }
+    // If this server leads the catalogue, it decides nothing before.
+    clock_watch::known(&cluster.0).await;
     if member.start == MemberStart::Found {
         members::found(cluster.catalogue(), data, member, count).await?;
     } else {

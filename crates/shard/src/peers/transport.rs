@@ -5,6 +5,8 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::ClockOffset;
+
 /// The connection that a call takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeerConnection {
@@ -70,6 +72,14 @@ pub trait Transport: Send + Sync + 'static {
     /// removed, or has not joined yet. Does not block.
     fn know(&self, peers: &[Peer]) {
         let _fixed = peers;
+    }
+
+    /// How far the clocks of the other servers are ahead of this server's, as of a few seconds ago, without those that
+    /// cannot be reached; `None` if this transport compares no clocks, so that each server trusts its own. What is compared
+    /// is the clock that the cluster was given, and not [`Cluster::now`](crate::Cluster::now), which is limited by the
+    /// others' already.
+    fn clock_offsets(&self) -> Option<Vec<ClockOffset>> {
+        None
     }
 
     /// Opens a stream of chunks of its own, which other messages do not wait for.

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::message::{Answer, Asked, QUESTION, decode_answer, encode_asked};
 use super::turns::Turns;
+use crate::clock::ClockOffset;
 use crate::failure::Failure;
 use crate::limits::{APPLIED_WAIT, FORWARD_AGAIN, FORWARD_WAIT, LEADER_WAIT, READ_INDEX_WAIT};
 use crate::peers::{PeerConnection, PeerError, PeerRequest, Transport};
@@ -29,6 +30,11 @@ pub(crate) struct Remote {
 impl Remote {
     pub(crate) fn of(transport: Arc<dyn Transport>, raft: Raft, shared: Arc<Shared>, own: u64) -> Self {
         Self { transport, raft, shared, own, turns: Arc::default() }
+    }
+
+    /// See [`Transport::clock_offsets`].
+    pub(crate) fn clock_offsets(&self) -> Option<Vec<ClockOffset>> {
+        self.transport.clock_offsets()
     }
 
     /// Executes a command at the leader, and waits until its entry is applied here, so that the caller reads what it

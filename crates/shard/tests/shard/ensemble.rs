@@ -13,11 +13,11 @@ use switchward_shard::{
 use switchward_state::{Command, Reply};
 use switchward_store::{ClusterIdentity, Id};
 use switchward_testkit::{PATIENCE, until};
+use switchward_testnet::Network;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::commands::{DEPLOY_GATE, TENANTS, create_tenants, definition, deploys};
-use crate::network::Network;
 use crate::server::{BEGIN, unlocked};
 
 /// The cluster of all servers.

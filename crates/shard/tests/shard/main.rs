@@ -5,6 +5,7 @@
 
 mod beginning;
 mod commands;
+mod contact;
 mod durability;
 mod ensemble;
 mod failing;
@@ -15,7 +16,6 @@ mod limits;
 mod live;
 mod log_bound;
 mod members;
-mod network;
 mod one_server;
 mod peers;
 mod quotas;

@@ -21,9 +21,9 @@ use switchward_shard::{
 };
 use switchward_store::{DataDir, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
 use switchward_testkit::PATIENCE;
+use switchward_testnet::Network;
 use tempfile::TempDir;
 
-use crate::network::Network;
 use crate::three_voters::{callers, hand_over};
 use crate::trio::{NODES, Trio};
 

@@ -12,6 +12,7 @@ use switchward_shard::{
 use switchward_state::{Command, Reply};
 use switchward_store::{GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
 use switchward_testkit::PATIENCE;
+use switchward_testnet::Network;
 use tempfile::TempDir;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -19,7 +20,6 @@ use tokio::{
 };
 
 use crate::live::Answered;
-use crate::network::Network;
 use crate::server::{BEGIN, unlocked};
 use crate::spoiled_log::Spoiled;
 

@@ -10,12 +10,14 @@ use switchward_gateway::{
     Api,
     mail::{QUARANTINE_QUESTION, serve_quarantine},
 };
-use switchward_peer::{Handler, Hello, PeerError as Failed, Peers, Request, Traffic};
+use switchward_peer::limits::IDLE_MAX;
+use switchward_peer::{Contact, Handler, Hello, PeerError as Failed, Peers, Request, Traffic};
 use switchward_shard::{
-    Cluster, MemberHandler, Peer, PeerConnection, PeerError, PeerRequest, PeerStream, Transport,
+    ClockOffset, Cluster, MemberHandler, Peer, PeerConnection, PeerError, PeerRequest, PeerStream, Transport,
 };
 use switchward_state::catalogue::{Server, ServerState};
 use switchward_store::{DataDir, Id};
+use tokio::time::Instant;
 
 /// Carries the messages of the shards over the connections between servers.
 pub(crate) struct ToPeers {
@@ -41,6 +43,12 @@ pub(crate) struct FromPeers {
     pub(crate) api: Arc<OnceLock<Api>>,
     /// What knows which servers were removed, once the server is open.
     pub(crate) cluster: Arc<OnceLock<Cluster>>,
+}
+
+/// How far a server's clock is ahead; `None` if that is not known, or the server was not heard of lately.
+fn offset(server: u64, contact: &Contact, now: Instant) -> Option<ClockOffset> {
+    let is_reached = now.saturating_duration_since(contact.seen) <= IDLE_MAX;
+    contact.clock_offset_ms.filter(|_| is_reached).map(|ms| ClockOffset { server, ms })
 }
 
 /// One of the transport's streams.
@@ -90,6 +98,12 @@ impl Transport for ToPeers {
             self.peers.set_address(*number, address.clone());
         }
         *known = now;
+    }
+
+    fn clock_offsets(&self) -> Option<Vec<ClockOffset>> {
+        let known = self.known.lock();
+        let offset = |server: &u64| offset(*server, &self.peers.contact(*server)?, Instant::now());
+        Some(known.keys().filter_map(offset).collect())
     }
 
     async fn stream(&self, to: u64, asked: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {
@@ -171,5 +185,27 @@ mod tests {
             assert_eq!(refuse_removed(&servers, admitted), Ok(()));
         }
         assert_eq!(refuse_removed(&servers, 3).unwrap_err(), "server 3 was removed from the cluster");
+    }
+
+    #[test]
+    fn a_clock_counts_only_if_it_was_measured_and_its_server_was_heard_of_lately() {
+        let seen = Instant::now();
+        let hello = Hello {
+            cluster: [1; 16],
+            server: 2,
+            folder: [2; 16],
+            boot: 1,
+            protocol: 1,
+            level: 1,
+            keys: [0; 32],
+            clock_ms: 0,
+        };
+        let measured = Contact { seen, clock_offset_ms: Some(-2_500), hello };
+        let expected = Some(ClockOffset { server: 2, ms: -2_500 });
+        assert_eq!(offset(2, &measured, seen), expected);
+        assert_eq!(offset(2, &measured, seen + IDLE_MAX), expected);
+        assert_eq!(offset(2, &measured, seen + IDLE_MAX + Duration::from_millis(1)), None);
+        let unmeasured = Contact { clock_offset_ms: None, ..measured };
+        assert_eq!(offset(2, &unmeasured, seen), None);
     }
 }

@@ -9,8 +9,9 @@ use switchward_state::{Body, NO_SESSION, Scope};
 use super::endpoint;
 use crate::api::Call;
 use crate::error::{Reason, Refusal};
-use crate::pages::Page;
+use crate::pages::{Listed, Page};
 use crate::query::{GetMissed, ListChanged};
+use crate::readable::{is_unreachable, name_of};
 use crate::refusals::named;
 use crate::{convert, names};
 
@@ -34,36 +35,42 @@ pub(super) async fn recover(
         let text = format!("the endpoint is disabled: {why}; put it again to enable it");
         return Err(Refusal::new(Reason::StateMismatch, text));
     }
-    let (sessions, next_page_token) = match only {
-        Some(session) => (vec![(names::of_session(&call.caller, session), session)], String::new()),
+    let Listed { entries: sessions, next_page_token, mut unreachable } = match only {
+        Some(session) => {
+            Listed { entries: vec![session], next_page_token: String::new(), unreachable: Vec::new() }
+        }
         None => changed(call, page, since).await?,
     };
     let (tenant, delivered) = (call.caller.tenant, message.include_delivered);
     let mut query = GetMissed { tenant, session: NO_SESSION, endpoint, since, after: 0, delivered };
     let mut recovered = Vec::new();
-    for (session, id) in sessions {
-        let messages = of_session(call, &mut query, id).await.map_err(|no| {
-            named(no, "session", if message.session.is_empty() { &session } else { &message.session })
-        })?;
-        if messages > 0 {
-            recovered.push(v1::RecoveredSession { session, messages });
+    for id in sessions {
+        let session = names::of_session(&call.caller, id);
+        match of_session(call, &mut query, id).await {
+            Ok(0) => {}
+            Ok(messages) => recovered.push(v1::RecoveredSession { session, messages }),
+            // The shard has lost its leader since the page was read.
+            Err(no) if message.session.is_empty() && is_unreachable(&no) => {
+                unreachable.push(name_of(call.api.cluster.shard_of(id.bucket())));
+            }
+            Err(no) => {
+                let asked = if message.session.is_empty() { &session } else { &message.session };
+                return Err(named(no, "session", asked));
+            }
         }
     }
-    Ok(v1::RecoverWebhookEndpointResponse { sessions: recovered, next_page_token })
+    unreachable.sort_unstable();
+    unreachable.dedup();
+    Ok(v1::RecoverWebhookEndpointResponse { sessions: recovered, next_page_token, unreachable })
 }
 
-type Sessions = (Vec<(String, SessionId)>, String);
-
 /// A page of the sessions in which something has happened since.
-async fn changed(call: &Call<'_>, page: Page, since: Time) -> Result<Sessions, Refusal> {
+async fn changed(call: &Call<'_>, page: Page, since: Time) -> Result<Listed<SessionId>, Refusal> {
     let list = ListChanged { tenant: call.caller.tenant, since };
     let show = |_: &Call<'_>, id: SessionId| v1::RecoveredSession { session: id.to_string(), messages: 0 };
-    let (sessions, token) = page.of_shards(call, list, show).await?;
-    let named = sessions.into_iter().filter_map(|one| {
-        let id: SessionId = one.session.parse().ok()?;
-        Some((names::of_session(&call.caller, id), id))
-    });
-    Ok((named.collect(), token))
+    let Listed { entries, next_page_token, unreachable } = page.of_shards(call, list, show).await?;
+    let entries = entries.into_iter().filter_map(|one| one.session.parse().ok()).collect();
+    Ok(Listed { entries, next_page_token, unreachable })
 }
 
 /// Sends the missed messages of one session, and returns how many they were. The query is used for each session in turn,

@@ -4,17 +4,18 @@ use futures::{StreamExt as _, stream::BoxStream};
 use std::time::Duration;
 use switchward_api::v1;
 use switchward_machine::{OpenId, SessionId};
-use switchward_shard::Failure;
+use switchward_shard::{ContactWatch, Failure, Shard};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::super::watch::begun;
-use super::take::{Looked, News, Unreachable, Wanted, check_key, is_unreachable, take};
+use super::take::{AGAIN, Looked, News, Wanted, take};
 use crate::api::{Api, Call};
-use crate::auth::Caller;
+use crate::auth::{Caller, check_key};
 use crate::error::Refusal;
 use crate::query::GetWork;
+use crate::readable::is_unreachable;
 use crate::refusals::refusal;
 
 /// What the service sends.
@@ -22,8 +23,6 @@ pub(super) type Stream = BoxStream<'static, Result<v1::StreamWorkResponse, Statu
 
 /// The interval of heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How soon a shard that could not answer is asked again.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// Starts to send work, at most `max` items at one time.
 pub(super) fn start(
@@ -62,11 +61,18 @@ struct Sending {
 impl Sending {
     async fn run(mut self) {
         let mut news = News::of(&self.api.cluster);
-        let mut revoked = self.api.revocations.changed.subscribe();
+        let mut credentials = self.api.cluster.catalogue().watch_credentials();
+        let mut contacts: Vec<_> = self.api.cluster.shards().iter().map(Shard::watch_contact).collect();
         let mut draining = self.api.draining.subscribe();
         let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
         loop {
-            let looked = match self.send_ready().await {
+            // Cancelled, it leaves no more than a lease that lapses, and the stream ends.
+            let sent = tokio::select! {
+                biased;
+                () = all_lost(&mut contacts) => Err(refusal(Failure::Electing)),
+                sent = self.send_ready() => sent,
+            };
+            let looked = match sent {
                 Ok(looked) => looked,
                 Err(refused) => {
                     let _reader_gone = self.sender.send(Err(refused.into())).await;
@@ -77,7 +83,9 @@ impl Sending {
                 () = news.come() => false,
                 _ = beat.tick() => true,
                 () = tokio::time::sleep(AGAIN), if looked == Looked::AtSome => false,
-                changed = revoked.changed() => changed.is_err(),
+                going_on = credentials.changed() => !going_on,
+                // Another server may know of work: this one reaches no leader.
+                () = all_lost(&mut contacts) => continue,
                 () = begun(&mut draining) => {
                     let _reader_gone = self.sender.send(Err(refusal(Failure::Draining).into())).await;
                     return;
@@ -92,7 +100,7 @@ impl Sending {
 
     /// Sends what is ready, as far as the worker has free capacity. A shard that cannot answer delays no other.
     async fn send_ready(&mut self) -> Result<Looked, Refusal> {
-        check_key(&self.api, &self.caller)?;
+        check_key(&self.api.cluster, &self.caller)?;
         self.forget_done().await?;
         loop {
             let free = self.max.saturating_sub(self.out.len());
@@ -105,9 +113,9 @@ impl Sending {
                 Err(_) => return Ok(Looked::Everywhere),
             };
             // A slow reader may have delayed this for long.
-            check_key(&self.api, &self.caller)?;
+            check_key(&self.api.cluster, &self.caller)?;
             let call = Call { api: &self.api, caller: self.caller.clone(), trace: self.trace.clone() };
-            let (taken, looked) = take(&call, &self.wanted, 1, Unreachable::LeftOut).await?;
+            let (taken, looked) = take(&call, &self.wanted, 1).await?;
             let Some(taken) = taken.into_iter().next() else { return Ok(looked) };
             self.out.push((taken.session, taken.work, taken.fence));
             permit.send(Ok(v1::StreamWorkResponse { item: Some(taken.item) }));
@@ -134,5 +142,17 @@ impl Sending {
         }
         self.out = out;
         Ok(())
+    }
+}
+
+/// Waits until contact with the leaders of all shards is lost. Cancel safe.
+async fn all_lost(contacts: &mut [ContactWatch]) {
+    loop {
+        for contact in contacts.iter_mut() {
+            contact.lost().await;
+        }
+        if contacts.iter().all(ContactWatch::is_lost) {
+            return;
+        }
     }
 }

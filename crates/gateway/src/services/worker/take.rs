@@ -13,14 +13,18 @@ use tokio::time::Instant;
 
 use super::super::watch::begun;
 use super::claims::Claim;
-use crate::api::{Api, Call};
-use crate::auth::{Caller, invalid, key_of};
+use crate::api::Call;
+use crate::auth::{Caller, check_key};
 use crate::convert::{json, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::limits::POLL_BYTES_MAX;
 use crate::names;
-use crate::query::{GetWork, ListReady, Reader, Ready};
+use crate::query::{GetWork, ListReady, Ready};
+use crate::readable::{Readable, is_unreachable, readable};
 use crate::refusals::{refusal, unreadable};
+
+/// How soon a shard that could not answer is asked again.
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
 
 /// Which work is wanted, and for which worker.
 #[derive(Debug, Clone)]
@@ -52,26 +56,23 @@ pub(super) async fn poll(
     // Waiting begins before looking, so that nothing that becomes ready falls between the two.
     let mut news = News::of(&call.api.cluster);
     let mut draining = call.api.draining.subscribe();
-    let mut revoked = call.api.revocations.changed.subscribe();
+    let mut credentials = call.api.cluster.catalogue().watch_credentials();
     loop {
-        check_key(call.api, &call.caller)?;
-        let (taken, _) = take(call, wanted, max, Unreachable::Refused).await?;
+        check_key(&call.api.cluster, &call.caller)?;
+        let (taken, looked) = take(call, wanted, max).await?;
         if !taken.is_empty() {
             return Ok(taken.into_iter().map(|taken| taken.item).collect());
         }
         tokio::select! {
             () = news.come() => {}
-            changed = revoked.changed() => changed.map_err(|_| refusal(Failure::Draining))?,
+            going_on = credentials.changed() => if !going_on {
+                return Err(refusal(Failure::Draining));
+            },
             () = tokio::time::sleep_until(until) => return Ok(Vec::new()),
+            () = tokio::time::sleep(AGAIN), if looked == Looked::AtSome => {}
             () = begun(&mut draining) => return Ok(Vec::new()),
         }
     }
-}
-
-/// Refuses a caller whose key is no longer valid.
-pub(super) fn check_key(api: &Api, caller: &Caller) -> Result<(), Refusal> {
-    let key = key_of(&api.cluster, &caller.key_id);
-    if key.is_some_and(|key| key.works(api.cluster.now())) { Ok(()) } else { Err(invalid()) }
 }
 
 /// Notifies when work of any shard is opened, released or finished.
@@ -97,15 +98,6 @@ impl News {
     }
 }
 
-/// What becomes of a call if a shard cannot answer now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unreachable {
-    /// The call is refused.
-    Refused,
-    /// The shard is left out, unless no shard answers.
-    LeftOut,
-}
-
 /// Whether every shard was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Looked {
@@ -115,14 +107,13 @@ pub(super) enum Looked {
     AtSome,
 }
 
-/// Takes up to `max` items that are ready, oldest first.
+/// Takes up to `max` items that are ready, oldest first. A shard that cannot answer delays no other.
 pub(super) async fn take(
     call: &Call<'_>,
     wanted: &Wanted,
     max: usize,
-    unreachable: Unreachable,
 ) -> Result<(Vec<Taken>, Looked), Refusal> {
-    let (mut ready, mut looked) = ready(call, wanted, max, unreachable).await?;
+    let (mut ready, mut looked) = ready(call, wanted, max).await?;
     ready.sort_unstable();
     ready.dedup();
     let mut taken: Vec<Taken> = Vec::new();
@@ -139,49 +130,28 @@ pub(super) async fn take(
             }
             // Items that are already taken are handed out anyway.
             Err(_) if !taken.is_empty() => break,
-            Err(refused) if unreachable == Unreachable::LeftOut && is_unreachable(&refused) => {
-                looked = Looked::AtSome;
-            }
+            // A lease whose outcome is unknown lapses.
+            Err(refused) if is_unreachable(&refused) => looked = Looked::AtSome,
             Err(refused) => return Err(refused),
         }
     }
     Ok((taken, looked))
 }
 
-/// Returns true if another shard may answer although this one does not. A lease whose outcome is unknown lapses.
-pub(super) fn is_unreachable(refused: &Refusal) -> bool {
-    [Reason::ShardElecting, Reason::ShardStopped, Reason::OutcomeUnknown].contains(&refused.reason())
-}
-
-/// The first items of each shard that are ready.
-async fn ready(
-    call: &Call<'_>,
-    wanted: &Wanted,
-    max: usize,
-    unreachable: Unreachable,
-) -> Result<(Vec<Ready>, Looked), Refusal> {
+/// The first items of each shard that are ready. A shard that cannot be read is left out, unless none can.
+async fn ready(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result<(Vec<Ready>, Looked), Refusal> {
     let query = ListReady {
         tenant: call.caller.tenant,
         kinds: wanted.kinds.clone(),
         queues: wanted.queues.clone(),
         max: u32::try_from(max).unwrap_or(u32::MAX),
     };
-    let (mut ready, mut left_out) = (Vec::new(), 0);
-    let shards = call.api.cluster.shards();
-    for shard in shards {
-        match Reader::linearizable(shard).await.map_err(refusal) {
-            Ok(rows) => ready.extend(rows.answer(&query).map_err(unreadable)?),
-            Err(refused) if unreachable == Unreachable::LeftOut && is_unreachable(&refused) => {
-                left_out += 1;
-                // A server that leads nothing has no work: another one has.
-                if left_out == shards.len() {
-                    return Err(refused);
-                }
-            }
-            Err(refused) => return Err(refused),
-        }
+    let Readable { readers, unreachable } = readable(&call.api.cluster).await?;
+    let mut ready = Vec::new();
+    for rows in readers {
+        ready.extend(rows.answer(&query).map_err(unreadable)?);
     }
-    Ok((ready, if left_out == 0 { Looked::Everywhere } else { Looked::AtSome }))
+    Ok((ready, if unreachable.is_empty() { Looked::Everywhere } else { Looked::AtSome }))
 }
 
 /// Takes one item; `None` if another worker has it by now.

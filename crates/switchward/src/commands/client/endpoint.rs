@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 use switchward_api::v1;
 
 use super::admin::with_secret;
-use super::list::{LIMIT_DEFAULT, follow, more};
+use super::list::{LIMIT_DEFAULT, Missing, follow, incomplete, more};
 use super::show;
 use super::talk::Talk;
 use crate::args::{
@@ -134,6 +134,7 @@ async fn ping(talk: &Talk, ping: PingEndpoint) -> Result<(), Exit> {
 
 async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
     let since = SystemTime::now().checked_sub(recover.since).unwrap_or(SystemTime::UNIX_EPOCH);
+    let missing = Missing::default();
     let fetch = async |page_size, page_token| {
         let request = v1::RecoverWebhookEndpointRequest {
             name: recover.name.clone(),
@@ -146,7 +147,7 @@ async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
         let reply = talk.client.call(request, |mut it, request| async move {
             it.endpoints.recover_webhook_endpoint(request).await
         });
-        reply.await.map(|reply| (reply.sessions, reply.next_page_token))
+        reply.await.map(|reply| (reply.sessions, missing.note(reply.unreachable, reply.next_page_token)))
     };
     let (mut sessions, mut token) = (Vec::new(), String::new());
     loop {
@@ -157,7 +158,8 @@ async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
             break;
         }
     }
-    let reply = v1::RecoverWebhookEndpointResponse { sessions, next_page_token: token };
+    let unreachable = missing.take();
+    let reply = v1::RecoverWebhookEndpointResponse { sessions, next_page_token: token, unreachable };
     let text = || {
         let mut table = Table::new(&["SESSION", "MESSAGES"]);
         for session in &reply.sessions {
@@ -167,6 +169,7 @@ async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
     };
     talk.printer.list("RecoverWebhookEndpointResponse", &reply, "RecoveredSession", &reply.sessions, text)?;
     let messages = reply.sessions.iter().map(|one| usize::try_from(one.messages).unwrap_or(0)).sum();
+    incomplete(talk, &reply.unreachable);
     if messages > 0 {
         talk.printer.advice(&format!(
             "switchward list effects --filter 'kind=\"event\"'   (the undelivered ones of {})",

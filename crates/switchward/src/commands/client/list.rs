@@ -1,5 +1,7 @@
 //! `switchward list`: follows the pages of a list to its end, or to the limit.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::future::Future;
 use switchward_api::v1;
 use switchward_messages::exact;
@@ -65,8 +67,34 @@ pub(super) fn more(talk: &Talk, token: &str) {
     }
 }
 
+/// The shards that pages lack.
+#[derive(Default)]
+pub(super) struct Missing(RefCell<BTreeSet<String>>);
+
+impl Missing {
+    /// Notes what a page lacks; returns its token.
+    pub(super) fn note(&self, unreachable: Vec<String>, token: String) -> String {
+        self.0.borrow_mut().extend(unreachable);
+        token
+    }
+
+    /// What all pages lack.
+    pub(super) fn take(&self) -> Vec<String> {
+        self.0.take().into_iter().collect()
+    }
+}
+
+/// Says that a list is incomplete, if it is.
+pub(super) fn incomplete(talk: &Talk, unreachable: &[String]) {
+    if !unreachable.is_empty() {
+        let shards = unreachable.join(", ");
+        talk.printer.advice(&format!("incomplete: {shards} could not be read; run the command again"));
+    }
+}
+
 async fn sessions(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let filter = list.filter.unwrap_or_default();
+    let missing = Missing::default();
     let fetch = async |page_size, page_token| {
         let request = v1::ListSessionsRequest {
             parent: String::new(),
@@ -78,10 +106,11 @@ async fn sessions(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         let reply = talk
             .client
             .call(request, |mut it, request| async move { it.sessions.list_sessions(request).await });
-        reply.await.map(|reply| (reply.sessions, reply.next_page_token))
+        reply.await.map(|reply| (reply.sessions, missing.note(reply.unreachable, reply.next_page_token)))
     };
     let (sessions, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
-    let reply = v1::ListSessionsResponse { sessions, next_page_token };
+    let unreachable = missing.take();
+    let reply = v1::ListSessionsResponse { sessions, next_page_token, unreachable };
     let text = || {
         let mut table =
             Table::new(&["SESSION", "SESSION_ID", "DEFINITION", "STATUS", "AT", "WAITING_ON", "UPDATE_TIME"]);
@@ -105,11 +134,13 @@ async fn sessions(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     };
     talk.printer.list("ListSessionsResponse", &reply, "Session", &reply.sessions, text)?;
     more(talk, &reply.next_page_token);
+    incomplete(talk, &reply.unreachable);
     Ok(())
 }
 
 async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let filter = list.filter.unwrap_or_default();
+    let missing = Missing::default();
     let fetch = async |page_size, page_token| {
         let request = v1::ListGatesRequest {
             parent: String::new(),
@@ -120,10 +151,11 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         };
         let reply =
             talk.client.call(request, |mut it, request| async move { it.gates.list_gates(request).await });
-        reply.await.map(|reply| (reply.gates, reply.next_page_token))
+        reply.await.map(|reply| (reply.gates, missing.note(reply.unreachable, reply.next_page_token)))
     };
     let (gates, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
-    let reply = v1::ListGatesResponse { gates, next_page_token };
+    let unreachable = missing.take();
+    let reply = v1::ListGatesResponse { gates, next_page_token, unreachable };
     let text = || {
         let mut table = Table::new(&[
             "GATE",
@@ -156,11 +188,13 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         talk.printer.advice(&show::to_decide_gate(gate));
     }
     more(talk, &reply.next_page_token);
+    incomplete(talk, &reply.unreachable);
     Ok(())
 }
 
 async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     let filter = list.filter.unwrap_or_default();
+    let missing = Missing::default();
     let fetch = async |page_size, page_token| {
         let request = v1::ListEffectsRequest {
             parent: String::new(),
@@ -172,10 +206,11 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         let reply = talk
             .client
             .call(request, |mut it, request| async move { it.effects.list_effects(request).await });
-        reply.await.map(|reply| (reply.effects, reply.next_page_token))
+        reply.await.map(|reply| (reply.effects, missing.note(reply.unreachable, reply.next_page_token)))
     };
     let (effects, next_page_token) = follow(&list.page, LIMIT_DEFAULT, fetch).await?;
-    let reply = v1::ListEffectsResponse { effects, next_page_token };
+    let unreachable = missing.take();
+    let reply = v1::ListEffectsResponse { effects, next_page_token, unreachable };
     let text = || {
         let mut table = Table::new(&[
             "EFFECT",
@@ -206,6 +241,7 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         talk.printer.advice(&effect::to_retry(&dead.name));
     }
     more(talk, &reply.next_page_token);
+    incomplete(talk, &reply.unreachable);
     Ok(())
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_shard::limits::{CONTROL_BYTES_MAX, STREAM_CHUNK_BYTES_MAX};
 use switchward_shard::{
-    Group, MemberHandler, PeerConnection, PeerError, PeerRequest, PeerStream, RaftNetwork, RaftPeers,
-    Transport,
+    ClockOffset, Cluster, Group, LEADER_QUESTION, MemberHandler, PeerConnection, PeerError, PeerRequest,
+    PeerStream, RaftNetwork, RaftPeers, Transport, serve,
 };
 use switchward_store::GroupId;
 use tokio::runtime::Handle;
@@ -18,15 +18,43 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc};
 /// Chunks that are under way in one direction of a stream.
 const CHUNKS: usize = 4;
 
-/// All links between the servers of a test.
+/// All links between the servers of a test; cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Network(Arc<Mutex<Switchboard>>);
+pub struct Network(Arc<Mutex<Switchboard>>);
+
+/// A server that can be reached.
+#[derive(Clone)]
+struct Reached {
+    handler: Arc<MemberHandler>,
+    /// Answers what is asked of leaders, if the server was opened as a number of groups and not as a member.
+    cluster: Option<Cluster>,
+    runtime: Handle,
+}
+
+impl Reached {
+    fn over(handler: Arc<MemberHandler>, runtime: Handle) -> Self {
+        Self { handler, cluster: None, runtime }
+    }
+
+    /// Answers a message of the server `from`.
+    async fn call(self, from: u64, request: PeerRequest) -> Result<Bytes, String> {
+        match self.cluster {
+            Some(cluster) if request.kind == LEADER_QUESTION => {
+                let answer = serve(&cluster, request.group, &request.body).await;
+                answer.map_err(|error| error.to_string())
+            }
+            Some(_) | None => self.handler.call(from, request).await,
+        }
+    }
+}
 
 #[derive(Default)]
 struct Switchboard {
-    reached: BTreeMap<u64, (Arc<MemberHandler>, Handle)>,
+    reached: BTreeMap<u64, Reached>,
     /// Pairs of sender and receiver whose link is cut.
     cut: BTreeSet<(u64, u64)>,
+    /// What servers say of the others' clocks; one that is not here compares no clocks.
+    offsets: BTreeMap<u64, Vec<ClockOffset>>,
     /// Snapshots that servers received which are gone.
     snapshots: u64,
     streams: usize,
@@ -34,54 +62,72 @@ struct Switchboard {
 
 impl Network {
     /// The transport of a server.
-    pub(crate) fn transport(&self, node: u64) -> Arc<dyn Transport> {
+    #[must_use]
+    pub fn transport(&self, node: u64) -> Arc<dyn Transport> {
         Arc::new(Links { network: self.clone(), node })
     }
 
     /// The network from the perspective of one group of one server.
-    pub(crate) fn of(&self, node: u64, group: GroupId) -> RaftNetwork {
+    #[must_use]
+    pub fn of(&self, node: u64, group: GroupId) -> RaftNetwork {
         RaftPeers::new(node, self.transport(node)).network(group)
     }
 
     /// Makes a server's group reachable. Called on the server's runtime.
-    pub(crate) fn join(&self, node: u64, id: GroupId, group: &Group) {
+    pub fn join(&self, node: u64, id: GroupId, group: &Group) {
         let mut board = self.0.lock();
-        let (handler, _) = board.reached.entry(node).or_insert_with(|| (Arc::default(), Handle::current()));
-        handler.raft().register(id, group);
+        let reached = board.reached.entry(node);
+        let reached = reached.or_insert_with(|| Reached::over(Arc::default(), Handle::current()));
+        reached.handler.raft().register(id, group);
     }
 
     /// Makes a server reachable whose messages this handler answers on this runtime.
-    pub(crate) fn attach(&self, node: u64, handler: Arc<MemberHandler>, runtime: Handle) {
-        self.0.lock().reached.insert(node, (handler, runtime));
+    pub fn attach(&self, node: u64, handler: Arc<MemberHandler>, runtime: Handle) {
+        self.0.lock().reached.insert(node, Reached::over(handler, runtime));
+    }
+
+    /// Lets a server whose groups are reachable answer what other servers ask of leaders. Holds the cluster until the
+    /// server leaves.
+    pub fn answer(&self, node: u64, cluster: &Cluster) {
+        let mut board = self.0.lock();
+        board.reached.get_mut(&node).unwrap().cluster = Some(cluster.clone());
+    }
+
+    /// Sets how far the others' clocks are ahead of a server's. Before it is opened, so that it compares them from the
+    /// beginning.
+    pub fn set_clock_offsets(&self, node: u64, offsets: Vec<ClockOffset>) {
+        self.0.lock().offsets.insert(node, offsets);
     }
 
     /// Removes a server that is gone.
-    pub(crate) fn leave(&self, node: u64) {
+    pub fn leave(&self, node: u64) {
         let mut board = self.0.lock();
         let left = board.reached.remove(&node);
-        board.snapshots += left.map_or(0, |(handler, _)| handler.raft().snapshots_received());
+        board.snapshots += left.map_or(0, |left| left.handler.raft().snapshots_received());
     }
 
     /// Cuts a server off from the others, both ways.
-    pub(crate) fn isolate(&self, node: u64, others: &[u64]) {
+    pub fn isolate(&self, node: u64, others: &[u64]) {
         let mut board = self.0.lock();
         board.cut.extend(others.iter().flat_map(|other| [(node, *other), (*other, node)]));
     }
 
     /// Mends all links.
-    pub(crate) fn heal(&self) {
+    pub fn heal(&self) {
         self.0.lock().cut.clear();
     }
 
     /// The number of snapshots that have arrived.
-    pub(crate) fn snapshots(&self) -> u64 {
+    #[must_use]
+    pub fn snapshots(&self) -> u64 {
         let board = self.0.lock();
-        let received = board.reached.values().map(|(handler, _)| handler.raft().snapshots_received());
+        let received = board.reached.values().map(|reached| reached.handler.raft().snapshots_received());
         board.snapshots + received.sum::<u64>()
     }
 
     /// The number of streams that were opened.
-    pub(crate) fn streams(&self) -> usize {
+    #[must_use]
+    pub fn streams(&self) -> usize {
         self.0.lock().streams
     }
 
@@ -97,7 +143,7 @@ struct Links {
 }
 
 impl Links {
-    fn peer(&self, to: u64) -> Result<(Arc<MemberHandler>, Handle), PeerError> {
+    fn peer(&self, to: u64) -> Result<Reached, PeerError> {
         let gone = || PeerError::NotSent("the server cannot be reached".into());
         let board = self.network.0.lock();
         // A server that is gone may still have tasks.
@@ -119,9 +165,10 @@ impl Transport for Links {
     ) -> Result<Bytes, PeerError> {
         let short = request.body.len() <= CONTROL_BYTES_MAX;
         assert!(over == PeerConnection::Bulk || short, "a long message takes the connection for short ones");
-        let (handler, runtime) = self.peer(to)?;
-        let from = self.node;
-        let served = runtime.spawn(async move { handler.call(from, request).await });
+        let peer = self.peer(to)?;
+        let runtime = peer.runtime.clone();
+        // The other server goes on even if the one that asked does not wait any more.
+        let served = runtime.spawn(peer.call(self.node, request));
         let answer = tokio::time::timeout(deadline, served).await;
         // The direction of the answer may be cut although the request's was not.
         if self.network.is_cut(to, self.node) {
@@ -132,8 +179,12 @@ impl Transport for Links {
         served.map_err(|error| PeerError::Unknown(error.to_string()))?.map_err(PeerError::Refused)
     }
 
+    fn clock_offsets(&self) -> Option<Vec<ClockOffset>> {
+        self.network.0.lock().offsets.get(&self.node).cloned()
+    }
+
     async fn stream(&self, to: u64, request: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {
-        let (handler, runtime) = self.peer(to)?;
+        let Reached { handler, runtime, .. } = self.peer(to)?;
         let (there, arrives) = mpsc::channel(CHUNKS);
         let (back, answers) = mpsc::channel(CHUNKS);
         let end = |from, to, sends, receives| Chunks {

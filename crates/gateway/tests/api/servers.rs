@@ -1,0 +1,277 @@
+//! Three servers as one cluster: what one of them answers that leads nothing, and what it answers when it is cut off.
+
+use futures::StreamExt;
+use prost::Message;
+use std::time::{Duration, Instant};
+use switchward_api::v1::{
+    self, session_service_client::SessionServiceClient, watch_session_response::Update,
+    worker_service_client::WorkerServiceClient,
+};
+use switchward_gateway::limits::CATALOGUE_AGE_MAX;
+use switchward_shard::RaftSettings;
+use switchward_shard::limits::CONTACT_LOST;
+use switchward_testkit::until;
+use tonic::{Code, Request, Status, Streaming, transport::Channel};
+
+use crate::ending::id_of;
+use crate::harness::Harness;
+use crate::node::Node;
+use crate::refusal::Refusal;
+
+/// A leader that is cut off is soon followed by another.
+const BRISK: RaftSettings =
+    RaftSettings { heartbeat_ms: 100, election_min_ms: 1_000, election_max_ms: 2_000 };
+
+async fn three() -> Harness {
+    Harness::over(Node::start_three(None, BRISK).await).await
+}
+
+/// Makes a call at one server, which nothing prepares for it.
+async fn at<R: Message + Default>(
+    harness: &Harness,
+    server: usize,
+    secret: &str,
+    method: &str,
+    request: &impl Message,
+) -> Result<R, Status> {
+    harness.node.line.to(server).ask(secret, method, request).await
+}
+
+/// The same with the key of an agent; tries again while a shard is choosing its leader.
+async fn insist<R: Message + Default>(
+    harness: &Harness,
+    server: usize,
+    method: &str,
+    request: &impl Message,
+) -> R {
+    let mut reply = None;
+    until("the server answers", async || {
+        match at(harness, server, harness.acme.key("agent"), method, request).await {
+            Ok(answered) => reply = Some(answered),
+            Err(status) => assert_eq!(status.code(), Code::Unavailable, "{status:?}"),
+        }
+        reply.is_some()
+    })
+    .await;
+    reply.expect("an answer")
+}
+
+/// Cuts a server off from the other two.
+fn isolate(harness: &Harness, server: u64) {
+    let others: Vec<u64> = (1..=3).filter(|other| *other != server).collect();
+    harness.node.network.as_ref().expect("a network").isolate(server, &others);
+}
+
+fn heal(harness: &Harness) {
+    harness.node.network.as_ref().expect("a network").heal();
+}
+
+async fn channel(harness: &Harness, server: usize) -> Channel {
+    let address = harness.node.line.to(server).address;
+    let endpoint = Channel::from_shared(format!("http://{address}")).expect("an address");
+    endpoint.connect().await.expect("a connection")
+}
+
+fn with_key<T>(secret: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    let header = format!("Bearer {secret}").parse().expect("a header");
+    request.metadata_mut().insert("authorization", header);
+    request
+}
+
+type Watch = Streaming<v1::WatchSessionResponse>;
+
+async fn watch(harness: &Harness, server: usize, name: &str, from_sequence: u64) -> Watch {
+    let mut client = SessionServiceClient::new(channel(harness, server).await);
+    let request = v1::WatchSessionRequest { name: name.to_owned(), from_sequence };
+    client.watch_session(with_key(harness.acme.key("agent"), request)).await.expect("a stream").into_inner()
+}
+
+/// The next event; `None` for a heartbeat.
+async fn next(watch: &mut Watch) -> Result<Option<v1::SessionEvent>, Status> {
+    match watch.next().await.expect("the stream goes on")?.update.expect("an update") {
+        Update::Event(event) => Ok(Some(event)),
+        Update::Heartbeat(_) => Ok(None),
+    }
+}
+
+async fn event(watch: &mut Watch) -> v1::SessionEvent {
+    loop {
+        if let Some(event) = next(watch).await.expect("the stream goes on") {
+            return event;
+        }
+    }
+}
+
+/// The number of the server that leads a session's shard.
+async fn leader(harness: &Harness, session: &v1::Session) -> u64 {
+    let bucket = id_of(session).bucket();
+    let mut found = None;
+    until("the shard has a leader", async || {
+        found = harness.node.clusters().zip(1..).find(|(one, _)| one.shard_of(bucket).leads());
+        found.is_some()
+    })
+    .await;
+    found.expect("a leader").1
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_server_answers_and_shows_what_was_written_at_another() {
+    let harness = three().await;
+    for round in 0..6 {
+        let start = v1::StartSessionRequest { definition: "release".into(), ..Default::default() };
+        let started: v1::StartSessionResponse = insist(&harness, round % 3, "StartSession", &start).await;
+        let name = started.session.expect("a session").name;
+        for server in 0..3 {
+            let get = v1::GetSessionRequest { name: name.clone(), ..Default::default() };
+            let seen: v1::GetSessionResponse = insist(&harness, server, "GetSession", &get).await;
+            assert_eq!(seen.session.expect("a session").name, name);
+            let list = v1::ListSessionsRequest { page_size: 1_000, ..Default::default() };
+            let listed: v1::ListSessionsResponse = insist(&harness, server, "ListSessions", &list).await;
+            let known = listed.sessions.iter().any(|session| session.name == name);
+            assert!(known || !listed.unreachable.is_empty(), "server {server} does not list {name}");
+        }
+    }
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_counts_everywhere_at_once_and_a_revoked_one_soon_nowhere() {
+    let harness = three().await;
+    for round in 0..5 {
+        let create = v1::CreateApiKeyRequest { role: v1::KeyRole::Agent.into(), ..Default::default() };
+        let made: v1::CreateApiKeyResponse = harness.ask("admin", "CreateApiKey", &create).await;
+        let get = v1::GetSessionRequest { name: harness.acme.session.name.clone(), ..Default::default() };
+        let seen: Result<v1::GetSessionResponse, _> =
+            at(&harness, round % 3, &made.secret, "GetSession", &get).await;
+        assert!(seen.is_ok(), "a server refuses a new key: {seen:?}");
+        let revoke =
+            v1::RevokeApiKeyRequest { name: made.api_key.expect("a key").name, ..Default::default() };
+        let _: v1::RevokeApiKeyResponse = harness.ask("admin", "RevokeApiKey", &revoke).await;
+        for server in 0..3 {
+            until("the revoked key is refused", async || {
+                let seen: Result<v1::GetSessionResponse, _> =
+                    at(&harness, server, &made.secret, "GetSession", &get).await;
+                seen.is_err_and(|status| status.code() == Code::Unauthenticated)
+            })
+            .await;
+        }
+    }
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revoked_key_ends_streams_at_other_servers() {
+    let harness = three().await;
+    let create = v1::CreateApiKeyRequest { role: v1::KeyRole::Agent.into(), ..Default::default() };
+    let made: v1::CreateApiKeyResponse = harness.ask("admin", "CreateApiKey", &create).await;
+    let name = harness.acme.session.name.clone();
+    let mut watches = Vec::new();
+    for server in 0..3 {
+        let mut client = SessionServiceClient::new(channel(&harness, server).await);
+        let request = v1::WatchSessionRequest { name: name.clone(), from_sequence: 1_000 };
+        let stream = client.watch_session(with_key(&made.secret, request)).await.expect("a stream");
+        watches.push(stream.into_inner());
+    }
+    let revoke = v1::RevokeApiKeyRequest { name: made.api_key.expect("a key").name, ..Default::default() };
+    let _: v1::RevokeApiKeyResponse = harness.ask("admin", "RevokeApiKey", &revoke).await;
+    for mut watch in watches {
+        // Long before a heartbeat would have noticed.
+        let end = tokio::time::timeout(Duration::from_secs(10), next(&mut watch)).await.expect("soon");
+        assert_eq!(end.expect_err("a refusal").code(), Code::Unauthenticated);
+    }
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_at_any_server_goes_on_at_another_without_a_gap() {
+    let harness = three().await;
+    let session = harness.session().await;
+    let led = leader(&harness, &session).await;
+    // A server that does not lead the session's shard, and the other one.
+    let (away, other) = (led % 3 + 1, (led + 1) % 3 + 1);
+    let index = |server: u64| usize::try_from(server - 1).expect("small");
+    let mut first = watch(&harness, index(away), &session.name, 0).await;
+    let mut last = event(&mut first).await.sequence;
+    harness.answer(&session.name, "go").await;
+    while last < harness.look(&session.name).await.sequence {
+        let next = event(&mut first).await;
+        assert_eq!(next.sequence, last + 1);
+        last = next.sequence;
+    }
+    isolate(&harness, away);
+    let begun = Instant::now();
+    let end = loop {
+        match next(&mut first).await {
+            Ok(update) => assert!(update.is_none(), "nothing happens"),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!((end.code(), Refusal::of(&end).reason.as_str()), (Code::Unavailable, "SHARD_ELECTING"));
+    let election = Duration::from_millis(BRISK.election_max_ms);
+    // The machine may be busy; a heartbeat would come after fifteen seconds.
+    assert!(begun.elapsed() < election + CONTACT_LOST + Duration::from_secs(8), "{:?}", begun.elapsed());
+    let answer = v1::AnswerCheckpointRequest {
+        name: session.name.clone(),
+        answer: "done".into(),
+        request_id: "after the cut".into(),
+        ..Default::default()
+    };
+    let _: v1::AnswerCheckpointResponse = insist(&harness, index(other), "AnswerCheckpoint", &answer).await;
+    let mut second = watch(&harness, index(other), &session.name, last + 1).await;
+    assert_eq!(event(&mut second).await.sequence, last + 1);
+    heal(&harness);
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_is_handed_out_by_any_server_and_by_none_that_is_cut_off() {
+    let harness = three().await;
+    let (_, queue) = harness.owing().await;
+    let mut streams = Vec::new();
+    for server in 0..3 {
+        let mut client = WorkerServiceClient::new(channel(&harness, server).await);
+        let wanted = Some(v1::WorkWanted { queues: vec![queue.clone()], ..Default::default() });
+        let request = v1::StreamWorkRequest { wanted, max_items: 1, ..Default::default() };
+        let secret = harness.acme.key("worker");
+        streams.push(client.stream_work(with_key(secret, request)).await.expect("a stream").into_inner());
+        // The workers before have their items already.
+        let start = v1::StartSessionRequest { definition: queue.clone(), ..Default::default() };
+        let _: v1::StartSessionResponse = harness.ask("agent", "StartSession", &start).await;
+        let item = streams[server].next().await.expect("the stream goes on").expect("a message");
+        assert!(item.item.is_some(), "server {server} hands out nothing");
+    }
+    isolate(&harness, 3);
+    let end = loop {
+        match streams[2].next().await.expect("the stream goes on") {
+            Ok(message) => assert!(message.item.is_none()),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(end.code(), Code::Unavailable);
+    heal(&harness);
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_cut_off_says_so_and_neither_accepts_nor_refuses_a_key() {
+    let harness = three().await;
+    let get = v1::GetSessionRequest { name: harness.acme.session.name.clone(), ..Default::default() };
+    isolate(&harness, 2);
+    let catalogue = harness.node.clusters().nth(1).expect("three servers").catalogue().clone();
+    until("its keys may be out of date", async || !catalogue.confirmed_within(CATALOGUE_AGE_MAX)).await;
+    for secret in [harness.acme.key("agent"), "swk_0123456789abcdef_nothing", "nothing at all"] {
+        let seen: Result<v1::GetSessionResponse, _> = at(&harness, 1, secret, "GetSession", &get).await;
+        let refused = seen.expect_err("a refusal");
+        // What has not even the form of a key is no key anywhere.
+        let expected = if secret.starts_with("swk_") && secret.len() > 40 {
+            Code::Unavailable
+        } else {
+            Code::Unauthenticated
+        };
+        assert_eq!(refused.code(), expected, "{secret}: {refused:?}");
+    }
+    heal(&harness);
+    let _: v1::GetSessionResponse = insist(&harness, 1, "GetSession", &get).await;
+    harness.node.end().await;
+}
