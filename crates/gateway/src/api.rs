@@ -26,7 +26,7 @@ use crate::query::{Ask, GetAnswered, GetSession, Reader, Source};
 use crate::quotas::{self, QuotaDefaults};
 use crate::refusals::{named, quota_of, refusal, unreadable};
 use crate::scans::{Scans, Share};
-use crate::services::{Advances, Claims, Deleted, MovableClock, Pings, Revocations};
+use crate::services::{Advances, Claims, Deleted, MovableClock, Pings};
 use crate::session_request::SessionRequest;
 use crate::stale;
 use crate::webhooks::Rates;
@@ -39,7 +39,6 @@ pub struct Api {
     /// Whether this is a development server, which accepts unsigned webhooks.
     pub(crate) development: bool,
     pub(crate) advances: Arc<Advances>,
-    pub(crate) revocations: Arc<Revocations>,
     pub(crate) claims: Arc<Claims>,
     pub(crate) scans: Arc<Scans>,
     /// The budgets of bodies that are being read.
@@ -106,7 +105,6 @@ impl Api {
             development: clock.is_some(),
             clock,
             advances: Arc::default(),
-            revocations: Arc::default(),
             claims: Arc::default(),
             scans: Arc::default(),
             bodies: Bodies::default(),

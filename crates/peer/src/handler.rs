@@ -25,10 +25,12 @@ pub trait Handler: Send + Sync + 'static {
     async fn stream(&self, from: u64, request: Request, stream: PeerStream);
 
     /// Decides whether a server may be a peer, after the transport's own checks of its [`Hello`]. Called once for each
-    /// connection of either direction, before any request. Must not block: what it stores, it stores in the background.
+    /// connection of either direction, before any request; the connection waits for the answer. It must not block its
+    /// thread. What the answer depends on must be stored durably first. The future is dropped if the handshake takes too
+    /// long.
     ///
     /// # Errors
     ///
     /// The connection is refused with this text; both servers log it.
-    fn admit(&self, peer: &Hello) -> Result<(), String>;
+    async fn admit(&self, peer: &Hello) -> Result<(), String>;
 }

@@ -78,7 +78,7 @@ async fn greet(core: &Core, tcp: TcpStream, to: u64, purpose: Purpose) -> Result
     let (mut reader, mut writer) = halves(core, tls);
     send(&mut writer, Op::Hello, greeting.encode()).await.map_err(&failed)?;
     let theirs = read_greeting(&mut reader).await.map_err(&failed)?.map_err(PeerError::Refused)?;
-    match judge(core, &theirs, certificate.as_ref(), Some(to)) {
+    match judge(core, &theirs, certificate.as_ref(), Some(to)).await {
         Ok(cell) => {
             send(&mut writer, Op::Accept, Bytes::new()).await.map_err(&failed)?;
             reader.cell = Some(Arc::clone(&cell));
@@ -113,7 +113,7 @@ pub(crate) async fn receive(core: &Core, tcp: TcpStream) -> Result<(Connection, 
     let failed = |error: WireError| format!("the handshake failed: {error}");
     let theirs = read_greeting(&mut reader).await.map_err(failed)??;
     let (server, purpose) = (theirs.hello.server, theirs.purpose);
-    let judged = judge(core, &theirs, certificate.as_ref(), None);
+    let judged = judge(core, &theirs, certificate.as_ref(), None).await;
     let (cell, counted) = match judged.and_then(|cell| count(core, cell, purpose)) {
         Ok(counted) => counted,
         Err(why) => {
@@ -143,7 +143,7 @@ pub(crate) async fn receive(core: &Core, tcp: TcpStream) -> Result<(Connection, 
 }
 
 /// Decides about the other side's greeting. `dialled` is the number that this side has dialled.
-fn judge(
+async fn judge(
     core: &Core,
     theirs: &Greeting,
     certificate: Option<&CertificateDer<'_>>,
@@ -160,7 +160,7 @@ fn judge(
     }
     let certificate = certificate.ok_or_else(|| format!("server {} sent no certificate", hello.server))?;
     names(certificate, hello)?;
-    core.handler.admit(hello)?;
+    core.handler.admit(hello).await?;
     core.shook_hands(hello)
 }
 

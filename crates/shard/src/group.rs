@@ -65,13 +65,20 @@ pub enum GroupStart {
 pub(crate) const NODE_PANICKED: &str = "its Raft node panicked";
 
 /// Raft's timing, milliseconds.
+///
+/// A heartbeat that is not answered before the next one is due is lost, so the interval is far above what a message
+/// takes between two servers, and above the pauses of a busy machine. No heartbeat waits for a disk, so disks have no
+/// part in these times. The longest wait before an election is the leader's lease, too: a leader that no majority has
+/// answered for so long takes no writes, and followers wait for the lease and then for the time until an election. It
+/// allows for four lost heartbeats in a row. Commands and reads that find the lease expired and no other leader wait up
+/// to [`LEADER_WAIT`](crate::limits::LEADER_WAIT); they are not refused at once.
 #[derive(Debug, Clone, Copy)]
 pub struct RaftSettings {
     /// The interval between two heartbeats of a leader.
     pub heartbeat_ms: u64,
     /// The shortest wait before an election.
     pub election_min_ms: u64,
-    /// The longest wait before an election.
+    /// The longest wait before an election, and the leader's lease.
     pub election_max_ms: u64,
 }
 

@@ -94,7 +94,7 @@ pub const OUTBOX_MAX: usize = 100_000;
 pub const OUTBOX_RESERVED: usize = 5;
 /// When a caller that was refused for lack of that capacity may try again, milliseconds.
 pub const OUTBOX_RETRY_MS: u64 = 5_000;
-/// Effects that a shard carries to others at once.
+/// Effects of one shard that are on their way to other shards at one time.
 pub const RELAY_IN_FLIGHT_MAX: usize = 64;
 /// Timers, the first that fall due, that a leader keeps in memory: some 100 bytes each.
 pub const TIMERS_HEAD_MAX: usize = 16_384;
@@ -205,7 +205,8 @@ pub const LEADER_WAIT: Duration = Duration::from_millis(1_500);
 pub const FORWARD_AGAIN: Duration = Duration::from_millis(20);
 /// How long the leader may take to confirm a read.
 pub const READ_INDEX_WAIT: Duration = Duration::from_secs(1);
-/// How long a server may take to apply an entry that its leader has applied.
+/// How long a server may take to apply an entry that its leader has applied: a read fails then, and the reply to a command comes
+/// before its rows.
 pub const APPLIED_WAIT: Duration = Duration::from_secs(2);
 /// How often a server asks the leader of the catalogue, and of each shard that somebody watches, whether it has everything.
 pub const CONTACT_INTERVAL: Duration = Duration::from_millis(500);

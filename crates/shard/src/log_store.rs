@@ -30,6 +30,8 @@ pub struct LogStore {
     proposed: Arc<Mutex<Span>>,
     /// Notified after each purge.
     purged: Arc<Notify>,
+    /// The vote that is on disk.
+    voted: Arc<Mutex<Option<Vote>>>,
     /// Set if an entry cannot be decoded.
     failed: Failed,
 }
@@ -39,12 +41,20 @@ impl LogStore {
     #[must_use]
     pub fn new(log: Arc<dyn GroupLog>, group: GroupId) -> Self {
         let proposed = Arc::new(Mutex::new(Span::none()));
-        Self { log, group, proposed, purged: Arc::default(), failed: Failed::of(group) }
+        // What a log holds when it is opened is synced. A vote that cannot be read is refused later, by who needs it.
+        let voted = log.meta(group, Meta::Vote).ok().flatten().and_then(|bytes| decode_json(&bytes).ok());
+        let (voted, failed) = (Arc::new(Mutex::new(voted)), Failed::of(group));
+        Self { log, group, proposed, purged: Arc::default(), voted, failed }
     }
 
     /// What says whether the group's replica has failed.
     pub(crate) fn failed(&self) -> Failed {
         self.failed.clone()
+    }
+
+    /// The vote that is on disk; `None` if there is none.
+    pub(crate) fn voted(&self) -> Option<Vote> {
+        *self.voted.lock()
     }
 
     /// Bytes and entries of the log that are not yet purged.
@@ -211,7 +221,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
         let bytes = encode_json(vote)?;
-        synced(|done| self.log.put_meta(self.group, Meta::Vote, bytes, done)).await
+        synced(|done| self.log.put_meta(self.group, Meta::Vote, bytes, done)).await?;
+        *self.voted.lock() = Some(*vote);
+        Ok(())
     }
 
     async fn append<I>(&mut self, entries: I, callback: IOFlushed<TypeConfig>) -> Result<(), io::Error>
@@ -238,7 +250,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
     async fn purge(&mut self, log_id: LogId) -> Result<(), io::Error> {
         let meta: Bytes = encode_json(&log_id)?;
-        synced(|done| self.log.purge_to(self.group, log_id.index, meta, done)).await?;
+        // Not awaited: nothing depends on a purge being on disk, and the node would hold up its heartbeats meanwhile. A
+        // failure is reported by the log itself.
+        self.log.purge_to(self.group, log_id.index, meta, Box::new(|_result| {}));
         self.purged.notify_waiters();
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! [`RaftHandler`] answers what arrives. Nothing else of this crate sends anything to another server.
 
 pub mod codec;
+mod heartbeat;
 mod kind;
 mod network;
 mod pace;

@@ -142,7 +142,8 @@ impl Shard {
     }
 
     /// Executes one command, here or at the shard's leader. The reply comes after its decision is on disk and applied
-    /// on both servers. Where no leader is known, the command waits for one, at most
+    /// at the leader. This server's rows may lack it: a caller that needs them reads with
+    /// [`Shard::read_after_own_commands`]. Where no leader is known, the command waits for one, at most
     /// [`LEADER_WAIT`](crate::limits::LEADER_WAIT).
     ///
     /// Not cancel safe: a dropped future may leave the command executed; the same request id finds its reply.
@@ -271,6 +272,18 @@ impl Shard {
     #[must_use]
     pub fn watch_contact(&self) -> ContactWatch {
         self.group.shared.contact.watch()
+    }
+
+    /// The rows, with everything that [`Shard::submit`] answered here before this call; other servers may have
+    /// acknowledged more. It asks nobody unless this replica is behind its leader.
+    ///
+    /// # Errors
+    /// As of [`Shard::read`].
+    pub async fn read_after_own_commands(&self) -> Result<StateView, Failure> {
+        if self.group.remote.as_ref().is_none_or(|remote| remote.is_answered_applied()) {
+            return Ok(self.read_stale());
+        }
+        self.read().await
     }
 
     /// Returns when the rows hold everything that was acknowledged before the call, if this server leads.

@@ -3,6 +3,7 @@
 use minicbor::{Decode, Encode};
 use switchward_machine::{Channel, Digest, OpenId, SessionId, Status, TenantId, Time, WorkKind};
 
+use crate::catalogue::{ApiKey, Role};
 use crate::delivery::{Effect, EffectBody};
 use crate::limits::{CALL_KEPT_MS, HOUR_MS, REQUESTS_KEPT_MS};
 use crate::session::Session;
@@ -25,6 +26,7 @@ const HISTORIES: u8 = 17;
 const REMAINS: u8 = 18;
 const REMOVALS: u8 = 19;
 const NUMBERED: u8 = 20;
+const ADMINS: u8 = 21;
 
 /// How an entry of the effects of a tenant begins: dead letters come first.
 const DEAD: u8 = 1;
@@ -75,6 +77,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
             keys
         }
         Row::Tenant(tenant) => vec![Key::index(NOBODY, NUMBERED, &[&tenant.id.0.to_be_bytes(), key.rest()])],
+        Row::ApiKey(api_key) => admin(key, api_key).into_iter().collect(),
         Row::Removed(removed) => {
             let Some(id) = key.session_of().filter(|_| removed.outlasts_its_session()) else {
                 return Vec::new();
@@ -102,7 +105,6 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::History(_)
         | Row::Reply(_)
         | Row::Machine(_)
-        | Row::ApiKey(_)
         | Row::Definition(_)
         | Row::Version(_)
         | Row::Assistant(_)
@@ -131,6 +133,7 @@ pub fn may_be_indexed(key: &Key) -> bool {
         Kind::Request,
         Kind::Removed,
         Kind::Tenant,
+        Kind::ApiKey,
         Kind::Mailed,
     ];
     kinds.into_iter().any(|kind| key.is(kind))
@@ -149,6 +152,14 @@ fn kept(key: &Key, id: SessionId, session: &Session) -> Vec<Key> {
         }
     }
     keys
+}
+
+/// The entry of an admin's key that is not revoked, among those of its tenant: the key that works longest comes first.
+fn admin(key: &Key, api_key: &ApiKey) -> Option<Key> {
+    let is_admin = api_key.role == Role::Admin && api_key.revoked.is_none();
+    let last = u64::MAX - api_key.expires.map_or(u64::MAX, |expires| expires.0);
+    let tenant = api_key.tenant.0.to_be_bytes();
+    is_admin.then(|| Key::index(NOBODY, ADMINS, &[&tenant, &last.to_be_bytes(), key.rest()]))
 }
 
 /// What is kept for a time after this one, beside the rest of its definition.
@@ -288,6 +299,18 @@ impl IndexKey {
     #[must_use]
     pub fn numbered(tenant: TenantId) -> Vec<u8> {
         Key::index(NOBODY, NUMBERED, &[&tenant.0.to_be_bytes()]).as_bytes().to_vec()
+    }
+
+    /// The admin keys of a tenant that are not revoked, the one that works longest first.
+    #[must_use]
+    pub fn admins(tenant: TenantId) -> Vec<u8> {
+        Key::index(NOBODY, ADMINS, &[&tenant.0.to_be_bytes()]).as_bytes().to_vec()
+    }
+
+    /// The key's id of an entry of [`IndexKey::admins`].
+    #[must_use]
+    pub fn admin_of(entry: &Key) -> Option<&str> {
+        std::str::from_utf8(entry.rest().get(13..)?).ok()
     }
 
     /// The definition's mark, the end and the session of an entry of [`IndexKey::ended`], [`IndexKey::histories`] or

@@ -17,10 +17,17 @@ pub(crate) fn framed_about(form: u8, value: &impl Encode<()>, bytes: usize) -> V
     out
 }
 
-/// Reads what [`framed`] wrote; `what` is the name of the form in the error.
+/// Reads what [`framed`] wrote, and refuses bytes after it; `what` is the name of the form in the error.
 pub(crate) fn unframed<'b, T: Decode<'b, ()>>(form: u8, bytes: &'b [u8], what: &str) -> Result<T, String> {
     match bytes.split_first() {
-        Some((&known, rest)) if known == form => minicbor::decode(rest).map_err(|error| error.to_string()),
+        Some((&known, rest)) if known == form => {
+            let mut decoder = Decoder::new(rest);
+            let value = decoder.decode().map_err(|error| error.to_string())?;
+            match rest.len() - decoder.position() {
+                0 => Ok(value),
+                more => Err(format!("{more} bytes follow the end of a {what}")),
+            }
+        }
         _ => {
             let message = format!("the form of a {what} is not {form}");
             Err(message)
@@ -107,3 +114,19 @@ macro_rules! as_bytes {
 }
 
 pub(crate) use {as_bytes, as_text};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_after_a_value_are_refused() {
+        let bytes = framed(1, &(7_u64, "a text"));
+        assert_eq!(unframed(1, &bytes, "form"), Ok((7_u64, "a text")));
+        for more in [&[0_u8][..], &bytes] {
+            let longer = [&bytes, more].concat();
+            let read: Result<(u64, &str), String> = unframed(1, &longer, "form");
+            assert_eq!(read, Err(format!("{} bytes follow the end of a form", more.len())));
+        }
+    }
+}

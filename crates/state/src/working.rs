@@ -1,16 +1,18 @@
 //! Working copies: the rows that a batch has changed, over the rows as they were.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_machine::{Digest, Machine, OpenId, RunId, SessionId, TenantId};
+use switchward_machine::{Digest, Machine, OpenId, RunId, SessionId, TenantId, Time};
 
 use crate::approval::{Call, Closed, Gate, Grant, MailKey, OpenGate};
+use crate::catalogue::{ApiKey, Role};
 use crate::policy::LedgerRow;
 use crate::run::{Data, Run, Slot};
 use crate::seal::KeyRing;
 use crate::session::Session;
 use crate::work::{WaitItem, WorkItem};
-use crate::{Key, Open, OpenItem, Row, View, ViewError};
+use crate::{IndexKey, Key, Kind, Open, OpenItem, Row, View, ViewError};
 
 /// Changed rows over unchanged ones.
 pub struct Working<'a> {
@@ -122,6 +124,32 @@ impl<'a> Working<'a> {
     pub fn mail_keys(&self, tenant: TenantId) -> Result<Vec<MailKey>, ViewError> {
         let tenancy = self.tenancy_at(&Key::tenancy(tenant))?;
         Ok(tenancy.map(|known| known.mail_keys(self.ring(), tenant)).unwrap_or_default())
+    }
+
+    /// Returns true if a key other than that of this id makes somebody an admin of the tenant at this time.
+    pub fn has_other_admin(&self, tenant: TenantId, id: &str, now: Time) -> Result<bool, ViewError> {
+        let counts =
+            |key: &ApiKey| key.tenant == tenant && key.role == Role::Admin && key.id != id && key.works(now);
+        // The index is as it was before the batch: what the batch has changed is looked at here, and passed over there.
+        let changed = self.changed.range(Key::api_key("")..).take_while(|(key, _)| key.is(Kind::ApiKey));
+        if changed.flat_map(|(_, row)| row).any(|row| matches!(&**row, Row::ApiKey(key) if counts(key))) {
+            return Ok(true);
+        }
+        let (prefix, mut after) = (IndexKey::admins(tenant), None);
+        loop {
+            let mut next = None;
+            self.base.scan(&prefix, after.as_deref(), &mut |entry, _| {
+                next = Some(entry.clone());
+                ControlFlow::Break(())
+            })?;
+            let Some(entry) = next else { return Ok(false) };
+            let key = Key::api_key(IndexKey::admin_of(&entry).unwrap_or_default());
+            if key != Key::api_key(id) && !self.changed.contains_key(&key) {
+                // The others do not work longer than this one.
+                return Ok(self.api_key_at(&key)?.is_some_and(|key| counts(&key)));
+            }
+            after = Some(entry.as_bytes().to_vec());
+        }
     }
 
     /// The row of this key.

@@ -18,6 +18,9 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc};
 /// Chunks that are under way in one direction of a stream.
 const CHUNKS: usize = 4;
 
+/// The kinds of messages that carry entries: appends, and streams of appends.
+const ENTRIES: [u8; 2] = [1, 5];
+
 /// All links between the servers of a test; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Network(Arc<Mutex<Switchboard>>);
@@ -55,6 +58,8 @@ struct Switchboard {
     cut: BTreeSet<(u64, u64)>,
     /// What servers say of the others' clocks; one that is not here compares no clocks.
     offsets: BTreeMap<u64, Vec<ClockOffset>>,
+    /// Servers that get no entries, and everything else.
+    withheld: BTreeSet<u64>,
     /// Snapshots that servers received which are gone.
     snapshots: u64,
     streams: usize,
@@ -112,9 +117,16 @@ impl Network {
         board.cut.extend(others.iter().flat_map(|other| [(node, *other), (*other, node)]));
     }
 
+    /// Gives a server no entries: it hears its leaders, and falls behind.
+    pub fn withhold(&self, node: u64) {
+        self.0.lock().withheld.insert(node);
+    }
+
     /// Mends all links.
     pub fn heal(&self) {
-        self.0.lock().cut.clear();
+        let mut board = self.0.lock();
+        board.cut.clear();
+        board.withheld.clear();
     }
 
     /// The number of snapshots that have arrived.
@@ -133,6 +145,10 @@ impl Network {
 
     fn is_cut(&self, from: u64, to: u64) -> bool {
         self.0.lock().cut.contains(&(from, to))
+    }
+
+    fn is_withheld(&self, to: u64, kind: u8) -> bool {
+        ENTRIES.contains(&kind) && self.0.lock().withheld.contains(&to)
     }
 }
 
@@ -166,6 +182,9 @@ impl Transport for Links {
         let short = request.body.len() <= CONTROL_BYTES_MAX;
         assert!(over == PeerConnection::Bulk || short, "a long message takes the connection for short ones");
         let peer = self.peer(to)?;
+        if self.network.is_withheld(to, request.kind) {
+            return Err(PeerError::NotSent("entries are withheld".into()));
+        }
         let runtime = peer.runtime.clone();
         // The other server goes on even if the one that asked does not wait any more.
         let served = runtime.spawn(peer.call(self.node, request));
@@ -185,12 +204,17 @@ impl Transport for Links {
 
     async fn stream(&self, to: u64, request: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {
         let Reached { handler, runtime, .. } = self.peer(to)?;
+        let kind = request.kind;
+        if self.network.is_withheld(to, kind) {
+            return Err(PeerError::NotSent("entries are withheld".into()));
+        }
         let (there, arrives) = mpsc::channel(CHUNKS);
         let (back, answers) = mpsc::channel(CHUNKS);
         let end = |from, to, sends, receives| Chunks {
             network: self.network.clone(),
             from,
             to,
+            kind,
             sends: Mutex::new(Some(sends)),
             receives: AsyncMutex::new(receives),
         };
@@ -210,6 +234,8 @@ struct Chunks {
     network: Network,
     from: u64,
     to: u64,
+    /// What the stream is for.
+    kind: u8,
     sends: Mutex<Option<mpsc::Sender<Bytes>>>,
     receives: AsyncMutex<mpsc::Receiver<Bytes>>,
 }
@@ -225,7 +251,7 @@ impl PeerStream for Chunks {
     async fn send(&self, chunk: Bytes) -> Result<(), PeerError> {
         assert!(chunk.len() <= STREAM_CHUNK_BYTES_MAX, "a chunk has {} bytes", chunk.len());
         let sends = self.sends.lock().clone().ok_or_else(Self::broken)?;
-        if self.network.is_cut(self.from, self.to) {
+        if self.network.is_cut(self.from, self.to) || self.network.is_withheld(self.to, self.kind) {
             return Err(Self::broken());
         }
         sends.send(chunk).await.map_err(|_| Self::broken())

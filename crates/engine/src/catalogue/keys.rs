@@ -1,6 +1,6 @@
 //! API keys.
 
-use switchward_state::catalogue::{ApiKey, CatalogueEvent, CreateKey, KeySummary, RevokeKey};
+use switchward_state::catalogue::{ApiKey, CatalogueEvent, CreateKey, KeySummary, RevokeKey, Role};
 use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
 
 use crate::turn::{Stop, Turn};
@@ -33,14 +33,20 @@ pub(crate) fn create(turn: &mut Turn<'_, '_>, create: &CreateKey) -> Result<Repl
     reply(turn, &create.id)
 }
 
-/// Revokes a key of the tenant. Said twice, it changes nothing.
+/// Revokes a key of the tenant. Said twice, it changes nothing. The tenant's last admin key that works is not revoked: nobody
+/// could make a key again.
 pub(crate) fn revoke(turn: &mut Turn<'_, '_>, revoke: &RevokeKey) -> Result<Reply, Stop> {
     let found = turn.rows.api_key_at(&Key::api_key(&revoke.id))?;
     let Some(key) = found.filter(|key| key.tenant == turn.tenant()) else {
         return Err(Rejection::new(Reason::NotFound, "there is no such key").into());
     };
     let revoked = key.revoked.is_some();
+    let admin = key.role == Role::Admin && key.works(turn.now());
     drop(key);
+    if admin && !turn.rows.has_other_admin(turn.tenant(), &revoke.id, turn.now())? {
+        let message = "this is the tenant's last admin key; create another one first";
+        return Err(Rejection::new(Reason::StateMismatch, message).fact("key", &revoke.id).into());
+    }
     if !revoked {
         turn.emit(CatalogueEvent::KeyRevoked(revoke.id.clone()))?;
     }

@@ -126,7 +126,8 @@ async fn forward(api: &Api, clock: &dyn MovableClock, step: u64) -> Result<Time,
     Ok(clock.now())
 }
 
-/// Returns the first timer of all shards; `None` if there is none. Of several at the same time it is that of the first shard.
+/// Returns the first timer of all shards, with what was fired before; `None` if there is none. Of several at the same time it is
+/// that of the first shard.
 async fn first(api: &Api, query: &GetFirstTimer) -> Result<Option<Due>, Refusal> {
     let mut first: Option<Due> = None;
     for shard in api.cluster.all() {

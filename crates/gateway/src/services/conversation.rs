@@ -32,7 +32,7 @@ pub(super) async fn post_message(api: &Api, request: Request<v1::PostMessageRequ
     });
     let posted = posted.await?;
     let caller = posted.call.caller.clone();
-    Ok(reply_tokens::shown_to(&caller, driven(posted)?))
+    Ok(reply_tokens::shown_to(&caller, driven(posted).await?))
 }
 
 pub(super) async fn end_turn(api: &Api, request: Request<v1::EndTurnRequest>) -> Shown {
@@ -40,7 +40,7 @@ pub(super) async fn end_turn(api: &Api, request: Request<v1::EndTurnRequest>) ->
         check_text(&message.text)?;
         Ok(Body::Run(RunCommand::EndTurn(EndTurn { text: message.text })))
     });
-    driven(ended.await?)
+    driven(ended.await?).await
 }
 
 pub(super) async fn record_data(api: &Api, request: Request<v1::RecordDataRequest>) -> Shown {
@@ -56,17 +56,18 @@ pub(super) async fn record_data(api: &Api, request: Request<v1::RecordDataReques
         }
         Ok(Body::Run(RunCommand::RecordData(RecordData { values })))
     });
-    driven(recorded.await?)
+    driven(recorded.await?).await
 }
 
 pub(super) async fn signal_completion(api: &Api, request: Request<v1::SignalCompletionRequest>) -> Shown {
     let signalled =
         api.drive(request, roles::DRIVE, |_, _| Ok(Body::Run(RunCommand::SignalCompletion))).await?;
-    driven(signalled)
+    driven(signalled).await
 }
 
 pub(super) async fn retry_state(api: &Api, request: Request<v1::RetryStateRequest>) -> Shown {
-    driven(api.drive(request, roles::DRIVE, |_, _| Ok(Body::Run(RunCommand::RetryNode))).await?)
+    let retried = api.drive(request, roles::DRIVE, |_, _| Ok(Body::Run(RunCommand::RetryNode)));
+    driven(retried.await?).await
 }
 
 /// With a token, the session is that of the token.
@@ -100,7 +101,7 @@ pub(super) async fn record_event(
     let id = names::session(&call.caller, "name", &name)?;
     let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "session", &name))?;
-    Ok(reply_tokens::shown_to(&call.caller, stands(call, id, reply, &name)?))
+    Ok(reply_tokens::shown_to(&call.caller, stands(call, id, reply, &name).await?))
 }
 
 /// The caller vouches for the sender: nothing proves who wrote the reply.
@@ -132,7 +133,8 @@ pub(super) async fn record_reply(
     let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "session", &message.name))?;
     let Reply::Replied { outcome, .. } = reply else { return Err(odd(&reply)) };
-    let (outcome, session) = (outcome.word().to_owned(), Some(stands(call, id, reply, &message.name)?));
+    let outcome = outcome.word().to_owned();
+    let session = Some(stands(call, id, reply, &message.name).await?);
     Ok(v1::RecordReplyResponse { session, outcome })
 }
 
@@ -141,5 +143,5 @@ pub(super) async fn switch_workflow(api: &Api, request: Request<v1::SwitchWorkfl
         let workflow = names::definition(&call.caller, "workflow", &message.workflow)?.to_owned();
         Ok(Body::Session(SessionCommand::SwitchRun(SwitchRun { workflow })))
     });
-    driven(switched.await?)
+    driven(switched.await?).await
 }

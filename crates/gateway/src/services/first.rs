@@ -31,7 +31,7 @@ pub async fn create_api_key(
     tenant: &str,
     message: v1::CreateApiKeyRequest,
 ) -> Result<v1::CreateApiKeyResponse, Refusal> {
-    let row = api.ask_stale(&GetTenant { name: tenant.to_owned() })?;
+    let row = api.ask(&GetTenant { name: tenant.to_owned() }).await?;
     let row = row.ok_or_else(|| Refusal::not_found("tenant", tenant))?;
     api_keys::create(&call(api, row.id, row.name.clone()), message).await
 }

@@ -66,7 +66,7 @@ impl SessionService for Api {
             let state = (!state.is_empty()).then_some(state);
             Ok(Body::Run(RunCommand::Answer(Answer { state, answer, note })))
         });
-        let session = driven(answered.await?)?;
+        let session = driven(answered.await?).await?;
         Ok(Response::new(v1::AnswerCheckpointResponse { session: Some(session) }))
     }
 
@@ -164,7 +164,7 @@ impl SessionService for Api {
         let pause = self.drive(request, roles::OPERATE, |_, message| {
             Ok(Body::Session(SessionCommand::Pause(Pause { comment: message.reason })))
         });
-        let session = driven(pause.await?)?;
+        let session = driven(pause.await?).await?;
         Ok(Response::new(v1::PauseSessionResponse { session: Some(session) }))
     }
 
@@ -175,7 +175,7 @@ impl SessionService for Api {
         let resume = self.drive(request, roles::OPERATE, |_, message| {
             Ok(Body::Session(SessionCommand::Resume(Resume { comment: message.reason })))
         });
-        let session = driven(resume.await?)?;
+        let session = driven(resume.await?).await?;
         Ok(Response::new(v1::ResumeSessionResponse { session: Some(session) }))
     }
 
@@ -186,7 +186,7 @@ impl SessionService for Api {
         let cancel = self.drive(request, roles::OPERATE, |_, message| {
             Ok(Body::Session(SessionCommand::Cancel(Cancel { comment: message.reason })))
         });
-        let session = driven(cancel.await?)?;
+        let session = driven(cancel.await?).await?;
         Ok(Response::new(v1::CancelSessionResponse { session: Some(session) }))
     }
 
@@ -195,7 +195,7 @@ impl SessionService for Api {
             let (param, value) = cap(message.cap)?;
             Ok(Body::Policy(PolicyCommand::RaiseCap(RaiseCap { param: param.to_owned(), value })))
         });
-        let session = driven(raise.await?)?;
+        let session = driven(raise.await?).await?;
         Ok(Response::new(v1::RaiseCapResponse { session: Some(session) }))
     }
 }

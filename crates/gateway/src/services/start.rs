@@ -54,7 +54,8 @@ pub(super) async fn start(
     let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
     let Some(position) = reply.into_position() else { return Err(Refusal::not_found("session", "")) };
     let warnings = position.warnings.iter().map(switchward_messages::session_warning).collect();
-    Ok(v1::StartSessionResponse { session: Some(shown::at(call, session, position, "")?), warnings })
+    let session = shown::at(call, session, position, "").await?;
+    Ok(v1::StartSessionResponse { session: Some(session), warnings })
 }
 
 /// Refuses settings that an agent's key must not choose: who decides about the agent, and how many must.

@@ -232,7 +232,7 @@ impl Handler for TestHandler {
         }
     }
 
-    fn admit(&self, peer: &Hello) -> Result<(), String> {
+    async fn admit(&self, peer: &Hello) -> Result<(), String> {
         let min = self.boot_min.load(Ordering::SeqCst);
         if i64::try_from(peer.boot).unwrap() < min {
             return Err(format!("server {} has the boot counter {}", peer.server, peer.boot));

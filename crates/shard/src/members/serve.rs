@@ -61,10 +61,11 @@ async fn admit(catalogue: &Shard, joining: Joining) -> JoinAnswer {
     let Joining { number, folder, address, level } = joining;
     let join = CatalogueCommand::JoinServer(JoinServer { number, folder, address, level });
     match catalogue.submit(of_catalogue(Body::Catalogue(join))).await {
-        Ok(Reply::Cluster(change)) => {
-            let servers = servers(&catalogue.read_stale()).unwrap_or_default();
-            JoinAnswer::Admitted { change, servers }
-        }
+        // Rows that hold the change: the new server must know all others.
+        Ok(Reply::Cluster(change)) => match catalogue.read().await {
+            Ok(rows) => JoinAnswer::Admitted { change, servers: servers(&rows).unwrap_or_default() },
+            Err(failure) => JoinAnswer::Again(failure.to_string()),
+        },
         Ok(other) => JoinAnswer::Again(format!("unexpected reply of the catalogue: {other:?}")),
         Err(Failure::Rejected(rejection)) => JoinAnswer::Refused(rejection),
         Err(failure) => JoinAnswer::Again(failure.to_string()),

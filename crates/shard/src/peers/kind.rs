@@ -3,7 +3,7 @@
 /// A kind of message. Its number is what is sent; 1 to 15 are Raft's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Entries of a leader, or its heartbeat.
+    /// Entries of a leader, or the notice that they are committed.
     Append,
     /// A candidate asks for a vote.
     Vote,
@@ -15,11 +15,20 @@ pub(super) enum Kind {
     AppendStream,
     /// A stream with a snapshot.
     Snapshot,
+    /// A leader's heartbeat: an append without entries, whose answer waits for no disk.
+    Heartbeat,
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Append, Self::Vote, Self::PreVote, Self::TransferLeader, Self::AppendStream, Self::Snapshot];
+    const ALL: [Self; 7] = [
+        Self::Append,
+        Self::Vote,
+        Self::PreVote,
+        Self::TransferLeader,
+        Self::AppendStream,
+        Self::Snapshot,
+        Self::Heartbeat,
+    ];
 
     /// The number that is sent.
     pub(super) fn number(self) -> u8 {
@@ -30,6 +39,7 @@ impl Kind {
             Self::TransferLeader => 4,
             Self::AppendStream => 5,
             Self::Snapshot => 6,
+            Self::Heartbeat => 7,
         }
     }
 

@@ -166,7 +166,7 @@ impl RaftLink {
     }
 
     /// How long an append of this length may take. openraft itself waits for a heartbeat no longer than the limit that
-    /// it gives, and a leader whose heartbeats are late is only slow: so all of that time is used.
+    /// it gives: so all of that time is used.
     pub(super) fn append_wait(&self, option: &RPCOption, bytes: usize) -> Duration {
         match self.purpose {
             Purpose::Heartbeats => option.hard_ttl(),
@@ -185,7 +185,11 @@ impl RaftLink {
         option: &RPCOption,
     ) -> Result<AppendEntriesResponse<TypeConfig>, Failed> {
         let deadline = self.append_wait(option, bytes.len());
-        let answer = self.call(Kind::Append, bytes, deadline).await?;
+        let kind = match self.purpose {
+            Purpose::Heartbeats => Kind::Heartbeat,
+            Purpose::Entries => Kind::Append,
+        };
+        let answer = self.call(kind, bytes, deadline).await?;
         sent.answer(&answer)
     }
 
@@ -215,7 +219,7 @@ impl RaftLink {
             PeerError::Unknown(_) => NetworkError::new(&error).into(),
             PeerError::TimedOut => {
                 let action = match kind {
-                    Kind::Append | Kind::AppendStream => RPCTypes::AppendEntries,
+                    Kind::Append | Kind::AppendStream | Kind::Heartbeat => RPCTypes::AppendEntries,
                     Kind::Vote | Kind::PreVote => RPCTypes::Vote,
                     Kind::TransferLeader => RPCTypes::TransferLeader,
                     Kind::Snapshot => RPCTypes::InstallSnapshot,

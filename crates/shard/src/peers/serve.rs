@@ -15,11 +15,13 @@ use super::codec::{
     SnapshotAnswer, decode_append, decode_snapshot_header, decode_transfer, decode_vote,
     encode_append_answer, encode_snapshot_answer, encode_transfer_answer, encode_vote_answer,
 };
+use super::heartbeat;
 use super::kind::Kind;
 use super::receive::Receiving;
 use super::transport::{PeerRequest, PeerStream};
 use crate::group::Group;
 use crate::limits::APPEND_STREAM_IDLE;
+use crate::log_store::LogStore;
 use crate::types::{Raft, TypeConfig, Vote};
 
 /// Answers the Raft messages of other servers, for the groups that are registered. It trusts that the transport has
@@ -34,6 +36,7 @@ pub struct RaftHandler {
 pub(super) struct Member {
     pub(super) group: GroupId,
     pub(super) raft: Raft,
+    pub(super) log: LogStore,
     pub(super) snapshots: Snapshots,
 }
 
@@ -46,8 +49,9 @@ impl Default for RaftHandler {
 impl RaftHandler {
     /// Makes a group reachable.
     pub fn register(&self, id: GroupId, group: &Group) {
-        let (raft, snapshots) = (group.raft().clone(), group.shared.snapshots.clone());
-        self.groups.write().insert(id.0, Member { group: id, raft, snapshots });
+        let (raft, log, snapshots) =
+            (group.raft().clone(), group.log.clone(), group.shared.snapshots.clone());
+        self.groups.write().insert(id.0, Member { group: id, raft, log, snapshots });
     }
 
     /// Makes a group unreachable. What it is sent is refused.
@@ -73,13 +77,18 @@ impl RaftHandler {
     /// The message is not for a group of this server, is not readable or not the sender's own, or the group has
     /// stopped. Nothing has happened in the first two cases.
     pub async fn call(&self, from: u64, request: PeerRequest) -> Result<Bytes, String> {
-        let raft = self.member(&request)?.raft;
+        let Member { raft, log, .. } = self.member(&request)?;
         match kind(&request)? {
             Kind::Append => {
                 let append = decode_append(&request.body).map_err(line)?;
                 own(from, &append.vote)?;
                 let answer = raft.append_entries(append).await.map_err(stopped)?;
                 Ok(encode_append_answer(&answer))
+            }
+            Kind::Heartbeat => {
+                let append = decode_append(&request.body).map_err(line)?;
+                own(from, &append.vote)?;
+                Ok(encode_append_answer(&heartbeat::answer(&raft, &log, append).await?))
             }
             Kind::Vote => {
                 let question = decode_vote(&request.body).map_err(line)?;
@@ -105,9 +114,10 @@ impl RaftHandler {
         let served = match (self.member(&request), kind(&request)) {
             (Ok(member), Ok(Kind::AppendStream)) => appends(from, &member.raft, &stream).await,
             (Ok(member), Ok(Kind::Snapshot)) => self.snapshot(from, &member, &request.body, &*stream).await,
-            (Ok(_), Ok(Kind::Append | Kind::Vote | Kind::PreVote | Kind::TransferLeader)) => {
-                Err("a message of this kind needs no stream".into())
-            }
+            (
+                Ok(_),
+                Ok(Kind::Append | Kind::Heartbeat | Kind::Vote | Kind::PreVote | Kind::TransferLeader),
+            ) => Err("a message of this kind needs no stream".into()),
             (Err(why), _) | (_, Err(why)) => Err(why),
         };
         if let Err(error) = served {
@@ -187,6 +197,6 @@ fn line(error: io::Error) -> String {
     error.to_string()
 }
 
-fn stopped(error: impl std::fmt::Display) -> String {
+pub(super) fn stopped(error: impl std::fmt::Display) -> String {
     format!("the group has stopped: {error}")
 }

@@ -2,7 +2,10 @@
 
 use futures::FutureExt as _;
 use openraft::async_runtime::WatchReceiver;
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 use std::time::Duration;
 use switchward_state::{Command, Reply};
 use tokio::time::Instant;
@@ -25,11 +28,13 @@ pub(crate) struct Remote {
     /// This server.
     own: u64,
     turns: Arc<Turns>,
+    /// The highest entry that a reply of a leader was given with.
+    answered: AtomicU64,
 }
 
 impl Remote {
     pub(crate) fn of(transport: Arc<dyn Transport>, raft: Raft, shared: Arc<Shared>, own: u64) -> Self {
-        Self { transport, raft, shared, own, turns: Arc::default() }
+        Self { transport, raft, shared, own, turns: Arc::default(), answered: AtomicU64::new(0) }
     }
 
     /// See [`Transport::clock_offsets`].
@@ -37,8 +42,8 @@ impl Remote {
         self.transport.clock_offsets()
     }
 
-    /// Executes a command at the leader, and waits until its entry is applied here, so that the caller reads what it
-    /// wrote. It is sent again only if it was certainly not executed.
+    /// Executes a command at the leader, and waits until its entry is applied here, at most [`APPLIED_WAIT`]. It is sent
+    /// again only if it was certainly not executed.
     ///
     /// # Errors
     /// As [`Failure`] says; [`Failure::Electing`] after [`LEADER_WAIT`] without a leader.
@@ -47,12 +52,19 @@ impl Remote {
         let leader = self.leader().ok_or(Failure::Electing)?;
         match self.ask(leader, &Asked::Submit(Box::new(command)), FORWARD_WAIT).await? {
             Answer::Reply { reply, index } => {
-                self.applied(index).await;
+                self.answered.fetch_max(index, Ordering::SeqCst);
+                // The command is executed, even if this replica is behind: who reads then asks the leader first.
+                let _in_time = self.applied(index).await;
                 Ok(*reply)
             }
             Answer::Failed(failure) => Err(elsewhere(failure)),
             Answer::ReadIndex(_) | Answer::Fired(_) => Err(Failure::OutcomeUnknown),
         }
+    }
+
+    /// Returns true if this replica has applied the entry of every reply that [`Remote::submit`] was given.
+    pub(crate) fn is_answered_applied(&self) -> bool {
+        *self.shared.applied().borrow() >= self.answered.load(Ordering::SeqCst)
     }
 
     /// Asks the leader for the entry that a reader must have applied, and waits until it is applied here.

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod beginning;
+mod behind;
 mod commands;
 mod contact;
 mod durability;
@@ -27,6 +28,7 @@ mod scenarios;
 mod server;
 mod skewed;
 mod spoiled_log;
+mod stalled_disk;
 mod storage_suite;
 mod tenancies;
 mod three_voters;

@@ -22,6 +22,7 @@ use tokio::{
 use crate::live::Answered;
 use crate::server::{BEGIN, unlocked};
 use crate::spoiled_log::Spoiled;
+use crate::stalled_disk::Stall;
 
 /// The servers' numbers.
 pub(crate) const NODES: [u64; 3] = [1, 2, 3];
@@ -54,6 +55,8 @@ pub(crate) struct Trio {
     founders: Vec<u64>,
     /// What each server reads from its log.
     pub(crate) spoiled: [Spoiled; 3],
+    /// What each server's disk waits for.
+    pub(crate) stalls: [Stall; 3],
     retention: LogRetention,
     voters: [Option<Voter>; 3],
     current: watch::Sender<[Option<Cluster>; 3]>,
@@ -118,6 +121,7 @@ impl Trio {
             raft,
             founders,
             spoiled: Default::default(),
+            stalls: Default::default(),
             retention,
             voters: [None, None, None],
             current: watch::channel([None, None, None]).0,
@@ -139,7 +143,8 @@ impl Trio {
         let reported = Arc::clone(&fatal);
         let on_fatal =
             Box::new(move |error: &switchward_store::StoreError| reported.lock().push(error.to_string()));
-        let log = Arc::new(SegmentLog::open(&data, LogOptions { on_fatal, sync_fault: None }).unwrap());
+        let sync_fault = Some(self.stalls[at(node)].before_each_sync());
+        let log = Arc::new(SegmentLog::open(&data, LogOptions { on_fatal, sync_fault }).unwrap());
         let states = StateStore::open(&data).unwrap();
         let snapshots = Snapshots::open(&data).unwrap();
         let reported = Arc::clone(&fatal);

@@ -78,23 +78,25 @@ impl SegmentLog {
     /// # Errors
     /// If the disk cannot be written.
     pub fn scrub(&self) -> Result<bool, StoreError> {
-        self.on_files(Write::Begin)?;
+        // A record that is removed and moved in one batch would be in the files again.
+        self.on_files([])?;
+        self.on_files([Write::Begin])?;
         let bounds = || {
             let ledger = self.shared.ledger.lock();
             ledger.oldest().zip(ledger.newest())
         };
         let Some((_, begun)) = bounds() else { return Ok(true) };
         while bounds().is_some_and(|(oldest, _)| oldest < begun) {
-            self.on_files(Write::Move(begun))?;
+            self.on_files([Write::Move(begun)])?;
         }
         Ok(self.shared.maker.settle())
     }
 
-    /// Queues an operation on the segments and waits until it is done.
-    fn on_files(&self, write: Write) -> Result<(), StoreError> {
+    /// Queues an operation on the segments and waits until it is done, and all that was queued before it.
+    fn on_files<const N: usize>(&self, writes: [Write; N]) -> Result<(), StoreError> {
         let (done, wait) = std::sync::mpsc::channel();
         let done: Done = Box::new(move |result| drop(done.send(result)));
-        self.submit(NO_GROUP, 0, done, |_, _| Ok(vec![write]));
+        self.submit(NO_GROUP, 0, done, |_, _| Ok(writes.into()));
         wait.recv().unwrap_or(Err(StoreError::Panicked))
     }
 

@@ -17,6 +17,7 @@ use switchward_shard::{
 };
 use switchward_state::catalogue::{Server, ServerState};
 use switchward_store::{DataDir, Id};
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 /// Carries the messages of the shards over the connections between servers.
@@ -144,11 +145,14 @@ impl Handler for FromPeers {
         }
     }
 
-    fn admit(&self, peer: &Hello) -> Result<(), String> {
+    async fn admit(&self, peer: &Hello) -> Result<(), String> {
         if let Some(cluster) = self.cluster.get() {
             refuse_removed(&cluster.servers().map_err(|error| error.to_string())?, peer.server)?;
         }
-        self.data.note_peer(peer.server, Id(peer.folder), peer.boot).map_err(|error| error.to_string())
+        // A synced file: the thread serves other connections meanwhile. Dropped, it is noted all the same, and not admitted.
+        let (data, server, folder, boot) = (self.data.clone(), peer.server, Id(peer.folder), peer.boot);
+        let noted = spawn_blocking(move || data.note_peer(server, folder, boot));
+        noted.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
 }
 
@@ -164,7 +168,11 @@ fn refuse_removed(servers: &[Server], number: u64) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::pin;
+    use std::sync::mpsc;
+    use std::task::{Context, Waker};
     use switchward_machine::Time;
+    use tokio::runtime::Builder;
 
     #[test]
     fn a_removed_server_is_refused_and_one_that_is_not_known_yet_is_not() {
@@ -207,5 +215,39 @@ mod tests {
         assert_eq!(offset(2, &measured, seen + IDLE_MAX + Duration::from_millis(1)), None);
         let unmeasured = Contact { clock_offset_ms: None, ..measured };
         assert_eq!(offset(2, &unmeasured, seen), None);
+    }
+
+    #[test]
+    fn a_peer_is_admitted_once_it_is_noted_and_its_thread_does_not_wait_for_that() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = DataDir::open(folder.path()).expect("a new data folder");
+        let handler = FromPeers {
+            handler: Arc::default(),
+            data: data.clone(),
+            api: Arc::default(),
+            cluster: Arc::default(),
+        };
+        let hello = Hello {
+            cluster: [7; 16],
+            server: 2,
+            folder: [2; 16],
+            boot: 1,
+            protocol: switchward_peer::PROTOCOL,
+            level: 1,
+            keys: [0; 32],
+            clock_ms: 0,
+        };
+        let runtime = Builder::new_current_thread().max_blocking_threads(1).build().expect("a runtime");
+        runtime.block_on(async {
+            // The only thread for work that blocks is busy.
+            let (free, busy) = mpsc::channel::<()>();
+            let _waiting = spawn_blocking(move || busy.recv());
+            let mut admitted = pin!(handler.admit(&hello));
+            let first = admitted.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(first.is_pending() && data.peers_seen().is_empty(), "nothing is written on this thread");
+            drop(free);
+            assert_eq!(admitted.await, Ok(()));
+            assert_eq!(data.peers_seen().iter().map(|seen| seen.server).collect::<Vec<_>>(), [2]);
+        });
     }
 }

@@ -1,0 +1,38 @@
+//! A replica that is behind its leader, and the callers of its server.
+
+use switchward_engine::session_view;
+use switchward_shard::{Failure, StateView};
+use switchward_testkit::until;
+
+use crate::commands::{DEPLOY_GATE, definition, moved, session, start, tenant};
+use crate::ensemble::{Ensemble, insist};
+use crate::joining::callers;
+
+const GROUP: usize = 1;
+
+#[test]
+fn rows_that_lack_what_a_caller_was_answered_are_not_read() {
+    let runtime = callers();
+    let ensemble = Ensemble::of_three(&runtime);
+    runtime.block_on(async {
+        let behind = 1 + ensemble.leader(GROUP).await % 3;
+        let (cluster, shard) = (ensemble.cluster(behind), ensemble.shard(behind, GROUP));
+        let lives = |key: &String| std::ptr::eq(cluster.shard_of(session(key).bucket()), shard);
+        // Of one tenant, whose machine the first of them brings to the shard.
+        let mut keys = (0..).step_by(2).map(|number| format!("behind {number}")).filter(lives);
+        let (first, second) = (keys.next().unwrap(), keys.next().unwrap());
+        insist(cluster, start(&definition(DEPLOY_GATE), &first)).await;
+
+        ensemble.network.withhold(behind);
+        let (id, _) = moved(cluster.execute(start(&definition(DEPLOY_GATE), &second)).await);
+        let has_it = |rows: StateView| session_view(&rows, tenant(&second), id).unwrap().is_some();
+        assert!(!has_it(shard.read_stale()), "the replica cannot have it");
+        let read = shard.read_after_own_commands().await;
+        assert_eq!(read.map(has_it), Err(Failure::Electing), "older rows are not given for newer ones");
+
+        ensemble.network.heal();
+        until("the replica catches up", async || shard.read_after_own_commands().await.is_ok_and(has_it))
+            .await;
+    });
+    ensemble.assert_sound();
+}
