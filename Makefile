@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix advisories bench bench-delivery crash disk expiry faults fuzz-calls lesser mutants neighbours parking random slow timers fuzz
+.PHONY: help demo test fix advisories bench bench-delivery crash disk expiry faults fuzz-calls lesser mutants neighbours parking planted random sim slow timers fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,14 @@ lesser: ## make 10,000 random runs with keys of agents and workers; check that t
 random: ## run five million steps of random conversation workflows; make test runs 280,000 (many minutes)
 	@sh tests/scripts/need.sh rust cc
 	RANDOM_STEPS=$(or $(RANDOM_STEPS),5000000) cargo test --locked --release -p switchward-scenario --test random -- --nocapture
+
+sim: ## simulate three and five servers under faults, by 1,000 seeds (SIM_SEEDS); print what failed how often (many minutes)
+	@sh tests/scripts/need.sh rust cc
+	SIM_SEEDS=$(or $(SIM_SEEDS),0..1000) cargo test --locked --release -p switchward-shard --test sim -- --nocapture servers_keep
+
+planted: ## plant bugs in the servers, one at a time, and check that the simulation finds each of them (many minutes)
+	@sh tests/scripts/need.sh rust cc
+	SIM_SEEDS=$(or $(SIM_SEEDS),0..100) cargo test --locked --release -p switchward-shard --test sim -- --nocapture planted
 
 slow: ## run every test beside four busy loops (three times), and with each sync 20 ms slower (many minutes)
 	@sh tests/scripts/slow.sh

@@ -1,7 +1,8 @@
 //! Replies that are remembered, so that a request that comes again is answered and not carried out again.
 
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_state::limits::{REPLIES_KEPT_MS, REPLIES_MAX};
+use switchward_state::catalogue::Role;
+use switchward_state::limits::{REPLIES_BYTES_MAX, REPLIES_KEPT_MS, REPLIES_MAX};
 use switchward_state::session::{ReplySource, Reserve, Session, StoredReply};
 use switchward_state::{
     Answered, Command, Key, Reason, Rejection, Reply, RequestId, Scope, View, ViewError, Working,
@@ -96,15 +97,28 @@ fn of_session(
 pub(crate) fn check_capacity(rows: &Working<'_>, command: &Command, now: Time) -> Result<(), Stop> {
     let (Scope::Session(id), Some(_)) = (&command.scope, &command.request) else { return Ok(()) };
     let Some(session) = rows.session(command.tenant, *id)? else { return Ok(()) };
-    let reserve = if command.body.fills() { Reserve::Left } else { Reserve::Used };
+    let reserve = reserve(command);
     let Some(wait) = session.replies.full_for_ms(now, reserve) else { return Ok(()) };
     let message = format!(
-        "the session has answered {} requests within {} minutes, and remembers no more replies",
+        "the session has answered {} requests within {} minutes, with {} bytes of replies beside its history, and remembers \
+         no more replies",
         session.replies.count(),
-        REPLIES_KEPT_MS / MINUTE_MS
+        REPLIES_KEPT_MS / MINUTE_MS,
+        session.replies.bytes()
     );
     let rejection = Rejection::new(Reason::QuotaExceeded, message).fact("limit", REPLIES_MAX);
+    let rejection = rejection.fact("limit_bytes", REPLIES_BYTES_MAX);
     Err(rejection.retry_after_ms(Some(wait)).into())
+}
+
+/// What a command may use of what is reserved. An agent's key, like each key that a program has, cannot use up what people
+/// need: by role, since many commands of programs end something, too.
+fn reserve(command: &Command) -> Reserve {
+    match command.actor.role {
+        Role::Approver | Role::Operator | Role::Admin | Role::Author | Role::Server => Reserve::People,
+        Role::Agent | Role::Worker | Role::Integration if command.body.fills() => Reserve::None,
+        Role::Agent | Role::Worker | Role::Integration => Reserve::Ends,
+    }
 }
 
 /// Returns true if the reply to a command that changes nothing is remembered, too: it has a request id, and its session has

@@ -1,4 +1,4 @@
-//! Replies that a session remembers: by their age, never by their number.
+//! Replies that a session remembers: by their age, never by their number or length.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -9,14 +9,16 @@ use switchward_machine::{Digest, Micros, SessionId, TenantId, Time};
 use switchward_state::catalogue::{
     ActivateVersion, CatalogueCommand, Deploy, InstallMachine, Role, Settings,
 };
+use switchward_state::delivery::{AckEffect, DeliveryCommand};
 use switchward_state::limits::{
-    REPLIES_FORGOTTEN_MAX, REPLIES_KEPT_MS, REPLIES_LISTED_MAX, REPLIES_MAX, REPLIES_RESERVED,
-    REQUESTS_KEPT_MS,
+    REPLIES_BYTES_MAX, REPLIES_BYTES_RESERVED, REPLIES_FORGOTTEN_MAX, REPLIES_KEPT_MS, REPLIES_LISTED_MAX,
+    REPLIES_MAX, REPLIES_RESERVED, REQUESTS_KEPT_MS,
 };
 use switchward_state::policy::{PolicyCommand, ReportUsage};
 use switchward_state::session::{Cancel, Pause, Resume, Session, SessionCommand, Start, Sweep};
 use switchward_state::{
-    Actor, Body, Command, IndexKey, Key, Kind, Reason, Rejection, Reply, RequestId, Row, Scope, View, evolve,
+    Actor, Body, Command, Decision, IndexKey, Key, Kind, Reason, Rejection, Reply, RequestId, Row, Scope,
+    TurnRecord, View, evolve,
 };
 use switchward_testkit::Rows;
 
@@ -26,13 +28,19 @@ name: p
 initial: a
 states: {a: {question: q, answers: {y: {next: null}}}}
 ";
-/// What a command that begins nothing leaves for others.
-const UNRESERVED: usize = REPLIES_MAX - REPLIES_RESERVED;
+/// What a program that begins something leaves for others.
+const UNRESERVED: usize = REPLIES_MAX - 2 * REPLIES_RESERVED;
+/// The same of the bytes.
+const UNRESERVED_BYTES: u64 = REPLIES_BYTES_MAX - 2 * REPLIES_BYTES_RESERVED;
+/// A long reply, bytes.
+const LONG_BYTES: usize = 10_000;
 
 struct Harness {
     rows: Rows,
     session: SessionId,
     now: Time,
+    /// Who sends the commands.
+    role: Role,
     /// Rows that the last command changed.
     changed: usize,
 }
@@ -58,7 +66,13 @@ impl Harness {
         let definition = compile_file("p.yaml", SOURCE.as_bytes(), None).definition.unwrap();
         let machine = Arc::new(definition.machine);
         let session = SessionId::from_key(TENANT, "s");
-        let mut harness = Self { rows: Rows::default(), session, now: Time(1_782_000_000_000), changed: 0 };
+        let mut harness = Self {
+            rows: Rows::default(),
+            session,
+            now: Time(1_782_000_000_000),
+            role: Role::Admin,
+            changed: 0,
+        };
         let start = Start { key: Some("s".into()), ..Start::of("p", 1, machine.digest(), "agent") };
         let install = Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine }));
         harness.submit(Scope::Shard, None, install).unwrap();
@@ -73,7 +87,7 @@ impl Harness {
             scope,
             request: id.map(request),
             expected_sequence: None,
-            actor: Actor { subject: "kim".into(), role: Role::Admin },
+            actor: Actor { subject: "kim".into(), role: self.role },
             settings: Settings::default(),
             trace: None,
             body,
@@ -92,7 +106,35 @@ impl Harness {
     }
 
     fn report(&mut self, number: usize) -> Result<Reply, Rejection> {
-        self.of_session(Some(&format!("report-{number}")), report())
+        self.by(Role::Agent, &format!("report-{number}"), report())
+    }
+
+    fn by(&mut self, role: Role, id: &str, body: Body) -> Result<Reply, Rejection> {
+        let before = std::mem::replace(&mut self.role, role);
+        let reply = self.of_session(Some(id), body);
+        self.role = before;
+        reply
+    }
+
+    /// An agent's command that ends nothing, as none is under way, and changes nothing.
+    fn acknowledge(&mut self, id: &str) -> Result<Reply, Rejection> {
+        let body = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: 9_999 }));
+        self.by(Role::Agent, id, body)
+    }
+
+    /// Has the session remember a long reply to a command that changed nothing.
+    fn remember_long(&mut self, number: usize) {
+        let reply = Reply::Worked { session: self.session, sequence: 1, wrong: Some("x".repeat(LONG_BYTES)) };
+        let turn = TurnRecord {
+            tenant: TENANT,
+            scope: Scope::Session(self.session),
+            by: Actor { subject: "kim".into(), role: Role::Agent },
+            request: Some((format!("long-{number}"), Digest::of(b"the request"))),
+            reply,
+            events: Vec::new(),
+        };
+        let changes = evolve(&Decision { at: self.now, turns: vec![turn] }, &self.rows).unwrap();
+        self.rows.apply(changes);
     }
 
     fn knows(&self, number: usize) -> bool {
@@ -152,6 +194,66 @@ fn many_replies_within_seconds_are_kept_and_further_requests_are_refused() {
     assert_eq!(tokens(harness.of_session(None, report())), before + 1);
     let cancel = Body::Session(SessionCommand::Cancel(Cancel { comment: String::new() }));
     harness.of_session(Some("cancel"), cancel).unwrap();
+    harness.rows.indexed().unwrap();
+}
+
+fn reason(outcome: &Result<Reply, Rejection>) -> Reason {
+    outcome.as_ref().unwrap_err().reason
+}
+
+fn pause() -> Body {
+    Body::Session(SessionCommand::Pause(Pause { comment: String::new() }))
+}
+
+#[test]
+fn an_agent_that_uses_up_all_it_can_stops_neither_approvers_nor_admins() {
+    let mut harness = Harness::start();
+    for number in 0..UNRESERVED {
+        tokens(harness.report(number));
+    }
+    assert_eq!(reason(&harness.report(UNRESERVED)), Reason::QuotaExceeded);
+    // What ends something has a reserve, of which an agent leaves another one.
+    for number in 0..REPLIES_RESERVED {
+        harness.acknowledge(&format!("end-{number}")).unwrap();
+    }
+    assert_eq!(reason(&harness.acknowledge("one more")), Reason::QuotaExceeded);
+    assert_eq!(harness.session().replies.count(), REPLIES_MAX - REPLIES_RESERVED);
+    harness.by(Role::Approver, "approver", pause()).unwrap();
+    let resume = Body::Session(SessionCommand::Resume(Resume { comment: String::new() }));
+    harness.by(Role::Admin, "admin", resume).unwrap();
+    harness.rows.indexed().unwrap();
+}
+
+#[test]
+fn long_replies_are_bounded_by_their_bytes_which_count_for_the_tenant() {
+    let mut harness = Harness::start();
+    let mut given = 0;
+    while harness.session().replies.bytes() < UNRESERVED_BYTES {
+        tokens(harness.report(given));
+        harness.remember_long(given);
+        given += 1;
+        assert!(given < UNRESERVED, "the bytes are counted");
+    }
+    assert!(given * LONG_BYTES <= usize::try_from(UNRESERVED_BYTES).unwrap());
+    assert_eq!(reason(&harness.report(given)), Reason::QuotaExceeded);
+    assert!(harness.knows(0) && harness.knows(given - 1), "none is forgotten early");
+    harness.rows.indexed().unwrap();
+
+    harness.acknowledge("the reserve").unwrap();
+    while harness.session().replies.bytes() < REPLIES_BYTES_MAX - REPLIES_BYTES_RESERVED {
+        harness.remember_long(given);
+        given += 1;
+    }
+    assert_eq!(reason(&harness.acknowledge("one more")), Reason::QuotaExceeded);
+    harness.by(Role::Admin, "stop", pause()).unwrap();
+    harness
+        .of_session(Some("go"), Body::Session(SessionCommand::Resume(Resume { comment: String::new() })))
+        .unwrap();
+
+    harness.now = harness.now.after_ms(REPLIES_KEPT_MS);
+    tokens(harness.report(given));
+    let most = UNRESERVED_BYTES + u64::try_from(LONG_BYTES).unwrap();
+    assert!(harness.session().replies.bytes() < most, "enough of them are forgotten at once");
     harness.rows.indexed().unwrap();
 }
 
@@ -261,7 +363,6 @@ fn a_command_that_changes_nothing_is_answered_again_as_it_was() {
 #[test]
 fn replies_of_a_session_outlast_its_pauses() {
     let mut harness = Harness::start();
-    let pause = || Body::Session(SessionCommand::Pause(Pause { comment: String::new() }));
     let resume = || Body::Session(SessionCommand::Resume(Resume { comment: String::new() }));
     let paused = harness.of_session(Some("pause"), pause()).unwrap();
     harness.of_session(Some("resume"), resume()).unwrap();

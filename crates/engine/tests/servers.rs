@@ -33,7 +33,12 @@ impl Catalogue {
     }
 
     fn set(&mut self, number: u64, state: ServerState) -> Result<ClusterChange, Rejection> {
-        self.take(CatalogueCommand::SetServerState(SetServerState { number, state }))
+        self.take(CatalogueCommand::SetServerState(SetServerState {
+            number,
+            state,
+            replaced_by: None,
+            epoch: None,
+        }))
     }
 }
 
@@ -102,4 +107,33 @@ fn a_cluster_has_five_servers_at_most() {
     }
     let old = JoinServer { level: 0, ..server(6, 6) };
     assert_eq!(reason(catalogue.take(CatalogueCommand::JoinServer(old))), Reason::StateMismatch);
+}
+
+#[test]
+fn a_lost_server_of_five_is_replaced_by_a_sixth() {
+    let mut catalogue = Catalogue::default();
+    catalogue.take(found(7, 1)).unwrap();
+    for number in 2..=5 {
+        catalogue.join(number, u8::try_from(number).unwrap()).unwrap();
+    }
+    let replace = |replaced_by, epoch| {
+        let state = ServerState::Draining;
+        CatalogueCommand::SetServerState(SetServerState { number: 3, state, replaced_by, epoch })
+    };
+    assert_eq!(reason(catalogue.take(replace(Some(6), None))), Reason::StateMismatch, "there is no server 6");
+    assert_eq!(
+        reason(catalogue.take(replace(Some(3), None))),
+        Reason::StateMismatch,
+        "nobody replaces itself"
+    );
+    catalogue.take(replace(None, None)).unwrap();
+    let joined = catalogue.join(6, 6).unwrap();
+    assert_eq!(joined.map.replicas(1), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(reason(catalogue.set(3, ServerState::Active)), Reason::QuotaExceeded);
+    let old = joined.map.epoch - 1;
+    assert_eq!(reason(catalogue.take(replace(Some(6), Some(old)))), Reason::EtagMismatch);
+    let replaced = catalogue.take(replace(Some(6), Some(joined.map.epoch))).unwrap();
+    assert_eq!(replaced.server.replaced_by, Some(6));
+    assert_eq!(catalogue.take(replace(Some(6), Some(old))).unwrap(), replaced, "it is so already");
+    assert_eq!(reason(catalogue.join(7, 7)), Reason::QuotaExceeded);
 }

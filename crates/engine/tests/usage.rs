@@ -66,9 +66,13 @@ impl Rows {
     fn counted(&self) -> Usage {
         let mut bytes: BTreeMap<SessionId, u64> = BTreeMap::new();
         for (key, row) in &self.0 {
-            let Row::History(history) = &**row else { continue };
+            let held = match &**row {
+                Row::History(history) => minicbor::to_vec(history).unwrap().len(),
+                Row::Reply(reply) => minicbor::to_vec(reply).unwrap().len(),
+                _ => continue,
+            };
             let id = key.session_of().expect("it is a session's");
-            *bytes.entry(id).or_default() += u64::try_from(minicbor::to_vec(history).unwrap().len()).unwrap();
+            *bytes.entry(id).or_default() += u64::try_from(held).unwrap();
         }
         let mut usage = Usage::default();
         for (key, row) in &self.0 {

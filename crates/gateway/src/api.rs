@@ -402,7 +402,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// REQUEST_ID_REUSED if the request had another body then.
-    async fn answered(&self, scope: Scope, request: RequestId) -> Result<Option<Reply>, Refusal> {
+    pub(crate) async fn answered(&self, scope: Scope, request: RequestId) -> Result<Option<Reply>, Refusal> {
         let query = GetAnswered { tenant: self.caller.tenant, scope, request };
         match self.ask(&query).await? {
             None => Ok(None),

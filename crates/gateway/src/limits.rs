@@ -170,6 +170,10 @@ pub(crate) const EXPORT_PAGE_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) const EXPORT_PART_BYTES_MAX: usize = 512 * 1024;
 /// Calls of one definition about which its author is informed if the catalogue lacks what they call; the first ones.
 pub const CALLEE_FINDINGS_MAX: usize = 200;
+/// Groups that one transfer of leaders names.
+pub const GROUPS_MAX: usize = 65;
+/// How often a change of a server of the cluster is checked again because another change came in between.
+pub(crate) const CLUSTER_CHECKS_MAX: usize = 4;
 
 #[cfg(test)]
 mod tests;

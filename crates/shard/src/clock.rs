@@ -9,7 +9,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use switchward_machine::Time;
 use tokio::sync::Notify;
 
@@ -40,6 +40,11 @@ pub trait Clock: Send + Sync + 'static {
     /// The log goes up to this time: from now on the clock returns no earlier time, and continues from there. A
     /// manual clock does not move.
     fn not_before(&self, _at: Time) {}
+}
+
+/// The monotonic time, to measure how long something takes. It stands still while tokio's time is paused.
+pub(crate) fn instant() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 /// The machine's clock with all of its jumps. Shards need a [`MonotonicClock`].

@@ -125,6 +125,9 @@ impl Cluster {
 
     fn begin_leader_tasks(&self) {
         tokio::spawn(scrub::work(Arc::downgrade(&self.0)));
+        if self.0.member().is_some() {
+            tokio::spawn(members::balance(Arc::downgrade(&self.0)));
+        }
         for shard in self.all() {
             tokio::spawn(contact_watch::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(leader_tasks::work(shard.clone(), Arc::downgrade(&self.0)));

@@ -17,7 +17,7 @@ use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, Span, info_span};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, instant};
 use crate::evolved::{caught, evolved, of_panic};
 use crate::failure::Failure;
 use crate::group::Group;
@@ -175,20 +175,20 @@ impl DecideLoop {
     fn decide(&self, commands: &[Command], jobs: &Exit) -> Result<Decided, String> {
         let allowance = jobs.allowance();
         let commands = allowance.first(commands);
-        let begun = Instant::now();
+        let begun = instant();
         let mut ends = Vec::with_capacity(commands.len());
         let decided = caught(|| {
             #[cfg(test)]
             tests::strike(commands)?;
             let decided = decide_while(commands, &self.group.shared.view(), self.clock.now(), &mut |bytes| {
-                let now = Instant::now();
+                let now = instant();
                 ends.push(now);
                 now - begun < allowance.time && bytes < allowance.bytes
             });
             decided.map_err(|error| error.to_string())
         });
         if decided.is_err() && ends.len() < commands.len() {
-            ends.push(Instant::now());
+            ends.push(instant());
         }
         let mut last = begun;
         jobs.charge(commands.iter().zip(ends).map(|(command, end)| {
@@ -255,10 +255,10 @@ impl DecideLoop {
                     changes,
                 });
                 self.group.log.writes_for(Span::current());
-                let begun = Instant::now();
+                let begun = instant();
                 let written = self.proposer.write(&self.leadership, term, Payload(entry)).await;
                 written.map_err(|why| self.unwritten(&why, answers.len()))?;
-                jobs.wrote(&commands[..answers.len()], begun.elapsed(), bytes);
+                jobs.wrote(&commands[..answers.len()], instant() - begun, bytes);
                 ShardMetrics::add(&self.group.metrics().entries, 1);
             }
             None if self.group.members.is_alone() => {}

@@ -311,6 +311,12 @@ impl Group {
         self.log.size().0
     }
 
+    /// The index of the last entry that the rows hold; `None` before the first.
+    #[must_use]
+    pub fn applied(&self) -> Option<u64> {
+        self.shared.position().map(|position| position.index)
+    }
+
     /// A hash over all rows. Blocks.
     ///
     /// # Errors

@@ -18,6 +18,10 @@
 //! company (both make throughput worse, because load makes batches bigger by itself), and bypassing openraft (no
 //! gain beyond noise).
 
+#[macro_use]
+mod is_planted;
+
+mod blocking;
 mod clock;
 mod clock_watch;
 mod cluster;
@@ -44,6 +48,8 @@ mod metrics;
 mod no_peers;
 mod outbox;
 mod peers;
+#[cfg(feature = "planted")]
+pub mod planted;
 mod propose;
 mod queue;
 mod raft_runtime;
@@ -56,6 +62,8 @@ mod scrub;
 mod shard;
 mod shards;
 mod shared;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 mod snapshot;
 mod state_machine;
 mod tenancies;
@@ -77,8 +85,8 @@ pub use halt::OnFatal;
 pub use hand_over::NotHandedOver;
 pub use log_store::LogStore;
 pub use members::{
-    ClusterStatus, GroupStatus, HandOver, MemberHandler, MemberOptions, MemberStart, ReplicaStatus,
-    ServerStatus,
+    ClusterStatus, GroupStatus, HandOver, MemberHandler, MemberOptions, MemberStart, NotNow, ReplicaStatus,
+    ServerAnswer, ServerStatus,
 };
 pub use metrics::ShardMetrics;
 pub use no_peers::NoPeers;

@@ -299,6 +299,16 @@ pub const HAND_OVER_TAKEN_WAIT: Duration = Duration::from_millis(1_500);
 pub const HAND_OVER_ASK_WAIT: Duration = Duration::from_secs(6);
 /// How long a server may take to report its replicas.
 pub const STATUS_WAIT: Duration = Duration::from_secs(1);
+/// How long no leader has heard of a server that counts as lost.
+pub const SERVER_LOST_AFTER: Duration = Duration::from_secs(10);
+/// Voters that a group keeps that has as many: a server is not drained if fewer would be left.
+pub const VOTERS_KEPT: usize = 3;
+/// How often the leader of the catalogue looks whether leaders are spread over the servers.
+pub const BALANCE_LOOK: Duration = Duration::from_secs(5);
+/// How long a group must have had its leader before it is moved so that leaders are spread.
+pub const BALANCE_STABLE_FOR: Duration = Duration::from_secs(20);
+/// Entries that a server may lack to get a leader so that leaders are spread.
+pub const BALANCE_LAG_MAX: u64 = 100;
 /// How often a leader that hands over looks whether it still leads.
 pub const HAND_OVER_LOOK: Duration = Duration::from_millis(50);
 /// How often the leader of a shard compares its copies of the tenants' records with the catalogue, and tries again to bring

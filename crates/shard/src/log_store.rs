@@ -221,6 +221,11 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
         let bytes = encode_json(vote)?;
+        if planted!(VoteNotSynced) {
+            self.log.put_meta(self.group, Meta::Vote, bytes, Box::new(drop));
+            *self.voted.lock() = Some(*vote);
+            return Ok(());
+        }
         synced(|done| self.log.put_meta(self.group, Meta::Vote, bytes, done)).await?;
         *self.voted.lock() = Some(*vote);
         Ok(())
@@ -240,6 +245,11 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             drop(span);
             callback.io_completed(result.map_err(failed));
         });
+        if planted!(AckBeforeSync) {
+            self.log.append(self.group, records, Box::new(drop));
+            done(Ok(()));
+            return Ok(());
+        }
         self.log.append(self.group, records, done);
         Ok(())
     }

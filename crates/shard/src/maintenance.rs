@@ -6,6 +6,7 @@ use openraft::async_runtime::WatchReceiver;
 use std::io;
 use std::sync::{Arc, Weak};
 
+use crate::blocking::blocking;
 use crate::failure::line;
 use crate::group::Group;
 use crate::limits::{
@@ -71,11 +72,11 @@ async fn round(group: &Group, rest: &mut Rest, leading: &mut Leading) -> io::Res
     let at_rest = rest.is_long(group.shared.position());
     if dirty >= DIRTY_BYTES_MAX || (at_rest && dirty > 0) {
         let shared = Arc::clone(&group.shared);
-        tokio::task::spawn_blocking(move || shared.checkpoint()).await.map_err(io::Error::other)??;
+        blocking(move || shared.checkpoint()).await.map_err(io::Error::other)??;
     }
     if at_rest && !group.shared.state.is_settled() {
         let shared = Arc::clone(&group.shared);
-        tokio::task::spawn_blocking(move || shared.settle()).await.map_err(io::Error::other)??;
+        blocking(move || shared.settle()).await.map_err(io::Error::other)??;
     }
     shorten(group, leading).await
 }

@@ -1,6 +1,9 @@
 //! The servers of a cluster: how one becomes a member, what its peers may ask of it, and how the membership of each group
 //! follows the catalogue's map.
 
+mod balance;
+mod balancer;
+mod checks;
 mod handler;
 mod join;
 mod message;
@@ -9,16 +12,20 @@ mod peers;
 mod plan;
 mod ready;
 mod report;
+#[cfg(test)]
+mod samples;
 mod serve;
 mod status;
 mod task;
 mod transfer;
 
+pub use checks::NotNow;
 pub use handler::MemberHandler;
 pub use options::{MemberOptions, MemberStart};
-pub use status::{ClusterStatus, GroupStatus, ReplicaStatus, ServerStatus};
+pub use status::{ClusterStatus, GroupStatus, ReplicaStatus, ServerAnswer, ServerStatus};
 pub use transfer::HandOver;
 
+pub(crate) use balancer::work as balance;
 pub(crate) use join::{check_claimed, found, join, of_catalogue, update};
 pub(crate) use peers::{map, servers, work as publish_peers};
 pub(crate) use ready::ready;

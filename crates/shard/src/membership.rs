@@ -15,6 +15,9 @@ pub(crate) struct Members {
     raft: Raft,
     /// True once this process has seen another member.
     others: Arc<AtomicBool>,
+    /// True once this server was alone, for the bug that it takes itself for alone for ever.
+    #[cfg(feature = "planted")]
+    once: Arc<AtomicBool>,
     /// How old the last acknowledgement of a majority may be for a leader to lead.
     lease: Duration,
 }
@@ -32,7 +35,13 @@ pub(crate) enum Leading {
 
 impl Members {
     pub(crate) fn of(raft: Raft, lease: Duration) -> Self {
-        Self { raft, others: Arc::default(), lease }
+        Self {
+            raft,
+            others: Arc::default(),
+            #[cfg(feature = "planted")]
+            once: Arc::default(),
+            lease,
+        }
     }
 
     /// Returns true if this server is the only member, and no other server has ever been one as far as this process
@@ -47,12 +56,21 @@ impl Members {
         let own = *self.raft.node_id();
         let metrics = self.raft.metrics();
         let now = metrics.borrow_watched();
+        #[cfg(feature = "planted")]
+        if planted!(AloneForEver) && self.once.load(Ordering::Acquire) {
+            return true;
+        }
         let has_others = |members: &Membership| members.nodes().any(|(node, _)| *node != own);
         if has_others(&now.membership_config) || has_others(&now.committed_membership_config) {
             self.others.store(true, Ordering::Release);
             return false;
         }
-        is_only_voter(&now.membership_config, own)
+        let alone = is_only_voter(&now.membership_config, own);
+        #[cfg(feature = "planted")]
+        if alone && planted!(AloneForEver) {
+            self.once.store(true, Ordering::Release);
+        }
+        alone
     }
 
     /// What this server is in its group now, without asking anybody.

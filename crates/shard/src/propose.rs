@@ -52,6 +52,9 @@ impl Proposer {
 
     /// Waits for the entry that was given up on, if it can still be applied in this term.
     pub(crate) async fn settle(&mut self, leadership: &Leadership, term: u64) -> Result<(), Unwritten> {
+        if planted!(UnsettledForgotten) {
+            self.unsettled = None;
+        }
         match self.unsettled.take() {
             Some((then, outcome)) if then == term => self.wait(leadership, term, outcome, LEADER_LOOK).await,
             // In a later term, the barrier at its beginning has settled it.

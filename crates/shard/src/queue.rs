@@ -23,6 +23,7 @@ use switchward_state::{Command, Reply};
 use tokio::sync::{Notify, oneshot};
 use tracing::Span;
 
+use crate::clock::instant;
 use crate::failure::Failure;
 use crate::limits::{BATCH_BYTES_MAX, BATCH_SHARED_BYTES, BATCH_SHARED_TIME, COST_TIME, WRITTEN_LATER};
 
@@ -88,7 +89,7 @@ pub(crate) fn queue() -> (Arc<Entrance>, Exit) {
 impl Entrance {
     /// Puts a command at the end of its tenant's line.
     pub(crate) fn put(&self, job: Job) -> Result<(), Refused> {
-        let pushed_out = self.0.lines.lock().put(job, Instant::now())?;
+        let pushed_out = self.0.lines.lock().put(job, instant())?;
         self.0.changed.notify_one();
         if let Some(job) = pushed_out {
             // A caller that has gone needs no answer.
@@ -109,11 +110,11 @@ impl Exit {
     /// Waits for commands and takes at most `max`, in turn by tenant. Returns none once the queue is closed and
     /// empty. Cancel safe: commands are taken in the last step.
     pub(crate) async fn take(&self, max: usize, taken: &mut Vec<Job>) {
-        self.0.lines.lock().begin_rest(Instant::now());
+        self.0.lines.lock().begin_rest(instant());
         loop {
             let rests = {
                 let mut lines = self.0.lines.lock();
-                let rests = lines.serve(max, taken, Instant::now());
+                let rests = lines.serve(max, taken, instant());
                 if !taken.is_empty() || lines.closed {
                     return;
                 }
@@ -141,7 +142,7 @@ impl Exit {
 
     /// What the next batch may take.
     pub(crate) fn allowance(&self) -> Allowance {
-        if self.0.lines.lock().shared(Instant::now()) {
+        if self.0.lines.lock().shared(instant()) {
             Allowance { time: BATCH_SHARED_TIME, bytes: BATCH_SHARED_BYTES }
         } else {
             Allowance { time: Duration::MAX, bytes: BATCH_BYTES_MAX }
@@ -150,7 +151,7 @@ impl Exit {
 
     /// Charges tenants for the time that their commands took.
     pub(crate) fn charge<'c>(&self, took: impl Iterator<Item = (&'c Command, Duration)>) {
-        let now = Instant::now();
+        let now = instant();
         let mut lines = self.0.lines.lock();
         for (command, took) in took {
             let units = usize::try_from(took.as_micros() / COST_TIME.as_micros()).unwrap_or(usize::MAX);
@@ -165,7 +166,7 @@ impl Exit {
 
     /// Records how long it took to write the decision on these commands, and its size in bytes.
     pub(crate) fn wrote(&self, commands: &[Command], took: Duration, bytes: usize) {
-        let now = Instant::now();
+        let now = instant();
         let costs: Vec<usize> = commands.iter().map(|command| cost::cost(&command.body)).collect();
         let all = costs.iter().sum::<usize>().max(1);
         let mut lines = self.0.lines.lock();
@@ -180,7 +181,7 @@ impl Exit {
 
     /// Records that commands of these tenants, queued at these times, were answered.
     pub(crate) fn answered(&self, commands: impl Iterator<Item = (TenantId, Instant)>) {
-        let now = Instant::now();
+        let now = instant();
         let mut lines = self.0.lines.lock();
         for (tenant, since) in commands {
             lines.answered(tenant, now.saturating_duration_since(since));

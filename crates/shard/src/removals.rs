@@ -13,12 +13,13 @@ use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
 use std::sync::Weak;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use switchward_machine::{SessionId, TenantId};
 use switchward_state::session::{RemoveStep, Removing, Session, is_redacted};
 use switchward_state::{Body, Command, IndexKey, Key, Kind, REMOVED_KINDS, Row, Scope, View, ViewError};
 use switchward_store::Record as _;
 
+use crate::clock::instant;
 use crate::failure::Failure;
 use crate::limits::{
     CLOCK_LOOK, EXPIRY_LOOK, LEADER_TICK, REMOVALS_AT_ONCE, REMOVALS_COUNTED_MAX, REMOVE_REST,
@@ -41,9 +42,9 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
         if shard.draining() {
             return;
         }
-        let begun = Instant::now();
+        let begun = instant();
         let sleep = if shard.leads() { round(&shard, &cluster, &mut backlog).await } else { CLOCK_LOOK };
-        let rest = (begun.elapsed() * REMOVE_RESTS * parts).clamp(REMOVE_REST, REMOVE_REST_MAX);
+        let rest = ((instant() - begun) * REMOVE_RESTS * parts).clamp(REMOVE_REST, REMOVE_REST_MAX);
         tokio::select! {
             () = notify.notified() => {}
             () = tokio::time::sleep(sleep) => {}

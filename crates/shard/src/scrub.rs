@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak, atomic::Ordering};
 use switchward_state::{IndexKey, View};
 use switchward_store::StoreError;
 
+use crate::blocking::blocking;
 use crate::deletions;
 use crate::group::Group;
 use crate::limits::{FLUSH_WAIT, RECLAIM_PART, RECLAIM_ROWS_MIN, SCRUB_LOOK};
@@ -56,7 +57,7 @@ pub(crate) async fn run(cluster: &Shards) -> io::Result<Option<bool>> {
         }
     }
     let (log, shared) = (Arc::clone(cluster.log()), Arc::clone(&groups[0].shared));
-    let files = tokio::task::spawn_blocking(move || {
+    let files = blocking(move || {
         let state = shared.state.scrub()?;
         shared.snapshots.clear()?;
         Ok::<bool, StoreError>(log.scrub()? && state)
@@ -106,7 +107,7 @@ async fn reclaim(cluster: &Shards) -> io::Result<()> {
     }
     tracing::debug!(removed = sum, rows, "freeing the disk space of removed rows");
     let all = groups.clone();
-    let merged = tokio::task::spawn_blocking(move || {
+    let merged = blocking(move || {
         all.iter().try_for_each(|group| group.shared.checkpoint())?;
         all[0].shared.state.scrub().map_err(io::Error::other)
     });

@@ -1,7 +1,7 @@
 //! One shard: the handle that commands and reads go through.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use switchward_engine::is_remembered;
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_state::{Command, Reply, ViewError};
@@ -9,7 +9,7 @@ use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, info_span};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, instant};
 use crate::contact::ContactWatch;
 use crate::decide_loop::DecideLoop;
 use crate::deletions;
@@ -188,7 +188,7 @@ impl Shard {
         self.check_disk(&command)?;
         let (answer, wait) = oneshot::channel();
         let span = info_span!("shard.command", shard = self.group.shared.state.group().0);
-        let put = self.queue.put(Job { command, answer, span: span.clone(), since: Instant::now() });
+        let put = self.queue.put(Job { command, answer, span: span.clone(), since: instant() });
         let outcome = match put {
             Ok(()) => wait.instrument(span).await.unwrap_or_else(|_| Err(self.gone())),
             Err(Refused::Full) => Err(Failure::Overloaded),

@@ -11,6 +11,7 @@ use switchward_state::catalogue::{CatalogueEvent, TenantFact};
 use switchward_state::session::{RemovalFact, Removing, Session, SessionEvent};
 use switchward_state::{Changes, Decision, Event, IndexKey, Key, Kind, Row, index_keys, may_be_indexed};
 
+use crate::blocking::blocking;
 use crate::codec::{Applied, encode_json};
 use crate::evolved::{caught, evolved};
 use crate::limits::DISK_WAIT;
@@ -58,6 +59,11 @@ impl StateMachine {
         let (decision, changes) = match self.shared.take_pending_decision(bytes, self.applied.last) {
             Some(pending) => (pending.decision, pending.changes),
             None => {
+                #[cfg(feature = "planted")]
+                let dropped =
+                    if planted!(FieldDropped) { crate::planted::with_a_field_dropped(bytes) } else { None };
+                #[cfg(feature = "planted")]
+                let bytes = dropped.as_deref().unwrap_or(bytes);
                 let evolved = evolved(bytes, &self.shared.view());
                 evolved.map_err(|why| self.cannot_apply(log_id, &why))?
             }
@@ -234,9 +240,13 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         snapshot: SnapshotSource,
     ) -> Result<(), io::Error> {
         let shared = Arc::clone(&self.shared);
-        let installed = tokio::task::spawn_blocking(move || {
+        let installed = blocking(move || {
             let file = snapshot.file()?;
             shared.state.install(&file).map_err(broken)?;
+            #[cfg(feature = "planted")]
+            if planted!(SnapshotWithoutRequests) {
+                crate::planted::forget_requests(&shared.state)?;
+            }
             shared.persist()
         });
         self.applied = installed.await.map_err(io::Error::other)??.unwrap_or_default();
@@ -262,7 +272,7 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
         loop {
             let shared = Arc::clone(&self.0);
-            let persisted = tokio::task::spawn_blocking(move || shared.persisted());
+            let persisted = blocking(move || shared.persisted());
             match persisted.await.map_err(io::Error::other)?? {
                 Persisted::To(applied) => return Ok(of_state(&self.0, applied.unwrap_or_default())),
                 Persisted::DiskFull => tokio::time::sleep(DISK_WAIT).await,

@@ -23,13 +23,19 @@ pub const GRANTS_MAX: usize = 1_000;
 pub const REPLIES_KEPT_MS: u64 = 15 * 60_000;
 /// Replies that a session remembers; if none of them is old enough to be forgotten, one more is QUOTA_EXCEEDED.
 pub const REPLIES_MAX: usize = 65_536;
-/// Those of them that are reserved for commands that begin nothing: decisions, results, cancels and removals.
+/// Those of them that each reserve holds, see [`Reserve`](crate::session::Reserve).
 pub const REPLIES_RESERVED: usize = 256;
+/// What a session's replies take in rows of their own, bytes; one more is QUOTA_EXCEEDED, as beyond [`REPLIES_MAX`]. The last
+/// one that fits may go beyond it by its own length.
+pub const REPLIES_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Those of them that each reserve holds, bytes.
+pub const REPLIES_BYTES_RESERVED: u64 = 1024 * 1024;
 /// Replies that are listed in the row of their session; those before them have rows of their own.
 pub const REPLIES_LISTED_MAX: usize = 32;
-/// Replies that are forgotten when one is added, if their time is over.
+/// Replies that are forgotten when one is added, if their time is over; up to [`REPLIES_SWEPT_MAX`] while their bytes are at
+/// what the reserves leave.
 pub const REPLIES_FORGOTTEN_MAX: usize = 2;
-/// Replies that one sweep forgets after the end of their session.
+/// Replies that one step forgets at most, such as a sweep after the end of their session.
 pub const REPLIES_SWEPT_MAX: usize = 256;
 /// How long a reply is remembered after its session's end, and one outside of sessions after it was given, milliseconds.
 pub const REQUESTS_KEPT_MS: u64 = 24 * HOUR_MS;

@@ -30,6 +30,8 @@ mod journal;
 pub mod limits;
 mod log;
 mod mark;
+#[cfg(feature = "planted")]
+pub mod planted;
 mod removed;
 mod scrub;
 mod snapshot;

@@ -39,7 +39,10 @@ pub(crate) use client::{
     List, ListCommand, ListFilter, ListOf, Move, Raise, Retire, RevokeKey, Watch,
 };
 pub(crate) use clock::{AdvanceClock, ClockCommand};
-pub(crate) use cluster::{ClusterArgs, ClusterCerts, ClusterCommand, ClusterInit, ClusterJoin};
+pub(crate) use cluster::{
+    ClusterArgs, ClusterCall, ClusterCerts, ClusterCommand, ClusterDrain, ClusterInit, ClusterJoin,
+    ClusterRemove, ClusterReplace, ClusterTransfer,
+};
 pub(crate) use connection::{Connection, On};
 pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext};
 pub(crate) use conversation::{
@@ -132,7 +135,7 @@ pub(crate) enum Command {
     Backup(BackupArgs),
     /// Manage the key ring that encrypts a server's secrets.
     Secrets(SecretsArgs),
-    /// Prepare servers that work together as a cluster.
+    /// Prepare and manage servers that work together as a cluster.
     Cluster(ClusterArgs),
     /// Print the JSON Schemas of webhook bodies; needs no server.
     Schema(SchemaArgs),

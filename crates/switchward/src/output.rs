@@ -113,6 +113,14 @@ impl Printer {
         }
     }
 
+    /// Prints what is being waited for, for people, on the standard error.
+    pub(crate) fn progress(self, line: &str) {
+        if !self.quiet && !self.output.json() {
+            // A lost line is not an error.
+            let _lost = writeln!(anstream::stderr().lock(), "{FAINT}{}{FAINT:#}", clean(line));
+        }
+    }
+
     /// Prints a hint for people on the standard error.
     pub(crate) fn advice(self, line: &str) {
         if !self.quiet && !self.output.json() {

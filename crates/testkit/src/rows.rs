@@ -100,6 +100,9 @@ impl Rows {
             if let Row::History(history) = &**row {
                 usage.bytes += u64::try_from(minicbor::to_vec(history).unwrap().len()).unwrap();
             }
+            if let Row::Reply(reply) = &**row {
+                usage.bytes += u64::try_from(minicbor::to_vec(reply).unwrap().len()).unwrap();
+            }
         }
         for (tenant, usage) in usages {
             let row = self.0.get(&Key::usage(tenant)).map(|row| &**row);
@@ -153,15 +156,18 @@ impl Rows {
             };
             sources.push((known.hash, source));
         }
-        let mut rows = 0;
+        let (mut rows, mut bytes) = (0, 0);
         let prefix = Key::prefix_of_session(tenant, id, Kind::Reply);
-        let look = &mut |_: &Key, _: &_| {
+        let look = &mut |_: &Key, row: &Arc<Row>| {
             rows += 1;
+            bytes += if let Row::Reply(reply) = &**row { reply.bytes() } else { 0 };
             ControlFlow::Continue(())
         };
         self.scan(&prefix, None, look).map_err(|error| error.to_string())?;
-        if session.removal.is_none() && rows != replies.rows() {
-            return Err(format!("{key:?} has {rows} rows of replies, but counts {}", replies.rows()));
+        if session.removal.is_none() && (rows, bytes) != (replies.rows(), replies.bytes()) {
+            return Err(format!(
+                "{key:?} has {rows} rows of replies with {bytes} bytes, but counts {replies:?}"
+            ));
         }
         sources.iter().try_for_each(|(hash, source)| self.replied(key, *hash, source))
     }

@@ -39,5 +39,6 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, command: &CatalogueCommand) -> Result
         CatalogueCommand::FoundCluster(found) => servers::found(turn, found),
         CatalogueCommand::JoinServer(join) => servers::join(turn, join),
         CatalogueCommand::SetServerState(set) => servers::set_state(turn, set),
+        CatalogueCommand::RecordTransfers(record) => servers::record_transfers(turn, record),
     }
 }

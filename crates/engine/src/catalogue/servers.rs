@@ -1,9 +1,12 @@
 //! The servers of a cluster.
 
+use serde_json::{Value, json};
 use switchward_state::catalogue::{
-    CatalogueEvent, ClusterChange, ClusterMap, FoundCluster, JoinServer, Server, ServerState, SetServerState,
+    CatalogueEvent, ChangedPart, ClusterChange, ClusterMap, FoundCluster, JoinServer, LeaderTransfer,
+    RecordTransfers, Server, ServerState, SetServerState, Tenancy, TenantChange, TenantFact,
 };
 use switchward_state::limits::{SERVER_ADDRESS_BYTES_MAX, SERVER_NUMBER_MAX, SERVERS_MAX};
+use switchward_state::run::Json;
 use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
 
 use crate::turn::{Stop, Turn};
@@ -31,10 +34,7 @@ pub(crate) fn join(turn: &mut Turn<'_, '_>, join: &JoinServer) -> Result<Reply, 
     if turn.rows.server_at(&Key::server(join.number))?.is_some() {
         return rejoin(turn, join);
     }
-    if map.replicas(0).len() >= SERVERS_MAX {
-        let message = format!("the cluster has {SERVERS_MAX} servers already, and cannot have more");
-        return Err(Rejection::new(Reason::QuotaExceeded, message).fact("servers", SERVERS_MAX).into());
-    }
+    check_capacity(turn, &map, join.number)?;
     check_level(&map, join)?;
     let server = active(join, turn.now());
     let map = map.changed(&server);
@@ -49,19 +49,94 @@ pub(crate) fn set_state(turn: &mut Turn<'_, '_>, set: &SetServerState) -> Result
         let message = "the cluster has no server of this number";
         return Err(of_server(Reason::NotFound, set.number, message).into());
     };
-    if known.state == set.state {
+    let is_removed = known.state == ServerState::Removed;
+    if known.state == set.state && (is_removed || known.replaced_by == set.replaced_by) {
         return Ok(reply(known, map));
     }
-    if known.state == ServerState::Removed {
+    if is_removed {
         return Err(removed(set.number).into());
     }
-    if set.state == ServerState::Removed && map.replicas(0).len() == 1 {
-        let message = "the only server of a cluster cannot be removed";
-        return Err(of_server(Reason::StateMismatch, set.number, message).into());
+    if set.epoch.is_some_and(|epoch| epoch != map.epoch) {
+        let message = "the servers of the cluster have changed meanwhile";
+        return Err(Rejection::new(Reason::EtagMismatch, message).fact("epoch", map.epoch).into());
     }
-    let server = Server { state: set.state, ..known };
+    check_state(turn, &map, set)?;
+    let before = state_of(&known);
+    let server = Server { state: set.state, replaced_by: set.replaced_by, ..known };
     let map = map.changed(&server);
+    let part = part(format!("servers.{}", server.number), before, state_of(&server));
+    note(turn, vec![part])?;
     put(turn, server, map)
+}
+
+/// Refuses a state that the server cannot have beside the others.
+fn check_state(turn: &Turn<'_, '_>, map: &ClusterMap, set: &SetServerState) -> Result<(), Stop> {
+    match set.state {
+        ServerState::Active => check_capacity(turn, map, set.number),
+        ServerState::Draining => {
+            let Some(by) = set.replaced_by else { return Ok(()) };
+            let state = turn.rows.server_at(&Key::server(by))?.map(|server| server.state);
+            if by != set.number && state == Some(ServerState::Active) {
+                return Ok(());
+            }
+            let message = "a server is replaced by another one that is active";
+            Err(of_server(Reason::StateMismatch, by, message).into())
+        }
+        ServerState::Removed if map.replicas(0).len() == 1 => {
+            let message = "the only server of a cluster cannot be removed";
+            Err(of_server(Reason::StateMismatch, set.number, message).into())
+        }
+        ServerState::Removed => Ok(()),
+    }
+}
+
+/// Refuses one more active server than a cluster may have. Beside them there may be one that drains, so that a lost server
+/// can be replaced in the largest cluster, too.
+fn check_capacity(turn: &Turn<'_, '_>, map: &ClusterMap, number: u64) -> Result<(), Stop> {
+    let others: Vec<u64> = map.replicas(0).iter().copied().filter(|other| *other != number).collect();
+    let mut active = 0;
+    for other in &others {
+        let state = turn.rows.server_at(&Key::server(*other))?.map(|server| server.state);
+        active += usize::from(state == Some(ServerState::Active));
+    }
+    if active < SERVERS_MAX && others.len() <= SERVERS_MAX {
+        return Ok(());
+    }
+    let message = format!("the cluster has {SERVERS_MAX} active servers already, and cannot have more");
+    Err(Rejection::new(Reason::QuotaExceeded, message).fact("servers", SERVERS_MAX).into())
+}
+
+/// Records for auditors that leaders were transferred.
+pub(crate) fn record_transfers(turn: &mut Turn<'_, '_>, record: &RecordTransfers) -> Result<Reply, Stop> {
+    let part = |transfer: &LeaderTransfer| {
+        part(format!("leaders.group-{}", transfer.group), json!(record.from), json!(transfer.to))
+    };
+    note(turn, record.transfers.iter().map(part).collect())?;
+    Ok(Reply::Done)
+}
+
+/// Records what an operator has changed, in the tenant of their key. Commands of the servers themselves have none.
+fn note(turn: &mut Turn<'_, '_>, parts: Vec<ChangedPart>) -> Result<(), Stop> {
+    let known =
+        turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?.map(|known| Tenancy::clone(&known));
+    let Some(known) = known.filter(|_| !parts.is_empty()) else { return Ok(()) };
+    let number = known.changes + 1;
+    turn.emit(CatalogueEvent::TenancyPut(Tenancy { changes: number, ..known }))?;
+    let change = TenantChange { at: turn.now(), by: turn.command.actor.clone(), parts };
+    turn.emit(TenantFact::Changed { number, change })?;
+    Ok(())
+}
+
+fn part(name: String, before: Value, after: Value) -> ChangedPart {
+    ChangedPart { name, before: Json(before), after: Json(after) }
+}
+
+/// A server's state as an auditor reads it.
+fn state_of(server: &Server) -> Value {
+    match server.replaced_by {
+        None => json!({ "state": server.state.word() }),
+        Some(by) => json!({ "state": server.state.word(), "replaced_by": by }),
+    }
 }
 
 /// A server that is known joins again, with the folder that it had.
@@ -110,6 +185,7 @@ fn active(join: &JoinServer, now: switchward_machine::Time) -> Server {
         state: ServerState::Active,
         level: join.level,
         joined: now,
+        replaced_by: None,
     }
 }
 

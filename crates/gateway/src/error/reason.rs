@@ -64,6 +64,14 @@ reasons! {
     NoSuchWorkflow = "NO_SUCH_WORKFLOW" => FailedPrecondition,
     /// The server has no OpenID provider, with which people could sign in.
     SignInNotConfigured = "SIGN_IN_NOT_CONFIGURED" => FailedPrecondition,
+    /// The server of the cluster still votes, so it cannot be removed.
+    ServerVotes = "SERVER_VOTES" => FailedPrecondition,
+    /// Without the server of the cluster, a group would not have enough voters.
+    TooFewVoters = "TOO_FEW_VOTERS" => FailedPrecondition,
+    /// The server of the cluster that is to be replaced answers.
+    ServerNotLost = "SERVER_NOT_LOST" => FailedPrecondition,
+    /// No server of the cluster, or not this one, can take over a group.
+    ServerNotReady = "SERVER_NOT_READY" => FailedPrecondition,
     /// The server has no key ring, so it keeps no secret.
     KeyRingMissing = "KEY_RING_MISSING" => FailedPrecondition,
     /// A policy forbids it.
@@ -100,6 +108,8 @@ reasons! {
     OutcomeUnknown = "OUTCOME_UNKNOWN" => Aborted,
     /// The shard is choosing a leader; nothing was changed.
     ShardElecting = "SHARD_ELECTING" => Unavailable,
+    /// The leader of a group did not hand it over in time.
+    LeaderNotMoved = "LEADER_NOT_MOVED" => Unavailable,
     /// The server is stopping; nothing was changed.
     Draining = "DRAINING" => Unavailable,
     /// This server's replica of the shard has failed; nothing was changed.

@@ -84,7 +84,9 @@ fn the_page_has_the_limits_of_requests() {
     shows("a `request_id`, a `call_id`", &[number(engine::REQUEST_ID_CHARS_MAX)]);
     let remembered = "remembered answers of one session, by their `request_id`";
     let kept = [time(engine::REPLIES_KEPT_MS), time(engine::REQUESTS_KEPT_MS)];
-    shows(remembered, &[number(engine::REPLIES_MAX), number(engine::REPLIES_RESERVED)]);
+    let reserved = [number(engine::REPLIES_RESERVED), bytes(engine::REPLIES_BYTES_RESERVED)];
+    shows(remembered, &[number(engine::REPLIES_MAX), bytes(engine::REPLIES_BYTES_MAX)]);
+    shows(remembered, &reserved);
     shows("time for which an answer is remembered; after the session's end", &kept);
     shows("connections", &[number(CONNECTIONS_MAX)]);
     shows("connections of one address", &[number(CONNECTIONS_OF_PEER_MAX)]);
@@ -98,7 +100,7 @@ fn the_page_has_the_limits_of_requests() {
 #[test]
 fn the_page_has_the_limits_of_sessions() {
     shows("sessions of one tenant", &[number(SESSIONS_DEFAULT)]);
-    shows("bytes of their histories", &[bytes(BYTES_DEFAULT)]);
+    shows("bytes of their histories and remembered answers", &[bytes(BYTES_DEFAULT)]);
     shows("input of a start", &[bytes(engine::INPUT_BYTES_MAX)]);
     let labels = [number(engine::LABELS_MAX), bytes(engine::LABEL_BYTES_MAX)];
     shows("labels; a key or value of one", &labels);

@@ -1,30 +1,103 @@
 //! ClusterService.
 
+mod changes;
+mod transfers;
+
 use switchward_api::v1::{self, cluster_service_server::ClusterService};
 use switchward_shard::{ClusterStatus, GroupStatus, ReplicaStatus, ServerStatus};
 use switchward_state::catalogue::ServerState;
 use tonic::{Request, Response, Status};
 
 use super::tenants::FIRST;
-use crate::api::Api;
+use crate::api::{Api, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
 use crate::error::{Reason, Refusal};
+use changes::Change;
+
+type Answered<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl ClusterService for Api {
-    async fn get_cluster(
-        &self,
-        request: Request<v1::GetClusterRequest>,
-    ) -> Result<Response<v1::GetClusterResponse>, Status> {
+    async fn get_cluster(&self, request: Request<v1::GetClusterRequest>) -> Answered<v1::GetClusterResponse> {
         let (call, _) = self.open(request, roles::OPERATE)?;
         first(&call.caller)?;
-        let status = self.cluster.status().await.map_err(|error| {
-            tracing::error!(%error, "failed to read the servers of the cluster");
-            Refusal::new(Reason::InternalError, "the server failed to read its state")
-        })?;
-        Ok(Response::new(cluster(status)))
+        Ok(Response::new(cluster(status(self).await?)))
     }
+
+    async fn drain_server(
+        &self,
+        request: Request<v1::DrainServerRequest>,
+    ) -> Answered<v1::DrainServerResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        first(&call.caller)?;
+        let request = request_id(&message.request_id, "DrainServer", &message)?;
+        let change = changes::make(&call, request, message.server, Change::Drain).await?;
+        Ok(Response::new(v1::DrainServerResponse { change: Some(change) }))
+    }
+
+    async fn activate_server(
+        &self,
+        request: Request<v1::ActivateServerRequest>,
+    ) -> Answered<v1::ActivateServerResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        first(&call.caller)?;
+        let request = request_id(&message.request_id, "ActivateServer", &message)?;
+        let change = changes::make(&call, request, message.server, Change::Activate).await?;
+        Ok(Response::new(v1::ActivateServerResponse { change: Some(change) }))
+    }
+
+    async fn remove_server(
+        &self,
+        request: Request<v1::RemoveServerRequest>,
+    ) -> Answered<v1::RemoveServerResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        first(&call.caller)?;
+        let request = request_id(&message.request_id, "RemoveServer", &message)?;
+        let change = changes::make(&call, request, message.server, Change::Remove).await?;
+        Ok(Response::new(v1::RemoveServerResponse { change: Some(change) }))
+    }
+
+    async fn replace_server(
+        &self,
+        request: Request<v1::ReplaceServerRequest>,
+    ) -> Answered<v1::ReplaceServerResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        first(&call.caller)?;
+        let request = request_id(&message.request_id, "ReplaceServer", &message)?;
+        let by = required("replaced_by", message.replaced_by)?;
+        if by == message.server {
+            return Err(Refusal::field("replaced_by", "must be another server").into());
+        }
+        let change = changes::make(&call, request, message.server, Change::Replace { by }).await?;
+        Ok(Response::new(v1::ReplaceServerResponse { change: Some(change) }))
+    }
+
+    async fn transfer_leaders(
+        &self,
+        request: Request<v1::TransferLeadersRequest>,
+    ) -> Answered<v1::TransferLeadersResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        first(&call.caller)?;
+        transfers::run(&call, &message).await?;
+        Ok(Response::new(v1::TransferLeadersResponse {}))
+    }
+}
+
+/// The number of a server.
+///
+/// # Errors
+/// FIELD_INVALID if it is missing.
+fn required(field: &str, number: u64) -> Result<u64, Refusal> {
+    if number == 0 { Err(Refusal::field(field, "is required")) } else { Ok(number) }
+}
+
+/// The cluster as this server sees it now.
+async fn status(api: &Api) -> Result<ClusterStatus, Refusal> {
+    api.cluster.status().await.map_err(|error| {
+        tracing::error!(%error, "failed to read the servers of the cluster");
+        Refusal::new(Reason::InternalError, "the server failed to read its state")
+    })
 }
 
 /// The servers belong to no tenant; those who run them have a key of the first one.
@@ -32,7 +105,7 @@ fn first(caller: &Caller) -> Result<(), Refusal> {
     if caller.tenant == FIRST {
         return Ok(());
     }
-    let message = "only an operator or admin of the server's first tenant may see the servers of the cluster";
+    let message = "only keys of the server's first tenant may see and change the servers of the cluster";
     Err(Refusal::new(Reason::RoleNotAllowed, message))
 }
 
@@ -50,14 +123,31 @@ fn cluster(status: ClusterStatus) -> v1::GetClusterResponse {
 }
 
 fn server(status: ServerStatus) -> v1::ClusterServer {
-    let ServerStatus { number, address, state, level, joined, reachable, leads } = status;
-    let state = match state {
+    let ServerStatus { number, address, state, level, joined, reachable, leads, replaced_by, answer } =
+        status;
+    let expires = answer.as_ref().and_then(|answer| answer.certificate_expires);
+    v1::ClusterServer {
+        number,
+        address,
+        state: of_state(state).into(),
+        level,
+        join_time: joined.map(timestamp),
+        reachable,
+        leads,
+        replaced_by,
+        version: answer.as_ref().map(|answer| answer.version.clone()).unwrap_or_default(),
+        disk_free_bytes: answer.as_ref().and_then(|answer| answer.disk_free_bytes),
+        certificate_expire_time: expires.map(timestamp),
+        clock_offset_ms: answer.map(|answer| answer.clock_offset_ms),
+    }
+}
+
+fn of_state(state: ServerState) -> v1::ClusterServerState {
+    match state {
         ServerState::Active => v1::ClusterServerState::Active,
         ServerState::Draining => v1::ClusterServerState::Draining,
         ServerState::Removed => v1::ClusterServerState::Removed,
-    };
-    let join_time = joined.map(timestamp);
-    v1::ClusterServer { number, address, state: state.into(), level, join_time, reachable, leads }
+    }
 }
 
 fn group(status: GroupStatus) -> v1::ClusterGroup {

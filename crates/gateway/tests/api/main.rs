@@ -20,6 +20,7 @@ mod assigning;
 mod assisting;
 mod callbacks;
 mod calling;
+mod cluster;
 mod credentials;
 mod deciding;
 mod decision_page;

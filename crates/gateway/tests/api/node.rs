@@ -18,7 +18,8 @@ use switchward_gateway::{
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::{Cluster, ClusterOptions, ManualClock, Payload, RaftSettings, Shard, StateView};
 use switchward_state::catalogue::{
-    CatalogueCommand, CreateKey, CreateTenant, EnsureTenancy, LinkAuth, Role, Settings, UpdateTenant,
+    CatalogueCommand, CreateKey, CreateTenant, EnsureTenancy, FoundCluster, JoinServer, LinkAuth, Role,
+    ServerState, SetServerState, Settings, UpdateTenant,
 };
 use switchward_state::delivery::{DeliveryCommand, Endpoint, HoldEffects};
 use switchward_state::seal::{KeyRing, RingKey};
@@ -164,6 +165,36 @@ impl Node {
         };
         self.inner(TenantId(1), Body::Catalogue(CatalogueCommand::CreateKey(first))).await;
         key.secret
+    }
+
+    /// The number of a server that does not run, besides this one, in this state. The first call makes this server the first
+    /// one of a cluster.
+    pub(crate) async fn spare_server(&self, state: ServerState) -> u64 {
+        let join = |number| JoinServer {
+            number,
+            folder: number.to_be_bytes().repeat(2).try_into().expect("16 bytes"),
+            address: format!("10.0.0.1:{number}"),
+            level: 1,
+        };
+        let act = async |command| self.inner(TenantId(0), Body::Catalogue(command)).await;
+        if self.cluster.map().expect("rows that can be read").is_none() {
+            let found = FoundCluster { cluster: [9; 16], server: join(1), shards: SHARDS.into() };
+            act(CatalogueCommand::FoundCluster(found)).await;
+        }
+        let servers = self.cluster.servers().expect("rows that can be read");
+        let mut spare = servers.iter().filter(|one| one.number != 1 && one.state != ServerState::Removed);
+        let number = spare.next().map(|spare| spare.number);
+        let number = match number {
+            Some(number) => number,
+            None => {
+                let number = servers.iter().map(|server| server.number).max().unwrap_or(1) + 1;
+                act(CatalogueCommand::JoinServer(join(number))).await;
+                number
+            }
+        };
+        let set = SetServerState { number, state, replaced_by: None, epoch: None };
+        act(CatalogueCommand::SetServerState(set)).await;
+        number
     }
 
     /// Holds the effects of the first tenant, as a restore does.

@@ -10,7 +10,7 @@ use crate::rpcs::{Rpc, all, changes};
 use crate::ways::Way;
 
 /// Calls that an agent must never make, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 60] = [
+const NEVER_AN_AGENT: [&str; 65] = [
     "RecordEvent",
     "AttachPolicy",
     "DetachPolicy",
@@ -65,6 +65,11 @@ const NEVER_AN_AGENT: [&str; 60] = [
     "GetRetention",
     "AdvanceClock",
     "GetCluster",
+    "DrainServer",
+    "ActivateServer",
+    "RemoveServer",
+    "ReplaceServer",
+    "TransferLeaders",
     "PollWork",
     "StreamWork",
     "ExtendLease",

@@ -126,7 +126,7 @@ pub(crate) fn all() -> Vec<Rpc> {
         tenants(),
         keys(),
         clock(),
-        cluster(),
+        cluster::rows(),
         workers(),
     ]
     .into_iter()
@@ -162,6 +162,7 @@ macro_rules! ready {
     };
 }
 
+mod cluster;
 pub(crate) mod directory;
 mod export;
 mod mail;
@@ -719,10 +720,6 @@ fn clock() -> Vec<Rpc> {
         },
         read("GetClock", None, ready!(|_harness| v1::GetClockRequest {})),
     ]
-}
-
-fn cluster() -> Vec<Rpc> {
-    vec![read("GetCluster", None, ready!(|_harness| v1::GetClusterRequest {}))]
 }
 
 fn wanted(queue: String) -> Option<v1::WorkWanted> {

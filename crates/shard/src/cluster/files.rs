@@ -4,6 +4,7 @@ use std::io;
 use switchward_store::Cut;
 
 use super::Cluster;
+use crate::blocking::blocking;
 use crate::scrub;
 
 impl Cluster {
@@ -28,7 +29,7 @@ impl Cluster {
             shard.read().await.map_err(io::Error::other)?;
         }
         let groups = self.0.groups();
-        let taken = tokio::task::spawn_blocking(move || {
+        let taken = blocking(move || {
             let states: Vec<_> = groups.iter().map(|group| group.shared.state.clone()).collect();
             Cut::take(&states, |freeze| {
                 let still: Vec<_> = groups.iter().map(|group| group.shared.whole.read()).collect();

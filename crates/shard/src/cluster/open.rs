@@ -12,6 +12,7 @@ use switchward_store::{
 
 use super::shutdown::stop;
 use super::{Cluster, ClusterOptions, check_keys};
+use crate::blocking::blocking;
 use crate::clock_watch;
 use crate::failure::{Failure, line};
 use crate::group::{Group, GroupOptions, GroupStart, RaftSettings};
@@ -139,44 +140,62 @@ async fn settle(cluster: &Cluster) -> io::Result<()> {
 /// Begins to answer the other servers, and waits until the replicas can be read.
 async fn take_part(cluster: &Cluster, data: &DataDir, member: &MemberOptions, count: u32) -> io::Result<()> {
     let is_known = data.is_initialized();
-    match &member.start {
+    let start = start_of(cluster, member)?;
+    match start {
         MemberStart::Found => check_members(cluster, member.number).await?,
         MemberStart::Join { .. } | MemberStart::Resume if is_known => check_server(cluster, data, member)?,
         MemberStart::Join { .. } | MemberStart::Resume => {}
     }
+    check_ring_here(cluster)?;
     cluster.begin_leading();
     member.handler.open(members::Served::of(&cluster.0));
     let (transport, own) = (Arc::clone(&member.transport), member.number);
     tokio::spawn(members::publish_peers(Arc::downgrade(&cluster.0), transport, own));
     let shards: Vec<_> = cluster.all().cloned().collect();
-    let missing = members::ready(&shards, patience(member, is_known)).await?;
+    let missing = members::ready(&shards, patience(&start, is_known)).await?;
     if !missing.is_empty() && !is_known {
         return Err(io::Error::other(format!("the groups {missing:?} have no leader")));
     }
     if !missing.is_empty() {
         tracing::warn!(groups = ?missing, "these groups have no leader yet; the server opens without them");
-        return Ok(());
+        // Some groups may have a leader, and so newer rows.
+        return check_ring_here(cluster);
     }
     // If this server leads the catalogue, it decides nothing before.
     clock_watch::known(&cluster.0).await;
-    if member.start == MemberStart::Found {
+    if start == MemberStart::Found {
         members::found(cluster.catalogue(), data, member, count).await?;
     } else {
         members::update(cluster.catalogue(), data, member).await;
     }
     // The next start must find the server's own row, whatever becomes of the log.
     let group = cluster.catalogue().group().clone();
-    let written = tokio::task::spawn_blocking(move || group.checkpoint()).await;
+    let written = blocking(move || group.checkpoint()).await;
     written.map_err(io::Error::other)??;
     data.set_initialized().map_err(io::Error::other)?;
     check_ring(cluster).await
 }
 
-fn patience(member: &MemberOptions, is_known: bool) -> Duration {
+/// As [`check_ring`], by the rows that this server has: there may be no leader to ask for newer ones.
+fn check_ring_here(cluster: &Cluster) -> io::Result<()> {
+    let under = cluster.sealed_here().map_err(io::Error::other)?;
+    check_keys(&under, &cluster.ring().ids()).map_err(io::Error::other)
+}
+
+/// How the member begins: a cluster is founded once, and its founder resumes as soon as its folder knows the map.
+fn start_of(cluster: &Cluster, member: &MemberOptions) -> io::Result<MemberStart> {
+    let is_founded = members::map(&cluster.catalogue().read_stale())?.is_some();
+    match &member.start {
+        MemberStart::Found if is_founded => Ok(MemberStart::Resume),
+        start @ (MemberStart::Found | MemberStart::Join { .. } | MemberStart::Resume) => Ok(start.clone()),
+    }
+}
+
+fn patience(start: &MemberStart, is_known: bool) -> Duration {
     if is_known {
         return RESUME_READY_WAIT;
     }
-    match &member.start {
+    match start {
         MemberStart::Found => FOUND_READY_WAIT,
         MemberStart::Join { .. } | MemberStart::Resume => JOIN_READY_WAIT,
     }

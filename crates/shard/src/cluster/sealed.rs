@@ -7,10 +7,11 @@ use std::sync::Arc;
 use switchward_machine::TenantId;
 use switchward_state::delivery::WebhookSource;
 use switchward_state::seal::{RingKeyId, Sealed};
-use switchward_state::{Key, Kind, Row, View as _};
+use switchward_state::{Key, Kind, Row, View as _, ViewError};
 
 use super::Cluster;
 use crate::failure::Failure;
+use crate::view::StateView;
 
 /// How many secrets are sealed under each key.
 pub type SealedUnder = BTreeMap<RingKeyId, usize>;
@@ -69,21 +70,31 @@ impl Cluster {
         Ok(under)
     }
 
+    /// The same by the rows that this server has, which may be older: no leader is asked.
+    ///
+    /// # Errors
+    /// The rows cannot be read.
+    pub(crate) fn sealed_here(&self) -> Result<SealedUnder, ViewError> {
+        let mut under = SealedUnder::new();
+        let catalogue = self.catalogue().read_stale();
+        for tenant in tenants_in(&catalogue)? {
+            let (tenancy, sources) = sealed_in(&catalogue, tenant)?;
+            tenancy.iter().for_each(|row| count_sealed(row, &mut under));
+            sources.into_iter().for_each(|source| count_sealed(&Row::WebhookSource(source), &mut under));
+            for shard in self.shards().iter().filter(|shard| shard.group().failed().is_none()) {
+                let row = shard.read_stale().row(&Key::tenancy(tenant))?;
+                row.iter().for_each(|row| count_sealed(row, &mut under));
+            }
+        }
+        Ok(under)
+    }
+
     /// The numbers of all tenants.
     ///
     /// # Errors
     /// As [`Failure`] says.
     pub async fn tenants(&self) -> Result<Vec<TenantId>, Failure> {
-        let mut tenants = Vec::new();
-        let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
-        let read = self.catalogue().read().await?.scan(&prefix, None, &mut |_, row| {
-            if let Row::Tenant(tenant) = &**row {
-                tenants.push(tenant.id);
-            }
-            ControlFlow::Continue(())
-        });
-        read.map_err(|error| self.0.unreadable(&error))?;
-        Ok(tenants)
+        tenants_in(&self.catalogue().read().await?).map_err(|error| self.0.unreadable(&error))
     }
 
     /// The rows of the catalogue that hold a tenant's secrets: its record, and its sources of webhooks.
@@ -94,17 +105,34 @@ impl Cluster {
         &self,
         tenant: TenantId,
     ) -> Result<(Option<Arc<Row>>, Vec<WebhookSource>), Failure> {
-        let view = self.catalogue().read().await?;
-        let tenancy = view.row(&Key::tenancy_record(tenant)).map_err(|error| self.0.unreadable(&error))?;
-        let mut sources = Vec::new();
-        let prefix = Key::prefix_of_catalogue(tenant, Kind::WebhookSource);
-        let read = view.scan(&prefix, None, &mut |_, row| {
-            if let Row::WebhookSource(source) = &**row {
-                sources.push(source.clone());
-            }
-            ControlFlow::Continue(())
-        });
-        read.map_err(|error| self.0.unreadable(&error))?;
-        Ok((tenancy, sources))
+        sealed_in(&self.catalogue().read().await?, tenant).map_err(|error| self.0.unreadable(&error))
     }
+}
+
+fn tenants_in(view: &StateView) -> Result<Vec<TenantId>, ViewError> {
+    let mut tenants = Vec::new();
+    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
+    view.scan(&prefix, None, &mut |_, row| {
+        if let Row::Tenant(tenant) = &**row {
+            tenants.push(tenant.id);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(tenants)
+}
+
+fn sealed_in(
+    view: &StateView,
+    tenant: TenantId,
+) -> Result<(Option<Arc<Row>>, Vec<WebhookSource>), ViewError> {
+    let tenancy = view.row(&Key::tenancy_record(tenant))?;
+    let mut sources = Vec::new();
+    let prefix = Key::prefix_of_catalogue(tenant, Kind::WebhookSource);
+    view.scan(&prefix, None, &mut |_, row| {
+        if let Row::WebhookSource(source) = &**row {
+            sources.push(source.clone());
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok((tenancy, sources))
 }

@@ -47,7 +47,12 @@ impl Cluster {
         state: ServerState,
         actor: Actor,
     ) -> Result<ClusterChange, Failure> {
-        let set = CatalogueCommand::SetServerState(SetServerState { number, state });
+        let set = CatalogueCommand::SetServerState(SetServerState {
+            number,
+            state,
+            replaced_by: None,
+            epoch: None,
+        });
         let command = Command { actor, ..members::of_catalogue(Body::Catalogue(set)) };
         let reply = self.catalogue().submit(command).await?;
         let Reply::Cluster(change) = reply else {

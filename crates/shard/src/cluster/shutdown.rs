@@ -4,6 +4,7 @@ use futures::future::join_all;
 use std::io;
 
 use super::Cluster;
+use crate::blocking::blocking;
 use crate::group::Group;
 use crate::shard::Shard;
 
@@ -19,7 +20,7 @@ impl Cluster {
         join_all(self.all().map(Shard::drain)).await;
         for shard in self.all() {
             let group = shard.group().clone();
-            let written = tokio::task::spawn_blocking(move || group.checkpoint()).await;
+            let written = blocking(move || group.checkpoint()).await;
             match written.map_err(io::Error::other)? {
                 // The log has what is missing.
                 Err(error) if shard.disk().caused(&error) => {

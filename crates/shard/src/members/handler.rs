@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::RwLock;
 use std::sync::Arc;
+use switchward_machine::Time;
 
 use crate::peers::{PeerRequest, PeerStream, RaftHandler};
 
@@ -23,6 +24,7 @@ pub(crate) trait Serve: Send + Sync {
 pub struct MemberHandler {
     raft: RaftHandler,
     rest: RwLock<Option<Arc<dyn Serve>>>,
+    certificate_expires: RwLock<Option<Time>>,
 }
 
 impl MemberHandler {
@@ -30,6 +32,17 @@ impl MemberHandler {
     #[must_use]
     pub fn raft(&self) -> &RaftHandler {
         &self.raft
+    }
+
+    /// Until when this server's certificate is valid; `None` if it is not known. Operators see it in the cluster's status.
+    #[must_use]
+    pub fn certificate_expires(&self) -> Option<Time> {
+        *self.certificate_expires.read()
+    }
+
+    /// Sets until when this server's certificate is valid.
+    pub fn set_certificate_expires(&self, expires: Option<Time>) {
+        *self.certificate_expires.write() = expires;
     }
 
     /// Answers the other messages too from now on.

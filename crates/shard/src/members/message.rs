@@ -119,7 +119,7 @@ fn bad(error: impl ToString) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::{Follower, ReplicaReport};
+    use super::super::report::{Follower, ReplicaReport, ServerReport};
     use super::*;
     use switchward_machine::Time;
     use switchward_state::Reason;
@@ -133,6 +133,7 @@ mod tests {
             state: ServerState::Active,
             level: 1,
             joined: Time(5),
+            replaced_by: None,
         };
         let map = ClusterMap::founded([1; 16], 1, 2, 1).changed(&server);
         let change = Box::new(ClusterChange { server: server.clone(), map });
@@ -158,14 +159,21 @@ mod tests {
             failed: Some("it is broken".into()),
             followers: vec![Follower { server: 2, matched: Some(7), silent_ms: Some(30) }],
         };
+        let report = ServerReport {
+            replicas: vec![report],
+            version: "1.2.3".into(),
+            disk_free_bytes: Some(1_000),
+            certificate_expires: Some(Time(70)),
+            now: Time(60),
+        };
         let mut lines = vec![
             ("join", framed(&joining)),
             ("status", framed(&())),
-            ("report", framed(&vec![report.clone()])),
+            ("report", framed(&report)),
             ("hand-over", framed(&Some(2_u64))),
         ];
         assert_eq!(unframed::<Joining>(&lines[0].1).unwrap(), joining);
-        assert_eq!(unframed::<Vec<ReplicaReport>>(&lines[2].1).unwrap(), [report]);
+        assert_eq!(unframed::<ServerReport>(&lines[2].1).unwrap(), report);
         assert_eq!(unframed::<Option<u64>>(&lines[3].1).unwrap(), Some(2));
         for (name, answer) in answers() {
             let bytes = encode_join_answer(&answer);

@@ -2,12 +2,43 @@
 //!
 //! An even number of voters survives no more failures than one voter less, and each failure is more likely. So an even
 //! number of servers has one learner: of two servers one votes, of four three. A draining server votes only while the
-//! others would be an even number.
+//! others would be an even number. A server that is being replaced votes until another one can take its seat.
 
 use std::collections::{BTreeMap, BTreeSet};
-use switchward_state::catalogue::ServerState;
+use switchward_state::catalogue::{Server, ServerState};
 
 use crate::limits::VOTERS_MAX;
+
+/// What a server is for in a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seat {
+    /// It votes and leads.
+    Active,
+    /// It leads nothing, and votes only while the others would be an even number.
+    Draining,
+    /// It is being replaced: it leads nothing, and votes until others have taken its seat.
+    Leaving,
+}
+
+impl Seat {
+    /// The seat of a server; `None` if it was removed.
+    pub(crate) fn of(server: &Server) -> Option<Self> {
+        Self::in_state(server.state, server.replaced_by)
+    }
+
+    /// The seat of a server in this state; `None` if it was removed.
+    pub(crate) fn in_state(state: ServerState, replaced_by: Option<u64>) -> Option<Self> {
+        match (state, replaced_by) {
+            (ServerState::Active, _) => Some(Self::Active),
+            (ServerState::Draining, None) => Some(Self::Draining),
+            (ServerState::Draining, Some(_)) => Some(Self::Leaving),
+            (ServerState::Removed, _) => None,
+        }
+    }
+}
+
+/// The servers that hold a group by the map, none of which is removed.
+pub(crate) type Seats = BTreeMap<u64, Seat>;
 
 /// The members of a group, as its leader knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +68,8 @@ pub(crate) enum Step {
     HandOver(u64),
 }
 
-/// The next step. `replicas` are the servers that hold the group by the map, none of which is removed.
-pub(crate) fn step(replicas: &BTreeMap<u64, ServerState>, seen: &Seen) -> Step {
+/// The next step.
+pub(crate) fn step(replicas: &Seats, seen: &Seen) -> Step {
     if replicas.is_empty() {
         return Step::Rest;
     }
@@ -60,7 +91,7 @@ pub(crate) fn step(replicas: &BTreeMap<u64, ServerState>, seen: &Seen) -> Step {
         |server: &&u64| **server != seen.own && voters.contains(*server) && seen.current.contains(*server);
     let successor = wanted.iter().filter(|server| is_active(replicas, **server)).find(able).copied();
     if wanted == *voters {
-        let drains = replicas.get(&seen.own) == Some(&ServerState::Draining);
+        let drains = replicas.contains_key(&seen.own) && !is_active(replicas, seen.own);
         return successor.filter(|_| drains).map_or(Step::Rest, Step::HandOver);
     }
     if wanted.contains(&seen.own) {
@@ -77,7 +108,7 @@ pub(crate) fn step(replicas: &BTreeMap<u64, ServerState>, seen: &Seen) -> Step {
 }
 
 /// The servers that should vote, among those that can.
-fn wanted(replicas: &BTreeMap<u64, ServerState>, voters: &BTreeSet<u64>, seen: &Seen) -> BTreeSet<u64> {
+pub(crate) fn wanted(replicas: &Seats, voters: &BTreeSet<u64>, seen: &Seen) -> BTreeSet<u64> {
     let able = |server: &u64| voters.contains(server) || seen.current.contains(server);
     let mut active: Vec<u64> =
         replicas.keys().copied().filter(|server| is_active(replicas, *server)).filter(able).collect();
@@ -88,8 +119,14 @@ fn wanted(replicas: &BTreeMap<u64, ServerState>, voters: &BTreeSet<u64>, seen: &
         return voters.clone();
     }
     if active.len().is_multiple_of(2) {
-        let drains = |server: &&u64| replicas.get(*server) == Some(&ServerState::Draining);
-        match voters.iter().find(drains) {
+        let shrinks = active.len() <= voters.len();
+        let stays = |server: &&u64| match replicas.get(*server) {
+            Some(Seat::Draining) => true,
+            // Without it, there would be fewer voters than now: another one is to take its seat first.
+            Some(Seat::Leaving) => shrinks,
+            Some(Seat::Active) | None => false,
+        };
+        match voters.iter().find(stays) {
             Some(draining) => active.push(*draining),
             None => drop(active.pop()),
         }
@@ -103,14 +140,14 @@ fn votable(voters: BTreeSet<u64>, seen: &Seen) -> Step {
     if present * 2 > voters.len() { Step::Vote(voters) } else { Step::Rest }
 }
 
-fn is_active(replicas: &BTreeMap<u64, ServerState>, server: u64) -> bool {
-    replicas.get(&server) == Some(&ServerState::Active)
+fn is_active(replicas: &Seats, server: u64) -> bool {
+    replicas.get(&server) == Some(&Seat::Active)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ServerState::{Active, Draining};
+    use Seat::{Active, Draining, Leaving};
 
     fn set(servers: &[u64]) -> BTreeSet<u64> {
         servers.iter().copied().collect()
@@ -120,7 +157,7 @@ mod tests {
         Seen { own, voters: vec![set(voters)], members: set(members), current: set(current) }
     }
 
-    fn map(servers: &[(u64, ServerState)]) -> BTreeMap<u64, ServerState> {
+    fn map(servers: &[(u64, Seat)]) -> Seats {
         servers.iter().copied().collect()
     }
 
@@ -172,6 +209,24 @@ mod tests {
         assert_eq!(step(&four, &seen(2, &[1, 2, 3], &all, &all)), Step::Vote(set(&[2, 3, 4])));
         let none = map(&[(1, Draining), (2, Draining), (3, Draining)]);
         assert_eq!(step(&none, &seen(1, &[1, 2, 3], &[1, 2, 3], &[1, 2, 3])), Step::Rest);
+    }
+
+    #[test]
+    fn a_server_that_is_replaced_votes_until_its_seat_is_taken() {
+        let three = map(&[(1, Active), (2, Active), (3, Leaving)]);
+        let all = [1, 2, 3];
+        assert_eq!(step(&three, &seen(1, &all, &all, &[1, 2])), Step::Rest, "nobody can take the seat");
+        let four = map(&[(1, Active), (2, Active), (3, Leaving), (4, Active)]);
+        assert_eq!(step(&four, &seen(1, &all, &all, &[1, 2])), Step::Learn(4));
+        let members = [1, 2, 3, 4];
+        assert_eq!(step(&four, &seen(1, &all, &members, &[1, 2])), Step::Rest, "the new one lags");
+        assert_eq!(step(&four, &seen(1, &all, &members, &[1, 2, 4])), Step::Vote(set(&[1, 2, 4])));
+        assert_eq!(step(&four, &seen(1, &[1, 2, 4], &members, &[1, 2, 4])), Step::Rest);
+        assert_eq!(step(&four, &seen(3, &all, &members, &members)), Step::HandOver(1), "it leads nothing");
+        // A learner takes the seat at once, and the new server becomes the learner.
+        let five = map(&[(1, Active), (2, Active), (3, Leaving), (4, Active), (5, Active)]);
+        let members = [1, 2, 3, 4, 5];
+        assert_eq!(step(&five, &seen(1, &all, &members, &[1, 2, 4, 5])), Step::Vote(set(&[1, 2, 4])));
     }
 
     #[test]

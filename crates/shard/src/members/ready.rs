@@ -1,5 +1,6 @@
 //! Waiting until a server's replicas can be read.
 
+use futures::FutureExt as _;
 use openraft::async_runtime::WatchReceiver;
 use std::io;
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub(crate) async fn ready(shards: &[Shard], patience: Duration) -> io::Result<Ve
             report_at = now + PROGRESS_INTERVAL;
         }
         let mut changes = shard.group().raft().metrics();
+        // A new receiver reports the newest state as a change.
+        let _seen = changes.changed().now_or_never();
         // Whether something changes or the time passes: the next look reads it.
         let _waited = timeout(FORWARD_AGAIN, changes.changed()).await;
     }

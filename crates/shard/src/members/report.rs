@@ -1,9 +1,31 @@
-//! What a server reports of its own replicas.
+//! What a server reports of itself and its replicas.
 
 use minicbor::{Decode, Encode};
 use openraft::{Instant as _, async_runtime::WatchReceiver};
+use switchward_machine::Time;
 
 use crate::shard::Shard;
+use crate::shards::Shards;
+
+/// A server, as it reports itself.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct ServerReport {
+    /// Its replicas.
+    #[n(0)]
+    pub(crate) replicas: Vec<ReplicaReport>,
+    /// The version of its program.
+    #[n(1)]
+    pub(crate) version: String,
+    /// Free bytes of the disk of its data folder.
+    #[n(2)]
+    pub(crate) disk_free_bytes: Option<u64>,
+    /// Until when its certificate is valid.
+    #[n(3)]
+    pub(crate) certificate_expires: Option<Time>,
+    /// The time by its clock.
+    #[n(4)]
+    pub(crate) now: Time,
+}
 
 /// A replica of a group, as its own server reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -54,9 +76,15 @@ pub(crate) struct Follower {
     pub(crate) silent_ms: Option<u64>,
 }
 
-/// The replicas of this server.
-pub(crate) fn report<'s>(shards: impl Iterator<Item = &'s Shard>) -> Vec<ReplicaReport> {
-    shards.map(of).collect()
+/// This server.
+pub(crate) fn report(shards: &Shards) -> ServerReport {
+    ServerReport {
+        replicas: shards.all().map(of).collect(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        disk_free_bytes: Some(shards.log().disk().free_bytes()).filter(|free| *free > 0),
+        certificate_expires: shards.member().and_then(|member| member.handler.certificate_expires()),
+        now: shards.now(),
+    }
 }
 
 fn of(shard: &Shard) -> ReplicaReport {

@@ -31,7 +31,7 @@ impl Served {
 impl Serve for Served {
     async fn serve(&self, from: u64, request: PeerRequest) -> Result<Bytes, String> {
         let shards = self.0.upgrade().ok_or_else(|| "this server is shut down".to_owned())?;
-        let cluster = Cluster::of_shards(shards);
+        let cluster = Cluster::of_shards(Arc::clone(&shards));
         match request.kind {
             QUESTION => {
                 let answered = remote::serve(&cluster, request.group, &request.body).await;
@@ -50,7 +50,7 @@ impl Serve for Served {
                 let shard = shard.ok_or_else(|| "no such group here".to_owned())?;
                 shard.hand_over(to).await.map(|to| framed(&to)).map_err(|error| error.to_string())
             }
-            STATUS => Ok(framed(&report(cluster.all()))),
+            STATUS => Ok(framed(&report(&shards))),
             kind => Err(format!("no message has the kind {kind}")),
         }
     }

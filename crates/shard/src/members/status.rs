@@ -9,7 +9,7 @@ use switchward_state::catalogue::{Server, ServerState};
 use super::message::{STATUS, framed, unframed};
 use super::options::MemberOptions;
 use super::peers::{map, servers};
-use super::report::{ReplicaReport, report};
+use super::report::{ReplicaReport, ServerReport, report};
 use crate::limits::{FEATURE_LEVEL, STATUS_WAIT};
 use crate::peers::{PeerConnection, PeerRequest};
 use crate::shards::{CATALOGUE, Shards};
@@ -51,6 +51,24 @@ pub struct ServerStatus {
     pub reachable: bool,
     /// The groups that it leads.
     pub leads: Vec<u64>,
+    /// The server that takes its seats, if it is being or was replaced.
+    pub replaced_by: Option<u64>,
+    /// What it has said of itself just now; `None` if it has not answered.
+    pub answer: Option<ServerAnswer>,
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerAnswer {
+    /// The version of its program.
+    pub version: String,
+    /// Free bytes of the disk of its data folder; `None` if it is not monitored.
+    pub disk_free_bytes: Option<u64>,
+    /// Until when its certificate for the other servers is valid; `None` if it has none.
+    pub certificate_expires: Option<Time>,
+    /// How far its clock is ahead of that of the server that asks, milliseconds. Half of the time that the question took
+    /// may be wrong.
+    pub clock_offset_ms: i64,
 }
 
 /// A group of a cluster.
@@ -88,7 +106,13 @@ pub struct ReplicaStatus {
 }
 
 /// The reports of the servers that have answered.
-type Reports = BTreeMap<u64, Vec<ReplicaReport>>;
+type Reports = BTreeMap<u64, Reported>;
+
+/// A report, and how far its server's clock is ahead, milliseconds.
+struct Reported {
+    report: ServerReport,
+    clock_offset_ms: i64,
+}
 
 /// Asks all servers, each for at most [`STATUS_WAIT`].
 ///
@@ -98,11 +122,12 @@ pub(crate) async fn status(shards: &Shards) -> io::Result<ClusterStatus> {
     let view = shards.catalogue().read_stale();
     let (map, known) = (map(&view)?, servers(&view)?);
     let own = shards.member().map_or(ALONE, |member| member.number);
-    let mut reports = Reports::from([(own, report(shards.all()))]);
+    let mut reports = Reports::from([(own, Reported { report: report(shards), clock_offset_ms: 0 })]);
     if let Some(member) = shards.member() {
         let present = known.iter().filter(|server| server.state != ServerState::Removed);
         let others = present.map(|server| server.number).filter(|server| *server != own);
-        reports.extend(join_all(others.map(|server| ask(member, server))).await.into_iter().flatten());
+        let answers = join_all(others.map(|server| ask(shards, member, server))).await;
+        reports.extend(answers.into_iter().flatten());
     }
     let groups: Vec<GroupStatus> = shards.all().map(|shard| group(shard.number(), &reports)).collect();
     let servers = if known.is_empty() { vec![alone(own)] } else { known.iter().map(server).collect() };
@@ -112,14 +137,24 @@ pub(crate) async fn status(shards: &Shards) -> io::Result<ClusterStatus> {
     Ok(ClusterStatus { cluster, epoch, level, own, servers, groups })
 }
 
-async fn ask(member: &MemberOptions, server: u64) -> Option<(u64, Vec<ReplicaReport>)> {
+async fn ask(shards: &Shards, member: &MemberOptions, server: u64) -> Option<(u64, Reported)> {
     let request = PeerRequest { kind: STATUS, group: CATALOGUE, body: framed(&()) };
+    let before = shards.now().0;
     let answer = member.transport.call(server, PeerConnection::Control, request, STATUS_WAIT).await.ok()?;
-    let reports = unframed(&answer);
-    reports
+    let after = shards.now().0;
+    let report: io::Result<ServerReport> = unframed(&answer);
+    let report = report
         .inspect_err(|error| tracing::warn!(%error, server, "failed to read a server's status"))
-        .ok()
-        .map(|reports| (server, reports))
+        .ok()?;
+    let clock_offset_ms = offset_ms(report.now.0, before, after);
+    Some((server, Reported { report, clock_offset_ms }))
+}
+
+/// How far a clock is ahead that was read between two times, milliseconds.
+fn offset_ms(read: u64, before: u64, after: u64) -> i64 {
+    let middle = before + after.saturating_sub(before) / 2;
+    let signed = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    signed(read).saturating_sub(signed(middle))
 }
 
 fn alone(own: u64) -> ServerStatus {
@@ -131,6 +166,8 @@ fn alone(own: u64) -> ServerStatus {
         joined: None,
         reachable: true,
         leads: Vec::new(),
+        replaced_by: None,
+        answer: None,
     }
 }
 
@@ -143,20 +180,28 @@ fn server(server: &Server) -> ServerStatus {
         joined: Some(server.joined),
         reachable: false,
         leads: Vec::new(),
+        replaced_by: server.replaced_by,
+        answer: None,
     }
 }
 
 fn with_reports(server: ServerStatus, reports: &Reports, groups: &[GroupStatus]) -> ServerStatus {
     let led = groups.iter().filter(|group| group.leader == Some(server.number));
     let leads = led.map(|group| group.group).collect();
-    ServerStatus { reachable: reports.contains_key(&server.number), leads, ..server }
+    let answer = reports.get(&server.number).map(|Reported { report, clock_offset_ms }| ServerAnswer {
+        version: report.version.clone(),
+        disk_free_bytes: report.disk_free_bytes,
+        certificate_expires: report.certificate_expires,
+        clock_offset_ms: *clock_offset_ms,
+    });
+    ServerStatus { reachable: answer.is_some(), leads, answer, ..server }
 }
 
 fn group(number: u64, reports: &Reports) -> GroupStatus {
     let of_group =
-        |reports: &'_ Vec<ReplicaReport>| reports.iter().find(|report| report.group == number).cloned();
+        |reported: &Reported| reported.report.replicas.iter().find(|report| report.group == number).cloned();
     let replicas: BTreeMap<u64, ReplicaReport> =
-        reports.iter().filter_map(|(server, reports)| Some((*server, of_group(reports)?))).collect();
+        reports.iter().filter_map(|(server, reported)| Some((*server, of_group(reported)?))).collect();
     let leading = replicas.iter().filter(|(_, report)| report.leads).max_by_key(|(_, report)| report.term);
     // Without a leader, the replica of the latest term knows best.
     let best = leading.or_else(|| replicas.iter().max_by_key(|(_, report)| (report.term, report.last)));
@@ -217,13 +262,32 @@ mod tests {
         }
     }
 
+    fn reported(replica: ReplicaReport) -> Reported {
+        let report = ServerReport {
+            replicas: vec![replica],
+            version: "1.2.3".into(),
+            disk_free_bytes: None,
+            certificate_expires: None,
+            now: Time(5),
+        };
+        Reported { report, clock_offset_ms: 0 }
+    }
+
+    #[test]
+    fn a_clock_is_compared_with_the_middle_of_the_question() {
+        for (read, before, after, offset) in [(100, 90, 110, 0), (150, 90, 110, 50), (60, 90, 110, -40)] {
+            assert_eq!(offset_ms(read, before, after), offset, "{read}");
+        }
+        assert_eq!(offset_ms(10, 30, 20), -20, "a clock that was set back");
+    }
+
     #[test]
     fn a_group_is_seen_as_its_leader_sees_it() {
         let follower =
             |server, matched| Follower { server, matched: Some(matched), silent_ms: Some(server * 10) };
         let reports = Reports::from([
-            (1, vec![report(true, 4, vec![follower(2, 10), follower(3, 7)])]),
-            (2, vec![report(false, 4, Vec::new())]),
+            (1, reported(report(true, 4, vec![follower(2, 10), follower(3, 7)]))),
+            (2, reported(report(false, 4, Vec::new()))),
         ]);
         let seen = group(1, &reports);
         assert_eq!((seen.leader, seen.term, seen.last_index), (Some(1), 4, 10));
@@ -235,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_group_without_a_leader_says_so() {
-        let reports = Reports::from([(2, vec![report(false, 4, Vec::new())])]);
+        let reports = Reports::from([(2, reported(report(false, 4, Vec::new())))]);
         let seen = group(1, &reports);
         assert_eq!((seen.leader, seen.voters.as_slice()), (None, [1, 2].as_slice()));
         assert!(seen.replicas.iter().all(|replica| replica.lag.is_none()));

@@ -1,16 +1,15 @@
 //! A leader task: the members of a group become those of the catalogue's map, one change at a time.
 
 use openraft::{BasicNode, ChangeMembers, Instant as _, async_runtime::WatchReceiver};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::future::Future;
 use std::io;
 use std::sync::Weak;
-use switchward_state::catalogue::ServerState;
 use tokio::time::timeout;
 
 use super::peers::{map, servers};
-use super::plan::{Seen, Step, step};
+use super::plan::{Seat, Seats, Seen, Step, step};
 use crate::limits::{MEMBER_CHANGE_WAIT, MEMBER_CONTACT_MAX, MEMBER_LAG_MAX, MEMBERS_LOOK};
 use crate::shard::Shard;
 use crate::shards::Shards;
@@ -58,12 +57,11 @@ async fn round(shard: &Shard, cluster: &Shards) -> io::Result<()> {
 }
 
 /// The servers that hold a group by the map.
-fn replicas(view: &StateView, group: u64) -> io::Result<BTreeMap<u64, ServerState>> {
-    let Some(map) = map(view)? else { return Ok(BTreeMap::new()) };
+fn replicas(view: &StateView, group: u64) -> io::Result<Seats> {
+    let Some(map) = map(view)? else { return Ok(Seats::new()) };
     let holders = map.replicas(group);
-    let servers = servers(view)?.into_iter().filter(|server| server.state != ServerState::Removed);
-    let holds = servers.filter(|server| holders.contains(&server.number));
-    Ok(holds.map(|server| (server.number, server.state)).collect())
+    let servers = servers(view)?.into_iter().filter(|server| holders.contains(&server.number));
+    Ok(servers.filter_map(|server| Some((server.number, Seat::of(&server)?))).collect())
 }
 
 /// The members of a group that this server leads; `None` while a change of them is not committed.

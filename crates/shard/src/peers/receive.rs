@@ -6,7 +6,6 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use switchward_store::{GroupId, SnapshotFile, SnapshotReceiver};
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::codec::{
@@ -15,6 +14,7 @@ use super::codec::{
 use super::send::owned_by;
 use super::serve::Member;
 use super::transport::PeerStream;
+use crate::blocking;
 use crate::limits::{SNAPSHOT_BYTES_MAX, SNAPSHOT_IDLE, SNAPSHOTS_AT_ONCE};
 use crate::snapshot::received;
 use crate::types::{LogId, Snapshot, Vote};
@@ -127,5 +127,5 @@ fn cut_off(group: GroupId, how: &str) -> io::Error {
 async fn blocking<T: Send + 'static>(
     what: impl FnOnce() -> Result<T, switchward_store::StoreError> + Send + 'static,
 ) -> io::Result<T> {
-    spawn_blocking(what).await.map_err(io::Error::other)?.map_err(io::Error::other)
+    blocking::blocking(what).await.map_err(io::Error::other)?.map_err(io::Error::other)
 }

@@ -21,6 +21,7 @@ use super::codec::{
 use super::kind::Kind;
 use super::network::RaftLink;
 use super::transport::{PeerError, PeerStream};
+use crate::blocking::blocking;
 use crate::limits::{
     SNAPSHOT_IDLE, SNAPSHOT_INSTALL_WAIT, SNAPSHOT_LOOK, SNAPSHOT_PIECE_BYTES, SNAPSHOT_PIECES_AHEAD,
 };
@@ -98,7 +99,7 @@ async fn rows(
     answers: &mut Answers,
 ) -> Result<Sent, Failed> {
     let (to, mut pieces) = mpsc::channel(SNAPSHOT_PIECES_AHEAD);
-    let reading = tokio::task::spawn_blocking(move || read(&source, &vote, to));
+    let reading = blocking(move || read(&source, &vote, to));
     let mut end = SnapshotEnd::default();
     loop {
         let piece = tokio::select! {
@@ -208,6 +209,11 @@ impl Pieces<'_> {
             return Ok(());
         }
         let mut piece = self.buffer.split().freeze();
+        // It must not wait there, and what is sent is short.
+        #[cfg(feature = "simulation")]
+        if crate::simulation::is_on() {
+            return self.to.try_send(piece).map_err(io::Error::other);
+        }
         loop {
             // The connection may be slow, and the rows must not be held for as long as it likes.
             match Handle::current().block_on(self.to.send_timeout(piece, SNAPSHOT_LOOK)) {

@@ -50,7 +50,13 @@ impl Remote {
     pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
         let _turn = self.turns.begin(command.tenant).ok_or(Failure::Overloaded)?;
         let leader = self.leader().ok_or(Failure::Electing)?;
-        match self.ask(leader, &Asked::Submit(Box::new(command)), FORWARD_WAIT).await? {
+        let asked = Asked::Submit(Box::new(command));
+        let mut answered = self.ask(leader, &asked, FORWARD_WAIT).await;
+        if planted!(ForwardedTwice) && answered == Err(Failure::OutcomeUnknown) {
+            let again = self.leader().unwrap_or(leader);
+            answered = self.ask(again, &asked, FORWARD_WAIT).await;
+        }
+        match answered? {
             Answer::Reply { reply, index } => {
                 self.answered.fetch_max(index, Ordering::SeqCst);
                 // The command is executed, even if this replica is behind: who reads then asks the leader first.
@@ -103,10 +109,11 @@ impl Remote {
         // A new receiver reports the newest state as a change, which the caller has seen.
         let _seen = changes.changed().now_or_never();
         let pause = FORWARD_AGAIN.min(deadline - now);
-        // Both may be cancelled: the next look reads the newest state.
-        tokio::select! {
-            _ = changes.changed() => {}
-            () = tokio::time::sleep(pause) => {}
+        // It may be cancelled: the next look reads the newest state.
+        let changed = tokio::time::timeout(pause, changes.changed()).await;
+        if let Ok(Err(_)) = changed {
+            // The node has stopped, and nothing changes any longer.
+            tokio::time::sleep(pause).await;
         }
         true
     }

@@ -10,6 +10,7 @@ use switchward_store::Record as _;
 
 use super::backlog::{Backlog, Late, Remains};
 use super::unreadable;
+use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::limits::{REMOVE_STEP_BYTES, REMOVE_STEP_ROWS};
 use crate::metrics::ShardMetrics;
@@ -21,7 +22,7 @@ use crate::view::StateView;
 pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<bool, Failure> {
     let (view, now, mut known) = (shard.read_stale(), shard.now(), std::mem::take(backlog));
     // Old rows are read from the disk, which must not hold up callers.
-    let read = tokio::task::spawn_blocking(move || {
+    let read = blocking(move || {
         let over = known.next(&view, now)?;
         Ok((known, Plan::of(&view, over.sessions)?, over.remains))
     });

@@ -12,6 +12,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::head::ReadFrom;
 use super::{TimerBatch, TimerTransport, due_of};
+use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::limits::{
     CLOCK_LOOK, FIRE_WAIT, LEADER_LOOK, LEADER_TICK, TIMER_BATCHES_MAX, TRANSPORT_ACCEPT_WAIT,
@@ -135,7 +136,7 @@ impl Dispatcher {
         self.tasks.spawn(async move {
             let view = shard.read_stale();
             let asked = from.clone();
-            let found = tokio::task::spawn_blocking(move || entries(&view, &asked)).await.ok().flatten();
+            let found = blocking(move || entries(&view, &asked)).await.ok().flatten();
             shard.timers().head.lock().end_read(&from, found, Instant::now());
             Done::Read
         });

@@ -10,6 +10,7 @@ use switchward_shard::{
     Cluster, ClusterOptions, Failure, ManualClock, MemberHandler, MemberOptions, MemberStart, RaftSettings,
     Shard,
 };
+use switchward_state::seal::KeyRing;
 use switchward_state::{Command, Reply};
 use switchward_store::{ClusterIdentity, Id};
 use switchward_testkit::{PATIENCE, until};
@@ -98,8 +99,19 @@ impl Ensemble {
 
     /// Opens several servers at the same time.
     pub(crate) fn begin_all(&mut self, servers: &[(u64, MemberStart)]) -> io::Result<()> {
-        let opening: Vec<Opening> =
-            servers.iter().map(|(number, start)| self.opening(*number, start.clone())).collect();
+        let ring = switchward_scenario::ring();
+        let opening = servers.iter().map(|(number, start)| self.opening(*number, start.clone(), ring));
+        let opening = opening.collect();
+        self.opened(opening)
+    }
+
+    /// Opens a server that has this key ring.
+    pub(crate) fn begin_with(&mut self, number: u64, start: MemberStart, ring: &KeyRing) -> io::Result<()> {
+        let opening = self.opening(number, start, ring);
+        self.opened(vec![opening])
+    }
+
+    fn opened(&mut self, opening: Vec<Opening>) -> io::Result<()> {
         for Opening { number, runtime, fatal, opens } in opening {
             match runtime.block_on(opens).unwrap() {
                 Ok(cluster) => drop(self.servers.insert(number, Running { runtime, cluster, fatal })),
@@ -112,7 +124,7 @@ impl Ensemble {
         Ok(())
     }
 
-    fn opening(&self, number: u64, start: MemberStart) -> Opening {
+    fn opening(&self, number: u64, start: MemberStart, ring: &KeyRing) -> Opening {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let data = unlocked(&self.path(number));
         data.claim(ClusterIdentity { cluster: CLUSTER, server: number }).unwrap();
@@ -125,7 +137,7 @@ impl Ensemble {
             shards: SHARDS,
             cache_bytes: 256 * 1024,
             clock: Arc::new(ManualClock::new(BEGIN)),
-            ring: switchward_scenario::ring().clone(),
+            ring: ring.clone(),
             on_fatal: Box::new(move |line| reported.lock().push(line.to_owned())),
             member: Some(MemberOptions {
                 number,

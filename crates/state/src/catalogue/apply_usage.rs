@@ -27,7 +27,7 @@ pub(crate) fn grew(rows: &mut Working<'_>, tenant: TenantId, bytes: u64) -> Resu
     Ok(())
 }
 
-/// A part of a session's history had `before` bytes and has `after` now.
+/// A part of a session's history or of its replies had `before` bytes and has `after` now.
 pub(crate) fn replaced(
     rows: &mut Working<'_>,
     tenant: TenantId,

@@ -5,8 +5,8 @@ use switchward_machine::{Digest, Machine, TenantId, Time};
 
 use crate::AdmissionClass;
 use crate::catalogue::{
-    Directory, Finding, FoundCluster, JoinServer, LinkAuth, PutQuotas, Role, SetServerState, Settings,
-    SourceFile, Tenancy,
+    Directory, Finding, FoundCluster, JoinServer, LinkAuth, PutQuotas, RecordTransfers, Role, SetServerState,
+    Settings, SourceFile, Tenancy,
 };
 use crate::seal::Sealed;
 use crate::session::Retention;
@@ -74,6 +74,9 @@ pub enum CatalogueCommand {
     /// A server is drained, used again, or removed.
     #[n(19)]
     SetServerState(#[n(0)] SetServerState),
+    /// Leaders were transferred away from a server.
+    #[n(20)]
+    RecordTransfers(#[n(0)] RecordTransfers),
 }
 
 impl CatalogueCommand {
@@ -100,7 +103,8 @@ impl CatalogueCommand {
             | Self::DeleteTenant(_)
             | Self::FoundCluster(_)
             | Self::JoinServer(_)
-            | Self::SetServerState(_) => AdmissionClass::Neither,
+            | Self::SetServerState(_)
+            | Self::RecordTransfers(_) => AdmissionClass::Neither,
         }
     }
 
@@ -127,7 +131,8 @@ impl CatalogueCommand {
             | Self::DeleteTenant(_)
             | Self::FoundCluster(_)
             | Self::JoinServer(_)
-            | Self::SetServerState(_) => false,
+            | Self::SetServerState(_)
+            | Self::RecordTransfers(_) => false,
         }
     }
 
@@ -170,7 +175,8 @@ impl CatalogueCommand {
             | Self::DeleteTenant(_)
             | Self::FoundCluster(_)
             | Self::JoinServer(_)
-            | Self::SetServerState(_) => 0,
+            | Self::SetServerState(_)
+            | Self::RecordTransfers(_) => 0,
         }
     }
 }

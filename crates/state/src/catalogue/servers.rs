@@ -24,6 +24,9 @@ pub struct Server {
     /// When it became a server of the cluster.
     #[n(5)]
     pub joined: Time,
+    /// The server that takes its seats, if it is lost and is being replaced. It is removed when it votes nowhere any more.
+    #[n(6)]
+    pub replaced_by: Option<u64>,
 }
 
 /// What a server of a cluster is for.
@@ -215,6 +218,34 @@ pub struct SetServerState {
     /// Its state from now on.
     #[n(1)]
     pub state: ServerState,
+    /// The server that takes its seats, if it is being replaced.
+    #[n(2)]
+    pub replaced_by: Option<u64>,
+    /// Refuses the command if the map has another epoch: what the caller has checked may no longer hold.
+    #[n(3)]
+    pub epoch: Option<u64>,
+}
+
+/// Records for auditors that leaders were transferred away from a server. It changes no server and no group.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct RecordTransfers {
+    /// The server that led the groups.
+    #[n(0)]
+    pub from: u64,
+    /// The groups, and who leads them since.
+    #[n(1)]
+    pub transfers: Vec<LeaderTransfer>,
+}
+
+/// A group that another server leads since a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct LeaderTransfer {
+    /// The group.
+    #[n(0)]
+    pub group: u64,
+    /// The server that leads it.
+    #[n(1)]
+    pub to: u64,
 }
 
 #[cfg(test)]
@@ -224,7 +255,7 @@ mod tests {
 
     fn server(number: u64, state: ServerState) -> Server {
         let address = "10.0.0.2:7001".into();
-        Server { number, folder: [2; 16], address, state, level: 1, joined: Time(5) }
+        Server { number, folder: [2; 16], address, state, level: 1, joined: Time(5), replaced_by: None }
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub struct Usage {
     /// Sessions that are kept, those that have ended among them.
     #[n(0)]
     pub sessions: u64,
-    /// Bytes of their histories, as they are stored: the sum of [`Session::bytes`](crate::session::Session::bytes).
+    /// Bytes of their histories and remembered replies, as they are stored: the sum of [`Session::bytes`](crate::session::Session::bytes).
     #[n(1)]
     pub bytes: u64,
 }

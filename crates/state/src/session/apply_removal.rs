@@ -5,8 +5,8 @@ use switchward_machine::{Digest, SessionId, Time};
 
 use crate::catalogue::apply_usage;
 use crate::limits::KEPT_DECISIONS_MAX;
-use crate::session::{Removal, RemovalFact, Removed, Removing, Replies, Session, redact};
-use crate::{Key, Kind, Row, Site, StoredHistory, ViewError, Working};
+use crate::session::{Removal, RemovalFact, Removed, Removing, Replies, Session, StoredReply, redact};
+use crate::{Key, Kind, Row, SharedRow, Site, StoredHistory, ViewError, Working};
 
 pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &RemovalFact) -> Result<(), ViewError> {
     match fact {
@@ -129,8 +129,15 @@ fn row(
         redact::redact_run(rows.run_at_mut(key)?);
         return Ok(());
     }
+    let reply = if how == Removing::Deleted { None } else { reply_of(rows, key)? };
     rows.delete(key.clone());
-    Ok(())
+    let Some(reply) = reply else { return Ok(()) };
+    apply_usage::replaced(rows, site.tenant, id, reply.bytes(), 0)
+}
+
+/// The remembered reply of this key; `None` for a key of another kind.
+fn reply_of(rows: &Working<'_>, key: &Key) -> Result<Option<SharedRow<StoredReply>>, ViewError> {
+    if key.is(Kind::Reply) { rows.reply_at(key) } else { Ok(None) }
 }
 
 /// A part of its history: who decided what is kept.

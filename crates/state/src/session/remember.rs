@@ -4,6 +4,7 @@ use switchward_machine::{SessionId, Time};
 
 use super::replies::{Chained, Remembered, Replies};
 use super::stored_reply::{NextReply, ReplySource, StoredReply};
+use crate::catalogue::apply_usage;
 use crate::limits::{REPLIES_FORGOTTEN_MAX, REPLIES_KEPT_MS, REPLIES_LISTED_MAX, REPLIES_SWEPT_MAX};
 use crate::{Key, Row, Site, ViewError, Working};
 
@@ -48,11 +49,13 @@ fn change(
 ) -> Result<(), ViewError> {
     let (key, session) = (site.session_key()?, site.session()?);
     let replies = std::mem::take(&mut rows.session_at_mut(&key)?.replies);
+    let before = replies.bytes;
     let mut change = Change { rows, site, session, replies };
     how(&mut change)?;
     let replies = change.replies;
+    let after = replies.bytes;
     rows.session_at_mut(&key)?.replies = replies;
-    Ok(())
+    if before == after { Ok(()) } else { apply_usage::replaced(rows, site.tenant, session, before, after) }
 }
 
 impl Change<'_, '_> {
@@ -61,9 +64,10 @@ impl Change<'_, '_> {
     }
 
     fn forget_lapsed(&mut self) -> Result<(), ViewError> {
-        for _ in 0..REPLIES_FORGOTTEN_MAX {
+        for forgotten in 0..REPLIES_SWEPT_MAX {
+            let enough = forgotten >= REPLIES_FORGOTTEN_MAX && !self.replies.is_long();
             let lapsed = |at: Time| self.site.at.since_ms(at) >= REPLIES_KEPT_MS;
-            if !self.replies.oldest().is_some_and(lapsed) {
+            if enough || !self.replies.oldest().is_some_and(lapsed) {
                 break;
             }
             self.forget_first()?;
@@ -77,26 +81,30 @@ impl Change<'_, '_> {
             let stored = self.rows.reply_at(&self.key(first))?;
             // Without its row the rest of the chain cannot be found: it is forgotten as a whole.
             let next = stored.as_ref().and_then(|stored| stored.next).filter(|_| count > 1);
-            if stored.is_some() {
-                self.delete(first);
+            if let Some(stored) = &stored {
+                self.delete(first, stored);
             }
             self.replies.chained =
                 next.map(|next| Chained { first: next.hash, at: next.at, count: count - 1 });
         } else if !self.replies.listed.is_empty() {
             let first = self.replies.listed.remove(0);
-            if first.sequence.is_none() {
-                self.delete(first.hash);
+            if first.sequence.is_none()
+                && let Some(stored) = self.rows.reply_at(&self.key(first.hash))?
+            {
+                self.delete(first.hash, &stored);
             }
         }
         Ok(())
     }
 
-    fn delete(&mut self, hash: Hash) {
+    fn delete(&mut self, hash: Hash, stored: &StoredReply) {
         self.rows.delete(self.key(hash));
         self.replies.rows = self.replies.rows.saturating_sub(1);
+        self.replies.bytes = self.replies.bytes.saturating_sub(stored.bytes());
     }
 
     fn put(&mut self, hash: Hash, stored: StoredReply) {
+        self.replies.bytes = self.replies.bytes.saturating_add(stored.bytes());
         self.rows.put(self.key(hash), Row::Reply(stored));
     }
 
@@ -113,7 +121,10 @@ impl Change<'_, '_> {
                 ReplySource::History(sequence)
             }
             None => match self.rows.reply_at(&self.key(hash))? {
-                Some(stored) => stored.source.clone(),
+                Some(stored) => {
+                    self.replies.bytes = self.replies.bytes.saturating_sub(stored.bytes());
+                    stored.source.clone()
+                }
                 None => return Err(ViewError("a listed reply has no row".into())),
             },
         };

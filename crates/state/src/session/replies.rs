@@ -8,7 +8,9 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::Time;
 
-use crate::limits::{REPLIES_KEPT_MS, REPLIES_MAX, REPLIES_RESERVED};
+use crate::limits::{
+    REPLIES_BYTES_MAX, REPLIES_BYTES_RESERVED, REPLIES_KEPT_MS, REPLIES_MAX, REPLIES_RESERVED,
+};
 
 /// The hash of a request id, see [`RequestId::hash`](crate::RequestId::hash).
 type Hash = [u8; 16];
@@ -28,6 +30,9 @@ pub struct Replies {
     /// How often a sweep has forgotten some of them after the session's end.
     #[cbor(n(3), default)]
     pub(super) sweeps: u32,
+    /// Bytes of the rows of replies, as they are stored.
+    #[cbor(n(4), default)]
+    pub(super) bytes: u64,
 }
 
 /// Replies with rows of their own, each of which names the next.
@@ -81,6 +86,17 @@ impl Replies {
         self.rows
     }
 
+    /// Bytes of the rows of replies, as they are stored; a part of [`Session::bytes`](super::Session::bytes).
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Returns true if the rows of replies take all bytes but the reserves.
+    pub(super) fn is_long(&self) -> bool {
+        self.bytes >= Reserve::None.bytes_max()
+    }
+
     /// How often a sweep has forgotten some of them after the session's end.
     #[must_use]
     pub fn sweeps(&self) -> u32 {
@@ -107,25 +123,42 @@ impl Replies {
     }
 
     /// How long a command must wait until its reply can be remembered, milliseconds; `None` if it can be remembered now.
-    /// The last [`REPLIES_RESERVED`] of the [`REPLIES_MAX`] replies are for commands that begin nothing.
     #[must_use]
     pub fn full_for_ms(&self, now: Time, reserve: Reserve) -> Option<u64> {
-        let max = match reserve {
-            Reserve::Left => REPLIES_MAX - REPLIES_RESERVED,
-            Reserve::Used => REPLIES_MAX,
-        };
-        let oldest = self.oldest().filter(|_| self.count() >= max)?;
+        let full = self.count() >= reserve.count_max() || self.bytes >= reserve.bytes_max();
+        let oldest = self.oldest().filter(|_| full)?;
         REPLIES_KEPT_MS.checked_sub(now.since_ms(oldest)).filter(|left| *left > 0)
     }
 }
 
-/// Whether a command may use the capacity that is reserved for commands that begin nothing.
+/// Which of the capacity that is reserved a command may use. Whatever a program sends, the people of a session can stop it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reserve {
-    /// It leaves the reserve.
-    Left,
-    /// It may use the reserve.
-    Used,
+    /// None of it: a program begins something.
+    None,
+    /// The reserve for programs that end something, such as work that they hold.
+    Ends,
+    /// Both that and the reserve for people: those who decide, operators and admins, by whatever way they come.
+    People,
+}
+
+impl Reserve {
+    /// How many reserves the command leaves.
+    fn left(self) -> u8 {
+        match self {
+            Self::None => 2,
+            Self::Ends => 1,
+            Self::People => 0,
+        }
+    }
+
+    fn count_max(self) -> usize {
+        REPLIES_MAX - usize::from(self.left()) * REPLIES_RESERVED
+    }
+
+    fn bytes_max(self) -> u64 {
+        REPLIES_BYTES_MAX - u64::from(self.left()) * REPLIES_BYTES_RESERVED
+    }
 }
 
 /// Listed replies, as one byte string.

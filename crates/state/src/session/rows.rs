@@ -141,7 +141,7 @@ pub struct Session {
     /// The removal of its data, if one has begun.
     #[n(46)]
     pub removal: Option<Box<Removal>>,
-    /// Bytes of its history, as they are stored; a part of its tenant's [`Usage`](crate::catalogue::Usage).
+    /// Bytes of its history and of the rows of its replies, as they are stored; a part of its tenant's [`Usage`](crate::catalogue::Usage).
     #[cbor(n(47), default, skip_if = "zero")]
     pub bytes: u64,
 }

@@ -19,6 +19,14 @@ pub struct StoredReply {
     pub next: Option<NextReply>,
 }
 
+impl StoredReply {
+    /// How many bytes this has as it is stored.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        u64::try_from(minicbor::len(self)).unwrap_or(u64::MAX)
+    }
+}
+
 /// Where a reply is.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum ReplySource {

@@ -9,8 +9,9 @@ use switchward_state::Body;
 use switchward_state::catalogue::{
     ActivateVersion, CatalogueCommand, CreateKey, CreateTenant, DeleteAssistant, DeleteTenant, Deploy,
     Directory, DirectoryEntry, EnsureTenancy, FoundCluster, InstallMachine, InstallTenancy, JoinServer,
-    LinkAuth, PutAssistant, PutDirectory, PutQuotas, PutRetention, Quotas, Reseal, RetireVersion, RevokeKey,
-    Role, ServerState, SetServerState, Settings, SourceFile, Tenancy, UpdateTenant,
+    LeaderTransfer, LinkAuth, PutAssistant, PutDirectory, PutQuotas, PutRetention, Quotas, RecordTransfers,
+    Reseal, RetireVersion, RevokeKey, Role, ServerState, SetServerState, Settings, SourceFile, Tenancy,
+    UpdateTenant,
 };
 use switchward_state::seal::{KeyRing, RingKey, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_state::session::Retention;
@@ -139,7 +140,16 @@ fn servers() -> Vec<CatalogueCommand> {
             shards: 4,
         }),
         CatalogueCommand::JoinServer(join(2, "10.0.0.2:7001")),
-        CatalogueCommand::SetServerState(SetServerState { number: 2, state: ServerState::Draining }),
+        CatalogueCommand::SetServerState(SetServerState {
+            number: 2,
+            state: ServerState::Draining,
+            replaced_by: Some(4),
+            epoch: Some(7),
+        }),
+        CatalogueCommand::RecordTransfers(RecordTransfers {
+            from: 1,
+            transfers: vec![LeaderTransfer { group: 2, to: 3 }],
+        }),
     ]
 }
 

@@ -100,4 +100,5 @@ kinds! {
     "Catalogue.FoundCluster" = Body::Catalogue(Catalogue::FoundCluster(_)),
     "Catalogue.JoinServer" = Body::Catalogue(Catalogue::JoinServer(_)),
     "Catalogue.SetServerState" = Body::Catalogue(Catalogue::SetServerState(_)),
+    "Catalogue.RecordTransfers" = Body::Catalogue(Catalogue::RecordTransfers(_)),
 }

@@ -170,6 +170,7 @@ fn cluster() -> Reply {
         state: ServerState::Active,
         level: 1,
         joined: Time(5),
+        replaced_by: None,
     };
     let map = ClusterMap::founded([1; 16], 1, 2, 1).changed(&server);
     Reply::Cluster(Box::new(ClusterChange { server, map }))

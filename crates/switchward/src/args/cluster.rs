@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
+use super::connection::On;
+
 /// Arguments of `cluster`.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArgs {
@@ -45,6 +47,135 @@ Examples:
 The configuration needs [cluster] with the number of this server, a certificate for it, and at least one of \
 cluster.peers. The number must be one that no server ever had. The key ring must be that of the other servers.")]
     Join(ClusterJoin),
+    /// The commands that call a server of the cluster.
+    #[command(flatten)]
+    Call(ClusterCall),
+}
+
+/// What can be done with the servers of a cluster that runs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterCall {
+    /// Show the servers and the groups, as the called server sees them.
+    #[command(after_help = "\
+Examples:
+  switchward cluster status
+  switchward cluster status -o json
+
+Needs the key of an operator or admin of the server's first tenant. Any server answers; it asks the others, each for at most \
+a second. What a server does not answer is unknown. LAG is the number of log entries that a replica lacks, CONTACT the time \
+since a leader last heard of the server, CLOCK how far its clock is ahead of that of the called server.")]
+    Status(On<ClusterStatus>),
+    /// Drain a server: it leads nothing, and votes only if it must.
+    #[command(after_help = "\
+Examples:
+  switchward cluster drain 2 --wait
+
+Needs an admin key of the server's first tenant. Drain a server before maintenance, or before it is removed; `switchward \
+cluster activate` uses it again. Refused if a group would not have enough voters without it. --wait returns when the server \
+leads nothing.")]
+    Drain(On<ClusterDrain>),
+    /// Use a drained server again.
+    #[command(after_help = "\
+Examples:
+  switchward cluster activate 2
+
+Needs an admin key of the server's first tenant. Leaders move to the server by themselves within minutes.")]
+    Activate(On<ClusterActivate>),
+    /// Remove a server that votes nowhere; its number is never used again.
+    #[command(after_help = "\
+Examples:
+  switchward cluster drain 4 --wait
+  switchward cluster remove 4
+
+Needs an admin key of the server's first tenant. Refused as long as the server votes in a group: a cluster of three servers \
+keeps all three until a fourth one has joined. A server that is lost is replaced: see `switchward cluster replace`.")]
+    Remove(On<ClusterRemove>),
+    /// Replace a lost server by another one that has joined.
+    #[command(after_help = "\
+Examples:
+  switchward cluster join --config server-4.toml      on the new machine, then start its server
+  switchward cluster replace 3 --by 4 --wait
+
+Needs an admin key of the server's first tenant. The other server takes the seats of the lost one, which is then removed for \
+good. Refused if the server still answers, or if the other one does not have all entries yet. --wait returns when the lost \
+server is removed.")]
+    Replace(On<ClusterReplace>),
+    /// Have other servers lead groups.
+    #[command(after_help = "\
+Examples:
+  switchward cluster transfer --from 1
+  switchward cluster transfer --from 1 --group 2 --to 3
+  switchward cluster transfer --group 2
+
+Needs an admin key of the server's first tenant. Without --to, each group goes to the voter that leads fewest groups. The \
+cluster spreads leaders by itself: if a server leads two groups more than another one, one of them moves within a minute.")]
+    Transfer(On<ClusterTransfer>),
+}
+
+/// Arguments of `cluster status`.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterStatus {}
+
+/// Arguments of `cluster drain`.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterDrain {
+    /// The number of the server.
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: u64,
+    /// Wait until the server leads nothing.
+    #[arg(long)]
+    pub(crate) wait: bool,
+}
+
+/// Arguments of `cluster activate`.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterActivate {
+    /// The number of the server.
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: u64,
+}
+
+/// Arguments of `cluster remove`.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterRemove {
+    /// The number of the server.
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: u64,
+    /// Do not ask for confirmation.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// Arguments of `cluster replace`.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterReplace {
+    /// The number of the lost server.
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: u64,
+    /// The number of the server that takes its seats.
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) by: u64,
+    /// Wait until the lost server is removed.
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Do not ask for confirmation.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// Arguments of `cluster transfer`.
+#[derive(Debug, Args)]
+#[group(id = "what", required = true, multiple = true, args = ["from", "groups"])]
+pub(crate) struct ClusterTransfer {
+    /// The server that leads the groups now [default: the leader of the only --group].
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) from: Option<u64>,
+    /// A group; the catalogue is 0. Can be repeated [default: all that the server leads].
+    #[arg(long = "group", value_name = "GROUP")]
+    pub(crate) groups: Vec<u64>,
+    /// The server that is to lead them [default: for each group the voter that leads fewest].
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) to: Option<u64>,
 }
 
 /// Arguments of `cluster init`.

@@ -2,6 +2,7 @@
 
 pub(super) mod admin;
 mod assistant;
+mod cluster;
 mod conversation;
 mod converse;
 mod definitions;
@@ -32,7 +33,8 @@ use talk::Talk;
 
 use super::offline;
 use crate::args::{
-    ClientCommand, ClockCommand, Keys, KeysCommand, On, Output, TenantArgs, TenantCommand, WorkCommand,
+    ClientCommand, ClockCommand, ClusterCall, Keys, KeysCommand, On, Output, TenantArgs, TenantCommand,
+    WorkCommand,
 };
 use crate::exit::Exit;
 
@@ -40,6 +42,22 @@ use crate::exit::Exit;
 pub(crate) fn run(command: ClientCommand, output: Output) -> Result<(), Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(act(command, output)).map_err(|exit| exit.in_format(output))
+}
+
+/// Runs a command about the servers of a cluster.
+pub(crate) fn cluster(call: ClusterCall, output: Output) -> Result<(), Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(async {
+        match call {
+            ClusterCall::Status(on) => cluster::status(&talk(&on, output).await?).await,
+            ClusterCall::Drain(on) => cluster::drain(&talk(&on, output).await?, on.what).await,
+            ClusterCall::Activate(on) => cluster::activate(&talk(&on, output).await?, on.what.server).await,
+            ClusterCall::Remove(on) => cluster::remove(&talk(&on, output).await?, on.what).await,
+            ClusterCall::Replace(on) => cluster::replace(&talk(&on, output).await?, on.what).await,
+            ClusterCall::Transfer(on) => cluster::transfer(&talk(&on, output).await?, on.what).await,
+        }
+    });
+    done.map_err(|exit| exit.in_format(output))
 }
 
 async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {

@@ -3,6 +3,7 @@
 mod certs;
 mod claim;
 
+use super::client;
 use crate::args::{ClusterArgs, ClusterCommand, Output};
 use crate::exit::Exit;
 
@@ -12,6 +13,7 @@ pub(crate) fn run(args: ClusterArgs, output: Output) -> Result<(), Exit> {
         ClusterCommand::Certs(certs) => certs::run(&certs, output),
         ClusterCommand::Init(init) => claim::init(init, output),
         ClusterCommand::Join(join) => claim::join(&join, output),
+        ClusterCommand::Call(call) => return client::cluster(call, output),
     };
     done.map_err(|exit| exit.in_format(output))
 }

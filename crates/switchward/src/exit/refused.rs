@@ -195,6 +195,10 @@ fn of_reason(reason: Reason) -> u8 {
         | Reason::SequenceConflict
         | Reason::EtagMismatch
         | Reason::KeyRingMissing
+        | Reason::ServerVotes
+        | Reason::TooFewVoters
+        | Reason::ServerNotLost
+        | Reason::ServerNotReady
         | Reason::LeaseLost => CONFLICT,
         Reason::CredentialInvalid
         | Reason::PolicyDenied
@@ -206,6 +210,7 @@ fn of_reason(reason: Reason) -> u8 {
         Reason::ApprovalPending => WAITING,
         Reason::OutcomeUnknown
         | Reason::ShardElecting
+        | Reason::LeaderNotMoved
         | Reason::Draining
         | Reason::ShardStopped
         | Reason::StreamBackendDown
@@ -237,6 +242,11 @@ fn advice(reason: Reason) -> &'static [&'static str] {
         Reason::KeyRingMissing => &[
             "switchward secrets create FILE    creates a key ring; name it as keys_file in the server's configuration",
         ],
+        Reason::ServerVotes
+        | Reason::TooFewVoters
+        | Reason::ServerNotLost
+        | Reason::ServerNotReady
+        | Reason::LeaderNotMoved => &["switchward cluster status    shows the servers and the groups"],
         Reason::LeaseLost => &["discard the result; switchward work poll takes other work"],
         Reason::ShardElecting | Reason::Draining | Reason::StreamBackendDown => &["try again in a moment"],
         Reason::DiskLow => &["free space on the server's disk, then try again"],
@@ -258,6 +268,7 @@ fn listed(kind: &str) -> &'static [&'static str] {
         "source" => &["switchward source list    lists the sources"],
         "assistant" => &["switchward assistant list    lists the assistants"],
         "work" => &["switchward work poll    takes ready work"],
+        "server" | "group" => &["switchward cluster status    lists the servers and the groups"],
         "mail in quarantine" => &["switchward mail quarantine list    lists the quarantined mail"],
         _ => &["switchward list sessions, list gates and list definitions list what exists"],
     }

@@ -3,8 +3,11 @@
 use anyhow::Context as _;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use switchward_machine::Time;
 use switchward_peer::{Peers, TlsPem, cluster_id};
+use switchward_shard::MemberHandler;
 use switchward_store::{ClusterIdentity, Id};
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::parse_x509_pem;
@@ -60,6 +63,13 @@ fn cluster_of(config: &ClusterConfig, tls: &TlsPem) -> anyhow::Result<Id> {
     Ok(Id(named.1))
 }
 
+/// Until when a server's certificate is valid; `None` if it cannot be read, or is older than 1970.
+pub(crate) fn expires(tls: &TlsPem) -> Option<Time> {
+    let (_, pem) = parse_x509_pem(&tls.cert).ok()?;
+    let seconds = pem.parse_x509().ok()?.validity().not_after.timestamp();
+    u64::try_from(seconds).ok().map(|seconds| Time(seconds.saturating_mul(1_000)))
+}
+
 /// Which server of which cluster the certificate is for.
 ///
 /// # Errors
@@ -76,7 +86,7 @@ fn server_and_cluster(name: &str) -> Option<(u64, [u8; 16])> {
 }
 
 /// Uses new certificates for new connections when the files change. Ends when it is dropped.
-pub(crate) async fn follow(config: ClusterConfig, peers: Peers) {
+pub(crate) async fn follow(config: ClusterConfig, peers: Peers, handler: Arc<MemberHandler>) {
     let mut known = stamps(&config);
     let mut tick = tokio::time::interval(LOOK);
     loop {
@@ -86,8 +96,15 @@ pub(crate) async fn follow(config: ClusterConfig, peers: Peers) {
             continue;
         }
         known = now;
-        match read(&config).and_then(|tls| peers.set_tls(&tls).map_err(anyhow::Error::from)) {
-            Ok(()) => tracing::info!("reloaded the certificates of the cluster"),
+        let replaced = read(&config).and_then(|tls| {
+            peers.set_tls(&tls)?;
+            Ok(expires(&tls))
+        });
+        match replaced {
+            Ok(expires) => {
+                handler.set_certificate_expires(expires);
+                tracing::info!("reloaded the certificates of the cluster");
+            }
             Err(error) => {
                 tracing::error!(
                     "failed to reload the certificates of the cluster, the old ones stay: {error:#}"

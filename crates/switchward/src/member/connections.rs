@@ -61,6 +61,7 @@ impl Connections {
             "the data folder {} belongs to {known}, not to {own}",
             data.path().display()
         );
+        let expires = certificates::expires(&tls);
         let hello = Hello {
             cluster: own.cluster.0,
             server: own.server,
@@ -81,6 +82,7 @@ impl Connections {
             limits: PeerLimits::default(),
         };
         let handler = Arc::new(MemberHandler::default());
+        handler.set_certificate_expires(expires);
         let (api, cluster) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
         let answers = FromPeers {
             handler: Arc::clone(&handler),
@@ -94,7 +96,8 @@ impl Connections {
         for (server, address) in config.peers()? {
             peers.set_address(server, address);
         }
-        let tasks = vec![tokio::spawn(certificates::follow(config.clone(), peers.clone()))];
+        let tasks =
+            vec![tokio::spawn(certificates::follow(config.clone(), peers.clone(), Arc::clone(&handler)))];
         let transport = Arc::new(ToPeers::over(peers.clone()));
         Ok(Self { config: config.clone(), peers, transport, handler, api, cluster, tasks })
     }

@@ -183,6 +183,7 @@ mod tests {
             state,
             level: 1,
             joined: Time(1),
+            replaced_by: None,
         };
         let servers = [
             server(1, ServerState::Active),

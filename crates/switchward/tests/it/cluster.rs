@@ -1,4 +1,5 @@
 //! Three servers as processes: they form a cluster, and lose nothing when some of them die.
 
+mod operating;
 mod servers;
 mod survival;

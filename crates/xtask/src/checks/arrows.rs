@@ -194,7 +194,8 @@ fn refused(rank: usize, name: &str, need: Need, folders: &BTreeMap<String, &str>
             Need::Code if !rule.uses.contains(target) => {
                 Some(format!("{} may use {}, not {target}", rule.folder, listed(rule.uses)))
             }
-            Need::Tests if !below && ![TESTKIT, TESTNET].contains(target) => {
+            // A crate's tests may turn its own features for tests on.
+            Need::Tests if !below && ![TESTKIT, TESTNET, rule.folder].contains(target) => {
                 Some(format!("tests of {} may not use {target}, which is not below it", rule.folder))
             }
             Need::Code | Need::Tests => None,
@@ -317,6 +318,18 @@ mod tests {
                 "crates/machine/Cargo.toml:4: arrows: tests of machine may not use engine, which is not below it"
             ]
         );
+    }
+
+    #[test]
+    fn tests_may_turn_on_features_of_their_own_crate_and_code_may_not_use_itself() {
+        let machine = |section: &str| {
+            format!(
+                "[package]\nname = \"switchward-machine\"\n[{section}]\nswitchward-machine = {{ path = \".\" }}\n"
+            )
+        };
+        let found = |text: &str| findings(&[("crates/machine/Cargo.toml", text)]);
+        assert_eq!(found(&machine("dev-dependencies")), Vec::<String>::new());
+        assert_eq!(found(&machine("dependencies")).len(), 1);
     }
 
     #[test]

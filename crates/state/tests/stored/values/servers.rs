@@ -7,7 +7,9 @@ use switchward_state::catalogue::{
 use switchward_state::{Event, Row};
 
 fn server(state: ServerState) -> Server {
-    Server { number: 2, folder: [2; 16], address: "10.0.0.2:7001".into(), state, level: 1, joined: Time(5) }
+    let address = "10.0.0.2:7001".into();
+    let replaced_by = (state == ServerState::Draining).then_some(4);
+    Server { number: 2, folder: [2; 16], address, state, level: 1, joined: Time(5), replaced_by }
 }
 
 fn map() -> ClusterMap {

@@ -1,6 +1,7 @@
 //! The servers of a cluster as processes of the test, and a caller's way to each.
 
 use anyhow::{Context as _, ensure};
+use serde_json::Value;
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -70,14 +71,39 @@ impl Servers {
 
     /// The first server runs, and the others have joined it.
     pub(crate) async fn start(count: usize) -> anyhow::Result<Self> {
-        let mut servers = Self::prepare(count).await?;
+        Self::start_of(count, count).await
+    }
+
+    /// The same with the first `count` of `prepared` servers.
+    pub(crate) async fn start_of(count: usize, prepared: usize) -> anyhow::Result<Self> {
+        let mut servers = Self::prepare(prepared).await?;
         servers.program(&["cluster", "init", "--config", &servers.config(1)]).await?;
         servers.run(1).await?;
         for number in 2..=count {
-            servers.program(&["cluster", "join", "--config", &servers.config(number)]).await?;
-            servers.run(number).await?;
+            servers.join(number).await?;
         }
         Ok(servers)
+    }
+
+    /// A server joins the others.
+    pub(crate) async fn join(&mut self, number: usize) -> anyhow::Result<()> {
+        self.program(&["cluster", "join", "--config", &self.config(number)]).await?;
+        self.run(number).await
+    }
+
+    /// Runs `switchward cluster` against a server.
+    ///
+    /// # Errors
+    /// It fails: with what it has printed.
+    pub(crate) async fn operate(&self, at: usize, args: &[&str]) -> anyhow::Result<String> {
+        let address = format!("http://127.0.0.1:{}", self.ports[at - 1].public);
+        let server = ["--address", &address, "--api-key", KEY, "--no-input"];
+        self.program(&[&["cluster"], args, &server].concat()).await
+    }
+
+    /// The cluster as a server sees it.
+    pub(crate) async fn status(&self, at: usize) -> anyhow::Result<Value> {
+        Ok(serde_json::from_str(&self.operate(at, &["status", "-o", "json"]).await?)?)
     }
 
     fn path(&self, name: &str) -> String {

@@ -1,0 +1,79 @@
+//! A leader task of the catalogue: leaders are spread over the active servers, and a server that was replaced is removed when
+//! it votes nowhere any more.
+
+use std::sync::Weak;
+use switchward_state::Body;
+use switchward_state::catalogue::{CatalogueCommand, ServerState, SetServerState};
+use tokio::time::Instant;
+
+use super::balance::{Stability, next_move};
+use super::join::of_catalogue;
+use super::status::{ClusterStatus, status};
+use super::transfer::hand_over;
+use crate::limits::BALANCE_LOOK;
+use crate::shards::Shards;
+
+/// Runs until the cluster or the catalogue's replica is gone. Does one step at a time.
+pub(crate) async fn work(cluster: Weak<Shards>) {
+    let mut stability = Stability::default();
+    let mut tick = tokio::time::interval(BALANCE_LOOK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let Some(cluster) = cluster.upgrade() else { return };
+        if cluster.catalogue().draining() {
+            return;
+        }
+        if !cluster.catalogue().leads() {
+            stability.clear();
+            continue;
+        }
+        match status(&cluster).await {
+            Ok(status) => {
+                remove_replaced(&cluster, &status).await;
+                balance(&cluster, &status, &mut stability).await;
+            }
+            Err(error) => tracing::warn!(%error, "failed to read the servers of the cluster"),
+        }
+    }
+}
+
+/// Makes the next move, if there is one.
+async fn balance(cluster: &Shards, status: &ClusterStatus, stability: &mut Stability) {
+    let stable = stability.observe(status, Instant::now());
+    let Some(next) = next_move(status, &stable) else { return };
+    match hand_over(cluster, next.group, Some(next.to)).await {
+        Ok(to) => {
+            let (group, from) = (next.group, next.from);
+            tracing::info!(
+                group,
+                from,
+                to,
+                "moved a leader, so that servers lead about the same number of groups"
+            );
+        }
+        Err(error) => {
+            stability.disturb(next.group);
+            tracing::debug!(group = next.group, %error, "a leader was not moved");
+        }
+    }
+}
+
+/// Removes the servers whose seats others have taken.
+async fn remove_replaced(cluster: &Shards, status: &ClusterStatus) {
+    let replaced = status.servers.iter().filter(|server| server.state == ServerState::Draining);
+    for server in replaced.filter(|server| server.replaced_by.is_some()) {
+        let number = server.number;
+        if status.check_remove(number).is_err() {
+            continue;
+        }
+        let (state, replaced_by) = (ServerState::Removed, server.replaced_by);
+        // If it is used again meanwhile, the map has another epoch.
+        let set = SetServerState { number, state, replaced_by, epoch: Some(status.epoch) };
+        let set = of_catalogue(Body::Catalogue(CatalogueCommand::SetServerState(set)));
+        match cluster.catalogue().submit(set).await {
+            Ok(_) => tracing::info!(server = number, by = replaced_by, "removed a server that was replaced"),
+            Err(error) => tracing::debug!(server = number, %error, "a replaced server was not removed yet"),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! How faults are injected, and how it is seen that they had an effect.
+
+use openraft::async_runtime::WatchReceiver;
+use openraft::type_config::alias::LogIdOf;
+use std::time::Duration;
+use switchward_shard::TypeConfig;
+
+use crate::disk::End;
+use crate::network::{Blocked, GOOD, Quality};
+use crate::plan::{Fault, Step};
+use crate::simulation::Simulation;
+
+/// How far a clock jumps at most, milliseconds.
+const JUMP_MAX: u64 = 20_000;
+
+/// Until another leader is elected, milliseconds.
+const ELECTION: u64 = 1_100;
+
+/// Begins a fault.
+pub(crate) fn begin(simulation: &mut Simulation, step: Step) {
+    let until = simulation.timeline.now() + step.lasts;
+    match step.fault {
+        Fault::Isolate(node, how) => block(simulation, how, |from, to| from == node || to == node),
+        Fault::Behind(node) => block(simulation, Blocked::Silent, |from, to| from == node || to == node),
+        Fault::Deaf(node) => block(simulation, Blocked::Silent, |_, to| to == node),
+        Fault::Mute(node) => block(simulation, Blocked::Silent, |from, _| from == node),
+        Fault::Shatter(how) => block(simulation, how, |_, _| true),
+        Fault::Kill(node) => simulation.server(node).end(End::Killed),
+        Fault::PowerCut(node) => simulation.server(node).end(End::Cut),
+        Fault::PowerCutOfAll => simulation.servers.iter_mut().for_each(|server| server.end(End::Cut)),
+        Fault::Stall(node) => {
+            if let Some(log) = simulation.server(node).log() {
+                log.stall(until + 1_000);
+            }
+        }
+        Fault::SyncError(node) => {
+            if let Some(log) = simulation.server(node).log() {
+                log.fail();
+            }
+        }
+        Fault::Transfer(group) => transfer(simulation, group),
+        Fault::LostVotes(group) => lose_votes(simulation, group),
+        Fault::Pause(group) => pause(simulation, group, until),
+        Fault::Breaks => simulation.network.set_quality(Quality { lost_in: 12, ..GOOD }),
+        Fault::Repeats => simulation.network.set_quality(Quality { twice_in: 4, late_in: 6, ..GOOD }),
+        Fault::Slow => {
+            let slow = Quality { delay_max: 25, late_in: 8, late_max: 400, ..GOOD };
+            simulation.network.set_quality(slow);
+        }
+        Fault::ClockJump(node) => {
+            let ms = simulation.rng.between(1_000, JUMP_MAX);
+            simulation.server(node).move_clock(ms);
+            simulation.timeline.count("clocks jumped");
+        }
+    }
+}
+
+/// Ends a fault.
+pub(crate) fn end(simulation: &mut Simulation, fault: Fault) {
+    match fault {
+        Fault::Isolate(..) | Fault::Deaf(_) | Fault::Mute(_) | Fault::Shatter(_) | Fault::LostVotes(_) => {
+            simulation.network.heal();
+        }
+        Fault::Kill(node) | Fault::PowerCut(node) => {
+            let server = simulation.server(node);
+            if !server.runs() {
+                server.start();
+            }
+        }
+        Fault::PowerCutOfAll => {
+            for server in simulation.servers.iter_mut().filter(|server| !server.runs()) {
+                server.start();
+            }
+        }
+        Fault::Behind(node) => {
+            purge(simulation, node);
+            simulation.pass(300);
+            simulation.network.heal();
+            simulation.pass(1_500);
+        }
+        Fault::Breaks | Fault::Repeats | Fault::Slow => simulation.network.set_quality(GOOD),
+        Fault::Stall(_)
+        | Fault::SyncError(_)
+        | Fault::Transfer(_)
+        | Fault::ClockJump(_)
+        | Fault::Pause(_) => {}
+    }
+}
+
+/// A number that rises when a fault of this kind has an effect.
+pub(crate) fn evidence(simulation: &Simulation, fault: Fault) -> u64 {
+    let counted = |what| simulation.timeline.counted(what);
+    match fault {
+        Fault::Isolate(..) | Fault::Deaf(_) | Fault::Mute(_) | Fault::Shatter(_) => {
+            counted("messages blocked")
+        }
+        Fault::Kill(_) | Fault::PowerCut(_) | Fault::PowerCutOfAll => {
+            simulation.servers.iter().map(|server| u64::from(server.starts)).sum()
+        }
+        Fault::Stall(_) => counted("syncs stalled"),
+        Fault::SyncError(_) => counted("syncs failed"),
+        Fault::Transfer(_) => counted("leaders handed over"),
+        Fault::Breaks => counted("connections broken"),
+        Fault::Repeats => counted("messages repeated"),
+        Fault::Slow => counted("messages late"),
+        Fault::Behind(_) => counted("logs purged"),
+        Fault::ClockJump(_) => counted("clocks jumped"),
+        Fault::LostVotes(_) => counted("votes at stake"),
+        Fault::Pause(_) => counted("leaders paused"),
+    }
+}
+
+/// Returns true if a fault has its effect when something else happens, and not by itself or at its end.
+pub(crate) fn waits(fault: Fault) -> bool {
+    match fault {
+        Fault::SyncError(_) | Fault::Transfer(_) | Fault::Breaks | Fault::Repeats | Fault::Slow => true,
+        Fault::Isolate(..) | Fault::Deaf(_) | Fault::Mute(_) | Fault::Shatter(_) => true,
+        Fault::Stall(_) | Fault::Kill(_) | Fault::PowerCut(_) | Fault::PowerCutOfAll => false,
+        Fault::Behind(_) | Fault::ClockJump(_) | Fault::LostVotes(_) | Fault::Pause(_) => false,
+    }
+}
+
+fn block(simulation: &Simulation, how: Blocked, which: impl Fn(u64, u64) -> bool) {
+    let nodes: Vec<u64> = simulation.servers.iter().map(|server| server.node).collect();
+    for (from, to) in nodes.iter().flat_map(|from| nodes.iter().map(move |to| (*from, *to))) {
+        if from != to && which(from, to) {
+            simulation.network.block(from, to, how);
+        }
+    }
+}
+
+/// Cuts the leader of a group off, and the power of servers that have elected another one, whose disks were slow. With them
+/// it would be a majority: if they have forgotten their votes, they may elect it in the same term.
+fn lose_votes(simulation: &mut Simulation, group: u64) {
+    let nodes: Vec<u64> = simulation.servers.iter().map(|server| server.node).collect();
+    let Some((leader, _)) = simulation.leader(group) else {
+        // It is between two leaders, and nothing is at stake.
+        return simulation.timeline.count("votes at stake");
+    };
+    let mut voters: Vec<u64> = nodes.iter().copied().filter(|node| *node != leader).collect();
+    let first = simulation.rng.below(voters.len());
+    voters.rotate_left(first);
+    voters.truncate(nodes.len() / 2);
+    block(simulation, Blocked::Noticed, |from, to| from == leader || to == leader);
+    let stalled = simulation.timeline.now() + 2 * ELECTION;
+    for log in voters.iter().filter_map(|node| simulation.servers.iter().find(|it| it.node == *node)?.log()) {
+        log.stall(stalled);
+    }
+    simulation.pass(ELECTION);
+    for node in &voters {
+        simulation.server(*node).end(End::Cut);
+    }
+    simulation.network.heal();
+    let own = |node: u64| node == leader || voters.contains(&node);
+    block(simulation, Blocked::Noticed, |from, to| own(from) != own(to));
+    for node in voters {
+        if !simulation.server(node).runs() {
+            simulation.server(node).start();
+        }
+    }
+    simulation.timeline.count("votes at stake");
+}
+
+/// Lets the leader of a group stand still.
+fn pause(simulation: &mut Simulation, group: u64, until: u64) {
+    if let Some((leader, _)) = simulation.leader(group) {
+        simulation.server(leader).pause(until);
+    }
+    // Between two leaders there is nobody to pause.
+    simulation.timeline.count("leaders paused");
+}
+
+/// Has the leader of a group hand over to another server.
+fn transfer(simulation: &mut Simulation, group: u64) {
+    let nodes: Vec<u64> = simulation.servers.iter().map(|server| server.node).collect();
+    let timeline = simulation.timeline.clone();
+    let Some((leader, cluster)) = simulation.leader(group) else {
+        // It is between two leaders already.
+        return timeline.count("leaders handed over");
+    };
+    let others: Vec<u64> = nodes.into_iter().filter(|node| *node != leader).collect();
+    let to = *simulation.rng.pick(&others);
+    let Some(shard) = cluster.all().find(|shard| shard.number() == group).cloned() else { return };
+    simulation.server(leader).spawn(async move {
+        // A server that lags is not handed to, except by a bare transfer.
+        let raft = shard.group().raft();
+        if shard.hand_over(Some(to)).await.is_ok() || raft.trigger().transfer_leader(to).await.is_ok() {
+            timeline.count("leaders handed over");
+        }
+    });
+}
+
+/// Purges the logs of all servers but one, as far as their rows are on disk.
+fn purge(simulation: &mut Simulation, but: u64) {
+    let others: Vec<_> = simulation.open().filter(|(node, _)| *node != but).collect();
+    for (node, cluster) in others {
+        for group in cluster.all().map(|shard| shard.group().clone()) {
+            let timeline = simulation.timeline.clone();
+            simulation.server(node).spawn(async move {
+                let raft = group.raft();
+                let index = |id: Option<LogIdOf<TypeConfig>>| id.map(|id| id.index);
+                let upto = index(raft.metrics().borrow_watched().last_applied);
+                if raft.trigger().snapshot().await.is_err() {
+                    return;
+                }
+                let built = raft.wait(Some(Duration::from_millis(250)));
+                let Ok(now) = built.metrics(|now| index(now.snapshot) >= upto, "the rows are on disk").await
+                else {
+                    return;
+                };
+                let Some(covered) = index(now.snapshot) else { return };
+                if raft.trigger().purge_log(covered).await.is_ok() {
+                    timeline.count("logs purged");
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The network between simulated servers: real messages over links that delay, lose, repeat and cut them.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use switchward_shard::limits::CONTROL_BYTES_MAX;
+use switchward_shard::{
+    Cluster, LEADER_QUESTION, PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, Transport,
+    serve,
+};
+use switchward_store::{DataDir, FolderIdentity};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::streams;
+use crate::timeline::{Timeline, hash_of};
+
+/// The highest number of a message that may arrive twice: Raft's own ones can be repeated, a question to the leader
+/// cannot.
+const REPEATED_MAX: u8 = 3;
+/// How often a message is sent again that vanishes, before its connection is given up.
+pub(crate) const TRIES: u32 = 60;
+/// The pause between two tries, milliseconds.
+pub(crate) const TRY_AGAIN: u64 = 50;
+
+/// How a link is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// The sender notices it at once.
+    Noticed,
+    /// What is sent vanishes, and is sent again until the link is mended or the connection is given up.
+    Silent,
+}
+
+/// What the links do to messages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quality {
+    /// The usual delay, milliseconds, at least 1.
+    pub(crate) delay_max: u64,
+    /// One message in this many is late.
+    pub(crate) late_in: usize,
+    /// How late, milliseconds.
+    pub(crate) late_max: u64,
+    /// The connection of one message in this many breaks; 0 for none.
+    pub(crate) lost_in: usize,
+    /// One message in this many arrives twice; 0 for none.
+    pub(crate) twice_in: usize,
+}
+
+/// Links as in one building.
+pub(crate) const GOOD: Quality = Quality { delay_max: 2, late_in: 50, late_max: 15, lost_in: 0, twice_in: 0 };
+
+/// A server that can be reached.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    pub(crate) runtime: Handle,
+    pub(crate) raft: Arc<RaftHandler>,
+    /// `None` until all groups are open.
+    pub(crate) cluster: Option<Cluster>,
+    /// The data folder that it runs on.
+    pub(crate) data: DataDir,
+}
+
+/// All links of a simulation; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Network {
+    pub(crate) timeline: Timeline,
+    board: Arc<Mutex<Board>>,
+}
+
+struct Board {
+    endpoints: BTreeMap<u64, Endpoint>,
+    /// Whether a server has accepted another one, by their numbers, and the folders that both had then.
+    shaken: BTreeMap<(u64, u64), ([FolderIdentity; 2], bool)>,
+    blocked: BTreeMap<(u64, u64), Blocked>,
+    quality: Quality,
+}
+
+impl Board {
+    /// Whether two servers accept each other's folders. Of a server that is down nothing is known.
+    fn accept_each_other(&mut self, one: u64, other: u64) -> bool {
+        [(one, other), (other, one)].into_iter().all(|(one, other)| self.accepts(one, other))
+    }
+
+    fn accepts(&mut self, one: u64, other: u64) -> bool {
+        let data = |node: u64| self.endpoints.get(&node).map(|endpoint| endpoint.data.clone());
+        let (Some(own), Some(theirs)) = (data(one), data(other)) else { return true };
+        let folders = [own.identity(), theirs.identity()];
+        match self.shaken.get(&(one, other)) {
+            Some((then, accepted)) if *then == folders => *accepted,
+            Some(_) | None => {
+                let accepted = own.note_peer(other, folders[1].folder, folders[1].boot).is_ok();
+                self.shaken.insert((one, other), (folders, accepted));
+                accepted
+            }
+        }
+    }
+}
+
+type Answer = Result<Bytes, PeerError>;
+
+/// A message on its way.
+struct Sent {
+    from: u64,
+    to: u64,
+    request: PeerRequest,
+    /// `None` for a repetition, whose answer nobody waits for.
+    answer: Option<oneshot::Sender<Answer>>,
+    tries: u32,
+}
+
+/// An answer on its way.
+struct Answered {
+    from: u64,
+    to: u64,
+    answer: oneshot::Sender<Answer>,
+    answered: Answer,
+    tries: u32,
+}
+
+impl Network {
+    pub(crate) fn new(timeline: Timeline) -> Self {
+        let board = Board {
+            endpoints: BTreeMap::new(),
+            shaken: BTreeMap::new(),
+            blocked: BTreeMap::new(),
+            quality: GOOD,
+        };
+        Self { timeline, board: Arc::new(Mutex::new(board)) }
+    }
+
+    /// The transport of a server.
+    pub(crate) fn transport(&self, node: u64) -> Arc<dyn Transport> {
+        Arc::new(Links { network: self.clone(), node })
+    }
+
+    /// Makes a server reachable, or changes how it is reached.
+    pub(crate) fn join(&self, node: u64, endpoint: Endpoint) {
+        let before = self.board.lock().endpoints.insert(node, endpoint);
+        drop(before);
+    }
+
+    /// Removes a server that has ended.
+    pub(crate) fn leave(&self, node: u64) {
+        let left = self.board.lock().endpoints.remove(&node);
+        drop(left);
+    }
+
+    /// A server that is up, or about to be.
+    pub(crate) fn endpoint(&self, node: u64) -> Option<Endpoint> {
+        self.board.lock().endpoints.get(&node).cloned()
+    }
+
+    /// Cuts the links from one server to another.
+    pub(crate) fn block(&self, from: u64, to: u64, how: Blocked) {
+        self.board.lock().blocked.insert((from, to), how);
+    }
+
+    /// Mends all links.
+    pub(crate) fn heal(&self) {
+        self.board.lock().blocked.clear();
+    }
+
+    /// Changes what the links do.
+    pub(crate) fn set_quality(&self, quality: Quality) {
+        self.board.lock().quality = quality;
+    }
+
+    /// Has all servers greet each other that can reach each other, as they do by themselves.
+    pub(crate) fn shake_hands(&self) {
+        let mut board = self.board.lock();
+        let nodes: Vec<u64> = board.endpoints.keys().copied().collect();
+        for (one, other) in nodes.iter().flat_map(|one| nodes.iter().map(move |other| (*one, *other))) {
+            let cut = board.blocked.contains_key(&(one, other)) || board.blocked.contains_key(&(other, one));
+            if one < other && !cut {
+                board.accept_each_other(one, other);
+            }
+        }
+    }
+
+    /// Whether a message passes a link now. Servers that do not accept each other's folders are not connected.
+    pub(crate) fn passes(&self, from: u64, to: u64) -> Result<(), Blocked> {
+        let mut board = self.board.lock();
+        if !board.accept_each_other(from, to) {
+            self.timeline.count("messages of a foreign folder refused");
+            return Err(Blocked::Noticed);
+        }
+        match board.blocked.get(&(from, to)) {
+            None => Ok(()),
+            Some(how) => {
+                self.timeline.count("messages blocked");
+                Err(*how)
+            }
+        }
+    }
+
+    /// Draws how long a message takes, milliseconds.
+    pub(crate) fn delay(&self) -> u64 {
+        let quality = self.board.lock().quality;
+        let (ms, late) = self.timeline.draw(|rng| {
+            let late = rng.once_in(quality.late_in);
+            (rng.between(1, if late { quality.late_max } else { quality.delay_max }), late)
+        });
+        if late {
+            self.timeline.count("messages late");
+        }
+        ms
+    }
+
+    /// Returns true if the connection of a message breaks.
+    pub(crate) fn breaks(&self) -> bool {
+        let one_in = self.board.lock().quality.lost_in;
+        let breaks = one_in > 0 && self.timeline.draw(|rng| rng.once_in(one_in));
+        if breaks {
+            self.timeline.count("connections broken");
+        }
+        breaks
+    }
+
+    fn repeats(&self, kind: u8) -> bool {
+        let one_in = self.board.lock().quality.twice_in;
+        let repeats = kind <= REPEATED_MAX && one_in > 0 && self.timeline.draw(|rng| rng.once_in(one_in));
+        if repeats {
+            self.timeline.count("messages repeated");
+        }
+        repeats
+    }
+
+    /// Sends a message, whose answer comes later or never.
+    fn send(&self, sent: Sent) {
+        if self.repeats(sent.request.kind) {
+            let twin = Sent { answer: None, request: sent.request.clone(), ..sent };
+            self.send_once(twin);
+        }
+        self.send_once(sent);
+    }
+
+    fn send_once(&self, sent: Sent) {
+        let network = self.clone();
+        self.timeline.after(self.delay(), move || network.arrive(sent));
+    }
+
+    /// Whether something arrives that was sent so often: `None` if it is to be tried again.
+    fn arrives(&self, from: u64, to: u64, tries: u32) -> Option<bool> {
+        match self.passes(from, to) {
+            Ok(()) => Some(true),
+            Err(Blocked::Silent) if tries < TRIES => None,
+            Err(Blocked::Silent | Blocked::Noticed) => Some(false),
+        }
+    }
+
+    /// A message arrives, or its connection is given up.
+    fn arrive(&self, mut sent: Sent) {
+        match self.arrives(sent.from, sent.to, sent.tries) {
+            Some(true) => {}
+            Some(false) => return,
+            None => {
+                sent.tries += 1;
+                let network = self.clone();
+                return self.timeline.after(TRY_AGAIN, move || network.arrive(sent));
+            }
+        }
+        let Sent { from, to, request, answer, .. } = sent;
+        let PeerRequest { kind, group, ref body } = request;
+        self.timeline.note(format_args!("{from}>{to} {kind}/{group} {:x}", hash_of(body)));
+        let answer =
+            answer.map(|answer| move |answered| Answered { from: to, to: from, answer, answered, tries: 0 });
+        let Some(endpoint) = self.endpoint(to) else {
+            let refused = Err(PeerError::NotSent("nobody listens".into()));
+            return answer.into_iter().for_each(|answer| self.answer(answer(refused.clone())));
+        };
+        let (network, runtime) = (self.clone(), endpoint.runtime.clone());
+        runtime.spawn(async move {
+            let answered = served(&endpoint, from, request).await;
+            if let Some(answer) = answer {
+                network.answer(answer(answered));
+            }
+        });
+    }
+
+    /// Sends an answer.
+    fn answer(&self, answered: Answered) {
+        let network = self.clone();
+        self.timeline.after(self.delay(), move || network.arrive_back(answered));
+    }
+
+    fn arrive_back(&self, mut sent: Answered) {
+        match self.arrives(sent.from, sent.to, sent.tries) {
+            Some(true) => {}
+            Some(false) => return,
+            None => {
+                sent.tries += 1;
+                let network = self.clone();
+                return self.timeline.after(TRY_AGAIN, move || network.arrive_back(sent));
+            }
+        }
+        let Answered { from, to, answer, answered, .. } = sent;
+        let body = answered.as_ref().map_or(0, |bytes| hash_of(bytes));
+        self.timeline.note(format_args!("{from}>{to} answer {body:x}"));
+        // The one who asked may be gone.
+        let _gone = answer.send(answered);
+    }
+}
+
+async fn served(endpoint: &Endpoint, from: u64, request: PeerRequest) -> Result<Bytes, PeerError> {
+    if RaftHandler::serves(request.kind) {
+        return endpoint.raft.call(from, request).await.map_err(PeerError::Refused);
+    }
+    match &endpoint.cluster {
+        Some(cluster) if request.kind == LEADER_QUESTION => {
+            let answered = serve(cluster, request.group, &request.body).await;
+            answered.map_err(|error| PeerError::Refused(error.to_string()))
+        }
+        Some(_) | None => Err(PeerError::Refused("the server is not ready".into())),
+    }
+}
+
+/// The links from a server.
+struct Links {
+    network: Network,
+    node: u64,
+}
+
+fn broken() -> PeerError {
+    PeerError::Unknown("the connection is gone".into())
+}
+
+#[async_trait]
+impl Transport for Links {
+    async fn call(
+        &self,
+        to: u64,
+        over: PeerConnection,
+        request: PeerRequest,
+        deadline: Duration,
+    ) -> Result<Bytes, PeerError> {
+        let short = request.body.len() <= CONTROL_BYTES_MAX;
+        assert!(over == PeerConnection::Bulk || short, "a message takes the wrong connection");
+        if self.network.passes(self.node, to) == Err(Blocked::Noticed) {
+            return Err(PeerError::NotSent("the server cannot be reached".into()));
+        }
+        let breaks = self.network.breaks();
+        let arrives = !breaks || self.network.timeline.draw(|rng| rng.once_in(2));
+        let (answer, mut answered) = oneshot::channel();
+        if arrives {
+            self.network.send(Sent { from: self.node, to, request, answer: Some(answer), tries: 0 });
+        }
+        if breaks {
+            let delay = Duration::from_millis(self.network.delay());
+            // Before or after the answer.
+            return match tokio::time::timeout(delay, &mut answered).await {
+                Ok(Ok(answered)) => answered,
+                Ok(Err(_)) | Err(_) => Err(broken()),
+            };
+        }
+        match tokio::time::timeout(deadline, answered).await {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(_)) => Err(broken()),
+            Err(_) => Err(PeerError::TimedOut),
+        }
+    }
+
+    async fn stream(&self, to: u64, request: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {
+        if self.network.passes(self.node, to) == Err(Blocked::Noticed) {
+            return Err(PeerError::NotSent("the server cannot be reached".into()));
+        }
+        Ok(streams::open(&self.network, self.node, to, request))
+    }
+}

@@ -1,0 +1,196 @@
+//! `switchward cluster`: the commands that call a server of the cluster.
+
+mod shown;
+
+use std::time::Duration;
+use switchward_api::v1;
+use tokio::time::{Instant, sleep};
+
+use super::show;
+use super::talk::Talk;
+use crate::args::{ClusterDrain, ClusterRemove, ClusterReplace, ClusterTransfer};
+use crate::exit::Exit;
+use crate::output::{card, period};
+
+/// How often a command that waits looks at the cluster.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a command waits. The change goes on without it.
+const WAIT_MAX: Duration = Duration::from_secs(15 * 60);
+
+pub(super) async fn status(talk: &Talk) -> Result<(), Exit> {
+    let cluster = get(talk).await?;
+    talk.printer.message("GetClusterResponse", &cluster, || shown::cluster(&cluster))
+}
+
+pub(super) async fn drain(talk: &Talk, drain: ClusterDrain) -> Result<(), Exit> {
+    let request = v1::DrainServerRequest { server: drain.server, request_id: talk.request_id() };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.cluster.drain_server(request).await });
+    let reply = reply.await?;
+    if drain.wait {
+        wait(talk, |cluster| drains(cluster, drain.server)).await?;
+    }
+    talk.printer.message("DrainServerResponse", &reply, || changed(reply.change.as_ref()))?;
+    talk.printer.advice(&format!("switchward cluster activate {}   uses it again", drain.server));
+    Ok(())
+}
+
+pub(super) async fn activate(talk: &Talk, server: u64) -> Result<(), Exit> {
+    let request = v1::ActivateServerRequest { server, request_id: talk.request_id() };
+    let reply = talk
+        .client
+        .call(request, |mut it, request| async move { it.cluster.activate_server(request).await })
+        .await?;
+    talk.printer.message("ActivateServerResponse", &reply, || changed(reply.change.as_ref()))
+}
+
+pub(super) async fn remove(talk: &Talk, remove: ClusterRemove) -> Result<(), Exit> {
+    if !remove.yes {
+        talk.sure(&format!("removing server {}", remove.server))?;
+    }
+    let request = v1::RemoveServerRequest { server: remove.server, request_id: talk.request_id() };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.cluster.remove_server(request).await });
+    let reply = reply.await?;
+    talk.printer.message("RemoveServerResponse", &reply, || changed(reply.change.as_ref()))
+}
+
+pub(super) async fn replace(talk: &Talk, replace: ClusterReplace) -> Result<(), Exit> {
+    if !replace.yes {
+        talk.sure(&format!("replacing server {} by server {}", replace.server, replace.by))?;
+    }
+    let (server, replaced_by, request_id) = (replace.server, replace.by, talk.request_id());
+    let request = v1::ReplaceServerRequest { server, replaced_by, request_id };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.cluster.replace_server(request).await });
+    let reply = reply.await?;
+    if replace.wait {
+        wait(talk, |cluster| leaves(cluster, server)).await?;
+    }
+    talk.printer.message("ReplaceServerResponse", &reply, || changed(reply.change.as_ref()))
+}
+
+pub(super) async fn transfer(talk: &Talk, transfer: ClusterTransfer) -> Result<(), Exit> {
+    let ClusterTransfer { from, groups, to } = transfer;
+    let from_server = match (from, groups.as_slice()) {
+        (Some(from), _) => from,
+        (None, [group]) => leader(&get(talk).await?, *group)?,
+        (None, _) => return Err(Exit::usage("several groups need --from, the server that leads them")),
+    };
+    let (to_server, request_id) = (to.unwrap_or(0), talk.request_id());
+    let request = v1::TransferLeadersRequest { from_server, groups, to_server, request_id };
+    // Groups are handed over one after the other.
+    let client = talk.client.waiting(LOOK * 60);
+    let reply =
+        client.call(request, |mut it, request| async move { it.cluster.transfer_leaders(request).await });
+    let reply = reply.await?;
+    let cluster = get(talk).await?;
+    talk.printer.message("TransferLeadersResponse", &reply, || shown::groups(&cluster))
+}
+
+async fn get(talk: &Talk) -> Result<v1::GetClusterResponse, Exit> {
+    let request = v1::GetClusterRequest {};
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.cluster.get_cluster(request).await });
+    Ok(reply.await?)
+}
+
+fn leader(cluster: &v1::GetClusterResponse, group: u64) -> Result<u64, Exit> {
+    let found = cluster.groups.iter().find(|one| one.number == group);
+    let found = found.ok_or_else(|| Exit::missing(format!("there is no group {group}")))?;
+    found.leader.ok_or_else(|| Exit::unreachable(format!("group {group} has no leader now; try again")))
+}
+
+/// Looks at the cluster until `left` says that nothing is left to wait for.
+///
+/// # Errors
+/// The cluster cannot be read, or it takes longer than [`WAIT_MAX`].
+async fn wait(talk: &Talk, left: impl Fn(&v1::GetClusterResponse) -> Option<String>) -> Result<(), Exit> {
+    let until = Instant::now() + WAIT_MAX;
+    let mut before = String::new();
+    while let Some(left) = left(&get(talk).await?) {
+        if Instant::now() >= until {
+            let message = format!("not finished within {}: {left}", period(WAIT_MAX));
+            return Err(Exit::unreachable(message).next("switchward cluster status"));
+        }
+        if before != left {
+            talk.printer.progress(&left);
+            before = left;
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+/// What a server that is drained still leads; `None` if it leads nothing.
+fn drains(cluster: &v1::GetClusterResponse, server: u64) -> Option<String> {
+    if let Some(group) = cluster.groups.iter().find(|group| group.leader.is_none()) {
+        return Some(format!("group {} has no leader now", group.number));
+    }
+    let leads = cluster.groups.iter().filter(|group| group.leader == Some(server));
+    let leads: Vec<String> = leads.map(|group| group.number.to_string()).collect();
+    (!leads.is_empty()).then(|| format!("server {server} still leads: {}", leads.join(", ")))
+}
+
+/// In which groups a server that is replaced still votes; `None` if it is removed.
+fn leaves(cluster: &v1::GetClusterResponse, server: u64) -> Option<String> {
+    let known = cluster.servers.iter().find(|known| known.number == server);
+    if known.is_some_and(|known| known.state() == v1::ClusterServerState::Removed) {
+        return None;
+    }
+    let votes = |group: &&v1::ClusterGroup| {
+        group.replicas.iter().any(|replica| replica.server == server && replica.voter)
+    };
+    let votes: Vec<String> =
+        cluster.groups.iter().filter(votes).map(|group| group.number.to_string()).collect();
+    Some(if votes.is_empty() {
+        format!("server {server} votes nowhere and will be removed")
+    } else {
+        format!("server {server} still votes in: {}", votes.join(", "))
+    })
+}
+
+fn changed(change: Option<&v1::ClusterServerChange>) -> String {
+    let change = change.copied().unwrap_or_default();
+    card(&[
+        ("server", change.server.to_string()),
+        ("state", show::word(change.state().as_str_name(), "CLUSTER_SERVER_STATE_")),
+        ("epoch", change.epoch.to_string()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(leader: Option<u64>, voters: &[u64], state: v1::ClusterServerState) -> v1::GetClusterResponse {
+        let replica =
+            |server: &u64| v1::ClusterReplica { server: *server, voter: true, ..Default::default() };
+        let replicas = voters.iter().map(replica).collect();
+        let group = v1::ClusterGroup { number: 2, leader, replicas, ..Default::default() };
+        let server = v1::ClusterServer { number: 3, state: state.into(), ..Default::default() };
+        v1::GetClusterResponse { servers: vec![server], groups: vec![group], ..Default::default() }
+    }
+
+    #[test]
+    fn a_command_waits_until_nothing_is_left() {
+        let draining = v1::ClusterServerState::Draining;
+        let text = |text: &str| Some(text.to_owned());
+        let led = |leader| drains(&cluster(leader, &[1, 2, 3], draining), 3);
+        assert_eq!(led(Some(3)), text("server 3 still leads: 2"));
+        assert_eq!(led(None), text("group 2 has no leader now"));
+        assert_eq!(led(Some(1)), None);
+        let left = |voters: &[u64], state| leaves(&cluster(Some(1), voters, state), 3);
+        assert_eq!(left(&[1, 2, 3], draining), text("server 3 still votes in: 2"));
+        assert_eq!(left(&[1, 2, 4], draining), text("server 3 votes nowhere and will be removed"));
+        assert_eq!(left(&[1, 2, 4], v1::ClusterServerState::Removed), None);
+    }
+
+    #[test]
+    fn the_leader_of_a_group_is_looked_up() {
+        let seen = cluster(Some(1), &[1, 2, 3], v1::ClusterServerState::Active);
+        assert_eq!(leader(&seen, 2).unwrap(), 1);
+        assert!(leader(&seen, 9).is_err());
+        assert!(leader(&cluster(None, &[1], v1::ClusterServerState::Active), 2).is_err());
+    }
+}
