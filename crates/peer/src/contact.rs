@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::hello::Hello;
-use crate::limits::OFFSET_SAMPLES;
+use crate::limits::{OFFSET_ROUND_TRIP_MAX, OFFSET_SAMPLES};
 use crate::request::Traffic;
 
 /// What a server knows of another one from their connections.
@@ -18,8 +18,8 @@ use crate::request::Traffic;
 pub struct Contact {
     /// When the last bytes came from it, on any connection.
     pub seen: Instant,
-    /// The other server's wall clock minus this one's at present, milliseconds, by the fastest of the last pings, whose
-    /// error is half of its round trip at most; `None` before the first ping was answered.
+    /// The other server's wall clock minus this one's at present, milliseconds, by the fastest of the last pings, wrong by
+    /// half of its round trip at most; `None` before a ping was answered within [`OFFSET_ROUND_TRIP_MAX`].
     pub clock_offset_ms: Option<i64>,
     /// The identity from its last handshake, with its feature level.
     pub hello: Hello,
@@ -95,8 +95,11 @@ impl PeerCell {
         self.known.lock().seen = Instant::now();
     }
 
-    /// Notes what a ping has measured.
+    /// Notes what a ping has measured, unless its answer was slow.
     pub(crate) fn measured(&self, sample: Sample) {
+        if sample.round_trip > OFFSET_ROUND_TRIP_MAX {
+            return;
+        }
         let pings = &mut self.known.lock().pings;
         if pings.len() == OFFSET_SAMPLES {
             pings.pop_front();
@@ -217,6 +220,8 @@ mod tests {
         let (cell, now) = (PeerCell::new(hello(1)), Instant::now());
         let offset = |cell: &PeerCell| cell.contact(now, NOON).clock_offset_ms;
         assert_eq!(offset(&cell), None);
+        cell.measured(Sample::of(now, now + OFFSET_ROUND_TRIP_MAX + ms(1), NOON));
+        assert_eq!(offset(&cell), None, "a slow answer says nothing");
         cell.measured(Sample::of(now, now + ms(2), NOON + 1));
         // A slow answer, whose way there was the longer one by far.
         cell.measured(Sample::of(now, now + ms(900), NOON + 880));

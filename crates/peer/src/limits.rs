@@ -47,6 +47,8 @@ pub const IDLE_MAX: Duration = Duration::from_secs(3);
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
 /// The same on a stream, whose receiver may be slow.
 pub const STREAM_STALL: Duration = Duration::from_secs(300);
+/// An answer to a ping that takes longer says nothing about the other server's clock.
+pub const OFFSET_ROUND_TRIP_MAX: Duration = Duration::from_secs(1);
 /// The pings from which the clock offset is estimated.
 pub const OFFSET_SAMPLES: usize = 16;
 

@@ -48,6 +48,7 @@ pub(crate) async fn known(cluster: &Shards) {
 
 fn compare(cluster: &Shards) -> Option<ClockAgreement> {
     let group = cluster.catalogue().group();
+    let reading = cluster.agreed().reading();
     let offsets = group.remote.as_ref()?.clock_offsets()?;
     let agreement = match voters(group) {
         // It has not joined yet, or has only begun.
@@ -55,7 +56,7 @@ fn compare(cluster: &Shards) -> Option<ClockAgreement> {
         _ if group.members.is_alone() => ClockAgreement::Alone,
         voters => judge(&offsets, voters),
     };
-    cluster.agreed().compared(agreement);
+    cluster.agreed().compared(agreement, reading);
     Some(cluster.agreed().agreement())
 }
 

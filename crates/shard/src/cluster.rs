@@ -114,12 +114,14 @@ impl Cluster {
         Self(Arc::new(Shards::of(shards, clock, halt, log, opened)))
     }
 
-    /// Begins to compare clocks and to publish which groups this server leads: nothing is decided before.
+    /// Begins to compare clocks, to ask for leaders, and to publish which groups this server leads: nothing is decided
+    /// before.
     fn begin_leading(&self) {
         tokio::spawn(clock_watch::work(Arc::downgrade(&self.0)));
         for shard in self.all() {
             shard.group().look();
             tokio::spawn(leading::work(shard.clone(), Arc::downgrade(&self.0)));
+            tokio::spawn(contact_watch::work(shard.clone(), Arc::downgrade(&self.0)));
         }
     }
 
@@ -129,7 +131,6 @@ impl Cluster {
             tokio::spawn(members::balance(Arc::downgrade(&self.0)));
         }
         for shard in self.all() {
-            tokio::spawn(contact_watch::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(leader_tasks::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(timers::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(removals::work(shard.clone(), Arc::downgrade(&self.0)));

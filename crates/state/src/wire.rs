@@ -25,7 +25,10 @@ pub(crate) fn unframed<'b, T: Decode<'b, ()>>(form: u8, bytes: &'b [u8], what: &
             let value = decoder.decode().map_err(|error| error.to_string())?;
             match rest.len() - decoder.position() {
                 0 => Ok(value),
-                more => Err(format!("{more} bytes follow the end of a {what}")),
+                more => {
+                    let message = format!("{more} bytes follow the end of a {what}");
+                    Err(message)
+                }
             }
         }
         _ => {

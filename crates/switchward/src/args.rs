@@ -9,6 +9,7 @@ mod cluster;
 mod connection;
 mod context;
 mod conversation;
+mod dev;
 mod directory;
 mod docs;
 mod effect;
@@ -48,6 +49,7 @@ pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext
 pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
 };
+pub(crate) use dev::{ClockKind, DevArgs, DevCommand};
 pub(crate) use directory::{DirectoryCommand, PutDirectory};
 pub(crate) use docs::{DocsArgs, ManArgs};
 pub(crate) use effect::{DismissEffect, EffectCommand, NamedEffect};
@@ -221,42 +223,6 @@ pub(crate) struct TestArgs {
     pub(crate) junit: Option<PathBuf>,
 }
 
-/// Arguments of `dev`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  switchward dev
-  switchward dev --data-dir ./data
-  switchward dev --port 0 --clock manual -o json
-  switchward dev --default deny
-
-Prints the address and three API keys: for the agent, the person and a worker. Writes a context for each key: \
-dev-agent, dev-person and dev-worker. Each context is a separate file; give an agent only dev-agent. With -o json, \
-prints one line when the server is ready.")]
-pub(crate) struct DevArgs {
-    /// The data folder [default: a temporary folder, deleted when the server stops].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data_dir: Option<PathBuf>,
-    /// The port to listen on; 0 for any free port.
-    #[arg(long, value_name = "PORT", default_value_t = 7400)]
-    pub(crate) port: u16,
-    /// A host name besides localhost that may serve the pages /mail and /webhooks, such as a tunnel's; can be repeated.
-    #[arg(long = "allow-host", value_name = "HOST")]
-    pub(crate) allowed_hosts: Vec<String>,
-    /// The server's clock. A manual clock stands still until `switchward clock advance` moves it.
-    #[arg(long, value_enum, default_value_t = ClockKind::System)]
-    pub(crate) clock: ClockKind,
-    /// A file with an offset of the machine's clock in milliseconds, read each time; for tests of clocks that jump.
-    #[arg(long, value_name = "FILE", hide = true)]
-    pub(crate) clock_off: Option<PathBuf>,
-    /// The number of shards of a new data folder [default: by the number of cores].
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) shards: Option<u32>,
-    /// The effect for tool calls that no policy rule matches [default: allow].
-    #[arg(long = "default", value_name = "EFFECT", value_enum)]
-    pub(crate) default_effect: Option<Unnamed>,
-}
-
 /// The effect for tool calls that no policy rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -277,15 +243,6 @@ impl From<Unnamed> for switchward_state::catalogue::DefaultEffect {
             Unnamed::Deny => Self::Deny,
         }
     }
-}
-
-/// The clock of a development server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ClockKind {
-    /// The machine's clock.
-    System,
-    /// A clock that only `switchward clock advance` moves.
-    Manual,
 }
 
 /// The configuration of a server, which `server` and `doctor` take.

@@ -5,12 +5,12 @@
 //! sequence of frames.
 
 mod frames;
+pub(crate) mod socket;
 
 use anyhow::Context as _;
-use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead as _, BufReader, ErrorKind};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::{self, BufRead as _, BufReader};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{
     Arc,
@@ -32,8 +32,6 @@ const SOCKET: &str = "control.sock";
 const REQUEST_BYTES_MAX: u64 = 4_096;
 /// How long either side waits for the other: a disk on one side may be slow.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The longest path that a socket's address takes, bytes; a longer one is reached through a descriptor of its folder.
-const PATH_BYTES_MAX: usize = 100;
 
 /// A request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -90,7 +88,7 @@ pub(crate) struct Control {
 impl Control {
     /// Listens in this data folder. A server works without its socket, so a failure is logged and not returned.
     pub(crate) fn listen(data: &DataDir, cluster: &Cluster) -> Option<Self> {
-        match bind(data.path()) {
+        match socket::bind(data.path(), SOCKET) {
             Ok(listener) => Some(Self::accept(listener, data.clone(), cluster.clone())),
             Err(error) => {
                 tracing::warn!(%error, "failed to open the control socket: stop the server to back it up");
@@ -128,41 +126,14 @@ impl Control {
     }
 }
 
-/// The address of the socket in a data folder, and what must be kept until it was used.
-fn address(folder: &Path) -> io::Result<(PathBuf, Option<std::fs::File>)> {
-    let path = folder.join(SOCKET);
-    if path.as_os_str().len() <= PATH_BYTES_MAX {
-        return Ok((path, None));
-    }
-    let opened = std::fs::File::open(folder)?;
-    let through = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&opened));
-    Ok((Path::new(&through).join(SOCKET), Some(opened)))
-}
-
-fn bind(folder: &Path) -> io::Result<tokio::net::UnixListener> {
-    // The folder is locked for this process: what is there was left by an earlier one.
-    match std::fs::remove_file(folder.join(SOCKET)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let (address, _folder) = address(folder)?;
-    let listener = UnixListener::bind(address)?;
-    rustix::fs::chmod(folder.join(SOCKET), Mode::RUSR | Mode::WUSR)?;
-    listener.set_nonblocking(true)?;
-    tokio::net::UnixListener::from_std(listener)
-}
-
 /// Asks the server of a data folder; `None` if no server listens there.
 ///
 /// # Errors
 /// The request cannot be sent.
 pub(crate) fn ask(folder: &Path, request: &Request) -> anyhow::Result<Option<Frames<BufReader<UnixStream>>>> {
-    let (address, _folder) = address(folder)?;
-    let mut stream = match UnixStream::connect(address) {
-        Err(error) if [ErrorKind::NotFound, ErrorKind::ConnectionRefused].contains(&error.kind()) => {
-            return Ok(None);
-        }
-        connected => connected.context("failed to connect to the server's control socket")?,
+    let connected = socket::connect(folder, SOCKET);
+    let Some(mut stream) = connected.context("failed to connect to the server's control socket")? else {
+        return Ok(None);
     };
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut line = serde_json::to_vec(request)?;

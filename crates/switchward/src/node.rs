@@ -6,13 +6,11 @@ use http::HeaderValue;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use switchward_delivery::{channels::MailChannel, mail::Sender};
 use switchward_gateway::{
     Admission, Api, ConnectionLimits, PageSettings, Port, QuotaDefaults,
     auth::NewKey,
     decision::{self, SignIn},
-    limits::CATALOGUE_AGE_MAX,
     mail::{self, MailIngress},
     routes::{Health, Services, one_port},
     sealing, serve, services, webhooks,
@@ -25,7 +23,7 @@ use switchward_state::catalogue::{
 };
 use switchward_state::seal::KeyRing;
 use switchward_state::{Body, Command, Key, Reason, Row, Scope, View};
-use switchward_store::{DataDir, DiskLevel, DiskOptions};
+use switchward_store::{DataDir, DiskOptions};
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind},
@@ -43,14 +41,11 @@ use crate::metrics_port::MetricsPort;
 use crate::outbound::{DeliveryConfig, RedisConfig};
 use crate::quarantine::{Quarantine, Sweeper};
 use crate::sign_in::warn_of_missing_provider;
-use crate::{home, inspector, key_ring, mailbox, metrics, outbound, page_guard};
+use crate::{health, home, inspector, key_ring, mailbox, metrics, outbound, page_guard};
 
 /// The default size of clean rows in memory, bytes: those of some 20,000 sessions at work. What is parked longer
 /// is read from disk when it goes on.
 pub(crate) const CACHE_BYTES_DEFAULT: usize = 32 * 1024 * 1024;
-
-/// How often health is updated with the level of the disk.
-const DISK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// An opened node.
 pub(crate) struct Node {
@@ -258,7 +253,7 @@ impl Node {
         let (ending, ended) = tokio::sync::oneshot::channel::<()>();
         let metrics_port = MetricsPort::start(metrics, self.metrics.merge(self.health.pages()), ended)?;
         let sealing = tokio::spawn(key_ring::follow(self.cluster.clone(), self.location, hangups()));
-        let disk = tokio::spawn(watch_health(self.health.clone(), self.cluster.clone()));
+        let disk = tokio::spawn(health::follow(self.health.clone(), self.cluster.clone()));
         let sweeper = Sweeper::start(self.api.clone());
         let stop = async move {
             stop.await;
@@ -375,31 +370,6 @@ impl Node {
             Err(Failure::Rejected(no)) if no.reason == Reason::AlreadyExists => Ok(()),
             Err(failure) => Err(failure.into()),
         }
-    }
-}
-
-/// Keeps health up to date with the level of the disk, with shards that have failed, with the way to the catalogue's leader,
-/// and with the clock.
-async fn watch_health(health: Health, cluster: Cluster) {
-    let mut tick = tokio::time::interval(DISK_INTERVAL);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let (mut was_low, mut had_failed, mut was_cut_off) = (false, false, false);
-    loop {
-        tick.tick().await;
-        if !had_failed && cluster.failed() > 0 {
-            had_failed = true;
-            health.set_shard_failed().await;
-        }
-        let low = cluster.disk().level() != DiskLevel::Enough;
-        if std::mem::replace(&mut was_low, low) != low {
-            if low { health.set_disk_low().await } else { health.set_disk_enough().await }
-        }
-        let cut_off = !cluster.catalogue().confirmed_within(CATALOGUE_AGE_MAX);
-        if std::mem::replace(&mut was_cut_off, cut_off) != cut_off {
-            if cut_off { health.set_cut_off().await } else { health.set_in_contact().await }
-        }
-        let differs = cluster.clock_agreement().bars_from_leading();
-        if differs { health.set_clock_off() } else { health.set_clock_good() }
     }
 }
 

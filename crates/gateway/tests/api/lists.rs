@@ -9,7 +9,7 @@ use switchward_testkit::Pages;
 
 use crate::ending::id_of;
 use crate::harness::{Harness, RELEASE, named, put_assistant};
-use crate::refusal::refused;
+use crate::refusal::{Refusal, refused};
 use crate::rpcs::{Kind, Rpc, all, set};
 use crate::same::shown;
 use crate::ways::Way;
@@ -508,5 +508,6 @@ async fn a_shard_that_cannot_be_read_is_named_and_the_others_are_listed() {
     }
     let list = v1::ListSessionsRequest::default();
     let none: Result<v1::ListSessionsResponse, _> = harness.attempt("agent", "ListSessions", &list).await;
-    refused(none, "SHARD_STOPPED");
+    let none = none.expect_err("a refusal");
+    assert!(harness.node.says_failed(&Refusal::of(&none).reason), "{none:?}");
 }

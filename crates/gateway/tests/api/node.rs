@@ -287,6 +287,12 @@ impl Node {
         assert!(leader.group().raft().client_write(entry).await.is_err(), "nothing is acknowledged");
     }
 
+    /// Returns true if a server answers so of a shard that was made to fail. One of several that still has the shard's rows
+    /// waits for another leader.
+    pub(crate) fn says_failed(&self, reason: &str) -> bool {
+        reason == "SHARD_STOPPED" || (self.network.is_some() && reason == "SHARD_ELECTING")
+    }
+
     /// Ends the node; fails if it stopped by itself.
     pub(crate) async fn end(self) {
         let Self { line, servers, network, fatal, .. } = self;

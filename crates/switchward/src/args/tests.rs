@@ -77,6 +77,39 @@ fn kinds_of_work_are_separated_by_commas_or_said_again() {
 }
 
 #[test]
+fn a_development_cluster_has_three_or_five_servers_and_commands_for_each() {
+    use clap::error::ErrorKind;
+    let Command::Dev(dev) = parsed(&["dev"]).command else { panic!("no dev") };
+    assert_eq!((dev.servers, dev.what.is_none()), (1, true));
+    let words = ["dev", "--servers", "5", "--redis", "redis://127.0.0.1:6379", "--port", "0"];
+    let Command::Dev(dev) = parsed(&words).command else { panic!("no dev") };
+    assert_eq!((dev.servers, dev.redis.as_deref()), (5, Some("redis://127.0.0.1:6379")));
+    for number in ["0", "2", "4", "7", "x"] {
+        assert_eq!(refused(&["dev", "--servers", number]), ErrorKind::ValueValidation, "{number}");
+    }
+    for words in [
+        &["status"][..],
+        &["kill", "1"],
+        &["start", "1"],
+        &["pause", "2", "--data-dir", "d"],
+        &["resume", "2"],
+        &["partition", "3"],
+        &["heal"],
+        &["heal", "3"],
+        &["link", "1", "2", "cut-forth"],
+        &["link", "1", "2", "delay:200"],
+        &["advance", "1h30m"],
+    ] {
+        let Command::Dev(dev) = parsed(&[&["dev"], words].concat()).command else { panic!("{words:?}") };
+        assert!(dev.what.is_some(), "{words:?}");
+    }
+    assert_eq!(refused(&["dev", "kill"]), ErrorKind::MissingRequiredArgument);
+    assert_eq!(refused(&["dev", "partition", "x"]), ErrorKind::ValueValidation);
+    assert_eq!(refused(&["dev", "link", "1", "2", "gone"]), ErrorKind::ValueValidation);
+    assert_eq!(refused(&["dev", "--port", "0", "kill", "1"]), ErrorKind::ArgumentConflict);
+}
+
+#[test]
 fn durations() {
     for (text, seconds) in [("90s", 90), ("5m", 300), ("1h30m", 5_400), ("3d", 259_200)] {
         assert_eq!(values::duration(text), Ok(Duration::from_secs(seconds)), "{text}");

@@ -3,6 +3,8 @@
 mod certs;
 mod claim;
 
+pub(super) use certs::make as make_certificates;
+
 use super::client;
 use crate::args::{ClusterArgs, ClusterCommand, Output};
 use crate::exit::Exit;

@@ -29,6 +29,10 @@ pub(crate) struct ClusterConfig {
     /// The addresses of other servers, each `NUMBER=HOST:PORT`. The others are learned from the cluster.
     #[serde(default)]
     pub(crate) peers: Vec<String>,
+    /// Whether the servers of `peers` are reached there also if the cluster names other addresses of them. A development
+    /// cluster sets it, because its servers reach each other by links; no configuration can.
+    #[serde(skip)]
+    pub(crate) fixed_peers: bool,
 }
 
 impl ClusterConfig {
@@ -89,6 +93,7 @@ mod tests {
             cert_file: "server-2.crt".into(),
             key_file: "server-2.key".into(),
             peers: peers.iter().map(|&peer| peer.to_owned()).collect(),
+            fixed_peers: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The connections of a server to the others of its cluster.
 
 use anyhow::Context as _;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use switchward_gateway::{Api, mail::QuarantinesByTransport};
@@ -93,12 +94,14 @@ impl Connections {
         let peers = Peers::start(options, Arc::new(answers));
         let peers =
             peers.with_context(|| format!("cluster.listen: failed to listen on {}", config.listen))?;
-        for (server, address) in config.peers()? {
-            peers.set_address(server, address);
+        let configured = config.peers()?;
+        for (server, address) in &configured {
+            peers.set_address(*server, address.clone());
         }
+        let fixed = if config.fixed_peers { configured.into_keys().collect() } else { BTreeSet::new() };
         let tasks =
             vec![tokio::spawn(certificates::follow(config.clone(), peers.clone(), Arc::clone(&handler)))];
-        let transport = Arc::new(ToPeers::over(peers.clone()));
+        let transport = Arc::new(ToPeers::over(peers.clone(), fixed));
         Ok(Self { config: config.clone(), peers, transport, handler, api, cluster, tasks })
     }
 

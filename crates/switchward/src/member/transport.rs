@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use switchward_gateway::{
@@ -25,12 +25,14 @@ pub(crate) struct ToPeers {
     peers: Peers,
     /// The servers that the cluster has named, by their numbers.
     known: Mutex<BTreeMap<u64, String>>,
+    /// The servers whose addresses stay as they were configured; those of a development cluster.
+    fixed: BTreeSet<u64>,
 }
 
 impl ToPeers {
-    /// Over these connections.
-    pub(crate) fn over(peers: Peers) -> Self {
-        Self { peers, known: Mutex::default() }
+    /// Over these connections. The addresses of `fixed` servers are not changed when the cluster names others.
+    pub(crate) fn over(peers: Peers, fixed: BTreeSet<u64>) -> Self {
+        Self { peers, known: Mutex::default(), fixed }
     }
 }
 
@@ -46,7 +48,7 @@ pub(crate) struct FromPeers {
     pub(crate) cluster: Arc<OnceLock<Cluster>>,
 }
 
-/// How far a server's clock is ahead; `None` if that is not known, or the server was not heard of lately.
+/// How far a server's clock is ahead; `None` if that is not known, or nothing came from the server lately.
 fn offset(server: u64, contact: &Contact, now: Instant) -> Option<ClockOffset> {
     let is_reached = now.saturating_duration_since(contact.seen) <= IDLE_MAX;
     contact.clock_offset_ms.filter(|_| is_reached).map(|ms| ClockOffset { server, ms })
@@ -95,13 +97,18 @@ impl Transport for ToPeers {
         for removed in known.keys().filter(|number| !now.contains_key(number)) {
             self.peers.forget(*removed);
         }
-        for (number, address) in now.iter().filter(|(number, address)| known.get(number) != Some(address)) {
+        let changed = now.iter().filter(|(number, address)| known.get(number) != Some(address));
+        for (number, address) in changed.filter(|(number, _)| !self.fixed.contains(number)) {
             self.peers.set_address(*number, address.clone());
         }
         *known = now;
     }
 
     fn clock_offsets(&self) -> Option<Vec<ClockOffset>> {
+        // A development cluster is on one machine, and its clocks are moved one after the other.
+        if !self.fixed.is_empty() {
+            return None;
+        }
         let known = self.known.lock();
         let offset = |server: &u64| offset(*server, &self.peers.contact(*server)?, Instant::now());
         Some(known.keys().filter_map(offset).collect())
@@ -197,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_counts_only_if_it_was_measured_and_its_server_was_heard_of_lately() {
+    fn a_clock_counts_only_if_it_was_measured_and_its_server_has_sent_something_lately() {
         let seen = Instant::now();
         let hello = Hello {
             cluster: [1; 16],

@@ -1,5 +1,6 @@
 //! Three servers as processes: they form a cluster, and lose nothing when some of them die.
 
+mod dev;
 mod operating;
 mod servers;
 mod survival;

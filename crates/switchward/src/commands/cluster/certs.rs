@@ -32,11 +32,20 @@ struct NewFile {
     mode: u32,
 }
 
-/// Makes the certificates.
+/// Makes the certificates, and prints their files.
 pub(super) fn run(certs: &ClusterCerts, output: Output) -> Result<(), Exit> {
     let (cluster, files) = prepare(certs)?;
     write(&certs.dir, &files)?;
     report(&cluster, &files, output)
+}
+
+/// Makes the certificates.
+///
+/// # Errors
+/// A file exists already or cannot be written, or the folder has only a part of an authority.
+pub(in crate::commands) fn make(certs: &ClusterCerts) -> Result<(), Exit> {
+    let (_, files) = prepare(certs)?;
+    write(&certs.dir, &files)
 }
 
 /// The cluster's id, and everything that must be written.

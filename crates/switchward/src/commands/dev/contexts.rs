@@ -16,6 +16,8 @@ pub(super) struct Written {
     contexts: Contexts,
     prefix: String,
     written: Vec<(String, Context)>,
+    /// Those of the further servers of a cluster.
+    further: Vec<(String, Context)>,
     /// Whether the agent's context is in use.
     agent_in_use: bool,
     /// Held while the server runs, so that a second server uses other names.
@@ -47,7 +49,23 @@ impl Written {
                 agent.clone()
             }
         };
-        Ok(Self { contexts, prefix, written, agent_in_use: current == agent, _lock: lock })
+        let (further, agent_in_use) = (Vec::new(), current == agent);
+        Ok(Self { contexts, prefix, written, further, agent_in_use, _lock: lock })
+    }
+
+    /// Writes a context for each key and another server of the same cluster; the names contain its number.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub(super) fn add(&mut self, server: u64, address: &str, keys: &Keys) -> anyhow::Result<()> {
+        for (role, key) in ROLES.into_iter().zip([&keys.agent, &keys.person, &keys.worker]) {
+            let name = format!("{}-{server}-{role}", self.prefix);
+            let (address, api_key) = (address.to_owned(), key.clone());
+            let context = Context { address, api_key, role: role.to_owned(), ca: None };
+            self.contexts.save(&name, &context)?;
+            self.further.push((name, context));
+        }
+        Ok(())
     }
 
     /// Returns the names, with the one in use marked.
@@ -68,6 +86,11 @@ impl Written {
         self.prefix != PREFIX
     }
 
+    /// Returns the name of the person's context for a further server.
+    pub(super) fn of_server(&self, server: u64) -> String {
+        format!("{}-{server}-{}", self.prefix, ROLES[1])
+    }
+
     /// Returns a command with the agent's key.
     pub(super) fn of_agent(&self, command: &str) -> String {
         if self.agent_in_use { command.to_owned() } else { self.with(command, ROLES[0]) }
@@ -83,11 +106,12 @@ impl Written {
     }
 }
 
-/// Deletes contexts with a port in their names, which are useless after the server; the usual ones stay for its next
-/// start.
+/// Deletes contexts with a port or a number in their names, which are useless after the server; the usual ones stay for its
+/// next start.
 impl Drop for Written {
     fn drop(&mut self) {
-        for (name, context) in self.written.iter().filter(|_| self.beside_another()) {
+        let with_port = self.written.iter().filter(|_| self.beside_another());
+        for (name, context) in with_port.chain(&self.further) {
             if self.contexts.load(name).ok().flatten().as_ref() == Some(context) {
                 // A context that stays causes a clear error when it is used.
                 let _stays = self.contexts.delete(name);

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 use switchward_api::v1::{
-    self, definition_service_client::DefinitionServiceClient, session_service_client::SessionServiceClient,
+    self, clock_service_client::ClockServiceClient, cluster_service_client::ClusterServiceClient,
+    definition_service_client::DefinitionServiceClient, session_service_client::SessionServiceClient,
 };
 use switchward_testkit::free_port;
 use tempfile::TempDir;
@@ -219,9 +220,7 @@ impl Servers {
 
     /// A caller's way to a server.
     pub(crate) fn caller(&self, number: usize) -> anyhow::Result<Caller> {
-        let endpoint = Endpoint::from_shared(format!("http://127.0.0.1:{}", self.ports[number - 1].public))?;
-        let channel = endpoint.tcp_nodelay(true).timeout(Duration::from_secs(10)).connect_lazy();
-        Ok(Caller { channel, key: format!("Bearer {KEY}").parse()? })
+        Caller::to(&format!("http://127.0.0.1:{}", self.ports[number - 1].public), KEY)
     }
 
     /// Asks the running servers in turn until one answers, as the shipped client policy does: what is certain not to have
@@ -255,6 +254,13 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// A way to the server at this address with this key.
+    pub(crate) fn to(address: &str, key: &str) -> anyhow::Result<Self> {
+        let endpoint = Endpoint::from_shared(address.to_owned())?;
+        let channel = endpoint.tcp_nodelay(true).timeout(Duration::from_secs(10)).connect_lazy();
+        Ok(Self { channel, key: format!("Bearer {key}").parse()? })
+    }
+
     fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.metadata_mut().insert("authorization", self.key.clone());
@@ -282,6 +288,20 @@ impl Caller {
         let started =
             SessionServiceClient::new(self.channel.clone()).start_session(self.request(wanted)).await?;
         started.into_inner().session.ok_or_else(|| Status::internal("no session"))
+    }
+
+    /// The server that leads a group, if one is known.
+    pub(crate) async fn leader_of(&self, group: u64) -> Result<Option<u64>, Status> {
+        let wanted = self.request(v1::GetClusterRequest {});
+        let cluster = ClusterServiceClient::new(self.channel.clone()).get_cluster(wanted).await?.into_inner();
+        Ok(cluster.groups.into_iter().find(|one| one.number == group).and_then(|one| one.leader))
+    }
+
+    /// The time of the server's manual clock, seconds since 1970.
+    pub(crate) async fn seconds(&self) -> Result<i64, Status> {
+        let wanted = self.request(v1::GetClockRequest {});
+        let clock = ClockServiceClient::new(self.channel.clone()).get_clock(wanted).await?.into_inner();
+        Ok(clock.time.unwrap_or_default().seconds)
     }
 
     /// The session of this key.

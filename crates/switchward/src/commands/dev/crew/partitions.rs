@@ -1,0 +1,38 @@
+//! Changes the links between servers.
+
+use super::super::control::Answer;
+use super::super::link::Mode;
+use super::{Crew, done};
+
+impl Crew {
+    /// Cuts a server off from all others.
+    pub(super) fn partition(&self, number: u64) -> Result<Answer, String> {
+        self.plan.server(number)?;
+        self.links.partition(number);
+        Ok(done(format!("cut the links between server {number} and the others")))
+    }
+
+    /// Opens the links of a server, or all.
+    pub(super) async fn heal(&mut self, number: Option<u64>) -> Result<Answer, String> {
+        let healed = match number {
+            Some(number) => {
+                self.plan.server(number)?;
+                self.links.heal(number);
+                format!("opened the links of server {number}")
+            }
+            None => {
+                self.links.heal_all();
+                "opened all links".to_owned()
+            }
+        };
+        Ok(Answer::Done { done: healed, missed: self.align().await })
+    }
+
+    /// Changes one link.
+    pub(super) fn set_link(&self, from: u64, to: u64, mode: Mode) -> Result<Answer, String> {
+        if !self.links.set(from, to, mode) {
+            return Err(format!("there is no link from server {from} to server {to}"));
+        }
+        Ok(done(format!("the link from server {from} to server {to} is {mode}")))
+    }
+}
