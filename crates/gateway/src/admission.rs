@@ -50,6 +50,11 @@ impl Admission {
         Self(Arc::new(Parts { api: Some(api.clone()), bodies, shares, calls: OpenCalls::default() }))
     }
 
+    /// Asks for no credential: the server to which a call is passed on does. Bodies may take a part of this memory, bytes.
+    pub(crate) fn of_gateway(memory: usize) -> Self {
+        Self(Arc::new(Parts { bodies: Bodies::of_gateway(memory), ..Parts::default() }))
+    }
+
     /// Returns true if a path is called with a credential alone.
     pub(crate) fn guards(path: &str) -> bool {
         crate::calls::method_at(path).is_some() || path.starts_with(REFLECTION)

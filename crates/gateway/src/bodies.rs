@@ -70,6 +70,12 @@ impl Bodies {
         Self { limits: BodyLimits::within(memory), ..Self::default() }
     }
 
+    /// Derives the budgets of a gateway, which knows no tenants: bodies whose senders are unknown may take all of them.
+    pub(crate) fn of_gateway(memory: usize) -> Self {
+        let limits = BodyLimits::within(memory);
+        Self { limits: BodyLimits { unproven: limits.server, ..limits }, ..Self::default() }
+    }
+
     /// Begins a body of a request with these extensions. `tenant` is `None` if only the body itself shows whose it is.
     pub(crate) fn begin(&self, tenant: Option<TenantId>, extensions: &Extensions) -> Held {
         let connection = extensions.get::<Arc<Open>>().map(|open| Arc::clone(&open.connection));

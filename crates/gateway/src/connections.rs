@@ -134,6 +134,12 @@ impl Connection {
         among.lock().give(self.id, tenant, most).ok_or_else(|| too_many(most))
     }
 
+    /// Records a call whose credential another server has accepted, which alone knows the tenant: the connection counts for
+    /// none, and is closed after those without a credential.
+    pub(crate) fn has_foreign_key(&self) {
+        let _second = self.tenant.set(TenantId(0));
+    }
+
     /// Counts bytes of bodies; returns how many there are.
     pub(crate) fn add_bytes(&self, bytes: usize) -> usize {
         self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
@@ -200,6 +206,8 @@ pub(crate) struct ConnectionPermit {
     connections: Connections,
     id: u64,
     pub(crate) connection: Arc<Connection>,
+    /// The address of its other end.
+    pub(crate) address: IpAddr,
 }
 
 impl Drop for ConnectionPermit {
@@ -217,6 +225,7 @@ impl Connections {
     /// evicted.
     pub(crate) fn admit(&self, peer: IpAddr) -> Option<ConnectionPermit> {
         let proxy = self.limits.proxies.iter().any(|known| known.to_canonical() == peer.to_canonical());
+        let address = peer;
         let peer = of_network(peer);
         let mut table = self.table.lock();
         let held = table.of_peer.get(&peer).copied().unwrap_or_default();
@@ -232,7 +241,7 @@ impl Connections {
         let connection = Arc::new(Connection { among, id, of_tenant, ..Connection::default() });
         table.open.insert(id, (peer, Arc::clone(&connection)));
         *table.of_peer.entry(peer).or_default() += 1;
-        Some(ConnectionPermit { connections: self.clone(), id, connection })
+        Some(ConnectionPermit { connections: self.clone(), id, connection, address })
     }
 
     /// How many are open.
@@ -321,6 +330,19 @@ mod tests {
 
     fn from(connections: &Connections, last: u8) -> Option<ConnectionPermit> {
         connections.admit(IpAddr::from([192, 0, 2, last]))
+    }
+
+    #[test]
+    fn a_connection_with_a_key_of_another_server_is_kept_and_counts_for_no_tenant() {
+        let connections = limited(1, 10);
+        let gateways = from(&connections, 1).expect("the limit is not reached");
+        gateways.connection.has_foreign_key();
+        let open = gateways.connection.begin();
+        assert!(from(&connections, 2).is_none(), "it has a credential and an open request");
+        drop(open);
+        let next = from(&connections, 2).expect("it has no open request any more");
+        drop((gateways, next));
+        assert!(connections.table.lock().of_tenant.is_empty());
     }
 
     #[tokio::test]

@@ -5,6 +5,8 @@
 //! caller may not read. A service refuses a call with a [`Refusal`]; every protocol shows the same reason. The pages,
 //! [`webhooks`] among them, are served beside it.
 //!
+//! A process that lacks what a call needs passes the whole call on ([`proxy`]).
+//!
 //! This crate must never know: how state is stored or replicated, what is sent out.
 
 mod admission;
@@ -30,6 +32,7 @@ pub mod names;
 mod open_calls;
 mod pages;
 mod port;
+pub mod proxy;
 pub mod query;
 mod quotas;
 mod readable;

@@ -160,6 +160,30 @@ pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
 pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
 /// Sources of webhooks whose messages are counted at one time.
 pub const SOURCES_COUNTED_MAX: usize = 10_000;
+/// Calls that one process has passed on to one server at one time; one more goes to another server, or is refused.
+pub const PROXIED_CALLS_MAX: usize = 10_000;
+/// HTTP/2 flow control of calls that are passed on: bytes that one of them may send ahead.
+pub(crate) const PROXIED_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+/// The same of all calls on one connection together: all of them may be full, so a reader that is slow stops no other one.
+pub(crate) const PROXIED_CONNECTION_WINDOW_BYTES: u32 = 640 * 1024 * 1024;
+/// Servers to which one call is offered, one after the other, as long as none of them has begun it.
+pub const PROXY_TRIES_MAX: usize = 5;
+/// How long a server that could not be reached is not dialled again, milliseconds.
+pub const PROXY_REST_MS: u64 = 200;
+/// How often a connection on which calls are passed on is pinged, milliseconds.
+pub const PROXY_PING_MS: u64 = 2_000;
+/// How long the answer to such a ping may take, milliseconds; then the server counts as lost.
+pub const PROXY_PING_WAIT_MS: u64 = 3_000;
+/// How often a gateway asks for the map of the cluster, milliseconds.
+pub const ROUTE_MAP_MS: u64 = 2_000;
+/// The shortest time between two such questions, milliseconds.
+pub const ROUTE_MAP_PAUSE_MS: u64 = 100;
+/// How long a server may take to answer such a question, milliseconds.
+pub const ROUTE_MAP_WAIT_MS: u64 = 2_000;
+/// The map of a cluster as it is sent, bytes.
+pub const ROUTE_MAP_BYTES_MAX: usize = 1024 * 1024;
+/// For how long a server takes the epoch of its map for the current one when it answers calls of gateways, milliseconds.
+pub const EPOCH_KEPT_MS: u64 = 1_000;
 /// The longest time from an erasure until its bytes are in no file of a server that runs, milliseconds.
 pub const ERASED_WITHIN_MS: u64 = 10 * 60_000;
 /// How long one page of an export may take to compute; beyond it the page is shorter.

@@ -36,6 +36,21 @@ impl Port {
     }
 }
 
+impl Port {
+    /// The port of these calls, and of these pages at all other paths.
+    pub(crate) fn of_gateway<S>(calls: S, pages: Router) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send + 'static,
+    {
+        Self { pages, calls: Some(BoxCloneSyncService::new(calls)) }
+    }
+}
+
 impl From<Router> for Port {
     /// A port of pages alone.
     fn from(pages: Router) -> Self {

@@ -56,12 +56,19 @@ pub struct Services {
 impl Services {
     /// No services but health and reflection, and the handle that says how they are. They begin as not ready.
     pub async fn new() -> (Self, Health) {
-        let (reporter, health_service) = health_reporter();
+        let (mut services, health) = Self::of_gateway().await;
         // Most clients of reflection in other languages still ask by the older name.
         let reflection = reflected().build_v1().expect("the embedded descriptors are valid");
         let older = reflected().build_v1alpha().expect("the embedded descriptors are valid");
+        services.routes.add_service(reflection).add_service(older);
+        (services, health)
+    }
+
+    /// Only health: reflection needs a key, which a gateway cannot check.
+    pub(crate) async fn of_gateway() -> (Self, Health) {
+        let (reporter, health_service) = health_reporter();
         let mut routes = Routes::builder();
-        routes.add_service(health_service).add_service(reflection).add_service(older);
+        routes.add_service(health_service);
         let health = Health {
             reporter,
             ready: Arc::default(),
@@ -119,15 +126,31 @@ fn reflected() -> tonic_reflection::server::Builder<'static> {
 /// The whole port: `pages` at their own paths, and at every other path the services by gRPC, gRPC-Web and JSON. Pages of
 /// the given origins may call the services from a browser. Bodies of calls are read as `admission` lets them.
 pub fn one_port(services: Router, pages: Router, origins: Vec<HeaderValue>, admission: &Admission) -> Port {
-    let calls = ServiceBuilder::new()
+    Port::new(calls(services, origins, admission), pages)
+}
+
+/// Calls by gRPC, gRPC-Web and JSON.
+pub(crate) fn calls<S>(
+    services: S,
+    origins: Vec<HeaderValue>,
+    admission: &Admission,
+) -> impl Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
++ Clone
++ Send
++ Sync
++ 'static
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+{
+    ServiceBuilder::new()
         .option_layer((!origins.is_empty()).then(|| cors(origins)))
         .layer(TraceLayer)
         .layer(TranscodeLayer(admission.clone()))
         .map_response(|response: Response<tonic::body::Body>| response.map(Body::new))
         .layer(GrpcWebLayer::new())
         .layer(GuardLayer(admission.clone()))
-        .service(services);
-    Port::new(calls, pages)
+        .service(services)
 }
 
 /// The answer to browsers that call from a page of another origin. Credentials are headers, never cookies, so browsers may

@@ -34,6 +34,7 @@ use crate::limits::{
     KEEPALIVE_TIMEOUT_MS, STREAM_WINDOW_BYTES, STREAMS_MAX, TRANSPORT_HEADERS_BYTES_MAX,
 };
 use crate::port::Port;
+use crate::proxy::{ClientAddress, strip_internal};
 
 /// How long to wait after a failed accept: the usual cause is that the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -75,7 +76,8 @@ async fn accept_until(
             accepted = accept(listener, limiter) => accepted,
         };
         let Some((stream, permit)) = accepted else { continue };
-        let app = Tracked { app: app.clone(), connection: Arc::clone(&permit.connection) };
+        let client = ClientAddress(permit.address.to_canonical());
+        let app = Tracked { app: app.clone(), connection: Arc::clone(&permit.connection), client };
         let (tls, stopped) = (tls.clone(), stopped.clone());
         connections.spawn(async move {
             let overdue = Arc::clone(&permit.connection);
@@ -136,6 +138,7 @@ async fn connection(
 struct Tracked {
     app: Port,
     connection: Arc<Connection>,
+    client: ClientAddress,
 }
 
 impl Service<Request<Incoming>> for Tracked {
@@ -150,12 +153,17 @@ impl Service<Request<Incoming>> for Tracked {
     fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
         let open = Arc::new(self.connection.begin());
         request.extensions_mut().insert(Arc::clone(&open));
+        request.extensions_mut().insert(self.client);
+        // Only other processes of the cluster may send these.
+        strip_internal(request.headers_mut());
         let answer = self.app.call(request);
-        Box::pin(async move {
-            let response = answer.await?;
-            Ok(response.map(|body| Body::new(Sent { body, _open: open })))
-        })
+        Box::pin(async move { Ok(sent_with(answer.await?, open)) })
     }
+}
+
+/// The answer to a request, which is open until the answer is sent.
+pub(crate) fn sent_with(response: Response<Body>, open: Arc<Open>) -> Response<Body> {
+    response.map(|body| Body::new(Sent { body, _open: open }))
 }
 
 /// The body of an answer, whose request is open until it is sent.

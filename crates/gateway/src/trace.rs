@@ -16,6 +16,8 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
+use crate::proxy::ClientAddress;
+
 /// Names one request in logs, on both sides.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Its longest; a longer one of the caller's is not taken over.
@@ -71,10 +73,14 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let id = request_id(request.headers());
         let span = span(request.uri().path(), request.headers(), &id);
+        if let Some(ClientAddress(client)) = request.extensions().get() {
+            span.record("client.address", tracing::field::display(client));
+        }
         let answered = self.inner.call(request);
         let named = async move {
             let mut response = answered.await?;
-            response.headers_mut().insert(REQUEST_ID, id);
+            // A call that was passed on has the id under which the far server has logged it.
+            response.headers_mut().entry(REQUEST_ID).or_insert(id);
             Ok(response)
         };
         if span.is_disabled() {
@@ -115,6 +121,7 @@ fn span(path: &str, headers: &HeaderMap, id: &HeaderValue) -> Span {
         rpc.method = method,
         rpc.response.status_code = Empty,
         request_id = id.to_str().unwrap_or_default(),
+        client.address = Empty,
     );
     if !span.is_disabled() {
         let parent = opentelemetry::global::get_text_map_propagator(|known| known.extract(&Carrier(headers)));

@@ -1,7 +1,7 @@
-//! Makes the certificates of a cluster: an authority, and a certificate for each server that it signs.
+//! Makes the certificates of a cluster: an authority, and a certificate for each server and gateway that it signs.
 //!
-//! A server's certificate contains the name [`server_name`], by which the others know it, and any names or addresses of
-//! its host, so that it can serve the public port too. It is for both ends of a connection.
+//! A certificate contains the name [`PeerName::dns`], by which servers know whose it is, and any names or addresses of its
+//! host, so that it can serve the public port too. It is for both ends of a connection.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ use rcgen::{
 use rustls::pki_types::ServerName;
 
 use crate::limits::{CERTIFICATE_DAYS_MAX, CERTIFICATE_HOSTS_MAX};
-use crate::name::{hex, server_name};
+use crate::name::{PeerName, hex};
 
 /// How long before it was made a certificate begins to be valid, for servers whose clocks are behind.
 const EARLIER: Duration = DAY;
@@ -102,7 +102,7 @@ impl Authority {
         self.issuer.key().serialize_pem()
     }
 
-    /// Makes a server's certificate, with a new key.
+    /// Makes the certificate of a server or a gateway, with a new key.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Authority {
     pub fn issue(
         &self,
         cluster: &[u8; 16],
-        server: u64,
+        name: &PeerName,
         hosts: &[String],
         validity: Validity,
     ) -> Result<Issued, CertificateError> {
@@ -120,9 +120,9 @@ impl Authority {
         if let Some(host) = hosts.iter().find(|host| ServerName::try_from(host.as_str()).is_err()) {
             return Err(CertificateError::Host(host.clone()));
         }
-        let mut names = vec![server_name(cluster, server)];
+        let mut names = vec![name.dns(cluster)];
         names.extend_from_slice(hosts);
-        self.issue_for(names, &format!("Switchward server {server}"), validity)
+        self.issue_for(names, &format!("Switchward {name}"), validity)
     }
 
     /// Makes a certificate for any names; tests make wrong ones with it.
@@ -198,20 +198,29 @@ mod tests {
     fn a_server_can_use_its_own_certificate_and_no_other() {
         let authority = Authority::generate(&CLUSTER, year()).unwrap();
         let hosts = ["node3.example".to_owned(), "10.0.0.3".to_owned(), "::1".to_owned()];
-        let third = authority.issue(&CLUSTER, 3, &hosts, year()).unwrap();
+        let third = authority.issue(&CLUSTER, &PeerName::Server(3), &hosts, year()).unwrap();
         assert_eq!(usable(authority.cert_pem(), &third, &hello(3)), Ok(()));
         let refused = usable(authority.cert_pem(), &third, &hello(4)).unwrap_err();
         assert!(refused.contains("does not contain the name server-4.abab"), "{refused}");
-        let fourth = authority.issue(&CLUSTER, 4, &[], year()).unwrap();
+        let fourth = authority.issue(&CLUSTER, &PeerName::Server(4), &[], year()).unwrap();
         let mixed = Issued { cert_pem: third.cert_pem, key_pem: fourth.key_pem };
         assert!(usable(authority.cert_pem(), &mixed, &hello(3)).is_err());
+    }
+
+    #[test]
+    fn a_gateway_cannot_be_a_server() {
+        let authority = Authority::generate(&CLUSTER, year()).unwrap();
+        let gateway = PeerName::gateway("server-3").expect("a name");
+        let issued = authority.issue(&CLUSTER, &gateway, &[], year()).unwrap();
+        let refused = usable(authority.cert_pem(), &issued, &hello(3)).unwrap_err();
+        assert!(refused.contains("does not contain the name server-3."), "{refused}");
     }
 
     #[test]
     fn an_authority_that_was_read_back_signs_for_the_same_cluster() {
         let made = Authority::generate(&CLUSTER, year()).unwrap();
         let read = Authority::from_pem(made.cert_pem(), &made.key_pem()).unwrap();
-        let issued = read.issue(&CLUSTER, 1, &[], year()).unwrap();
+        let issued = read.issue(&CLUSTER, &PeerName::Server(1), &[], year()).unwrap();
         assert_eq!(usable(made.cert_pem(), &issued, &hello(1)), Ok(()));
         assert!(Authority::from_pem("nothing", &made.key_pem()).is_err());
         assert!(Authority::from_pem(made.cert_pem(), "nothing").is_err());
@@ -220,8 +229,9 @@ mod tests {
     #[test]
     fn what_no_certificate_can_have_is_refused() {
         let authority = Authority::generate(&CLUSTER, year()).unwrap();
-        let issue =
-            |hosts: &[String], days| authority.issue(&CLUSTER, 1, hosts, Validity { days, ..year() }).err();
+        let issue = |hosts: &[String], days| {
+            authority.issue(&CLUSTER, &PeerName::Server(1), hosts, Validity { days, ..year() }).err()
+        };
         assert_eq!(issue(&[], 0), Some(CertificateError::Days(0)));
         assert_eq!(issue(&[], u32::MAX), Some(CertificateError::Days(u32::MAX)));
         assert_eq!(issue(&["a b".to_owned()], 1), Some(CertificateError::Host("a b".to_owned())));

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use crate::calls::CallStream;
 use crate::hello::Hello;
+use crate::name::PeerName;
 use crate::request::Request;
 use crate::stream::PeerStream;
 
@@ -33,4 +35,20 @@ pub trait Handler: Send + Sync + 'static {
     ///
     /// The connection is refused with this text; both servers log it.
     async fn admit(&self, peer: &Hello) -> Result<(), String>;
+
+    /// Decides whether a server or a gateway may pass on calls of clients; its certificate is valid. By default, nobody
+    /// may. Must not block.
+    ///
+    /// # Errors
+    ///
+    /// The connection is closed, and this text is logged.
+    fn admit_calls(&self, from: &PeerName) -> Result<(), String> {
+        Err(format!("{from} may not pass on calls to this server"))
+    }
+
+    /// Serves calls of clients that `from` passes on, over HTTP/2. The future is dropped when
+    /// [`Peers::close`](crate::Peers::close) is called.
+    async fn calls(&self, from: PeerName, stream: CallStream) {
+        drop((from, stream));
+    }
 }

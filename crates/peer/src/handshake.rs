@@ -10,13 +10,15 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsStream;
 
+use crate::calls::{CallStream, caller};
 use crate::contact::{PeerCell, StreamCount};
 use crate::endpoint::Core;
 use crate::error::PeerError;
 use crate::frame::{Frame, Op};
 use crate::hello::{Greeting, Hello, Purpose, check};
 use crate::limits::{HELLO_BYTES_MAX, REASON_BYTES_MAX, WRITE_STALL};
-use crate::tls::{TlsFailure, dialled_name, failure, names};
+use crate::name::PeerName;
+use crate::tls::{TlsFailure, dialled_name, failure, is_for_calls, names};
 use crate::wire::{FrameReader, FrameWriter, Reader, WireError, Writer};
 
 /// A connection after its handshake.
@@ -91,11 +93,19 @@ async fn greet(core: &Core, tcp: TcpStream, to: u64, purpose: Purpose) -> Result
     }
 }
 
-/// Makes the handshake with a server that has connected; the caller limits its time.
+/// What a connection is that another process has dialled.
+pub(crate) enum Received {
+    /// A server's, for requests or a stream.
+    Peer(Connection, Purpose),
+    /// For calls of clients that this server or gateway passes on.
+    Calls(PeerName, Box<CallStream>),
+}
+
+/// Makes the handshake with a process that has connected; the caller limits its time.
 ///
 /// # Errors
 /// One side refused the other, or the connection failed; the text is for the log.
-pub(crate) async fn receive(core: &Core, tcp: TcpStream) -> Result<(Connection, Purpose), String> {
+pub(crate) async fn receive(core: &Core, tcp: TcpStream) -> Result<Received, String> {
     // Only latency depends on it.
     let _set = tcp.set_nodelay(true);
     let cluster = core.hello().cluster;
@@ -109,6 +119,11 @@ pub(crate) async fn receive(core: &Core, tcp: TcpStream) -> Result<(Connection, 
         }
     };
     let certificate = certificate(&tls);
+    if is_for_calls(tls.get_ref().1.alpn_protocol()) {
+        let from = caller(certificate.as_ref(), &cluster)?;
+        core.handler.admit_calls(&from)?;
+        return Ok(Received::Calls(from, Box::new(tls)));
+    }
     let (mut reader, mut writer) = halves(core, tls);
     let failed = |error: WireError| format!("the handshake failed: {error}");
     let theirs = read_greeting(&mut reader).await.map_err(failed)??;
@@ -126,7 +141,7 @@ pub(crate) async fn receive(core: &Core, tcp: TcpStream) -> Result<(Connection, 
     match verdict.op {
         Op::Accept => {
             reader.cell = Some(Arc::clone(&cell));
-            Ok((Connection { reader, writer, cell, server, counted }, purpose))
+            Ok(Received::Peer(Connection { reader, writer, cell, server, counted }, purpose))
         }
         Op::Refuse => Err(format!("server {server} refused this server: {}", text(&verdict.body))),
         Op::Hello

@@ -10,9 +10,9 @@ use tokio::time::{sleep, timeout};
 use crate::dialer::report_end;
 use crate::endpoint::Core;
 use crate::frame::Op;
-use crate::handshake::{Connection, receive};
+use crate::handshake::{Connection, Received, receive};
 use crate::hello::Purpose;
-use crate::limits::{ACCEPT_RETRY, STREAM_PIECE_BYTES_MAX};
+use crate::limits::{ACCEPT_RETRY, CALL_CONNECTIONS_MAX, STREAM_PIECE_BYTES_MAX};
 use crate::request::{Request, Traffic};
 use crate::serve::serve;
 use crate::stream::PeerStream;
@@ -22,6 +22,7 @@ use crate::wire::WireError;
 pub(crate) async fn accept(core: Arc<Core>, listener: TcpListener) {
     let all = Arc::new(Semaphore::new(core.limits.inbound_connections));
     let handshakes = Arc::new(Semaphore::new(core.limits.handshakes));
+    let calls = Arc::new(Semaphore::new(CALL_CONNECTIONS_MAX));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -42,7 +43,8 @@ pub(crate) async fn accept(core: Arc<Core>, listener: TcpListener) {
             core.report_inbound(from, "there are too many connections");
             continue;
         };
-        let served = one(Arc::clone(&core), tcp, from, Permits { connection, handshake });
+        let served =
+            one(Arc::clone(&core), tcp, from, Permits { connection, handshake, calls: Arc::clone(&calls) });
         core.runtime.spawn(served);
     }
 }
@@ -51,6 +53,8 @@ pub(crate) async fn accept(core: Arc<Core>, listener: TcpListener) {
 struct Permits {
     connection: OwnedSemaphorePermit,
     handshake: OwnedSemaphorePermit,
+    /// Connections for calls, which are counted apart: they must not take those of other servers.
+    calls: Arc<Semaphore>,
 }
 
 /// Serves one connection until it ends or the transport is closed.
@@ -64,7 +68,18 @@ async fn one(core: Arc<Core>, tcp: TcpStream, from: SocketAddr, permits: Permits
     };
     drop(permits.handshake);
     let (connection, purpose) = match shaken {
-        Ok(shaken) => shaken,
+        Ok(Received::Peer(connection, purpose)) => (connection, purpose),
+        Ok(Received::Calls(caller, stream)) => {
+            drop(permits.connection);
+            let Ok(_permit) = permits.calls.try_acquire() else {
+                return core.report_inbound(from, "there are too many connections for calls");
+            };
+            tokio::select! {
+                () = core.handler.calls(caller, *stream) => {}
+                () = core.closed() => {}
+            }
+            return;
+        }
         Err(why) => return core.report_inbound(from, &why),
     };
     let (server, cell) = (connection.server, Arc::clone(&connection.cell));

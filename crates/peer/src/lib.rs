@@ -3,6 +3,7 @@
 //! - [`Peers`] is a server's end of it: calls and streams to other servers, and a listener for theirs.
 //! - [`Handler`] answers what comes in.
 //! - [`Hello`] is what two servers know of each other before the first request.
+//! - [`CallDialer`] dials servers for calls of clients that a process passes on, which speak HTTP/2.
 //! - [`certs`] makes the certificates.
 //!
 //! It must never know what a body holds: requests have a kind and a group, both numbers of the caller.
@@ -11,6 +12,7 @@
 //! heartbeat. A stream has its own connection, and TCP controls its flow. Rejected: gRPC, whose streams share one
 //! connection and one buffer, and whose errors do not say whether a request was sent.
 
+mod calls;
 pub mod certs;
 mod contact;
 mod dialer;
@@ -35,11 +37,12 @@ mod stream;
 mod tls;
 mod wire;
 
+pub use calls::{CallDialer, CallStream, certificate_name};
 pub use contact::Contact;
 pub use error::PeerError;
 pub use handler::Handler;
 pub use hello::{Hello, PROTOCOL};
-pub use name::{cluster_id, cluster_text, server_name};
+pub use name::{PeerName, cluster_id, cluster_text, is_reserved_host, server_name};
 pub use options::{PeerLimits, PeerOptions, WallClock};
 pub use peers::Peers;
 pub use request::{Request, Traffic};

@@ -32,6 +32,8 @@ pub const WRITE_BYTES: usize = 64 * KIB;
 pub const INBOUND_CONNECTIONS_MAX: usize = 256;
 /// Connections from others whose handshake has not ended.
 pub const HANDSHAKES_MAX: usize = 64;
+/// Connections for calls of clients that servers and gateways pass on, to one server.
+pub const CALL_CONNECTIONS_MAX: usize = 256;
 /// Streams that one server has open to this one.
 pub const STREAMS_PER_PEER_MAX: usize = 8;
 /// Other servers that one server knows.
@@ -65,5 +67,7 @@ pub const REPORTS_MAX: usize = 256;
 
 /// The days for which a certificate is valid at most.
 pub const CERTIFICATE_DAYS_MAX: u32 = 36_500;
+/// The name of a gateway.
+pub const GATEWAY_NAME_CHARS_MAX: usize = 40;
 /// The names of a certificate beside the server's own.
 pub const CERTIFICATE_HOSTS_MAX: usize = 64;

@@ -1,12 +1,75 @@
-//! The id of a cluster as a text, and the name of a server in certificates.
+//! The id of a cluster as a text, and the names of its servers and gateways in certificates.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+
+use crate::limits::GATEWAY_NAME_CHARS_MAX;
+
+/// The last part of every name in certificates.
+const DOMAIN: &str = ".switchward";
 
 /// Returns the DNS name that a server's certificate must contain: `server-<number>.<cluster>.switchward`, with the cluster
 /// id as 32 hexadecimal digits. It is never resolved.
 #[must_use]
 pub fn server_name(cluster: &[u8; 16], server: u64) -> String {
     format!("server-{server}.{}.switchward", hex(cluster))
+}
+
+/// Who shows a certificate: a server, or a gateway, which holds no data and can never be a server.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PeerName {
+    /// The server of this number.
+    Server(u64),
+    /// The gateway of this name: 1 to [`GATEWAY_NAME_CHARS_MAX`] of `a-z`, `0-9` and `-`.
+    Gateway(String),
+}
+
+impl PeerName {
+    /// Returns a gateway's name; `None` if the text is not one.
+    #[must_use]
+    pub fn gateway(name: &str) -> Option<Self> {
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let edge = name.starts_with('-') || name.ends_with('-');
+        let valid = (1..=GATEWAY_NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(allowed) && !edge;
+        valid.then(|| Self::Gateway(name.to_owned()))
+    }
+
+    /// Returns the DNS name that its certificate must contain: [`server_name`], or `gateway-<name>.<cluster>.switchward`.
+    #[must_use]
+    pub fn dns(&self, cluster: &[u8; 16]) -> String {
+        match self {
+            Self::Server(number) => server_name(cluster, *number),
+            Self::Gateway(name) => format!("gateway-{name}.{}{DOMAIN}", hex(cluster)),
+        }
+    }
+
+    /// Reads a DNS name of a certificate: whose it is, and of which cluster. Returns `None` for any other name.
+    #[must_use]
+    pub fn read(dns: &str) -> Option<(Self, [u8; 16])> {
+        let (own, cluster) = dns.strip_suffix(DOMAIN)?.split_once('.')?;
+        let cluster = cluster_id(cluster)?;
+        let read = match own.strip_prefix("server-") {
+            Some(number) => Self::Server(number.parse().ok()?),
+            None => Self::gateway(own.strip_prefix("gateway-")?)?,
+        };
+        // One way to write each name.
+        (read.dns(&cluster) == dns).then_some((read, cluster))
+    }
+}
+
+impl fmt::Display for PeerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(number) => write!(f, "server {number}"),
+            Self::Gateway(name) => write!(f, "gateway {name}"),
+        }
+    }
+}
+
+/// Returns true if a host has the form of the names that certificates identify servers and gateways by, so that a
+/// certificate for a host must not contain it.
+#[must_use]
+pub fn is_reserved_host(host: &str) -> bool {
+    host.trim_end_matches('.').to_ascii_lowercase().ends_with(DOMAIN)
 }
 
 /// Returns a cluster's id as 32 lower-case hexadecimal digits.
@@ -47,5 +110,31 @@ mod tests {
             assert_eq!(cluster_id(bad), None, "{bad}");
         }
         assert_eq!(server_name(&id, 3), "server-3.000102030405060708090a0b0c0d0eff.switchward");
+    }
+
+    #[test]
+    fn a_name_says_whether_it_is_a_server_or_a_gateway() {
+        let id = [0x0a; 16];
+        let names = [PeerName::Server(12), PeerName::Gateway("edge-1".to_owned())];
+        for name in names {
+            assert_eq!(PeerName::read(&name.dns(&id)), Some((name, id)));
+        }
+        let text = cluster_text(&id);
+        for other in [
+            "localhost".to_owned(),
+            "server-1".to_owned(),
+            format!("server-x.{text}.switchward"),
+            format!("server-+1.{text}.switchward"),
+            format!("server-01.{text}.switchward"),
+            format!("gateway-.{text}.switchward"),
+            format!("gateway-a.b.{text}.switchward"),
+            format!("gateway--a.{text}.switchward"),
+            format!("gateway-A.{text}.switchward"),
+            "server-1.0a0a.switchward".to_owned(),
+        ] {
+            assert_eq!(PeerName::read(&other), None, "{other}");
+        }
+        assert_eq!(PeerName::gateway(&"a".repeat(GATEWAY_NAME_CHARS_MAX + 1)), None);
+        assert!(is_reserved_host("server-1.0a.SWITCHWARD.") && !is_reserved_host("switchward.example"));
     }
 }

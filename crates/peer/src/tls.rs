@@ -1,5 +1,6 @@
 //! The certificates of a server's end, and what TLS makes of them.
 
+use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 
@@ -10,12 +11,17 @@ use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVeri
 use rustls::version::TLS13;
 use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer as _;
 
 use crate::hello::Hello;
-use crate::name::server_name;
+use crate::name::{PeerName, cluster_text, server_name};
 
 /// What both sides offer as the protocol inside TLS.
 const ALPN: &[u8] = b"switchward-peer";
+/// What is offered for calls of clients that are passed on: HTTP/2.
+const ALPN_CALLS: &[u8] = b"h2";
 
 /// The certificates of a server's end, as PEM texts.
 #[derive(Clone)]
@@ -43,13 +49,85 @@ impl Configs {
     /// # Errors
     /// The texts are no certificates, the key is another certificate's, or the certificate does not name this server.
     pub(crate) fn new(pem: &TlsPem, own: &Hello) -> Result<Self, TlsError> {
+        let Parts { roots, chain, key } = Parts::read(pem)?;
+        names(&chain[0], own).map_err(TlsError)?;
+        let client = client(&roots, chain.clone(), key.clone_key(), ALPN).map_err(unusable)?;
+        Ok(Self { connector: TlsConnector::from(Arc::new(client)), acceptor: acceptor(roots, chain, key)? })
+    }
+}
+
+/// Certificates as they were read.
+struct Parts {
+    roots: Arc<RootCertStore>,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Parts {
+    fn read(pem: &TlsPem) -> Result<Self, TlsError> {
         let roots = Arc::new(roots(&pem.ca)?);
         let chain = chain(&pem.cert, "the certificate")?;
-        names(&chain[0], own).map_err(TlsError)?;
         let key = PrivateKeyDer::from_pem_slice(&pem.key)
             .map_err(|error| TlsError(format!("the private key cannot be read: {error}")))?;
-        let client = client(&roots, chain.clone(), key.clone_key()).map_err(unusable)?;
-        Ok(Self { connector: TlsConnector::from(Arc::new(client)), acceptor: acceptor(roots, chain, key)? })
+        Ok(Self { roots, chain, key })
+    }
+}
+
+/// What TLS needs to dial servers for calls.
+///
+/// # Errors
+/// The texts are no certificates, the key is another certificate's, or the certificate is not that of `own`.
+pub(crate) fn call_connector(
+    pem: &TlsPem,
+    own: &PeerName,
+    cluster: &[u8; 16],
+) -> Result<TlsConnector, TlsError> {
+    let Parts { roots, chain, key } = Parts::read(pem)?;
+    if named(&chain[0], cluster).map_err(TlsError)? != *own {
+        return Err(TlsError(format!("the certificate does not contain the name {}", own.dns(cluster))));
+    }
+    let client = client(&roots, chain, key, ALPN_CALLS).map_err(unusable)?;
+    Ok(TlsConnector::from(Arc::new(client)))
+}
+
+/// Returns true if the other side has dialled for calls.
+pub(crate) fn is_for_calls(chosen: Option<&[u8]>) -> bool {
+    chosen == Some(ALPN_CALLS)
+}
+
+/// Whose certificate it is.
+///
+/// # Errors
+/// It names nobody of this cluster, or several.
+pub(crate) fn named(certificate: &CertificateDer<'_>, cluster: &[u8; 16]) -> Result<PeerName, String> {
+    let (name, of) = named_in(certificate)?;
+    if of != *cluster {
+        return Err(format!("the certificate is of another cluster, {}", cluster_text(&of)));
+    }
+    Ok(name)
+}
+
+/// Whose certificate comes first in a PEM text, and of which cluster.
+///
+/// # Errors
+/// It is no certificate, or it names nobody, or several.
+pub(crate) fn named_in_any(pem: &[u8]) -> Result<(PeerName, [u8; 16]), String> {
+    named_in(&chain(pem, "the certificate").map_err(|error| error.0)?[0])
+}
+
+fn named_in(certificate: &CertificateDer<'_>) -> Result<(PeerName, [u8; 16]), String> {
+    let unreadable = |error: &dyn Display| format!("the certificate cannot be read: {error}");
+    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| unreadable(&error))?;
+    let names = parsed.subject_alternative_name().map_err(|error| unreadable(&error))?;
+    let names = names.iter().flat_map(|names| &names.value.general_names);
+    let mut found = names.filter_map(|name| {
+        let GeneralName::DNSName(name) = name else { return None };
+        PeerName::read(name)
+    });
+    match (found.next(), found.next()) {
+        (Some(found), None) => Ok(found),
+        (None, _) => Err("the certificate names no server and no gateway of a cluster".to_owned()),
+        (Some(_), Some(_)) => Err("the certificate names several servers or gateways".to_owned()),
     }
 }
 
@@ -57,13 +135,14 @@ fn client(
     roots: &Arc<RootCertStore>,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
+    protocol: &[u8],
 ) -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])?
         .with_root_certificates(Arc::clone(roots))
         .with_client_auth_cert(chain, key)?;
-    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     config.resumption = Resumption::disabled();
     Ok(config)
 }
@@ -83,7 +162,7 @@ fn acceptor(
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
         .map_err(unusable)?;
-    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.alpn_protocols = vec![ALPN.to_vec(), ALPN_CALLS.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(TlsAcceptor::from(Arc::new(config)))

@@ -1,5 +1,6 @@
 //! One shard: the handle that commands and reads go through.
 
+use openraft::async_runtime::WatchReceiver as _;
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_engine::is_remembered;
@@ -112,6 +113,15 @@ impl Shard {
     #[must_use]
     pub fn leads(&self) -> bool {
         *self.group.shared.leads.borrow()
+    }
+
+    /// The number of the server that leads the shard, as far as this replica knows; `None` if it knows none.
+    #[must_use]
+    pub fn leader(&self) -> Option<u64> {
+        if self.group.failed().is_some() {
+            return None;
+        }
+        self.group.raft().metrics().borrow_watched().current_leader
     }
 
     /// Notifies when this server begins or ceases to lead the shard.

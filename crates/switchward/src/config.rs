@@ -29,7 +29,8 @@ use crate::quota_config::QuotaConfig;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Everything that must survive.
+    /// Everything that must survive; empty for a gateway, which keeps nothing.
+    #[serde(default)]
     pub(crate) data_dir: PathBuf,
     /// The key ring that secrets are sealed under; absent: see [`key_ring`](crate::key_ring).
     #[serde(default)]
@@ -269,6 +270,11 @@ fn unread_beside(keys: &[&str], names: impl Iterator<Item = String>) -> Vec<Stri
 }
 
 impl Config {
+    /// The cluster of a process that holds no data and passes all calls on; `None` for a server.
+    pub(crate) fn gateway(&self) -> Option<&ClusterConfig> {
+        self.cluster.as_ref().filter(|cluster| cluster.is_gateway())
+    }
+
     /// The memory limit of the server, bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory_mib.map_or(MEMORY_BYTES_DEFAULT, |mib| mib.saturating_mul(1024 * 1024))
@@ -288,6 +294,17 @@ fn check(config: &Config) -> anyhow::Result<()> {
     }
     if config.memory_mib.is_some_and(|mib| mib < MEMORY_MIB_MIN) {
         anyhow::bail!("memory_mib: must be at least {MEMORY_MIB_MIN}");
+    }
+    anyhow::ensure!(
+        !config.data_dir.as_os_str().is_empty() || config.gateway().is_some(),
+        "data_dir: set the folder of everything that must survive"
+    );
+    if config.gateway().is_some() {
+        let absent = config.tenants.is_empty() && config.mail.is_none() && config.redis.is_none();
+        anyhow::ensure!(
+            absent,
+            "cluster.roles: a gateway has no tenants, no mail and no redis; configure them on the servers"
+        );
     }
     config.connections.check()?;
     config.quotas.check()?;
@@ -313,6 +330,18 @@ mod tests {
             written("data_dir = \"/tmp/a\"\nlisten = \"127.0.0.1:1\"\n[log]\nlevel = \"warn\"\n");
         let config = read(Some(&file), &[("listen", "127.0.0.1:2".into())]).unwrap();
         assert_eq!((config.listen.port(), config.log.level.as_str()), (2, "warn"));
+    }
+
+    #[test]
+    fn a_gateway_needs_no_data_folder_and_a_server_does() {
+        let files = "ca_file = \"a\"\ncert_file = \"b\"\nkey_file = \"c\"\npeers = [\"1=a:1\"]\n";
+        let (_folder, file) = written(&format!("[cluster]\nroles = [\"gateway\"]\n{files}"));
+        assert!(read(Some(&file), &[]).unwrap().gateway().is_some());
+        let (_folder, file) =
+            written(&format!("[redis]\nurl = \"redis://a\"\n[cluster]\nroles = [\"gateway\"]\n{files}"));
+        assert!(read(Some(&file), &[]).unwrap_err().to_string().starts_with("cluster.roles"));
+        let (_folder, file) = written("listen = \"127.0.0.1:1\"\n");
+        assert!(read(Some(&file), &[]).unwrap_err().to_string().starts_with("data_dir"));
     }
 
     #[test]

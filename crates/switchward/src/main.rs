@@ -11,6 +11,7 @@ mod control;
 mod cors;
 mod disk_config;
 mod exit;
+mod gateway;
 mod health;
 mod home;
 mod inspector;

@@ -1,11 +1,12 @@
-//! A server of a cluster: its configuration, and its connections to the other servers.
+//! A server or a gateway of a cluster: its configuration, and its connections to the servers.
 
 mod certificates;
 mod config;
 mod connections;
 mod transport;
 
-pub(crate) use config::{ClusterConfig, FIRST};
-pub(crate) use connections::Connections;
+pub(crate) use config::{ClusterConfig, FIRST, ProcessRole};
+pub(crate) use connections::{Connections, pass_on};
 
-pub(crate) use certificates::identity;
+pub(crate) use certificates::{follow as follow_certificates, gateway, identity, read as read_certificates};
+pub(crate) use transport::ToServers;

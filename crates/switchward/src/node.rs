@@ -36,7 +36,7 @@ use crate::key_ring::{KeyRingLocation, explained};
 use crate::mail_config::Incoming;
 use crate::mail_in::MailListeners;
 use crate::mailbox::Mailbox;
-use crate::member::{ClusterConfig, Connections};
+use crate::member::{ClusterConfig, Connections, pass_on};
 use crate::metrics_port::MetricsPort;
 use crate::outbound::{DeliveryConfig, RedisConfig};
 use crate::quarantine::{Quarantine, Sweeper};
@@ -219,16 +219,17 @@ impl Node {
         let development = matches!(mail, Mail::Mailbox(..));
         let api = if development { api.of_development() } else { api };
         api.keeping(Arc::new(quarantine));
-        if let Some(connections) = &mut connections {
-            connections.serve(&cluster, &api);
-        }
         let routes = services::all(all, &api).into_router();
+        let routes = pass_on(connections.as_ref(), &cluster, routes);
         let Mails { channel, ingress, listeners, pages: mail_pages } =
             Mails::of(mail, &api, &cluster).await?;
         let imap = listeners.as_ref().and_then(|listeners| listeners.imap_health.clone());
         let home = if development { home::page_of_development() } else { home::page() };
         let pages = pages_of(&health, &api).merge(home).merge(mail_pages);
         let app = one_port(routes, pages, origins, &Admission::of(&api));
+        if let Some(connections) = &mut connections {
+            connections.serve(&cluster, &api, app.clone());
+        }
         let metrics = metrics::page(cluster.clone(), api.clone(), ingress, imap);
         if let Some(max) = delivery.outbox_max {
             cluster.set_outbox_max(max);
@@ -250,6 +251,7 @@ impl Node {
         let control = Control::listen(&self.data, &self.cluster);
         let listeners = self.listeners.map(MailListeners::open);
         let (health, api) = (self.health.clone(), self.api.clone());
+        let calls = self.connections.as_ref().and_then(Connections::calls);
         let (ending, ended) = tokio::sync::oneshot::channel::<()>();
         let metrics_port = MetricsPort::start(metrics, self.metrics.merge(self.health.pages()), ended)?;
         let sealing = tokio::spawn(key_ring::follow(self.cluster.clone(), self.location, hangups()));
@@ -258,6 +260,9 @@ impl Node {
         let stop = async move {
             stop.await;
             health.set_not_ready().await;
+            if let Some(calls) = calls {
+                calls.stop();
+            }
             api.drain();
         };
         serve::serve(listener, tls, self.app, limits, stop).await;

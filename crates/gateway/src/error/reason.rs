@@ -104,7 +104,8 @@ reasons! {
     EtagMismatch = "ETAG_MISMATCH" => Aborted,
     /// The work was given to somebody else.
     LeaseLost = "LEASE_LOST" => Aborted,
-    /// The request may have been executed or not: the shard lost its leader while the request was written.
+    /// The request may have been executed or not: the shard lost its leader while the request was written, or the server to
+    /// which it was passed on was lost.
     OutcomeUnknown = "OUTCOME_UNKNOWN" => Aborted,
     /// The shard is choosing a leader; nothing was changed.
     ShardElecting = "SHARD_ELECTING" => Unavailable,
@@ -114,6 +115,8 @@ reasons! {
     Draining = "DRAINING" => Unavailable,
     /// This server's replica of the shard has failed; nothing was changed.
     ShardStopped = "SHARD_STOPPED" => Unavailable,
+    /// No server that has what the call needs can be reached; nothing was changed.
+    ServerUnreachable = "SERVER_UNREACHABLE" => Unavailable,
     /// The bus does not answer.
     StreamBackendDown = "STREAM_BACKEND_DOWN" => Unavailable,
     /// The call's time ran out; it may have been done.

@@ -91,6 +91,7 @@ fn the_page_has_the_limits_of_requests() {
     shows("connections", &[number(CONNECTIONS_MAX)]);
     shows("connections of one address", &[number(CONNECTIONS_OF_PEER_MAX)]);
     shows("connections of one tenant", &[number(CONNECTIONS_OF_TENANT_MAX)]);
+    shows("calls that a gateway has passed on to one server", &[number(PROXIED_CALLS_MAX)]);
     shows("calls at one time on one HTTP/2 connection", &[number(STREAMS_MAX)]);
     let times = [HANDSHAKE_MS_MAX, FIRST_REQUEST_MS_MAX, IDLE_MS_MAX].map(time);
     shows("TLS handshake; first request; idle connection", &times);

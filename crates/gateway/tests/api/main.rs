@@ -41,6 +41,7 @@ mod outside;
 mod page_codes;
 mod page_sign_in;
 mod posting;
+mod proxying;
 mod publishing;
 mod quarantine;
 mod quarantine_store;

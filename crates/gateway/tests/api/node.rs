@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::sync::{Arc, atomic::Ordering};
 use switchward_gateway::{
-    Admission, Api, ConnectionLimits, PageSettings,
+    Admission, Api, ConnectionLimits, PageSettings, Port,
     auth::NewKey,
     decision::{self, SignIn},
     mail,
@@ -34,10 +34,13 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use crate::client::{Line, Wire};
 use crate::posting;
+use crate::proxying::{Far, Fixed, Gateway};
 use crate::quarantine_store::Memory;
 
 /// The variable with the number of servers: 1, which is the default, or 3.
 const SERVERS: &str = "SWITCHWARD_TEST_SERVERS";
+/// `gateway`: the tests call a gateway that holds nothing, which passes their calls on.
+const VIA: &str = "SWITCHWARD_TEST_VIA";
 const SHARDS: u32 = 4;
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 /// A summer's day, so that calendar periods have something before them.
@@ -55,6 +58,8 @@ pub(crate) struct Node {
     pub(crate) line: Line,
     /// The first server's.
     pub(crate) api: Api,
+    /// What the first server's port answers with.
+    pub(crate) app: Port,
     pub(crate) quarantine: Arc<Memory>,
     servers: Vec<Served>,
     /// Set if there are several servers.
@@ -67,6 +72,9 @@ pub(crate) struct Node {
 struct Served {
     cluster: Cluster,
     api: Api,
+    app: Port,
+    /// What is before the port, if the tests run through a gateway.
+    through: Option<(Far, Gateway)>,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<()>,
 }
@@ -131,8 +139,9 @@ impl Node {
             wires.push(wire);
         }
         let (cluster, api) = (servers[0].cluster.clone(), servers[0].api.clone());
+        let app = servers[0].app.clone();
         let line = Line::of(wires);
-        Self { cluster, clock, line, api, quarantine, servers, network, fatal, data }
+        Self { cluster, clock, line, api, app, quarantine, servers, network, fatal, data }
     }
 
     /// Ends the open streams of all servers.
@@ -295,12 +304,14 @@ impl Node {
 
     /// Ends the node; fails if it stopped by itself.
     pub(crate) async fn end(self) {
-        let Self { line, servers, network, fatal, .. } = self;
-        drop(line);
-        for Served { cluster, api, stop, ended } in servers {
+        let Self { line, app, servers, network, fatal, data: _data, .. } = self;
+        drop((line, app));
+        for Served { cluster, api, app, through, stop, ended } in servers {
+            drop(app);
             api.drain();
             stop.send(()).expect("the server runs");
             ended.await.expect("no panic");
+            drop(through);
             cluster.shutdown().await.expect("the state is written");
         }
         // The network holds the servers.
@@ -336,11 +347,24 @@ async fn serve_one(
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("the listener is bound");
     let (stop, stopped) = oneshot::channel::<()>();
-    let ended = tokio::spawn(serve(listener, None, app, ConnectionLimits::default(), async {
+    let ended = tokio::spawn(serve(listener, None, app.clone(), ConnectionLimits::default(), async {
         stopped.await.unwrap_or_default()
     }));
-    let wire = Wire::connect(address, cluster.clone()).await;
-    (Served { cluster, api, stop, ended }, wire)
+    let through = through_gateway(&app).await;
+    let called = through.as_ref().map_or(address, |(_, gateway)| gateway.address);
+    let wire = Wire::connect(called, cluster.clone()).await;
+    (Served { cluster, api, app, through, stop, ended }, wire)
+}
+
+/// A gateway before the port, if `SWITCHWARD_TEST_VIA=gateway` asks for one: all tests then run through it.
+async fn through_gateway(app: &Port) -> Option<(Far, Gateway)> {
+    if std::env::var_os(VIA).is_none_or(|via| via != "gateway") {
+        return None;
+    }
+    let far = Far::start(app.clone(), |address| Arc::new(Fixed::of(&[address]))).await;
+    let gateway = Gateway::start(&[far.address]).await;
+    gateway.ready().await;
+    Some((far, gateway))
 }
 
 fn command(tenant: TenantId, scope: Scope, body: Body) -> Command {

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use switchward_peer::{PeerError, PeerOptions, server_name};
+use switchward_peer::{CallDialer, PeerError, PeerName, PeerOptions, TlsPem, server_name};
+use tokio::io::AsyncReadExt as _;
 
-use crate::support::{Cluster, Server, lines, logged, short};
+use crate::support::{Cluster, Server, lines, logged, short, year};
 
 /// Starts server 1 and server 2 with these options, lets 1 dial 2 under this number, and expects that the dialling server
 /// fails with this text and that both log it.
@@ -137,4 +138,48 @@ async fn a_lasting_refusal_is_logged_once_on_each_side() {
     for line in ["failed to connect", "refused a connection"] {
         assert_eq!(lines(&[line, text]).len(), 1, "{line}");
     }
+}
+
+/// The certificate of a gateway of this cluster.
+fn gateway(cluster: &Cluster) -> TlsPem {
+    let name = PeerName::gateway("edge").expect("a name");
+    let issued = cluster.authority.issue(&cluster.id, &name, &[], year()).unwrap();
+    TlsPem {
+        ca: cluster.authority.cert_pem().into(),
+        cert: issued.cert_pem.into(),
+        key: issued.key_pem.into(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_certificate_of_a_gateway_is_not_that_of_a_server() {
+    let cluster = Cluster::new(0x41);
+    let options = PeerOptions { tls: gateway(&cluster), ..cluster.options(2) };
+    let handler = cluster.start(9).handler;
+    let error = switchward_peer::Peers::start(options, handler).err().unwrap().to_string();
+    assert!(error.contains("does not contain the name server-2."), "{error}");
+    // And the other way round.
+    let own = PeerName::gateway("edge").expect("a name");
+    assert!(CallDialer::new(cluster.id, own.clone(), &cluster.pem(2, &[])).is_err());
+    let two = cluster.pem(2, &[own.dns(&cluster.id)]);
+    let error = CallDialer::new(cluster.id, own, &two).err().unwrap().to_string();
+    assert!(error.contains("names several"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_refused_unless_the_handler_admits_their_sender() {
+    let cluster = Cluster::new(0x42);
+    let server = cluster.start(1);
+    let own = PeerName::gateway("edge").expect("a name");
+    let dialer = CallDialer::new(cluster.id, own.clone(), &gateway(&cluster)).unwrap();
+    let mut stream = dialer.dial(1, &server.address().to_string()).await.unwrap();
+    // The connection ends without a byte.
+    assert!(!matches!(stream.read(&mut [0; 16]).await, Ok(1..)));
+    logged(&["refused a connection from 127.0.0.1", "gateway edge may not pass on calls"]).await;
+    let refused = dialer.dial(2, &server.address().to_string()).await.err().unwrap();
+    assert!(matches!(refused, PeerError::Refused(_)), "{refused:?}");
+    let other = Cluster::new(0x43);
+    let foreign = CallDialer::new(other.id, own, &gateway(&other)).unwrap();
+    assert!(foreign.dial(1, &server.address().to_string()).await.is_err());
+    assert_eq!(server.handler.begun(), 0, "no request is answered");
 }

@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use switchward_peer::certs::{Authority, Validity};
 use switchward_peer::{
-    Handler, Hello, PROTOCOL, PeerError, PeerLimits, PeerOptions, PeerStream, Peers, Request, TlsPem, Traffic,
+    Handler, Hello, PROTOCOL, PeerError, PeerLimits, PeerName, PeerOptions, PeerStream, Peers, Request,
+    TlsPem, Traffic,
 };
 use switchward_testkit::until;
 
@@ -56,7 +57,7 @@ impl Cluster {
 
     /// A certificate of this server that contains these names too.
     pub(crate) fn pem(&self, server: u64, names: &[String]) -> TlsPem {
-        let issued = self.authority.issue(&self.id, server, names, year()).unwrap();
+        let issued = self.authority.issue(&self.id, &PeerName::Server(server), names, year()).unwrap();
         TlsPem {
             ca: self.authority.cert_pem().into(),
             cert: issued.cert_pem.into(),

@@ -152,7 +152,11 @@ impl Simulation {
 
     /// Injects faults, and changes the members in between. Returns false if something is wrong.
     fn play_faults(&mut self) -> bool {
-        let (kinds, changes) = (plan::kinds(&mut self.rng), self.shape.changes(&mut self.rng));
+        let (mut kinds, changes) = (plan::kinds(&mut self.rng), self.shape.changes(&mut self.rng));
+        if self.shape == Shape::Growing {
+            // What a leader believes that was once alone shows when it stands still while others elect one.
+            kinds.push("pause");
+        }
         let lasts = LASTS / (changes.len() as u64 + 1);
         for change in std::iter::once(None).chain(changes.iter().map(Some)) {
             if let Some(change) = change {

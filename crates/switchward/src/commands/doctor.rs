@@ -81,13 +81,17 @@ pub(crate) fn run(doctor: &DoctorArgs, output: Output) -> Result<(), Exit> {
 async fn looked_at(doctor: &DoctorArgs, config: &Config) -> Vec<Found> {
     let mut found = vec![configuration(&doctor.server)];
     found.extend(tenants(config));
-    found.push(machine::data(&config.data_dir));
-    found.extend(machine::space(&config.data_dir, config.disk.options()));
+    if config.gateway().is_none() {
+        found.push(machine::data(&config.data_dir));
+        found.extend(machine::space(&config.data_dir, config.disk.options()));
+    }
     found.push(machine::memory(config.memory_bytes()));
     found.push(machine::port(config).await);
     found.extend(config.tls.as_ref().map(certificate::look));
     found.extend(secrets::look(&private::secret_files(config)));
-    found.push(secrets::ring(config));
+    if config.gateway().is_none() {
+        found.push(secrets::ring(config));
+    }
     found.push(machine::descriptors());
     let (redis, clock) = redis::look(config.redis.as_ref()).await;
     found.push(machine::clock(clock));

@@ -21,7 +21,7 @@ use crate::output::shell;
 use crate::ready::Ready;
 use crate::sign_in::OpenId;
 use crate::tls::Certificates;
-use crate::{config, key_ring, private, runtime, telemetry, tls};
+use crate::{config, gateway, key_ring, private, runtime, telemetry, tls};
 
 /// Serves until it is stopped.
 pub(crate) fn run(args: RunServer, output: Output) -> Result<(), Exit> {
@@ -40,6 +40,12 @@ fn configured(args: &RunServer, output: Output) -> Result<(), Exit> {
         }
         for file in private::secret_files(&config) {
             private::refuse_open_file(file)?;
+        }
+        if config.gateway().is_some() {
+            if args.restore.is_some() {
+                return Err(Exit::usage("a gateway keeps no data, so no backup can be restored into it"));
+            }
+            return gateway::serve(config, output).await;
         }
         let location = KeyRingLocation::find(config.keys_file.as_deref(), &config.data_dir);
         let keys = location.read()?;
@@ -135,7 +141,7 @@ async fn serve(
 }
 
 /// The listener of the metrics page; `None` if another server of this machine uses the default port.
-async fn metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
+pub(crate) async fn metrics(config: &Config) -> anyhow::Result<Option<TcpListener>> {
     let (at, asked) = config.metrics_at();
     match TcpListener::bind(at).await {
         Ok(listener) => Ok(Some(listener)),

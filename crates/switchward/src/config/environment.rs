@@ -1,7 +1,7 @@
 //! The keys of the configuration that the environment may say.
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-pub(super) const FROM_ENVIRONMENT: [&str; 74] = [
+pub(super) const FROM_ENVIRONMENT: [&str; 75] = [
     "data_dir",
     "keys_file",
     "listen",
@@ -69,6 +69,7 @@ pub(super) const FROM_ENVIRONMENT: [&str; 74] = [
     "redis.url",
     "redis.password_file",
     "redis.prefix",
+    "cluster.roles",
     "cluster.server",
     "cluster.listen",
     "cluster.address",

@@ -161,6 +161,7 @@ fn the_values_of_closed_lists_are_described() {
 fn shown(default: &Value) -> String {
     match default {
         Value::Null => "–".to_owned(),
+        Value::String(text) if text.is_empty() => "–".to_owned(),
         Value::String(text) => format!("`{text}`"),
         Value::Array(list) if list.is_empty() => "empty".to_owned(),
         Value::Object(table) if table.is_empty() => "empty".to_owned(),

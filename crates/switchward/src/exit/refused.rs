@@ -213,6 +213,7 @@ fn of_reason(reason: Reason) -> u8 {
         | Reason::LeaderNotMoved
         | Reason::Draining
         | Reason::ShardStopped
+        | Reason::ServerUnreachable
         | Reason::StreamBackendDown
         | Reason::DiskLow
         | Reason::DeadlineExceeded => UNAVAILABLE,

@@ -1,13 +1,11 @@
-//! The certificates of a server of a cluster: read from their files, and again when these change.
+//! The certificates of a server or a gateway of a cluster: read from their files, and again when these change.
 
 use anyhow::Context as _;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use switchward_machine::Time;
-use switchward_peer::{Peers, TlsPem, cluster_id};
-use switchward_shard::MemberHandler;
+use switchward_peer::{PeerName, TlsError, TlsPem, certificate_name, cluster_id};
 use switchward_store::{ClusterIdentity, Id};
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::parse_x509_pem;
@@ -79,14 +77,30 @@ pub(crate) fn identity(config: &ClusterConfig) -> anyhow::Result<ClusterIdentity
     Ok(ClusterIdentity { cluster, server: config.server })
 }
 
+/// The name of the gateway that the certificate is for, and its cluster.
+///
+/// # Errors
+/// It cannot be read, or it is that of a server.
+pub(crate) fn gateway(config: &ClusterConfig, tls: &TlsPem) -> anyhow::Result<(PeerName, [u8; 16])> {
+    let file = config.cert_file.display();
+    let (name, cluster) =
+        certificate_name(&tls.cert).map_err(|error| anyhow::anyhow!("cluster.cert_file: {file}: {error}"))?;
+    match name {
+        PeerName::Gateway(_) => Ok((name, cluster)),
+        PeerName::Server(_) => anyhow::bail!(
+            "cluster.cert_file: {file} is for {name}; make one for this gateway with `switchward cluster certs --gateway NAME`"
+        ),
+    }
+}
+
 /// Reads `server-<n>.<cluster id>.switchward`.
 fn server_and_cluster(name: &str) -> Option<(u64, [u8; 16])> {
     let (server, rest) = name.strip_prefix("server-")?.split_once('.')?;
     Some((server.parse().ok()?, cluster_id(rest.strip_suffix(".switchward")?)?))
 }
 
-/// Uses new certificates for new connections when the files change. Ends when it is dropped.
-pub(crate) async fn follow(config: ClusterConfig, peers: Peers, handler: Arc<MemberHandler>) {
+/// Hands new certificates to `set` when the files change, for new connections. Ends when it is dropped.
+pub(crate) async fn follow(config: ClusterConfig, set: impl Fn(&TlsPem) -> Result<(), TlsError> + Send) {
     let mut known = stamps(&config);
     let mut tick = tokio::time::interval(LOOK);
     loop {
@@ -96,15 +110,8 @@ pub(crate) async fn follow(config: ClusterConfig, peers: Peers, handler: Arc<Mem
             continue;
         }
         known = now;
-        let replaced = read(&config).and_then(|tls| {
-            peers.set_tls(&tls)?;
-            Ok(expires(&tls))
-        });
-        match replaced {
-            Ok(expires) => {
-                handler.set_certificate_expires(expires);
-                tracing::info!("reloaded the certificates of the cluster");
-            }
+        match read(&config).and_then(|tls| set(&tls).map_err(anyhow::Error::from)) {
+            Ok(()) => tracing::info!("reloaded the certificates of the cluster"),
             Err(error) => {
                 tracing::error!(
                     "failed to reload the certificates of the cluster, the old ones stay: {error:#}"

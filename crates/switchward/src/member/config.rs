@@ -1,4 +1,4 @@
-//! The configuration of a server of a cluster: `[cluster]`.
+//! The configuration of a server or a gateway of a cluster: `[cluster]`.
 
 use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
@@ -9,20 +9,44 @@ use std::path::PathBuf;
 /// The number of a cluster's first server: that of a server alone, which is its only voter.
 pub(crate) const FIRST: u64 = 1;
 
-/// A server of a cluster.
+/// What a process of a cluster does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ProcessRole {
+    /// It answers clients: from its own data, or by passing their calls on.
+    Gateway,
+    /// It holds data and decides.
+    Engine,
+    /// It carries out what sessions send.
+    Delivery,
+}
+
+impl ProcessRole {
+    /// Those of a server.
+    pub(crate) fn all() -> Vec<Self> {
+        vec![Self::Gateway, Self::Engine, Self::Delivery]
+    }
+}
+
+/// A server or a gateway of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClusterConfig {
-    /// This server's number, from 1. It is never given to another server.
+    /// What this process does.
+    #[serde(default = "ProcessRole::all")]
+    pub(crate) roles: Vec<ProcessRole>,
+    /// This server's number, from 1. It is never given to another server. 0 for a gateway.
+    #[serde(default)]
     pub(crate) server: u64,
-    /// Where this server listens for the others.
-    pub(crate) listen: SocketAddr,
+    /// Where this server listens for the others; absent for a gateway.
+    #[serde(default)]
+    pub(crate) listen: Option<SocketAddr>,
     /// The address by which the others reach it, `HOST:PORT`; absent: the one that it listens on.
     #[serde(default)]
     pub(crate) address: Option<String>,
     /// The authority that signs the certificates of all servers, PEM.
     pub(crate) ca_file: PathBuf,
-    /// This server's certificate, PEM. It names the cluster and this server.
+    /// The certificate of this server or gateway, PEM. It names the cluster and whose it is.
     pub(crate) cert_file: PathBuf,
     /// The private key of the certificate, PEM.
     pub(crate) key_file: PathBuf,
@@ -36,9 +60,15 @@ pub(crate) struct ClusterConfig {
 }
 
 impl ClusterConfig {
-    /// The address by which other servers reach this one.
+    /// The address by which other servers reach this one; empty for a gateway.
     pub(crate) fn address(&self) -> String {
-        self.address.clone().unwrap_or_else(|| self.listen.to_string())
+        let listen = || self.listen.map(|listen| listen.to_string()).unwrap_or_default();
+        self.address.clone().unwrap_or_else(listen)
+    }
+
+    /// Returns true for a process that holds no data and passes all calls on.
+    pub(crate) fn is_gateway(&self) -> bool {
+        self.roles == [ProcessRole::Gateway]
     }
 
     /// The addresses of the other servers, by their numbers.
@@ -70,11 +100,24 @@ impl ClusterConfig {
     /// # Errors
     /// The line says which key is wrong.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        ensure!(self.server > 0, "cluster.server: numbers begin with 1");
+        if self.is_gateway() {
+            let absent = self.server == 0 && self.listen.is_none() && self.address.is_none();
+            ensure!(absent, "cluster: a gateway has no cluster.server, cluster.listen and cluster.address");
+            ensure!(
+                !self.peers()?.is_empty(),
+                "cluster.peers: a gateway needs the address of at least one server"
+            );
+            return Ok(());
+        }
         ensure!(
-            self.address.is_some() || !self.listen.ip().is_unspecified(),
-            "cluster.address: set the address by which other servers reach this one, because cluster.listen is {}",
-            self.listen
+            ProcessRole::all().iter().all(|role| self.roles.contains(role)),
+            "cluster.roles: must be [\"gateway\"], or name gateway, engine and delivery"
+        );
+        ensure!(self.server > 0, "cluster.server: set the number of this server, from 1");
+        let listen = self.listen.context("cluster.listen: set where this server listens for the others")?;
+        ensure!(
+            self.address.is_some() || !listen.ip().is_unspecified(),
+            "cluster.address: set the address by which other servers reach this one, because cluster.listen is {listen}"
         );
         self.peers().map(drop)
     }
@@ -86,8 +129,9 @@ mod tests {
 
     fn config(peers: &[&str]) -> ClusterConfig {
         ClusterConfig {
+            roles: ProcessRole::all(),
             server: 2,
-            listen: "127.0.0.1:7401".parse().unwrap(),
+            listen: Some("127.0.0.1:7401".parse().unwrap()),
             address: None,
             ca_file: "ca.crt".into(),
             cert_file: "server-2.crt".into(),
@@ -111,12 +155,29 @@ mod tests {
 
     #[test]
     fn an_address_is_needed_where_a_server_listens_everywhere() {
-        let everywhere = ClusterConfig { listen: "0.0.0.0:7401".parse().unwrap(), ..config(&[]) };
+        let everywhere = ClusterConfig { listen: Some("0.0.0.0:7401".parse().unwrap()), ..config(&[]) };
         assert!(everywhere.check().unwrap_err().to_string().starts_with("cluster.address"));
         let named = ClusterConfig { address: Some("node-2:7401".into()), ..everywhere };
         named.check().unwrap();
         assert_eq!(named.address(), "node-2:7401");
         assert_eq!(config(&[]).address(), "127.0.0.1:7401");
         assert!(ClusterConfig { server: 0, ..config(&[]) }.check().is_err());
+        assert!(ClusterConfig { listen: None, ..config(&[]) }.check().is_err());
+    }
+
+    #[test]
+    fn a_gateway_is_no_server() {
+        let roles = vec![ProcessRole::Gateway];
+        let gateway = ClusterConfig { roles: roles.clone(), server: 0, listen: None, ..config(&["1=a:1"]) };
+        gateway.check().unwrap();
+        assert!(gateway.is_gateway() && !config(&[]).is_gateway());
+        let both = ClusterConfig { server: 2, ..gateway.clone() };
+        assert!(both.check().unwrap_err().to_string().contains("a gateway has no cluster.server"));
+        let alone = ClusterConfig { peers: Vec::new(), ..gateway };
+        assert!(alone.check().unwrap_err().to_string().starts_with("cluster.peers"));
+        for part in [vec![ProcessRole::Engine], vec![ProcessRole::Gateway, ProcessRole::Engine], Vec::new()] {
+            let part = ClusterConfig { roles: part, ..config(&[]) };
+            assert!(part.check().unwrap_err().to_string().starts_with("cluster.roles"));
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! The connections of a server to the others of its cluster.
 
 use anyhow::Context as _;
+use axum::Router;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use switchward_gateway::{Api, mail::QuarantinesByTransport};
+use switchward_gateway::proxy::{CallServer, LocalMaps, PassOn, Proxy};
+use switchward_gateway::{Api, Port, mail::QuarantinesByTransport};
 use switchward_machine::Digest;
-use switchward_peer::{Hello, PROTOCOL, PeerLimits, PeerOptions, Peers};
+use switchward_peer::{CallDialer, Hello, PROTOCOL, PeerLimits, PeerName, PeerOptions, Peers};
 use switchward_shard::{Clock, Cluster, MemberHandler, MemberOptions, MemberStart, RaftSettings, Transport};
 use switchward_state::catalogue::ServerState;
 use switchward_state::seal::KeyRing;
@@ -16,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::certificates;
 use super::config::{ClusterConfig, FIRST};
-use super::transport::{FromPeers, ToPeers};
+use super::transport::{FromPeers, ToPeers, ToServers};
 
 /// How often the key ring is looked at that others are shown.
 const RING_LOOK: Duration = Duration::from_secs(1);
@@ -33,6 +35,10 @@ pub(crate) struct Connections {
     api: Arc<OnceLock<Api>>,
     /// Says which servers were removed, once the server is open.
     cluster: Arc<OnceLock<Cluster>>,
+    /// Dials other servers for calls that this one passes on.
+    dialer: CallDialer,
+    /// Answers calls that others pass on, once the server is open.
+    calls: Arc<OnceLock<CallServer>>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -74,8 +80,10 @@ impl Connections {
             clock_ms: 0,
         };
         let clock = Arc::clone(clock);
+        let dialer = CallDialer::new(own.cluster.0, PeerName::Server(own.server), &tls)?;
+        let listen = config.listen.context("cluster.listen: set where this server listens for the others")?;
         let options = PeerOptions {
-            listen: config.listen,
+            listen,
             hello,
             tls,
             clock: Arc::new(move || clock.now().0.try_into().unwrap_or(i64::MAX)),
@@ -85,24 +93,31 @@ impl Connections {
         let handler = Arc::new(MemberHandler::default());
         handler.set_certificate_expires(expires);
         let (api, cluster) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
+        let calls = Arc::new(OnceLock::new());
         let answers = FromPeers {
             handler: Arc::clone(&handler),
             data: data.clone(),
             api: Arc::clone(&api),
             cluster: Arc::clone(&cluster),
+            calls: Arc::clone(&calls),
         };
         let peers = Peers::start(options, Arc::new(answers));
-        let peers =
-            peers.with_context(|| format!("cluster.listen: failed to listen on {}", config.listen))?;
+        let peers = peers.with_context(|| format!("cluster.listen: failed to listen on {listen}"))?;
         let configured = config.peers()?;
         for (server, address) in &configured {
             peers.set_address(*server, address.clone());
         }
         let fixed = if config.fixed_peers { configured.into_keys().collect() } else { BTreeSet::new() };
-        let tasks =
-            vec![tokio::spawn(certificates::follow(config.clone(), peers.clone(), Arc::clone(&handler)))];
+        let (of_peers, of_calls, known) = (peers.clone(), dialer.clone(), Arc::clone(&handler));
+        let set = move |tls: &_| {
+            of_peers.set_tls(tls)?;
+            of_calls.set_tls(tls)?;
+            known.set_certificate_expires(certificates::expires(tls));
+            Ok(())
+        };
+        let tasks = vec![tokio::spawn(certificates::follow(config.clone(), set))];
         let transport = Arc::new(ToPeers::over(peers.clone(), fixed));
-        Ok(Self { config: config.clone(), peers, transport, handler, api, cluster, tasks })
+        Ok(Self { config: config.clone(), peers, transport, handler, api, cluster, dialer, calls, tasks })
     }
 
     /// This server as a member of the cluster.
@@ -125,11 +140,13 @@ impl Connections {
         })
     }
 
-    /// Answers what other servers ask of this one beside its shards, and asks them about their quarantines. Shows them
-    /// another key ring at new connections when it changes.
-    pub(crate) fn serve(&mut self, cluster: &Cluster, api: &Api) {
+    /// Answers what other servers ask of this one beside its shards, and calls that they and gateways pass on. Asks the
+    /// servers about their quarantines, and shows them another key ring at new connections when it changes.
+    pub(crate) fn serve(&mut self, cluster: &Cluster, api: &Api, app: Port) {
         // They are set once, when the server opens.
-        let _set_before = (self.api.set(api.clone()), self.cluster.set(cluster.clone()));
+        let calls = CallServer::new(app, Arc::new(LocalMaps(cluster.clone())));
+        let _set_before =
+            (self.api.set(api.clone()), self.cluster.set(cluster.clone()), self.calls.set(calls));
         let (own, known) = (self.config.server, cluster.clone());
         let others = move || {
             let servers = known.servers().unwrap_or_default().into_iter();
@@ -138,6 +155,11 @@ impl Connections {
         };
         api.keeping_elsewhere(Arc::new(QuarantinesByTransport::new(self.transport(), Box::new(others))));
         self.tasks.push(tokio::spawn(follow_ring(cluster.clone(), self.peers.clone())));
+    }
+
+    /// What answers calls that others pass on, once the server is open.
+    pub(crate) fn calls(&self) -> Option<CallServer> {
+        self.calls.get().cloned()
     }
 
     fn transport(&self) -> Arc<dyn Transport> {
@@ -149,6 +171,15 @@ impl Connections {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.peers.close();
     }
+}
+
+/// Services that pass on what this server's failed replicas would have answered; a server alone has nobody to pass it to.
+pub(crate) fn pass_on(connections: Option<&Connections>, cluster: &Cluster, services: Router) -> Router {
+    let Some(connections) = connections else { return services };
+    let dialer = Arc::new(ToServers(connections.dialer.clone()));
+    let maps = Arc::new(LocalMaps(cluster.clone()));
+    let proxy = Proxy::of_server(connections.config.server, maps, dialer);
+    PassOn::new(cluster.clone(), proxy).before(services)
 }
 
 /// Shows other servers the key ring that is in use.

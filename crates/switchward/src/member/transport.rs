@@ -4,14 +4,18 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use switchward_gateway::proxy::{CallIo, CallServer, ServerDialer};
 use switchward_gateway::{
     Api,
     mail::{QUARANTINE_QUESTION, serve_quarantine},
 };
 use switchward_peer::limits::IDLE_MAX;
-use switchward_peer::{Contact, Handler, Hello, PeerError as Failed, Peers, Request, Traffic};
+use switchward_peer::{
+    CallDialer, CallStream, Contact, Handler, Hello, PeerError as Failed, PeerName, Peers, Request, Traffic,
+};
 use switchward_shard::{
     ClockOffset, Cluster, MemberHandler, Peer, PeerConnection, PeerError, PeerRequest, PeerStream, Transport,
 };
@@ -46,6 +50,18 @@ pub(crate) struct FromPeers {
     pub(crate) api: Arc<OnceLock<Api>>,
     /// What knows which servers were removed, once the server is open.
     pub(crate) cluster: Arc<OnceLock<Cluster>>,
+    /// What answers calls of clients that others pass on, once the server is open.
+    pub(crate) calls: Arc<OnceLock<CallServer>>,
+}
+
+/// Dials servers for calls of clients.
+pub(crate) struct ToServers(pub(crate) CallDialer);
+
+#[async_trait]
+impl ServerDialer for ToServers {
+    async fn dial(&self, server: u64, address: &str) -> io::Result<Box<dyn CallIo>> {
+        Ok(Box::new(self.0.dial(server, address).await.map_err(io::Error::other)?))
+    }
 }
 
 /// How far a server's clock is ahead; `None` if that is not known, or nothing came from the server lately.
@@ -161,6 +177,22 @@ impl Handler for FromPeers {
         let noted = spawn_blocking(move || data.note_peer(server, folder, boot));
         noted.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
+
+    fn admit_calls(&self, from: &PeerName) -> Result<(), String> {
+        let cluster = self.cluster.get().ok_or("this server is not open yet")?;
+        match from {
+            PeerName::Server(number) => {
+                refuse_removed(&cluster.servers().map_err(|error| error.to_string())?, *number)
+            }
+            PeerName::Gateway(_) => Ok(()),
+        }
+    }
+
+    async fn calls(&self, from: PeerName, stream: CallStream) {
+        let Some(calls) = self.calls.get() else { return };
+        tracing::debug!(%from, "a connection for calls");
+        calls.serve(stream).await;
+    }
 }
 
 /// Refuses a server that was removed from the cluster: its certificate is still valid.
@@ -234,6 +266,7 @@ mod tests {
             data: data.clone(),
             api: Arc::default(),
             cluster: Arc::default(),
+            calls: Arc::default(),
         };
         let hello = Hello {
             cluster: [7; 16],

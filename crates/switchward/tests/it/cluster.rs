@@ -1,6 +1,7 @@
 //! Three servers as processes: they form a cluster, and lose nothing when some of them die.
 
 mod dev;
+mod gateways;
 mod operating;
 mod servers;
 mod survival;

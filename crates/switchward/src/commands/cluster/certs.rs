@@ -1,4 +1,4 @@
-//! `switchward cluster certs`: makes an authority, and a certificate for each server.
+//! `switchward cluster certs`: makes an authority, and a certificate for each server and gateway.
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use switchward_peer::certs::{Authority, CertificateError, Validity};
-use switchward_peer::{cluster_id, cluster_text};
+use switchward_peer::{PeerName, cluster_id, cluster_text, is_reserved_host};
 
 use crate::args::{ClusterCerts, Output};
 use crate::exit::Exit;
@@ -51,6 +51,7 @@ pub(in crate::commands) fn make(certs: &ClusterCerts) -> Result<(), Exit> {
 /// The cluster's id, and everything that must be written.
 fn prepare(certs: &ClusterCerts) -> Result<([u8; 16], Vec<NewFile>), Exit> {
     let now = SystemTime::now();
+    let names = names(certs)?;
     let mut files = Vec::new();
     let file =
         |name: &str, text: &str, mode| NewFile { path: certs.dir.join(name), text: text.to_owned(), mode };
@@ -66,14 +67,37 @@ fn prepare(certs: &ClusterCerts) -> Result<([u8; 16], Vec<NewFile>), Exit> {
             (cluster, authority)
         }
     };
-    for server in certs.first..certs.first + certs.servers {
+    for (stem, name) in names {
         let issued = authority
-            .issue(&cluster, server, &certs.hosts, Validity { from: now, days: certs.days })
+            .issue(&cluster, &name, &certs.hosts, Validity { from: now, days: certs.days })
             .map_err(explained)?;
-        files.push(file(&format!("server-{server}.crt"), &issued.cert_pem, PUBLIC));
-        files.push(file(&format!("server-{server}.key"), &issued.key_pem, PRIVATE));
+        files.push(file(&format!("{stem}.crt"), &issued.cert_pem, PUBLIC));
+        files.push(file(&format!("{stem}.key"), &issued.key_pem, PRIVATE));
     }
     Ok((cluster, files))
+}
+
+/// Who gets a certificate, each with the name of its files.
+fn names(certs: &ClusterCerts) -> Result<Vec<(String, PeerName)>, Exit> {
+    if let Some(host) = certs.hosts.iter().find(|host| is_reserved_host(host)) {
+        let message = format!("--host {host:?} has the form of the names by which servers know one another");
+        return Err(Exit::usage(message).next("set --host to a name by which clients call it"));
+    }
+    let servers = certs.first..certs.first + certs.servers.unwrap_or(0);
+    let mut names: Vec<_> =
+        servers.map(|server| (format!("server-{server}"), PeerName::Server(server))).collect();
+    for gateway in &certs.gateways {
+        let name = PeerName::gateway(gateway).ok_or_else(|| {
+            Exit::usage(format!(
+                "--gateway {gateway:?} is not a name: 1 to 40 of a-z, 0-9 and -, not - at an end"
+            ))
+        })?;
+        names.push((format!("gateway-{gateway}"), name));
+    }
+    if names.is_empty() {
+        return Err(Exit::usage("nothing to do: set --servers NUMBER or --gateway NAME"));
+    }
+    Ok(names)
 }
 
 fn explained(error: CertificateError) -> Exit {
@@ -176,14 +200,22 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     fn certs(dir: &Path) -> ClusterCerts {
-        ClusterCerts { dir: dir.to_owned(), servers: 2, first: 1, hosts: Vec::new(), cluster: None, days: 10 }
+        ClusterCerts {
+            dir: dir.to_owned(),
+            servers: Some(2),
+            first: 1,
+            gateways: Vec::new(),
+            hosts: Vec::new(),
+            cluster: None,
+            days: 10,
+        }
     }
 
     fn made(certs: &ClusterCerts) -> Result<(), String> {
         run(certs, Output::Json).map_err(|exit| exit.message().to_owned())
     }
 
-    fn names(dir: &Path) -> Vec<String> {
+    fn listed(dir: &Path) -> Vec<String> {
         let files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().file_name());
         let mut names: Vec<String> = files.map(|name| name.to_string_lossy().into_owned()).collect();
         names.sort_unstable();
@@ -204,7 +236,7 @@ mod tests {
             "server-2.crt",
             "server-2.key",
         ];
-        assert_eq!(names(&dir), expected);
+        assert_eq!(listed(&dir), expected);
         for name in expected.into_iter().filter(|name| name.ends_with(".key")) {
             let mode = fs::metadata(dir.join(name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, PRIVATE, "{name}");
@@ -220,12 +252,34 @@ mod tests {
         let refused = made(&ClusterCerts { first: 2, ..certs(dir) }).unwrap_err();
         assert!(refused.contains("server-2.crt already exists"), "{refused}");
         assert!(!dir.join("server-3.crt").exists(), "nothing is written before everything was checked");
-        assert_eq!(made(&ClusterCerts { first: 3, servers: 1, ..certs(dir) }), Ok(()));
+        assert_eq!(made(&ClusterCerts { first: 3, servers: Some(1), ..certs(dir) }), Ok(()));
         assert_eq!(fs::read_to_string(dir.join(AUTHORITY)).unwrap(), before);
         assert!(dir.join("server-3.key").exists());
         fs::remove_file(dir.join(AUTHORITY_KEY)).unwrap();
         let refused = made(&ClusterCerts { first: 4, ..certs(dir) }).unwrap_err();
         assert!(refused.contains("has only some of"), "{refused}");
+    }
+
+    #[test]
+    fn a_gateway_has_a_certificate_of_its_own_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        let gateways = |names: &[&str]| ClusterCerts {
+            servers: None,
+            gateways: names.iter().map(|&name| name.to_owned()).collect(),
+            ..certs(dir)
+        };
+        assert!(made(&gateways(&[])).unwrap_err().contains("nothing to do"));
+        assert!(made(&gateways(&["A"])).unwrap_err().contains("is not a name"));
+        let reserved = vec!["server-1.00112233445566778899aabbccddeeff.switchward".to_owned()];
+        let forged = ClusterCerts { hosts: reserved, ..gateways(&["edge"]) };
+        assert!(made(&forged).unwrap_err().contains("has the form of the names"));
+        assert_eq!(listed(dir), Vec::<String>::new());
+        assert_eq!(made(&gateways(&["edge", "edge-2"])), Ok(()));
+        let pem = fs::read(dir.join("gateway-edge-2.crt")).unwrap();
+        let (name, cluster) = switchward_peer::certificate_name(&pem).unwrap();
+        assert_eq!(name, PeerName::Gateway("edge-2".to_owned()));
+        assert_eq!(format!("{}\n", cluster_text(&cluster)), fs::read_to_string(dir.join(CLUSTER)).unwrap());
     }
 
     #[test]
@@ -237,7 +291,7 @@ mod tests {
         assert!(made(&with("0011")).unwrap_err().contains("is not a cluster's id"));
         assert!(made(&ClusterCerts { hosts: vec!["a b".to_owned()], ..certs(dir) }).is_err());
         assert!(made(&ClusterCerts { days: 0, ..certs(dir) }).is_err());
-        assert_eq!(names(dir), Vec::<String>::new());
+        assert_eq!(listed(dir), Vec::<String>::new());
         assert_eq!(made(&with(id)), Ok(()));
         assert_eq!(fs::read_to_string(dir.join(CLUSTER)).unwrap(), format!("{id}\n"));
         let other = ClusterCerts { first: 3, ..with("ffffffffffffffffffffffffffffffff") };

@@ -12,7 +12,7 @@ use super::ports::{FreePorts, is_free};
 use crate::args::ClusterCerts;
 use crate::commands::cluster::make_certificates;
 use crate::exit::Exit;
-use crate::member::ClusterConfig;
+use crate::member::{ClusterConfig, ProcessRole};
 
 /// The file that says that all servers of the folder have formed a cluster.
 const FORMED: &str = "dev-cluster.json";
@@ -92,7 +92,15 @@ impl Plan {
         missing.into_iter().try_for_each(|slot| {
             let (dir, first) = (dir.clone(), slot.number);
             let hosts = Vec::new();
-            make_certificates(&ClusterCerts { dir, servers: 1, first, hosts, cluster: None, days: DAYS })
+            make_certificates(&ClusterCerts {
+                dir,
+                servers: Some(1),
+                first,
+                gateways: Vec::new(),
+                hosts,
+                cluster: None,
+                days: DAYS,
+            })
         })
     }
 
@@ -121,8 +129,9 @@ impl Plan {
     pub(super) fn cluster(&self, slot: Slot, peers: Vec<String>) -> ClusterConfig {
         let dir = self.folder.join(CERTS);
         ClusterConfig {
+            roles: ProcessRole::all(),
             server: slot.number,
-            listen: slot.peers,
+            listen: Some(slot.peers),
             address: None,
             ca_file: dir.join("ca.crt"),
             cert_file: dir.join(crt(slot.number)),

@@ -107,7 +107,8 @@ impl Servers {
         Ok(serde_json::from_str(&self.operate(at, &["status", "-o", "json"]).await?)?)
     }
 
-    fn path(&self, name: &str) -> String {
+    /// A file of the test.
+    pub(crate) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).to_string_lossy().into_owned()
     }
 
@@ -139,7 +140,8 @@ impl Servers {
         )
     }
 
-    fn command() -> Command {
+    /// The program, without settings of the environment.
+    pub(crate) fn command() -> Command {
         let mut command = Command::new(PROGRAM);
         let set = std::env::vars_os().map(|(name, _)| name);
         for name in set.filter(|name| name.to_string_lossy().starts_with("SWITCHWARD_")) {
@@ -220,7 +222,19 @@ impl Servers {
 
     /// A caller's way to a server.
     pub(crate) fn caller(&self, number: usize) -> anyhow::Result<Caller> {
-        Caller::to(&format!("http://127.0.0.1:{}", self.ports[number - 1].public), KEY)
+        Self::caller_at(self.ports[number - 1].public)
+    }
+
+    /// Where the servers listen for one another, as `cluster.peers` wants it.
+    pub(crate) fn peers(&self) -> String {
+        let peers = self.ports.iter().zip(1..);
+        let peers = peers.map(|(ports, number)| format!("\"{number}=127.0.0.1:{}\"", ports.peers));
+        peers.collect::<Vec<_>>().join(", ")
+    }
+
+    /// A caller's way to a public port of this machine.
+    pub(crate) fn caller_at(port: u16) -> anyhow::Result<Caller> {
+        Caller::to(&format!("http://127.0.0.1:{port}"), KEY)
     }
 
     /// Asks the running servers in turn until one answers, as the shipped client policy does: what is certain not to have

@@ -1,0 +1,37 @@
+//! Calls that are passed on: a process that has no replica of what a call needs sends the whole call to a server that has
+//! one, by the option `route` of each method.
+//!
+//! - A gateway has no replica at all: [`Proxy`] is its whole port ([`gateway_port`]).
+//! - A server passes on only what its failed replicas would have answered ([`PassOn`]).
+//! - [`CallServer`] answers calls that others pass on. They come over connections of the cluster's own transport, which
+//!   only a certificate of the cluster opens, and never over the public port.
+//!
+//! The far server authenticates the caller's own credential, as always: who passes a call on adds nothing to its rights. A
+//! call is passed on once: the server that gets it refuses what it cannot answer.
+//!
+//! Chosen: HTTP/2 over the transport between servers, with the bytes of the request as they came. Rejected: the public
+//! port of the servers, whose certificates say nothing about the cluster, and which cannot tell a gateway from a client.
+
+mod client_address;
+mod far;
+mod follow;
+mod forward;
+mod head;
+mod links;
+mod map;
+mod need;
+mod pages;
+mod pass_on;
+mod port;
+mod relayed;
+mod service;
+
+pub use client_address::ClientAddress;
+pub use far::CallServer;
+pub use forward::{LocalMaps, Maps, Proxy};
+pub use links::{CallIo, ServerDialer};
+pub use map::{RouteGroup, RouteMap, RouteServer};
+pub use pass_on::PassOn;
+pub use port::gateway_port;
+
+pub(crate) use head::strip_internal;

@@ -1,0 +1,145 @@
+//! The server's end of calls that are passed on: the same port as for clients, over a connection of the cluster.
+
+use axum::body::Body;
+use http::{HeaderValue, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http2::Builder;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tower::ServiceExt as _;
+
+use super::client_address::ClientAddress;
+use super::forward::Maps;
+use super::head::{CLIENT, EPOCH, MAP_PATH, strip_internal};
+use crate::connections::Connection;
+use crate::limits::{
+    EPOCH_KEPT_MS, KEEPALIVE_TIMEOUT_MS, PROXIED_CALLS_MAX, PROXIED_CONNECTION_WINDOW_BYTES, PROXY_PING_MS,
+    STREAM_WINDOW_BYTES, TRANSPORT_HEADERS_BYTES_MAX,
+};
+use crate::port::Port;
+use crate::serve::sent_with;
+
+/// Marks a request that came over a connection of the cluster: it is not passed on once more. Only [`CallServer`] sets it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PassedOn;
+
+/// Answers calls that gateways and servers pass on. Cheap to clone.
+#[derive(Clone)]
+pub struct CallServer(Arc<Inner>);
+
+struct Inner {
+    app: Port,
+    maps: Arc<dyn Maps>,
+    /// The epoch of the map, and when it was read.
+    epoch: Mutex<Option<(Instant, HeaderValue)>>,
+    stopping: watch::Sender<bool>,
+}
+
+impl CallServer {
+    /// Answers with the port that clients call, too, and shows these maps.
+    #[must_use]
+    pub fn new(app: Port, maps: Arc<dyn Maps>) -> Self {
+        let stopping = watch::Sender::new(false);
+        Self(Arc::new(Inner { app, maps, epoch: Mutex::default(), stopping }))
+    }
+
+    /// Takes no more calls. Those that are open go on.
+    pub fn stop(&self) {
+        self.0.stopping.send_replace(true);
+    }
+
+    /// Serves one connection to its end. It must be one that only a process of the cluster can open: what it says about
+    /// its clients is believed.
+    pub async fn serve<I>(&self, io: I)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let answers = self.clone();
+        let service = service_fn(move |request| {
+            let answers = answers.clone();
+            async move { Ok::<_, Infallible>(answers.answer(request).await) }
+        });
+        let connection = http2().serve_connection(TokioIo::new(io), service);
+        let mut connection = std::pin::pin!(connection);
+        let mut stopping = self.0.stopping.subscribe();
+        let stop = async { stopping.wait_for(|stopping| *stopping).await.is_ok() };
+        // The branch only borrows the connection, which goes on below if the other branch finished first.
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            _ = stop => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection for calls ended with an error");
+        }
+    }
+
+    async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
+        if request.uri().path() == MAP_PATH {
+            return self.map();
+        }
+        let client = request.headers().get(CLIENT).and_then(ClientAddress::read);
+        strip_internal(request.headers_mut());
+        // Each call is its own: what one client does takes nothing from the others of its gateway.
+        let open = Arc::new(Arc::new(Connection::default()).begin());
+        let extensions = request.extensions_mut();
+        extensions.insert(PassedOn);
+        extensions.insert(Arc::clone(&open));
+        if let Some(client) = client {
+            extensions.insert(client);
+        }
+        let Ok(response) = self.0.app.clone().oneshot(request).await;
+        let mut response = sent_with(response, open);
+        if let Some(epoch) = self.epoch() {
+            response.headers_mut().insert(EPOCH, epoch);
+        }
+        response
+    }
+
+    fn map(&self) -> Response<Body> {
+        let mut response = Response::new(Body::empty());
+        match self.0.maps.map() {
+            Some(map) => *response.body_mut() = Body::from(map.encode()),
+            None => *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE,
+        }
+        response
+    }
+
+    /// The epoch of the map, read again after a second.
+    fn epoch(&self) -> Option<HeaderValue> {
+        let mut kept = self.0.epoch.lock();
+        if let Some((at, epoch)) = &*kept
+            && at.elapsed() < Duration::from_millis(EPOCH_KEPT_MS)
+        {
+            return Some(epoch.clone());
+        }
+        let epoch = HeaderValue::from(self.0.maps.map()?.epoch);
+        *kept = Some((Instant::now(), epoch.clone()));
+        Some(epoch)
+    }
+}
+
+fn http2() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Duration::from_millis(PROXY_PING_MS))
+        .keep_alive_timeout(Duration::from_millis(KEEPALIVE_TIMEOUT_MS))
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(PROXIED_CONNECTION_WINDOW_BYTES)
+        .max_concurrent_streams(u32::try_from(PROXIED_CALLS_MAX).unwrap_or(u32::MAX))
+        // Calls that many clients of a gateway cancel at one time must not end the connection of all.
+        .max_pending_accept_reset_streams(PROXIED_CALLS_MAX)
+        .max_local_error_reset_streams(None)
+        .max_header_list_size(TRANSPORT_HEADERS_BYTES_MAX);
+    builder
+}

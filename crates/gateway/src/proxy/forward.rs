@@ -1,0 +1,369 @@
+//! Passes a request on to a server that has what it needs, and to the next one if nothing has begun.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Response, Version, request::Parts};
+use hyper::body::Incoming;
+use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+use std::time::Duration;
+use switchward_api::Effect;
+use switchward_shard::Cluster;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::Instant;
+use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
+
+use super::follow::Followed;
+use super::head::{EPOCH, Kind, outgoing, strip_internal, without_connection};
+use super::links::{Line, Links, NoLink, ServerDialer};
+use super::map::{RouteMap, RouteServer};
+use super::need::Need;
+use super::relayed::{CallEnd, Relayed};
+use crate::connections::Open;
+use crate::error::{Reason, Refusal};
+use crate::limits::{PROXIED_CALLS_MAX, PROXY_TRIES_MAX};
+
+/// When it is worth sending a call again that no server could get.
+const AGAIN: Duration = Duration::from_millis(200);
+/// The status of a call without a valid credential.
+const UNAUTHENTICATED: &str = "16";
+
+/// Where the groups of the cluster are, as far as this process knows.
+pub trait Maps: Send + Sync + 'static {
+    /// The map; `None` before there is one.
+    fn map(&self) -> Option<Arc<RouteMap>>;
+
+    /// A server was not where the map says, or has a newer map.
+    fn outdated(&self);
+}
+
+/// The map that a server has itself.
+pub struct LocalMaps(pub Cluster);
+
+impl Maps for LocalMaps {
+    fn map(&self) -> Option<Arc<RouteMap>> {
+        let map = RouteMap::of(&self.0);
+        let map = map.inspect_err(|error| tracing::error!(%error, "failed to read the map of the cluster"));
+        map.ok().flatten().map(Arc::new)
+    }
+
+    fn outdated(&self) {}
+}
+
+/// Passes requests on. Cheap to clone.
+#[derive(Clone)]
+pub struct Proxy(Arc<Inner>);
+
+struct Inner {
+    maps: Arc<dyn Maps>,
+    /// A gateway's map, which is fetched from servers.
+    followed: Option<Followed>,
+    links: Links,
+    /// The number of this server, which never gets what it passes on; `None` for a gateway.
+    own: Option<u64>,
+    turn: AtomicUsize,
+    stopping: watch::Sender<bool>,
+}
+
+/// What is passed on.
+pub(super) struct Passed {
+    pub(super) parts: Parts,
+    pub(super) payload: Payload,
+    pub(super) kind: Kind,
+    pub(super) need: Need,
+    pub(super) effect: Effect,
+    /// When its caller stops waiting.
+    pub(super) deadline: Option<Instant>,
+}
+
+/// The body of what is passed on.
+pub(super) enum Payload {
+    /// The whole body, which can be sent again.
+    Whole(Bytes),
+    /// A body that is read as it comes; `None` once a server has begun to read it.
+    Stream(Option<Body>),
+}
+
+impl Payload {
+    /// The body for one server; `None` if another one has read it.
+    fn take(&mut self) -> Option<Body> {
+        match self {
+            Self::Whole(bytes) => Some(Body::from(bytes.clone())),
+            Self::Stream(body) => body.take(),
+        }
+    }
+
+    fn put_back(&mut self, body: Body) {
+        match self {
+            Self::Whole(_) => {}
+            Self::Stream(own) => *own = Some(body),
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        matches!(self, Self::Whole(_))
+    }
+}
+
+/// Why a request was not answered by any server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NotPassed {
+    /// No server got it.
+    Unreachable(String),
+    /// The servers that could answer it have too many requests.
+    Full,
+    /// A server got it, and was lost.
+    Lost,
+}
+
+impl NotPassed {
+    /// The answer to a request of this effect.
+    pub(super) fn refusal(self, effect: Effect) -> Refusal {
+        match self {
+            Self::Unreachable(why) => {
+                tracing::warn!("a call could not be passed on: {why}");
+                unreachable()
+            }
+            Self::Full => {
+                let message = format!(
+                    "this process has passed on {PROXIED_CALLS_MAX} calls to each server that could answer; send it again later"
+                );
+                Refusal::new(Reason::QuotaExceeded, message.clone())
+                    .quota("proxied_calls", message)
+                    .retry_after(AGAIN)
+            }
+            Self::Lost => lost(effect),
+        }
+    }
+}
+
+fn unreachable() -> Refusal {
+    let message = "no server that has what the call needs can be reached; nothing was changed";
+    Refusal::new(Reason::ServerUnreachable, message).retry_after(AGAIN)
+}
+
+/// The end of a call whose server was lost after it had got the call.
+pub(super) fn lost(effect: Effect) -> Refusal {
+    match effect {
+        Effect::Reads => {
+            Refusal::new(Reason::ServerUnreachable, "the server that answered the call was lost")
+                .retry_after(AGAIN)
+        }
+        // No time to try again: a client must not do that by itself.
+        Effect::Changes => Refusal::new(
+            Reason::OutcomeUnknown,
+            "the server that had got the call was lost; it may have been executed or not",
+        ),
+    }
+}
+
+/// The end of a stream of a process that stops.
+pub(super) fn stopping() -> Refusal {
+    Refusal::new(Reason::Draining, "the gateway is stopping").retry_after(AGAIN)
+}
+
+impl Proxy {
+    /// Passes on what this server lacks; `own` is its number.
+    #[must_use]
+    pub fn of_server(own: u64, maps: Arc<dyn Maps>, dialer: Arc<dyn ServerDialer>) -> Self {
+        Self::new(Some(own), maps, None, dialer)
+    }
+
+    /// Passes on everything. The map is fetched from servers, at first from `seeds`, their addresses by number, while
+    /// [`follow`](Self::follow) runs.
+    #[must_use]
+    pub fn of_gateway(seeds: BTreeMap<u64, String>, dialer: Arc<dyn ServerDialer>) -> Self {
+        let followed = Followed::new(seeds);
+        Self::new(None, followed.maps(), Some(followed), dialer)
+    }
+
+    fn new(
+        own: Option<u64>,
+        maps: Arc<dyn Maps>,
+        followed: Option<Followed>,
+        dialer: Arc<dyn ServerDialer>,
+    ) -> Self {
+        let (links, stopping) = (Links::new(dialer), watch::Sender::new(false));
+        Self(Arc::new(Inner { maps, followed, links, own, turn: AtomicUsize::default(), stopping }))
+    }
+
+    pub(super) fn followed(&self) -> Option<&Followed> {
+        self.0.followed.as_ref()
+    }
+
+    pub(super) fn links(&self) -> &Links {
+        &self.0.links
+    }
+
+    /// Ends the open streams, which would otherwise hold up a process that stops. Their callers resume elsewhere.
+    pub fn stop(&self) {
+        self.0.stopping.send_replace(true);
+    }
+
+    /// Done once this process stops.
+    async fn stopped(self) {
+        let mut stopping = self.0.stopping.subscribe();
+        // The sender lives as long as `self`.
+        let _stopped = stopping.wait_for(|stopping| *stopping).await;
+    }
+
+    /// Passes a call on, and returns the answer to it. `streams` says that the answer is a stream.
+    ///
+    /// # Errors
+    /// No server has answered it.
+    pub(super) async fn call(&self, call: Passed, reply: ReplyKind) -> Result<Response<Body>, Refusal> {
+        let (effect, open) = (call.effect, call.parts.extensions.get::<Arc<Open>>().cloned());
+        let (response, permit) = self.pass(call).await.map_err(|failed| failed.refusal(effect))?;
+        if let Some(open) = open.filter(|_| has_credential(response.headers())) {
+            open.connection.has_foreign_key();
+        }
+        let stop: Option<futures::future::BoxFuture<'static, ()>> = match reply {
+            ReplyKind::One => None,
+            ReplyKind::Stream => Some(Box::pin(self.clone().stopped())),
+        };
+        Ok(answered(response, Some(CallEnd { effect, stop }), permit))
+    }
+
+    /// Passes a page on, and returns its answer.
+    ///
+    /// # Errors
+    /// No server has answered it.
+    pub(super) async fn page(&self, page: Passed) -> Result<Response<Body>, NotPassed> {
+        let (response, permit) = self.pass(page).await?;
+        Ok(answered(response, None, permit))
+    }
+
+    async fn pass(
+        &self,
+        mut passed: Passed,
+    ) -> Result<(Response<Incoming>, OwnedSemaphorePermit), NotPassed> {
+        let Some(map) = self.0.maps.map() else {
+            return Err(NotPassed::Unreachable("the map of the cluster is not known yet".to_owned()));
+        };
+        let turn = self.0.turn.fetch_add(1, Ordering::Relaxed);
+        let mut holders = map.holders(passed.need, turn);
+        holders.retain(|server| Some(server.number) != self.0.own);
+        holders.truncate(PROXY_TRIES_MAX);
+        let mut last = NotPassed::Unreachable("no server has what the call needs".to_owned());
+        let count = holders.len();
+        for (at, server) in holders.into_iter().enumerate() {
+            match self.offer(server, &mut passed, &map).await {
+                Offered::Answered(response, permit) => {
+                    if at + 1 < count && passed.payload.is_whole() && nothing_was_done(&response) {
+                        self.0.maps.outdated();
+                        continue;
+                    }
+                    return Ok((response, permit));
+                }
+                Offered::NotTaken(why) => last = why,
+                Offered::Lost => {
+                    self.0.maps.outdated();
+                    return Err(NotPassed::Lost);
+                }
+            }
+        }
+        self.0.maps.outdated();
+        Err(last)
+    }
+
+    /// Offers a request to one server.
+    async fn offer(&self, server: &RouteServer, passed: &mut Passed, map: &RouteMap) -> Offered {
+        let Line { mut sender, permit } = match self.0.links.line(server).await {
+            Ok(line) => line,
+            Err(NoLink::Unreachable(why)) => return Offered::NotTaken(NotPassed::Unreachable(why)),
+            Err(NoLink::Full) => return Offered::NotTaken(NotPassed::Full),
+        };
+        let left = passed.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        // A body that another server has begun to read is gone.
+        let Some(body) = passed.payload.take() else { return Offered::Lost };
+        let request = outgoing(&passed.parts, body, passed.kind, left);
+        let mut error = match sender.try_send_request(request).await {
+            Ok(response) => {
+                if is_newer(response.headers(), map.epoch) {
+                    self.0.maps.outdated();
+                }
+                return Offered::Answered(response, permit);
+            }
+            Err(error) => error,
+        };
+        let number = server.number;
+        if let Some(request) = error.take_message() {
+            passed.payload.put_back(request.into_body());
+            let why = format!("server {number} closed the connection");
+            return Offered::NotTaken(NotPassed::Unreachable(why));
+        }
+        let error = error.into_error();
+        if passed.payload.is_whole() && was_not_begun(&error) {
+            let why = format!("server {number} accepts no more calls: {error}");
+            return Offered::NotTaken(NotPassed::Unreachable(why));
+        }
+        tracing::warn!(%error, server = number, "lost a server that had got a call");
+        Offered::Lost
+    }
+}
+
+/// How many replies a call has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReplyKind {
+    One,
+    Stream,
+}
+
+/// What became of a request that was offered to a server.
+enum Offered {
+    Answered(Response<Incoming>, OwnedSemaphorePermit),
+    /// The server has not begun it.
+    NotTaken(NotPassed),
+    /// It may have begun it.
+    Lost,
+}
+
+fn answered(
+    response: Response<Incoming>,
+    end: Option<CallEnd>,
+    permit: OwnedSemaphorePermit,
+) -> Response<Body> {
+    let mut response = response.map(|body| Body::new(Relayed::new(body, end, permit)));
+    // The client's connection has a version of its own.
+    *response.version_mut() = Version::default();
+    strip_internal(response.headers_mut());
+    without_connection(response.headers_mut());
+    response
+}
+
+/// Returns true if the server has accepted the credential of a call.
+fn has_credential(headers: &HeaderMap) -> bool {
+    headers.get("grpc-status").is_none_or(|status| status != UNAUTHENTICATED)
+}
+
+/// Returns true if the server that has answered has a newer map.
+fn is_newer(headers: &HeaderMap, epoch: u64) -> bool {
+    let theirs = headers.get(EPOCH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    theirs.is_some_and(|theirs| theirs > epoch)
+}
+
+/// Returns true if the server says that it did nothing, and that another one may.
+fn nothing_was_done(response: &Response<Incoming>) -> bool {
+    let status = Status::from_header_map(response.headers());
+    let Some(status) = status.filter(|status| status.code() == Code::Unavailable) else { return false };
+    let reason = status.get_details_error_info().and_then(|info| Reason::from_word(&info.reason));
+    matches!(reason, Some(Reason::Draining | Reason::ShardStopped))
+}
+
+/// Returns true if the server has said that it did not begin the request: it refuses more streams, or it stops.
+fn was_not_begun(error: &hyper::Error) -> bool {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(cause) = cause.downcast_ref::<h2::Error>() {
+            let stops = cause.is_go_away() && cause.reason() == Some(h2::Reason::NO_ERROR);
+            return cause.is_remote() && (stops || cause.reason() == Some(h2::Reason::REFUSED_STREAM));
+        }
+        source = cause.source();
+    }
+    false
+}

@@ -1,0 +1,140 @@
+//! The heads of requests that are passed on.
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Uri, Version, header, request::Parts, uri::PathAndQuery,
+};
+use std::time::Duration;
+
+use super::client_address::ClientAddress;
+
+/// The address of the client, in a request from a gateway or a server.
+pub(super) const CLIENT: HeaderName = HeaderName::from_static("switchward-client");
+/// The epoch of a server's map of the cluster, in its answers to gateways and servers.
+pub(super) const EPOCH: HeaderName = HeaderName::from_static("switchward-epoch");
+/// Where a server answers with the map of the cluster, on connections of the cluster alone.
+pub(super) const MAP_PATH: &str = "/-/route-map";
+const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+/// Milliseconds that still fit into the eight digits of a gRPC time-out.
+const GRPC_TIMEOUT_MS_MAX: u128 = 99_999_999;
+/// The authority of a request that names none.
+const NO_HOST: &str = "switchward";
+/// Headers that are about one connection.
+const OF_ONE_CONNECTION: [HeaderName; 5] = [
+    header::CONNECTION,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Removes the headers that only processes of the cluster may send each other.
+pub(crate) fn strip_internal(headers: &mut HeaderMap) {
+    headers.remove(CLIENT);
+    headers.remove(EPOCH);
+}
+
+/// What is passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A call of a method. What browsers ask about it, the gateway answers itself.
+    Call,
+    /// A page, a webhook, a mail.
+    Page,
+}
+
+/// The request for another server, with the same method, path and headers, and with the time that is left.
+pub(super) fn outgoing<B>(parts: &Parts, body: B, kind: Kind, left: Option<Duration>) -> Request<B> {
+    let mut request = Request::new(body);
+    *request.method_mut() = parts.method.clone();
+    *request.version_mut() = Version::HTTP_2;
+    *request.uri_mut() = uri(parts);
+    let mut headers = parts.headers.clone();
+    without_connection(&mut headers);
+    strip_internal(&mut headers);
+    if kind == Kind::Call {
+        headers.remove(header::ORIGIN);
+        // It may be that of another form of the message.
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    if headers.get(header::TE).is_some_and(|value| value != "trailers") {
+        headers.remove(header::TE);
+    }
+    if let Some(left) = left {
+        let left_ms = left.as_millis().clamp(1, GRPC_TIMEOUT_MS_MAX);
+        let value = HeaderValue::try_from(format!("{left_ms}m")).expect("digits and a letter");
+        headers.insert(GRPC_TIMEOUT, value);
+    }
+    if let Some(client) = parts.extensions.get::<ClientAddress>() {
+        headers.insert(CLIENT, client.header());
+    }
+    *request.headers_mut() = headers;
+    request
+}
+
+/// Removes what is about one connection, also what its `connection` header names.
+pub(super) fn without_connection(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&OF_ONE_CONNECTION) {
+        headers.remove(name);
+    }
+}
+
+/// The whole URI, which HTTP/2 needs: with the host that the client has named.
+fn uri(parts: &Parts) -> Uri {
+    let path = parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let named = parts.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or(NO_HOST);
+    let of = |host: &str| Uri::builder().scheme("https").authority(host).path_and_query(path.clone()).build();
+    of(named).or_else(|_| of(NO_HOST)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(build: impl FnOnce(http::request::Builder) -> http::request::Builder) -> Parts {
+        build(Request::builder().method("POST").uri("/a/b?c=d")).body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn a_client_cannot_say_where_it_comes_from() {
+        let mut forged =
+            parts(|it| it.header("switchward-client", "10.0.0.1").header("switchward-epoch", "9"));
+        let sent = outgoing(&forged, (), Kind::Call, None);
+        assert!(!sent.headers().contains_key(CLIENT) && !sent.headers().contains_key(EPOCH));
+        forged.extensions.insert(ClientAddress("192.0.2.7".parse().unwrap()));
+        let sent = outgoing(&forged, (), Kind::Call, None);
+        let all: Vec<_> = sent.headers().get_all(CLIENT).iter().collect();
+        assert_eq!(all, ["192.0.2.7"]);
+        assert_eq!(ClientAddress::read(all[0]), forged.extensions.get().copied());
+    }
+
+    #[test]
+    fn headers_of_a_connection_stay_on_it_and_the_time_is_what_is_left() {
+        let given = parts(|it| {
+            it.header("host", "api.example:7400")
+                .header("connection", "keep-alive, x-hop")
+                .header("x-hop", "1")
+                .header("transfer-encoding", "chunked")
+                .header("grpc-timeout", "10S")
+                .header("authorization", "Bearer swk_x")
+                .header("te", "trailers")
+                .header("origin", "https://a.example")
+        });
+        let sent = outgoing(&given, (), Kind::Call, Some(Duration::from_millis(1_234)));
+        let names: Vec<&str> = sent.headers().keys().map(HeaderName::as_str).collect();
+        assert_eq!(names.len(), 4, "{names:?}");
+        assert_eq!(sent.headers()["grpc-timeout"], "1234m");
+        assert_eq!(sent.headers()["authorization"], "Bearer swk_x");
+        assert_eq!(sent.uri(), "https://api.example:7400/a/b?c=d");
+        assert!(outgoing(&given, (), Kind::Page, None).headers().contains_key("origin"));
+        let none = parts(|it| it.header("host", "not a host"));
+        assert_eq!(outgoing(&none, (), Kind::Page, None).uri(), "https://switchward/a/b?c=d");
+    }
+}

@@ -1,0 +1,120 @@
+//! A server that passes on what its failed replicas would have answered.
+
+use axum::{Router, body::Body};
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use switchward_shard::{Cluster, Shard};
+use tonic::Status;
+use tower::{Layer, Service};
+
+use super::far::PassedOn;
+use super::forward::{Payload, Proxy, ReplyKind};
+use super::need::Need;
+use super::service::whole;
+use crate::calls::method_at;
+use crate::error::{Reason, Refusal};
+
+/// What a server passes on. Cheap to clone.
+#[derive(Clone)]
+pub struct PassOn(Arc<Parts>);
+
+struct Parts {
+    cluster: Cluster,
+    proxy: Proxy,
+}
+
+impl PassOn {
+    /// Passes on what this cluster's replicas on this server cannot answer.
+    #[must_use]
+    pub fn new(cluster: Cluster, proxy: Proxy) -> Self {
+        Self(Arc::new(Parts { cluster, proxy }))
+    }
+
+    /// Puts this before the services.
+    pub fn before(self, services: Router) -> Router {
+        services.layer(PassOnLayer(self))
+    }
+
+    /// Returns true if this server has what a call needs.
+    fn has(&self, need: Need) -> bool {
+        let works = |shard: &Shard| shard.group().failed().is_none();
+        let cluster = &self.0.cluster;
+        match need {
+            Need::Bucket(bucket) => works(cluster.shard_of(bucket)),
+            Need::Catalogue => works(cluster.catalogue()),
+            Need::AllShards => cluster.all().all(works),
+            Need::AnyServer => true,
+        }
+    }
+}
+
+#[derive(Clone)]
+struct PassOnLayer(PassOn);
+
+impl<S> Layer<S> for PassOnLayer {
+    type Service = Passing<S>;
+
+    fn layer(&self, inner: S) -> Passing<S> {
+        Passing { inner, pass_on: self.0.clone() }
+    }
+}
+
+#[derive(Clone)]
+struct Passing<S> {
+    inner: S,
+    pass_on: PassOn,
+}
+
+impl<S> Service<Request<Body>> for Passing<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        // The service that was polled ready is the one that must be called.
+        let ready = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, ready);
+        if self.pass_on.0.cluster.failed() == 0 || method_at(request.uri().path()).is_none() {
+            return Box::pin(inner.call(request));
+        }
+        let pass_on = self.pass_on.clone();
+        Box::pin(async move {
+            let answered = answer(inner, &pass_on, request).await;
+            Ok(answered.unwrap_or_else(|refusal| Status::from(refusal).into_http()))
+        })
+    }
+}
+
+/// Answers a call while a replica has failed.
+async fn answer<S>(mut inner: S, pass_on: &PassOn, request: Request<Body>) -> Result<Response<Body>, Refusal>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let streams = method_at(request.uri().path()).is_some_and(|method| method.is_server_streaming());
+    let reply = if streams { ReplyKind::Stream } else { ReplyKind::One };
+    let call = whole(request).await?;
+    if !pass_on.has(call.need) {
+        if call.parts.extensions.get::<PassedOn>().is_none() {
+            return pass_on.0.proxy.call(call, reply).await;
+        }
+        let message = "this server's replica has failed, and the call was passed on once already";
+        return Err(Refusal::new(Reason::ShardStopped, message));
+    }
+    let body = match call.payload {
+        Payload::Whole(bytes) => Body::from(bytes),
+        Payload::Stream(body) => body.unwrap_or_default(),
+    };
+    let Ok(response) = inner.call(Request::from_parts(call.parts, body)).await;
+    Ok(response)
+}

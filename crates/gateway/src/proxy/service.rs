@@ -1,0 +1,80 @@
+//! The calls of a gateway: everything is passed on but health, which it answers itself.
+
+use axum::{Router, body::Body};
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+use switchward_api::Effect;
+use tokio::time::Instant;
+use tonic::Status;
+use tower::{Service, ServiceExt as _};
+
+use super::forward::{Passed, Payload, Proxy, ReplyKind};
+use super::head::Kind;
+use super::need::Need;
+use crate::admission::Admission;
+use crate::calls::{method_at, unframe};
+use crate::error::{Reason, Refusal};
+use crate::guard::deadline;
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct GatewayCalls {
+    pub(crate) proxy: Proxy,
+    /// What the gateway answers itself.
+    pub(crate) local: Router,
+}
+
+impl Service<Request<Body>> for GatewayCalls {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Self { proxy, local } = self.clone();
+        Box::pin(async move {
+            if !Admission::guards(request.uri().path()) {
+                return local.oneshot(request).await;
+            }
+            Ok(pass(&proxy, request).await.unwrap_or_else(|refusal| Status::from(refusal).into_http()))
+        })
+    }
+}
+
+/// Passes a call on: one whole message, or for reflection a stream.
+async fn pass(proxy: &Proxy, request: Request<Body>) -> Result<Response<Body>, Refusal> {
+    let Some(method) = method_at(request.uri().path()) else {
+        let (parts, body) = request.into_parts();
+        let (payload, deadline) = (Payload::Stream(Some(body)), until(&parts)?);
+        let (need, effect) = (Need::AnyServer, Effect::Reads);
+        let call = Passed { parts, payload, kind: Kind::Call, need, effect, deadline };
+        return proxy.call(call, ReplyKind::Stream).await;
+    };
+    let reply = if method.is_server_streaming() { ReplyKind::Stream } else { ReplyKind::One };
+    proxy.call(whole(request).await?, reply).await
+}
+
+/// A call whose body is one message, which the guard has read and checked.
+///
+/// # Errors
+/// It is not.
+pub(super) async fn whole(request: Request<Body>) -> Result<Passed, Refusal> {
+    let (parts, body) = request.into_parts();
+    let deadline = until(&parts)?;
+    let broken = |_| Refusal::field("", "the request's body ended early");
+    let bytes = body.collect().await.map_err(broken)?.to_bytes();
+    let message = unframe(&bytes)?;
+    let (need, effect) = Need::of(parts.uri.path(), Some(&message))
+        .ok_or_else(|| Refusal::new(Reason::Unimplemented, "there is no such method"))?;
+    Ok(Passed { parts, payload: Payload::Whole(bytes), kind: Kind::Call, need, effect, deadline })
+}
+
+fn until(parts: &http::request::Parts) -> Result<Option<Instant>, Refusal> {
+    Ok(deadline(&parts.headers)?.map(|left| Instant::now() + left))
+}

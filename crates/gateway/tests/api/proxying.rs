@@ -1,0 +1,344 @@
+//! A gateway before a server: calls and pages are passed on, and what a client says about itself is not believed.
+
+use axum::Router;
+use axum::routing::any;
+use http::{Request, Response};
+use http_body_util::Full;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use switchward_api::v1;
+use switchward_gateway::proxy::{
+    CallIo, CallServer, ClientAddress, Maps, Proxy, RouteGroup, RouteMap, RouteServer, ServerDialer,
+    gateway_port,
+};
+use switchward_gateway::serve::serve;
+use switchward_gateway::{ConnectionLimits, Port};
+use switchward_state::catalogue::BucketMap;
+use switchward_testkit::until;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tonic::Code;
+use tonic_types::StatusExt as _;
+
+use crate::client::Line;
+use crate::node::Node;
+use crate::ways::Way;
+
+/// The memory of a gateway, bytes.
+const MEMORY: usize = 256 * 1024 * 1024;
+
+/// The map of one server, or of several that all have everything.
+pub(crate) struct Fixed(Arc<RouteMap>);
+
+impl Fixed {
+    pub(crate) fn of(addresses: &[SocketAddr]) -> Self {
+        let numbers: Vec<u64> = (1..).take(addresses.len()).collect();
+        let servers = numbers.iter().zip(addresses);
+        let group = |group, leader| RouteGroup { group, servers: numbers.clone(), leader: Some(leader) };
+        Self(Arc::new(RouteMap {
+            epoch: 1,
+            servers: servers
+                .map(|(number, address)| RouteServer { number: *number, address: address.to_string() })
+                .collect(),
+            groups: vec![group(0, 1), group(1, 1)],
+            buckets: BucketMap::InTurn { groups: 1 },
+        }))
+    }
+}
+
+impl Maps for Fixed {
+    fn map(&self) -> Option<Arc<RouteMap>> {
+        Some(Arc::clone(&self.0))
+    }
+
+    fn outdated(&self) {}
+}
+
+/// Dials without TLS.
+pub(crate) struct Plain;
+
+#[tonic::async_trait]
+impl ServerDialer for Plain {
+    async fn dial(&self, _: u64, address: &str) -> io::Result<Box<dyn CallIo>> {
+        Ok(Box::new(TcpStream::connect(address).await?))
+    }
+}
+
+/// The connections for calls of a server, which end with this.
+pub(crate) struct Far {
+    pub(crate) address: SocketAddr,
+    calls: CallServer,
+    open: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    task: JoinHandle<()>,
+}
+
+impl Far {
+    /// Answers calls that are passed on with this port, and shows this map.
+    pub(crate) async fn start(app: Port, maps: impl FnOnce(SocketAddr) -> Arc<dyn Maps>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("the listener is bound");
+        let calls = CallServer::new(app, maps(address));
+        let open: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
+        let (answers, kept) = (calls.clone(), Arc::clone(&open));
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let answers = answers.clone();
+                kept.lock().push(tokio::spawn(async move { answers.serve(stream).await }));
+            }
+        });
+        Self { address, calls, open, task }
+    }
+
+    /// Is lost, with its connections.
+    pub(crate) fn die(&self) {
+        self.task.abort();
+        self.open.lock().iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        self.die();
+    }
+}
+
+/// A gateway.
+pub(crate) struct Gateway {
+    pub(crate) address: SocketAddr,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Gateway {
+    /// Passes everything on to these servers, and has their map.
+    pub(crate) async fn start(servers: &[SocketAddr]) -> Self {
+        let seeds: BTreeMap<u64, String> = (1..).zip(servers.iter().map(SocketAddr::to_string)).collect();
+        let proxy = Proxy::of_gateway(seeds, Arc::new(Plain));
+        let (app, health) = gateway_port(&proxy, Vec::new(), MEMORY).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("the listener is bound");
+        let served =
+            tokio::spawn(serve(listener, None, app, ConnectionLimits::default(), std::future::pending()));
+        let followed = tokio::spawn(async move { proxy.follow(health).await });
+        Self { address, tasks: [served, followed] }
+    }
+
+    /// Waits until it knows the cluster.
+    pub(crate) async fn ready(&self) {
+        let line = Line::connect(self.address).await;
+        until("the gateway is ready", async || {
+            let ready = Request::builder().uri(format!("http://{}/readyz", self.address));
+            line.exchange(ready.body(Full::default()).expect("a request")).await.status == 200
+        })
+        .await;
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// A port of pages that records where each request came from, and which headers it had.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<SeenRequest>>>);
+
+/// The address of the client, and the names of the headers.
+type SeenRequest = (Option<ClientAddress>, Vec<String>);
+
+impl Seen {
+    fn port(&self) -> Port {
+        let seen = self.clone();
+        let page = move |request: Request<axum::body::Body>| {
+            let client = request.extensions().get::<ClientAddress>().copied();
+            let names = request.headers().keys().map(|name| name.as_str().to_owned()).collect();
+            seen.0.lock().push((client, names));
+            async { Response::new(axum::body::Body::from("seen")) }
+        };
+        Router::new().fallback(any(page)).into()
+    }
+}
+
+fn reason(status: &tonic::Status) -> String {
+    status.get_details_error_info().map(|info| info.reason).unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_and_pages_through_a_gateway_are_answered_as_without() {
+    let node = Node::start(None).await;
+    let secret = node.first_tenant("acme").await;
+    let far = Far::start(node.app.clone(), |address| Arc::new(Fixed::of(&[address]))).await;
+    let gateway = Gateway::start(&[far.address]).await;
+    gateway.ready().await;
+    let line = Line::connect(gateway.address).await;
+    for way in Way::ALL {
+        let method = "TenantService/GetTenant";
+        let expected = node.line.call(way, method, &secret, b"").await.expect("an answer");
+        let answer = line.call(way, method, &secret, b"").await.expect("an answer");
+        assert_eq!(answer, expected, "{way:?}");
+        let refused = line.call(way, method, "swk_wrong", b"").await.expect_err("no key");
+        assert_eq!(reason(&refused), "CREDENTIAL_INVALID", "the far server checks the key");
+    }
+    let missing =
+        v1::GetSessionRequest { name: "ses_00000000000000000000000001".into(), ..Default::default() };
+    let refused = line.ask::<v1::GetSessionResponse>(&secret, "SessionService/GetSession", &missing).await;
+    assert_eq!(refused.expect_err("no session").code(), Code::NotFound);
+    // A page that only the far server has.
+    let page = Request::builder().uri(format!("http://{}/a/nothing", gateway.address));
+    let through = line.exchange(page.body(Full::default()).expect("a request")).await;
+    let page = Request::builder().uri(format!("http://{}/a/nothing", node.line.address));
+    let direct = node.line.exchange(page.body(Full::default()).expect("a request")).await;
+    assert_eq!((through.status, through.body), (direct.status, direct.body));
+    drop((line, gateway, far));
+    node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_cannot_say_that_it_is_a_gateway_or_another_address() {
+    let seen = Seen::default();
+    let far = Far::start(seen.port(), |address| Arc::new(Fixed::of(&[address]))).await;
+    let gateway = Gateway::start(&[far.address]).await;
+    gateway.ready().await;
+    // The same port, open to clients.
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let public = listener.local_addr().expect("the listener is bound");
+    let served =
+        tokio::spawn(serve(listener, None, seen.port(), ConnectionLimits::default(), std::future::pending()));
+    for address in [gateway.address, public] {
+        let line = Line::connect(address).await;
+        let forged = Request::builder()
+            .method("POST")
+            .uri(format!("http://{address}/v1/in/acme/shop"))
+            .header("switchward-client", "203.0.113.9")
+            .header("switchward-epoch", "99");
+        let answer = line.exchange(forged.body(Full::default()).expect("a request")).await;
+        assert_eq!(answer.status, 200);
+        // The map is for processes of the cluster.
+        let map = Request::builder().uri(format!("http://{address}/-/route-map"));
+        let answer = line.exchange(map.body(Full::default()).expect("a request")).await;
+        assert_eq!(&answer.body[..], b"seen", "a client's request for the map is a request for a page");
+    }
+    let seen = std::mem::take(&mut *seen.0.lock());
+    assert_eq!(seen.len(), 4);
+    for (client, names) in seen {
+        assert_eq!(client, Some(ClientAddress("127.0.0.1".parse().expect("an address"))));
+        assert!(names.iter().all(|name| !name.starts_with("switchward-")), "{names:?}");
+    }
+    served.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_server_is_passed_over_and_no_server_is_unavailable() {
+    let node = Node::start(None).await;
+    let secret = node.first_tenant("acme").await;
+    let listeners = Pair::start(&node).await;
+    let gateway = Gateway::start(&listeners.addresses()).await;
+    gateway.ready().await;
+    let line = Line::connect(gateway.address).await;
+    let get = || async { line.call(Way::Grpc, "TenantService/GetTenant", &secret, b"").await };
+    get().await.expect("an answer");
+    listeners.far[0].die();
+    for _ in 0..4 {
+        until("the other server answers", async || get().await.is_ok()).await;
+    }
+    listeners.far[1].die();
+    until("no server answers", async || {
+        let refused = get().await.expect_err("no server");
+        assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+        reason(&refused) == "SERVER_UNREACHABLE"
+    })
+    .await;
+    drop((line, gateway, listeners));
+    node.end().await;
+}
+
+/// Two servers that show the map of both.
+struct Pair {
+    far: [Far; 2],
+}
+
+impl Pair {
+    async fn start(node: &Node) -> Self {
+        let shared: Arc<Mutex<Vec<SocketAddr>>> = Arc::default();
+        let far = |shared: Arc<Mutex<Vec<SocketAddr>>>| {
+            Far::start(node.app.clone(), move |address| {
+                shared.lock().push(address);
+                Arc::new(Late(shared)) as Arc<dyn Maps>
+            })
+        };
+        Self { far: [far(Arc::clone(&shared)).await, far(Arc::clone(&shared)).await] }
+    }
+
+    fn addresses(&self) -> [SocketAddr; 2] {
+        self.far.each_ref().map(|far| far.address)
+    }
+}
+
+/// The map of all servers that were started.
+struct Late(Arc<Mutex<Vec<SocketAddr>>>);
+
+impl Maps for Late {
+    fn map(&self) -> Option<Arc<RouteMap>> {
+        Fixed::of(&self.0.lock()).map()
+    }
+
+    fn outdated(&self) {}
+}
+
+/// A port that counts requests, and never answers while `hangs`.
+fn hanging(counted: &Arc<AtomicUsize>, hangs: &Arc<AtomicBool>) -> Port {
+    let (counted, hangs) = (Arc::clone(counted), Arc::clone(hangs));
+    let page = move |_: Request<axum::body::Body>| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let hangs = hangs.load(Ordering::SeqCst);
+        async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            Response::new(axum::body::Body::empty())
+        }
+    };
+    Router::new().fallback(any(page)).into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_lost_server_had_got_is_unknown_for_changes_and_unavailable_for_reads() {
+    for (method, code, expected) in [
+        ("SessionService/PauseSession", Code::Aborted, "OUTCOME_UNKNOWN"),
+        ("SessionService/GetSession", Code::Unavailable, "SERVER_UNREACHABLE"),
+    ] {
+        let (counted, hangs) = (Arc::<AtomicUsize>::default(), Arc::new(AtomicBool::new(true)));
+        let far = Far::start(hanging(&counted, &hangs), |address| Arc::new(Fixed::of(&[address]))).await;
+        let gateway = Gateway::start(&[far.address]).await;
+        gateway.ready().await;
+        let line = Line::connect(gateway.address).await;
+        let call = tokio::spawn(async move { line.call(Way::Grpc, method, "swk_any", b"").await });
+        until("the server has got the call", async || counted.load(Ordering::SeqCst) == 1).await;
+        far.die();
+        let refused = call.await.expect("no panic").expect_err("the server is lost");
+        assert_eq!((refused.code(), reason(&refused).as_str()), (code, expected), "{method}");
+        assert_eq!(counted.load(Ordering::SeqCst), 1, "it is not sent again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_takes_no_more_calls_and_another_one_answers() {
+    let node = Node::start(None).await;
+    let secret = node.first_tenant("acme").await;
+    let servers = Pair::start(&node).await;
+    let gateway = Gateway::start(&servers.addresses()).await;
+    gateway.ready().await;
+    let line = Line::connect(gateway.address).await;
+    line.call(Way::Grpc, "TenantService/GetTenant", &secret, b"").await.expect("an answer");
+    servers.far[0].calls.stop();
+    for _ in 0..8 {
+        let answer = line.call(Way::Grpc, "TenantService/GetTenant", &secret, b"").await;
+        answer.expect("the other server answers");
+    }
+    drop((line, gateway, servers));
+    node.end().await;
+}

@@ -1,0 +1,70 @@
+//! A gateway: a process that holds no data, and passes all calls on to the servers of its cluster.
+
+use anyhow::Context as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use switchward_gateway::proxy::{Proxy, gateway_port};
+use switchward_gateway::serve::serve as serve_port;
+use switchward_peer::CallDialer;
+use tokio::net::TcpListener;
+
+use crate::args::Output;
+use crate::commands::server::metrics;
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::member::{self, ToServers};
+use crate::metrics_port::MetricsPort;
+use crate::node::{hangups, stopped};
+use crate::ready::Ready;
+use crate::tls::{self, Certificates};
+
+/// Serves until it is stopped.
+pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
+    let cluster = config.gateway().context("the configuration is that of a server")?;
+    let hangups = hangups();
+    let certificates = config.tls.as_ref().map(Certificates::open).transpose()?;
+    let own = member::read_certificates(cluster)?;
+    let (name, id) = member::gateway(cluster, &own)?;
+    let dialer = CallDialer::new(id, name, &own).context("cluster.cert_file")?;
+    let proxy = Proxy::of_gateway(cluster.peers()?, Arc::new(ToServers(dialer.clone())));
+    let (app, health) = gateway_port(&proxy, config.cors.origins()?, config.memory_bytes()).await;
+    let listener = TcpListener::bind(config.listen).await;
+    let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
+    let pages = metrics(&config).await?;
+    let acceptor = certificates.as_ref().map(Certificates::acceptor);
+    announce(&listener, acceptor.is_some(), output)?;
+    let (ending, ended) = tokio::sync::oneshot::channel::<()>();
+    let metrics_port = MetricsPort::start(pages, health.pages(), ended)?;
+    let follow = (proxy.clone(), health.clone());
+    let tasks = [
+        tokio::spawn(async move { follow.0.follow(follow.1).await }),
+        tokio::spawn(member::follow_certificates(cluster.clone(), move |tls| dialer.set_tls(tls))),
+        tokio::spawn(tls::follow(certificates, hangups)),
+    ];
+    let following = tasks[0].abort_handle();
+    let stop = async move {
+        stopped().await;
+        following.abort();
+        health.set_not_ready().await;
+        proxy.stop();
+    };
+    serve_port(listener, acceptor, app, config.connections.limits(), stop).await;
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    drop(ending);
+    metrics_port.end().await?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Says where the gateway listens. It passes calls on once it knows the cluster, which its health says.
+fn announce(listener: &TcpListener, secure: bool, output: Output) -> anyhow::Result<()> {
+    let scheme = if secure { "https" } else { "http" };
+    let address = format!("{scheme}://{}", listener.local_addr()?);
+    tracing::info!(%address, "listening");
+    if output.json() {
+        let (data_dir, durable) = (PathBuf::new(), false);
+        let ready = Ready { address, metrics: None, keys: None, data_dir, durable, clock: "system" };
+        ready.print()?;
+    }
+    Ok(())
+}
