@@ -140,6 +140,22 @@ impl Connection {
         let _second = self.tenant.set(TenantId(0));
     }
 
+    /// One of a client, which counts for a tenant.
+    #[cfg(test)]
+    pub(crate) fn direct() -> Self {
+        Self { of_tenant: Some(1), ..Self::default() }
+    }
+
+    /// Returns true if it is a proxy's, which brings the requests of many.
+    pub(crate) fn is_of_proxy(&self) -> bool {
+        self.of_tenant.is_none()
+    }
+
+    /// Returns true if a call with a valid API key came over it.
+    pub(crate) fn is_keyed(&self) -> bool {
+        self.tenant.get().is_some()
+    }
+
     /// Counts bytes of bodies; returns how many there are.
     pub(crate) fn add_bytes(&self, bytes: usize) -> usize {
         self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
@@ -309,7 +325,7 @@ fn too_many(most: usize) -> Refusal {
 }
 
 /// The address that connections are counted by: of IPv6 a whole network, which one host has to itself.
-fn of_network(peer: IpAddr) -> IpAddr {
+pub(crate) fn of_network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {
             let network = u128::from(address) >> (128 - IPV6_PEER_BITS) << (128 - IPV6_PEER_BITS);

@@ -6,7 +6,7 @@
 
 use axum::body::Body;
 use futures::future::BoxFuture;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request, Response, Uri};
 use std::convert::Infallible;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::beside::Beside;
 use crate::body;
 use crate::calls::{FRAME_HEADER_BYTES, method_at, unframe};
 use crate::error::{Reason, Refusal};
-use crate::limits::{HEADERS_BYTES_MAX, MESSAGE_BYTES_MAX};
+use crate::limits::{HEADERS_BYTES_MAX, MESSAGE_BYTES_MAX, URI_BYTES_MAX};
 
 const GRPC_STATUS: &str = "grpc-status";
 const GRPC_TIMEOUT: &str = "grpc-timeout";
@@ -78,7 +78,7 @@ async fn answer<S>(
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
-    check_headers(request.headers())?;
+    check_headers(&request)?;
     let deadline = deadline(request.headers())?;
     let work = async {
         let path = request.uri().path();
@@ -116,10 +116,28 @@ where
     }
 }
 
-/// Names and values together, as the limit counts them.
-pub(crate) fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
-    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes <= HEADERS_BYTES_MAX {
+/// Refuses a path and query above its limit.
+pub(crate) fn check_uri(uri: &Uri) -> Result<(), Refusal> {
+    if path_bytes(uri) <= URI_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the request's path and query are larger than {URI_BYTES_MAX} bytes");
+    Err(Refusal::new(Reason::QuotaExceeded, message.clone())
+        .meta("limit_bytes", URI_BYTES_MAX)
+        .quota("uri", message))
+}
+
+fn path_bytes(uri: &Uri) -> usize {
+    uri.path_and_query().map_or(0, |path| path.as_str().len())
+}
+
+/// Refuses a head above its limit, which counts names and values of the headers, the method and the URI: all of them are
+/// headers of a request that is passed on.
+pub(crate) fn check_headers<B>(request: &Request<B>) -> Result<(), Refusal> {
+    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    let host = request.uri().authority().map_or(0, |host| host.as_str().len());
+    let first = request.method().as_str().len() + host + path_bytes(request.uri());
+    if headers.sum::<usize>() + first <= HEADERS_BYTES_MAX {
         return Ok(());
     }
     let message = format!("the request's headers are larger than {HEADERS_BYTES_MAX} bytes");
@@ -193,6 +211,23 @@ fn refused(refusal: Refusal) -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_method_and_the_uri_count_as_headers() {
+        let request = |method: &str, uri: &str, value: usize| {
+            let request = Request::builder().method(method).uri(uri).header("x", "v".repeat(value));
+            request.body(()).expect("a request")
+        };
+        let rest = HEADERS_BYTES_MAX - 1;
+        assert_eq!(check_headers(&request("GET", "/", rest - 4)), Ok(()));
+        assert!(check_headers(&request("GET", "/", rest - 3)).is_err());
+        assert!(check_headers(&request("GET", "https://a.example/", rest - 4)).is_err());
+        assert!(check_headers(&request(&"M".repeat(HEADERS_BYTES_MAX), "/", 0)).is_err());
+        let path = |bytes: usize| format!("/{}", "a".repeat(bytes - 1)).parse::<Uri>().expect("a URI");
+        assert_eq!(check_uri(&path(URI_BYTES_MAX)), Ok(()));
+        let refusal = check_uri(&path(URI_BYTES_MAX + 1)).expect_err("it is too long");
+        assert_eq!((refusal.reason(), refusal.limit()), (Reason::QuotaExceeded, Some("uri")));
+    }
 
     #[test]
     fn timeouts_are_read_as_the_specification_says() {

@@ -45,6 +45,7 @@ pub mod serve;
 pub mod services;
 mod session_request;
 mod stale;
+mod tallies;
 mod trace;
 pub mod transcode;
 pub mod webhooks;

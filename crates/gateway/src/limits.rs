@@ -8,8 +8,10 @@ pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How long a request may take to arrive.
 pub const BODY_READ_MS_MAX: u64 = 30_000;
-/// A request's headers, names and values together. Beyond it the call is refused.
+/// A request's headers, names and values together, with its method and its URI. Beyond it the call is refused.
 pub const HEADERS_BYTES_MAX: usize = 16 * 1024;
+/// A request's path and query. Beyond it the request is refused: a URI has bytes that HTTP/2 sends as almost four.
+pub const URI_BYTES_MAX: usize = 8 * 1024;
 /// The most bytes of headers that the transport accepts. Above [`HEADERS_BYTES_MAX`], so that the guard can refuse the
 /// call with a message.
 pub const TRANSPORT_HEADERS_BYTES_MAX: u32 = 64 * 1024;
@@ -160,16 +162,33 @@ pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
 pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
 /// Sources of webhooks whose messages are counted at one time.
 pub const SOURCES_COUNTED_MAX: usize = 10_000;
-/// Calls that one process has passed on to one server at one time; one more goes to another server, or is refused.
+/// Calls and pages that one process passes on at one time, as far as a gateway's memory allows it; one more is refused.
 pub const PROXIED_CALLS_MAX: usize = 10_000;
+/// The same of a gateway with little memory.
+pub const PROXIED_CALLS_MIN: usize = 64;
+/// Divisor of a gateway's memory: the share that answers may take which their clients have not read.
+pub const PROXIED_PART: usize = 4;
+/// Divisor of the calls that are passed on: the share of those over connections without an accepted API key.
+pub const PROXIED_UNPROVEN_PART: usize = 4;
+/// Divisor of the calls that are passed on: the share of those of one client address among them.
+pub const PROXIED_ADDRESS_PART: usize = 8;
+/// How long a client may read nothing of an answer that is passed on, milliseconds. It ends at the latest after twice as long.
+pub const PROXIED_UNREAD_MS_MAX: u64 = 30_000;
 /// HTTP/2 flow control of calls that are passed on: bytes that one of them may send ahead.
 pub(crate) const PROXIED_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
-/// The same of all calls on one connection together: all of them may be full, so a reader that is slow stops no other one.
+/// The same of all calls on one connection together, at a server: all of them may be full, so a reader that is slow stops no
+/// other one. A gateway has one of as many calls as it passes on.
 pub(crate) const PROXIED_CONNECTION_WINDOW_BYTES: u32 = 640 * 1024 * 1024;
 /// Servers to which one call is offered, one after the other, as long as none of them has begun it.
 pub const PROXY_TRIES_MAX: usize = 5;
 /// How long a server that could not be reached is not dialled again, milliseconds.
 pub const PROXY_REST_MS: u64 = 200;
+/// How long a dial may take, milliseconds. It is shorter than what the transport allows it.
+pub const PROXY_DIAL_MS_MAX: u64 = 2_500;
+/// How long a call waits for a dial before another server gets the call, milliseconds.
+pub const PROXY_DIAL_WAIT_MS: u64 = 250;
+/// How long a server whose dial has taken too long is not dialled again, milliseconds.
+pub const PROXY_TIMED_OUT_REST_MS: u64 = 3_000;
 /// How often a connection on which calls are passed on is pinged, milliseconds.
 pub const PROXY_PING_MS: u64 = 2_000;
 /// How long the answer to such a ping may take, milliseconds; then the server counts as lost.

@@ -3,12 +3,14 @@
 use axum::{Router, body::Body};
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::task::{Context, Poll, ready};
 use tower::{BoxError, Service, util::BoxCloneSyncService};
 
 use crate::admission::Admission;
+use crate::guard::check_uri;
+use crate::transcode;
 
 /// The services behind their layers.
 type Calls = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
@@ -75,6 +77,9 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        if let Err(refusal) = check_uri(request.uri()) {
+            return Box::pin(async { Ok(transcode::refused(StatusCode::URI_TOO_LONG, refusal)) });
+        }
         let request = request.map(Body::new);
         // Most requests are calls, and a router in front of them costs more than this look at their path.
         if let Some(calls) = &mut self.calls

@@ -12,7 +12,7 @@
 //! Chosen: HTTP/2 over the transport between servers, with the bytes of the request as they came. Rejected: the public
 //! port of the servers, whose certificates say nothing about the cluster, and which cannot tell a gateway from a client.
 
-mod client_address;
+pub(crate) mod client_address;
 mod far;
 mod follow;
 mod forward;
@@ -22,6 +22,7 @@ mod map;
 mod need;
 mod pages;
 mod pass_on;
+mod permits;
 mod port;
 mod relayed;
 mod service;

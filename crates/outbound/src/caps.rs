@@ -67,7 +67,8 @@ impl Caps {
         let (number, attempt) = (effect.number, effect.attempt());
         let (code, message) =
             (FailureCode::MailCap(full.cap).word().to_owned(), switchward_messages::mail_cap(full.cap));
-        let wait_ms = full.until.since_ms(shard.now());
+        let now = view.due_by(shard.now()).map_err(|error| unreadable(&error))?;
+        let wait_ms = full.until.since_ms(now);
         let defer = DeferEffect { number, attempt, wait_ms, code, message, made: false };
         submit(shard, tenant, session, Body::Delivery(DeliveryCommand::DeferEffect(defer)))
             .await
@@ -83,7 +84,8 @@ impl Caps {
         session: SessionId,
         effect: &Effect,
     ) -> Result<Result<Counted, MailFull>, ViewError> {
-        let now = shard.now();
+        // As the shard counts mails that have gone out: by the time of its decisions.
+        let now = view.due_by(shard.now())?;
         let counts = mail_counts(view, tenant, session, effect, now)?;
         // A mail that is delivered meanwhile is counted by a row before it stops counting as in flight: read in this order,
         // none is missed.

@@ -147,6 +147,7 @@ pub(super) async fn work(shard: Shard, most: usize, context: Context, mut stop: 
 
 async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> Result<Round, Failure> {
     let view = shard.read().await?;
+    let now = view.due_by(shard.now()).map_err(|error| unreadable(&error))?;
     forget(&view, out)?;
     out.destinations.age(Instant::now());
     let began = out.turn.clone();
@@ -154,7 +155,7 @@ async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> 
     let mut ready = Vec::new();
     let mut capacities = out.capacities(most);
     while !capacities.values().all(Capacity::is_full) {
-        let entry = out.destinations.next(&view, after.as_deref(), shard.now());
+        let entry = out.destinations.next(&view, after.as_deref(), now);
         let Some(entry) = entry.map_err(|error| unreadable(&error))? else {
             if wrapped || began.is_none() {
                 break;
@@ -169,7 +170,7 @@ async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> 
         let due = if is_held(&view, &entry)? {
             Vec::new()
         } else {
-            due_of(&view, shard.now(), &entry, context.mail, out, &mut capacities)?
+            due_of(&view, now, &entry, context.mail, out, &mut capacities)?
         };
         for due in due {
             if unsent(shard, &view, context, &due, out).await? {

@@ -1,6 +1,6 @@
 //! What all parts of a server's end share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use crate::contact::PeerCell;
 use crate::handler::Handler;
 use crate::hello::{Greeting, Hello, Purpose};
 use crate::limits::PEERS_MAX;
+use crate::name::PeerName;
 use crate::options::{PeerLimits, PeerOptions, WallClock};
 use crate::reports::Reports;
 use crate::request::Traffic;
@@ -27,6 +28,8 @@ pub(crate) struct Core {
     hello: Mutex<Hello>,
     tls: RwLock<Arc<Configs>>,
     cells: Mutex<BTreeMap<u64, Arc<PeerCell>>>,
+    /// The servers that may never connect again. Changed only while `cells` is locked.
+    removed: watch::Sender<BTreeSet<u64>>,
     closed: watch::Sender<bool>,
 }
 
@@ -42,6 +45,7 @@ impl Core {
             hello: Mutex::new(options.hello),
             tls: RwLock::new(Arc::new(tls)),
             cells: Mutex::default(),
+            removed: watch::Sender::default(),
             closed: watch::Sender::new(false),
         })
     }
@@ -73,9 +77,10 @@ impl Core {
     /// What the connections with a server share, after a handshake with it.
     ///
     /// # Errors
-    /// There are too many servers.
+    /// There are too many servers, or this one was removed.
     pub(crate) fn shook_hands(&self, hello: &Hello) -> Result<Arc<PeerCell>, String> {
         let mut cells = self.cells.lock();
+        self.check_present(hello.server)?;
         if let Some(cell) = cells.get(&hello.server) {
             cell.shook_hands(hello);
             return Ok(Arc::clone(cell));
@@ -96,6 +101,37 @@ impl Core {
         if let Some(cell) = self.cells.lock().remove(&server) {
             cell.end();
         }
+    }
+
+    /// As [`forget`](Self::forget), and refuses the server from now on. A handshake that ends later finds it here, and the
+    /// connections of one that has ended before end now.
+    pub(crate) fn remove(&self, server: u64) {
+        let mut cells = self.cells.lock();
+        self.removed.send_modify(|removed| {
+            removed.insert(server);
+        });
+        if let Some(cell) = cells.remove(&server) {
+            cell.end();
+        }
+    }
+
+    /// Refuses a server that was removed.
+    ///
+    /// # Errors
+    /// It was.
+    pub(crate) fn check_present(&self, server: u64) -> Result<(), String> {
+        if self.removed.borrow().contains(&server) {
+            return Err(format!("server {server} was removed from the cluster"));
+        }
+        Ok(())
+    }
+
+    /// Waits until a server is removed. Never done for a gateway.
+    pub(crate) async fn removed(&self, name: &PeerName) {
+        let PeerName::Server(server) = name else { return std::future::pending().await };
+        // The sender lives as long as `self`.
+        let mut removed = self.removed.subscribe();
+        let _removed = removed.wait_for(|removed| removed.contains(server)).await;
     }
 
     /// The largest body on a connection, bytes.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_rustls::TlsStream;
 
@@ -101,17 +102,23 @@ pub(crate) enum Received {
     Calls(PeerName, Box<CallStream>),
 }
 
-/// Makes the handshake with a process that has connected; the caller limits its time.
+/// Makes the handshake with a process that has connected; the caller limits its time. `permit` is given back when it is over,
+/// before a refused process gets time to read why.
 ///
 /// # Errors
 /// One side refused the other, or the connection failed; the text is for the log.
-pub(crate) async fn receive(core: &Core, tcp: TcpStream) -> Result<Received, String> {
+pub(crate) async fn receive(
+    core: &Core,
+    tcp: TcpStream,
+    permit: OwnedSemaphorePermit,
+) -> Result<Received, String> {
     // Only latency depends on it.
     let _set = tcp.set_nodelay(true);
     let cluster = core.hello().cluster;
     let tls = match core.tls().acceptor.accept(tcp).into_fallible().await {
         Ok(tls) => TlsStream::from(tls),
         Err((error, tcp)) => {
+            drop(permit);
             linger(tcp).await;
             return Err(match failure(&error, None, &cluster) {
                 TlsFailure::Refused(why) | TlsFailure::Failed(why) => why,
@@ -122,6 +129,9 @@ pub(crate) async fn receive(core: &Core, tcp: TcpStream) -> Result<Received, Str
     if is_for_calls(tls.get_ref().1.alpn_protocol()) {
         let from = caller(certificate.as_ref(), &cluster)?;
         core.handler.admit_calls(&from)?;
+        if let PeerName::Server(server) = from {
+            core.check_present(server)?;
+        }
         return Ok(Received::Calls(from, Box::new(tls)));
     }
     let (mut reader, mut writer) = halves(core, tls);
@@ -132,6 +142,7 @@ pub(crate) async fn receive(core: &Core, tcp: TcpStream) -> Result<Received, Str
     let (cell, counted) = match judged.and_then(|cell| count(core, cell, purpose)) {
         Ok(counted) => counted,
         Err(why) => {
+            drop(permit);
             refuse(writer, reader, &why).await;
             return Err(why);
         }

@@ -1,18 +1,21 @@
 //! The listener, and the connections that other servers have dialled.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
+use crate::calls::CallStream;
+use crate::counts::{Counted, Counts};
 use crate::dialer::report_end;
 use crate::endpoint::Core;
 use crate::frame::Op;
 use crate::handshake::{Connection, Received, receive};
 use crate::hello::Purpose;
 use crate::limits::{ACCEPT_RETRY, CALL_CONNECTIONS_MAX, STREAM_PIECE_BYTES_MAX};
+use crate::name::PeerName;
 use crate::request::{Request, Traffic};
 use crate::serve::serve;
 use crate::stream::PeerStream;
@@ -22,7 +25,7 @@ use crate::wire::WireError;
 pub(crate) async fn accept(core: Arc<Core>, listener: TcpListener) {
     let all = Arc::new(Semaphore::new(core.limits.inbound_connections));
     let handshakes = Arc::new(Semaphore::new(core.limits.handshakes));
-    let calls = Arc::new(Semaphore::new(CALL_CONNECTIONS_MAX));
+    let (addresses, calls) = (Counts::default(), CallCounts::default());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -43,42 +46,53 @@ pub(crate) async fn accept(core: Arc<Core>, listener: TcpListener) {
             core.report_inbound(from, "there are too many connections");
             continue;
         };
-        let served =
-            one(Arc::clone(&core), tcp, from, Permits { connection, handshake, calls: Arc::clone(&calls) });
-        core.runtime.spawn(served);
+        let Some(address) = addresses.take(from.ip().to_canonical(), core.limits.handshakes_per_address)
+        else {
+            core.report_inbound(from, "there are too many connections from this address");
+            continue;
+        };
+        let permits = Permits { connection, handshake, address, calls: calls.clone() };
+        core.runtime.spawn(one(Arc::clone(&core), tcp, from, permits));
     }
 }
 
-/// What a connection holds: one of all connections, and one of the handshakes until its own is over.
+/// What a connection holds: one of all connections, and one of the handshakes until its own is over. One that is refused
+/// counts for its address until it ends.
 struct Permits {
     connection: OwnedSemaphorePermit,
     handshake: OwnedSemaphorePermit,
-    /// Connections for calls, which are counted apart: they must not take those of other servers.
-    calls: Arc<Semaphore>,
+    address: Counted<IpAddr>,
+    calls: CallCounts,
+}
+
+/// Connections for calls, which are counted apart: they must not take those of other servers.
+#[derive(Clone)]
+struct CallCounts {
+    all: Arc<Semaphore>,
+    of_peer: Counts<PeerName>,
+}
+
+impl Default for CallCounts {
+    fn default() -> Self {
+        Self { all: Arc::new(Semaphore::new(CALL_CONNECTIONS_MAX)), of_peer: Counts::default() }
+    }
 }
 
 /// Serves one connection until it ends or the transport is closed.
 async fn one(core: Arc<Core>, tcp: TcpStream, from: SocketAddr, permits: Permits) {
     let wait = core.limits.handshake;
     let shaken = tokio::select! {
-        shaken = timeout(wait, receive(&core, tcp)) => {
+        shaken = timeout(wait, receive(&core, tcp, permits.handshake)) => {
             shaken.unwrap_or_else(|_| Err(format!("the handshake took longer than {} ms", wait.as_millis())))
         }
         () = core.closed() => return,
     };
-    drop(permits.handshake);
+    drop(permits.address);
     let (connection, purpose) = match shaken {
         Ok(Received::Peer(connection, purpose)) => (connection, purpose),
         Ok(Received::Calls(caller, stream)) => {
             drop(permits.connection);
-            let Ok(_permit) = permits.calls.try_acquire() else {
-                return core.report_inbound(from, "there are too many connections for calls");
-            };
-            tokio::select! {
-                () = core.handler.calls(caller, *stream) => {}
-                () = core.closed() => {}
-            }
-            return;
+            return serve_calls(&core, caller, *stream, from, &permits.calls).await;
         }
         Err(why) => return core.report_inbound(from, &why),
     };
@@ -90,6 +104,28 @@ async fn one(core: Arc<Core>, tcp: TcpStream, from: SocketAddr, permits: Permits
     };
     if let Some(error) = error {
         report_end(server, purpose, &error);
+    }
+}
+
+/// Serves a connection for calls until it ends, its caller is removed or the transport is closed.
+async fn serve_calls(
+    core: &Core,
+    caller: PeerName,
+    stream: CallStream,
+    from: SocketAddr,
+    counts: &CallCounts,
+) {
+    let of_peer = counts.of_peer.take(caller.clone(), core.limits.call_connections_per_peer);
+    let (Ok(_permit), Some(_counted)) = (counts.all.try_acquire(), of_peer) else {
+        return core.report_inbound(from, &format!("there are too many connections for calls of {caller}"));
+    };
+    let name = caller.clone();
+    tokio::select! {
+        // One that was removed is not served at all.
+        biased;
+        () = core.removed(&name) => {}
+        () = core.closed() => {}
+        () = core.handler.calls(caller, stream) => {}
     }
 }
 

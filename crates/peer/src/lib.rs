@@ -15,6 +15,7 @@
 mod calls;
 pub mod certs;
 mod contact;
+mod counts;
 mod dialer;
 mod endpoint;
 mod error;

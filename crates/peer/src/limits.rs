@@ -34,6 +34,10 @@ pub const INBOUND_CONNECTIONS_MAX: usize = 256;
 pub const HANDSHAKES_MAX: usize = 64;
 /// Connections for calls of clients that servers and gateways pass on, to one server.
 pub const CALL_CONNECTIONS_MAX: usize = 256;
+/// Those of one server or gateway.
+pub const CALL_CONNECTIONS_PER_PEER_MAX: usize = 8;
+/// Connections of one address whose handshake has not ended, or which are refused and wait for the other side to read why.
+pub const HANDSHAKES_PER_ADDRESS_MAX: usize = 8;
 /// Streams that one server has open to this one.
 pub const STREAMS_PER_PEER_MAX: usize = 8;
 /// Other servers that one server knows.

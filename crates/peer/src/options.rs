@@ -47,6 +47,10 @@ pub struct PeerLimits {
     pub inbound_connections: usize,
     /// See [`limits::HANDSHAKES_MAX`].
     pub handshakes: usize,
+    /// See [`limits::HANDSHAKES_PER_ADDRESS_MAX`].
+    pub handshakes_per_address: usize,
+    /// See [`limits::CALL_CONNECTIONS_PER_PEER_MAX`].
+    pub call_connections_per_peer: usize,
     /// See [`limits::STREAMS_PER_PEER_MAX`].
     pub streams_per_peer: usize,
     /// See [`limits::HANDSHAKE_WAIT`].
@@ -69,6 +73,8 @@ impl Default for PeerLimits {
             queued_bytes: limits::QUEUED_BYTES_MAX,
             inbound_connections: limits::INBOUND_CONNECTIONS_MAX,
             handshakes: limits::HANDSHAKES_MAX,
+            handshakes_per_address: limits::HANDSHAKES_PER_ADDRESS_MAX,
+            call_connections_per_peer: limits::CALL_CONNECTIONS_PER_PEER_MAX,
             streams_per_peer: limits::STREAMS_PER_PEER_MAX,
             handshake: limits::HANDSHAKE_WAIT,
             ping_interval: limits::PING_INTERVAL,

@@ -107,11 +107,15 @@ impl Peers {
     }
 
     /// Sets where another server listens, `host:port`, and keeps connections to it from now on. A changed address ends the
-    /// connections to the old one. Beyond [`PEERS_MAX`](crate::limits::PEERS_MAX) servers it does nothing but log.
+    /// connections to the old one. Beyond [`PEERS_MAX`](crate::limits::PEERS_MAX) servers it does nothing but log. For a
+    /// server that was [removed](Self::remove) it does nothing.
     pub fn set_address(&self, server: u64, address: String) {
         let core = &self.inner.core;
         let mut peers = self.inner.peers.lock();
         if peers.get(&server).is_some_and(|known| known.address == address) {
+            return;
+        }
+        if core.check_present(server).is_err() {
             return;
         }
         if server == core.hello().server || (peers.len() >= PEERS_MAX && !peers.contains_key(&server)) {
@@ -130,6 +134,14 @@ impl Peers {
     pub fn forget(&self, server: u64) {
         self.inner.peers.lock().remove(&server);
         self.inner.core.forget(server);
+    }
+
+    /// As [`forget`](Self::forget), and for good: the server is refused from now on, whatever [`Handler::admit`] says, and its
+    /// connections for calls end, too.
+    pub fn remove(&self, server: u64) {
+        let mut peers = self.inner.peers.lock();
+        self.inner.core.remove(server);
+        peers.remove(&server);
     }
 
     /// Sends a request to a server, and waits for its answer until `deadline` has passed. While the server is connected

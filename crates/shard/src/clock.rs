@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 
 use crate::limits::CLOCK_LOOK;
 pub(crate) use agreed::AgreedClock;
-pub(crate) use agreement::judge;
 pub use agreement::{ClockAgreement, ClockOffset};
+pub(crate) use agreement::{Comparison, Verdict, judge};
 pub use monotonic::{MachineClocks, MonotonicClock, RawClocks};
 
 /// A source of time.
@@ -27,6 +27,11 @@ pub trait Clock: Send + Sync + 'static {
     /// How long a task that waits for this time may sleep before it looks at the clock again.
     fn patience(&self, until: Time) -> Duration {
         Duration::from_millis(until.since_ms(self.now())).min(CLOCK_LOOK)
+    }
+
+    /// Returns false if the clock is moved by hand. Who waits for it waits for a notification.
+    fn runs(&self) -> bool {
+        true
     }
 
     /// Notifies `waiting` whenever the clock is moved by hand. A clock that runs by itself never notifies.
@@ -97,6 +102,10 @@ impl Clock for ManualClock {
 
     fn patience(&self, _until: Time) -> Duration {
         CLOCK_LOOK
+    }
+
+    fn runs(&self) -> bool {
+        false
     }
 
     fn subscribe(&self, waiting: Arc<Notify>) {

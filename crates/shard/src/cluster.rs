@@ -24,7 +24,7 @@ use switchward_state::{Body, Command, Key, Reason, Rejection, Reply, Row, Scope,
 use switchward_store::{DataDir, Disk, LogStats, SegmentLog};
 use tokio::time::Instant;
 
-use crate::clock::{AgreedClock, Clock, ClockAgreement};
+use crate::clock::{AgreedClock, Clock, ClockAgreement, Comparison};
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::{Halt, OnFatal, once};
@@ -107,37 +107,38 @@ impl Cluster {
         opened: Opened,
     ) -> Self {
         let disk = log.disk();
-        let agreement = groups.first().map_or(ClockAgreement::Alone, clock_watch::first);
-        let clock = Arc::new(AgreedClock::over(clock, agreement));
+        let compared = groups.first().map_or(Comparison::ALONE, clock_watch::first);
+        let clock = Arc::new(AgreedClock::over(clock, compared));
         let start = |group| Shard::start(group, Arc::clone(&clock) as _, Arc::clone(&halt), Arc::clone(disk));
         let shards: Vec<Shard> = groups.into_iter().map(start).collect();
         Self(Arc::new(Shards::of(shards, clock, halt, log, opened)))
     }
 
     /// Begins to compare clocks, to ask for leaders, and to publish which groups this server leads: nothing is decided
-    /// before.
+    /// before. A server that leads may have to wait for others: so the maintenance of its files begins too, and what
+    /// gives the groups their members and their leaders.
     fn begin_leading(&self) {
         tokio::spawn(clock_watch::work(Arc::downgrade(&self.0)));
         for shard in self.all() {
             shard.group().look();
             tokio::spawn(leading::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(contact_watch::work(shard.clone(), Arc::downgrade(&self.0)));
+            tokio::spawn(maintenance::work(shard.clone(), Arc::downgrade(&self.0)));
+            if self.0.member().is_some() {
+                tokio::spawn(members::work(shard.clone(), Arc::downgrade(&self.0)));
+            }
+        }
+        if self.0.member().is_some() {
+            tokio::spawn(members::balance(Arc::downgrade(&self.0)));
         }
     }
 
     fn begin_leader_tasks(&self) {
         tokio::spawn(scrub::work(Arc::downgrade(&self.0)));
-        if self.0.member().is_some() {
-            tokio::spawn(members::balance(Arc::downgrade(&self.0)));
-        }
         for shard in self.all() {
             tokio::spawn(leader_tasks::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(timers::work(shard.clone(), Arc::downgrade(&self.0)));
             tokio::spawn(removals::work(shard.clone(), Arc::downgrade(&self.0)));
-            tokio::spawn(maintenance::work(shard.clone(), Arc::downgrade(&self.0)));
-            if self.0.member().is_some() {
-                tokio::spawn(members::work(shard.clone(), Arc::downgrade(&self.0)));
-            }
         }
         for shard in self.shards() {
             tokio::spawn(tenancy::work(shard.clone(), Arc::downgrade(&self.0)));

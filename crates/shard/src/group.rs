@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use crate::limits::LEADER_LEASES;
 use crate::limits::LOG_BYTES_FULL;
 use crate::log_store::LogStore;
+use crate::may_lead::LeadingChange;
 use crate::membership::{Leading, Members};
 use crate::metrics::ShardMetrics;
 use crate::peers::Transport;
@@ -271,6 +272,17 @@ impl Group {
             self.shared.wake();
         }
         leading
+    }
+
+    /// Takes in whether this server may lead. If it leads and must not, its owner hands the group over.
+    pub(crate) fn note(&self, change: LeadingChange) {
+        self.shared.may_lead.note(change, |may_lead| self.raft.runtime_config().elect(may_lead));
+    }
+
+    /// Returns true if this server may lead the group: its clock does not bar it, and it does not stop.
+    #[must_use]
+    pub fn may_lead(&self) -> bool {
+        self.shared.may_lead.may_lead()
     }
 
     /// Fails with one line if the Raft node has stopped by itself.

@@ -2,6 +2,7 @@
 //! everything and leads. Commands in the queue are then forwarded to it.
 
 use openraft::{Instant as _, RaftMetrics, async_runtime::WatchReceiver};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 
@@ -15,7 +16,7 @@ pub enum NotHandedOver {
     /// This server does not lead the group.
     #[error("this server does not lead the group")]
     NotLeading,
-    /// The server is not a voter of the group, is the leader already, or no other voter was heard of lately.
+    /// The server is not a voter of the group, is the leader already, or must not lead now.
     #[error("there is no other voter that could lead the group")]
     NoSuccessor,
     /// The other server did not get all entries in time; this one goes on leading.
@@ -26,23 +27,33 @@ pub enum NotHandedOver {
     NotTaken,
 }
 
-/// Makes another server the leader: `to`, or else the voter that has most entries. Returns the new leader. If the other
-/// server does not get all entries within [`HAND_OVER_WAIT`], this one goes on leading.
+/// Makes another server the leader: `to`, or else the voter that has most entries; none of those that are `barred` from
+/// leading. Returns the new leader. If the other server does not get all entries within [`HAND_OVER_WAIT`], this one goes
+/// on leading.
 ///
 /// # Errors
 /// As [`NotHandedOver`] says.
-pub(crate) async fn hand_over(group: &Group, to: Option<u64>) -> Result<u64, NotHandedOver> {
+pub(crate) async fn hand_over(
+    group: &Group,
+    to: Option<u64>,
+    barred: &BTreeSet<u64>,
+) -> Result<u64, NotHandedOver> {
     let until = Instant::now() + HAND_OVER_WAIT;
     let deciding = Arc::clone(&group.shared.deciding).lock_owned();
     let _paused = timeout_at(until, deciding).await.map_err(|_| NotHandedOver::Behind)?;
-    let successor = current(group, to, until).await?;
+    let successor = current(group, to, barred, until).await?;
     let transfer = group.raft().trigger().transfer_leader(successor).await;
     transfer.map_err(|_| NotHandedOver::NotLeading)?;
     taken(group).await
 }
 
 /// Waits until a successor has all entries, and this server has applied them.
-async fn current(group: &Group, to: Option<u64>, until: Instant) -> Result<u64, NotHandedOver> {
+async fn current(
+    group: &Group,
+    to: Option<u64>,
+    barred: &BTreeSet<u64>,
+    until: Instant,
+) -> Result<u64, NotHandedOver> {
     let mut metrics = group.raft().metrics();
     loop {
         if group.raft().as_leader().is_err() {
@@ -50,7 +61,7 @@ async fn current(group: &Group, to: Option<u64>, until: Instant) -> Result<u64, 
         }
         {
             let now = metrics.borrow_watched();
-            let successor = successor(&now, to)?;
+            let successor = successor(&now, to, barred)?;
             let (last, applied) = (now.last_log_index, now.last_applied.map(|id| id.index));
             let is_ready = |server: &u64| matched(&now, *server) == last && applied == last;
             if let Some(server) = successor.filter(is_ready) {
@@ -90,8 +101,12 @@ async fn taken(group: &Group) -> Result<u64, NotHandedOver> {
 ///
 /// # Errors
 /// [`NotHandedOver::NoSuccessor`] if there is no such voter.
-fn successor(now: &RaftMetrics<TypeConfig>, to: Option<u64>) -> Result<Option<u64>, NotHandedOver> {
-    let may = |voter: &u64| *voter != now.id && to.is_none_or(|to| to == *voter);
+fn successor(
+    now: &RaftMetrics<TypeConfig>,
+    to: Option<u64>,
+    barred: &BTreeSet<u64>,
+) -> Result<Option<u64>, NotHandedOver> {
+    let may = |voter: &u64| *voter != now.id && to.is_none_or(|to| to == *voter) && !barred.contains(voter);
     let others: Vec<u64> = now.membership_config.voter_ids().filter(may).collect();
     if others.is_empty() {
         return Err(NotHandedOver::NoSuccessor);
@@ -107,4 +122,46 @@ fn matched(now: &RaftMetrics<TypeConfig>, server: u64) -> Option<u64> {
 fn has_contact(now: &RaftMetrics<TypeConfig>, server: u64) -> bool {
     let contact = now.heartbeat.as_ref().and_then(|contact| contact.get(&server).copied().flatten());
     contact.is_some_and(|contact| contact.elapsed() < MEMBER_CONTACT_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Membership;
+    use openraft::BasicNode;
+    use openraft::type_config::alias::InstantOf;
+    use openraft::vote::leader_id_std::CommittedLeaderId;
+    use std::collections::BTreeMap;
+
+    /// A leader of three voters, the third of which has most entries.
+    fn leader() -> RaftMetrics<TypeConfig> {
+        let voters = BTreeSet::from([1, 2, 3]);
+        let nodes: BTreeMap<u64, BasicNode> =
+            voters.iter().map(|voter| (*voter, BasicNode::default())).collect();
+        let members = openraft::Membership::new(vec![voters.clone()], nodes).unwrap();
+        let mut now = RaftMetrics::new_initial(1);
+        now.membership_config = Arc::new(Membership::new(None, members));
+        let has =
+            |voter: u64| crate::types::LogId { leader_id: CommittedLeaderId::new(1), index: 10 * voter };
+        now.replication = Some(voters.iter().map(|voter| (*voter, Some(has(*voter)))).collect());
+        now.heartbeat =
+            Some(voters.iter().map(|voter| (*voter, Some(InstantOf::<TypeConfig>::now().into()))).collect());
+        now
+    }
+
+    #[test]
+    fn no_server_is_a_successor_that_must_not_lead() {
+        let now = leader();
+        for (to, barred, expected) in [
+            (None, vec![], Ok(Some(3))),
+            (None, vec![3], Ok(Some(2))),
+            (None, vec![2, 3], Err(NotHandedOver::NoSuccessor)),
+            (Some(2), vec![3], Ok(Some(2))),
+            (Some(2), vec![2], Err(NotHandedOver::NoSuccessor)),
+            (Some(1), vec![], Err(NotHandedOver::NoSuccessor)),
+        ] {
+            let barred = BTreeSet::from_iter(barred);
+            assert_eq!(successor(&now, to, &barred), expected, "{to:?} without {barred:?}");
+        }
+    }
 }

@@ -42,6 +42,7 @@ mod leading;
 pub mod limits;
 mod log_store;
 mod maintenance;
+mod may_lead;
 mod members;
 mod membership;
 mod metrics;

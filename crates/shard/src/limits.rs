@@ -136,6 +136,10 @@ pub const CLOCK_AGREES: Duration = Duration::from_millis(10);
 pub const CLOCK_SAME: Duration = Duration::from_millis(100);
 /// How far a server's clock may be from the median of all servers' clocks, milliseconds; beyond it the server leads nothing.
 pub const CLOCK_APART_MAX_MS: u64 = 2_000;
+/// How close the clock of a server that leads nothing must come to the median before the server leads again, milliseconds.
+pub const CLOCK_CLOSE_MS: u64 = 1_500;
+/// For how many comparisons in a row.
+pub const CLOCK_CLOSE_COMPARISONS: u32 = 5;
 /// How often a server compares its clock with the others'.
 pub const CLOCK_COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 /// The same until it is known for the first time.

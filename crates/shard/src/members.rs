@@ -1,8 +1,10 @@
 //! The servers of a cluster: how one becomes a member, what its peers may ask of it, and how the membership of each group
 //! follows the catalogue's map.
 
+mod announce;
 mod balance;
 mod balancer;
+mod barred;
 mod checks;
 mod handler;
 mod join;
@@ -25,8 +27,10 @@ pub use options::{MemberOptions, MemberStart};
 pub use status::{ClusterStatus, GroupStatus, ReplicaStatus, ServerAnswer, ServerStatus};
 pub use transfer::HandOver;
 
+pub(crate) use announce::Announcement;
 pub(crate) use balancer::work as balance;
-pub(crate) use join::{check_claimed, found, join, of_catalogue, update};
+pub(crate) use barred::barred;
+pub(crate) use join::{check_claimed, found, join, of_catalogue};
 pub(crate) use peers::{map, servers, work as publish_peers};
 pub(crate) use ready::ready;
 pub(crate) use serve::Served;

@@ -1,6 +1,7 @@
 //! One shard: the handle that commands and reads go through.
 
 use openraft::async_runtime::WatchReceiver as _;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_engine::is_remembered;
@@ -136,18 +137,36 @@ impl Shard {
     }
 
     /// Hands the leadership to another server: `to`, or else the voter that has most entries. Commands and reads wait
-    /// meanwhile, and none fails. Returns the new leader.
+    /// meanwhile, and none fails. Returns the new leader. It does not ask whether the other server may lead;
+    /// [`Cluster::hand_over`](crate::Cluster::hand_over) does.
     ///
     /// # Errors
     /// As [`NotHandedOver`] says; all but one of them mean that this server goes on as before.
     pub async fn hand_over(&self, to: Option<u64>) -> Result<u64, NotHandedOver> {
-        hand_over(&self.group, to).await
+        self.hand_over_but(to, &BTreeSet::new()).await
+    }
+
+    /// The same, to none of the servers that are `barred` from leading.
+    ///
+    /// # Errors
+    /// As of [`Shard::hand_over`].
+    pub(crate) async fn hand_over_but(
+        &self,
+        to: Option<u64>,
+        barred: &BTreeSet<u64>,
+    ) -> Result<u64, NotHandedOver> {
+        hand_over(&self.group, to, barred).await
+    }
+
+    /// Takes no more commands from now on.
+    pub(crate) fn begin_drain(&self) {
+        self.drain.send_replace(true);
+        self.group.shared.wake();
     }
 
     /// Takes no more commands, and waits until the queued ones are answered.
     pub(crate) async fn drain(&self) {
-        self.drain.send_replace(true);
-        self.group.shared.wake();
+        self.begin_drain();
         self.drain.closed().await;
     }
 

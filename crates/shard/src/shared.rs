@@ -17,6 +17,7 @@ use crate::codec::{Applied, decode_json};
 use crate::contact::Contact;
 use crate::deletions;
 use crate::failed::Failed;
+use crate::may_lead::MayLead;
 use crate::metrics::ShardMetrics;
 use crate::outbox::Outbox;
 use crate::record::Stored;
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     unreadable: Arc<AtomicBool>,
     pub(crate) tenancies: Tenancies,
     pub(crate) contact: Contact,
+    /// Whether this server may lead the group.
+    pub(crate) may_lead: MayLead,
     /// The last position that the state store has on disk.
     flushed: Mutex<Option<Applied>>,
     /// The decision of this server's own loop that is not yet applied.
@@ -109,6 +112,7 @@ impl Shared {
             unreadable: Arc::default(),
             tenancies: Tenancies::default(),
             contact: Contact::default(),
+            may_lead: MayLead::default(),
             flushed: Mutex::default(),
             pending_decision: Mutex::default(),
             position: Mutex::default(),

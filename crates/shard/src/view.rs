@@ -6,6 +6,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
+use switchward_machine::Time;
 use switchward_state::seal::KeyRing;
 use switchward_state::{Key, Row, View, ViewError};
 use switchward_store::{State, StoreError};
@@ -58,6 +59,24 @@ impl StateView {
         let (from, to) = (Bound::Excluded(after), Bound::Excluded(before));
         self.state.scan(from, to, 1, each).map_err(|error| self.unreadable(&error))?;
         found
+    }
+
+    /// The time of the last decision; 0 if nothing was decided.
+    ///
+    /// # Errors
+    /// The row cannot be read.
+    pub(crate) fn last_decision(&self) -> Result<Time, ViewError> {
+        let row = self.row(&Key::clock())?;
+        Ok(if let Some(Row::Clock(at)) = row.as_deref() { *at } else { Time(0) })
+    }
+
+    /// The time by which a leader whose clock shows `now` looks for what is due. What was due when it was decided is due
+    /// now, even if the leader's clock is behind that of an earlier one.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub fn due_by(&self, now: Time) -> Result<Time, ViewError> {
+        self.last_decision().map(|last| now.max(last))
     }
 
     fn unreadable(&self, error: &StoreError) -> ViewError {

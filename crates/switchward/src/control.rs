@@ -101,7 +101,8 @@ impl Control {
         let (path, stop) = (data.path().join(SOCKET), Arc::new(AtomicBool::new(false)));
         let (stopping, busy) = (Arc::clone(&stop), Arc::new(tokio::sync::Mutex::new(())));
         let accepting = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
+            loop {
+                let stream = socket::accept(&listener).await;
                 let (data, cluster) = (data.clone(), cluster.clone());
                 let (stop, busy) = (Arc::clone(&stopping), Arc::clone(&busy));
                 tokio::spawn(async move {

@@ -26,8 +26,9 @@ pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     let own = member::read_certificates(cluster)?;
     let (name, id) = member::gateway(cluster, &own)?;
     let dialer = CallDialer::new(id, name, &own).context("cluster.cert_file")?;
-    let proxy = Proxy::of_gateway(cluster.peers()?, Arc::new(ToServers(dialer.clone())));
-    let (app, health) = gateway_port(&proxy, config.cors.origins()?, config.memory_bytes()).await;
+    let (servers, memory) = (Arc::new(ToServers(dialer.clone())), config.memory_bytes());
+    let proxy = Proxy::of_gateway(cluster.peers()?, servers, memory);
+    let (app, health) = gateway_port(&proxy, config.cors.origins()?, memory).await;
     let listener = TcpListener::bind(config.listen).await;
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let pages = metrics(&config).await?;

@@ -33,6 +33,7 @@ mod ready;
 mod receiver;
 mod runtime;
 mod sign_in;
+mod start_checks;
 mod telemetry;
 mod tls;
 

@@ -15,11 +15,10 @@ use switchward_gateway::{
     routes::{Health, Services, one_port},
     sealing, serve, services, webhooks,
 };
-use switchward_machine::{TenantId, Time};
+use switchward_machine::TenantId;
 use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
 use switchward_state::catalogue::{
-    CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, Directory, EnsureTenancy, PutDirectory, Role,
-    Settings,
+    CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, Directory, PutDirectory, Role, Settings,
 };
 use switchward_state::seal::KeyRing;
 use switchward_state::{Body, Command, Key, Reason, Row, Scope, View};
@@ -41,6 +40,7 @@ use crate::metrics_port::MetricsPort;
 use crate::outbound::{DeliveryConfig, RedisConfig};
 use crate::quarantine::{Quarantine, Sweeper};
 use crate::sign_in::warn_of_missing_provider;
+use crate::start_checks::{catch_up, ensure_tenancy, know_tenants, or_at_next_start};
 use crate::{health, home, inspector, key_ring, mailbox, metrics, outbound, page_guard};
 
 /// The default size of clean rows in memory, bytes: those of some 20,000 sessions at work. What is parked longer
@@ -200,16 +200,14 @@ impl Node {
         let options =
             ClusterOptions { data: data.clone(), shards, cache_bytes, clock, ring, on_fatal, member };
         let cluster = Cluster::open(options).await.map_err(|error| explained(error, &location))?;
-        if let Some(clock) = &manual {
-            catch_up(&cluster, clock).await?;
-        }
-        know_tenants(&cluster).await?;
+        catch_up(&cluster, manual.as_ref()).await?;
+        or_at_next_start("that every shard knows the tenants", know_tenants(&cluster).await)?;
         // Before anything could go out.
         if let Some(restoring) = restoring {
             restored(restoring.finish(&cluster).await?);
         }
         if sign_in.is_none() {
-            warn_of_missing_provider(&cluster).await?;
+            or_at_next_start("that tenants can sign in", warn_of_missing_provider(&cluster).await)?;
         }
         let (all, health) = Services::new().await;
         let clock = manual.map(|clock| Arc::new(clock) as Arc<dyn services::MovableClock>);
@@ -347,9 +345,14 @@ impl Node {
         .await
     }
 
-    /// Returns true if there is any tenant, and so a key that opens the server.
+    /// Returns true if there is any tenant, and so a key that opens the server; also if there is no leader to ask.
     pub(crate) async fn has_tenants(&self) -> anyhow::Result<bool> {
-        Ok(!self.cluster.tenants().await?.is_empty())
+        match self.cluster.tenants().await {
+            Ok(tenants) => Ok(!tenants.is_empty()),
+            // A server of a cluster that knows its leaders no more had them before.
+            Err(Failure::Electing) => Ok(true),
+            Err(failure) => Err(failure.into()),
+        }
     }
 
     /// Ends a node that never served.
@@ -392,54 +395,6 @@ fn restored(restored: Restored) {
         tenants = held,
         "effects are held: an operator of each tenant releases them with `switchward effect release`"
     );
-}
-
-/// Makes sure that every shard knows every tenant, and that every tenant has a key for its mail tokens.
-async fn know_tenants(cluster: &Cluster) -> anyhow::Result<()> {
-    for tenant in cluster.tenants().await? {
-        ensure_tenancy(cluster, tenant).await?;
-    }
-    Ok(())
-}
-
-async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<()> {
-    let command = Command::of_server(
-        tenant,
-        Scope::Catalogue,
-        Body::Catalogue(CatalogueCommand::EnsureTenancy(EnsureTenancy {
-            any_approver_address: false,
-            link_auth: None,
-            key: sealing::mail_key(&cluster.ring(), tenant),
-        })),
-    );
-    match cluster.execute(command).await {
-        Ok(_) => Ok(()),
-        // A later start makes up for it.
-        Err(failure @ Failure::DiskLow { .. }) => {
-            tracing::warn!(%failure, "skipped the check that every shard knows the tenant; the next start repeats it");
-            Ok(())
-        }
-        // A shard that has failed knows nothing more, and the others go on.
-        Err(failure) if cluster.failed() > 0 => {
-            tracing::warn!(%failure, "skipped a shard that has failed: it does not know the tenant");
-            Ok(())
-        }
-        Err(failure) => Err(failure.into()),
-    }
-}
-
-/// Sets a manual clock to the data folder's time, or to the system's time if the folder is new.
-async fn catch_up(cluster: &Cluster, clock: &ManualClock) -> anyhow::Result<()> {
-    let mut last = Time(0);
-    for shard in cluster.all().filter(|shard| shard.group().failed().is_none()) {
-        let row = shard.read().await?.row(&Key::clock()).context("failed to read the clock")?;
-        if let Some(Row::Clock(at)) = row.as_deref() {
-            last = last.max(*at);
-        }
-    }
-    let target = if last == Time(0) { switchward_shard::SystemClock.now() } else { last };
-    clock.advance(target.since_ms(clock.now()));
-    Ok(())
 }
 
 /// Listens from now on for SIGTERM and ctrl-c; the returned future is done when either has come.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_shard::limits::{CONTROL_BYTES_MAX, STREAM_CHUNK_BYTES_MAX};
 use switchward_shard::{
-    ClockOffset, Cluster, Group, LEADER_QUESTION, MemberHandler, PeerConnection, PeerError, PeerRequest,
-    PeerStream, RaftNetwork, RaftPeers, Transport, serve,
+    ClockOffset, Cluster, Group, LEADER_QUESTION, MemberHandler, Peer, PeerConnection, PeerError,
+    PeerRequest, PeerStream, RaftNetwork, RaftPeers, Transport, serve,
 };
 use switchward_store::GroupId;
 use tokio::runtime::Handle;
@@ -58,6 +58,10 @@ struct Switchboard {
     cut: BTreeSet<(u64, u64)>,
     /// What servers say of the others' clocks; one that is not here compares no clocks.
     offsets: BTreeMap<u64, Vec<ClockOffset>>,
+    /// Where servers listen that are reached only by those that know it.
+    listening: BTreeMap<u64, String>,
+    /// The addresses that a server knows of others, by both numbers.
+    known: BTreeMap<(u64, u64), String>,
     /// Servers that get no entries, and everything else.
     withheld: BTreeSet<u64>,
     /// Snapshots that servers received which are gone.
@@ -102,6 +106,11 @@ impl Network {
     /// beginning.
     pub fn set_clock_offsets(&self, node: u64, offsets: Vec<ClockOffset>) {
         self.0.lock().offsets.insert(node, offsets);
+    }
+
+    /// Lets a server listen at this address: from now on only those reach it that the cluster has named this address.
+    pub fn listen(&self, node: u64, address: &str) {
+        self.0.lock().listening.insert(node, address.to_owned());
     }
 
     /// Removes a server that is gone.
@@ -166,6 +175,10 @@ impl Links {
         if board.cut.contains(&(self.node, to)) || !board.reached.contains_key(&self.node) {
             return Err(gone());
         }
+        let listening = board.listening.get(&to);
+        if listening.is_some_and(|address| board.known.get(&(self.node, to)) != Some(address)) {
+            return Err(gone());
+        }
         board.reached.get(&to).cloned().ok_or_else(gone)
     }
 }
@@ -196,6 +209,13 @@ impl Transport for Links {
         let served = answer.map_err(|_| PeerError::TimedOut)?;
         // A server that is killed takes its tasks along.
         served.map_err(|error| PeerError::Unknown(error.to_string()))?.map_err(PeerError::Refused)
+    }
+
+    fn know(&self, peers: &[Peer]) {
+        let mut board = self.network.0.lock();
+        board.known.retain(|(node, _), _| *node != self.node);
+        let known = peers.iter().map(|peer| ((self.node, peer.number), peer.address.clone()));
+        board.known.extend(known);
     }
 
     fn clock_offsets(&self) -> Option<Vec<ClockOffset>> {

@@ -68,6 +68,7 @@ fn shows(limit: &str, values: &[String]) {
 fn the_page_has_the_limits_of_requests() {
     shows("a request or reply message", &[bytes(MESSAGE_BYTES_MAX)]);
     shows("headers of a request", &[bytes(HEADERS_BYTES_MAX)]);
+    shows("path and query of a request", &[bytes(URI_BYTES_MAX)]);
     shows("headers of a request over HTTP/1.1", &[number(HTTP1_HEADERS_MAX)]);
     shows("nesting of a JSON request", &[number(JSON_DEPTH_MAX)]);
     shows("values of a JSON request", &[number(JSON_NODES_MAX)]);
@@ -91,7 +92,12 @@ fn the_page_has_the_limits_of_requests() {
     shows("connections", &[number(CONNECTIONS_MAX)]);
     shows("connections of one address", &[number(CONNECTIONS_OF_PEER_MAX)]);
     shows("connections of one tenant", &[number(CONNECTIONS_OF_TENANT_MAX)]);
-    shows("calls that a gateway has passed on to one server", &[number(PROXIED_CALLS_MAX)]);
+    let window = u64::from(PROXIED_STREAM_WINDOW_BYTES);
+    shows("calls that a gateway has passed on", &[bytes(window), number(PROXIED_CALLS_MAX)]);
+    shows(
+        "time in which a client reads nothing of an answer that a gateway passes on",
+        &[time(PROXIED_UNREAD_MS_MAX)],
+    );
     shows("calls at one time on one HTTP/2 connection", &[number(STREAMS_MAX)]);
     let times = [HANDSHAKE_MS_MAX, FIRST_REQUEST_MS_MAX, IDLE_MS_MAX].map(time);
     shows("TLS handshake; first request; idle connection", &times);

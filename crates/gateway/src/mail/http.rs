@@ -130,8 +130,7 @@ async fn brought(handler: &Handler, request: Request<Body>) -> Result<Outcome, R
         let refusal = Refusal::new(Reason::Unimplemented, "only POST is supported");
         return Err((StatusCode::METHOD_NOT_ALLOWED, refusal));
     }
-    check_headers(request.headers())
-        .map_err(|refusal| (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, refusal))?;
+    check_headers(&request).map_err(|refusal| (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, refusal))?;
     let cluster = &handler.ingress.api.cluster;
     let caller = auth::confirmed_caller(cluster, auth::credential(request.headers())).await;
     let caller = caller.map_err(|refusal| match refusal.reason() == Reason::CredentialInvalid {

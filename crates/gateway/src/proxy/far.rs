@@ -17,7 +17,7 @@ use tower::ServiceExt as _;
 
 use super::client_address::ClientAddress;
 use super::forward::Maps;
-use super::head::{CLIENT, EPOCH, MAP_PATH, strip_internal};
+use super::head::{CLIENT, EPOCH, KEYED, MAP_PATH, strip_internal};
 use crate::connections::Connection;
 use crate::limits::{
     EPOCH_KEPT_MS, KEEPALIVE_TIMEOUT_MS, PROXIED_CALLS_MAX, PROXIED_CONNECTION_WINDOW_BYTES, PROXY_PING_MS,
@@ -84,10 +84,12 @@ impl CallServer {
     }
 
     async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
-        if request.uri().path() == MAP_PATH {
+        let client = request.headers().get(CLIENT);
+        // What a client asks is never for the map, which is for processes of the cluster.
+        if client.is_none() && request.uri().path() == MAP_PATH {
             return self.map();
         }
-        let client = request.headers().get(CLIENT).and_then(ClientAddress::read);
+        let client = client.and_then(ClientAddress::read);
         strip_internal(request.headers_mut());
         // Each call is its own: what one client does takes nothing from the others of its gateway.
         let open = Arc::new(Arc::new(Connection::default()).begin());
@@ -98,7 +100,13 @@ impl CallServer {
             extensions.insert(client);
         }
         let Ok(response) = self.0.app.clone().oneshot(request).await;
+        let has_key = open.connection.is_keyed();
         let mut response = sent_with(response, open);
+        // What a service has set itself says nothing.
+        strip_internal(response.headers_mut());
+        if has_key {
+            response.headers_mut().insert(KEYED, HeaderValue::from_static("1"));
+        }
         if let Some(epoch) = self.epoch() {
             response.headers_mut().insert(EPOCH, epoch);
         }

@@ -12,9 +12,11 @@ use tokio::time::{sleep, timeout};
 
 use super::forward::{Maps, Proxy};
 use super::head::MAP_PATH;
-use super::links::Line;
+use super::links::Unreachable;
 use super::map::{RouteMap, RouteServer};
-use crate::limits::{ROUTE_MAP_BYTES_MAX, ROUTE_MAP_MS, ROUTE_MAP_PAUSE_MS, ROUTE_MAP_WAIT_MS};
+use crate::limits::{
+    PROXY_DIAL_MS_MAX, ROUTE_MAP_BYTES_MAX, ROUTE_MAP_MS, ROUTE_MAP_PAUSE_MS, ROUTE_MAP_WAIT_MS,
+};
 use crate::routes::Health;
 
 /// What a gateway knows of the cluster.
@@ -48,23 +50,46 @@ impl Followed {
         Arc::clone(&self.current) as Arc<dyn Maps>
     }
 
-    /// The servers that can be asked: those of the map, then the configured ones that it does not name.
-    fn servers(&self) -> Vec<RouteServer> {
-        let mut servers = self.current.map().map(|map| map.servers.clone()).unwrap_or_default();
-        for (number, address) in &self.seeds {
-            if servers.iter().all(|known| known.number != *number) {
-                servers.push(RouteServer { number: *number, address: address.clone() });
+    /// The servers that can be asked, in this order: those of the map beginning with the `turn`th, then the configured ones
+    /// that it does not name, which so count only if no map is known or no server of the map answers. A removed server is
+    /// not among them.
+    fn servers(&self, turn: usize) -> Vec<RouteServer> {
+        let map = self.current.map();
+        let in_turn = |mut servers: Vec<RouteServer>| {
+            if !servers.is_empty() {
+                let first = turn % servers.len();
+                servers.rotate_left(first);
             }
-        }
+            servers
+        };
+        let seeds = self.seeds.iter();
+        let seeds = seeds.map(|(number, address)| RouteServer { number: *number, address: address.clone() });
+        let Some(map) = map else { return in_turn(seeds.collect()) };
+        let present = map.servers.iter().filter(|server| map.has(server.number)).cloned();
+        let named = |number: u64| map.servers.iter().any(|server| server.number == number);
+        let others = seeds.filter(|seed| !named(seed.number) && !map.removed.contains(&seed.number));
+        let mut servers = in_turn(present.collect());
+        servers.extend(in_turn(others.collect()));
         servers
     }
 
-    /// Takes a newer map, or the same one with other leaders.
-    fn take(&self, map: RouteMap) {
-        let mut current = self.current.map.write();
-        if current.as_ref().is_none_or(|known| known.epoch <= map.epoch) {
-            *current = Some(Arc::new(map));
+    /// Takes a newer map of the server `from`, or the same one with other leaders. [`servers`](Self::servers) says who is
+    /// asked for it. Returns the map that is known then.
+    ///
+    /// # Errors
+    /// The map does not name `from` as a server of the cluster, or `from` was removed by now.
+    fn take(&self, from: u64, map: RouteMap) -> Result<Arc<RouteMap>, String> {
+        if !map.has(from) {
+            return Err("it sent a map that does not name it".to_owned());
         }
+        let mut current = self.current.map.write();
+        if current.as_ref().is_some_and(|known| known.removed.contains(&from)) {
+            return Err("it was removed from the cluster".to_owned());
+        }
+        if let Some(known) = current.as_ref().filter(|known| known.epoch > map.epoch) {
+            return Ok(Arc::clone(known));
+        }
+        Ok(Arc::clone(current.insert(Arc::new(map))))
     }
 }
 
@@ -98,16 +123,12 @@ impl Proxy {
 
     /// Asks the servers in turn until one answers. Returns false if none does.
     async fn fetch(&self, followed: &Followed, turn: usize) -> bool {
-        let mut servers = followed.servers();
-        if !servers.is_empty() {
-            let first = turn % servers.len();
-            servers.rotate_left(first);
-        }
-        for server in servers {
+        for server in followed.servers(turn) {
             let asked = timeout(Duration::from_millis(ROUTE_MAP_WAIT_MS), self.ask(&server)).await;
-            match asked.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
+            let asked = asked.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+            match asked.and_then(|map| followed.take(server.number, map)) {
                 Ok(map) => {
-                    followed.take(map);
+                    self.links().keep(|number| map.has(number));
                     return true;
                 }
                 Err(error) => {
@@ -119,8 +140,8 @@ impl Proxy {
     }
 
     async fn ask(&self, server: &RouteServer) -> Result<RouteMap, String> {
-        let Line { mut sender, permit: _held } =
-            self.links().line(server).await.map_err(|error| format!("{error:?}"))?;
+        let wait = Duration::from_millis(PROXY_DIAL_MS_MAX);
+        let mut sender = self.links().line(server, wait).await.map_err(|Unreachable(why)| why)?;
         let uri = format!("https://server-{}{MAP_PATH}", server.number);
         let request = Request::builder().method(Method::GET).uri(uri).body(Body::empty());
         let request = request.map_err(|error| error.to_string())?;
@@ -131,5 +152,56 @@ impl Proxy {
         }
         let body = Limited::new(response.into_body(), ROUTE_MAP_BYTES_MAX).collect().await;
         RouteMap::decode(&body.map_err(|error| error.to_string())?.to_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchward_state::catalogue::BucketMap;
+
+    fn followed() -> Followed {
+        Followed::new([1, 2, 9].map(|number| (number, format!("seed-{number}:7401"))).into())
+    }
+
+    fn map(epoch: u64, servers: &[u64], removed: &[u64]) -> RouteMap {
+        let server = |number: &u64| RouteServer { number: *number, address: format!("node-{number}:7401") };
+        RouteMap {
+            epoch,
+            servers: servers.iter().map(server).collect(),
+            groups: Vec::new(),
+            buckets: BucketMap::InTurn { groups: 1 },
+            removed: removed.to_vec(),
+        }
+    }
+
+    fn asked(followed: &Followed, turn: usize) -> Vec<u64> {
+        followed.servers(turn).iter().map(|server| server.number).collect()
+    }
+
+    #[test]
+    fn seeds_are_asked_after_the_servers_of_the_map_and_removed_ones_never() {
+        let followed = followed();
+        assert_eq!(asked(&followed, 1), [2, 9, 1], "no map is known");
+        followed.take(1, map(3, &[1, 2, 3], &[])).expect("a map");
+        assert_eq!(asked(&followed, 1), [2, 3, 1, 9]);
+        followed.take(1, map(4, &[1, 3], &[2, 9])).expect("a newer map");
+        assert_eq!(asked(&followed, 0), [1, 3]);
+        assert_eq!(followed.servers(0)[0].address, "node-1:7401", "the address of the map");
+    }
+
+    #[test]
+    fn only_a_server_of_the_cluster_changes_the_map() {
+        let followed = followed();
+        let epoch = || followed.current.map().map(|map| map.epoch);
+        assert!(followed.take(9, map(u64::MAX, &[1, 2], &[])).is_err(), "it does not name its sender");
+        assert!(followed.take(9, map(u64::MAX, &[1, 9], &[9])).is_err(), "its sender was removed");
+        assert_eq!(epoch(), None);
+        followed.take(1, map(4, &[1, 2], &[9])).expect("the first map");
+        assert!(followed.take(9, map(u64::MAX, &[9], &[])).is_err(), "the known map says that 9 was removed");
+        assert_eq!(epoch(), Some(4));
+        let known = followed.take(2, map(3, &[1, 2], &[])).expect("an older map of a server that is present");
+        assert_eq!(known.epoch, 4);
+        assert_eq!(epoch(), Some(4));
     }
 }

@@ -13,25 +13,24 @@ use std::sync::{
 use std::time::Duration;
 use switchward_api::Effect;
 use switchward_shard::Cluster;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::follow::Followed;
-use super::head::{EPOCH, Kind, outgoing, strip_internal, without_connection};
-use super::links::{Line, Links, NoLink, ServerDialer};
+use super::head::{EPOCH, KEYED, Kind, outgoing, strip_internal, without_connection};
+use super::links::{Links, ServerDialer, Unreachable};
 use super::map::{RouteMap, RouteServer};
-use super::need::Need;
+use super::need::{Need, has_several_commands};
+use super::permits::{Permit, Permits};
 use super::relayed::{CallEnd, Relayed};
 use crate::connections::Open;
 use crate::error::{Reason, Refusal};
-use crate::limits::{PROXIED_CALLS_MAX, PROXY_TRIES_MAX};
+use crate::limits::{PROXIED_CALLS_MAX, PROXY_DIAL_MS_MAX, PROXY_DIAL_WAIT_MS, PROXY_TRIES_MAX};
 
 /// When it is worth sending a call again that no server could get.
 const AGAIN: Duration = Duration::from_millis(200);
-/// The status of a call without a valid credential.
-const UNAUTHENTICATED: &str = "16";
 
 /// Where the groups of the cluster are, as far as this process knows.
 pub trait Maps: Send + Sync + 'static {
@@ -64,6 +63,7 @@ struct Inner {
     /// A gateway's map, which is fetched from servers.
     followed: Option<Followed>,
     links: Links,
+    permits: Permits,
     /// The number of this server, which never gets what it passes on; `None` for a gateway.
     own: Option<u64>,
     turn: AtomicUsize,
@@ -79,6 +79,14 @@ pub(super) struct Passed {
     pub(super) effect: Effect,
     /// When its caller stops waiting.
     pub(super) deadline: Option<Instant>,
+}
+
+impl Passed {
+    /// Returns true if it can be sent to another server after one has answered that nothing was done: that is said about
+    /// one command, and a method with several of them may have done the first.
+    fn can_be_resent(&self) -> bool {
+        self.payload.is_whole() && !has_several_commands(self.parts.uri.path())
+    }
 }
 
 /// The body of what is passed on.
@@ -115,7 +123,7 @@ impl Payload {
 pub(super) enum NotPassed {
     /// No server got it.
     Unreachable(String),
-    /// The servers that could answer it have too many requests.
+    /// This process passes on too many requests.
     Full,
     /// A server got it, and was lost.
     Lost,
@@ -130,10 +138,9 @@ impl NotPassed {
                 unreachable()
             }
             Self::Full => {
-                let message = format!(
-                    "this process has passed on {PROXIED_CALLS_MAX} calls to each server that could answer; send it again later"
-                );
-                Refusal::new(Reason::QuotaExceeded, message.clone())
+                let message = "this process passes on as many calls as it may, or as many without an accepted API key; \
+                               send it again later";
+                Refusal::new(Reason::QuotaExceeded, message)
                     .quota("proxied_calls", message)
                     .retry_after(AGAIN)
             }
@@ -171,25 +178,33 @@ impl Proxy {
     /// Passes on what this server lacks; `own` is its number.
     #[must_use]
     pub fn of_server(own: u64, maps: Arc<dyn Maps>, dialer: Arc<dyn ServerDialer>) -> Self {
-        Self::new(Some(own), maps, None, dialer)
+        Self::new(
+            Some(own),
+            maps,
+            None,
+            Links::new(dialer, PROXIED_CALLS_MAX),
+            Permits::new(PROXIED_CALLS_MAX),
+        )
     }
 
     /// Passes on everything. The map is fetched from servers, at first from `seeds`, their addresses by number, while
-    /// [`follow`](Self::follow) runs.
+    /// [`follow`](Self::follow) runs. Answers that nobody reads may take a part of `memory`, bytes.
     #[must_use]
-    pub fn of_gateway(seeds: BTreeMap<u64, String>, dialer: Arc<dyn ServerDialer>) -> Self {
-        let followed = Followed::new(seeds);
-        Self::new(None, followed.maps(), Some(followed), dialer)
+    pub fn of_gateway(seeds: BTreeMap<u64, String>, dialer: Arc<dyn ServerDialer>, memory: usize) -> Self {
+        let (followed, permits) = (Followed::new(seeds), Permits::within(memory));
+        let links = Links::new(dialer, permits.calls());
+        Self::new(None, followed.maps(), Some(followed), links, permits)
     }
 
     fn new(
         own: Option<u64>,
         maps: Arc<dyn Maps>,
         followed: Option<Followed>,
-        dialer: Arc<dyn ServerDialer>,
+        links: Links,
+        permits: Permits,
     ) -> Self {
-        let (links, stopping) = (Links::new(dialer), watch::Sender::new(false));
-        Self(Arc::new(Inner { maps, followed, links, own, turn: AtomicUsize::default(), stopping }))
+        let (turn, stopping) = (AtomicUsize::default(), watch::Sender::new(false));
+        Self(Arc::new(Inner { maps, followed, links, permits, own, turn, stopping }))
     }
 
     pub(super) fn followed(&self) -> Option<&Followed> {
@@ -218,9 +233,12 @@ impl Proxy {
     /// No server has answered it.
     pub(super) async fn call(&self, call: Passed, reply: ReplyKind) -> Result<Response<Body>, Refusal> {
         let (effect, open) = (call.effect, call.parts.extensions.get::<Arc<Open>>().cloned());
-        let (response, permit) = self.pass(call).await.map_err(|failed| failed.refusal(effect))?;
-        if let Some(open) = open.filter(|_| has_credential(response.headers())) {
-            open.connection.has_foreign_key();
+        let (response, mut permit) = self.pass(call).await.map_err(|failed| failed.refusal(effect))?;
+        if response.headers().contains_key(KEYED) {
+            permit.prove();
+            if let Some(open) = open {
+                open.connection.has_foreign_key();
+            }
         }
         let stop: Option<futures::future::BoxFuture<'static, ()>> = match reply {
             ReplyKind::One => None,
@@ -238,10 +256,8 @@ impl Proxy {
         Ok(answered(response, None, permit))
     }
 
-    async fn pass(
-        &self,
-        mut passed: Passed,
-    ) -> Result<(Response<Incoming>, OwnedSemaphorePermit), NotPassed> {
+    async fn pass(&self, mut passed: Passed) -> Result<(Response<Incoming>, Permit), NotPassed> {
+        let permit = self.0.permits.take(&passed.parts.extensions).ok_or(NotPassed::Full)?;
         let Some(map) = self.0.maps.map() else {
             return Err(NotPassed::Unreachable("the map of the cluster is not known yet".to_owned()));
         };
@@ -252,9 +268,12 @@ impl Proxy {
         let mut last = NotPassed::Unreachable("no server has what the call needs".to_owned());
         let count = holders.len();
         for (at, server) in holders.into_iter().enumerate() {
-            match self.offer(server, &mut passed, &map).await {
-                Offered::Answered(response, permit) => {
-                    if at + 1 < count && passed.payload.is_whole() && nothing_was_done(&response) {
+            // The last one is waited for until its dial has ended: nobody else can get the call.
+            let is_last = at + 1 == count;
+            let wait_ms = if is_last { PROXY_DIAL_MS_MAX } else { PROXY_DIAL_WAIT_MS };
+            match self.offer(server, &mut passed, &map, Duration::from_millis(wait_ms)).await {
+                Offered::Answered(response) => {
+                    if !is_last && passed.can_be_resent() && nothing_was_done(&response) {
                         self.0.maps.outdated();
                         continue;
                     }
@@ -271,12 +290,17 @@ impl Proxy {
         Err(last)
     }
 
-    /// Offers a request to one server.
-    async fn offer(&self, server: &RouteServer, passed: &mut Passed, map: &RouteMap) -> Offered {
-        let Line { mut sender, permit } = match self.0.links.line(server).await {
-            Ok(line) => line,
-            Err(NoLink::Unreachable(why)) => return Offered::NotTaken(NotPassed::Unreachable(why)),
-            Err(NoLink::Full) => return Offered::NotTaken(NotPassed::Full),
+    /// Offers a request to one server, whose connection is waited for this long.
+    async fn offer(
+        &self,
+        server: &RouteServer,
+        passed: &mut Passed,
+        map: &RouteMap,
+        wait: Duration,
+    ) -> Offered {
+        let mut sender = match self.0.links.line(server, wait).await {
+            Ok(sender) => sender,
+            Err(Unreachable(why)) => return Offered::NotTaken(NotPassed::Unreachable(why)),
         };
         let left = passed.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         // A body that another server has begun to read is gone.
@@ -287,7 +311,7 @@ impl Proxy {
                 if is_newer(response.headers(), map.epoch) {
                     self.0.maps.outdated();
                 }
-                return Offered::Answered(response, permit);
+                return Offered::Answered(response);
             }
             Err(error) => error,
         };
@@ -316,18 +340,14 @@ pub(super) enum ReplyKind {
 
 /// What became of a request that was offered to a server.
 enum Offered {
-    Answered(Response<Incoming>, OwnedSemaphorePermit),
+    Answered(Response<Incoming>),
     /// The server has not begun it.
     NotTaken(NotPassed),
     /// It may have begun it.
     Lost,
 }
 
-fn answered(
-    response: Response<Incoming>,
-    end: Option<CallEnd>,
-    permit: OwnedSemaphorePermit,
-) -> Response<Body> {
+fn answered(response: Response<Incoming>, end: Option<CallEnd>, permit: Permit) -> Response<Body> {
     let mut response = response.map(|body| Body::new(Relayed::new(body, end, permit)));
     // The client's connection has a version of its own.
     *response.version_mut() = Version::default();
@@ -336,18 +356,13 @@ fn answered(
     response
 }
 
-/// Returns true if the server has accepted the credential of a call.
-fn has_credential(headers: &HeaderMap) -> bool {
-    headers.get("grpc-status").is_none_or(|status| status != UNAUTHENTICATED)
-}
-
 /// Returns true if the server that has answered has a newer map.
 fn is_newer(headers: &HeaderMap, epoch: u64) -> bool {
     let theirs = headers.get(EPOCH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     theirs.is_some_and(|theirs| theirs > epoch)
 }
 
-/// Returns true if the server says that it did nothing, and that another one may.
+/// Returns true if the server says that its last command did nothing, and that another server may answer.
 fn nothing_was_done(response: &Response<Incoming>) -> bool {
     let status = Status::from_header_map(response.headers());
     let Some(status) = status.filter(|status| status.code() == Code::Unavailable) else { return false };

@@ -11,6 +11,8 @@ use super::client_address::ClientAddress;
 pub(super) const CLIENT: HeaderName = HeaderName::from_static("switchward-client");
 /// The epoch of a server's map of the cluster, in its answers to gateways and servers.
 pub(super) const EPOCH: HeaderName = HeaderName::from_static("switchward-epoch");
+/// Set in a server's answer to a gateway or a server if the call came with a valid API key.
+pub(super) const KEYED: HeaderName = HeaderName::from_static("switchward-keyed");
 /// Where a server answers with the map of the cluster, on connections of the cluster alone.
 pub(super) const MAP_PATH: &str = "/-/route-map";
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
@@ -31,6 +33,7 @@ const OF_ONE_CONNECTION: [HeaderName; 5] = [
 pub(crate) fn strip_internal(headers: &mut HeaderMap) {
     headers.remove(CLIENT);
     headers.remove(EPOCH);
+    headers.remove(KEYED);
 }
 
 /// What is passed on.
@@ -104,10 +107,13 @@ mod tests {
 
     #[test]
     fn a_client_cannot_say_where_it_comes_from() {
-        let mut forged =
-            parts(|it| it.header("switchward-client", "10.0.0.1").header("switchward-epoch", "9"));
+        let mut forged = parts(|it| {
+            it.header("switchward-client", "10.0.0.1")
+                .header("switchward-epoch", "9")
+                .header("switchward-keyed", "1")
+        });
         let sent = outgoing(&forged, (), Kind::Call, None);
-        assert!(!sent.headers().contains_key(CLIENT) && !sent.headers().contains_key(EPOCH));
+        assert!(sent.headers().is_empty(), "{:?}", sent.headers());
         forged.extensions.insert(ClientAddress("192.0.2.7".parse().unwrap()));
         let sent = outgoing(&forged, (), Kind::Call, None);
         let all: Vec<_> = sent.headers().get_all(CLIENT).iter().collect();

@@ -9,13 +9,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 
 use super::map::RouteServer;
 use crate::limits::{
-    PROXIED_CALLS_MAX, PROXIED_CONNECTION_WINDOW_BYTES, PROXIED_STREAM_WINDOW_BYTES, PROXY_PING_MS,
-    PROXY_PING_WAIT_MS, PROXY_REST_MS, TRANSPORT_HEADERS_BYTES_MAX,
+    PROXIED_CALLS_MAX, PROXIED_STREAM_WINDOW_BYTES, PROXY_DIAL_MS_MAX, PROXY_PING_MS, PROXY_PING_WAIT_MS,
+    PROXY_REST_MS, PROXY_TIMED_OUT_REST_MS, TRANSPORT_HEADERS_BYTES_MAX,
 };
 
 /// A connection to a server, on which HTTP/2 begins.
@@ -33,111 +33,236 @@ pub trait ServerDialer: Send + Sync + 'static {
     async fn dial(&self, server: u64, address: &str) -> io::Result<Box<dyn CallIo>>;
 }
 
-/// Why a server gets no call now. Nothing was sent to it.
+/// Why a server cannot be reached now. Nothing was sent to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum NoLink {
-    /// It cannot be reached.
-    Unreachable(String),
-    /// It has [`PROXIED_CALLS_MAX`] calls.
-    Full,
-}
-
-/// A call's part of a connection.
-pub(super) struct Line {
-    pub(super) sender: SendRequest<Body>,
-    pub(super) permit: OwnedSemaphorePermit,
-}
+pub(super) struct Unreachable(pub(super) String);
 
 /// The connections by their servers.
 pub(super) struct Links {
     dialer: Arc<dyn ServerDialer>,
+    /// HTTP/2 flow control: what answers on one connection may have that nobody reads, bytes.
+    window: u32,
     known: Mutex<HashMap<u64, Arc<Link>>>,
 }
 
 /// What there is to one server at one address.
 struct Link {
-    address: String,
-    calls: Arc<Semaphore>,
-    state: AsyncMutex<State>,
+    server: RouteServer,
+    window: u32,
+    state: Mutex<State>,
+    /// Notified when a dial has ended.
+    dialled: Notify,
 }
 
 enum State {
     /// Not dialled yet.
     New,
+    /// A task dials it.
+    Dialling,
     Open(SendRequest<Body>),
-    /// It could not be reached then, and why.
-    Failed(Instant, String),
+    /// It could not be reached, why, and until when it is not dialled again.
+    Failed {
+        why: String,
+        until: Instant,
+    },
+}
+
+impl Link {
+    /// The connection, which `dialer` dials in a task if there is none. Waits until that has ended.
+    async fn sender(
+        self: &Arc<Self>,
+        dialer: &Arc<dyn ServerDialer>,
+    ) -> Result<SendRequest<Body>, Unreachable> {
+        loop {
+            // Before the look at the state, so that no end of a dial is missed.
+            let mut dialled = std::pin::pin!(self.dialled.notified());
+            dialled.as_mut().enable();
+            if let Some(sender) = self.look(dialer)? {
+                return Ok(sender);
+            }
+            dialled.await;
+        }
+    }
+
+    /// The connection; `None` while it is dialled, which begins now if it is due.
+    fn look(
+        self: &Arc<Self>,
+        dialer: &Arc<dyn ServerDialer>,
+    ) -> Result<Option<SendRequest<Body>>, Unreachable> {
+        let mut state = self.state.lock();
+        match &*state {
+            State::Open(sender) if !sender.is_closed() => return Ok(Some(sender.clone())),
+            State::Failed { why, until } if Instant::now() < *until => {
+                return Err(Unreachable(why.clone()));
+            }
+            State::Dialling => return Ok(None),
+            State::New | State::Open(_) | State::Failed { .. } => {}
+        }
+        *state = State::Dialling;
+        tokio::spawn(Arc::clone(self).dial(Arc::clone(dialer)));
+        Ok(None)
+    }
+
+    async fn dial(self: Arc<Self>, dialer: Arc<dyn ServerDialer>) {
+        let connected =
+            timeout(Duration::from_millis(PROXY_DIAL_MS_MAX), connect(&*dialer, &self.server, self.window));
+        let (error, rest_ms) = match connected.await {
+            Ok(Ok(sender)) => return self.ended(State::Open(sender)),
+            Ok(Err(error)) => (error.to_string(), PROXY_REST_MS),
+            Err(_) => ("the connection took too long".to_owned(), PROXY_TIMED_OUT_REST_MS),
+        };
+        let why = format!("server {} at {}: {error}", self.server.number, self.server.address);
+        tracing::warn!("failed to connect for calls: {why}");
+        self.ended(State::Failed { why, until: Instant::now() + Duration::from_millis(rest_ms) });
+    }
+
+    fn ended(&self, state: State) {
+        *self.state.lock() = state;
+        self.dialled.notify_waiters();
+    }
 }
 
 impl Links {
-    pub(super) fn new(dialer: Arc<dyn ServerDialer>) -> Self {
-        Self { dialer, known: Mutex::default() }
+    /// Connections each of which may carry this many calls.
+    pub(super) fn new(dialer: Arc<dyn ServerDialer>, calls: usize) -> Self {
+        let calls = u32::try_from(calls.min(PROXIED_CALLS_MAX)).unwrap_or(u32::MAX);
+        let window = calls.saturating_mul(PROXIED_STREAM_WINDOW_BYTES);
+        Self { dialer, window, known: Mutex::default() }
     }
 
-    /// A call's part of the connection to a server, which is dialled if there is none.
+    /// The connection to a server, which is dialled if there is none. Waits for a dial for this long; the dial goes on for
+    /// later calls.
     ///
     /// # Errors
-    /// As [`NoLink`] says.
-    pub(super) async fn line(&self, server: &RouteServer) -> Result<Line, NoLink> {
+    /// As [`Unreachable`] says.
+    pub(super) async fn line(
+        &self,
+        server: &RouteServer,
+        wait: Duration,
+    ) -> Result<SendRequest<Body>, Unreachable> {
         let link = self.link(server);
-        let permit = Arc::clone(&link.calls).try_acquire_owned().map_err(|_| NoLink::Full)?;
-        let mut state = link.state.lock().await;
-        match &*state {
-            State::Open(sender) if !sender.is_closed() => {
-                return Ok(Line { sender: sender.clone(), permit });
-            }
-            State::Failed(at, why) if at.elapsed() < Duration::from_millis(PROXY_REST_MS) => {
-                return Err(NoLink::Unreachable(why.clone()));
-            }
-            State::New | State::Open(_) | State::Failed(..) => {}
-        }
-        match self.connect(server).await {
-            Ok(sender) => {
-                *state = State::Open(sender.clone());
-                Ok(Line { sender, permit })
-            }
-            Err(error) => {
-                let why = format!("server {} at {}: {error}", server.number, server.address);
-                tracing::warn!("failed to connect for calls: {why}");
-                *state = State::Failed(Instant::now(), why.clone());
-                Err(NoLink::Unreachable(why))
-            }
-        }
+        let sender = timeout(wait, link.sender(&self.dialer)).await;
+        let late = |_| Unreachable(format!("server {} is still dialled", server.number));
+        sender.map_err(late)?
+    }
+
+    /// Ends the connections to all other servers as soon as their calls are answered.
+    pub(super) fn keep(&self, is_kept: impl Fn(u64) -> bool) {
+        self.known.lock().retain(|number, _| is_kept(*number));
     }
 
     fn link(&self, server: &RouteServer) -> Arc<Link> {
         let mut known = self.known.lock();
-        if let Some(link) = known.get(&server.number).filter(|link| link.address == server.address) {
+        if let Some(link) = known.get(&server.number).filter(|link| link.server == *server) {
             return Arc::clone(link);
         }
         let link = Arc::new(Link {
-            address: server.address.clone(),
-            calls: Arc::new(Semaphore::new(PROXIED_CALLS_MAX)),
-            state: AsyncMutex::new(State::New),
+            server: server.clone(),
+            window: self.window,
+            state: Mutex::new(State::New),
+            dialled: Notify::new(),
         });
         known.insert(server.number, Arc::clone(&link));
         link
     }
+}
 
-    async fn connect(&self, server: &RouteServer) -> io::Result<SendRequest<Body>> {
-        let io = self.dialer.dial(server.number, &server.address).await?;
-        let handshake = Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .initial_stream_window_size(PROXIED_STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(PROXIED_CONNECTION_WINDOW_BYTES)
-            .max_header_list_size(TRANSPORT_HEADERS_BYTES_MAX)
-            .keep_alive_interval(Duration::from_millis(PROXY_PING_MS))
-            .keep_alive_timeout(Duration::from_millis(PROXY_PING_WAIT_MS))
-            .keep_alive_while_idle(true)
-            .handshake(TokioIo::new(io))
-            .await;
-        let (sender, connection) = handshake.map_err(io::Error::other)?;
-        let number = server.number;
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, server = number, "a connection for calls ended");
+async fn connect(
+    dialer: &dyn ServerDialer,
+    server: &RouteServer,
+    window: u32,
+) -> io::Result<SendRequest<Body>> {
+    let io = dialer.dial(server.number, &server.address).await?;
+    let handshake = Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(PROXIED_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(window)
+        .max_header_list_size(TRANSPORT_HEADERS_BYTES_MAX)
+        .keep_alive_interval(Duration::from_millis(PROXY_PING_MS))
+        .keep_alive_timeout(Duration::from_millis(PROXY_PING_WAIT_MS))
+        .keep_alive_while_idle(true)
+        .handshake(TokioIo::new(io))
+        .await;
+    let (sender, connection) = handshake.map_err(io::Error::other)?;
+    let number = server.number;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, server = number, "a connection for calls ended");
+        }
+    });
+    Ok(sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::PROXY_DIAL_WAIT_MS;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A server that never answers the first dials, and refuses the others.
+    struct Silent {
+        silent: usize,
+        dials: AtomicUsize,
+    }
+
+    #[tonic::async_trait]
+    impl ServerDialer for Silent {
+        async fn dial(&self, _: u64, _: &str) -> io::Result<Box<dyn CallIo>> {
+            if self.dials.fetch_add(1, Ordering::SeqCst) < self.silent {
+                std::future::pending::<()>().await;
             }
-        });
-        Ok(sender)
+            Err(io::ErrorKind::ConnectionRefused.into())
+        }
+    }
+
+    fn links(silent: usize) -> (Links, Arc<Silent>, RouteServer) {
+        let dialer = Arc::new(Silent { silent, dials: AtomicUsize::default() });
+        let links = Links::new(Arc::clone(&dialer) as Arc<dyn ServerDialer>, 64);
+        (links, dialer, RouteServer { number: 1, address: "node-1:7401".to_owned() })
+    }
+
+    /// Why a call got no connection, and how long it waited, milliseconds.
+    async fn refused(links: &Links, server: &RouteServer, wait: Duration) -> (String, u128) {
+        let began = Instant::now();
+        let Err(Unreachable(why)) = links.line(server, wait).await else { panic!("no connection") };
+        (why, began.elapsed().as_millis())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_wait_for_a_dial_as_long_as_they_can_and_one_that_timed_out_rests() {
+        let (links, dialer, server) = links(1);
+        let dials = || dialer.dials.load(Ordering::SeqCst);
+        let (short, long) = (Duration::from_millis(PROXY_DIAL_WAIT_MS), Duration::from_secs(60));
+        let began = Instant::now();
+        for _ in 0..2 {
+            let (why, waited) = refused(&links, &server, short).await;
+            assert!(why.contains("still dialled"), "{why}");
+            assert!(waited <= u128::from(PROXY_DIAL_WAIT_MS) + 1, "{waited}");
+        }
+        let (why, _) = refused(&links, &server, long).await;
+        assert!(why.contains("took too long") && dials() == 1, "{why}");
+        assert!(began.elapsed() >= Duration::from_millis(PROXY_DIAL_MS_MAX));
+        tokio::time::advance(Duration::from_millis(PROXY_TIMED_OUT_REST_MS - 10)).await;
+        let (_, waited) = refused(&links, &server, long).await;
+        assert_eq!((waited, dials()), (0, 1), "it rests");
+        tokio::time::advance(Duration::from_millis(20)).await;
+        let (why, _) = refused(&links, &server, long).await;
+        assert!(why.contains("refused") && dials() == 2, "{why}");
+        refused(&links, &server, long).await;
+        assert_eq!(dials(), 2, "it was refused a moment ago");
+        tokio::time::advance(Duration::from_millis(PROXY_REST_MS)).await;
+        refused(&links, &server, long).await;
+        assert_eq!(dials(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_ends_early_ends_no_dial() {
+        let (links, dialer, server) = links(1);
+        drop(links.line(&server, Duration::ZERO).await);
+        let (why, _) = refused(&links, &server, Duration::from_secs(60)).await;
+        assert!(why.contains("took too long"), "{why}");
+        assert_eq!(dialer.dials.load(Ordering::SeqCst), 1);
+        links.keep(|number| number != 1);
+        assert!(links.known.lock().is_empty());
     }
 }

@@ -28,6 +28,9 @@ pub struct RouteMap {
     /// Which group owns which bucket.
     #[n(3)]
     pub buckets: BucketMap,
+    /// The numbers of the servers that were removed, whose certificates may still be valid.
+    #[n(4)]
+    pub removed: Vec<u64>,
 }
 
 /// A server.
@@ -62,8 +65,10 @@ impl RouteMap {
     /// A row cannot be read.
     pub fn of(cluster: &Cluster) -> io::Result<Option<Self>> {
         let Some(map) = cluster.map()? else { return Ok(None) };
-        let present = cluster.servers()?.into_iter().filter(|server| server.state != ServerState::Removed);
-        let servers = present.map(|server| RouteServer { number: server.number, address: server.address });
+        let (removed, present): (Vec<_>, Vec<_>) =
+            cluster.servers()?.into_iter().partition(|server| server.state == ServerState::Removed);
+        let servers =
+            present.into_iter().map(|server| RouteServer { number: server.number, address: server.address });
         let leader =
             |group: u64| cluster.all().find(|shard| shard.number() == group).and_then(|it| it.leader());
         let groups = map.groups.into_iter().map(|replicas| RouteGroup {
@@ -76,6 +81,7 @@ impl RouteMap {
             servers: servers.collect(),
             groups: groups.collect(),
             buckets: map.buckets,
+            removed: removed.into_iter().map(|server| server.number).collect(),
         }))
     }
 
@@ -98,6 +104,11 @@ impl RouteMap {
         minicbor::decode(rest).map_err(|error| format!("the map of the cluster cannot be read: {error}"))
     }
 
+    /// Returns true if it names this server, and does not say that it was removed.
+    pub(crate) fn has(&self, number: u64) -> bool {
+        self.servers.iter().any(|server| server.number == number) && !self.removed.contains(&number)
+    }
+
     /// The servers that have what a call needs: its leader first, the others in turn beginning with the `turn`th.
     pub(crate) fn holders(&self, need: Need, turn: usize) -> Vec<&RouteServer> {
         let group = match need {
@@ -113,7 +124,8 @@ impl RouteMap {
                 group.is_some_and(|group| group.servers.contains(&server.number))
             }
         };
-        let mut holders: Vec<&RouteServer> = self.servers.iter().filter(has).collect();
+        let present = self.servers.iter().filter(|server| self.has(server.number));
+        let mut holders: Vec<&RouteServer> = present.filter(has).collect();
         if !holders.is_empty() {
             let first = turn % holders.len();
             holders.rotate_left(first);
@@ -142,6 +154,7 @@ mod tests {
                 group(2, &[2, 3, 4], None),
             ],
             buckets: BucketMap::InTurn { groups: 2 },
+            removed: vec![5],
         }
     }
 
@@ -161,6 +174,9 @@ mod tests {
         assert_eq!(holders(Need::Catalogue, 0), [3, 1, 2, 4]);
         assert_eq!(holders(Need::AnyServer, 1), [2, 3, 4, 1]);
         assert_eq!(holders(Need::AllShards, 0), [2, 4], "only these have every group");
+        let without = RouteMap { removed: vec![2, 5], ..map() };
+        let left = without.holders(bucket(0), 0);
+        assert!(left.iter().all(|server| server.number != 2), "a removed server gets no call: {left:?}");
         assert_eq!(
             RouteMap { servers: Vec::new(), ..map() }.holders(Need::AnyServer, 5),
             Vec::<&RouteServer>::new()

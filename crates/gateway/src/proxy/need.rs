@@ -44,6 +44,23 @@ impl Need {
     }
 }
 
+/// Methods of one session or of the catalogue that execute several commands, or act outside the cluster.
+const SEVERAL_COMMANDS: [&str; 2] = [
+    "/switchward.v1.TenantService/CreateTenant",
+    "/switchward.v1.WebhookEndpointService/PingWebhookEndpoint",
+];
+
+/// Returns true if the method at this path may have changed something before it failed: it executes several commands, or may
+/// do so because it is about all shards or no shard.
+pub(super) fn has_several_commands(path: &str) -> bool {
+    let Some(Route { to, effect }) = route(path) else { return false };
+    let is_one = match to {
+        RouteTo::Session { .. } | RouteTo::Catalogue => !SEVERAL_COMMANDS.contains(&path),
+        RouteTo::AllShards | RouteTo::AnyServer => false,
+    };
+    effect == Effect::Changes && !is_one
+}
+
 /// The session of a resource name, or of the name of one of its gates, effects or work items; `None` if it contains no id.
 fn session(name: &str) -> Option<SessionId> {
     let id = name.rsplit('/').next()?;
@@ -102,6 +119,23 @@ mod tests {
         assert_eq!(Need::of(path, Some(&compressed)), Some((Need::AnyServer, Effect::Reads)));
         assert_eq!(Need::of(path, None), Some((Need::AnyServer, Effect::Reads)));
         assert_eq!(Need::of("/switchward.v1.SessionService/Nothing", None), None);
+    }
+
+    #[test]
+    fn what_may_have_begun_is_known_by_its_method() {
+        let several = |method: &str| has_several_commands(&format!("/switchward.v1.{method}"));
+        for method in [
+            "ClusterService/TransferLeaders",
+            "WebhookEndpointService/RecoverWebhookEndpoint",
+            "TenantService/CreateTenant",
+            "WorkerService/PollWork",
+        ] {
+            assert!(several(method), "{method}");
+        }
+        for method in ["SessionService/PauseSession", "TenantService/GetTenant", "GateService/DecideGate"] {
+            assert!(!several(method), "{method}");
+        }
+        assert!(SEVERAL_COMMANDS.iter().all(|path| route(path).is_some()), "each is a method");
     }
 
     #[test]

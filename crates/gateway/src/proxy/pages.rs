@@ -5,9 +5,9 @@ use http::{Method, Request, Response, StatusCode, header};
 use switchward_api::Effect;
 
 use super::forward::{NotPassed, Passed, Payload, Proxy};
-use super::head::Kind;
+use super::head::{Kind, MAP_PATH};
 use super::need::Need;
-use crate::error::Refusal;
+use crate::error::{Reason, Refusal};
 use crate::guard::check_headers;
 use crate::transcode;
 
@@ -20,8 +20,12 @@ pub(crate) fn pages(proxy: &Proxy) -> Router {
 }
 
 async fn pass(State(proxy): State<Proxy>, request: Request<Body>) -> Response<Body> {
-    if let Err(refusal) = check_headers(request.headers()) {
+    if let Err(refusal) = check_headers(&request) {
         return transcode::refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, refusal);
+    }
+    if request.uri().path() == MAP_PATH {
+        let refusal = Refusal::new(Reason::NotFound, "there is no page at this path");
+        return transcode::refused(StatusCode::NOT_FOUND, refusal);
     }
     let (mut parts, body) = request.into_parts();
     let effect = if parts.method.is_safe() { Effect::Reads } else { Effect::Changes };

@@ -123,8 +123,18 @@ fn cluster(status: ClusterStatus) -> v1::GetClusterResponse {
 }
 
 fn server(status: ServerStatus) -> v1::ClusterServer {
-    let ServerStatus { number, address, state, level, joined, reachable, leads, replaced_by, answer } =
-        status;
+    let ServerStatus {
+        number,
+        address,
+        state,
+        level,
+        joined,
+        reachable,
+        may_lead: _,
+        leads,
+        replaced_by,
+        answer,
+    } = status;
     let expires = answer.as_ref().and_then(|answer| answer.certificate_expires);
     v1::ClusterServer {
         number,
@@ -138,7 +148,8 @@ fn server(status: ServerStatus) -> v1::ClusterServer {
         version: answer.as_ref().map(|answer| answer.version.clone()).unwrap_or_default(),
         disk_free_bytes: answer.as_ref().and_then(|answer| answer.disk_free_bytes),
         certificate_expire_time: expires.map(timestamp),
-        clock_offset_ms: answer.map(|answer| answer.clock_offset_ms),
+        clock_offset_ms: answer.as_ref().map(|answer| answer.clock_offset_ms),
+        clock_bars: answer.is_some_and(|answer| answer.clock_bars),
     }
 }
 

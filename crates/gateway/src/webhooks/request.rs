@@ -21,7 +21,7 @@ pub(super) fn check_head<B>(request: &Request<B>) -> Result<(), Refused> {
         return Err(Refusal::new(Reason::Unimplemented, "only POST is supported").into());
     }
     let headers = request.headers();
-    check_headers(headers)
+    check_headers(request)
         .map_err(|refusal| Refused::with(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, refusal))?;
     let unsupported = |field: &str, problem: String| {
         Refused::with(StatusCode::UNSUPPORTED_MEDIA_TYPE, Refusal::field(field, problem))

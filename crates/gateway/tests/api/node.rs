@@ -179,6 +179,17 @@ impl Node {
     /// The number of a server that does not run, besides this one, in this state. The first call makes this server the first
     /// one of a cluster.
     pub(crate) async fn spare_server(&self, state: ServerState) -> u64 {
+        self.one_of_servers(state, 0).await
+    }
+
+    /// The same, in the state of a server that may be removed. It is another one, so that what removes it spoils no other
+    /// call.
+    pub(crate) async fn server_to_remove(&self) -> u64 {
+        self.one_of_servers(ServerState::Draining, 1).await
+    }
+
+    /// A server that does not run, in this state, with an even number (0) or an odd one (1).
+    async fn one_of_servers(&self, state: ServerState, parity: u64) -> u64 {
         let join = |number| JoinServer {
             number,
             folder: number.to_be_bytes().repeat(2).try_into().expect("16 bytes"),
@@ -191,12 +202,14 @@ impl Node {
             act(CatalogueCommand::FoundCluster(found)).await;
         }
         let servers = self.cluster.servers().expect("rows that can be read");
-        let mut spare = servers.iter().filter(|one| one.number != 1 && one.state != ServerState::Removed);
-        let number = spare.next().map(|spare| spare.number);
-        let number = match number {
-            Some(number) => number,
+        let mut spare = servers
+            .iter()
+            .filter(|one| one.number != 1 && one.number % 2 == parity && one.state != ServerState::Removed);
+        let number = match spare.next() {
+            Some(spare) => spare.number,
             None => {
-                let number = servers.iter().map(|server| server.number).max().unwrap_or(1) + 1;
+                let next = servers.iter().map(|server| server.number).max().unwrap_or(1) + 1;
+                let number = next + (next % 2).abs_diff(parity);
                 act(CatalogueCommand::JoinServer(join(number))).await;
                 number
             }

@@ -5,12 +5,13 @@ use axum::routing::any;
 use http::{Request, Response};
 use http_body_util::Full;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use switchward_api::v1;
+use switchward_gateway::limits::URI_BYTES_MAX;
 use switchward_gateway::proxy::{
     CallIo, CallServer, ClientAddress, Maps, Proxy, RouteGroup, RouteMap, RouteServer, ServerDialer,
     gateway_port,
@@ -19,14 +20,15 @@ use switchward_gateway::serve::serve;
 use switchward_gateway::{ConnectionLimits, Port};
 use switchward_state::catalogue::BucketMap;
 use switchward_testkit::until;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tonic::Code;
-use tonic_types::StatusExt as _;
+use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::client::Line;
 use crate::node::Node;
-use crate::ways::Way;
+use crate::ways::{Raw, Way, body};
 
 /// The memory of a gateway, bytes.
 const MEMORY: usize = 256 * 1024 * 1024;
@@ -46,6 +48,7 @@ impl Fixed {
                 .collect(),
             groups: vec![group(0, 1), group(1, 1)],
             buckets: BucketMap::InTurn { groups: 1 },
+            removed: Vec::new(),
         }))
     }
 }
@@ -116,7 +119,7 @@ impl Gateway {
     /// Passes everything on to these servers, and has their map.
     pub(crate) async fn start(servers: &[SocketAddr]) -> Self {
         let seeds: BTreeMap<u64, String> = (1..).zip(servers.iter().map(SocketAddr::to_string)).collect();
-        let proxy = Proxy::of_gateway(seeds, Arc::new(Plain));
+        let proxy = Proxy::of_gateway(seeds, Arc::new(Plain), MEMORY);
         let (app, health) = gateway_port(&proxy, Vec::new(), MEMORY).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
@@ -176,7 +179,7 @@ async fn calls_and_pages_through_a_gateway_are_answered_as_without() {
     gateway.ready().await;
     let line = Line::connect(gateway.address).await;
     for way in Way::ALL {
-        let method = "TenantService/GetTenant";
+        let method = "GetTenant";
         let expected = node.line.call(way, method, &secret, b"").await.expect("an answer");
         let answer = line.call(way, method, &secret, b"").await.expect("an answer");
         assert_eq!(answer, expected, "{way:?}");
@@ -185,7 +188,7 @@ async fn calls_and_pages_through_a_gateway_are_answered_as_without() {
     }
     let missing =
         v1::GetSessionRequest { name: "ses_00000000000000000000000001".into(), ..Default::default() };
-    let refused = line.ask::<v1::GetSessionResponse>(&secret, "SessionService/GetSession", &missing).await;
+    let refused = line.ask::<v1::GetSessionResponse>(&secret, "GetSession", &missing).await;
     assert_eq!(refused.expect_err("no session").code(), Code::NotFound);
     // A page that only the far server has.
     let page = Request::builder().uri(format!("http://{}/a/nothing", gateway.address));
@@ -208,7 +211,7 @@ async fn a_client_cannot_say_that_it_is_a_gateway_or_another_address() {
     let public = listener.local_addr().expect("the listener is bound");
     let served =
         tokio::spawn(serve(listener, None, seen.port(), ConnectionLimits::default(), std::future::pending()));
-    for address in [gateway.address, public] {
+    for (address, map_status) in [(gateway.address, 404_u16), (public, 200)] {
         let line = Line::connect(address).await;
         let forged = Request::builder()
             .method("POST")
@@ -217,13 +220,14 @@ async fn a_client_cannot_say_that_it_is_a_gateway_or_another_address() {
             .header("switchward-epoch", "99");
         let answer = line.exchange(forged.body(Full::default()).expect("a request")).await;
         assert_eq!(answer.status, 200);
-        // The map is for processes of the cluster.
+        // The map is for processes of the cluster: a server has no such page, and a gateway asks no server for it.
         let map = Request::builder().uri(format!("http://{address}/-/route-map"));
         let answer = line.exchange(map.body(Full::default()).expect("a request")).await;
-        assert_eq!(&answer.body[..], b"seen", "a client's request for the map is a request for a page");
+        assert_eq!(answer.status, map_status, "{:?}", answer.body);
+        assert!(map_status == 404 || &answer.body[..] == b"seen", "it is a request for a page");
     }
     let seen = std::mem::take(&mut *seen.0.lock());
-    assert_eq!(seen.len(), 4);
+    assert_eq!(seen.len(), 3);
     for (client, names) in seen {
         assert_eq!(client, Some(ClientAddress("127.0.0.1".parse().expect("an address"))));
         assert!(names.iter().all(|name| !name.starts_with("switchward-")), "{names:?}");
@@ -239,7 +243,7 @@ async fn a_lost_server_is_passed_over_and_no_server_is_unavailable() {
     let gateway = Gateway::start(&listeners.addresses()).await;
     gateway.ready().await;
     let line = Line::connect(gateway.address).await;
-    let get = || async { line.call(Way::Grpc, "TenantService/GetTenant", &secret, b"").await };
+    let get = || async { line.call(Way::Grpc, "GetTenant", &secret, b"").await };
     get().await.expect("an answer");
     listeners.far[0].die();
     for _ in 0..4 {
@@ -263,9 +267,13 @@ struct Pair {
 
 impl Pair {
     async fn start(node: &Node) -> Self {
+        Self::of(&node.app).await
+    }
+
+    async fn of(app: &Port) -> Self {
         let shared: Arc<Mutex<Vec<SocketAddr>>> = Arc::default();
         let far = |shared: Arc<Mutex<Vec<SocketAddr>>>| {
-            Far::start(node.app.clone(), move |address| {
+            Far::start(app.clone(), move |address| {
                 shared.lock().push(address);
                 Arc::new(Late(shared)) as Arc<dyn Maps>
             })
@@ -308,8 +316,8 @@ fn hanging(counted: &Arc<AtomicUsize>, hangs: &Arc<AtomicBool>) -> Port {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_lost_server_had_got_is_unknown_for_changes_and_unavailable_for_reads() {
     for (method, code, expected) in [
-        ("SessionService/PauseSession", Code::Aborted, "OUTCOME_UNKNOWN"),
-        ("SessionService/GetSession", Code::Unavailable, "SERVER_UNREACHABLE"),
+        ("PauseSession", Code::Aborted, "OUTCOME_UNKNOWN"),
+        ("GetSession", Code::Unavailable, "SERVER_UNREACHABLE"),
     ] {
         let (counted, hangs) = (Arc::<AtomicUsize>::default(), Arc::new(AtomicBool::new(true)));
         let far = Far::start(hanging(&counted, &hangs), |address| Arc::new(Fixed::of(&[address]))).await;
@@ -333,12 +341,113 @@ async fn a_server_that_stops_takes_no_more_calls_and_another_one_answers() {
     let gateway = Gateway::start(&servers.addresses()).await;
     gateway.ready().await;
     let line = Line::connect(gateway.address).await;
-    line.call(Way::Grpc, "TenantService/GetTenant", &secret, b"").await.expect("an answer");
+    line.call(Way::Grpc, "GetTenant", &secret, b"").await.expect("an answer");
     servers.far[0].calls.stop();
     for _ in 0..8 {
-        let answer = line.call(Way::Grpc, "TenantService/GetTenant", &secret, b"").await;
+        let answer = line.call(Way::Grpc, "GetTenant", &secret, b"").await;
         answer.expect("the other server answers");
     }
     drop((line, gateway, servers));
     node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_uri_that_is_too_long_is_refused_before_it_is_passed_on() {
+    let seen = Seen::default();
+    let far = Far::start(seen.port(), |address| Arc::new(Fixed::of(&[address]))).await;
+    let gateway = Gateway::start(&[far.address]).await;
+    gateway.ready().await;
+    // HTTP/2 sends each of these bytes as more than two.
+    for path in ["/", "/v1/in/acme/", "/grpc.reflection.v1.ServerReflection/"] {
+        for address in [gateway.address, far.address] {
+            let line = Line::connect(address).await;
+            let long = format!("http://{address}{path}{}", "\\".repeat(URI_BYTES_MAX));
+            let request = Request::builder().method("POST").uri(long);
+            let answer = line.exchange(request.body(Full::default()).expect("a request")).await;
+            assert_eq!(answer.status, 414, "{path}");
+        }
+    }
+    // Almost the longest that HTTP/1.1 accepts.
+    let mut stream = TcpStream::connect(gateway.address).await.expect("the gateway listens");
+    let head = format!("GET /{} HTTP/1.1\r\nhost: a\r\n\r\n", "a".repeat(60_000));
+    stream.write_all(head.as_bytes()).await.expect("it is sent");
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).await.expect("an answer");
+    assert_eq!(&begin, b"HTTP/1.1 414");
+    assert!(seen.0.lock().is_empty(), "no server got any");
+    let line = Line::connect(gateway.address).await;
+    let page = Request::builder().uri(format!("http://{}/a/{}", gateway.address, "\\".repeat(8_000)));
+    let answer = line.exchange(page.body(Full::default()).expect("a request")).await;
+    assert_eq!(&answer.body[..], b"seen");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_says_which_calls_had_a_key_and_shows_its_map_to_no_client() {
+    let node = Node::start(None).await;
+    let secret = node.first_tenant("acme").await;
+    let far = Far::start(node.app.clone(), |address| Arc::new(Fixed::of(&[address]))).await;
+    let gateway = Gateway::start(&[far.address]).await;
+    gateway.ready().await;
+    let method = "GetTenant";
+    let keyed = async |address: SocketAddr, secret: &str| {
+        let raw = Raw::post(Way::Grpc, method, body(Way::Grpc, method, b"")).with_key(secret);
+        let answer = Line::connect(address).await.send(raw).await;
+        answer.headers.contains_key("switchward-keyed")
+    };
+    assert!(keyed(far.address, &secret).await, "a server says it to processes of the cluster");
+    assert!(!keyed(far.address, "swk_wrong").await);
+    // A call that is refused before anybody looks at its credential.
+    let other =
+        Request::builder().method("POST").uri(format!("http://{}/switchward.v1.None/Such", far.address));
+    let line = Line::connect(far.address).await;
+    let answer = line.exchange(other.body(Full::default()).expect("a request")).await;
+    assert!(!answer.headers.contains_key("switchward-keyed"));
+    assert!(!keyed(gateway.address, &secret).await, "it is for the gateway alone");
+    let map = |client: Option<&str>| {
+        let mut map = Request::builder().uri(format!("http://{}/-/route-map", far.address));
+        if let Some(client) = client {
+            map = map.header("switchward-client", client);
+        }
+        map.body(Full::default()).expect("a request")
+    };
+    assert_eq!(line.exchange(map(None)).await.status, 200);
+    for client in ["192.0.2.1", "nobody"] {
+        assert_eq!(line.exchange(map(Some(client))).await.status, 404);
+    }
+    drop((line, gateway, far));
+    node.end().await;
+}
+
+/// A port that counts requests, and answers all that it stops.
+fn draining(counted: &Arc<AtomicUsize>) -> Port {
+    let counted = Arc::clone(counted);
+    let page = move |_: Request<axum::body::Body>| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let details =
+            ErrorDetails::with_error_info("DRAINING", "switchward.dev", HashMap::<String, String>::new());
+        let status = tonic::Status::with_error_details(Code::Unavailable, "the server is stopping", details);
+        async move { status.into_http::<axum::body::Body>() }
+    };
+    Router::new().fallback(any(page)).into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_have_several_commands_is_not_sent_again_to_another_server() {
+    let counted = Arc::<AtomicUsize>::default();
+    let servers = Pair::of(&draining(&counted)).await;
+    let gateway = Gateway::start(&servers.addresses()).await;
+    gateway.ready().await;
+    let line = Line::connect(gateway.address).await;
+    for (method, sent) in [
+        ("GetTenant", 2),
+        ("PauseSession", 2),
+        ("RecoverWebhookEndpoint", 1),
+        ("TransferLeaders", 1),
+        ("PollWork", 1),
+    ] {
+        counted.store(0, Ordering::SeqCst);
+        let refused = line.call(Way::Grpc, method, "swk_any", b"").await.expect_err("all servers stop");
+        assert_eq!(reason(&refused), "DRAINING", "{method}");
+        assert_eq!(counted.load(Ordering::SeqCst), sent, "{method}");
+    }
 }

@@ -17,6 +17,7 @@ use crate::ending::id_of;
 use crate::harness::Harness;
 use crate::node::Node;
 use crate::refusal::Refusal;
+use crate::watching::history;
 
 /// A leader that is cut off is soon followed by another.
 const BRISK: RaftSettings =
@@ -192,12 +193,10 @@ async fn a_watch_at_any_server_goes_on_at_another_without_a_gap() {
     let (away, other) = (led % 3 + 1, (led + 1) % 3 + 1);
     let index = |server: u64| usize::try_from(server - 1).expect("small");
     let mut first = watch(&harness, index(away), &session.name, 0).await;
-    let mut last = event(&mut first).await.sequence;
     harness.answer(&session.name, "go").await;
-    while last < harness.look(&session.name).await.sequence {
-        let next = event(&mut first).await;
-        assert_eq!(next.sequence, last + 1);
-        last = next.sequence;
+    let before = history(&harness, &session.name).await;
+    for expected in &before {
+        assert_eq!(event(&mut first).await, *expected);
     }
     isolate(&harness, away);
     let begun = Instant::now();
@@ -218,9 +217,15 @@ async fn a_watch_at_any_server_goes_on_at_another_without_a_gap() {
         ..Default::default()
     };
     let _: v1::AnswerCheckpointResponse = insist(&harness, index(other), "AnswerCheckpoint", &answer).await;
+    let last = before.last().expect("an event").sequence;
     let mut second = watch(&harness, index(other), &session.name, last + 1).await;
-    assert_eq!(event(&mut second).await.sequence, last + 1);
+    let next = event(&mut second).await;
     heal(&harness);
+    let list =
+        v1::ListSessionEventsRequest { name: session.name.clone(), page_size: 1_000, ..Default::default() };
+    let shown: v1::ListSessionEventsResponse =
+        insist(&harness, index(other), "ListSessionEvents", &list).await;
+    assert_eq!(Some(&next), shown.events.get(before.len()), "no event is missing between the two streams");
     harness.node.end().await;
 }
 

@@ -50,7 +50,7 @@ async fn ended(harness: &Harness) -> String {
     name
 }
 
-async fn history(harness: &Harness, name: &str) -> Vec<v1::SessionEvent> {
+pub(crate) async fn history(harness: &Harness, name: &str) -> Vec<v1::SessionEvent> {
     let request = v1::ListSessionEventsRequest {
         name: name.to_owned(),
         page_size: 1_000,

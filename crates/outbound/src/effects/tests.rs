@@ -11,6 +11,7 @@ use switchward_state::seal::{KeyRing, RingKey};
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{Kind, Scope};
 use switchward_store::DataDir;
+use switchward_testkit::until;
 
 use super::*;
 
@@ -139,6 +140,28 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
     round(shard, 16, &context, &mut out).await.map(drop).unwrap();
     assert_eq!((mail(shard).await.dead(), out.sent.len()), (None, 1));
     cluster.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_mail_of_a_shard_that_is_ahead_of_its_leaders_clock_goes_out_at_once() {
+    let decided = Time(1_782_000_000_000);
+    let folder = tempfile::tempdir().unwrap();
+    let before = cluster(folder.path(), &ManualClock::new(decided)).await;
+    mailing(&before).await;
+    before.shutdown().await.unwrap();
+    drop(before);
+    for behind_ms in [1, 3_600_000, decided.0] {
+        let clock = ManualClock::new(Time(decided.0 - behind_ms));
+        // Tasks of the cluster that was shut down may still hold the folder.
+        until("the folder is free", async || DataDir::open(folder.path()).is_ok()).await;
+        let cluster = cluster(folder.path(), &clock).await;
+        let shard = cluster.shard_of(SESSION.bucket());
+        let mut out = Out::default();
+        round(shard, 16, &sending(&cluster), &mut out).await.map(drop).unwrap();
+        assert_eq!(out.sent.len(), 1, "{behind_ms} ms behind");
+        assert_eq!(shard.now(), clock.now(), "the clock itself was not moved");
+        cluster.shutdown().await.unwrap();
+    }
 }
 
 /// Lets this many mails of a shard go out and be delivered, but for the last one, which stays out.

@@ -141,7 +141,7 @@ async fn a_lasting_refusal_is_logged_once_on_each_side() {
 }
 
 /// The certificate of a gateway of this cluster.
-fn gateway(cluster: &Cluster) -> TlsPem {
+pub(crate) fn gateway(cluster: &Cluster) -> TlsPem {
     let name = PeerName::gateway("edge").expect("a name");
     let issued = cluster.authority.issue(&cluster.id, &name, &[], year()).unwrap();
     TlsPem {

@@ -110,6 +110,21 @@ async fn more_connections_than_the_limit_are_closed_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_address_has_a_part_of_the_handshakes() {
+    let cluster = Cluster::new(4);
+    let limits = PeerLimits { handshake: crate::support::LONG, handshakes_per_address: 2, ..short() };
+    let server = Server::start(PeerOptions { limits, ..cluster.options(2) });
+    let first = TcpStream::connect(server.address()).await.unwrap();
+    let second = TcpStream::connect(server.address()).await.unwrap();
+    let mut third = TcpStream::connect(server.address()).await.unwrap();
+    let mut rest = Vec::new();
+    let _closed = third.read_to_end(&mut rest).await;
+    logged(&["refused a connection from 127.0.0.1", "too many connections from this address"]).await;
+    drop((first, second));
+    serves(&cluster, &server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bad_frame_closes_the_connection_with_one_line() {
     let mut damaged = raw::request(1, ECHO, b"body");
     *damaged.last_mut().unwrap() ^= 1;

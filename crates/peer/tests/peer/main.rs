@@ -9,5 +9,6 @@ mod hostile;
 mod proxy;
 mod raw;
 mod recovery;
+mod removals;
 mod streams;
 mod support;

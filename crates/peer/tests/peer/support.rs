@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, SystemTime};
 
@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use switchward_peer::certs::{Authority, Validity};
 use switchward_peer::{
-    Handler, Hello, PROTOCOL, PeerError, PeerLimits, PeerName, PeerOptions, PeerStream, Peers, Request,
-    TlsPem, Traffic,
+    CallStream, Handler, Hello, PROTOCOL, PeerError, PeerLimits, PeerName, PeerOptions, PeerStream, Peers,
+    Request, TlsPem, Traffic,
 };
 use switchward_testkit::until;
 
@@ -171,11 +171,23 @@ pub(crate) struct TestHandler {
     /// The lowest boot counter that is admitted.
     pub(crate) boot_min: AtomicI64,
     pub(crate) on_stream: Mutex<Option<OnStream>>,
+    /// Whether anybody may pass on calls.
+    pub(crate) takes_calls: AtomicBool,
+    /// Connections for calls that are served.
+    pub(crate) calls: Arc<AtomicUsize>,
 }
 
 impl TestHandler {
     pub(crate) fn begun(&self) -> usize {
         self.begun.load(Ordering::SeqCst)
+    }
+
+    /// Waits until this many connections for calls are served.
+    pub(crate) async fn serves_calls(&self, expected: usize) {
+        until("connections for calls are served or ended", async || {
+            self.calls.load(Ordering::SeqCst) == expected
+        })
+        .await;
     }
 
     /// Waits until this many futures are alive.
@@ -239,6 +251,17 @@ impl Handler for TestHandler {
             return Err(format!("server {} has the boot counter {}", peer.server, peer.boot));
         }
         Ok(())
+    }
+
+    fn admit_calls(&self, from: &PeerName) -> Result<(), String> {
+        let takes = self.takes_calls.load(Ordering::SeqCst);
+        takes.then_some(()).ok_or_else(|| format!("{from} may not pass on calls to this server"))
+    }
+
+    /// Reads until the other side ends.
+    async fn calls(&self, _: PeerName, mut stream: CallStream) {
+        let _alive = Alive::new(&self.calls);
+        let _ended = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
     }
 }
 

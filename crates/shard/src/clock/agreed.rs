@@ -8,7 +8,7 @@
 //!    speed until the own clock has caught up. A log that goes further than that was written by a server whose clock was
 //!    wrong: its shard keeps that time, and the others do not follow.
 //! 5. Between two comparisons it goes no further than time has passed, and by [`CLOCK_APART_MAX_MS`] at most beyond that: a
-//!    clock that is set meanwhile is compared first.
+//!    clock that is set meanwhile is compared first. A comparison that decides less than an earlier one does not count.
 //!
 //! Time never goes back.
 
@@ -19,8 +19,9 @@ use switchward_machine::Time;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Clock, ClockAgreement};
-use crate::limits::{CLOCK_AHEAD_MAX, CLOCK_APART_MAX_MS};
+use super::agreement::Verdict;
+use super::{Clock, ClockAgreement, Comparison};
+use crate::limits::{CLOCK_AHEAD_MAX, CLOCK_APART_MAX_MS, CLOCK_LOOK};
 
 /// See the module.
 pub(crate) struct AgreedClock {
@@ -30,8 +31,8 @@ pub(crate) struct AgreedClock {
 
 /// What a clock remembers.
 struct State {
-    agreement: ClockAgreement,
-    /// The own clock when it was last compared; `None` before, and while the server is alone.
+    verdict: Verdict,
+    /// The own clock when the verdict was found; `None` before, and while the server is alone.
     compared: Option<Reading>,
     /// The latest time that was given out.
     last: Time,
@@ -67,12 +68,19 @@ impl Moved {
     fn now(self, own: Time) -> Time {
         self.to.after_ms(own.since_ms(self.at) / 2)
     }
+
+    /// How long the own clock must run until it is `until`, milliseconds.
+    fn wait_ms(self, own: Time, until: Time) -> u64 {
+        let at = self.at.after_ms(until.since_ms(self.to).saturating_mul(2));
+        at.since_ms(own)
+    }
 }
 
 impl AgreedClock {
     /// A clock that begins with this knowledge.
-    pub(crate) fn over(own: Arc<dyn Clock>, agreement: ClockAgreement) -> Self {
-        Self { own, state: Mutex::new(State { agreement, compared: None, last: Time(0), moved: None }) }
+    pub(crate) fn over(own: Arc<dyn Clock>, first: Comparison) -> Self {
+        let verdict = Verdict::of(first);
+        Self { own, state: Mutex::new(State { verdict, compared: None, last: Time(0), moved: None }) }
     }
 
     /// Reads the own clock, before it is compared.
@@ -80,18 +88,18 @@ impl AgreedClock {
         Reading { own: self.own.now(), at: Instant::now() }
     }
 
-    /// Takes a new comparison of the clock that was read before. One that is too small to say anything takes nothing back.
-    pub(crate) fn compared(&self, agreement: ClockAgreement, reading: Reading) {
+    /// Takes a new comparison of the clock that was read before. One that says less than is known takes nothing back.
+    pub(crate) fn compared(&self, comparison: Comparison, reading: Reading) {
         let mut state = self.state.lock();
-        if agreement.is_known() || state.agreement == ClockAgreement::Alone {
-            state.agreement = agreement;
-            state.compared = (agreement != ClockAgreement::Alone).then_some(reading);
+        if let Some(verdict) = state.verdict.after(comparison) {
+            state.verdict = verdict;
+            state.compared = (verdict.agreement != ClockAgreement::Alone).then_some(reading);
         }
     }
 
-    /// The last comparison.
+    /// What the comparisons until now say.
     pub(crate) fn agreement(&self) -> ClockAgreement {
-        self.state.lock().agreement
+        self.state.lock().verdict.agreement
     }
 }
 
@@ -103,7 +111,16 @@ impl State {
 
     /// The time, by the own clock, as far as the others agree.
     fn agreed(&self, own: Time) -> Time {
-        Time(own.0.saturating_sub(self.agreement.ahead_ms()))
+        Time(own.0.saturating_sub(self.verdict.agreement.ahead_ms()))
+    }
+
+    /// How long the own clock must run until the time is `until`, milliseconds.
+    fn wait_ms(&mut self, own: Time, until: Time) -> u64 {
+        if until <= self.now(own) {
+            return 0;
+        }
+        let agreed = until.since_ms(self.agreed(own));
+        self.moved.map_or(agreed, |moved| agreed.min(moved.wait_ms(own, until)))
     }
 
     fn now(&mut self, own: Time) -> Time {
@@ -122,7 +139,7 @@ impl Clock for AgreedClock {
         let own = self.own.now();
         let mut state = self.state.lock();
         // Until it is known, this is for display, and no later time may have to wait for it.
-        if !state.agreement.is_known() {
+        if !state.verdict.agreement.is_known() {
             return own;
         }
         let own = state.limited(own);
@@ -130,7 +147,16 @@ impl Clock for AgreedClock {
     }
 
     fn patience(&self, until: Time) -> Duration {
-        self.own.patience(until)
+        let mut state = self.state.lock();
+        if !state.verdict.agreement.is_known() || !self.own.runs() {
+            return self.own.patience(until);
+        }
+        let own = state.limited(self.own.now());
+        Duration::from_millis(state.wait_ms(own, until)).min(CLOCK_LOOK)
+    }
+
+    fn runs(&self) -> bool {
+        self.own.runs()
     }
 
     fn subscribe(&self, waiting: Arc<Notify>) {
@@ -138,16 +164,17 @@ impl Clock for AgreedClock {
     }
 
     fn is_known(&self) -> bool {
-        self.state.lock().agreement.is_known()
+        self.agreement().is_known()
     }
 
     fn not_before(&self, at: Time) {
         let mut state = self.state.lock();
-        if state.agreement == ClockAgreement::Alone {
+        let agreement = state.verdict.agreement;
+        if agreement == ClockAgreement::Alone {
             drop(state);
             return self.own.not_before(at);
         }
-        if !state.agreement.is_known() {
+        if !agreement.is_known() {
             return;
         }
         let own = state.limited(self.own.now());
@@ -169,20 +196,36 @@ impl Clock for AgreedClock {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ManualClock;
+    use super::super::{ClockOffset, ManualClock, judge};
     use super::*;
 
     const BEGIN: Time = Time(1_750_064_400_000);
     const HOUR: u64 = 3_600_000;
     const YEARS: u64 = 87_600 * HOUR;
 
-    fn clock(own: Time, agreement: ClockAgreement) -> (ManualClock, AgreedClock) {
-        let own = ManualClock::new(own);
-        (own.clone(), AgreedClock::over(Arc::new(own), agreement))
+    const AGREES: [i64; 2] = [0, 0];
+
+    /// A clock that is moved by hand, and is not taken for one.
+    struct Running(ManualClock);
+
+    impl Clock for Running {
+        fn now(&self) -> Time {
+            self.0.now()
+        }
     }
 
-    fn compare(clock: &AgreedClock, agreement: ClockAgreement) {
-        clock.compared(agreement, clock.reading());
+    /// A clock of one of three servers after a first comparison with these offsets of the others.
+    fn clock(own: Time, offsets: &[i64]) -> (ManualClock, AgreedClock) {
+        let own = ManualClock::new(own);
+        let clock = AgreedClock::over(Arc::new(Running(own.clone())), Comparison::UNKNOWN);
+        compare(&clock, offsets);
+        (own, clock)
+    }
+
+    fn compare(clock: &AgreedClock, offsets: &[i64]) {
+        let offsets: Vec<_> =
+            offsets.iter().zip(2..).map(|(ms, server)| ClockOffset { server, ms: *ms }).collect();
+        clock.compared(judge(&offsets, 3), clock.reading());
     }
 
     /// Lets time pass on all clocks.
@@ -191,39 +234,40 @@ mod tests {
         tokio::time::advance(Duration::from_millis(ms)).await;
     }
 
-    fn ahead(by: u64) -> ClockAgreement {
-        ClockAgreement::Differs { by_ms: i64::try_from(by).unwrap() }
+    /// The others' offsets if this server is ahead.
+    fn ahead(by: u64) -> [i64; 2] {
+        [-i64::try_from(by).unwrap(); 2]
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_boots_in_another_decade_decides_nothing_and_then_by_the_others_clocks() {
         for by in [HOUR, YEARS] {
-            let (own, clock) = clock(BEGIN.after_ms(by), ClockAgreement::Unknown);
+            let (own, clock) = clock(BEGIN.after_ms(by), &[]);
             assert!(!clock.is_known());
             assert_eq!(clock.now(), BEGIN.after_ms(by));
             // A log means nothing yet.
             clock.not_before(BEGIN.after_ms(2 * by));
-            compare(&clock, ahead(by));
+            compare(&clock, &ahead(by));
             assert!(clock.is_known());
             assert_eq!(clock.now(), BEGIN, "no timer fires early");
             pass(&own, 7).await;
             assert_eq!(clock.now(), BEGIN.after_ms(7));
-            compare(&clock, ClockAgreement::Unknown);
+            compare(&clock, &[]);
             assert!(clock.is_known(), "what was compared once stays compared");
         }
     }
 
     #[test]
     fn a_clock_behind_is_used_as_it_is() {
-        let (_, clock) = clock(BEGIN, ClockAgreement::Differs { by_ms: -5_000 });
+        let (_, clock) = clock(BEGIN, &[5_000; 2]);
         assert_eq!(clock.now(), BEGIN);
     }
 
     #[tokio::test(start_paused = true)]
     async fn time_never_goes_back() {
-        let (own, clock) = clock(BEGIN, ClockAgreement::Agrees);
+        let (own, clock) = clock(BEGIN, &AGREES);
         assert_eq!(clock.now(), BEGIN);
-        compare(&clock, ahead(5_000));
+        compare(&clock, &ahead(5_000));
         pass(&own, 3_000).await;
         assert_eq!(clock.now(), BEGIN);
         pass(&own, 3_000).await;
@@ -232,7 +276,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_log_moves_it_on_by_an_hour_at_most_and_it_runs_at_half_the_speed() {
-        let (own, clock) = clock(BEGIN, ClockAgreement::Agrees);
+        let (own, clock) = clock(BEGIN, &AGREES);
         clock.not_before(BEGIN.after_ms(YEARS));
         clock.not_before(BEGIN.after_ms(HOUR + 1));
         assert_eq!(clock.now(), BEGIN);
@@ -248,24 +292,85 @@ mod tests {
 
     #[test]
     fn a_server_alone_uses_its_own_clock_until_it_is_a_member() {
-        let (_, clock) = clock(BEGIN, ClockAgreement::Alone);
+        let clock = AgreedClock::over(Arc::new(ManualClock::new(BEGIN)), Comparison::ALONE);
         assert!(clock.is_known() && clock.now() == BEGIN);
-        compare(&clock, ClockAgreement::Unknown);
+        compare(&clock, &[]);
         assert!(!clock.is_known(), "it has others now");
     }
+
     #[tokio::test(start_paused = true)]
     async fn a_clock_that_is_set_between_two_comparisons_is_not_followed_before_the_next_one() {
-        let (own, clock) = clock(BEGIN, ClockAgreement::Unknown);
-        compare(&clock, ClockAgreement::Agrees);
+        let (own, clock) = clock(BEGIN, &AGREES);
         own.advance(YEARS);
         assert_eq!(clock.now(), BEGIN.after_ms(CLOCK_APART_MAX_MS));
         pass(&own, 500).await;
         assert_eq!(clock.now(), BEGIN.after_ms(CLOCK_APART_MAX_MS + 500));
-        compare(&clock, ahead(YEARS));
+        compare(&clock, &ahead(YEARS));
         pass(&own, 10_000).await;
         assert_eq!(clock.now(), BEGIN.after_ms(10_500));
         // It was right, and the others follow.
-        compare(&clock, ClockAgreement::Agrees);
+        compare(&clock, &AGREES);
         assert_eq!(clock.now(), BEGIN.after_ms(YEARS + 10_500));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_goes_on_when_the_only_other_server_that_is_right_goes_down() {
+        // The second server has booted in 1970.
+        let long_ago = -i64::try_from(BEGIN.0).unwrap();
+        let (own, clock) = clock(BEGIN, &[long_ago, 0]);
+        assert_eq!(clock.now(), BEGIN);
+        for minute in 1..=60 {
+            pass(&own, 60_000).await;
+            compare(&clock, &[long_ago]);
+            assert_eq!(clock.agreement(), ClockAgreement::Agrees);
+            assert_eq!(clock.now(), BEGIN.after_ms(60_000 * minute));
+        }
+        // Nothing that was compared since bounds a clock that is set.
+        own.advance(YEARS);
+        compare(&clock, &[long_ago]);
+        assert_eq!(clock.now(), BEGIN.after_ms(HOUR + CLOCK_APART_MAX_MS));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_sleeps_as_long_as_the_agreed_clock_needs() {
+        let second = Duration::from_secs(1);
+        // The own clock is ahead, and has passed that time already.
+        let (own, ahead) = clock(BEGIN.after_ms(HOUR), &ahead(HOUR));
+        assert_eq!(ahead.patience(BEGIN.after_ms(1_000)), second);
+        assert_eq!(ahead.patience(BEGIN), Duration::ZERO);
+        assert_eq!(ahead.patience(BEGIN.after_ms(HOUR)), CLOCK_LOOK);
+        pass(&own, 400).await;
+        assert_eq!(ahead.patience(BEGIN.after_ms(1_000)), Duration::from_millis(600));
+        // Time stands still until the own clock has come as far.
+        let (own, slower) = clock(BEGIN, &AGREES);
+        assert_eq!(slower.now(), BEGIN);
+        compare(&slower, &[-5_000; 2]);
+        assert_eq!(slower.patience(BEGIN), Duration::ZERO);
+        assert_eq!(slower.patience(BEGIN.after_ms(1_000)), 6 * second);
+        pass(&own, 6_000).await;
+        assert_eq!(slower.now(), BEGIN.after_ms(1_000));
+        // A log has moved it on: it has passed that time already, or runs at half the speed.
+        let (own, moved) = clock(BEGIN, &AGREES);
+        moved.not_before(BEGIN.after_ms(10_000));
+        assert_eq!(moved.patience(BEGIN.after_ms(10_000)), Duration::ZERO);
+        assert_eq!(moved.patience(BEGIN.after_ms(11_000)), 2 * second);
+        assert_eq!(
+            moved.patience(BEGIN.after_ms(25_000)),
+            25 * second,
+            "the own clock has caught up by then"
+        );
+        pass(&own, 2_000).await;
+        assert_eq!(moved.patience(BEGIN.after_ms(11_000)), Duration::ZERO);
+    }
+
+    #[test]
+    fn who_waits_for_a_clock_that_is_moved_by_hand_waits_for_its_notification() {
+        let own = Arc::new(ManualClock::new(BEGIN.after_ms(HOUR)));
+        let clock = AgreedClock::over(own, Comparison::UNKNOWN);
+        for offsets in [&[][..], &ahead(HOUR)] {
+            compare(&clock, offsets);
+            assert_eq!(clock.patience(BEGIN.after_ms(1_000)), CLOCK_LOOK);
+        }
+        assert!(!clock.runs());
     }
 }

@@ -3,8 +3,12 @@
 //! The opinions are this server's own clock and those of the servers that it knows. Of an even number, every time between
 //! the two in the middle may be right; a server decides by the lower one, because a late timer does less harm than an early
 //! one.
+//!
+//! A server that more than two clocks have judged keeps that verdict while fewer clocks, of which as many say this as say
+//! another time, are left. A server that was barred from leading is admitted again only after its clock has been close for
+//! several comparisons, so that a clock at the limit does not move the leadership again and again.
 
-use crate::limits::CLOCK_APART_MAX_MS;
+use crate::limits::{CLOCK_APART_MAX_MS, CLOCK_CLOSE_COMPARISONS, CLOCK_CLOSE_MS};
 
 /// The clock of another server, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +35,7 @@ pub enum ClockAgreement {
     },
     /// It differs from the median of at least three: this server leads nothing.
     Differs {
-        /// How far it is ahead of the median, milliseconds; negative if it is behind.
+        /// How far it is ahead of the median, of two in the middle the lower one, milliseconds; negative if it is behind.
         by_ms: i64,
     },
 }
@@ -66,29 +70,104 @@ impl ClockAgreement {
     }
 }
 
-/// Judges the clock of a server in a cluster with this number of voters.
-pub(crate) fn judge(offsets: &[ClockOffset], voters: usize) -> ClockAgreement {
+/// One comparison of a server's clock with the others'.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    /// What it says by itself.
+    agreement: ClockAgreement,
+    /// How far the clock is ahead of the lower of the two in the middle, milliseconds; negative if it is behind.
+    by_ms: i64,
+    /// Returns the server to those that may lead.
+    is_close: bool,
+    /// The number of clocks, this server's included.
+    opinions: usize,
+}
+
+impl Comparison {
+    /// There is nothing to compare the clock with.
+    pub(crate) const ALONE: Self = Self::without(ClockAgreement::Alone);
+    /// There are too few others to compare it with.
+    pub(crate) const UNKNOWN: Self = Self::without(ClockAgreement::Unknown);
+
+    const fn without(agreement: ClockAgreement) -> Self {
+        Self { agreement, by_ms: 0, is_close: true, opinions: 1 }
+    }
+}
+
+/// What a server knows of its clock after all comparisons until now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// What it says.
+    pub(crate) agreement: ClockAgreement,
+    /// The number of clocks that it comes from.
+    opinions: usize,
+    /// How many comparisons in a row have found the clock of a barred server close.
+    close: u32,
+}
+
+impl Verdict {
+    /// What the first comparison says.
+    pub(crate) fn of(comparison: Comparison) -> Self {
+        let Comparison { agreement, opinions, .. } = comparison;
+        Self { agreement, opinions, close: 0 }
+    }
+
+    /// The verdict after one more comparison. `None` if that says less than is known: the earlier verdict stays, and
+    /// the clock is bounded by what was compared then.
+    pub(crate) fn after(self, comparison: Comparison) -> Option<Self> {
+        let Comparison { agreement, by_ms, is_close, opinions } = comparison;
+        match agreement {
+            ClockAgreement::Alone => return Some(Self::of(comparison)),
+            ClockAgreement::Unknown => {
+                return (self.agreement == ClockAgreement::Alone).then(|| Self::of(comparison));
+            }
+            // More clocks have said which one is right.
+            ClockAgreement::Undecided { .. } if opinions < self.opinions && self.is_decided() => return None,
+            ClockAgreement::Agrees | ClockAgreement::Undecided { .. } | ClockAgreement::Differs { .. } => {}
+        }
+        if !self.agreement.bars_from_leading() || agreement.bars_from_leading() {
+            return Some(Self::of(comparison));
+        }
+        let close = if is_close { self.close + 1 } else { 0 };
+        if close >= CLOCK_CLOSE_COMPARISONS {
+            return Some(Self::of(comparison));
+        }
+        Some(Self { agreement: ClockAgreement::Differs { by_ms }, opinions, close })
+    }
+
+    fn is_decided(self) -> bool {
+        match self.agreement {
+            ClockAgreement::Agrees | ClockAgreement::Differs { .. } => true,
+            ClockAgreement::Alone | ClockAgreement::Unknown | ClockAgreement::Undecided { .. } => false,
+        }
+    }
+}
+
+/// Compares the clock of a server in a cluster with this number of voters.
+pub(crate) fn judge(offsets: &[ClockOffset], voters: usize) -> Comparison {
     if voters <= 1 {
-        return ClockAgreement::Alone;
+        return Comparison::ALONE;
     }
     let mut opinions: Vec<i64> = offsets.iter().map(|offset| offset.ms).chain([0]).collect();
     if opinions.len() <= voters / 2 {
-        return ClockAgreement::Unknown;
+        return Comparison::UNKNOWN;
     }
     opinions.sort_unstable();
     let (low, high) = (opinions[(opinions.len() - 1) / 2], opinions[opinions.len() / 2]);
     let far = |ms: i64| ms.unsigned_abs() > CLOCK_APART_MAX_MS;
     let outside = if low > 0 { low } else { high.min(0) };
-    if far(outside) && opinions.len() > 2 {
-        return ClockAgreement::Differs { by_ms: outside.saturating_neg() };
-    }
-    // This server is one of the two in the middle.
+    let by_ms = low.saturating_neg();
+    // Otherwise this server is one of the two in the middle.
     let other = if far(low) { low } else { high };
-    if far(other) {
+    let agreement = if far(outside) && opinions.len() > 2 {
+        ClockAgreement::Differs { by_ms }
+    } else if far(other) {
         ClockAgreement::Undecided { by_ms: other.saturating_neg() }
     } else {
         ClockAgreement::Agrees
-    }
+    };
+    let is_close = outside.unsigned_abs() < CLOCK_CLOSE_MS;
+    Comparison { agreement, by_ms, is_close, opinions: opinions.len() }
 }
 
 #[cfg(test)]
@@ -99,7 +178,17 @@ mod tests {
 
     fn of(ms: &[i64], voters: usize) -> ClockAgreement {
         let offsets = ms.iter().zip(2..).map(|(ms, server)| ClockOffset { server, ms: *ms });
-        judge(&offsets.collect::<Vec<_>>(), voters)
+        judge(&offsets.collect::<Vec<_>>(), voters).agreement
+    }
+
+    /// What is known after these comparisons in a cluster of this many voters.
+    fn after(comparisons: &[&[i64]], voters: usize) -> ClockAgreement {
+        let last = comparisons.iter().fold(Verdict::of(Comparison::UNKNOWN), |verdict, ms| {
+            let offsets: Vec<_> =
+                ms.iter().zip(2..).map(|(ms, server)| ClockOffset { server, ms: *ms }).collect();
+            verdict.after(judge(&offsets, voters)).unwrap_or(verdict)
+        });
+        last.agreement
     }
 
     #[test]
@@ -144,5 +233,78 @@ mod tests {
         assert_eq!(of(&[1], 5), ClockAgreement::Unknown);
         assert_eq!(of(&[1, 2], 5), ClockAgreement::Agrees);
         assert_eq!(of(&[i64::MIN, i64::MIN], 3), ClockAgreement::Differs { by_ms: i64::MAX });
+    }
+    #[test]
+    fn a_server_ahead_of_two_in_the_middle_that_differ_decides_by_the_lower_one() {
+        for (others, by_ms) in [
+            ([-2 * HOUR, -2 * HOUR, -HOUR], 2 * HOUR),
+            ([-2 * HOUR, -HOUR, -HOUR], HOUR),
+            ([-3 * HOUR, -2 * HOUR, -HOUR], 2 * HOUR),
+            // It is behind: it decides by its own clock.
+            ([HOUR, 2 * HOUR, 2 * HOUR], -HOUR),
+        ] {
+            let found = of(&others, 4);
+            assert_eq!(found, ClockAgreement::Differs { by_ms }, "{others:?}");
+            assert_eq!(found.ahead_ms(), u64::try_from(by_ms).unwrap_or(0));
+        }
+        // The upper one is not far away, the lower one is.
+        assert_eq!(of(&[-HOUR, -HOUR, -1_000], 4), ClockAgreement::Undecided { by_ms: HOUR });
+    }
+
+    #[test]
+    fn what_more_clocks_have_decided_stays_when_fewer_cannot() {
+        let differs = ClockAgreement::Differs { by_ms: -9 * HOUR };
+        let undecided = |by_ms| ClockAgreement::Undecided { by_ms };
+        let table: &[(&[&[i64]], usize, ClockAgreement)] = &[
+            // The third server goes down, and the second is wrong.
+            (&[&[-9 * HOUR, 10], &[-9 * HOUR]], 3, ClockAgreement::Agrees),
+            (&[&[-9 * HOUR, 10], &[-9 * HOUR], &[], &[-9 * HOUR]], 3, ClockAgreement::Agrees),
+            (&[&[9 * HOUR, 10], &[9 * HOUR]], 3, ClockAgreement::Agrees),
+            // The wrong one itself stays barred, until its clock is right.
+            (&[&[9 * HOUR, 9 * HOUR], &[9 * HOUR]], 3, differs),
+            // One of the three of five that agree goes down.
+            (&[&[0, 0, -HOUR, -HOUR], &[0, -HOUR, -HOUR]], 5, ClockAgreement::Agrees),
+            // Nothing was decided before.
+            (&[&[-HOUR]], 3, undecided(HOUR)),
+            (&[&[0], &[-HOUR]], 3, undecided(HOUR)),
+            // The third server comes back.
+            (&[&[-HOUR], &[-HOUR, 10]], 3, ClockAgreement::Agrees),
+            (&[&[-HOUR, 10], &[-HOUR], &[-HOUR, -HOUR]], 3, ClockAgreement::Differs { by_ms: HOUR }),
+            // It is alone now.
+            (&[&[-HOUR, 10], &[-HOUR]], 1, ClockAgreement::Alone),
+        ];
+        for (comparisons, voters, expected) in table {
+            assert_eq!(after(comparisons, *voters), *expected, "{comparisons:?} of {voters}");
+        }
+    }
+
+    #[test]
+    fn a_barred_server_leads_again_only_after_its_clock_was_close_for_several_comparisons() {
+        let max = i64::try_from(CLOCK_APART_MAX_MS).unwrap();
+        let near = i64::try_from(CLOCK_CLOSE_MS).unwrap();
+        let enough = usize::try_from(CLOCK_CLOSE_COMPARISONS).unwrap();
+        for sign in [1, -1] {
+            let ms = |ms: i64| [sign * ms; 2];
+            let (far, at_limit, close) = (ms(max + 1), ms(near), ms(near - 1));
+            let run = |comparisons: &[[i64; 2]]| {
+                let comparisons: Vec<&[i64]> = comparisons.iter().map(|it| &it[..]).collect();
+                after(&comparisons, 3)
+            };
+            // Up to the limit nobody is barred, whatever it was before.
+            assert_eq!(run(&[ms(max), ms(0), ms(max)]), ClockAgreement::Agrees);
+            // A clock at the limit does not toggle.
+            let toggles: Vec<_> = (0..9).map(|n| if n % 2 == 0 { far } else { ms(max) }).collect();
+            for until in 1..=toggles.len() {
+                assert!(run(&toggles[..until]).bars_from_leading(), "{until}");
+            }
+            assert!(run(&[&[far][..], &vec![at_limit; 3 * enough]].concat()).bars_from_leading());
+            let closes = vec![close; enough - 1];
+            let kept = run(&[&[far][..], &closes].concat());
+            assert_eq!(kept, ClockAgreement::Differs { by_ms: -sign * (near - 1) }, "by the last comparison");
+            assert_eq!(run(&[&[far][..], &closes, &[close]].concat()), ClockAgreement::Agrees);
+            // They must be in a row.
+            let interrupted = run(&[&[far][..], &closes, &[at_limit], &closes].concat());
+            assert!(interrupted.bars_from_leading());
+        }
     }
 }

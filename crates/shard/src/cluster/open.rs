@@ -17,12 +17,15 @@ use crate::clock_watch;
 use crate::failure::{Failure, line};
 use crate::group::{Group, GroupOptions, GroupStart, RaftSettings};
 use crate::halt::once;
-use crate::limits::{FOUND_READY_WAIT, JOIN_READY_WAIT, MEMBERSHIP_READ_WAIT, RESUME_READY_WAIT, SHARDS_MAX};
+use crate::limits::{
+    FOUND_READY_WAIT, JOIN_READY_WAIT, JOIN_WAIT, MEMBERSHIP_READ_WAIT, RESUME_READY_WAIT, SHARDS_MAX,
+};
 use crate::members::{self, MemberOptions, MemberStart};
 use crate::no_peers::NoPeers;
 use crate::peers::RaftPeers;
 use crate::raft_runtime::RaftRuntime;
 use crate::retention::LogRetention;
+use crate::shard::Shard;
 use crate::shards::{CATALOGUE, Opened};
 use crate::snapshot::SnapshotSource;
 use crate::types::TypeConfig;
@@ -49,6 +52,8 @@ pub(super) async fn open(mut options: ClusterOptions) -> io::Result<Cluster> {
         Some(member) => take_part(&cluster, &options.data, member, count).await,
     };
     if let Err(error) = begun {
+        // Their tasks end, and do not report that the nodes have stopped.
+        cluster.all().for_each(Shard::begin_drain);
         stop(&groups).await;
         cluster.0.end_raft().await;
         return Err(error);
@@ -151,6 +156,9 @@ async fn take_part(cluster: &Cluster, data: &DataDir, member: &MemberOptions, co
     member.handler.open(members::Served::of(&cluster.0));
     let (transport, own) = (Arc::clone(&member.transport), member.number);
     tokio::spawn(members::publish_peers(Arc::downgrade(&cluster.0), transport, own));
+    // It may have to do this to have leaders at all.
+    let announced = (start != MemberStart::Found)
+        .then(|| tokio::spawn(members::Announcement::of(data, member).work(Arc::downgrade(&cluster.0))));
     let shards: Vec<_> = cluster.all().cloned().collect();
     let missing = members::ready(&shards, patience(&start, is_known)).await?;
     if !missing.is_empty() && !is_known {
@@ -165,15 +173,29 @@ async fn take_part(cluster: &Cluster, data: &DataDir, member: &MemberOptions, co
     clock_watch::known(&cluster.0).await;
     if start == MemberStart::Found {
         members::found(cluster.catalogue(), data, member, count).await?;
-    } else {
-        members::update(cluster.catalogue(), data, member).await;
+    }
+    if let Some(announced) = announced {
+        // If it takes longer, it goes on beside what the server does.
+        let _in_time = tokio::time::timeout(JOIN_WAIT, announced).await;
     }
     // The next start must find the server's own row, whatever becomes of the log.
     let group = cluster.catalogue().group().clone();
     let written = blocking(move || group.checkpoint()).await;
     written.map_err(io::Error::other)??;
     data.set_initialized().map_err(io::Error::other)?;
-    check_ring(cluster).await
+    check_ring_if_led(cluster).await
+}
+
+/// As [`check_ring`], or by the rows that this server has if a group has no leader any more.
+async fn check_ring_if_led(cluster: &Cluster) -> io::Result<()> {
+    match cluster.sealed_under().await {
+        Ok(under) => check_keys(&under, &cluster.ring().ids()).map_err(io::Error::other),
+        Err(Failure::Stopped) => Err(io::Error::other(Failure::Stopped)),
+        Err(failure) => {
+            tracing::warn!(%failure, "failed to read the newest rows; the keys are checked by this server's own");
+            check_ring_here(cluster)
+        }
+    }
 }
 
 /// As [`check_ring`], by the rows that this server has: there may be no leader to ask for newer ones.

@@ -1,11 +1,14 @@
 //! The end of a server.
 
 use futures::future::join_all;
+use std::collections::BTreeSet;
 use std::io;
 
 use super::Cluster;
 use crate::blocking::blocking;
 use crate::group::Group;
+use crate::may_lead::LeadingChange;
+use crate::members;
 use crate::shard::Shard;
 
 impl Cluster {
@@ -15,8 +18,9 @@ impl Cluster {
     /// # Errors
     /// The disk refuses; nothing that was acknowledged is lost.
     pub async fn shutdown(&self) -> io::Result<()> {
-        let led = self.all().filter(|shard| shard.group().remote.is_some() && shard.leads());
-        join_all(led.map(hand_over)).await;
+        // Nobody hands them back meanwhile.
+        self.all().for_each(|shard| shard.group().note(LeadingChange::Stopping));
+        self.hand_over_all().await;
         join_all(self.all().map(Shard::drain)).await;
         for shard in self.all() {
             let group = shard.group().clone();
@@ -36,11 +40,20 @@ impl Cluster {
         self.0.end_raft().await;
         Ok(())
     }
+
+    /// Hands over what this server leads, as far as there are servers that may lead.
+    async fn hand_over_all(&self) {
+        let led = || self.all().filter(|shard| shard.group().remote.is_some() && shard.leads());
+        if led().next().is_some() {
+            let barred = members::barred(&self.0).await;
+            join_all(led().map(|shard| hand_over(shard, &barred))).await;
+        }
+    }
 }
 
-async fn hand_over(shard: &Shard) {
+async fn hand_over(shard: &Shard, barred: &BTreeSet<u64>) {
     let group = shard.number();
-    match shard.hand_over(None).await {
+    match shard.hand_over_but(None, barred).await {
         Ok(server) => tracing::info!(group, server, "handed the leadership over"),
         // The others elect a leader when they miss this one.
         Err(error) => tracing::info!(group, %error, "the leadership was not handed over"),

@@ -28,7 +28,7 @@ pub(crate) fn next_move(status: &ClusterStatus, stable: &BTreeSet<u64>) -> Optio
         return None;
     }
     let able = status.servers.iter();
-    let able = able.filter(|server| server.reachable && server.state == ServerState::Active);
+    let able = able.filter(|server| server.may_lead && server.state == ServerState::Active);
     let mut by_leads: Vec<(usize, u64)> = able.map(|server| (server.leads.len(), server.number)).collect();
     by_leads.sort_unstable();
     for (most, from) in by_leads.iter().rev() {
@@ -85,7 +85,7 @@ impl Stability {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{cluster, group, lag, lose};
+    use super::super::samples::{bar, cluster, group, lag, lose};
     use super::super::status::GroupStatus;
     use super::*;
     use ServerState::{Active, Draining};
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_a_group_who_drains_lags_or_does_not_answer() {
+    fn nobody_gets_a_group_who_drains_lags_must_not_lead_or_does_not_answer() {
         let next = |status: &ClusterStatus| next_move(status, &all(status)).map(|one| (one.group, one.to));
         let drained = cluster(&[(1, Active), (2, Draining), (3, Active)], led_by(&[1, 1, 1]));
         assert_eq!(next(&drained), Some((2, 3)));
@@ -152,6 +152,11 @@ mod tests {
         assert_eq!(next(&lost), Some((2, 3)));
         lose(&mut lost, 3);
         assert_eq!(next(&lost), None);
+        let mut barred = cluster(&THREE, led_by(&[1, 1, 1]));
+        bar(&mut barred, 2);
+        assert_eq!(next(&barred), Some((2, 3)));
+        bar(&mut barred, 3);
+        assert_eq!(next(&barred), None);
         let mut electing = cluster(&THREE, led_by(&[1, 1, 1]));
         electing.groups[0].leader = None;
         assert_eq!(next(&electing), None);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use switchward_state::catalogue::{LeaderTransfer, ServerState};
 
-use super::plan::{Seat, Seats, Seen, wanted};
+use super::plan::{Seat, Seats, Seen, seated};
 use super::status::{ClusterStatus, GroupStatus, ReplicaStatus, ServerStatus};
 use crate::limits::{MEMBER_CONTACT_MAX, MEMBER_LAG_MAX, SERVER_LOST_AFTER, VOTERS_KEPT};
 
@@ -43,9 +43,10 @@ pub enum NotNow {
         "server {0} answers, or did so a moment ago; only a lost server is replaced: drain and remove one that works"
     )]
     NotLost(u64),
-    /// The server is not active, does not answer, or lags in the group.
+    /// The server is not active, does not answer, must not lead, or lags in the group.
     #[error(
-        "server {server} cannot take over group {group}: it is not active, does not answer, or lags behind"
+        "server {server} cannot take over group {group}: it is not active, does not answer, must not lead because of its \
+         clock, stops, or lags behind"
     )]
     NotReady {
         /// The server.
@@ -54,7 +55,7 @@ pub enum NotNow {
         group: u64,
     },
     /// No voter of the group could lead it instead of its leader.
-    #[error("no other voter of group {0} is active, answers and has almost all entries")]
+    #[error("no other voter of group {0} is active, answers, may lead, and has almost all entries")]
     NoSuccessor(u64),
 }
 
@@ -154,17 +155,20 @@ impl ClusterStatus {
         Ok(transfers)
     }
 
-    /// Returns true if a server is active, answers, votes in the group, was heard of by its leader lately, and lacks at most
-    /// `lag_max` entries.
+    /// Returns true if a server is active, answers, may lead, votes in the group, was heard of by its leader lately, and
+    /// lacks at most `lag_max` entries.
     pub(crate) fn can_lead(&self, server: u64, group: &GroupStatus, lag_max: u64) -> bool {
-        let is_there = self
-            .servers
-            .iter()
-            .any(|known| known.number == server && known.reachable && known.state == ServerState::Active);
+        let is_active = |known: &ServerStatus| known.number == server && known.state == ServerState::Active;
         let replica = replica(group, server);
-        is_there
+        self.servers.iter().any(is_active)
+            && self.may_lead(server)
             && group.voters.contains(&server)
             && replica.is_some_and(|replica| replica.failed.is_none() && has_almost_all(replica, lag_max))
+    }
+
+    /// Returns true if a server answers and may lead.
+    fn may_lead(&self, number: u64) -> bool {
+        self.servers.iter().any(|known| known.number == number && known.reachable && known.may_lead)
     }
 
     fn known(&self, number: u64) -> Result<&ServerStatus, NotNow> {
@@ -181,11 +185,13 @@ impl ClusterStatus {
             let current: BTreeSet<u64> =
                 seats.keys().copied().filter(|number| is_current(group, *number)).collect();
             let members = seats.keys().copied().collect();
-            let seen = Seen { own, voters: vec![voters.clone()], members, current };
-            let after = wanted(&seats, &voters, &seen);
+            let barred = BTreeSet::new();
+            let seen = Seen { own, voters: vec![voters.clone()], members, current, barred };
+            let after = seated(&seats, &voters, &seen);
             let left: Vec<u64> =
                 after.intersection(&seen.current).copied().filter(|left| *left != server).collect();
-            let leads = left.iter().any(|left| seats.get(left) == Some(&Seat::Active));
+            let leads =
+                left.iter().any(|left| seats.get(left) == Some(&Seat::Active) && self.may_lead(*left));
             let keeps = after.len() >= voters.len().min(VOTERS_KEPT);
             if !(leads && keeps && left.len() * 2 > after.len()) {
                 return Err(NotNow::TooFewVoters { server, group: group.group });

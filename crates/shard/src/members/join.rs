@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::message::{JOIN, JoinAnswer, Joining, decode_join_answer, framed};
 use super::options::MemberOptions;
-use super::peers::{peers_of, servers};
+use super::peers::peers_of;
 use crate::failure::Failure;
 use crate::limits::{FEATURE_LEVEL, JOIN_AGAIN, JOIN_WAIT, PROGRESS_INTERVAL};
 use crate::peers::{PeerConnection, PeerRequest};
@@ -59,21 +59,8 @@ pub(crate) async fn found(
     }
 }
 
-/// Gives the catalogue this server's address and feature level, if it knows others. A failure is only reported: the server
-/// is a member all the same.
-pub(crate) async fn update(catalogue: &Shard, data: &DataDir, member: &MemberOptions) {
-    let known = servers(&catalogue.read_stale()).unwrap_or_default();
-    let own = known.into_iter().find(|server| server.number == member.number);
-    if own.is_none_or(|own| own.address == member.address && own.level == FEATURE_LEVEL) {
-        return;
-    }
-    let join = CatalogueCommand::JoinServer(this_server(data, member));
-    if let Err(error) = catalogue.submit(of_catalogue(Body::Catalogue(join))).await {
-        tracing::warn!(%error, "failed to give the cluster this server's address");
-    }
-}
-
-fn this_server(data: &DataDir, member: &MemberOptions) -> JoinServer {
+/// What this server says about itself.
+pub(super) fn this_server(data: &DataDir, member: &MemberOptions) -> JoinServer {
     JoinServer {
         number: member.number,
         folder: data.identity().folder.0,
@@ -82,14 +69,19 @@ fn this_server(data: &DataDir, member: &MemberOptions) -> JoinServer {
     }
 }
 
+/// The message in which a server says this about itself.
+pub(super) fn joining(server: &JoinServer) -> Joining {
+    let JoinServer { number, folder, address, level } = server.clone();
+    Joining { number, folder, address, level }
+}
+
 /// Asks the peers, in turn and until one of them has an answer, to admit this server. Returns the map of the cluster.
 ///
 /// # Errors
 /// The cluster refuses the server, or there is nobody to ask.
 pub(crate) async fn join(data: &DataDir, member: &MemberOptions, peers: &[u64]) -> io::Result<ClusterMap> {
     let cluster = check_claimed(data, member.number)?;
-    let JoinServer { number, folder, address, level } = this_server(data, member);
-    let joining = Joining { number, folder, address, level };
+    let joining = joining(&this_server(data, member));
     let others: Vec<u64> = peers.iter().copied().filter(|peer| *peer != member.number).collect();
     if others.is_empty() {
         let message = "a server that joins needs another server to ask";
@@ -135,7 +127,11 @@ fn admitted(
     Ok(map)
 }
 
-async fn ask(member: &MemberOptions, peer: u64, joining: &Joining) -> Result<JoinAnswer, String> {
+/// Asks a peer to admit this server, or to take its new address.
+///
+/// # Errors
+/// Why the peer has not answered.
+pub(super) async fn ask(member: &MemberOptions, peer: u64, joining: &Joining) -> Result<JoinAnswer, String> {
     let request = PeerRequest { kind: JOIN, group: CATALOGUE, body: framed(joining) };
     let answer = member.transport.call(peer, PeerConnection::Control, request, JOIN_WAIT).await;
     let bytes = answer.map_err(|error| error.to_string())?;

@@ -165,6 +165,9 @@ mod tests {
             disk_free_bytes: Some(1_000),
             certificate_expires: Some(Time(70)),
             now: Time(60),
+            may_lead: true,
+            clock_bars: false,
+            clock_ahead_ms: Some(-12),
         };
         let mut lines = vec![
             ("join", framed(&joining)),

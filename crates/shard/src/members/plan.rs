@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use switchward_state::catalogue::{Server, ServerState};
 
-use crate::limits::VOTERS_MAX;
+use crate::limits::{VOTERS_KEPT, VOTERS_MAX};
 
 /// What a server is for in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,15 @@ pub(crate) struct Seen {
     pub(crate) members: BTreeSet<u64>,
     /// Those that were heard of just now and have almost all entries, the leader included.
     pub(crate) current: BTreeSet<u64>,
+    /// Those that said that they must not lead now.
+    pub(crate) barred: BTreeSet<u64>,
+}
+
+impl Seen {
+    /// Returns true if a server has almost all entries and is not barred from leading.
+    fn may_take_over(&self, server: u64) -> bool {
+        self.current.contains(&server) && !self.barred.contains(&server)
+    }
 }
 
 /// One step.
@@ -88,7 +97,7 @@ pub(crate) fn step(replicas: &Seats, seen: &Seen) -> Step {
     }
     let wanted = wanted(replicas, voters, seen);
     let able =
-        |server: &&u64| **server != seen.own && voters.contains(*server) && seen.current.contains(*server);
+        |server: &&u64| **server != seen.own && voters.contains(*server) && seen.may_take_over(**server);
     let successor = wanted.iter().filter(|server| is_active(replicas, **server)).find(able).copied();
     if wanted == *voters {
         let drains = replicas.contains_key(&seen.own) && !is_active(replicas, seen.own);
@@ -107,8 +116,32 @@ pub(crate) fn step(replicas: &Seats, seen: &Seen) -> Step {
     }
 }
 
-/// The servers that should vote, among those that can.
-pub(crate) fn wanted(replicas: &Seats, voters: &BTreeSet<u64>, seen: &Seen) -> BTreeSet<u64> {
+/// The servers that should vote, among those that can. Servers that go vote as long as there would be too few without
+/// them: those that are there first.
+fn wanted(replicas: &Seats, voters: &BTreeSet<u64>, seen: &Seen) -> BTreeSet<u64> {
+    let mut wanted = seated(replicas, voters, seen);
+    let mut going: Vec<u64> = voters
+        .iter()
+        .copied()
+        .filter(|server| replicas.contains_key(server) && !wanted.contains(server))
+        .collect();
+    let leaves = |server: &u64| replicas.get(server) == Some(&Seat::Leaving);
+    going.retain(|server| !is_active(replicas, *server));
+    going.sort_by_key(|server| (!seen.current.contains(server), leaves(server), *server));
+    let missing = kept(voters.len()).saturating_sub(wanted.len());
+    wanted.extend(going.into_iter().take(missing));
+    wanted
+}
+
+/// The number of voters that a group with this number keeps while servers go. An even number survives no more failures than
+/// one voter less.
+fn kept(voters: usize) -> usize {
+    let kept = voters.min(VOTERS_KEPT);
+    if kept.is_multiple_of(2) { kept.saturating_sub(1) } else { kept }
+}
+
+/// The servers that vote once those that go are not needed any more.
+pub(crate) fn seated(replicas: &Seats, voters: &BTreeSet<u64>, seen: &Seen) -> BTreeSet<u64> {
     let able = |server: &u64| voters.contains(server) || seen.current.contains(server);
     let mut active: Vec<u64> =
         replicas.keys().copied().filter(|server| is_active(replicas, *server)).filter(able).collect();
@@ -154,7 +187,8 @@ mod tests {
     }
 
     fn seen(own: u64, voters: &[u64], members: &[u64], current: &[u64]) -> Seen {
-        Seen { own, voters: vec![set(voters)], members: set(members), current: set(current) }
+        let (members, current) = (set(members), set(current));
+        Seen { own, voters: vec![set(voters)], members, current, barred: BTreeSet::new() }
     }
 
     fn map(servers: &[(u64, Seat)]) -> Seats {
@@ -227,6 +261,47 @@ mod tests {
         let five = map(&[(1, Active), (2, Active), (3, Leaving), (4, Active), (5, Active)]);
         let members = [1, 2, 3, 4, 5];
         assert_eq!(step(&five, &seen(1, &all, &members, &[1, 2, 4, 5])), Step::Vote(set(&[1, 2, 4])));
+    }
+
+    #[test]
+    fn servers_that_go_vote_until_others_can_take_their_seats() {
+        let four = map(&[(1, Active), (2, Draining), (3, Leaving), (4, Active)]);
+        let five = map(&[(1, Active), (2, Draining), (3, Leaving), (4, Leaving), (5, Draining)]);
+        let two = map(&[(1, Active), (2, Draining), (3, Draining)]);
+        for (what, servers, voters, current, expected) in [
+            ("the new one lags", &four, vec![1, 2, 3], vec![1, 2], vec![1, 2, 3]),
+            ("the drained one is away too", &four, vec![1, 2, 3], vec![1], vec![1, 2, 3]),
+            ("the new one has all", &four, vec![1, 2, 3], vec![1, 2, 4], vec![1, 2, 4]),
+            ("those that are there come first", &five, vec![1, 2, 3, 4, 5], vec![1, 3, 5], vec![1, 3, 5]),
+            (
+                "a drained one comes before one that leaves",
+                &five,
+                vec![1, 2, 3, 4, 5],
+                vec![1, 4],
+                vec![1, 2, 4],
+            ),
+            ("two drain", &two, vec![1, 2, 3], vec![1, 2, 3], vec![1, 2, 3]),
+            ("one of two voters drains", &two, vec![1, 2], vec![1, 2], vec![1]),
+        ] {
+            let members: Vec<u64> = servers.keys().copied().collect();
+            let seen = seen(1, &voters, &members, &current);
+            assert_eq!(wanted(servers, &set(&voters), &seen), set(&expected), "{what}");
+        }
+    }
+
+    #[test]
+    fn no_server_gets_a_group_that_must_not_lead() {
+        let three = map(&[(1, Draining), (2, Active), (3, Active)]);
+        let all = [1, 2, 3];
+        for (barred, expected) in [
+            (vec![], Step::HandOver(2)),
+            (vec![2], Step::HandOver(3)),
+            (vec![3], Step::HandOver(2)),
+            (vec![2, 3], Step::Rest),
+        ] {
+            let seen = Seen { barred: set(&barred), ..seen(1, &all, &all, &all) };
+            assert_eq!(step(&three, &seen), expected, "{barred:?}");
+        }
     }
 
     #[test]

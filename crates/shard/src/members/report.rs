@@ -4,6 +4,7 @@ use minicbor::{Decode, Encode};
 use openraft::{Instant as _, async_runtime::WatchReceiver};
 use switchward_machine::Time;
 
+use crate::clock::{ClockAgreement, ClockOffset};
 use crate::shard::Shard;
 use crate::shards::Shards;
 
@@ -25,6 +26,16 @@ pub(crate) struct ServerReport {
     /// The time by its clock.
     #[n(4)]
     pub(crate) now: Time,
+    /// Whether it may lead: its clock does not bar it, and it does not stop.
+    #[n(5)]
+    pub(crate) may_lead: bool,
+    /// Whether its clock bars it from leading.
+    #[n(6)]
+    pub(crate) clock_bars: bool,
+    /// How far its own clock is ahead of the median of all servers' clocks, milliseconds; `None` if it has compared it with
+    /// no other clock.
+    #[n(7)]
+    pub(crate) clock_ahead_ms: Option<i64>,
 }
 
 /// A replica of a group, as its own server reports it.
@@ -78,13 +89,30 @@ pub(crate) struct Follower {
 
 /// This server.
 pub(crate) fn report(shards: &Shards) -> ServerReport {
+    let catalogue = shards.catalogue().group();
+    let offsets = catalogue.remote.as_ref().and_then(|remote| remote.clock_offsets()).unwrap_or_default();
     ServerReport {
         replicas: shards.all().map(of).collect(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         disk_free_bytes: Some(shards.log().disk().free_bytes()).filter(|free| *free > 0),
         certificate_expires: shards.member().and_then(|member| member.handler.certificate_expires()),
         now: shards.now(),
+        may_lead: catalogue.may_lead(),
+        clock_bars: catalogue.shared.may_lead.is_barred_by_clock(),
+        clock_ahead_ms: ahead_ms(shards.agreed().agreement(), &offsets),
     }
+}
+
+/// How far the own clock is ahead of the median, milliseconds: what was found when they were compared, if it is too much,
+/// or else by what is known of the others now.
+fn ahead_ms(agreement: ClockAgreement, offsets: &[ClockOffset]) -> Option<i64> {
+    if let Some(off_by) = agreement.off_by_ms() {
+        return Some(off_by);
+    }
+    let mut opinions: Vec<i64> = offsets.iter().map(|offset| offset.ms).chain([0]).collect();
+    opinions.sort_unstable();
+    let middle = opinions.get((opinions.len() - 1) / 2).filter(|_| opinions.len() > 1);
+    middle.map(|ms| ms.saturating_neg())
 }
 
 fn of(shard: &Shard) -> ReplicaReport {
@@ -113,5 +141,32 @@ fn of(shard: &Shard) -> ReplicaReport {
         learners: members.learner_ids().collect(),
         failed: group.failed().map(str::to_owned),
         followers: followers.map(follower).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ClockAgreement::{Agrees, Alone, Differs, Undecided, Unknown};
+
+    #[test]
+    fn a_server_reports_its_own_clock_and_not_the_time_that_the_others_agree_on() {
+        for (agreement, offsets, expected) in [
+            (Alone, vec![], None),
+            (Unknown, vec![], None),
+            (Agrees, vec![10, -15], Some(0)),
+            (Agrees, vec![10, 20], Some(-10)),
+            (Agrees, vec![-30, -20], Some(20)),
+            (Undecided { by_ms: 5_000 }, vec![-5_000], Some(5_000)),
+            (Differs { by_ms: -3_600_000 }, vec![3_600_000, 3_600_000], Some(-3_600_000)),
+            (Differs { by_ms: 3_600_000 }, vec![], Some(3_600_000)),
+        ] {
+            let known = offsets.iter().zip(2..).map(|(ms, server)| ClockOffset { server, ms: *ms });
+            assert_eq!(
+                ahead_ms(agreement, &known.collect::<Vec<_>>()),
+                expected,
+                "{agreement:?} {offsets:?}"
+            );
+        }
     }
 }

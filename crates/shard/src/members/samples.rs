@@ -16,6 +16,7 @@ pub(crate) fn cluster(servers: &[(u64, ServerState)], groups: Vec<GroupStatus>) 
         level: 1,
         joined: None,
         reachable: true,
+        may_lead: true,
         leads: leads(*number),
         replaced_by: None,
         answer: None,
@@ -48,12 +49,19 @@ pub(crate) fn group(leader: u64, voters: &[u64], learners: &[u64]) -> GroupStatu
 /// The server does not answer, and no leader has heard of it for a minute.
 pub(crate) fn lose(status: &mut ClusterStatus, number: u64) {
     for server in status.servers.iter_mut().filter(|server| server.number == number) {
-        server.reachable = false;
+        (server.reachable, server.may_lead) = (false, false);
     }
     for group in &mut status.groups {
         for replica in group.replicas.iter_mut().filter(|replica| replica.server == number) {
             (replica.applied, replica.silent_ms) = (None, Some(60_000));
         }
+    }
+}
+
+/// The server answers and must not lead.
+pub(crate) fn bar(status: &mut ClusterStatus, number: u64) {
+    for server in status.servers.iter_mut().filter(|server| server.number == number) {
+        server.may_lead = false;
     }
 }
 

@@ -11,6 +11,7 @@ use super::join::of_catalogue;
 use super::message::{HAND_OVER, JOIN, JoinAnswer, Joining, STATUS, encode_join_answer, framed, unframed};
 use super::peers::servers;
 use super::report::report;
+use super::transfer::hand_over_here;
 use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::peers::PeerRequest;
@@ -48,7 +49,8 @@ impl Serve for Served {
                 let to: Option<u64> = unframed(&request.body).map_err(|error| error.to_string())?;
                 let shard = cluster.all().find(|shard| shard.number() == request.group);
                 let shard = shard.ok_or_else(|| "no such group here".to_owned())?;
-                shard.hand_over(to).await.map(|to| framed(&to)).map_err(|error| error.to_string())
+                let handed = hand_over_here(&shards, shard, to).await;
+                handed.map(|to| framed(&to)).map_err(|error| error.to_string())
             }
             STATUS => Ok(framed(&report(&shards))),
             kind => Err(format!("no message has the kind {kind}")),

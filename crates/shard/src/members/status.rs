@@ -49,6 +49,8 @@ pub struct ServerStatus {
     pub joined: Option<Time>,
     /// Whether it has answered just now.
     pub reachable: bool,
+    /// Whether it may lead: it has answered just now, its clock does not bar it, and it does not stop.
+    pub may_lead: bool,
     /// The groups that it leads.
     pub leads: Vec<u64>,
     /// The server that takes its seats, if it is being or was replaced.
@@ -66,9 +68,11 @@ pub struct ServerAnswer {
     pub disk_free_bytes: Option<u64>,
     /// Until when its certificate for the other servers is valid; `None` if it has none.
     pub certificate_expires: Option<Time>,
-    /// How far its clock is ahead of that of the server that asks, milliseconds. Half of the time that the question took
-    /// may be wrong.
+    /// How far its own clock is ahead of the median of all servers' clocks, milliseconds. If servers compare no clocks: of
+    /// that of the server that asks; half of the time that the question took may be wrong.
     pub clock_offset_ms: i64,
+    /// Whether its clock differs from the others' by too much: then it leads nothing.
+    pub clock_bars: bool,
 }
 
 /// A group of a cluster.
@@ -108,10 +112,18 @@ pub struct ReplicaStatus {
 /// The reports of the servers that have answered.
 type Reports = BTreeMap<u64, Reported>;
 
-/// A report, and how far its server's clock is ahead, milliseconds.
-struct Reported {
-    report: ServerReport,
-    clock_offset_ms: i64,
+/// A report, and how far its server's time is ahead of that of this server, milliseconds.
+pub(super) struct Reported {
+    pub(super) report: ServerReport,
+    time_offset_ms: i64,
+}
+
+impl Reported {
+    /// How far its server's own clock is ahead, milliseconds. Servers that compare their clocks agree on the time, and so
+    /// it says nothing of them.
+    fn clock_offset_ms(&self) -> i64 {
+        self.report.clock_ahead_ms.unwrap_or(self.time_offset_ms)
+    }
 }
 
 /// Asks all servers, each for at most [`STATUS_WAIT`].
@@ -122,7 +134,7 @@ pub(crate) async fn status(shards: &Shards) -> io::Result<ClusterStatus> {
     let view = shards.catalogue().read_stale();
     let (map, known) = (map(&view)?, servers(&view)?);
     let own = shards.member().map_or(ALONE, |member| member.number);
-    let mut reports = Reports::from([(own, Reported { report: report(shards), clock_offset_ms: 0 })]);
+    let mut reports = Reports::from([(own, Reported { report: report(shards), time_offset_ms: 0 })]);
     if let Some(member) = shards.member() {
         let present = known.iter().filter(|server| server.state != ServerState::Removed);
         let others = present.map(|server| server.number).filter(|server| *server != own);
@@ -137,7 +149,8 @@ pub(crate) async fn status(shards: &Shards) -> io::Result<ClusterStatus> {
     Ok(ClusterStatus { cluster, epoch, level, own, servers, groups })
 }
 
-async fn ask(shards: &Shards, member: &MemberOptions, server: u64) -> Option<(u64, Reported)> {
+/// Asks a server for its report; `None` if it does not answer within [`STATUS_WAIT`].
+pub(super) async fn ask(shards: &Shards, member: &MemberOptions, server: u64) -> Option<(u64, Reported)> {
     let request = PeerRequest { kind: STATUS, group: CATALOGUE, body: framed(&()) };
     let before = shards.now().0;
     let answer = member.transport.call(server, PeerConnection::Control, request, STATUS_WAIT).await.ok()?;
@@ -146,8 +159,8 @@ async fn ask(shards: &Shards, member: &MemberOptions, server: u64) -> Option<(u6
     let report = report
         .inspect_err(|error| tracing::warn!(%error, server, "failed to read a server's status"))
         .ok()?;
-    let clock_offset_ms = offset_ms(report.now.0, before, after);
-    Some((server, Reported { report, clock_offset_ms }))
+    let time_offset_ms = offset_ms(report.now.0, before, after);
+    Some((server, Reported { report, time_offset_ms }))
 }
 
 /// How far a clock is ahead that was read between two times, milliseconds.
@@ -165,6 +178,7 @@ fn alone(own: u64) -> ServerStatus {
         level: FEATURE_LEVEL,
         joined: None,
         reachable: true,
+        may_lead: true,
         leads: Vec::new(),
         replaced_by: None,
         answer: None,
@@ -179,6 +193,7 @@ fn server(server: &Server) -> ServerStatus {
         level: server.level,
         joined: Some(server.joined),
         reachable: false,
+        may_lead: false,
         leads: Vec::new(),
         replaced_by: server.replaced_by,
         answer: None,
@@ -188,13 +203,16 @@ fn server(server: &Server) -> ServerStatus {
 fn with_reports(server: ServerStatus, reports: &Reports, groups: &[GroupStatus]) -> ServerStatus {
     let led = groups.iter().filter(|group| group.leader == Some(server.number));
     let leads = led.map(|group| group.group).collect();
-    let answer = reports.get(&server.number).map(|Reported { report, clock_offset_ms }| ServerAnswer {
-        version: report.version.clone(),
-        disk_free_bytes: report.disk_free_bytes,
-        certificate_expires: report.certificate_expires,
-        clock_offset_ms: *clock_offset_ms,
+    let reported = reports.get(&server.number);
+    let may_lead = reported.is_some_and(|reported| reported.report.may_lead);
+    let answer = reported.map(|reported| ServerAnswer {
+        version: reported.report.version.clone(),
+        disk_free_bytes: reported.report.disk_free_bytes,
+        certificate_expires: reported.report.certificate_expires,
+        clock_offset_ms: reported.clock_offset_ms(),
+        clock_bars: reported.report.clock_bars,
     });
-    ServerStatus { reachable: answer.is_some(), leads, answer, ..server }
+    ServerStatus { reachable: answer.is_some(), may_lead, leads, answer, ..server }
 }
 
 fn group(number: u64, reports: &Reports) -> GroupStatus {
@@ -269,8 +287,11 @@ mod tests {
             disk_free_bytes: None,
             certificate_expires: None,
             now: Time(5),
+            may_lead: true,
+            clock_bars: false,
+            clock_ahead_ms: None,
         };
-        Reported { report, clock_offset_ms: 0 }
+        Reported { report, time_offset_ms: 0 }
     }
 
     #[test]
@@ -279,6 +300,23 @@ mod tests {
             assert_eq!(offset_ms(read, before, after), offset, "{read}");
         }
         assert_eq!(offset_ms(10, 30, 20), -20, "a clock that was set back");
+    }
+
+    #[test]
+    fn a_server_shows_its_own_clock_and_whether_it_may_lead() {
+        for (may_lead, clock_bars, ahead_ms, offset_ms) in
+            [(true, false, Some(3), 3), (false, true, Some(3_600_000), 3_600_000), (false, false, None, 70)]
+        {
+            let mut reported = reported(report(false, 4, Vec::new()));
+            reported.time_offset_ms = 70;
+            reported.report =
+                ServerReport { may_lead, clock_bars, clock_ahead_ms: ahead_ms, ..reported.report };
+            let seen = with_reports(alone(2), &Reports::from([(2, reported)]), &[]);
+            let answer = seen.answer.unwrap();
+            assert_eq!((seen.may_lead, answer.clock_bars), (may_lead, clock_bars));
+            assert_eq!(answer.clock_offset_ms, offset_ms);
+        }
+        assert!(!with_reports(alone(2), &Reports::new(), &[]).may_lead, "it has not answered");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Weak;
 use tokio::time::timeout;
 
+use super::barred::barred;
 use super::peers::{map, servers};
 use super::plan::{Seat, Seats, Seen, Step, step};
 use crate::limits::{MEMBER_CHANGE_WAIT, MEMBER_CONTACT_MAX, MEMBER_LAG_MAX, MEMBERS_LOOK};
@@ -44,15 +45,20 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
 
 /// Takes one step, if there is one.
 async fn round(shard: &Shard, cluster: &Shards) -> io::Result<()> {
-    let Some(seen) = seen(shard) else { return Ok(()) };
+    let Some(mut seen) = seen(shard) else { return Ok(()) };
     let stale = replicas(&cluster.catalogue().read_stale(), shard.number())?;
     if step(&stale, &seen) == Step::Rest {
         return Ok(());
     }
     // This server may know an old map.
     let Ok(view) = cluster.catalogue().read().await else { return Ok(()) };
-    let step = step(&replicas(&view, shard.number())?, &seen);
-    take(shard, step).await;
+    let replicas = replicas(&view, shard.number())?;
+    let mut next = step(&replicas, &seen);
+    if matches!(next, Step::HandOver(_)) {
+        seen.barred = barred(cluster).await;
+        next = step(&replicas, &seen);
+    }
+    take(shard, next).await;
     Ok(())
 }
 
@@ -82,7 +88,8 @@ fn seen(shard: &Shard) -> Option<Seen> {
     let members: BTreeSet<u64> = now.membership_config.nodes().map(|(node, _)| *node).collect();
     let others = members.iter().copied().filter(|node| *node != now.id).filter(is_current);
     let current = others.chain([now.id]).collect();
-    Some(Seen { own: now.id, voters: now.membership_config.get_joint_config().clone(), members, current })
+    let voters = now.membership_config.get_joint_config().clone();
+    Some(Seen { own: now.id, voters, members, current, barred: BTreeSet::new() })
 }
 
 async fn take(shard: &Shard, step: Step) {

@@ -2,9 +2,12 @@
 
 use openraft::async_runtime::WatchReceiver;
 
+use super::barred::barred;
 use super::message::{HAND_OVER, framed, unframed};
+use crate::hand_over::NotHandedOver;
 use crate::limits::HAND_OVER_ASK_WAIT;
 use crate::peers::{PeerConnection, PeerError, PeerRequest};
+use crate::shard::Shard;
 use crate::shards::Shards;
 
 /// Why a group was not handed over on request.
@@ -31,7 +34,7 @@ pub(crate) async fn hand_over(shards: &Shards, group: u64, to: Option<u64>) -> R
     let leader = leader.ok_or(HandOver::NoLeader)?;
     let member = shards.member().filter(|member| member.number != leader);
     let Some(member) = member else {
-        return shard.hand_over(to).await.map_err(|error| HandOver::Failed(error.to_string()));
+        return hand_over_here(shards, shard, to).await.map_err(|error| HandOver::Failed(error.to_string()));
     };
     let request = PeerRequest { kind: HAND_OVER, group, body: framed(&to) };
     let answer = member.transport.call(leader, PeerConnection::Control, request, HAND_OVER_ASK_WAIT).await;
@@ -42,4 +45,16 @@ pub(crate) async fn hand_over(shards: &Shards, group: u64, to: Option<u64>) -> R
         }
     })?;
     unframed(&bytes).map_err(|error| HandOver::Failed(error.to_string()))
+}
+
+/// Hands over a group that this server leads, to no server that says that it must not lead. Returns the new leader.
+///
+/// # Errors
+/// As [`NotHandedOver`] says.
+pub(crate) async fn hand_over_here(
+    shards: &Shards,
+    shard: &Shard,
+    to: Option<u64>,
+) -> Result<u64, NotHandedOver> {
+    shard.hand_over_but(to, &barred(shards).await).await
 }

@@ -41,7 +41,11 @@ pub(super) async fn answer(
         *state.vote_ref() == vote && known <= state.local_committed().copied()
     }));
     let synced = match select(synced, follows).await {
-        Either::Left((answer, _)) => return answer.map_err(stopped),
+        Either::Left((answer, follows)) => {
+            // Answered right after it; openraft reports an error if nobody waits for that.
+            let _state = follows.await;
+            return answer.map_err(stopped);
+        }
         Either::Right((follows, synced)) => {
             if follows.map_err(stopped)? && log.voted() == Some(vote) {
                 return Ok(AppendEntriesResponse::Success);

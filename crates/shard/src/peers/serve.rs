@@ -22,6 +22,7 @@ use super::transport::{PeerRequest, PeerStream};
 use crate::group::Group;
 use crate::limits::APPEND_STREAM_IDLE;
 use crate::log_store::LogStore;
+use crate::shared::Shared;
 use crate::types::{Raft, TypeConfig, Vote};
 
 /// Answers the Raft messages of other servers, for the groups that are registered. It trusts that the transport has
@@ -38,6 +39,7 @@ pub(super) struct Member {
     pub(super) raft: Raft,
     pub(super) log: LogStore,
     pub(super) snapshots: Snapshots,
+    shared: Arc<Shared>,
 }
 
 impl Default for RaftHandler {
@@ -51,7 +53,8 @@ impl RaftHandler {
     pub fn register(&self, id: GroupId, group: &Group) {
         let (raft, log, snapshots) =
             (group.raft().clone(), group.log.clone(), group.shared.snapshots.clone());
-        self.groups.write().insert(id.0, Member { group: id, raft, log, snapshots });
+        let shared = Arc::clone(&group.shared);
+        self.groups.write().insert(id.0, Member { group: id, raft, log, snapshots, shared });
     }
 
     /// Makes a group unreachable. What it is sent is refused.
@@ -77,7 +80,7 @@ impl RaftHandler {
     /// The message is not for a group of this server, is not readable or not the sender's own, or the group has
     /// stopped. Nothing has happened in the first two cases.
     pub async fn call(&self, from: u64, request: PeerRequest) -> Result<Bytes, String> {
-        let Member { raft, log, .. } = self.member(&request)?;
+        let Member { raft, log, shared, .. } = self.member(&request)?;
         match kind(&request)? {
             Kind::Append => {
                 let append = decode_append(&request.body).map_err(line)?;
@@ -103,6 +106,10 @@ impl RaftHandler {
             Kind::TransferLeader => {
                 let transfer = decode_transfer(&request.body).map_err(line)?;
                 own(from, transfer.from_leader())?;
+                // Others are informed too, so that they vote for the new leader.
+                if transfer.to_node_id() == raft.node_id() && !shared.may_lead.may_lead() {
+                    return Err("this server must not lead now".into());
+                }
                 Ok(encode_transfer_answer(&raft.handle_transfer_leader(transfer).await.map_err(stopped)?))
             }
             Kind::AppendStream | Kind::Snapshot => Err("a message of this kind needs a stream".into()),

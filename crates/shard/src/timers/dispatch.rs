@@ -6,13 +6,15 @@ use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use switchward_machine::Time;
 use switchward_state::session::{SessionCommand, Sweep};
-use switchward_state::{Body, Command, IndexKey, Key, Row, View};
+use switchward_state::{Body, Command, IndexKey, Key, View};
 use tokio::{task::JoinSet, time::Instant};
 
 use super::head::ReadFrom;
 use super::{TimerBatch, TimerTransport, due_of};
 use crate::blocking::blocking;
+use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::limits::{
     CLOCK_LOOK, FIRE_WAIT, LEADER_LOOK, LEADER_TICK, TIMER_BATCHES_MAX, TRANSPORT_ACCEPT_WAIT,
@@ -118,13 +120,13 @@ impl Dispatcher {
         // Nothing is fired before the term's own blank entry is applied: the rows may be old until then.
         let term = self.shard.term().await?;
         if known != Some(term) {
+            let last = self.shard.read_stale().last_decision().unwrap_or_else(|error| {
+                tracing::warn!(%error, "failed to read the time of the last decision");
+                Time(0)
+            });
+            continue_from(self.shard.clock(), last)?;
             begin(Some(term));
             self.came = 0;
-            match self.shard.read_stale().row(&Key::clock()).map(|row| row.map(|row| Row::clone(&row))) {
-                Ok(Some(Row::Clock(at))) => self.shard.clock().not_before(at),
-                Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "failed to read the time of the last decision"),
-            }
         }
         Ok(true)
     }
@@ -268,6 +270,18 @@ impl Dispatcher {
     }
 }
 
+/// Moves the clock on to the shard's last decision. A term begins with that.
+///
+/// # Errors
+/// The clock is not known yet and would lose that time: the term begins later.
+fn continue_from(clock: &dyn Clock, last: Time) -> Result<(), Failure> {
+    if !clock.is_known() {
+        return Err(Failure::Electing);
+    }
+    clock.not_before(last);
+    Ok(())
+}
+
 /// Reads entries of the index; `None` if it cannot be read. Blocks.
 fn entries(view: &impl View, asked: &ReadFrom) -> Option<Vec<Key>> {
     let mut found = Vec::new();
@@ -306,4 +320,28 @@ pub(crate) async fn fire(shard: &Shard, number: u64, entries: Vec<Key>) -> Resul
     });
     let results = join_all(all).await;
     shard.timers().settle(number, results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{AgreedClock, ClockOffset, Comparison, ManualClock, judge};
+
+    const BEGIN: Time = Time(1_750_064_400_000);
+
+    #[test]
+    fn a_term_begins_once_the_clock_is_known_and_then_continues_from_the_last_decision() {
+        let last = BEGIN.after_ms(60_000);
+        let clock = AgreedClock::over(Arc::new(ManualClock::new(BEGIN)), Comparison::UNKNOWN);
+        for _ in 0..2 {
+            assert_eq!(continue_from(&clock, last), Err(Failure::Electing));
+            assert_eq!(clock.now(), BEGIN);
+        }
+        clock.compared(judge(&[ClockOffset { server: 2, ms: 0 }], 3), clock.reading());
+        assert_eq!(continue_from(&clock, last), Ok(()));
+        assert_eq!(clock.now(), last);
+        // An earlier decision, or none, changes nothing.
+        assert_eq!(continue_from(&clock, Time(0)), Ok(()));
+        assert_eq!(clock.now(), last);
+    }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Ensemble {
     pub(crate) network: Network,
     raft: RaftSettings,
     servers: BTreeMap<u64, Running>,
+    /// The addresses of servers that have moved.
+    moved: BTreeMap<u64, String>,
 }
 
 /// A server that is being opened.
@@ -64,6 +66,7 @@ impl Ensemble {
             network: Network::default(),
             raft,
             servers: BTreeMap::new(),
+            moved: BTreeMap::new(),
         }
     }
 
@@ -90,6 +93,12 @@ impl Ensemble {
 
     pub(crate) fn path(&self, number: u64) -> PathBuf {
         self.folders.path().join(format!("server-{number}"))
+    }
+
+    /// Gives a server that does not run another address, at which alone it is reached.
+    pub(crate) fn moves(&mut self, number: u64, address: &str) {
+        self.network.listen(number, address);
+        self.moved.insert(number, address.to_owned());
     }
 
     /// Opens a server and waits until it is open.
@@ -143,7 +152,7 @@ impl Ensemble {
                 number,
                 transport: self.network.transport(number),
                 handler,
-                address: format!("10.0.0.{number}:7001"),
+                address: self.moved.get(&number).cloned().unwrap_or(format!("10.0.0.{number}:7001")),
                 start,
                 raft: self.raft,
             }),

@@ -1,7 +1,7 @@
 //! Leadership moves from server to server, and callers notice nothing but a pause.
 
 use std::sync::atomic::Ordering;
-use switchward_shard::{Cluster, HandOver, MemberStart, NotHandedOver};
+use switchward_shard::{ClockOffset, Cluster, ClusterStatus, HandOver, MemberStart, NotHandedOver};
 use switchward_state::Actor;
 use switchward_state::catalogue::ServerState;
 use switchward_testkit::until;
@@ -52,6 +52,43 @@ fn what_cannot_lead_is_not_handed_anything() {
         assert_eq!(other.hand_over(None).await, Err(NotHandedOver::NotLeading));
         assert_eq!(ensemble.cluster(leader).hand_over(99, None).await, Err(HandOver::NoGroup(99)));
         until("it goes on leading", async || shard.leads()).await;
+    });
+    ensemble.assert_sound();
+}
+
+#[test]
+fn a_server_whose_clock_differs_is_handed_nothing() {
+    let runtime = callers();
+    let mut ensemble = Ensemble::of_three(&runtime);
+    ensemble.kill(2);
+    let offset = |server| ClockOffset { server, ms: -3_600_000 };
+    ensemble.network.set_clock_offsets(2, vec![offset(1), offset(3)]);
+    ensemble.begin(2, MemberStart::Resume).unwrap();
+    runtime.block_on(async {
+        let seen = |status: &ClusterStatus| {
+            let server = status.servers.iter().find(|server| server.number == 2).unwrap();
+            let answer = server.answer.as_ref();
+            answer.map(|answer| (server.may_lead, answer.clock_bars, answer.clock_offset_ms))
+        };
+        until("all see its own clock, and that it must not lead", async || {
+            let status = ensemble.cluster(1).status().await.unwrap();
+            seen(&status) == Some((false, true, 3_600_000))
+        })
+        .await;
+        for group in 0..ensemble.groups() {
+            let leader = ensemble.leader(group).await;
+            let (cluster, number) = (ensemble.cluster(leader), u64::try_from(group).unwrap());
+            let refused = cluster.hand_over(number, Some(2)).await.unwrap_err();
+            assert_eq!(refused, HandOver::Failed(NotHandedOver::NoSuccessor.to_string()));
+            let other = if leader == 1 { 3 } else { 1 };
+            until("the other one is ready", async || cluster.hand_over(number, None).await == Ok(other))
+                .await;
+        }
+        // The replica refuses too, for a leader that has not asked whether it may lead.
+        let leader = ensemble.leader(1).await;
+        let handed = ensemble.shard(leader, 1).hand_over(Some(2)).await;
+        assert!(handed.is_err() || handed.is_ok_and(|to| to != 2));
+        until("a server leads that may", async || ensemble.leader(1).await != 2).await;
     });
     ensemble.assert_sound();
 }

@@ -166,6 +166,30 @@ fn all_servers_start_again_and_know_what_they_knew() {
 }
 
 #[test]
+fn a_server_that_starts_again_at_another_address_comes_back() {
+    let runtime = callers();
+    let mut ensemble = Ensemble::of_three(&runtime);
+    for (number, address) in [(3, "10.0.0.33:7001"), (1, "10.0.0.11:7001")] {
+        ensemble.kill(number);
+        ensemble.moves(number, address);
+        // No leader reaches it before the cluster knows its address.
+        ensemble.begin(number, MemberStart::Resume).unwrap();
+        runtime.block_on(async {
+            ensemble.agree().await;
+            let shard = ensemble.shard(number, 0);
+            until("a leader reaches it", async || shard.read().await.is_ok()).await;
+            until("the others know its address", async || {
+                let servers = ensemble.cluster(2).servers().unwrap();
+                servers.iter().any(|server| (server.number, server.address.as_str()) == (number, address))
+            })
+            .await;
+        });
+    }
+    runtime.block_on(ensemble.votes(&[1, 2, 3]));
+    ensemble.assert_sound();
+}
+
+#[test]
 fn a_server_alone_becomes_the_first_one_of_a_cluster() {
     let runtime = callers();
     let mut ensemble = Ensemble::new();

@@ -53,6 +53,10 @@ impl Clock for Jumping {
         Duration::from_secs(60)
     }
 
+    fn runs(&self) -> bool {
+        false
+    }
+
     fn subscribe(&self, waiting: Arc<Notify>) {
         self.subscribers.lock().push(waiting);
     }

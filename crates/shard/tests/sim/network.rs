@@ -18,9 +18,9 @@ use tokio::sync::oneshot;
 use crate::streams;
 use crate::timeline::{Timeline, hash_of};
 
-/// The highest number of a message that may arrive twice: Raft's own ones can be repeated, a question to the leader
-/// cannot.
-const REPEATED_MAX: u8 = 3;
+/// The messages that may arrive twice: appends, votes, pre-votes and heartbeats. A question to the leader is never sent again
+/// by itself.
+const REPEATED: [u8; 4] = [1, 2, 3, 7];
 /// How often a message is sent again that vanishes, before its connection is given up.
 pub(crate) const TRIES: u32 = 60;
 /// The pause between two tries, milliseconds.
@@ -222,7 +222,7 @@ impl Network {
 
     fn repeats(&self, kind: u8) -> bool {
         let one_in = self.board.lock().quality.twice_in;
-        let repeats = kind <= REPEATED_MAX && one_in > 0 && self.timeline.draw(|rng| rng.once_in(one_in));
+        let repeats = REPEATED.contains(&kind) && one_in > 0 && self.timeline.draw(|rng| rng.once_in(one_in));
         if repeats {
             self.timeline.count("messages repeated");
         }

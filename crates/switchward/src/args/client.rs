@@ -141,7 +141,8 @@ Examples:
   switchward clock
   switchward clock advance 1h30m
 
-Only a server with `--clock manual` has a clock that can be advanced.")]
+Only a server with `--clock manual` has a clock that can be advanced. Each server of a development cluster has a clock \
+of its own: `switchward clock advance` moves that of the server that it calls, `switchward dev advance` those of all.")]
     Clock(On<Clock>),
     /// Manage assistants: named lists of workflows.
     Assistant(On<AssistantArgs>),

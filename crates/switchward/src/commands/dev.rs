@@ -23,6 +23,7 @@ use contexts::Written;
 use keys::Keys;
 use opening::{Site, delivery, listen, ring};
 use process::KeyCheck;
+pub(crate) use running::server_at;
 use std::io::Write as _;
 use std::path::PathBuf;
 use switchward_gateway::ConnectionLimits;

@@ -20,6 +20,7 @@ use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_defa
 use crate::output::shell;
 use crate::ready::Ready;
 use crate::sign_in::OpenId;
+use crate::start_checks::or_at_next_start;
 use crate::tls::Certificates;
 use crate::{config, gateway, key_ring, private, runtime, telemetry, tls};
 
@@ -108,7 +109,9 @@ async fn serve(
     let node = opened(&config, ring, location, restoring).await?;
     none.iter().for_each(key_ring::warn_without_keys);
     for (tenant, key) in &keys {
-        node.ensure(tenant, key, Role::Admin, "admin").await.with_context(|| format!("tenants: {tenant}"))?;
+        let ensured = node.ensure(tenant, key, Role::Admin, "admin").await;
+        let ensured = ensured.with_context(|| format!("tenants: {tenant}"));
+        or_at_next_start("that the configured tenants exist", ensured)?;
     }
     if !node.has_tenants().await? {
         node.close().await?;

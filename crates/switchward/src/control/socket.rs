@@ -1,30 +1,55 @@
 //! Unix sockets in folders, for their owner alone.
 
 use rustix::fs::Mode;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The longest path that a socket's address takes, bytes; a longer one is reached through a descriptor of its folder.
-const PATH_BYTES_MAX: usize = 100;
+pub(crate) const PATH_BYTES_MAX: usize = 100;
+/// The pause after a connection could not be accepted, usually because the process has too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
 /// Listens at a socket of this name in a folder. A socket that an earlier process left is replaced, so the caller must know
 /// that no other process listens there. Must be called within a Tokio runtime.
 ///
+/// The socket is made in a folder that only its owner may enter, and moved when it has its mode: nobody else can connect at
+/// any time, whatever the process's umask and the mode of `folder` are.
+///
 /// # Errors
-/// The old socket cannot be removed, or the new one cannot be made.
+/// The socket cannot be made, or cannot replace what has its name.
 pub(crate) fn bind(folder: &Path, name: &str) -> io::Result<tokio::net::UnixListener> {
-    match std::fs::remove_file(folder.join(name)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let (address, _folder) = address(folder, name)?;
+    let owners_only = Permissions::from_mode(0o700);
+    let making = tempfile::Builder::new().prefix(".socket-").permissions(owners_only).tempdir_in(folder)?;
+    let (address, _folder) = address(making.path(), name)?;
     let listener = UnixListener::bind(address)?;
-    rustix::fs::chmod(folder.join(name), Mode::RUSR | Mode::WUSR)?;
+    let made = making.path().join(name);
+    rustix::fs::chmod(&made, Mode::RUSR | Mode::WUSR)?;
+    std::fs::rename(made, folder.join(name))?;
     listener.set_nonblocking(true)?;
     tokio::net::UnixListener::from_std(listener)
+}
+
+/// Accepts the next connection. A failure is logged, and it tries again after a pause: the socket must not become silent
+/// because the process has had too many open files for a while.
+pub(crate) async fn accept(listener: &tokio::net::UnixListener) -> tokio::net::UnixStream {
+    insist(|| async { listener.accept().await.map(|(stream, _)| stream) }).await
+}
+
+async fn insist<T, F: Future<Output = io::Result<T>>>(mut accept: impl FnMut() -> F) -> T {
+    loop {
+        match accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                tracing::warn!(%error, "failed to accept a connection at the control socket");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
 }
 
 /// Connects to the socket of this name in a folder; `None` if nobody listens there.
@@ -54,7 +79,18 @@ fn address(folder: &Path, name: &str) -> io::Result<(PathBuf, Option<File>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_accept_is_tried_again_after_a_pause() {
+        let begun = tokio::time::Instant::now();
+        let mut left = 3;
+        let accepted = insist(|| {
+            left -= 1;
+            std::future::ready(if left == 0 { Ok("stream") } else { Err(io::Error::other("EMFILE")) })
+        });
+        assert_eq!(accepted.await, "stream");
+        assert_eq!(begun.elapsed(), ACCEPT_PAUSE * 2);
+    }
 
     #[tokio::test]
     async fn a_socket_is_its_owners_also_below_a_long_path() {
@@ -66,6 +102,9 @@ mod tests {
             let listener = bind(folder, "x.sock").unwrap();
             let mode = std::fs::metadata(folder.join("x.sock")).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
+            let others = std::fs::read_dir(folder).unwrap().filter_map(Result::ok);
+            let others = others.filter(|entry| entry.file_name().to_string_lossy().contains("socket"));
+            assert_eq!(others.count(), 0, "the folder in which it was made is gone");
             assert!(connect(folder, "x.sock").unwrap().is_some());
             drop(listener);
             assert!(connect(folder, "x.sock").unwrap().is_none(), "nobody listens");

@@ -12,13 +12,13 @@ use switchward_peer::{CallDialer, Hello, PROTOCOL, PeerLimits, PeerName, PeerOpt
 use switchward_shard::{Clock, Cluster, MemberHandler, MemberOptions, MemberStart, RaftSettings, Transport};
 use switchward_state::catalogue::ServerState;
 use switchward_state::seal::KeyRing;
-use switchward_store::DataDir;
+use switchward_store::{ClusterIdentity, DataDir};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::certificates;
 use super::config::{ClusterConfig, FIRST};
-use super::transport::{FromPeers, ToPeers, ToServers};
+use super::transport::{FromPeers, Removed, ToPeers, ToServers};
 
 /// How often the key ring is looked at that others are shown.
 const RING_LOOK: Duration = Duration::from_secs(1);
@@ -56,18 +56,7 @@ impl Connections {
         let tls = certificates::read(config)?;
         let identity = data.identity();
         let own = certificates::identity(config)?;
-        let known = identity.cluster.with_context(|| {
-            format!(
-                "the data folder {} belongs to no cluster yet: run `switchward cluster init` on the first server, \
-                 `switchward cluster join` on any other",
-                data.path().display()
-            )
-        })?;
-        anyhow::ensure!(
-            known == own,
-            "the data folder {} belongs to {known}, not to {own}",
-            data.path().display()
-        );
+        check_folder(data, &own)?;
         let expires = certificates::expires(&tls);
         let hello = Hello {
             cluster: own.cluster.0,
@@ -94,11 +83,13 @@ impl Connections {
         handler.set_certificate_expires(expires);
         let (api, cluster) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
         let calls = Arc::new(OnceLock::new());
+        let removed = Arc::new(Removed::of(Arc::clone(&cluster)));
         let answers = FromPeers {
             handler: Arc::clone(&handler),
             data: data.clone(),
             api: Arc::clone(&api),
             cluster: Arc::clone(&cluster),
+            removed: Arc::clone(&removed),
             calls: Arc::clone(&calls),
         };
         let peers = Peers::start(options, Arc::new(answers));
@@ -107,7 +98,8 @@ impl Connections {
         for (server, address) in &configured {
             peers.set_address(*server, address.clone());
         }
-        let fixed = if config.fixed_peers { configured.into_keys().collect() } else { BTreeSet::new() };
+        let configured: BTreeSet<u64> = configured.into_keys().collect();
+        let fixed = if config.fixed_peers { configured.clone() } else { BTreeSet::new() };
         let (of_peers, of_calls, known) = (peers.clone(), dialer.clone(), Arc::clone(&handler));
         let set = move |tls: &_| {
             of_peers.set_tls(tls)?;
@@ -116,7 +108,7 @@ impl Connections {
             Ok(())
         };
         let tasks = vec![tokio::spawn(certificates::follow(config.clone(), set))];
-        let transport = Arc::new(ToPeers::over(peers.clone(), fixed));
+        let transport = Arc::new(ToPeers::over(peers.clone(), configured, fixed, removed));
         Ok(Self { config: config.clone(), peers, transport, handler, api, cluster, dialer, calls, tasks })
     }
 
@@ -147,6 +139,8 @@ impl Connections {
         let calls = CallServer::new(app, Arc::new(LocalMaps(cluster.clone())));
         let _set_before =
             (self.api.set(api.clone()), self.cluster.set(cluster.clone()), self.calls.set(calls));
+        // Until now nobody was asked whether a server was removed.
+        self.transport.refuse_removed();
         let (own, known) = (self.config.server, cluster.clone());
         let others = move || {
             let servers = known.servers().unwrap_or_default().into_iter();
@@ -180,6 +174,19 @@ pub(crate) fn pass_on(connections: Option<&Connections>, cluster: &Cluster, serv
     let maps = Arc::new(LocalMaps(cluster.clone()));
     let proxy = Proxy::of_server(connections.config.server, maps, dialer);
     PassOn::new(cluster.clone(), proxy).before(services)
+}
+
+/// Refuses a data folder that is not that of this server.
+fn check_folder(data: &DataDir, own: &ClusterIdentity) -> anyhow::Result<()> {
+    let folder = data.path().display();
+    let known = data.identity().cluster.with_context(|| {
+        format!(
+            "the data folder {folder} belongs to no cluster yet: run `switchward cluster init` on the first server, \
+             `switchward cluster join` on any other"
+        )
+    })?;
+    anyhow::ensure!(known == *own, "the data folder {folder} belongs to {known}, not to {own}");
+    Ok(())
 }
 
 /// Shows other servers the key ring that is in use.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -27,16 +27,108 @@ use tokio::time::Instant;
 /// Carries the messages of the shards over the connections between servers.
 pub(crate) struct ToPeers {
     peers: Peers,
-    /// The servers that the cluster has named, by their numbers.
-    known: Mutex<BTreeMap<u64, String>>,
+    known: Mutex<Known>,
     /// The servers whose addresses stay as they were configured; those of a development cluster.
     fixed: BTreeSet<u64>,
+    removed: Arc<Removed>,
+}
+
+/// What is known of the addresses of others.
+#[derive(Default)]
+struct Known {
+    /// The addresses that the cluster has named, by the servers' numbers.
+    named: BTreeMap<u64, String>,
+    /// The servers that are reached where the configuration says, until the cluster names another address than at first:
+    /// what this server's rows say may be older than the configuration.
+    configured: BTreeSet<u64>,
+}
+
+/// What follows from new names.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Changes {
+    /// The servers to forget.
+    removed: Vec<u64>,
+    /// The servers that are reached elsewhere from now on.
+    moved: Vec<(u64, String)>,
+}
+
+impl Known {
+    /// Takes in the addresses that the cluster names now.
+    fn take(&mut self, now: BTreeMap<u64, String>) -> Changes {
+        let removed: Vec<u64> =
+            self.named.keys().filter(|number| !now.contains_key(number)).copied().collect();
+        for number in &removed {
+            self.configured.remove(number);
+        }
+        let mut moved = Vec::new();
+        for (number, address) in &now {
+            match self.named.get(number) {
+                Some(named) if named == address => {}
+                None if self.configured.contains(number) => {}
+                Some(_) | None => moved.push((*number, address.clone())),
+            }
+        }
+        self.named = now;
+        Changes { removed, moved }
+    }
 }
 
 impl ToPeers {
-    /// Over these connections. The addresses of `fixed` servers are not changed when the cluster names others.
-    pub(crate) fn over(peers: Peers, fixed: BTreeSet<u64>) -> Self {
-        Self { peers, known: Mutex::default(), fixed }
+    /// Over these connections, which have the addresses of the `configured` servers. The addresses of `fixed` servers are
+    /// not changed when the cluster names others.
+    pub(crate) fn over(
+        peers: Peers,
+        configured: BTreeSet<u64>,
+        fixed: BTreeSet<u64>,
+        removed: Arc<Removed>,
+    ) -> Self {
+        let known = Known { named: BTreeMap::new(), configured };
+        Self { peers, known: Mutex::new(known), fixed, removed }
+    }
+
+    /// Ends the connections with all servers that were removed, and refuses them from now on. Called when the cluster is
+    /// known, and after each change of its servers.
+    pub(crate) fn refuse_removed(&self) {
+        for server in self.removed.read() {
+            self.peers.remove(server);
+        }
+    }
+}
+
+/// The servers that were removed from the cluster, whose certificates are still valid.
+pub(crate) struct Removed {
+    /// What knows them, once the server is open.
+    cluster: Arc<OnceLock<Cluster>>,
+    known: RwLock<BTreeSet<u64>>,
+}
+
+impl Removed {
+    /// The removed servers of this cluster.
+    pub(crate) fn of(cluster: Arc<OnceLock<Cluster>>) -> Self {
+        Self { cluster, known: RwLock::default() }
+    }
+
+    /// Reads them again. Returns those that were not known yet.
+    fn read(&self) -> Vec<u64> {
+        let Some(cluster) = self.cluster.get() else { return Vec::new() };
+        match cluster.servers() {
+            Ok(servers) => self.add(&servers),
+            Err(error) => {
+                tracing::warn!(%error, "failed to read the servers of the cluster");
+                Vec::new()
+            }
+        }
+    }
+
+    fn add(&self, servers: &[Server]) -> Vec<u64> {
+        let removed = servers.iter().filter(|server| server.state == ServerState::Removed);
+        let mut known = self.known.write();
+        removed.map(|server| server.number).filter(|number| known.insert(*number)).collect()
+    }
+
+    /// Refuses a server that is known to be removed.
+    fn check(&self, number: u64) -> Result<(), String> {
+        if self.known.read().contains(&number) { Err(was_removed(number)) } else { Ok(()) }
     }
 }
 
@@ -50,6 +142,8 @@ pub(crate) struct FromPeers {
     pub(crate) api: Arc<OnceLock<Api>>,
     /// What knows which servers were removed, once the server is open.
     pub(crate) cluster: Arc<OnceLock<Cluster>>,
+    /// What is known of those without asking it for each request.
+    pub(crate) removed: Arc<Removed>,
     /// What answers calls of clients that others pass on, once the server is open.
     pub(crate) calls: Arc<OnceLock<CallServer>>,
 }
@@ -109,15 +203,17 @@ impl Transport for ToPeers {
     fn know(&self, peers: &[Peer]) {
         let now: BTreeMap<u64, String> =
             peers.iter().map(|peer| (peer.number, peer.address.clone())).collect();
+        // Held meanwhile, so that of two changes the later one stays.
         let mut known = self.known.lock();
-        for removed in known.keys().filter(|number| !now.contains_key(number)) {
-            self.peers.forget(*removed);
+        let Changes { removed, moved } = known.take(now);
+        // Rows that are not complete yet name fewer servers. A fixed address would not be named again.
+        let is_fixed = |number: &u64| self.fixed.contains(number);
+        removed.into_iter().filter(|number| !is_fixed(number)).for_each(|number| self.peers.forget(number));
+        for (number, address) in moved.into_iter().filter(|(number, _)| !is_fixed(number)) {
+            self.peers.set_address(number, address);
         }
-        let changed = now.iter().filter(|(number, address)| known.get(number) != Some(address));
-        for (number, address) in changed.filter(|(number, _)| !self.fixed.contains(number)) {
-            self.peers.set_address(*number, address.clone());
-        }
-        *known = now;
+        drop(known);
+        self.refuse_removed();
     }
 
     fn clock_offsets(&self) -> Option<Vec<ClockOffset>> {
@@ -127,7 +223,7 @@ impl Transport for ToPeers {
         }
         let known = self.known.lock();
         let offset = |server: &u64| offset(*server, &self.peers.contact(*server)?, Instant::now());
-        Some(known.keys().filter_map(offset).collect())
+        Some(known.named.keys().filter_map(offset).collect())
     }
 
     async fn stream(&self, to: u64, asked: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {
@@ -154,6 +250,7 @@ impl PeerStream for Stream {
 #[async_trait]
 impl Handler for FromPeers {
     async fn call(&self, from: u64, request: Request) -> Result<Bytes, String> {
+        self.removed.check(from)?;
         if request.kind == QUARANTINE_QUESTION {
             let api = self.api.get().ok_or("this server is not open yet")?;
             return serve_quarantine(api, &request.body).await.map_err(|error| error.to_string());
@@ -163,7 +260,11 @@ impl Handler for FromPeers {
 
     async fn stream(&self, from: u64, request: Request, stream: switchward_peer::PeerStream) {
         let kind = request.kind;
-        if let Err(why) = self.handler.stream(from, received(request), Arc::new(Stream(stream))).await {
+        let served = async {
+            self.removed.check(from)?;
+            self.handler.stream(from, received(request), Arc::new(Stream(stream))).await
+        };
+        if let Err(why) = served.await {
             tracing::debug!(from, kind, why, "refused a stream of another server");
         }
     }
@@ -199,9 +300,13 @@ impl Handler for FromPeers {
 fn refuse_removed(servers: &[Server], number: u64) -> Result<(), String> {
     let removed = |server: &Server| server.number == number && server.state == ServerState::Removed;
     if servers.iter().any(removed) {
-        return Err(format!("server {number} was removed from the cluster"));
+        return Err(was_removed(number));
     }
     Ok(())
+}
+
+fn was_removed(number: u64) -> String {
+    format!("server {number} was removed from the cluster")
 }
 
 #[cfg(test)]
@@ -212,6 +317,25 @@ mod tests {
     use std::task::{Context, Waker};
     use switchward_machine::Time;
     use tokio::runtime::Builder;
+
+    #[test]
+    fn a_configured_address_holds_until_the_cluster_names_another_one_than_at_first() {
+        let mut known = Known { named: BTreeMap::new(), configured: BTreeSet::from([2]) };
+        let mut take = |servers: &[(u64, &str)]| -> (Vec<u64>, Vec<String>) {
+            let now = servers.iter().map(|(number, address)| (*number, (*address).to_owned()));
+            let Changes { removed, moved } = known.take(now.collect());
+            (removed, moved.into_iter().map(|(number, address)| format!("{number} {address}")).collect())
+        };
+        let moved = |lines: &[&str]| -> (Vec<u64>, Vec<String>) {
+            (vec![], lines.iter().map(|line| (*line).to_owned()).collect())
+        };
+        assert_eq!(take(&[(2, "old"), (3, "c")]), moved(&["3 c"]), "the rows may be older");
+        assert_eq!(take(&[(2, "old"), (3, "c")]), moved(&[]));
+        assert_eq!(take(&[(2, "new"), (3, "c")]), moved(&["2 new"]));
+        assert_eq!(take(&[(2, "old"), (3, "c")]), moved(&["2 old"]));
+        assert_eq!(take(&[(3, "c")]), (vec![2], vec![]));
+        assert_eq!(take(&[(2, "old"), (3, "d")]), moved(&["2 old", "3 d"]), "its address was forgotten");
+    }
 
     #[test]
     fn a_removed_server_is_refused_and_one_that_is_not_known_yet_is_not() {
@@ -233,6 +357,11 @@ mod tests {
             assert_eq!(refuse_removed(&servers, admitted), Ok(()));
         }
         assert_eq!(refuse_removed(&servers, 3).unwrap_err(), "server 3 was removed from the cluster");
+        let removed = Removed::of(Arc::default());
+        assert_eq!((removed.read(), removed.check(3)), (Vec::new(), Ok(())), "the cluster is not known yet");
+        assert_eq!((removed.add(&servers), removed.add(&servers)), (vec![3], Vec::new()));
+        assert_eq!(removed.check(3).unwrap_err(), "server 3 was removed from the cluster");
+        assert_eq!(removed.check(1), Ok(()));
     }
 
     #[test]
@@ -266,6 +395,7 @@ mod tests {
             data: data.clone(),
             api: Arc::default(),
             cluster: Arc::default(),
+            removed: Arc::new(Removed::of(Arc::default())),
             calls: Arc::default(),
         };
         let hello = Hello {

@@ -34,7 +34,7 @@ pub(super) fn rows() -> Vec<Rpc> {
             method: "RemoveServer",
             name: None,
             ready: ready!(|harness| v1::RemoveServerRequest {
-                server: harness.node.spare_server(ServerState::Draining).await,
+                server: harness.node.server_to_remove().await,
                 ..v1::RemoveServerRequest::default()
             }),
             other: |message| set(message, "server", Value::U64(1)),

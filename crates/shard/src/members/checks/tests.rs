@@ -1,4 +1,4 @@
-use super::super::samples::{cluster, group, lag, lose};
+use super::super::samples::{bar, cluster, group, lag, lose};
 use super::*;
 use ServerState::{Active, Draining, Removed};
 
@@ -19,6 +19,11 @@ fn a_server_is_drained_if_a_majority_is_left_without_it() {
         lose(&mut status, number);
         status
     };
+    let barred = |numbers: &[u64]| {
+        let mut status = three();
+        numbers.iter().for_each(|number| bar(&mut status, *number));
+        status
+    };
     let drained = |number: u64| {
         let states = THREE.map(|(one, state)| (one, if one == number { Draining } else { state }));
         cluster(&states, vec![group(1, &[1, 2, 3], &[])])
@@ -34,6 +39,8 @@ fn a_server_is_drained_if_a_majority_is_left_without_it() {
         ("one of three", three(), 3, Ok(())),
         ("the leader", three(), 1, Ok(())),
         ("one of three, of which another is lost", lost(2), 3, too_few(3)),
+        ("one of three, of which another must not lead", barred(&[2]), 3, Ok(())),
+        ("the only one of three that may lead", barred(&[2, 3]), 1, too_few(1)),
         ("the lost one itself", lost(3), 3, Ok(())),
         ("one that drains already", drained(3), 3, Ok(())),
         ("a second one of three", drained(3), 2, too_few(2)),
@@ -109,6 +116,10 @@ fn leaders_are_transferred_to_those_who_can_lead() {
     lag(&mut lagging, 1, 3, 5_000);
     assert_eq!(lagging.plan_transfers(1, &[1], Some(3)), Err(NotNow::NotReady { server: 3, group: 1 }));
     assert_eq!(lagging.plan_transfers(1, &[1], None), to(vec![(1, 2)]));
+    let mut barred = status.clone();
+    bar(&mut barred, 3);
+    assert_eq!(barred.plan_transfers(1, &[1], Some(3)), Err(NotNow::NotReady { server: 3, group: 1 }));
+    assert_eq!(barred.plan_transfers(1, &[], None), to(vec![(0, 2), (1, 2)]));
     let states = [(1, Active), (2, Draining), (3, Active)];
     let mut alone = cluster(&states, groups());
     lose(&mut alone, 3);

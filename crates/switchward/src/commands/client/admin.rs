@@ -6,6 +6,7 @@ use tonic::Status;
 use super::show;
 use super::talk::Talk;
 use crate::args::{AdvanceClock, CreateKey, KeyRole, RevokeKey};
+use crate::commands::dev::server_at;
 use crate::exit::Exit;
 use crate::output::{CARE, STRONG, card, clean};
 
@@ -24,7 +25,19 @@ pub(super) async fn advance(talk: &Talk, advance: AdvanceClock) -> Result<(), Ex
         talk.client.call(request, |mut it, request| async move { it.clock.advance_clock(request).await });
     let reply = reply.await?;
     talk.printer
-        .message("AdvanceClockResponse", &reply, || card(&[("time", show::time(reply.time.as_ref()))]))
+        .message("AdvanceClockResponse", &reply, || card(&[("time", show::time(reply.time.as_ref()))]))?;
+    if let Some(server) = server_at(&talk.address) {
+        talk.printer.warn(&one_clock(server));
+    }
+    Ok(())
+}
+
+/// The warning that the clocks of a development cluster differ.
+fn one_clock(server: u64) -> String {
+    format!(
+        "only the clock of server {server} was advanced; `switchward dev advance 1s` moves those of all servers to a \
+         second after it"
+    )
 }
 
 pub(super) async fn create_key(talk: &Talk, create: CreateKey) -> Result<(), Exit> {

@@ -11,6 +11,8 @@ use crate::output::{CARE, Printer, clean};
 pub(super) struct Talk {
     pub(super) client: Client,
     pub(super) printer: Printer,
+    /// The server's address, such as `http://127.0.0.1:7400`.
+    pub(super) address: String,
     request_id: Option<String>,
     may_ask: bool,
 }
@@ -27,6 +29,7 @@ impl Talk {
         Ok(Self {
             client,
             printer: if connection.quiet { Printer::quiet(output) } else { Printer::new(output) },
+            address: target.address,
             request_id: connection.request_id.clone(),
             may_ask: terminal && !connection.no_input && !output.json(),
         })

@@ -123,13 +123,19 @@ impl Drop for Control {
 }
 
 async fn accept(listener: UnixListener, asked: mpsc::Sender<Asked>) {
-    while let Ok((stream, _)) = listener.accept().await {
+    loop {
+        let stream = socket::accept(&listener).await;
         let asked = asked.clone();
         tokio::spawn(async move {
             // A caller that is gone needs no answer.
             let _gone = serve(stream, &asked).await;
         });
     }
+}
+
+/// Returns true if a cluster of this folder runs.
+pub(super) fn runs(folder: &Path) -> bool {
+    socket::connect(folder, SOCKET).is_ok_and(|connected| connected.is_some())
 }
 
 async fn serve(mut stream: UnixStream, asked: &mpsc::Sender<Asked>) -> anyhow::Result<()> {

@@ -45,7 +45,11 @@ pub(super) struct Member {
 }
 
 impl Member {
-    fn read(file: &Path) -> anyhow::Result<Self> {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// It cannot be read, or is damaged.
+    pub(super) fn read(file: &Path) -> anyhow::Result<Self> {
         let bytes = std::fs::read(file).with_context(|| format!("failed to read {}", file.display()))?;
         let mut member: Self =
             serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", file.display()))?;

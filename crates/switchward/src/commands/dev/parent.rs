@@ -91,7 +91,7 @@ impl Cluster {
         let (bus, redis) = match &args.redis {
             Some(url) => (None, RedisConfig { url: url.clone(), password_file: None, prefix: None }),
             None => {
-                let (bus, redis) = LocalBus::start(&plan.folder, plan.redis).await?;
+                let (bus, redis) = LocalBus::start(&plan.folder).await?;
                 (Some(bus), redis)
             }
         };
@@ -127,8 +127,8 @@ async fn attend(
         tokio::select! {
             () = &mut stop => return,
             how = redis_ended(&mut cluster.bus) => {
-                say(Source::Dev, &format!("Redis has ended ({how}); what the servers send waits"));
-                cluster.bus = None;
+                let waits = "what the servers send waits until the cluster is started again";
+                say(Source::Dev, &format!("Redis has ended ({how}); {waits}"));
             }
             (number, how) = cluster.crew.next_end() => {
                 say(Source::Dev, &format!("server {number} has ended: {how}"));
@@ -146,7 +146,7 @@ async fn attend(
     }
 }
 
-/// Waits until the Redis has ended by itself; forever if there is none.
+/// Waits until the Redis has ended by itself; forever if there is none, or if its end was returned before.
 async fn redis_ended(bus: &mut Option<LocalBus>) -> String {
     match bus {
         Some(bus) => ended_in_words(bus.ended().await),

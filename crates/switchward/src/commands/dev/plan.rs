@@ -52,8 +52,6 @@ pub(super) struct Plan {
     pub(super) folder: PathBuf,
     /// By number.
     pub(super) servers: Vec<Slot>,
-    /// A free address for the Redis.
-    pub(super) redis: SocketAddr,
 }
 
 impl Plan {
@@ -78,10 +76,9 @@ impl Plan {
             let public = if port == 0 { ports.draw()? } else { public(port, number)? };
             slots.push(Slot { number, public, peers: ports.draw()? });
         }
-        let redis = ports.draw()?;
         fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
         let folder = std::path::absolute(folder)?;
-        let plan = Self { folder, servers: slots, redis };
+        let plan = Self { folder, servers: slots };
         plan.make_certificates()?;
         Ok(plan)
     }
@@ -122,7 +119,7 @@ impl Plan {
 
     /// The file that configures the process of a server.
     pub(super) fn file(&self, server: u64) -> PathBuf {
-        self.folder.join(format!("server-{server}.json"))
+        member_file(&self.folder, server)
     }
 
     /// How a server finds the others, which it reaches by these addresses.
@@ -151,6 +148,11 @@ impl Plan {
         fs::write(&file, serde_json::to_vec(&Formed { servers })?)
             .with_context(|| format!("failed to write {}", file.display()))
     }
+}
+
+/// The file that configures the process of a server of the cluster in this folder.
+pub(super) fn member_file(folder: &Path, server: u64) -> PathBuf {
+    folder.join(format!("server-{server}.json"))
 }
 
 fn crt(server: u64) -> String {

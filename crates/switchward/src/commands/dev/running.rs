@@ -3,8 +3,13 @@
 use anyhow::Context as _;
 use std::fs;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use super::control::runs;
+use super::crew::FOUNDER;
+use super::member::Member;
+use super::plan::member_file;
 use crate::context::Contexts;
 use crate::exit::Exit;
 
@@ -57,7 +62,51 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Exit> {
     }
 }
 
+/// The number of the server at this address, such as `http://127.0.0.1:7400`, if it is one of the development cluster that
+/// runs; `None` if it is none of its servers, or if no cluster runs.
+pub(crate) fn server_at(address: &str) -> Option<u64> {
+    let folder = find(None).ok().filter(|folder| runs(folder))?;
+    server_in(&folder, address)
+}
+
+fn server_in(folder: &Path, address: &str) -> Option<u64> {
+    let address = address.strip_prefix("http://")?.replace("localhost", "127.0.0.1");
+    let address: SocketAddr = address.parse().ok()?;
+    let mut servers =
+        (FOUNDER..).map_while(|number| Some((number, Member::read(&member_file(folder, number)).ok()?)));
+    servers.find(|(_, member)| member.listen == address).map(|(number, _)| number)
+}
+
 /// The error of a command that finds no cluster.
 pub(super) fn none_runs() -> Exit {
     Exit::unreachable("no development cluster runs").next("switchward dev --servers 3    starts one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(listen: &str) -> String {
+        let cluster = r#"{"server": 1, "ca_file": "a", "cert_file": "b", "key_file": "c", "peers": []}"#;
+        let redis = r#"{"url": "redis+unix:///a"}"#;
+        format!(
+            r#"{{"listen": "{listen}", "data_dir": "d", "folder": "f", "keys_file": null, "shards": 1,
+                "clock": "manual", "clock_off": null, "allowed_hosts": [], "default_effect": null,
+                "cluster": {cluster}, "redis": {redis}}}"#
+        )
+    }
+
+    #[test]
+    fn a_server_of_a_cluster_is_found_by_its_address() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(server_in(folder.path(), "http://127.0.0.1:7400"), None);
+        for (number, listen) in [(1, "127.0.0.1:7400"), (2, "127.0.0.1:7401")] {
+            fs::write(member_file(folder.path(), number), member(listen)).unwrap();
+        }
+        assert_eq!(server_in(folder.path(), "http://127.0.0.1:7400"), Some(1));
+        assert_eq!(server_in(folder.path(), "http://localhost:7401"), Some(2));
+        for other in ["http://127.0.0.1:7402", "https://127.0.0.1:7400", "http://example.org", ""] {
+            assert_eq!(server_in(folder.path(), other), None, "{other}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -156,13 +157,15 @@ async fn gone(pids: &[u64]) -> anyhow::Result<()> {
 async fn a_development_cluster_goes_on_while_commands_kill_and_cut_off_its_servers() -> anyhow::Result<()> {
     let mut dev = Dev::start().await?;
     assert_eq!(dev.status("process").await?, ["running"; 3]);
+    let redis = std::fs::metadata(dev.folder.path().join("data/redis/redis.sock"))?;
+    assert_eq!(redis.permissions().mode() & 0o777, 0o600, "nobody else may connect to Redis");
     dev.insist(1, |caller| async move { caller.deploy(DEPLOY_GATE.to_owned()).await }).await?;
-    dev.session(1, "all").await?;
+    dev.session(1, "begun").await?;
     killed(&dev).await?;
     cut_off(&dev).await?;
     paused(&dev).await?;
     advanced(&dev).await?;
-    for key in ["all", "killed", "cut-off", "paused"] {
+    for key in ["begun", "killed", "cut-off", "paused"] {
         dev.insist(1, |caller| async move { caller.get(key).await }).await?;
     }
     let pids = dev.pids().await?;
@@ -212,8 +215,13 @@ async fn paused(dev: &Dev) -> anyhow::Result<()> {
     dev.insist(leader, |caller| async move { caller.get("paused").await }).await.map(drop)
 }
 
-/// All clocks move together.
+/// All clocks move together. A command that moves one of them says so.
 async fn advanced(dev: &Dev) -> anyhow::Result<()> {
+    let mut one = program(dev.folder.path());
+    one.args(["clock", "advance", "1s", "--context", "dev-2-person"]);
+    let one = timeout(STEP_MAX, one.output()).await.context("it does not end")??;
+    let warned = String::from_utf8_lossy(&one.stderr).into_owned();
+    ensure!(one.status.success() && warned.contains("only the clock of server 2"), "{warned}");
     let before = dev.insist(1, |caller| async move { caller.seconds().await }).await?;
     dev.dev(&["advance", "1h"]).await?;
     let mut after = Vec::new();

@@ -177,11 +177,9 @@ async fn drain_and_activate(servers: &Servers, calls: &Calls) -> anyhow::Result<
     assert!(!moved.is_empty(), "{seen}");
     servers.operate(2, &["transfer", "--from", from, "--to", to]).await?;
     // A moved group stays for a while: leaders are spread only when it has been stable.
-    let seen = servers.status(2).await?;
-    assert!(
-        moved.iter().all(|group| led(&seen, to.parse().unwrap_or(0)).contains(group)),
-        "{moved:?} {seen}"
-    );
+    let to: u64 = to.parse()?;
+    let has_moved = |seen: &Value| moved.iter().all(|group| led(seen, to).contains(group));
+    until(servers, 2, "the groups have moved", has_moved).await?;
     calls.go_on(10).await?;
     servers.operate(3, &["activate", "1"]).await?;
     let text = servers.operate(3, &["status"]).await?;

@@ -82,7 +82,7 @@ fn row(cluster: &v1::GetClusterResponse, server: &v1::ClusterServer) -> [String;
         contact(server.number == cluster.answered_by, &replicas),
         address,
         known(server.disk_free_bytes.map(size)),
-        known(server.clock_offset_ms.map(|offset| format!("{offset:+} ms"))),
+        known(server.clock_offset_ms.map(|offset| clock(offset, server))),
         certificate,
         known(Some(clean(&server.version)).filter(|version| !version.is_empty())),
         level,
@@ -120,6 +120,12 @@ fn state(server: &v1::ClusterServer) -> String {
         None => word,
         Some(by) => format!("{word} (replaced by {by})"),
     }
+}
+
+/// How far a server's clock is ahead, milliseconds, and what follows if that is too much.
+fn clock(offset_ms: i64, server: &v1::ClusterServer) -> String {
+    let consequence = if server.clock_bars { " (leads nothing)" } else { "" };
+    format!("{offset_ms:+} ms{consequence}")
 }
 
 /// How long ago a leader heard of the server.
@@ -195,6 +201,7 @@ mod tests {
         servers[0].clock_offset_ms = Some(0);
         servers[0].version = "1.2.3".into();
         servers[2].replaced_by = Some(4);
+        (servers[3].clock_offset_ms, servers[3].clock_bars) = (Some(-3_600_000), true);
         v1::GetClusterResponse {
             answered_by: 1,
             servers,
@@ -214,7 +221,7 @@ mod tests {
                 "1|active|0,1|2|0|now|10.0.0.1:7401|1.5 GiB|+0 ms|none|1.2.3|1",
                 "2|removed|||||10.0.0.2:7401|||||1",
                 "3|draining (replaced by 4)|-|2|7|1m 30s|10.0.0.3:7401|unknown|unknown|unknown|unknown|1",
-                "4|active|-|2|unknown|unknown|10.0.0.4:7401|unknown|unknown|unknown|unknown|1",
+                "4|active|-|2|unknown|unknown|10.0.0.4:7401|unknown|-3600000 ms (leads nothing)|unknown|unknown|1",
             ]
         );
         let text = anstream::adapter::strip_str(&super::cluster(&cluster)).to_string();

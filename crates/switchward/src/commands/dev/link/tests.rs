@@ -153,8 +153,9 @@ async fn there_are_only_so_few_connections_and_bytes() {
     for _ in 1..CONNECTIONS_MAX {
         waiting.push(TcpStream::connect(pair.link.address()).await.unwrap());
     }
-    let mut refused = TcpStream::connect(pair.link.address()).await.unwrap();
-    assert!(refused.read(&mut [0; 1]).await.is_err());
+    if let Ok(mut refused) = TcpStream::connect(pair.link.address()).await {
+        assert!(refused.read(&mut [0; 1]).await.is_err());
+    }
     // Nothing is read, so the sender's buffers fill.
     let mut sent = 0;
     until("the sender must wait", async || match pair.dialer.try_write(&[0; CHUNK_BYTES_MAX]) {
