@@ -48,8 +48,8 @@ pub fn route(path: &str) -> Option<Route> {
     Some(ROUTES[at].1)
 }
 
-/// Returns the text of a top-level field of an encoded message; `None` if it is absent, is no text, or the message cannot be
-/// read. Of a repeated field it is the last one, as decoders take it.
+/// Returns the text of a top-level field of an encoded message; `None` if it is absent or not text, or if the message cannot
+/// be read. If the field occurs several times, the last one counts, as in decoders.
 #[must_use]
 pub fn text_field(message: &[u8], wanted: u32) -> Option<&str> {
     let mut rest = message;

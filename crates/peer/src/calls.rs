@@ -77,7 +77,7 @@ impl CallDialer {
 /// Who has dialled a connection for calls.
 ///
 /// # Errors
-/// Its certificate names nobody of this cluster.
+/// The certificate is not that of a server or a gateway of this cluster.
 pub(crate) fn caller(
     certificate: Option<&CertificateDer<'_>>,
     cluster: &[u8; 16],
@@ -89,7 +89,7 @@ pub(crate) fn caller(
 ///
 /// # Errors
 ///
-/// It is no certificate, or it names no server and no gateway.
+/// The bytes are not a certificate, or the certificate is not that of a server or a gateway.
 pub fn certificate_name(pem: &[u8]) -> Result<(PeerName, [u8; 16]), String> {
     crate::tls::named_in_any(pem)
 }

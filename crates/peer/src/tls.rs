@@ -98,7 +98,7 @@ pub(crate) fn is_for_calls(chosen: Option<&[u8]>) -> bool {
 /// Whose certificate it is.
 ///
 /// # Errors
-/// It names nobody of this cluster, or several.
+/// The certificate has no name of this cluster, or several.
 pub(crate) fn named(certificate: &CertificateDer<'_>, cluster: &[u8; 16]) -> Result<PeerName, String> {
     let (name, of) = named_in(certificate)?;
     if of != *cluster {
@@ -110,7 +110,7 @@ pub(crate) fn named(certificate: &CertificateDer<'_>, cluster: &[u8; 16]) -> Res
 /// Whose certificate comes first in a PEM text, and of which cluster.
 ///
 /// # Errors
-/// It is no certificate, or it names nobody, or several.
+/// The bytes are not a certificate, or the certificate has no name of a server or a gateway, or several.
 pub(crate) fn named_in_any(pem: &[u8]) -> Result<(PeerName, [u8; 16]), String> {
     named_in(&chain(pem, "the certificate").map_err(|error| error.0)?[0])
 }

@@ -80,8 +80,8 @@ fn judged_open(
     }
 }
 
-/// The ledger's answer, if it is about these very rules and not too old. How old it is was measured by the ledger and by the
-/// one who asked it; the clock of this shard says nothing about that.
+/// The ledger's answer, if it is about these very rules and not too old. Its age is the time that the ledger
+/// and the caller have counted; it is not compared with this shard's clock, which may differ from theirs.
 pub(crate) fn fresh<'c>(
     check: Option<&'c LimitCheck>,
     rules: &[LedgerRule],

@@ -76,7 +76,7 @@ impl Remote {
     /// Asks the leader for the entry that a reader must have applied, and waits until it is applied here.
     ///
     /// # Errors
-    /// There is no leader, or it does not answer in time.
+    /// No leader is known, or the leader does not answer in time.
     pub(crate) async fn confirm(&self) -> Result<(), Failure> {
         let leader = self.leader().ok_or(Failure::Electing)?;
         match self.ask(leader, &Asked::ReadIndex, READ_INDEX_WAIT).await.map_err(Failure::before)? {
@@ -89,7 +89,7 @@ impl Remote {
     /// Hands a batch of timers to the leader.
     ///
     /// # Errors
-    /// There is no leader, or it does not answer: its batch is then fired again by itself.
+    /// No leader is known, or the leader does not answer. The leader then fires the timers of the batch itself.
     pub(crate) async fn fire(&self, batch: &TimerBatch) -> Result<Fired, Failure> {
         let leader = self.leader().ok_or(Failure::Electing)?;
         match self.ask(leader, &Asked::Fire(batch.clone()), FORWARD_WAIT).await.map_err(Failure::before)? {

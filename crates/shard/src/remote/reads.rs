@@ -24,7 +24,7 @@ impl ReadRounds {
     /// Returns when this server has applied everything that was acknowledged before the call.
     ///
     /// # Errors
-    /// There is no leader, or it does not answer; [`Failure::Overloaded`] beyond [`READS_WAITING_MAX`] readers.
+    /// No leader is known, or the leader does not answer; [`Failure::Overloaded`] beyond [`READS_WAITING_MAX`] readers.
     pub(crate) async fn confirm(&self) -> Result<(), Failure> {
         let (answer, wait) = oneshot::channel();
         self.0.try_send(answer).map_err(|error| match error {
