@@ -5,9 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use switchward_machine::Time;
-use switchward_peer::{PeerName, TlsError, TlsPem, certificate_name, cluster_id};
+use switchward_peer::{PeerName, TlsError, TlsPem, certificate_name};
 use switchward_store::{ClusterIdentity, Id};
-use x509_parser::extensions::GeneralName;
 use x509_parser::pem::parse_x509_pem;
 
 use super::config::ClusterConfig;
@@ -37,28 +36,25 @@ pub(crate) fn read(config: &ClusterConfig) -> anyhow::Result<TlsPem> {
 /// # Errors
 /// It cannot be read, or it names another server or none.
 fn cluster_of(config: &ClusterConfig, tls: &TlsPem) -> anyhow::Result<Id> {
-    let file = config.cert_file.display();
-    let (_, pem) = parse_x509_pem(&tls.cert)
-        .map_err(|error| anyhow::anyhow!("cluster.cert_file: {file} is no certificate: {error}"))?;
-    let certificate = pem
-        .parse_x509()
-        .map_err(|error| anyhow::anyhow!("cluster.cert_file: {file} is no certificate: {error}"))?;
-    let names = certificate.subject_alternative_name().ok().flatten();
-    let mut names = names.iter().flat_map(|names| &names.value.general_names);
-    let named = names.find_map(|name| {
-        let GeneralName::DNSName(name) = name else { return None };
-        server_and_cluster(name)
-    });
-    let named = named.with_context(|| {
-        format!("cluster.cert_file: {file} names no server; make one with `switchward cluster certs`")
-    })?;
+    let (name, cluster) = named(config, tls)?;
     anyhow::ensure!(
-        named.0 == config.server,
-        "cluster.cert_file: {file} is for server {}, and cluster.server is {}",
-        named.0,
+        name == PeerName::Server(config.server),
+        "cluster.cert_file: {} is for {name}, and cluster.server is {}",
+        config.cert_file.display(),
         config.server
     );
-    Ok(Id(named.1))
+    Ok(Id(cluster))
+}
+
+/// Whose certificate it is, and of which cluster.
+///
+/// # Errors
+/// It cannot be read, or has no name of a server or a gateway.
+fn named(config: &ClusterConfig, tls: &TlsPem) -> anyhow::Result<(PeerName, [u8; 16])> {
+    certificate_name(&tls.cert).map_err(|error| {
+        let file = config.cert_file.display();
+        anyhow::anyhow!("cluster.cert_file: {file}: {error}; make one with `switchward cluster certs`")
+    })
 }
 
 /// Until when a server's certificate is valid; `None` if it cannot be read, or is older than 1970.
@@ -82,21 +78,14 @@ pub(crate) fn identity(config: &ClusterConfig) -> anyhow::Result<ClusterIdentity
 /// # Errors
 /// It cannot be read, or it is that of a server.
 pub(crate) fn gateway(config: &ClusterConfig, tls: &TlsPem) -> anyhow::Result<(PeerName, [u8; 16])> {
+    let (name, cluster) = named(config, tls)?;
     let file = config.cert_file.display();
-    let (name, cluster) =
-        certificate_name(&tls.cert).map_err(|error| anyhow::anyhow!("cluster.cert_file: {file}: {error}"))?;
     match name {
         PeerName::Gateway(_) => Ok((name, cluster)),
         PeerName::Server(_) => anyhow::bail!(
             "cluster.cert_file: {file} is for {name}; make one for this gateway with `switchward cluster certs --gateway NAME`"
         ),
     }
-}
-
-/// Reads `server-<n>.<cluster id>.switchward`.
-fn server_and_cluster(name: &str) -> Option<(u64, [u8; 16])> {
-    let (server, rest) = name.strip_prefix("server-")?.split_once('.')?;
-    Some((server.parse().ok()?, cluster_id(rest.strip_suffix(".switchward")?)?))
 }
 
 /// Hands new certificates to `set` when the files change, for new connections. Ends when it is dropped.
@@ -125,18 +114,4 @@ pub(crate) async fn follow(config: ClusterConfig, set: impl Fn(&TlsPem) -> Resul
 fn stamps(config: &ClusterConfig) -> [Option<SystemTime>; 3] {
     let written = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
     [written(&config.ca_file), written(&config.cert_file), written(&config.key_file)]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_certificate_names_its_server_and_cluster() {
-        let id = [0x0a; 16];
-        assert_eq!(server_and_cluster(&switchward_peer::server_name(&id, 12)), Some((12, id)));
-        for other in ["localhost", "server-1", "server-x.0a.switchward", "server-1.0a0a.switchward"] {
-            assert_eq!(server_and_cluster(other), None);
-        }
-    }
 }
