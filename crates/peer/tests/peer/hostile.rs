@@ -94,34 +94,31 @@ async fn a_slow_handshake_is_ended() {
     serves(&cluster, &server).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn more_connections_than_the_limit_are_closed_at_once() {
+/// Opens three connections to a server with these limits, of which the third is refused with this text. The server serves others
+/// afterwards.
+async fn third_is_refused(limits: PeerLimits, why: &str) {
     let cluster = Cluster::new(4);
-    let limits = PeerLimits { handshake: crate::support::LONG, handshakes: 2, ..short() };
+    let limits = PeerLimits { handshake: crate::support::LONG, ..limits };
     let server = Server::start(PeerOptions { limits, ..cluster.options(2) });
     let first = TcpStream::connect(server.address()).await.unwrap();
     let second = TcpStream::connect(server.address()).await.unwrap();
     let mut third = TcpStream::connect(server.address()).await.unwrap();
     let mut rest = Vec::new();
     let _closed = third.read_to_end(&mut rest).await;
-    logged(&["refused a connection from 127.0.0.1", "there are too many connections"]).await;
+    logged(&["refused a connection from 127.0.0.1", why]).await;
     drop((first, second));
     serves(&cluster, &server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn more_connections_than_the_limit_are_closed_at_once() {
+    third_is_refused(PeerLimits { handshakes: 2, ..short() }, "there are too many connections").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_address_has_a_part_of_the_handshakes() {
-    let cluster = Cluster::new(4);
-    let limits = PeerLimits { handshake: crate::support::LONG, handshakes_per_address: 2, ..short() };
-    let server = Server::start(PeerOptions { limits, ..cluster.options(2) });
-    let first = TcpStream::connect(server.address()).await.unwrap();
-    let second = TcpStream::connect(server.address()).await.unwrap();
-    let mut third = TcpStream::connect(server.address()).await.unwrap();
-    let mut rest = Vec::new();
-    let _closed = third.read_to_end(&mut rest).await;
-    logged(&["refused a connection from 127.0.0.1", "too many connections from this address"]).await;
-    drop((first, second));
-    serves(&cluster, &server).await;
+    let limits = PeerLimits { handshakes_per_address: 2, ..short() };
+    third_is_refused(limits, "too many connections from this address").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
