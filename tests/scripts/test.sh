@@ -26,7 +26,7 @@ if cargo nextest --version >/dev/null 2>&1; then
 else
     echo "cargo-nextest is not installed: the same tests run with cargo test, one binary after the other"
     run "tests (the longest step without a cache, because every library is built)" \
-        cargo test --locked --workspace --lib --bins --tests --no-fail-fast
+        cargo test --locked --workspace --lib --bins --tests --no-fail-fast -- --skip planted::
 fi
 run "examples in the docs" cargo test --locked --workspace --doc
 run "Python client" sh tests/scripts/python-client.sh

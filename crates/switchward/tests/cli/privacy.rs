@@ -32,11 +32,19 @@ pub(crate) fn under(umask: &str, command: &Command) -> Command {
     shell
 }
 
-/// Files and folders below one that others than their owner can read.
+/// Files and folders below one that others than their owner can read. A running server may remove files meanwhile.
 pub(crate) fn readable(folder: &Path) -> Vec<String> {
+    fn present<T>(looked: std::io::Result<T>) -> Option<T> {
+        match looked {
+            Ok(found) => Some(found),
+            Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => None,
+            Err(why) => panic!("it cannot be looked at: {why}"),
+        }
+    }
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-        let of = entry.metadata().expect("it is there");
+    let entries = present(fs::read_dir(folder)).into_iter().flatten();
+    for entry in entries.filter_map(present).map(|entry| entry.path()) {
+        let Some(of) = present(entry.metadata()) else { continue };
         if of.mode() & 0o077 != 0 {
             found.push(format!("{} {:03o}", entry.display(), of.mode() & 0o777));
         }
