@@ -30,7 +30,7 @@ pub(crate) struct Callers {
     pub(crate) members: Arc<Mutex<Vec<u64>>>,
 }
 
-/// Why there is no answer.
+/// The reason why a call got no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unanswered {
     /// Nothing happened.

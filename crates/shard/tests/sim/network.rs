@@ -300,7 +300,7 @@ impl Network {
         let Answered { from, to, answer, answered, .. } = sent;
         let body = answered.as_ref().map_or(0, |bytes| hash_of(bytes));
         self.timeline.note(format_args!("{from}>{to} answer {body:x}"));
-        // The one who asked may be gone.
+        // The server that asked may have stopped meanwhile.
         let _gone = answer.send(answered);
     }
 }

@@ -18,7 +18,7 @@ const BUG: &str = "SIM_RUN_BUG";
 /// The test that plays the run.
 const TEST: &str = "process::one_run";
 
-/// Plays the run of a seed in a process of its own. Returns why there is no outcome, if there is none.
+/// Plays the run of a seed in a process of its own. The error says why the run ended without an outcome.
 pub(crate) fn play(seed: u64, bug: Option<&str>) -> Result<Outcome, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("outcome");

@@ -44,7 +44,7 @@ impl Source {
 
 /// Prints a line, with colour if the standard error is a terminal.
 pub(super) fn say(source: Source, line: &str) {
-    // A log that nobody reads is no error.
+    // If nobody reads the log any longer, the cluster goes on.
     let _unread = writeln!(anstream::stderr().lock(), "{}", prefixed(source, line));
 }
 

@@ -13,7 +13,7 @@ use super::plan::member_file;
 use crate::context::Contexts;
 use crate::exit::Exit;
 
-/// The file beside the contexts. It is no context, because it has no extension.
+/// The file beside the contexts. It has no extension, so it is not read as a context.
 const FILE: &str = "dev-cluster";
 
 /// The note that a cluster runs. Dropping it removes the note, unless another cluster was started since.
