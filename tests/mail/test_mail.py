@@ -176,20 +176,16 @@ class ByMail(unittest.TestCase):
         with self.servers.mailbox(person) as mailbox:
             return [mail for mail in map(read, mailbox.all(folder)) if of in mail.as_string()]
 
-    def known(self, person):
-        """The message ids of a person's mails so far; they do not tell the session."""
-        return {mail["Message-ID"] for mail in self.mails(person, "")}
-
-    def request(self, person, known):
-        """The mail that asks this person; known mails are left out."""
-        asks = lambda mail: mail["Reply-To"] and mail["Message-ID"] not in known
+    def request(self, person, key):
+        """The mail that asks this person about the session with this key; mails of other sessions may still arrive."""
+        names = re.compile(rf"^\s*Session\s+{re.escape(key)}\s*$", re.M)
+        asks = lambda mail: mail["Reply-To"] and names.search(text_of(mail))
         waiting = lambda: [mail for mail in self.mails(person, "") if asks(mail)]
-        return until(f"a mail asks {person}", waiting)[-1]
+        return until(f"a mail asks {person}", waiting)[0]
 
     def session(self, key, approver):
-        known = self.known(approver)
         self.server.asked(key, approver)
-        return self.request(approver, known)
+        return self.request(approver, key)
 
     def answers(self, mail, person):
         """The texts of the other mails to a person in the thread of a mail."""
@@ -199,12 +195,12 @@ class ByMail(unittest.TestCase):
 
     def ask(self, key, approver):
         """Makes an agent's call that this person must approve; returns the call and the mail."""
-        server, known = self.server, self.known(approver)
+        server = self.server
         server.run("deploy", DEPLOY_GATE)
         server.run("start", "deploy-gate", "--key", key, "--tell", approver)
         call = ["authorize", key, "mcp:filesystem:delete_file", "--args", '{"path": "/srv/old"}']
         server.run(*call, code=7)
-        return call, self.request(approver, known)
+        return call, self.request(approver, key)
 
     def test_a_gate_is_decided_by_a_reply_and_by_nothing_before_it(self):
         server, servers, lead = self.server, self.servers, "lead@corp.example"
