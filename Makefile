@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix advisories bench bench-delivery crash disk expiry faults fuzz-calls lesser mutants neighbours parking planted random sim slow timers fuzz
+.PHONY: help demo test fix advisories bench bench-cluster bench-delivery cluster-faults crash disk expiry faults fuzz-calls lesser mutants neighbours parking planted random roll sim slow timers fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,10 @@ fuzz-calls: ## make 72,000 random calls with keys of all roles, a reply token an
 faults: ## kill the server and its Redis for ten minutes while effects fail; check that no effect is lost
 	@sh tests/scripts/faults.sh
 
+cluster-faults: ## kill, pause, cut off and stall the servers of a cluster for an hour (CLUSTER_FAULT_SECONDS, CLUSTER_FAULT_SEEDS)
+	@sh tests/scripts/need.sh rust cc redis
+	CLUSTER_FAULT_SECONDS=$(or $(CLUSTER_FAULT_SECONDS),3600) CLUSTER_FAULT_SEEDS=$(or $(CLUSTER_FAULT_SEEDS),0..1000000) cargo test --locked -p switchward --test it -- --nocapture a_cluster_keeps_its_promises_under_faults
+
 mutants: ## change the engine in small ways and check that the scenarios notice (many minutes)
 	@sh tests/scripts/mutants.sh
 
@@ -46,6 +50,9 @@ lesser: ## make 10,000 random runs with keys of agents and workers; check that t
 random: ## run five million steps of random conversation workflows; make test runs 280,000 (many minutes)
 	@sh tests/scripts/need.sh rust cc
 	RANDOM_STEPS=$(or $(RANDOM_STEPS),5000000) cargo test --locked --release -p switchward-scenario --test random -- --nocapture
+
+roll: ## replace the servers of a cluster one by one by those of this tree under load, and back (ROLL_FROM; many minutes)
+	@PROFILE=$(PROFILE) sh tests/scripts/roll.sh
 
 sim: ## simulate three and five servers under faults, by 1,000 seeds (SIM_SEEDS); print what failed how often (many minutes)
 	@sh tests/scripts/need.sh rust cc
@@ -85,6 +92,12 @@ expiry: ## let 200,000 ended sessions expire; measure the effect on 64 callers a
 neighbours: ## flood the server from one tenant in six ways; measure the effect on another tenant
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --neighbours
+
+bench-cluster: ## measure three servers beside a bare log and etcd, and through kills and hand-overs (ARGS; half an hour)
+	@sh tests/scripts/need.sh rust cc
+	@sh tests/scripts/need.sh etcd || echo "nothing is compared with etcd"
+	cargo build --locked --release --bin switchward --bin switchward-bench
+	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --cluster $(ARGS)
 
 bench-delivery: ## measure effects through Redis to a receiver, and compare them with bare Redis commands
 	@sh tests/scripts/need.sh rust cc redis

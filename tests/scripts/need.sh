@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the tools that a step needs: need.sh rust cc cxx git curl python redis node mail
+# Checks the tools that a step needs: need.sh rust cc cxx git curl python redis etcd node mail
 #
 # Prints the names of missing system packages, and installs them if this user may; otherwise the step ends. Rust is
 # never installed: its version is your choice.
@@ -61,6 +61,7 @@ for need in "$@"; do
         git) missing git git ;;
         curl) missing curl curl ;;
         redis) missing redis-server redis-server ;;
+        etcd) missing etcd etcd-server ;;
         mail)
             missing postfix postfix
             missing dovecot dovecot-core

@@ -1,4 +1,4 @@
-//! The bare echo: the same service, messages of the same size, and nothing behind them.
+//! The bare echo: the same service, messages of the same size, and nothing behind them; or, if it has one, a bare log.
 
 use std::net::SocketAddr;
 use switchward_api::v1;
@@ -8,8 +8,22 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
 
+use crate::cluster::bare::Log;
+
 /// Answers with messages of the same size as those of the product.
-struct Echo;
+struct Echo {
+    /// Where each request is written before it is answered; `None` if it is only answered.
+    log: Option<Log>,
+}
+
+impl Echo {
+    async fn written(&self, request: &impl prost::Message) -> Result<(), Status> {
+        match &self.log {
+            Some(log) => log.append(request.encode_to_vec()).await,
+            None => Ok(()),
+        }
+    }
+}
 
 fn session(name: &str) -> v1::Session {
     let answer = |key: &str| v1::AnswerOption { key: key.into(), effect: v1::AnswerEffect::Continue.into() };
@@ -47,7 +61,11 @@ fn unmeasured<T>() -> Answered<T> {
 impl SessionService for Echo {
     type WatchSessionStream = tokio_stream::Empty<Result<v1::WatchSessionResponse, Status>>;
 
-    async fn start_session(&self, _: Request<v1::StartSessionRequest>) -> Answered<v1::StartSessionResponse> {
+    async fn start_session(
+        &self,
+        request: Request<v1::StartSessionRequest>,
+    ) -> Answered<v1::StartSessionResponse> {
+        self.written(request.get_ref()).await?;
         let name = "tenants/dev/sessions/ses_00000000000000000000000000";
         Ok(Response::new(v1::StartSessionResponse { session: Some(session(name)), warnings: Vec::new() }))
     }
@@ -56,6 +74,7 @@ impl SessionService for Echo {
         &self,
         request: Request<v1::AnswerCheckpointRequest>,
     ) -> Answered<v1::AnswerCheckpointResponse> {
+        self.written(request.get_ref()).await?;
         Ok(Response::new(v1::AnswerCheckpointResponse { session: Some(session(&request.get_ref().name)) }))
     }
 
@@ -144,8 +163,8 @@ const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 const STREAMS_MAX: u32 = 1_024;
 
-/// Serves until it is killed.
-pub(crate) async fn serve() -> anyhow::Result<()> {
+/// Serves until it is killed, with this log if there is one.
+pub(crate) async fn serve(log: Option<Log>) -> anyhow::Result<()> {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     println!("{{\"address\":\"http://{}\"}}", listener.local_addr()?);
     Server::builder()
@@ -153,7 +172,7 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(STREAMS_MAX)
-        .add_service(SessionServiceServer::new(Echo))
+        .add_service(SessionServiceServer::new(Echo { log }))
         .serve_with_incoming(TcpListenerStream::new(listener))
         .await?;
     Ok(())

@@ -35,10 +35,10 @@ pub(crate) struct Load {
 }
 
 /// The deploy gate: three questions, each answered with yes.
-const DEFINITION: &str = include_str!("../../../tests/gallery/deploy-gate/deploy-gate.json");
-const STATES: [&str; 3] = ["env-check", "migration-check", "traffic-check"];
+pub(crate) const DEFINITION: &str = include_str!("../../../tests/gallery/deploy-gate/deploy-gate.json");
+pub(crate) const STATES: [&str; 3] = ["env-check", "migration-check", "traffic-check"];
 /// About as long as an agent's reasons are.
-const NOTE: &str = "evidence reviewed; thresholds hold; no open incidents; the change was tested on staging and the \
+pub(crate) const NOTE: &str = "evidence reviewed; thresholds hold; no open incidents; the change was tested on staging and the \
                     rollback was rehearsed this morning; proceed with the rollout as planned and watch the dashboards";
 /// Five states, two of which need no input: measured in addition to the deploy gate.
 const CONVERSATION: &str = include_str!("conversation.json");
@@ -64,7 +64,12 @@ pub(crate) fn bearer(key: &str) -> anyhow::Result<MetadataValue<Ascii>> {
 }
 
 pub(crate) async fn channel(server: &Server) -> anyhow::Result<Channel> {
-    Ok(Endpoint::from_shared(server.address.clone())?.tcp_nodelay(true).connect().await?)
+    channel_to(&server.address).await
+}
+
+/// A connection to the server at this address.
+pub(crate) async fn channel_to(address: &str) -> anyhow::Result<Channel> {
+    Ok(Endpoint::from_shared(address.to_owned())?.tcp_nodelay(true).connect().await?)
 }
 
 /// Deploys the definition that the load is about.
@@ -91,7 +96,17 @@ pub(crate) async fn deploy_as(
     path: &str,
     content: &'static str,
 ) -> anyhow::Result<()> {
-    let mut client = DefinitionServiceClient::new(channel(server).await?);
+    deploy_to(&server.address, key, path, content).await
+}
+
+/// Deploys a definition to the server at this address.
+pub(crate) async fn deploy_to(
+    address: &str,
+    key: &str,
+    path: &str,
+    content: &'static str,
+) -> anyhow::Result<()> {
+    let mut client = DefinitionServiceClient::new(channel_to(address).await?);
     let file = v1::DefinitionFile { path: path.into(), content: content.into() };
     let mut request = Request::new(v1::DeployDefinitionRequest { files: vec![file], ..Default::default() });
     request.metadata_mut().insert("authorization", bearer(key)?);
@@ -200,11 +215,21 @@ impl Caller {
 
 /// Runs one block. Any unexpected status fails it.
 pub(crate) async fn run(server: &Server, shape: Shape, work: Work) -> anyhow::Result<Load> {
+    run_at(std::slice::from_ref(&server.address), &server.agent_key, shape, work).await
+}
+
+/// Runs one block whose connections are divided among the servers at these addresses. Without a key, none is sent.
+pub(crate) async fn run_at(
+    addresses: &[String],
+    key: &str,
+    shape: Shape,
+    work: Work,
+) -> anyhow::Result<Load> {
     let mut channels = Vec::new();
-    for _ in 0..shape.connections {
-        channels.push(channel(server).await?);
+    for address in addresses.iter().cycle().take(shape.connections) {
+        channels.push(channel_to(address).await?);
     }
-    let key = (!server.agent_key.is_empty()).then(|| bearer(&server.agent_key)).transpose()?;
+    let key = (!key.is_empty()).then(|| bearer(key)).transpose()?;
     let block =
         u64::try_from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_micros())?;
     let begin = Instant::now() + WARM_UP;

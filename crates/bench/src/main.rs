@@ -4,6 +4,7 @@
 //! One step is one durable call; a session is four of them: a start and three answers. At one point conversations of
 //! five states are measured beside them, for what a command of theirs costs the server.
 
+mod cluster;
 mod delivery;
 mod echo;
 mod expiry;
@@ -32,9 +33,10 @@ struct Args {
     /// The server's binary.
     #[arg(long, default_value = "target/release/switchward")]
     server: PathBuf,
-    /// How often every point is measured. The median is judged, and of three it is now and then a bad one.
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
+    /// How often every point is measured, or each failure of a cluster is caused. The median is judged, and of three it is
+    /// now and then a bad one [default: 5; of failures, what each part says].
+    #[arg(long)]
+    rounds: Option<usize>,
     /// Seconds of each block.
     #[arg(long, default_value_t = 4.0)]
     seconds: f64,
@@ -65,6 +67,12 @@ struct Args {
     /// Measure effects instead: how many go through a Redis to a sink, and how long one takes from its decision.
     #[arg(long)]
     delivery: bool,
+    /// Measure a cluster of three servers instead.
+    #[arg(long)]
+    cluster: bool,
+    /// This part of it alone; can be repeated.
+    #[arg(long, value_enum, value_delimiter = ',', requires = "cluster")]
+    part: Vec<cluster::Part>,
     /// Flood the server as one tenant instead, and measure what another one notices.
     #[arg(long)]
     neighbours: bool,
@@ -79,7 +87,15 @@ struct Args {
     /// Be the echo server instead, and print its address.
     #[arg(long, hide = true)]
     echo: bool,
+    /// Be a process of the bare log instead, which writes to this file: a follower, or the leader if it has followers.
+    #[arg(long, hide = true)]
+    bare_log: Option<PathBuf>,
+    #[arg(long = "follower", hide = true, requires = "bare_log")]
+    followers: Vec<String>,
 }
+
+/// How often every point is measured if nothing is said.
+const ROUNDS: usize = 5;
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
@@ -90,7 +106,10 @@ fn main() -> anyhow::Result<()> {
     }
     let runtime = tokio::runtime::Runtime::new()?;
     if args.echo {
-        return runtime.block_on(echo::serve());
+        return runtime.block_on(echo::serve(None));
+    }
+    if let Some(file) = &args.bare_log {
+        return runtime.block_on(cluster::bare::serve(file, &args.followers));
     }
     runtime.block_on(run(&args))
 }
@@ -113,6 +132,17 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     if args.neighbours {
         return neighbours::run(&args.server, folder.path(), args.flood).await;
     }
+    if args.cluster {
+        let plan = cluster::Plan {
+            binary: &args.server,
+            folder: folder.path(),
+            rounds: args.rounds,
+            seconds: args.seconds,
+            parts: &args.part,
+            report: &args.dir.join("bench-cluster.json"),
+        };
+        return cluster::run(&plan).await;
+    }
     let ours = Server::switchward(&args.server, folder.path(), args.shards)
         .with_context(|| format!("failed to start {}; build it with --release", args.server.display()))?;
     let echo = Server::echo()?;
@@ -129,8 +159,9 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         })
         .collect();
     let mut rounds = Vec::new();
-    let (blocks, mut done) = (args.rounds * shapes.len(), 0);
-    for round in 1..=args.rounds {
+    let count = args.rounds.unwrap_or(ROUNDS);
+    let (blocks, mut done) = (count * shapes.len(), 0);
+    for round in 1..=count {
         for shape in &shapes {
             done += 1;
             eprint!(

@@ -63,6 +63,23 @@ impl Server {
         Self::start(command)
     }
 
+    /// A follower of the bare log, which writes to this file.
+    pub(crate) fn bare_follower(file: &Path) -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("--bare-log").arg(file);
+        Self::start(command)
+    }
+
+    /// The leader of the bare log, which writes to this file and has these followers.
+    pub(crate) fn bare_leader(file: &Path, followers: &[&Self]) -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("--bare-log").arg(file);
+        for follower in followers {
+            command.arg("--follower").arg(&follower.address);
+        }
+        Self::start(command)
+    }
+
     fn start(mut command: Command) -> anyhow::Result<Self> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let out = child.stdout.take().context("the process has no output")?;

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use crate::error::BusError;
 use crate::limits::{
-    BODY_BYTES_MAX, CONSUMER_BYTES_MAX, ID_BYTES_MAX, ID_KNOWN_MS, IDLE_MS, STREAM_BYTES_MAX,
-    STREAM_ENVELOPES_MAX,
+    BODY_BYTES_MAX, CONSUMER_BYTES_MAX, COUNTED_MS, COUNTER_BYTES_MAX, COUNTERS_MAX, ID_BYTES_MAX,
+    ID_KNOWN_MS, IDLE_MS, STREAM_BYTES_MAX, STREAM_ENVELOPES_MAX,
 };
 
 /// Streams of envelopes, each with one group of consumers that share it.
@@ -22,6 +22,8 @@ use crate::limits::{
 ///   [`Settings::id_known`] after that one was published or last [kept](Self::keep). So several publishers of one record
 ///   do not have to know of each other.
 /// - **Age by one clock.** [`Delivery::age`] comes from the clock of the bus. No clock of a publisher or consumer matters.
+/// - **One count for all.** [`count`](Self::count) counts ids in counters that all ends of the bus share. A counter that
+///   nothing was added to for [`Settings::counted`], by the clock of the bus, is forgotten.
 #[async_trait]
 pub trait Bus: Send + Sync + 'static {
     /// Appends an envelope to a stream, unless the stream holds one with the same id; see [`Published`].
@@ -79,6 +81,22 @@ pub trait Bus: Send + Sync + 'static {
     ///
     /// [`BusError::Closed`]; [`BusError::Unreachable`].
     async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError>;
+
+    /// Counts an id in several counters, in all of them or in none. An id that a counter has already is not added again, so
+    /// that several publishers of one record count it once.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Size`] if the id or a counter's name is empty or too long, or if there are more than [`COUNTERS_MAX`]
+    /// counters; [`BusError::Closed`]; [`BusError::Unreachable`], after which it may be counted.
+    async fn count(&self, count: &Count) -> Result<Counting, BusError>;
+
+    /// Removes an id from the counters of a count. Ignores a counter that does not have it.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Closed`]; [`BusError::Unreachable`].
+    async fn uncount(&self, count: &Count) -> Result<(), BusError>;
 
     /// Closes this end of the bus: every later call, and every waiting take, fails with [`BusError::Closed`].
     async fn close(&self);
@@ -156,6 +174,46 @@ impl Envelope {
     }
 }
 
+/// An id that is counted in several counters together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Count {
+    /// What is counted: 1 to [`ID_BYTES_MAX`] bytes.
+    pub id: String,
+    /// Where it is counted: at most [`COUNTERS_MAX`].
+    pub counters: Vec<Counter>,
+}
+
+/// A counter that all ends of a bus share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counter {
+    /// Its name: 1 to [`COUNTER_BYTES_MAX`] bytes.
+    pub name: String,
+    /// An id is added only while the counter has fewer ids than this. Each call may give another value.
+    pub most: u32,
+}
+
+/// The result of counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// All counters have the id.
+    Counted,
+    /// The counter at this index of the count has as many ids as it may have; nothing was changed.
+    Reached(usize),
+}
+
+impl Count {
+    /// Checks the sizes of its parts; for implementations of [`Bus`].
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Size`] names the first part that has a wrong size.
+    pub fn check(&self) -> Result<(), BusError> {
+        within("id", self.id.len(), 1, ID_BYTES_MAX)?;
+        within("counters", self.counters.len(), 0, COUNTERS_MAX)?;
+        self.counters.iter().try_for_each(|it| within("counter", it.name.len(), 1, COUNTER_BYTES_MAX))
+    }
+}
+
 /// Checks a consumer's name.
 pub(crate) fn check_consumer(name: &str) -> Result<(), BusError> {
     within("consumer", name.len(), 1, CONSUMER_BYTES_MAX)
@@ -212,6 +270,8 @@ pub struct Settings {
     /// How long an id is taken after its envelope was published or last kept, unless it is acknowledged before. Shorter than
     /// the time after which a publisher takes the envelope for lost and publishes it again.
     pub id_known: Duration,
+    /// How long a counter is kept after something was counted in it. Longer than the period that it counts for.
+    pub counted: Duration,
 }
 
 impl Default for Settings {
@@ -221,6 +281,7 @@ impl Default for Settings {
             envelopes_max: STREAM_ENVELOPES_MAX,
             bytes_max: STREAM_BYTES_MAX,
             id_known: Duration::from_millis(ID_KNOWN_MS),
+            counted: Duration::from_millis(COUNTED_MS),
         }
     }
 }

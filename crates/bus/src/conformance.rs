@@ -3,6 +3,8 @@
 //! [`run`] runs every case on a bus of its own and returns those that failed. Cases never sleep; they wait in takes, so they
 //! are fast on a paused clock, and take some seconds on a real one.
 
+mod counters;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +50,8 @@ pub const CASES: &[&str] = &[
     "full",
     "carried",
     "empty wait",
+    "counted",
+    "counted for a while",
     "close",
 ];
 
@@ -59,7 +63,8 @@ const SOON: Duration = Duration::from_secs(20);
 /// How long a case may take.
 const CASE_MAX: Duration = Duration::from_secs(60);
 const NONE: Duration = Duration::ZERO;
-const SETTINGS: Settings = Settings { idle: IDLE, envelopes_max: 8, bytes_max: 64, id_known: SOON };
+const SETTINGS: Settings =
+    Settings { idle: IDLE, envelopes_max: 8, bytes_max: 64, id_known: SOON, counted: SOON };
 
 type CaseResult = Result<(), String>;
 
@@ -96,6 +101,8 @@ async fn play(case: &str, factory: &dyn Factory) -> CaseResult {
         "full" => full(factory).await,
         "carried" => carried(factory).await,
         "empty wait" => empty_wait(factory).await,
+        "counted" => counters::counted(factory).await,
+        "counted for a while" => counters::counted_for_a_while(factory).await,
         "close" => close(factory).await,
         other => Err(format!("unknown case {other}")),
     }
@@ -424,6 +431,8 @@ async fn close(factory: &dyn Factory) -> CaseResult {
     same("take", bus.take(Stream::Http, "one", 1, SOON).await, Err(BusError::Closed))?;
     same("ack", bus.ack(Stream::Http, &receipt).await, Err(BusError::Closed))?;
     same("keep", bus.keep(Stream::Http, "one", &receipt).await, Err(BusError::Closed))?;
+    same("count", bus.count(&counters::one("a", 1)).await, Err(BusError::Closed))?;
+    same("uncount", bus.uncount(&counters::one("a", 1)).await, Err(BusError::Closed))?;
     same("release", bus.release(Stream::Http, "one", &receipt).await, Err(BusError::Closed))
 }
 

@@ -15,10 +15,10 @@ pub enum BusError {
         /// How long to wait before the next attempt.
         retry_after: Duration,
     },
-    /// A part is longer than allowed, or empty although it must not be.
+    /// A part is longer than allowed, or empty although it must not be. Of `counters`, their number is meant.
     #[error("{what} has {bytes} bytes, 1 to {bytes_max} are allowed")]
     Size {
-        /// The part: `body`, `id` or `consumer`. A body may be empty.
+        /// The part: `body`, `id`, `consumer`, `counter` or `counters`. A body may be empty.
         what: &'static str,
         /// Its length.
         bytes: usize,

@@ -1,7 +1,8 @@
 //! The bus: streams of envelopes that workers share. It is never the record: the owner of the record publishes again what is
 //! lost here.
 //!
-//! - [`Bus`] is the trait: publish, take, acknowledge; at least once, in order of publishing as long as nobody fails.
+//! - [`Bus`] is the trait: publish, take, acknowledge; at least once, in order of publishing as long as nobody fails. It
+//!   also counts ids in counters that all its ends share.
 //! - [`Memory`] is the bus of a single process.
 //! - [`Redis`] is the bus of several, over Redis streams.
 //! - `conformance` (feature of the same name) is the test suite of every implementation.
@@ -21,6 +22,6 @@ mod memory;
 mod redis;
 
 pub use crate::redis::{OpenError, Probe, Redis, RedisConfig, probe};
-pub use bus::{Bus, Delivery, Envelope, Published, Receipt, Settings, Stream};
+pub use bus::{Bus, Count, Counter, Counting, Delivery, Envelope, Published, Receipt, Settings, Stream};
 pub use error::BusError;
 pub use memory::Memory;

@@ -32,6 +32,15 @@ pub const fn idle_ms(silence_ms: u64) -> u64 {
 
 /// How long an id is taken after its envelope was published or last kept, unless it is acknowledged before.
 pub const ID_KNOWN_MS: u64 = 100_000;
+/// Counters in which one id is counted together.
+pub const COUNTERS_MAX: usize = 8;
+/// The name of a counter.
+pub const COUNTER_BYTES_MAX: usize = 128;
+/// How long a counter is kept after something was counted in it: it counts for an hour, and an hour may last longer on a server
+/// whose time is ahead of its clock.
+pub const COUNTED_MS: u64 = 7_200_000;
+/// Ids in all counters of a bus in memory. Beyond it the counters that would be forgotten first are forgotten now.
+pub const COUNTED_IDS_MAX: usize = 500_000;
 /// When to try again after the bus was full.
 pub const FULL_RETRY_MS: u64 = 1_000;
 

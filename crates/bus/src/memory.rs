@@ -1,5 +1,7 @@
 //! The bus of a single process.
 
+mod counters;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::pin;
 use std::time::Duration;
@@ -9,14 +11,18 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::bus::{Bus, Delivery, Envelope, Published, Receipt, Settings, Stream, check_consumer};
+use crate::bus::{
+    Bus, Count, Counting, Delivery, Envelope, Published, Receipt, Settings, Stream, check_consumer,
+};
 use crate::error::BusError;
 use crate::limits::{FULL_RETRY_MS, TAKE_MAX, WAIT_MS_MAX};
+use counters::Counters;
 
 /// A [`Bus`] in the memory of this process; it ends with it.
 pub struct Memory {
     settings: Settings,
     lines: [Line; Stream::ALL.len()],
+    counters: Mutex<Counters>,
 }
 
 /// One stream. If it is full, publishing is refused at once.
@@ -72,7 +78,7 @@ impl Memory {
     /// An empty bus.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { settings, lines: std::array::from_fn(|_| Line::default()) }
+        Self { settings, lines: std::array::from_fn(|_| Line::default()), counters: Mutex::default() }
     }
 
     fn line(&self, stream: Stream) -> &Line {
@@ -83,6 +89,11 @@ impl Memory {
             Stream::Webhook => &self.lines[3],
             Stream::Timer => &self.lines[4],
         }
+    }
+
+    /// Refuses a closed bus: its streams are closed together.
+    fn check_open(&self) -> Result<(), BusError> {
+        self.lines.iter().try_for_each(|line| line.open().map(drop))
     }
 
     /// Sets when those of these deliveries that this consumer holds become due for redelivery.
@@ -192,6 +203,18 @@ impl Bus for Memory {
     async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
         self.move_due(stream, consumer, receipts, Instant::now())?;
         self.line(stream).changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn count(&self, count: &Count) -> Result<Counting, BusError> {
+        count.check()?;
+        self.check_open()?;
+        Ok(self.counters.lock().count(count, Instant::now(), self.settings.counted))
+    }
+
+    async fn uncount(&self, count: &Count) -> Result<(), BusError> {
+        self.check_open()?;
+        self.counters.lock().uncount(count);
         Ok(())
     }
 

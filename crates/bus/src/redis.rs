@@ -7,6 +7,7 @@
 //! | `<space>:<stream>` | a stream; its entries have the fields `tenant`, `id` and `body`, and its one group is [`GROUP`] |
 //! | `{<space>:<stream>}:bytes` | the bytes of the bodies in it |
 //! | `{<space>:<stream>}:ids` | the envelopes' ids in it, each with the time until which it is taken and its entry |
+//! | `{<space>:counters}:<name>` | a counter: the set of the ids that are counted in it; it expires |
 //!
 //! Acknowledged entries are deleted, so the length of a stream counts the unacknowledged ones. All data may vanish at any
 //! time: the group is created again, counter and ids begin again with an empty stream, and the owner of the record publishes
@@ -29,7 +30,7 @@ mod tests;
 
 use std::time::Duration;
 
-use ::redis::{ScriptInvocation, Value, cmd};
+use ::redis::{RedisResult, ScriptInvocation, Value, cmd, pipe};
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -38,7 +39,7 @@ use tokio::time::{Instant, sleep};
 pub use config::{OpenError, RedisConfig};
 pub use probe::{Probe, probe};
 
-use crate::bus::{Bus, Delivery, Envelope, Published, Receipt, Stream, check_consumer};
+use crate::bus::{Bus, Count, Counting, Delivery, Envelope, Published, Receipt, Stream, check_consumer};
 use crate::error::BusError;
 use crate::limits::{BLOCK_MS_MAX, FULL_RETRY_MS, RECEIPTS_MAX, REGROUP_MS, SWEEP_MS, TAKE_MAX, WAIT_MS_MAX};
 use entry::{Entry, Receipted, of_receipt};
@@ -48,6 +49,9 @@ use scripts::Scripts;
 
 /// The consumer group of every stream.
 const GROUP: &str = "consumers";
+
+/// The answers of a read that blocks, and of `TIME`: seconds and microseconds.
+type ReadAndTime = (RedisResult<Value>, RedisResult<(u64, u64)>);
 
 /// A [`Bus`] over Redis streams. All that have the same server, prefix and owner are ends of the same bus.
 pub struct Redis {
@@ -94,6 +98,12 @@ impl Redis {
     fn keys(&self, stream: Stream) -> &Keys {
         // In the order of `Stream::ALL`, which is that of the enum.
         &self.keys[stream as usize]
+    }
+
+    /// The keys of the counters of a count.
+    fn counters(&self, count: &Count) -> Vec<String> {
+        let space = self.config.space();
+        count.counters.iter().map(|it| format!("{{{space}:counters}}:{}", it.name)).collect()
     }
 
     fn check_open(&self) -> Result<(), BusError> {
@@ -161,11 +171,15 @@ impl Redis {
         let mut read = cmd("XREADGROUP");
         read.arg("GROUP").arg(GROUP).arg(consumer).arg("COUNT").arg(max).arg("BLOCK").arg(block);
         read.arg("STREAMS").arg(&self.keys(stream).stream).arg(">");
-        match read.query_async(&mut own.connection).await {
-            Ok(answer) => {
-                let entries = self.dated(Entry::of_read(answer), &mut own).await?;
+        // One round trip: the server answers TIME as soon as the read before it has ended.
+        let mut both = pipe();
+        both.add_command(read).cmd("TIME").ignore_errors();
+        let answers: RedisResult<ReadAndTime> = both.query_async(&mut own.connection).await;
+        match answers.and_then(|(entries, time)| Ok((entries?, time?))) {
+            Ok((entries, (seconds, micros))) => {
                 self.link.spare(own);
-                Ok(entries)
+                let now_ms = seconds.saturating_mul(1_000).saturating_add(micros / 1_000);
+                Ok(Entry::of_read(entries, now_ms))
             }
             // The next look creates the group again. The pause is for a group that is destroyed repeatedly.
             Err(error) if Fault::read(&error).what == What::Group => {
@@ -175,17 +189,6 @@ impl Redis {
             }
             Err(error) => self.wait_failed(&own, &error).map(|()| Vec::new()),
         }
-    }
-
-    /// Adds the server's time to entries. If that fails, they come again after the idle time.
-    async fn dated(&self, mut entries: Vec<Entry>, own: &mut Own) -> Result<Vec<Entry>, BusError> {
-        if !entries.is_empty() {
-            let time = cmd("TIME").query_async(&mut own.connection).await;
-            let (seconds, micros): (u64, u64) = time.map_err(|error| self.link.failed_waiting(&error))?;
-            let now_ms = seconds.saturating_mul(1_000).saturating_add(micros / 1_000);
-            entries.iter_mut().for_each(|entry| entry.now_ms = Some(now_ms));
-        }
-        Ok(entries)
     }
 
     /// A spare connection may have ended meanwhile, and the other spares with it: then the caller tries with a new one.
@@ -330,6 +333,29 @@ impl Bus for Redis {
 
     async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
         self.age(stream, consumer, receipts, self.idle_ms(), 0).await
+    }
+
+    async fn count(&self, count: &Count) -> Result<Counting, BusError> {
+        count.check()?;
+        self.check_open()?;
+        let mut script = self.scripts.count.prepare_invoke();
+        script.arg(&count.id).arg(ms(self.config.settings.counted).max(1));
+        for (key, counter) in self.counters(count).iter().zip(&count.counters) {
+            script.key(key).arg(counter.most);
+        }
+        // Positions begin with 1.
+        let reached = if let Value::Int(position) = self.run(&script).await? { position - 1 } else { -1 };
+        Ok(usize::try_from(reached).map_or(Counting::Counted, Counting::Reached))
+    }
+
+    async fn uncount(&self, count: &Count) -> Result<(), BusError> {
+        self.check_open()?;
+        let mut script = self.scripts.uncount.prepare_invoke();
+        script.arg(&count.id);
+        for key in self.counters(count) {
+            script.key(key);
+        }
+        self.run(&script).await.map(drop)
     }
 
     async fn close(&self) {

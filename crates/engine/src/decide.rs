@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 use switchward_machine::Time;
+use switchward_state::level::HIGHEST;
 use switchward_state::{
-    Body, Changes, Command, Decision, Event, Key, Reason, Rejection, Reply, Row, Site, TurnRecord, View,
-    ViewError, Working, finish,
+    Body, Changes, Command, Decision, Event, Key, Reason, Rejection, Reply, Site, TurnRecord, View,
+    ViewError, Working, finish, level_of_rows, stamp as stamp_rows,
 };
 
 use crate::approval::summary;
@@ -12,6 +13,7 @@ use crate::catalogue::delete_tenant;
 use crate::delivery::publish;
 use crate::remembered;
 use crate::session::position;
+use crate::stamp::Stamp;
 use crate::turn::{Stop, Turn};
 use crate::{approval, catalogue, delivery, driver, policy, run, session, work, work_view};
 
@@ -28,16 +30,16 @@ pub struct Decided {
 
 /// Runs the commands in order on working copies that they share.
 ///
-/// `now` is the time of the whole batch; a time before that of the last decision is moved up to it. A batch of
-/// refusals alone gives no decision.
+/// `now` is the time of the whole batch; a time before that of the last decision is moved up to it. The level is the
+/// highest that this program knows. A batch of refusals alone gives no decision.
 ///
 /// # Errors
 /// A row cannot be read: nothing of the batch may be used.
 pub fn decide(batch: &[Command], view: &dyn View, now: Time) -> Result<Decided, ViewError> {
-    decide_while(batch, view, now, &mut |_| true)
+    decide_while(batch, view, Stamp { now, level: HIGHEST }, &mut |_| true)
 }
 
-/// As [`decide`], but the batch ends after a command when `more` says so. It is asked after each command, with the bytes
+/// As [`decide`] at the level of the stamp, but the batch ends after a command when `more` says so. It is asked after each command, with the bytes
 /// that the turns until then have written. The commands that are left are not begun and have no answer.
 ///
 /// # Errors
@@ -45,17 +47,18 @@ pub fn decide(batch: &[Command], view: &dyn View, now: Time) -> Result<Decided, 
 pub fn decide_while(
     batch: &[Command],
     view: &dyn View,
-    now: Time,
+    stamp: Stamp,
     more: &mut dyn FnMut(usize) -> bool,
 ) -> Result<Decided, ViewError> {
     let mut rows = Working::new(view);
     let last = rows.clock_at(&Key::clock())?.map_or(Time(0), |at| *at);
-    let at = now.max(last);
+    let at = stamp.now.max(last);
+    let level = stamp.level.max(level_of_rows(&rows)?);
     let mut turns = Vec::new();
     let mut answers = Vec::with_capacity(batch.len());
     let mut bytes = 0;
     for command in batch {
-        match one_turn(command, &mut rows, at, &mut bytes) {
+        match one_turn(command, &mut rows, Stamp { now: at, level }, &mut bytes) {
             ControlFlow::Continue((answer, turn)) => {
                 answers.push(answer);
                 turns.extend(turn);
@@ -66,11 +69,24 @@ pub fn decide_while(
             break;
         }
     }
-    let decision = (!turns.is_empty()).then_some(Decision { at, turns });
-    if decision.is_some() {
-        rows.put(Key::clock(), Row::Clock(at));
+    let decision = (!turns.is_empty()).then(|| made(Decision::new(level, at, turns)));
+    if let Some(decision) = &decision {
+        stamp_rows(&mut rows, decision)?;
     }
     Ok(Decided { decision, changes: rows.into_changes(), answers })
+}
+
+/// Adds what decisions have from level 2 on.
+#[cfg(feature = "level-two")]
+fn made(decision: Decision) -> Decision {
+    let sample = decision.level.writes(&switchward_state::level::SAMPLE).then_some(decision.at.0);
+    Decision { sample, ..decision }
+}
+
+/// Adds what decisions have above level 1: nothing yet.
+#[cfg(not(feature = "level-two"))]
+fn made(decision: Decision) -> Decision {
+    decision
 }
 
 type Ran = (Result<Reply, Rejection>, Option<TurnRecord>);
@@ -78,16 +94,17 @@ type Ran = (Result<Reply, Rejection>, Option<TurnRecord>);
 fn one_turn(
     command: &Command,
     rows: &mut Working<'_>,
-    at: Time,
+    stamp: Stamp,
     bytes: &mut usize,
 ) -> ControlFlow<ViewError, Ran> {
+    let at = stamp.now;
     match answered_before(command, rows, at) {
         Err(Stop::Broken(error)) => return ControlFlow::Break(error),
         Err(Stop::Refused(rejection)) => return ControlFlow::Continue((Err(rejection), None)),
         Ok(Some(reply)) => return answer(rows, command, reply, None),
         Ok(None) => {}
     }
-    let mut turn = Turn::new(rows, command, at);
+    let mut turn = Turn::new(rows, command, stamp);
     let result = carried_out(&mut turn);
     let events = std::mem::take(&mut turn.events);
     *bytes = bytes.saturating_add(turn.budget.bytes());

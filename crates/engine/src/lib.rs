@@ -21,6 +21,7 @@ mod public;
 mod remembered;
 mod run;
 mod session;
+mod stamp;
 mod turn;
 mod views;
 mod work;
@@ -38,5 +39,6 @@ pub use public::{Machines, RunMachine, machines_of, machines_of_runs, public_eve
 pub use remembered::{answered, is_remembered};
 pub use run::callees::pin_callees;
 pub use session::position::{PositionView, position_view};
+pub use stamp::Stamp;
 pub use views::{Below, EffectView, RunView, SessionView, effect_view, run_views, session_view};
 pub use work_view::{WorkView, work_view};

@@ -18,6 +18,7 @@ use switchward_state::{
 
 use crate::budget::Budget;
 use crate::next::Next;
+use crate::stamp::Stamp;
 
 /// Why a command came to nothing.
 pub(crate) enum Stop {
@@ -44,6 +45,8 @@ pub(crate) struct Turn<'a, 'b> {
     pub(crate) rows: &'a mut Working<'b>,
     pub(crate) command: &'a Command,
     pub(crate) site: Site<'a>,
+    /// Of the batch: what came in after its level is not written.
+    pub(crate) stamp: Stamp,
     pub(crate) events: Vec<Event>,
     /// What it has written so far.
     pub(crate) budget: Budget,
@@ -59,12 +62,13 @@ pub(crate) struct Turn<'a, 'b> {
 }
 
 impl<'a, 'b> Turn<'a, 'b> {
-    pub(crate) fn new(rows: &'a mut Working<'b>, command: &'a Command, now: Time) -> Self {
-        let site = Site { tenant: command.tenant, scope: &command.scope, at: now };
+    pub(crate) fn new(rows: &'a mut Working<'b>, command: &'a Command, stamp: Stamp) -> Self {
+        let site = Site { tenant: command.tenant, scope: &command.scope, at: stamp.now };
         Self {
             rows,
             command,
             site,
+            stamp,
             events: Vec::new(),
             budget: Budget::default(),
             trail: Vec::new(),
@@ -75,7 +79,7 @@ impl<'a, 'b> Turn<'a, 'b> {
     }
 
     pub(crate) fn now(&self) -> Time {
-        self.site.at
+        self.stamp.now
     }
 
     pub(crate) fn tenant(&self) -> TenantId {

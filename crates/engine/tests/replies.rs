@@ -17,8 +17,8 @@ use switchward_state::limits::{
 use switchward_state::policy::{PolicyCommand, ReportUsage};
 use switchward_state::session::{Cancel, Pause, Resume, Session, SessionCommand, Start, Sweep};
 use switchward_state::{
-    Actor, Body, Command, Decision, IndexKey, Key, Kind, Reason, Rejection, Reply, RequestId, Row, Scope,
-    TurnRecord, View, evolve,
+    Actor, Body, Command, Decision, IndexKey, Key, Kind, Level, Reason, Rejection, Reply, RequestId, Row,
+    Scope, TurnRecord, View, evolve,
 };
 use switchward_testkit::Rows;
 
@@ -133,7 +133,7 @@ impl Harness {
             reply,
             events: Vec::new(),
         };
-        let changes = evolve(&Decision { at: self.now, turns: vec![turn] }, &self.rows).unwrap();
+        let changes = evolve(&Decision::new(Level::FIRST, self.now, vec![turn]), &self.rows).unwrap();
         self.rows.apply(changes);
     }
 

@@ -7,22 +7,19 @@
 
 use axum::body::Body;
 use bytes::{Buf, Bytes, BytesMut};
-use futures::future::BoxFuture;
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Request, header};
 use http_body::Frame;
 use http_body_util::BodyExt;
 use memchr::memmem::Finder;
 use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, MessageDescriptor, Value};
-use std::convert::Infallible;
 use std::sync::LazyLock;
-use std::task::{Context, Poll};
 use switchward_api::PACKAGE;
 use switchward_shard::Cluster;
 use switchward_state::approval::{MailKey, MailToken};
 use switchward_state::session::ReplyTokens;
-use tower::{Layer, Service};
 
+use crate::around::{Answer, Answers, Around};
 use crate::calls::{FRAME_HEADER_BYTES, frame, method_at};
 use crate::query::GetMailKeys;
 use crate::reply_tokens::{MARK, PREFIX, may_read};
@@ -38,45 +35,15 @@ const MAIL_HIDDEN: &str = "…";
 /// The shortest text of a mail token: a session, three numbers and a code, 35 bytes, at five bits a character.
 const MAIL_TOKEN_BYTES_MIN: usize = 56;
 
-/// Puts [`Hide`] behind the services.
-#[derive(Clone)]
-pub(crate) struct HideLayer(pub(crate) Cluster);
-
-impl<S> Layer<S> for HideLayer {
-    type Service = Hide<S>;
-
-    fn layer(&self, inner: S) -> Hide<S> {
-        Hide { inner, cluster: self.0.clone() }
-    }
-}
-
 /// See the module.
 #[derive(Clone)]
-pub(crate) struct Hide<S> {
-    inner: S,
-    cluster: Cluster,
-}
+pub(crate) struct Hide(pub(crate) Cluster);
 
-impl<S> Service<Request<Body>> for Hide<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // The service that was polled ready is the one that must be called.
-        let ready = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, ready);
+impl Around for Hide {
+    fn answer(&self, mut inner: impl Answers, request: Request<Body>) -> Answer {
         let Some(method) = method_at(request.uri().path()) else { return Box::pin(inner.call(request)) };
         let mut replies = Replies {
-            cluster: self.cluster.clone(),
+            cluster: self.0.clone(),
             credential: request.headers().get(header::AUTHORIZATION).cloned(),
             message: method.output(),
             pending: BytesMut::new(),

@@ -11,6 +11,7 @@
 
 mod admission;
 mod api;
+mod around;
 pub mod auth;
 mod beside;
 mod bodies;

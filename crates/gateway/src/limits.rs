@@ -172,6 +172,10 @@ pub const PROXIED_PART: usize = 4;
 pub const PROXIED_UNPROVEN_PART: usize = 4;
 /// Divisor of the calls that are passed on: the share of those of one client address among them.
 pub const PROXIED_ADDRESS_PART: usize = 8;
+/// Divisor of the calls that are passed on: the share of those with one API key.
+pub const PROXIED_KEY_PART: usize = 2;
+/// Accepted API keys that are remembered, so that calls with them are not unproven.
+pub const PROXIED_KEYS_MAX: usize = 10_000;
 /// How long a client may read nothing of an answer that is passed on, milliseconds. It ends at the latest after twice as long.
 pub const PROXIED_UNREAD_MS_MAX: u64 = 30_000;
 /// HTTP/2 flow control of calls that are passed on: bytes that one of them may send ahead.
@@ -195,6 +199,8 @@ pub const PROXY_PING_MS: u64 = 2_000;
 pub const PROXY_PING_WAIT_MS: u64 = 3_000;
 /// How often a gateway asks for the map of the cluster, milliseconds.
 pub const ROUTE_MAP_MS: u64 = 2_000;
+/// After how many rounds of questions without a first map the log says so.
+pub const ROUTE_MAP_FIRST_TURNS: usize = 5;
 /// The shortest time between two such questions, milliseconds.
 pub const ROUTE_MAP_PAUSE_MS: u64 = 100;
 /// How long a server may take to answer such a question, milliseconds.

@@ -34,7 +34,7 @@ pub use ledger::Seen;
 pub use origin::Origin;
 pub use others::{QUARANTINE_QUESTION, QuarantinesByTransport, serve_quarantine};
 pub(crate) use quarantine::delete_until;
-pub use quarantine::{Kept, QuarantineOfOthers, QuarantineStore};
+pub use quarantine::{Elsewhere, Kept, QuarantineOfOthers, QuarantineStore};
 pub(crate) use sweep::kept_ms;
 pub use sweep::sweep;
 

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use tower::{BoxError, Service, util::BoxCloneSyncService};
 
 use crate::admission::Admission;
+use crate::around::Answers;
 use crate::guard::check_uri;
 use crate::transcode;
 
@@ -25,30 +26,12 @@ pub struct Port {
 
 impl Port {
     /// The port of these calls and pages.
-    pub(crate) fn new<S>(calls: S, pages: Router) -> Self
-    where
-        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        S::Future: Send + 'static,
-    {
+    pub(crate) fn new(calls: impl Answers + Sync, pages: Router) -> Self {
         Self { pages: pages.fallback_service(calls.clone()), calls: Some(BoxCloneSyncService::new(calls)) }
     }
-}
 
-impl Port {
     /// The port of these calls, and of these pages at all other paths.
-    pub(crate) fn of_gateway<S>(calls: S, pages: Router) -> Self
-    where
-        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        S::Future: Send + 'static,
-    {
+    pub(crate) fn of_gateway(calls: impl Answers + Sync, pages: Router) -> Self {
         Self { pages, calls: Some(BoxCloneSyncService::new(calls)) }
     }
 }

@@ -26,11 +26,12 @@ use tower::{Service, ServiceBuilder};
 use tower_http::cors::CorsLayer;
 
 use crate::admission::Admission;
+use crate::around::{Answers, AroundLayer};
 use crate::guard::GuardLayer;
-use crate::hide::HideLayer;
+use crate::hide::Hide;
 use crate::port::Port;
 use crate::trace::TraceLayer;
-use crate::transcode::TranscodeLayer;
+use crate::transcode::Transcode;
 
 /// The health service's name for "the process lives". It stays so while leaders change and the server drains.
 const LIVENESS: &str = "liveness";
@@ -110,7 +111,7 @@ impl Services {
     pub fn into_router(self) -> Router {
         let router = self.routes.routes().prepare().into_axum_router();
         match self.callers {
-            Some(callers) => router.layer(HideLayer(callers)),
+            Some(callers) => router.layer(AroundLayer(Hide(callers))),
             None => router,
         }
     }
@@ -130,23 +131,15 @@ pub fn one_port(services: Router, pages: Router, origins: Vec<HeaderValue>, admi
 }
 
 /// Calls by gRPC, gRPC-Web and JSON.
-pub(crate) fn calls<S>(
-    services: S,
+pub(crate) fn calls(
+    services: impl Answers + Sync,
     origins: Vec<HeaderValue>,
     admission: &Admission,
-) -> impl Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
-+ Clone
-+ Send
-+ Sync
-+ 'static
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
-{
+) -> impl Answers + Sync {
     ServiceBuilder::new()
         .option_layer((!origins.is_empty()).then(|| cors(origins)))
         .layer(TraceLayer)
-        .layer(TranscodeLayer(admission.clone()))
+        .layer(AroundLayer(Transcode(admission.clone())))
         .map_response(|response: Response<tonic::body::Body>| response.map(Body::new))
         .layer(GrpcWebLayer::new())
         .layer(GuardLayer(admission.clone()))

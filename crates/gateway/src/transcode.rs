@@ -14,14 +14,11 @@ mod json;
 mod request;
 
 use axum::body::Body;
-use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use prost_reflect::{DynamicMessage, MethodDescriptor};
-use std::convert::Infallible;
-use std::task::{Context, Poll};
-use tower::{Layer, Service};
 
 use crate::admission::Admission;
+use crate::around::{Answer, Answers, Around};
 use crate::calls::method_at;
 use crate::error::{Reason, Refusal};
 pub(crate) use request::check_nodes;
@@ -36,46 +33,16 @@ const GRPC_WEB: [&str; 4] = [
     "application/grpc-web-text+proto",
 ];
 
-/// Puts [`Transcode`] before the gRPC services.
-#[derive(Clone)]
-pub struct TranscodeLayer(pub(crate) Admission);
-
-impl<S> Layer<S> for TranscodeLayer {
-    type Service = Transcode<S>;
-
-    fn layer(&self, inner: S) -> Transcode<S> {
-        Transcode { inner, admission: self.0.clone() }
-    }
-}
-
 /// See the module.
 #[derive(Clone)]
-pub struct Transcode<S> {
-    inner: S,
-    admission: Admission,
-}
+pub(crate) struct Transcode(pub(crate) Admission);
 
-impl<S> Service<Request<Body>> for Transcode<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // The service that was polled ready is the one that must be called.
-        let ready = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, ready);
+impl Around for Transcode {
+    fn answer(&self, mut inner: impl Answers, request: Request<Body>) -> Answer {
         match Kind::of(&request) {
             Kind::Grpc => Box::pin(inner.call(request)),
             Kind::Json(method) => {
-                let admission = self.admission.clone();
+                let admission = self.0.clone();
                 Box::pin(async move {
                     let answered = call::unary(inner, &admission, method, request).await;
                     Ok(answered.unwrap_or_else(|status| answer::error(&status)))

@@ -1,26 +1,37 @@
-//! Whether a mail may go out in this hour. The rows of the shards count the mails that have gone out, each those of its own
-//! sessions; the server adds them up, with the mails that are in flight. A mail over a cap is deferred to the next hour, and
-//! its session's history says so.
+//! Whether a mail may go out in this hour. The caps are those of the whole cluster, and a mail goes out only if both counts
+//! allow it. A mail over a cap is deferred to the next hour, and its session's history says so.
 //!
-//! In a cluster, the caps are those of the whole cluster: this server has a replica of every shard, and counts in it what
-//! other servers have delivered. What is not counted is in flight from shards that other servers lead, or delivered and
-//! not yet applied here. So within an hour a cap is exceeded by no more than that: each relay has at most
-//! `2^LEVEL_MAX` = 16 mails out to one destination of a tenant (see `backoff.rs`), and half of its capacity of one tenant.
-//! Chosen, because caps protect people from floods and not budgets. Rejected: a reservation for each mail in a row that all
-//! shards share, which would cost each mail an entry more in the log of one group, and stop all mail while it has no leader.
+//! 1. **The bus** counts the attempts of mails that were published in this hour, in counters that all servers share. An
+//!    attempt is counted before it is published, by its name, so that the next leader of its shard counts it once; it is
+//!    removed when it is known to have failed. So no two servers both take what is left of a cap. If the bus cannot be
+//!    reached, no mail goes out, as none can be published.
+//! 2. **The rows** of the shards count the mails that have gone out, each those of its own sessions. The server adds them up,
+//!    with the mails that it has in flight. So what the bus counted may be lost: then a cap is exceeded at most by what other
+//!    servers have in flight or have delivered a moment ago.
+//!
+//! Without Redis each server has a bus of its own, and the second count alone connects them.
+//!
+//! Chosen, because a mail costs one call to the bus more and the log nothing. Rejected: a reservation for each mail in a row
+//! that all shards share, which would cost each mail an entry more in the log of one group, and stop all mail while it has no
+//! leader.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use switchward_machine::{SessionId, TenantId};
+use std::time::Duration;
+use switchward_bus::{Bus, BusError, Count, Counter, Counting};
+use switchward_machine::{Digest, SessionId, TenantId, Time};
 use switchward_shard::{Cluster, Failure, Shard, StateView};
 use switchward_state::delivery::{
-    DeferEffect, DeliveryCommand, Effect, MailCount, MailFull, mail_counts, mail_full,
+    DeferEffect, DeliveryCommand, Effect, MailCount, MailFull, mail_counts, mail_full, mail_limits,
 };
-use switchward_state::{Body, Due, Key, Row, View as _, ViewError};
+use switchward_state::{Body, Key, Row, View as _, ViewError};
 
 use super::effects::{submit, unreadable};
 use super::failure_code::FailureCode;
+
+/// When a mail that could not be counted is tried again.
+const UNCOUNTED_RETRY: Duration = Duration::from_secs(1);
 
 /// The mails of all shards that are out, by the counts that they will be a part of. Cheap to clone.
 #[derive(Clone)]
@@ -28,6 +39,7 @@ pub(super) struct Caps(Arc<Inner>);
 
 struct Inner {
     cluster: Cluster,
+    bus: Arc<dyn Bus>,
     out: Mutex<BTreeMap<Key, u32>>,
 }
 
@@ -35,58 +47,91 @@ struct Inner {
 pub(super) struct Counted {
     caps: Caps,
     counts: Vec<MailCount>,
+    /// Where the bus counts it.
+    shared: Count,
+}
+
+/// The attempt to deliver an effect that is to be counted.
+pub(super) struct Attempted<'a> {
+    pub(super) tenant: TenantId,
+    pub(super) session: SessionId,
+    pub(super) effect: &'a Effect,
+    /// Its name on the bus.
+    pub(super) name: String,
+}
+
+/// Whether an attempt may be made now.
+pub(super) enum Admitted {
+    /// It is counted.
+    Counted(Counted),
+    /// A cap is reached: the effect was deferred to the next hour, and its session says so.
+    Deferred,
+    /// The bus cannot count now; it is worth trying again after this time.
+    Later(Duration),
 }
 
 impl Caps {
-    /// Counts the mails of the sessions of this cluster.
-    pub(super) fn new(cluster: Cluster) -> Self {
-        Self(Arc::new(Inner { cluster, out: Mutex::default() }))
+    /// Counts the mails of the sessions of this cluster, on this bus.
+    pub(super) fn new(cluster: Cluster, bus: Arc<dyn Bus>) -> Self {
+        Self(Arc::new(Inner { cluster, bus, out: Mutex::default() }))
     }
 
-    /// Counts an effect as in flight, if mails of its kind are counted. Returns `None` if a cap is reached: the effect is
-    /// deferred to the next hour, and its session says so.
+    /// Counts an attempt as in flight, if mails of its kind are counted.
     ///
     /// # Errors
     /// The shard takes nothing, or a row cannot be read.
-    pub(super) async fn counted(
+    pub(super) async fn admit(
         &self,
         shard: &Shard,
         view: &StateView,
-        due: &Due,
-    ) -> Result<Option<Counted>, Failure> {
-        let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
-        let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
-            return Ok(Some(Counted { caps: self.clone(), counts: Vec::new() }));
+        attempted: &Attempted<'_>,
+    ) -> Result<Admitted, Failure> {
+        // As the shard counts mails that have gone out: by the time of its decisions.
+        let now = view.due_by(shard.now()).map_err(|error| unreadable(&error))?;
+        let counted = self.count(shard, view, attempted, now).map_err(|error| unreadable(&error))?;
+        let full = match counted {
+            Ok(counted) if counted.counts.is_empty() => return Ok(Admitted::Counted(counted)),
+            Ok(counted) => match self.0.bus.count(&counted.shared).await {
+                Ok(Counting::Counted) => return Ok(Admitted::Counted(counted)),
+                Ok(Counting::Reached(at)) => match counted.counts.get(at) {
+                    Some(reached) => MailFull::of_hour(reached.cap, now),
+                    None => return Ok(Admitted::Counted(counted)),
+                },
+                Err(error) => return later(error),
+            },
+            Err(full) => full,
         };
-        let tenant = due.key.tenant_of();
-        let full =
-            match self.count(shard, view, tenant, session, effect).map_err(|error| unreadable(&error))? {
-                Ok(counted) => return Ok(Some(counted)),
-                Err(full) => full,
-            };
-        let (number, attempt) = (effect.number, effect.attempt());
+        let Attempted { tenant, session, effect, .. } = attempted;
+        let (number, attempt, wait_ms) = (effect.number, effect.attempt(), full.until.since_ms(now));
         let (code, message) =
             (FailureCode::MailCap(full.cap).word().to_owned(), switchward_messages::mail_cap(full.cap));
-        let now = view.due_by(shard.now()).map_err(|error| unreadable(&error))?;
-        let wait_ms = full.until.since_ms(now);
         let defer = DeferEffect { number, attempt, wait_ms, code, message, made: false };
-        submit(shard, tenant, session, Body::Delivery(DeliveryCommand::DeferEffect(defer)))
-            .await
-            .map(|()| None)
+        let body = Body::Delivery(DeliveryCommand::DeferEffect(defer));
+        submit(shard, *tenant, *session, body).await.map(|()| Admitted::Deferred)
     }
 
-    /// Counts an effect unless a cap of it is reached. Two shards cannot both take what is left of a cap.
+    /// Takes attempts that have failed from the counts of the bus. What cannot be taken from it counts until its hour ends.
+    pub(super) async fn give_back(&self, failed: Vec<Counted>) {
+        for counted in failed.iter().filter(|counted| !counted.counts.is_empty()) {
+            if let Err(error) = self.0.bus.uncount(&counted.shared).await {
+                tracing::debug!(%error, "failed to take a mail from the counts of this hour");
+                return;
+            }
+        }
+    }
+
+    /// Counts an attempt unless a cap of its effect is reached here. Two shards of this server cannot both take what is left
+    /// of a cap.
     fn count(
         &self,
         shard: &Shard,
         view: &StateView,
-        tenant: TenantId,
-        session: SessionId,
-        effect: &Effect,
+        attempted: &Attempted<'_>,
+        now: Time,
     ) -> Result<Result<Counted, MailFull>, ViewError> {
-        // As the shard counts mails that have gone out: by the time of its decisions.
-        let now = view.due_by(shard.now())?;
-        let counts = mail_counts(view, tenant, session, effect, now)?;
+        let Attempted { tenant, session, effect, name } = attempted;
+        let counts = mail_counts(view, *tenant, *session, effect, now)?;
+        let limits = mail_limits(view, *tenant, *session, effect, &counts)?;
         // A mail that is delivered meanwhile is counted by a row before it stops counting as in flight: read in this order,
         // none is missed.
         let mut out = self.0.out.lock();
@@ -98,13 +143,15 @@ impl Caps {
             let here = out.get(key).copied().unwrap_or_default();
             here.saturating_add(elsewhere.get(key).copied().unwrap_or_default())
         };
-        if let Some(full) = mail_full(view, tenant, session, effect, &counts, now, under_way)? {
+        if let Some(full) = mail_full(view, *tenant, *session, effect, &counts, now, under_way)? {
             return Ok(Err(full));
         }
         for MailCount { key, .. } in &counts {
             *out.entry(key.clone()).or_default() += 1;
         }
-        Ok(Ok(Counted { caps: self.clone(), counts }))
+        let counters = counts.iter().zip(limits).map(|(count, most)| counter(*tenant, &count.key, most));
+        let shared = Count { id: name.clone(), counters: counters.collect() };
+        Ok(Ok(Counted { caps: self.clone(), counts, shared }))
     }
 
     /// Returns how many mails of the other shards have gone out that a row counts.
@@ -116,6 +163,28 @@ impl Caps {
             }
         }
         Ok(sum)
+    }
+}
+
+/// The counter on the bus of what a row counts.
+fn counter(tenant: TenantId, key: &Key, most: u32) -> Counter {
+    Counter { name: format!("mail:{}:{}", tenant.0, Digest::of(key.as_bytes())), most }
+}
+
+/// When an attempt is worth counting again.
+///
+/// # Errors
+/// The bus is closed.
+fn later(error: BusError) -> Result<Admitted, Failure> {
+    match error {
+        BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. } => {
+            Ok(Admitted::Later(retry_after))
+        }
+        BusError::Closed => Err(Failure::Draining),
+        BusError::Size { .. } => {
+            tracing::error!(%error, "the bus cannot count a mail; it waits");
+            Ok(Admitted::Later(UNCOUNTED_RETRY))
+        }
     }
 }
 

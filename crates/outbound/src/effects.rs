@@ -4,8 +4,9 @@
 //! What is out is in the memory of the leader. The next leader publishes it again, under the same ids, and the bus says that
 //! it has them already.
 
+mod out;
+
 use futures::future::join_all;
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +21,14 @@ use switchward_state::delivery::{AckEffect, Attempt, DeliveryCommand, Effect, Ef
 use switchward_state::{Body, Command, Due, IndexKey, Key, OutboxScope, Row, View as _, ViewError};
 use tokio::{sync::watch, time::Instant};
 
-use super::backoff::{Backoff, Destination};
 use super::capacity::{Capacities, Capacity};
-use super::caps::{Caps, Counted};
-use super::destinations::Destinations;
+use super::caps::{Admitted, Attempted, Caps};
 use super::leading;
 use super::rules::Known;
 use crate::failure_code::FailureCode;
 use crate::render::mail;
 use crate::render::webhook::{self, Hook};
+use out::{Out, Sent, forget};
 
 /// How long one attempt may take, from its publishing on, milliseconds. Shorter than its id is taken on the bus: an attempt
 /// that is published again is never begun twice.
@@ -50,45 +50,6 @@ const TOGETHER: usize = 64;
 const UNSENT_MAIL_MS: u64 = 10 * 60_000;
 /// How long to wait if nothing is reported.
 const TICK: Duration = Duration::from_secs(1);
-
-/// An effect that is out.
-struct Sent {
-    attempt: Attempt,
-    stream: Stream,
-    destination: Destination,
-    /// Counts it, if it is a mail.
-    _counted: Counted,
-    /// When it is taken for lost.
-    until: Instant,
-}
-
-/// What is out.
-#[derive(Default)]
-struct Out {
-    /// Effects by their rows.
-    sent: BTreeMap<Key, Sent>,
-    backoff: Backoff,
-    destinations: Destinations,
-    /// The index entry behind which the next round begins, so that the first destination has no advantage.
-    turn: Option<Vec<u8>>,
-    /// Whether it was logged that mails are given up because this server sends none.
-    mail_reported: bool,
-}
-
-impl Out {
-    /// The capacities of the streams, `most` each, less what is in flight.
-    fn capacities(&self, most: usize) -> Capacities {
-        let mut capacities: Capacities = [Stream::Mail, Stream::Webhook]
-            .map(|stream| (stream, Capacity::new(most, DESTINATION_PART)))
-            .into();
-        for Sent { stream, destination: (tenant, destination), .. } in self.sent.values() {
-            if let Some(capacity) = capacities.get_mut(stream) {
-                capacity.take(*tenant, destination);
-            }
-        }
-        capacities
-    }
-}
 
 /// What came of a round.
 enum Round {
@@ -148,13 +109,13 @@ pub(super) async fn work(shard: Shard, most: usize, context: Context, mut stop: 
 async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> Result<Round, Failure> {
     let view = shard.read().await?;
     let now = view.due_by(shard.now()).map_err(|error| unreadable(&error))?;
-    forget(&view, out)?;
+    context.caps.give_back(forget(&view, out)?).await;
     out.destinations.age(Instant::now());
     let began = out.turn.clone();
     let (mut after, mut wrapped) = (began.clone(), false);
-    let mut ready = Vec::new();
+    let (mut ready, mut later) = (Vec::new(), None);
     let mut capacities = out.capacities(most);
-    while !capacities.values().all(Capacity::is_full) {
+    'round: while !capacities.values().all(Capacity::is_full) {
         let entry = out.destinations.next(&view, after.as_deref(), now);
         let Some(entry) = entry.map_err(|error| unreadable(&error))? else {
             if wrapped || began.is_none() {
@@ -176,8 +137,13 @@ async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> 
             if unsent(shard, &view, context, &due, out).await? {
                 continue;
             }
-            if let Some(counted) = context.caps.counted(shard, &view, &due).await? {
-                ready.extend(pack(shard, &view, context, &due, counted, out).await?);
+            match pack(shard, &view, context, &due, out).await? {
+                Packing::Packed(packed) => ready.push(packed),
+                Packing::Nothing => {}
+                Packing::Later(wait) => {
+                    later = Some(wait);
+                    break 'round;
+                }
             }
         }
         out.turn = Some(behind.clone());
@@ -188,7 +154,7 @@ async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> 
             return Ok(Round::Full(wait));
         }
     }
-    Ok(publish(shard, context, ready, out).await?.map_or(Round::Done, Round::Full))
+    Ok(publish(shard, context, ready, out).await?.or(later).map_or(Round::Done, Round::Full))
 }
 
 /// Returns true if nothing of the tenant of an entry may go out now.
@@ -201,39 +167,6 @@ fn is_held(view: &StateView, entry: &Key) -> Result<bool, Failure> {
 pub(super) fn unreadable(error: &switchward_state::ViewError) -> Failure {
     tracing::error!(%error, "failed to read the outbox");
     Failure::Stopped
-}
-
-/// Forgets what was delivered, deferred or lost, and records it in the backoff of its destination.
-fn forget(view: &StateView, out: &mut Out) -> Result<(), Failure> {
-    let (now, mut broken) = (Instant::now(), None);
-    let Out { sent, backoff, .. } = out;
-    sent.retain(|key, sent| {
-        is_out(view, key, sent, backoff, now).unwrap_or_else(|error| {
-            broken = Some(error);
-            true
-        })
-    });
-    broken.map_or(Ok(()), |error| Err(unreadable(&error)))
-}
-
-/// Returns true if an effect that went out may still arrive.
-fn is_out(
-    view: &StateView,
-    key: &Key,
-    sent: &Sent,
-    backoff: &mut Backoff,
-    now: Instant,
-) -> Result<bool, ViewError> {
-    let row = view.row(key)?;
-    let Some(Row::Outbox(effect)) = row.as_deref() else {
-        backoff.succeeded(&sent.destination);
-        return Ok(false);
-    };
-    // A deferred effect is a failure of its destination; one that was given up is not.
-    if effect.dead().is_none() && effect.attempt() != sent.attempt {
-        backoff.failed(&sent.destination, now);
-    }
-    Ok(effect.dead().is_none() && effect.attempt() == sent.attempt && sent.until > now)
 }
 
 /// The due effects of this entry's destination that are not in flight, as many as there is capacity for.
@@ -335,18 +268,27 @@ struct Packed {
     envelope: Envelope,
 }
 
-/// Prepares one effect for the bus and counts it as in flight. `None` if it does not go out.
+/// What came of the preparation of an effect.
+enum Packing {
+    /// It is to be published.
+    Packed(Packed),
+    /// It does not go out now.
+    Nothing,
+    /// It cannot be counted now; it is worth trying again after this time.
+    Later(Duration),
+}
+
+/// Prepares one effect for the bus and counts it as in flight.
 async fn pack(
     shard: &Shard,
     view: &StateView,
     context: &Context,
     due: &Due,
-    counted: Counted,
     out: &mut Out,
-) -> Result<Option<Packed>, Failure> {
+) -> Result<Packing, Failure> {
     let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
     let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
-        return Ok(None);
+        return Ok(Packing::Nothing);
     };
     let tenant = due.key.tenant_of();
     let destination = (tenant, effect.body.destination());
@@ -355,18 +297,27 @@ async fn pack(
         prepare(view, shard.now(), context, tenant, session, effect).map_err(|error| unreadable(&error))?;
     let input = match prepared {
         Prepared::Send(input) => input,
-        Prepared::Keep => return Ok(None),
+        Prepared::Keep => return Ok(Packing::Nothing),
         Prepared::Done => {
             let ack = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: effect.number }));
-            return submit(shard, tenant, session, ack).await.map(|()| None);
+            return submit(shard, tenant, session, ack).await.map(|()| Packing::Nothing);
         }
         Prepared::Fail(message) => {
-            return give_up(shard, &named, FailureCode::WebhookFailed, message).await.map(|()| None);
+            let given_up = give_up(shard, &named, FailureCode::WebhookFailed, message).await;
+            return given_up.map(|()| Packing::Nothing);
         }
     };
-    let (attempt, stream, until) = (effect.attempt(), input.stream(), Instant::now() + LOST);
-    out.sent.insert(due.key.clone(), Sent { attempt, stream, destination, _counted: counted, until });
-    Ok(Some(Packed { due: named, stream, envelope: job(tenant, session, effect, input).envelope() }))
+    let (attempt, stream) = (effect.attempt(), input.stream());
+    let envelope = job(tenant, session, effect, input).envelope();
+    let attempted = Attempted { tenant, session, effect, name: envelope.id.clone() };
+    let counted = match context.caps.admit(shard, view, &attempted).await? {
+        Admitted::Counted(counted) => counted,
+        Admitted::Deferred => return Ok(Packing::Nothing),
+        Admitted::Later(wait) => return Ok(Packing::Later(wait)),
+    };
+    let until = Instant::now() + LOST;
+    out.sent.insert(due.key.clone(), Sent { attempt, stream, destination, counted, until });
+    Ok(Packing::Packed(Packed { due: named, stream, envelope }))
 }
 
 /// Publishes effects in their order, without waiting for one before the next. Returns how long to wait if the bus takes

@@ -63,7 +63,7 @@ impl Role {
             bus: Arc::clone(&bus),
             mail: settings.mail.is_some(),
             names,
-            caps: Caps::new(cluster.clone()),
+            caps: Caps::new(cluster.clone(), Arc::clone(&bus)),
         };
         relay_all(cluster, &context, &kinds, &stop);
         let timers = timers::take(cluster.clone(), Arc::clone(&bus), consumer("timers"), stopped.clone());

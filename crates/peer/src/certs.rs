@@ -178,8 +178,10 @@ mod tests {
             server,
             folder: [0; 16],
             boot: 1,
+            boot_id: [0; 16],
             protocol: PROTOCOL,
-            level: 1,
+            lowest_level: 1,
+            highest_level: 1,
             keys: [0; 32],
             clock_ms: 0,
         }

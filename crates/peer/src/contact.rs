@@ -21,7 +21,7 @@ pub struct Contact {
     /// The other server's wall clock minus this one's at present, milliseconds, by the fastest of the last pings, wrong by
     /// half of its round trip at most; `None` before a ping was answered within [`OFFSET_ROUND_TRIP_MAX`].
     pub clock_offset_ms: Option<i64>,
-    /// The identity from its last handshake, with its feature level.
+    /// The identity from its last handshake, with its feature levels.
     pub hello: Hello,
 }
 
@@ -83,7 +83,7 @@ impl PeerCell {
     /// Notes a handshake. After a restart, what earlier pings have measured is dropped.
     pub(crate) fn shook_hands(&self, hello: &Hello) {
         let mut known = self.known.lock();
-        if known.hello.boot != hello.boot {
+        if (known.hello.boot, known.hello.boot_id) != (hello.boot, hello.boot_id) {
             known.pings.clear();
         }
         known.hello = hello.clone();
@@ -181,8 +181,10 @@ mod tests {
             server: 2,
             folder: [2; 16],
             boot,
+            boot_id: [1; 16],
             protocol: 1,
-            level: 1,
+            lowest_level: 1,
+            highest_level: 1,
             keys: [0; 32],
             clock_ms: 0,
         }
@@ -232,5 +234,10 @@ mod tests {
         assert_eq!(offset(&cell), Some(7_000), "the clock was set meanwhile");
         cell.shook_hands(&hello(2));
         assert_eq!(offset(&cell), None, "another process has another clock");
+        cell.measured(Sample::of(now, now + ms(4), NOON + 7_000));
+        cell.shook_hands(&hello(2));
+        assert!(offset(&cell).is_some(), "the same process has connected again");
+        cell.shook_hands(&Hello { boot_id: [2; 16], ..hello(2) });
+        assert_eq!(offset(&cell), None, "another copy of the folder has another clock");
     }
 }

@@ -15,6 +15,7 @@ use crate::limits::RETRY_MIN;
 use crate::link::Link;
 use crate::pings::Pings;
 use crate::queue::{Capacity, write_queue};
+use crate::reach::{Failure, Reach};
 use crate::request::{Request, Traffic};
 use crate::wire::WireError;
 
@@ -26,6 +27,7 @@ pub(crate) struct Dialer {
     traffic: Traffic,
     body_max: usize,
     capacity: Arc<Capacity>,
+    reach: Arc<Reach>,
     state: watch::Sender<State>,
 }
 
@@ -39,13 +41,15 @@ enum State {
 }
 
 impl Dialer {
-    pub(crate) fn new(core: &Core, to: u64, address: String, traffic: Traffic) -> Self {
+    /// `reach` is shared by the connections to this server.
+    pub(crate) fn new(core: &Core, to: u64, address: String, traffic: Traffic, reach: Arc<Reach>) -> Self {
         Self {
             to,
             address,
             traffic,
             body_max: core.body_max(traffic),
             capacity: Capacity::new(core.requests_max(traffic), core.limits.queued_bytes),
+            reach,
             state: watch::Sender::new(State::Connecting),
         }
     }
@@ -115,6 +119,9 @@ impl Dialer {
         let pings = Pings::new(core, &cell, &queue);
         reader.max = self.body_max;
         core.reports.over(&self.about());
+        if let Some(lasted) = self.reach.reached() {
+            tracing::info!("reached {} again after {} s", self.about(), lasted.as_secs());
+        }
         tracing::info!("connected to {} ({})", self.about(), Purpose::Requests(self.traffic).word());
         self.state.send_replace(State::Up(Arc::clone(&link)));
         let error = tokio::select! {
@@ -134,9 +141,19 @@ impl Dialer {
     }
 
     fn report(&self, core: &Core, error: &PeerError) {
-        let reason = error.to_string();
-        if core.reports.is_new(&self.about(), &reason) {
-            tracing::warn!("failed to connect to {}: {reason}", self.about());
+        let (about, reason) = (self.about(), error.to_string());
+        if matches!(error, PeerError::Refused(_)) {
+            if core.reports.is_new(&about, &reason) {
+                tracing::warn!("failed to connect to {about}: {reason}");
+            }
+            return;
+        }
+        match self.reach.failed() {
+            Failure::First => tracing::info!("{about} cannot be reached now: {reason}"),
+            Failure::Repeated => tracing::debug!("failed to connect to {about}: {reason}"),
+            Failure::Lasting(lasted) => {
+                tracing::warn!("{about} has not been reached for {} s: {reason}", lasted.as_secs());
+            }
         }
     }
 }

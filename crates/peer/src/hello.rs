@@ -20,10 +20,14 @@ pub struct Hello {
     pub folder: [u8; 16],
     /// How often the server was started on this folder. A lower number than before means that the folder is an old copy.
     pub boot: u64,
+    /// Drawn at this start. The same `boot` with another id means that there are two copies of the folder.
+    pub boot_id: [u8; 16],
     /// What it speaks: [`PROTOCOL`].
     pub protocol: u16,
-    /// The feature level that it can serve.
-    pub level: u32,
+    /// The lowest feature level at which it can write.
+    pub lowest_level: u32,
+    /// The highest feature level that it knows.
+    pub highest_level: u32,
     /// The digest of the ids of its key ring's keys.
     pub keys: [u8; 32],
     /// Its wall clock at the handshake, milliseconds since 1970. The transport sets it when it sends.
@@ -73,7 +77,7 @@ pub(crate) struct Greeting {
 }
 
 /// The bytes of a greeting.
-const GREETING_BYTES: usize = 2 + 16 + 8 + 16 + 8 + 4 + 32 + 8 + 8 + 1;
+const GREETING_BYTES: usize = 2 + 16 + 8 + 16 + 8 + 16 + 4 + 4 + 32 + 8 + 8 + 1;
 
 impl Greeting {
     pub(crate) fn encode(&self) -> Bytes {
@@ -83,7 +87,9 @@ impl Greeting {
         out.put_u64(self.hello.server);
         out.put_slice(&self.hello.folder);
         out.put_u64(self.hello.boot);
-        out.put_u32(self.hello.level);
+        out.put_slice(&self.hello.boot_id);
+        out.put_u32(self.hello.lowest_level);
+        out.put_u32(self.hello.highest_level);
         out.put_slice(&self.hello.keys);
         out.put_i64(self.hello.clock_ms);
         out.put_u64(self.to);
@@ -99,8 +105,21 @@ impl Greeting {
         let from = &mut bytes;
         let protocol = from.get_u16();
         let (cluster, server, folder) = (array(from), from.get_u64(), array(from));
-        let (boot, level, keys, clock_ms) = (from.get_u64(), from.get_u32(), array(from), from.get_i64());
-        let hello = Hello { cluster, server, folder, boot, protocol, level, keys, clock_ms };
+        let (boot, boot_id) = (from.get_u64(), array(from));
+        let (lowest_level, highest_level) = (from.get_u32(), from.get_u32());
+        let (keys, clock_ms) = (array(from), from.get_i64());
+        let hello = Hello {
+            cluster,
+            server,
+            folder,
+            boot,
+            boot_id,
+            protocol,
+            lowest_level,
+            highest_level,
+            keys,
+            clock_ms,
+        };
         Some(Self { hello, to: from.get_u64(), purpose: Purpose::of(from.get_u8())? })
     }
 }
@@ -148,8 +167,10 @@ mod tests {
             server: 2,
             folder: [3; 16],
             boot: 4,
+            boot_id: [9; 16],
             protocol: PROTOCOL,
-            level: 5,
+            lowest_level: 5,
+            highest_level: 6,
             keys: [6; 32],
             clock_ms: -7,
         };
@@ -184,8 +205,16 @@ mod tests {
     #[test]
     fn a_minor_version_may_differ_and_nothing_else() {
         let own = greeting().hello;
-        let theirs =
-            Hello { server: 9, boot: 1, level: 0, folder: [0; 16], protocol: PROTOCOL + 1, ..own.clone() };
+        let theirs = Hello {
+            server: 9,
+            boot: 1,
+            boot_id: [0; 16],
+            lowest_level: 0,
+            highest_level: 0,
+            folder: [0; 16],
+            protocol: PROTOCOL + 1,
+            ..own.clone()
+        };
         assert_eq!(check(&own, &theirs), Ok(()));
         for (changed, expected) in [
             (Hello { protocol: PROTOCOL + 0x0100, ..theirs.clone() }, "server 9 version 2"),

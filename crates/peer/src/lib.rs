@@ -31,6 +31,7 @@ mod options;
 mod peers;
 mod pings;
 mod queue;
+mod reach;
 mod reports;
 mod request;
 mod serve;

@@ -64,6 +64,8 @@ pub const RETRY_MIN: Duration = Duration::from_millis(20);
 pub const RETRY_MAX: Duration = Duration::from_secs(1);
 /// The pause after the listener failed to accept a connection.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+/// A server that has not been reached for this long is warned of.
+pub const UNREACHED_WARN: Duration = Duration::from_secs(10);
 /// A lasting failure is logged again after this long.
 pub const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 /// Failures that are remembered so that they are not logged again.

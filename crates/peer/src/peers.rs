@@ -22,6 +22,7 @@ use crate::hello::Purpose;
 use crate::inbound::accept;
 use crate::limits::{PEERS_MAX, STREAM_PIECE_BYTES_MAX};
 use crate::options::PeerOptions;
+use crate::reach::Reach;
 use crate::request::{Request, Traffic};
 use crate::stream::PeerStream;
 use crate::tls::{TlsError, TlsPem};
@@ -59,8 +60,8 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(core: &Arc<Core>, to: u64, address: &str, traffic: Traffic) -> Self {
-        let dialer = Arc::new(Dialer::new(core, to, address.to_owned(), traffic));
+    fn new(core: &Arc<Core>, to: u64, address: &str, traffic: Traffic, reach: Arc<Reach>) -> Self {
+        let dialer = Arc::new(Dialer::new(core, to, address.to_owned(), traffic, reach));
         let (kept, ends) = (Arc::clone(&dialer).keep(Arc::clone(core)), Arc::clone(core));
         let task = core.runtime.spawn(async move {
             tokio::select! {
@@ -124,8 +125,9 @@ impl Peers {
             );
             return;
         }
-        let [control, bulk] =
-            [Traffic::Control, Traffic::Bulk].map(|traffic| Kept::new(core, server, &address, traffic));
+        let reach = Arc::<Reach>::default();
+        let [control, bulk] = [Traffic::Control, Traffic::Bulk]
+            .map(|traffic| Kept::new(core, server, &address, traffic, Arc::clone(&reach)));
         peers.insert(server, Dialled { address, control, bulk });
     }
 
@@ -206,11 +208,6 @@ impl Peers {
     /// They cannot be read, the key is another certificate's, or the certificate does not contain this server's name.
     pub fn set_tls(&self, tls: &TlsPem) -> Result<(), TlsError> {
         self.inner.core.set_tls(tls)
-    }
-
-    /// Sends another feature level in handshakes from now on.
-    pub fn set_level(&self, level: u32) {
-        self.inner.core.change_hello(|hello| hello.level = level);
     }
 
     /// Sends another digest of key ids in handshakes from now on, and requires it of others. Open connections stay.

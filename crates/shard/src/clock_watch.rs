@@ -154,6 +154,7 @@ mod tests {
                 true,
             ),
             ("nobody is there", vec![], vec![1, 2, 3], false),
+            ("two of five are away", vec![(2, HOUR), (3, HOUR)], vec![1, 2, 3, 4, 5], true),
         ] {
             let known: Vec<ClockOffset> =
                 offsets.into_iter().map(|(server, ms)| ClockOffset { server, ms }).collect();

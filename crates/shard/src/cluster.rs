@@ -33,7 +33,9 @@ use crate::members::{self, MemberOptions};
 use crate::shard::Shard;
 use crate::shards::{Opened, Shards};
 use crate::timers::{Fired, TimerBatch, TimerTransport};
-use crate::{clock_watch, contact_watch, leader_tasks, leading, maintenance, removals, scrub, timers};
+use crate::{
+    clock_watch, contact_watch, leader_tasks, leading, maintenance, removals, scrub, timers, verify,
+};
 
 /// The parts of a server's shards.
 pub struct ClusterOptions {
@@ -130,6 +132,7 @@ impl Cluster {
         }
         if self.0.member().is_some() {
             tokio::spawn(members::balance(Arc::downgrade(&self.0)));
+            tokio::spawn(verify::work(Arc::downgrade(&self.0)));
         }
     }
 

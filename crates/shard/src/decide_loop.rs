@@ -11,7 +11,7 @@ use futures::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
-use switchward_engine::{Decided, decide_while};
+use switchward_engine::{Decided, Stamp, decide_while};
 use switchward_state::{Command, Reason, Rejection, Reply};
 use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
@@ -180,7 +180,8 @@ impl DecideLoop {
         let decided = caught(|| {
             #[cfg(test)]
             tests::strike(commands)?;
-            let decided = decide_while(commands, &self.group.shared.view(), self.clock.now(), &mut |bytes| {
+            let stamp = Stamp { now: self.clock.now(), level: self.group.shared.level.get() };
+            let decided = decide_while(commands, &self.group.shared.view(), stamp, &mut |bytes| {
                 let now = instant();
                 ends.push(now);
                 now - begun < allowance.time && bytes < allowance.bytes

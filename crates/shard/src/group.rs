@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use switchward_state::Levels;
 use switchward_state::seal::KeyRing;
 use switchward_store::{GroupId, GroupLog, Snapshots, StateOptions, StateStore};
 use tokio::runtime::Handle;
 
+use crate::level::WriteLevel;
 use crate::limits::LEADER_LEASES;
 use crate::limits::LOG_BYTES_FULL;
 use crate::log_store::LogStore;
@@ -50,6 +52,8 @@ pub struct GroupOptions {
     pub transport: Option<Arc<dyn Transport>>,
     /// What the log keeps for replicas that are away.
     pub retention: LogRetention,
+    /// The feature levels of this server.
+    pub levels: Levels,
 }
 
 /// How a group begins that has neither a vote nor an entry in this server's log. It makes no difference for any other
@@ -103,10 +107,14 @@ impl GroupParts {
     /// # Errors
     /// The log or the state cannot be read, the state is open already, or it is older than what the log begins with.
     pub fn open(options: &GroupOptions) -> io::Result<Self> {
-        let log = LogStore::new(Arc::clone(&options.log), options.group);
+        let log = LogStore::new(Arc::clone(&options.log), options.group).with_levels(options.levels);
         let state_options = StateOptions { clean_bytes_max: options.cache_bytes, ..StateOptions::default() };
         let state = options.states.group(options.group, &state_options).map_err(io::Error::other)?;
-        let shared = Shared::new(state, options.snapshots.clone(), options.ring.clone(), log.failed());
+        let level = match &options.transport {
+            None => WriteLevel::of_server_alone(options.levels),
+            Some(_) => WriteLevel::of_member(options.levels),
+        };
+        let shared = Shared::new(state, options.snapshots.clone(), options.ring.clone(), log.failed(), level);
         let machine = StateMachine::open(Arc::new(shared))?;
         let purged = log.purged()?;
         check_beginning(options.group, log.first()?, purged)?;
@@ -177,6 +185,10 @@ impl Group {
         let lease = Duration::from_millis(options.raft.election_max_ms) * LEADER_LEASES;
         let members = Members::of(raft.clone(), lease);
         let group = Self { raft, shared, log, remote, members, retention: options.retention };
+        if let Some(why) = group.shared.state.wrong().map_err(io::Error::other)? {
+            group.fail(why);
+            return Ok(group);
+        }
         // A replica that fails while it replays its log is opened all the same: it says that it has failed.
         if let Err(error) = group.begin(options.start).await
             && group.failed().is_none()

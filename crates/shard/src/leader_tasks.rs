@@ -1,10 +1,14 @@
 //! A leader task: relay inner effects to their shards.
 
+mod targets;
+#[cfg(test)]
+mod tests;
+
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use openraft::async_runtime::WatchReceiver;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::ControlFlow;
 use std::sync::Weak;
@@ -13,14 +17,16 @@ use switchward_machine::{SessionId, Time};
 use switchward_state::catalogue::Settings;
 use switchward_state::delivery::{AckEffect, DeliveryCommand, Effect, EffectBody};
 use switchward_state::policy::{Confirm, PolicyCommand, Settle};
-use switchward_state::{Actor, Body, Command, Due, IndexKey, Key, RequestId, Row, Scope, View};
+use switchward_state::{Actor, Body, Command, Due, IndexKey, Key, RequestId, Row, Scope, View, ViewError};
 use tokio::time::Instant;
 
 use crate::failure::Failure;
-use crate::limits::{CLOCK_LOOK, LEADER_LOOK, LEADER_TICK, RELAY_IN_FLIGHT_MAX};
+use crate::limits::{CLOCK_LOOK, LEADER_LOOK, LEADER_TICK, RELAY_IN_FLIGHT_MAX, RELAY_READ_MAX};
 use crate::refused::Refused;
 use crate::shard::Shard;
 use crate::shards::Shards;
+use crate::view::StateView;
+use targets::Targets;
 
 /// Runs for one shard until the cluster or the shard is gone.
 pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
@@ -48,7 +54,7 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
         // A notification is kept, and so are a leadership change and an effect that was carried.
         tokio::select! {
             () = notify.notified() => {}
-            Some((due, carried)) = relay.carried.next() => relay.note(&due, carried),
+            Some((effect, carried)) = relay.carried.next() => relay.note(&effect, carried),
             () = tokio::time::sleep(sleep) => {}
             changed = leads.changed() => if changed.is_ok() {
                 changing = true;
@@ -85,24 +91,88 @@ fn nothing_to_carry(shard: &Shard) -> bool {
     nothing && read.is_ok()
 }
 
+/// An effect that is due, and the group of the shard that it is for.
+#[derive(Debug)]
+struct DueEffect {
+    due: Due,
+    target: u64,
+}
+
 /// The entries picked from an index, which is sorted by due time.
 struct Picked<'r> {
-    found: Vec<Due>,
+    found: Vec<DueEffect>,
+    /// How many of these are for each target.
+    by_target: BTreeMap<u64, usize>,
+    /// Effects whose targets were read, and which get no capacity now.
+    passed_over: Vec<(Key, u64)>,
+    /// How many targets were read.
+    reads: usize,
+    /// Why a row could not be read.
+    unreadable: Option<ViewError>,
     max: usize,
     now: Time,
     at: Instant,
     relay: &'r Relay,
 }
 
-impl Picked<'_> {
-    fn look(&mut self, due: Due) -> ControlFlow<()> {
+impl<'r> Picked<'r> {
+    /// None so far, of what is due at `now`.
+    fn none(relay: &'r Relay, now: Time, at: Instant) -> Self {
+        Self {
+            found: Vec::new(),
+            by_target: BTreeMap::new(),
+            passed_over: Vec::new(),
+            reads: 0,
+            unreadable: None,
+            max: relay.capacity(),
+            now,
+            at,
+            relay,
+        }
+    }
+
+    /// Picks an entry if it may be begun now. `read` returns its target, or `None` if it has none.
+    fn look(
+        &mut self,
+        due: Due,
+        read: impl FnOnce(&Key) -> Result<Option<u64>, ViewError>,
+    ) -> ControlFlow<()> {
         if due.at > self.now || self.found.len() >= self.max {
             return ControlFlow::Break(());
         }
-        if !self.relay.under_way.contains(&due.key) && !self.relay.refused.rests(&due.key, self.at) {
-            self.found.push(due);
+        if self.relay.under_way.contains(&due.key) || self.relay.refused.rests(&due.key, self.at) {
+            return ControlFlow::Continue(());
+        }
+        if let Some(target) = self.relay.targets.of(&due.key) {
+            if self.admits(target) {
+                self.pick(due, target);
+            }
+            return ControlFlow::Continue(());
+        }
+        if self.reads >= RELAY_READ_MAX {
+            return ControlFlow::Break(());
+        }
+        self.reads += 1;
+        match read(&due.key) {
+            Ok(Some(target)) if self.admits(target) => self.pick(due, target),
+            Ok(Some(target)) => self.passed_over.push((due.key, target)),
+            Ok(None) => {}
+            Err(error) => {
+                self.unreadable = Some(error);
+                return ControlFlow::Break(());
+            }
         }
         ControlFlow::Continue(())
+    }
+
+    fn admits(&self, target: u64) -> bool {
+        let picked = self.by_target.get(&target).copied().unwrap_or(0);
+        self.relay.targets.admits(target, picked, self.at)
+    }
+
+    fn pick(&mut self, due: Due, target: u64) {
+        *self.by_target.entry(target).or_default() += 1;
+        self.found.push(DueEffect { due, target });
     }
 }
 
@@ -110,11 +180,21 @@ fn concerns_one_row(failure: &Failure) -> bool {
     matches!(failure, Failure::Rejected(_) | Failure::Internal | Failure::Stopped)
 }
 
-/// An effect's entry in the index, and what came of carrying it.
-type Carried = (Due, Result<(), Failure>);
+/// What failed when an effect was carried.
+#[derive(Debug)]
+enum NotCarried {
+    /// The shard that it is for.
+    Target(Failure),
+    /// The shard that it comes from, which could not record that the effect has arrived.
+    Own(Failure),
+}
+
+/// An effect, and what came of carrying it.
+type Carried = (DueEffect, Result<(), NotCarried>);
 
 /// The effects of one shard on their way to other shards, at most [`RELAY_IN_FLIGHT_MAX`]. Each is under way once, and
-/// gives its capacity to another one when it has arrived, however long others take.
+/// gives its capacity to another one when it has arrived, however long others take. A target that takes none leaves
+/// capacity to the other targets.
 ///
 /// Those that are due first are begun first, and they arrive in any order: a ledger that learns of the cost of a call
 /// before its confirmation takes both, and each has a request id, so it counts once. What is begun and given up, because
@@ -125,6 +205,7 @@ struct Relay {
     /// The rows of those that are under way.
     under_way: BTreeSet<Key>,
     refused: Refused,
+    targets: Targets,
     /// Nothing is begun before this time.
     rests_until: Option<Instant>,
 }
@@ -135,54 +216,75 @@ impl Relay {
         if self.rests_until.is_some_and(|until| Instant::now() < until) {
             return Ok(());
         }
-        let found = self.due(shard);
+        let found = self.due(shard, cluster).map_err(|error| cluster.unreadable(&error))?;
         if found.is_empty() {
             return Ok(());
         }
         let view = shard.read().await?;
-        for due in found {
-            let row = view.row(&due.key).map_err(|error| cluster.unreadable(&error))?;
-            let Some(Row::Outbox(effect)) = row.as_deref() else { continue };
-            let Some(id) = due.key.session_of() else { continue };
-            let Some(inner) = inner(&due.key, id, effect) else { continue };
-            let ack = command(&due.key, Scope::Session(id), effect, None, ack(effect.number));
-            let (from, to) = (shard.clone(), cluster.home(&inner).clone());
-            #[cfg(feature = "planted")]
-            if planted!(SettleBeforeConfirmLost) && crate::planted::confirms_later(&view, &effect.body) {
-                self.start(due, async move { from.submit(ack).await.map(drop) });
-                continue;
-            }
-            self.start(due, async move {
-                to.submit(inner).await?;
-                from.submit(ack).await.map(drop)
-            });
+        for effect in found {
+            self.carry(shard, cluster, &view, effect)?;
         }
         Ok(())
     }
 
-    fn start(&mut self, due: Due, carries: impl Future<Output = Result<(), Failure>> + Send + 'static) {
-        self.under_way.insert(due.key.clone());
-        self.carried.push(Box::pin(async move { (due, carries.await) }));
+    /// Begins to carry one effect, if it is still there.
+    fn carry(
+        &mut self,
+        shard: &Shard,
+        cluster: &Shards,
+        view: &StateView,
+        of: DueEffect,
+    ) -> Result<(), Failure> {
+        let key = of.due.key.clone();
+        let row = view.row(&key).map_err(|error| cluster.unreadable(&error))?;
+        let Some(Row::Outbox(effect)) = row.as_deref() else { return Ok(()) };
+        let Some(id) = key.session_of() else { return Ok(()) };
+        let Some(inner) = inner(&key, id, effect) else { return Ok(()) };
+        let ack = command(&key, Scope::Session(id), effect, None, ack(effect.number));
+        let (from, to) = (shard.clone(), cluster.home(&inner).clone());
+        let acknowledges = async move { from.submit(ack).await.map(drop).map_err(NotCarried::Own) };
+        #[cfg(feature = "planted")]
+        if planted!(SettleBeforeConfirmLost) && crate::planted::confirms_later(view, &effect.body) {
+            self.start(of, acknowledges);
+            return Ok(());
+        }
+        self.start(of, async move {
+            to.submit(inner).await.map_err(NotCarried::Target)?;
+            acknowledges.await
+        });
+        Ok(())
     }
 
-    /// The first due effects that are neither under way nor rest because they were refused; as many as there is capacity
-    /// for.
-    fn due(&self, shard: &Shard) -> Vec<Due> {
+    fn start(
+        &mut self,
+        effect: DueEffect,
+        carries: impl Future<Output = Result<(), NotCarried>> + Send + 'static,
+    ) {
+        self.under_way.insert(effect.due.key.clone());
+        self.targets.begin(&effect.due.key, effect.target);
+        self.carried.push(Box::pin(async move { (effect, carries.await) }));
+    }
+
+    /// The first due effects that are neither under way nor rest because they were refused, and whose targets take more;
+    /// as many as there is capacity for.
+    ///
+    /// # Errors
+    /// An effect's row cannot be read.
+    fn due(&mut self, shard: &Shard, cluster: &Shards) -> Result<Vec<DueEffect>, ViewError> {
         let rows = shard.read_stale();
-        // What was due when it was decided is due now, even if this leader's clock is behind that of an earlier one.
-        let clock = rows.row(&Key::clock()).ok().flatten();
-        let last = if let Some(Row::Clock(at)) = clock.as_deref() { *at } else { Time(0) };
-        let now = shard.now().max(last);
-        let max = self.capacity();
-        let mut picked = Picked { found: Vec::new(), max, now, at: Instant::now(), relay: self };
+        let now = rows.due_by(shard.now())?;
+        let target = |key: &Key| target(cluster, &rows, key);
+        let mut picked = Picked::none(self, now, Instant::now());
         let read = rows.scan(&IndexKey::relay(), None, &mut |entry, _| match IndexKey::due_of(entry) {
-            Some(due) => picked.look(due),
+            Some(due) => picked.look(due, target),
             None => ControlFlow::Break(()),
         });
         if let Err(error) = read {
             tracing::warn!(%error, "failed to read the due rows");
         }
-        picked.found
+        let Picked { found, passed_over, unreadable, .. } = picked;
+        self.targets.pass_over(passed_over);
+        unreadable.map_or(Ok(found), Err)
     }
 
     /// How many more may be begun.
@@ -192,20 +294,30 @@ impl Relay {
 
     /// Notes all that have arrived or failed by now.
     fn note_all(&mut self) {
-        while let Some(Some((due, carried))) = self.carried.next().now_or_never() {
-            self.note(&due, carried);
+        while let Some(Some((effect, carried))) = self.carried.next().now_or_never() {
+            self.note(&effect, carried);
         }
     }
 
-    /// Notes what came of one effect. A refusal concerns only its own row, as does a target that has failed; after any
-    /// other failure nothing is begun for [`LEADER_TICK`].
-    fn note(&mut self, due: &Due, carried: Result<(), Failure>) {
-        let now = Instant::now();
-        self.under_way.remove(&due.key);
+    /// Notes what came of one effect. A refusal concerns only its own row, as does a target that has failed. Any other
+    /// failure of a target concerns that target; one of this shard stops all, and nothing is begun for [`LEADER_TICK`].
+    fn note(&mut self, effect: &DueEffect, carried: Result<(), NotCarried>) {
+        let (now, key, target) = (Instant::now(), &effect.due.key, effect.target);
+        self.under_way.remove(key);
+        self.targets.end(target);
         match carried {
-            Ok(()) => self.refused.done(&due.key),
-            Err(failure) if concerns_one_row(&failure) => drop(self.refused.warn(&due.key, &failure, now)),
-            Err(_) => self.rests_until = Some(now + LEADER_TICK),
+            Ok(()) => {
+                self.refused.done(key);
+                self.targets.answered(target);
+            }
+            Err(NotCarried::Target(failure) | NotCarried::Own(failure)) if concerns_one_row(&failure) => {
+                let _wait = self.refused.warn(key, &failure, now);
+            }
+            Err(NotCarried::Target(_)) => self.targets.rest(target, now),
+            Err(NotCarried::Own(_)) => {
+                self.targets.answered(target);
+                self.rests_until = Some(now + LEADER_TICK);
+            }
         }
     }
 
@@ -213,8 +325,17 @@ impl Relay {
     fn stop(&mut self) {
         self.carried.clear();
         self.under_way.clear();
+        self.targets = Targets::default();
         self.rests_until = None;
     }
+}
+
+/// The group of the shard that an effect is for; `None` if it is for no shard, or is no longer there.
+fn target(cluster: &Shards, rows: &StateView, key: &Key) -> Result<Option<u64>, ViewError> {
+    let row = rows.row(key)?;
+    let Some(Row::Outbox(effect)) = row.as_deref() else { return Ok(None) };
+    let Some(id) = key.session_of() else { return Ok(None) };
+    Ok(inner(key, id, effect).map(|inner| cluster.home(&inner).number()))
 }
 
 /// A command of the server about an effect.
@@ -251,90 +372,4 @@ fn inner(key: &Key, id: SessionId, effect: &Effect) -> Option<Command> {
         }
     };
     Some(command(key, Scope::Ledger(process.clone()), effect, Some(request), Body::Policy(body)))
-}
-
-#[cfg(test)]
-mod tests {
-    use switchward_machine::{OpenId, TenantId};
-    use switchward_state::{Reason, Rejection};
-
-    use super::*;
-
-    /// More refused effects than a round looks at; after them comes one that is not refused.
-    const REFUSED: u64 = 2 * 64 + 44;
-
-    fn key(number: u64) -> Key {
-        Key::item(TenantId(1), SessionId::from_key(TenantId(1), "s"), OpenId(number))
-    }
-
-    fn due(number: u64) -> Due {
-        Due { at: Time(5), key: key(number) }
-    }
-
-    /// The entries that are begun next, of an index of these.
-    fn picked(relay: &Relay, numbers: impl IntoIterator<Item = u64>, at: Instant) -> Vec<Due> {
-        let mut picked = Picked { found: Vec::new(), max: relay.capacity(), now: Time(9), at, relay };
-        let _full = numbers.into_iter().try_for_each(|number| picked.look(due(number)));
-        picked.found
-    }
-
-    /// Runs one round on an index of these rows, of which all but the last are refused. Returns the relayed rows.
-    fn carried(relay: &mut Relay, at: Instant) -> Vec<Key> {
-        let mut done = Vec::new();
-        for due in picked(relay, 0..=REFUSED, at) {
-            let long = || Failure::Rejected(Rejection::new(Reason::QuotaExceeded, "too long"));
-            let result = if due.key == key(REFUSED) { Ok(()) } else { Err(long()) };
-            done.extend(result.is_ok().then(|| due.key.clone()));
-            relay.note(&due, result);
-        }
-        done
-    }
-
-    #[test]
-    fn rows_that_are_refused_stop_no_others() {
-        let (mut relay, at) = (Relay::default(), Instant::now());
-        let rounds: Vec<usize> = (0..4).map(|_| carried(&mut relay, at).len()).collect();
-        assert_eq!(rounds, [0, 0, 1, 1], "the third round reaches the row that can be done");
-        let resting = (0..=REFUSED).filter(|number| relay.refused.rests(&key(*number), at)).count();
-        assert_eq!(resting as u64, REFUSED, "refused rows rest");
-    }
-
-    #[test]
-    fn what_is_not_due_is_not_picked() {
-        let relay = Relay::default();
-        let mut picked =
-            Picked { found: Vec::new(), max: 9, now: Time(4), at: Instant::now(), relay: &relay };
-        assert!(picked.look(due(1)).is_break() && picked.found.is_empty());
-    }
-
-    #[test]
-    fn a_target_that_has_failed_stops_no_other_row() {
-        let mut relay = Relay::default();
-        let rejected = Failure::Rejected(Rejection::new(Reason::QuotaExceeded, "too long"));
-        relay.note(&due(1), Err(rejected));
-        relay.note(&due(2), Err(Failure::Stopped));
-        assert_eq!(relay.rests_until, None);
-        relay.note(&due(3), Err(Failure::Electing));
-        assert!(relay.rests_until.is_some(), "a shard without a leader is asked again later");
-        let rests = [1, 2, 3].map(|number| relay.refused.rests(&key(number), Instant::now()));
-        assert_eq!(rests, [true, true, false]);
-    }
-
-    #[test]
-    fn an_effect_that_gets_no_answer_holds_only_its_own_capacity() {
-        const ALL: u64 = RELAY_IN_FLIGHT_MAX as u64;
-        let mut relay = Relay::default();
-        relay.start(due(0), std::future::pending());
-        for number in 1..ALL {
-            relay.start(due(number), async { Ok(()) });
-        }
-        assert_eq!((relay.capacity(), picked(&relay, ALL..2 * ALL, Instant::now()).len()), (0, 0));
-        relay.note_all();
-        assert_eq!(relay.capacity(), RELAY_IN_FLIGHT_MAX - 1, "all others have arrived");
-        let next = picked(&relay, [0].into_iter().chain(ALL..2 * ALL), Instant::now());
-        assert_eq!(next.first().map(|due| due.key.clone()), Some(key(ALL)), "none is under way twice");
-        assert_eq!(next.len(), RELAY_IN_FLIGHT_MAX - 1);
-        relay.stop();
-        assert_eq!(relay.capacity(), RELAY_IN_FLIGHT_MAX);
-    }
 }

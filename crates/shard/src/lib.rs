@@ -21,6 +21,7 @@
 #[macro_use]
 mod is_planted;
 
+mod backup;
 mod blocking;
 mod clock;
 mod clock_watch;
@@ -39,9 +40,12 @@ mod hand_over;
 mod leader_tasks;
 mod leadership;
 mod leading;
+mod level;
 pub mod limits;
 mod log_store;
 mod maintenance;
+mod mark;
+mod marks;
 mod may_lead;
 mod members;
 mod membership;
@@ -71,9 +75,11 @@ mod tenancies;
 mod throttle;
 mod timers;
 mod types;
+mod verify;
 mod view;
 mod watch;
 
+pub use backup::BackupRows;
 pub use clock::{
     Clock, ClockAgreement, ClockOffset, MachineClocks, ManualClock, MonotonicClock, RawClocks, SystemClock,
 };
@@ -107,5 +113,6 @@ pub use state_machine::StateMachine;
 pub use throttle::Throttle;
 pub use timers::{Fired, NotAccepted, TimerBatch, TimerCounts, TimerTransport};
 pub use types::{Payload, Raft, TypeConfig};
+pub use verify::{GroupVerification, NotVerified, ReplicaVerification, VerifyOutcome};
 pub use view::StateView;
 pub use watch::{LeadershipChanges, Watched};

@@ -96,6 +96,14 @@ pub const OUTBOX_RESERVED: usize = 5;
 pub const OUTBOX_RETRY_MS: u64 = 5_000;
 /// Effects of one shard that are on their way to other shards at one time.
 pub const RELAY_IN_FLIGHT_MAX: usize = 64;
+/// The same to one of these shards, so that a shard that does not answer leaves capacity to the others.
+pub const RELAY_TARGET_IN_FLIGHT_MAX: usize = RELAY_IN_FLIGHT_MAX / 2;
+/// How long nothing is relayed to a shard that had no leader or no capacity, or that did not say what it did.
+pub const RELAY_TARGET_REST: Duration = Duration::from_millis(250);
+/// Effects of one shard whose target shards are remembered; of more, the targets are read again. Some 100 bytes each.
+pub const RELAY_TARGETS_MAX: usize = OUTBOX_MAX;
+/// Effects of one round whose target shards are read.
+pub const RELAY_READ_MAX: usize = 4_096;
 /// Timers, the first that fall due, that a leader keeps in memory: some 100 bytes each.
 pub const TIMERS_HEAD_MAX: usize = 16_384;
 /// Fewer than these, and the next are read from the index.
@@ -205,6 +213,8 @@ pub const FORWARDS_OF_TENANT_MAX: usize = 1_024;
 pub const FORWARD_WAIT: Duration = Duration::from_secs(60);
 /// How long a caller waits where no leader is known.
 pub const LEADER_WAIT: Duration = Duration::from_millis(1_500);
+/// Servers that a server whose own replica of a shard has failed asks for the leader, one after the other, in one attempt.
+pub const FORWARD_SERVERS_MAX: usize = 32;
 /// How often somebody who waits for a leader looks again.
 pub const FORWARD_AGAIN: Duration = Duration::from_millis(20);
 /// How long the leader may take to confirm a read.
@@ -269,10 +279,6 @@ pub const SNAPSHOT_INSTALL_WAIT: Duration = Duration::from_secs(10 * 60);
 pub const SNAPSHOT_LOOK: Duration = Duration::from_millis(100);
 /// The largest snapshot that is received, bytes.
 pub const SNAPSHOT_BYTES_MAX: u64 = 1024 * 1024 * 1024 * 1024;
-/// The feature level of this build: the highest that a server of a cluster can take part in.
-pub const FEATURE_LEVEL: u32 = 1;
-/// Voters of one group.
-pub const VOTERS_MAX: usize = 5;
 /// How long one server may take to answer another one that wants to join.
 pub const JOIN_WAIT: Duration = Duration::from_secs(5);
 /// How long a server that wants to join waits before it asks again.
@@ -309,6 +315,8 @@ pub const SERVER_LOST_AFTER: Duration = Duration::from_secs(10);
 pub const VOTERS_KEPT: usize = 3;
 /// How often the leader of the catalogue looks whether leaders are spread over the servers.
 pub const BALANCE_LOOK: Duration = Duration::from_secs(5);
+/// The same, while the voters of a group change.
+pub const PLACEMENT_LOOK: Duration = Duration::from_secs(1);
 /// How long a group must have had its leader before it is moved so that leaders are spread.
 pub const BALANCE_STABLE_FOR: Duration = Duration::from_secs(20);
 /// Entries that a server may lack to get a leader so that leaders are spread.
@@ -324,3 +332,33 @@ pub const TENANCIES_CONFIRM_WAIT: Duration = Duration::from_secs(2);
 pub const TENANCIES_STALE_AFTER: Duration = Duration::from_secs(5);
 /// How long the end of a server waits for Raft's tasks.
 pub const RAFT_END_WAIT: Duration = Duration::from_secs(5);
+/// How often all groups of a cluster are verified, unless somebody says otherwise.
+pub const VERIFY_INTERVAL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The shortest of these intervals that can be configured.
+pub const VERIFY_INTERVAL_MIN: Duration = Duration::from_secs(60);
+/// How often a server looks whether it is time to verify.
+pub const VERIFY_LOOK: Duration = Duration::from_secs(10);
+/// Digests that a replica keeps, the newest ones.
+pub const DIGESTS_KEPT: usize = 8;
+/// How long another server's leader may take to write a mark on request.
+pub const MARK_ASK_WAIT: Duration = Duration::from_secs(4);
+/// How long a server waits for its own digest before it answers that it has none yet.
+pub const DIGEST_ANSWER_WAIT: Duration = Duration::from_secs(1);
+/// How long a server may take to answer such a question.
+pub const DIGEST_CALL_WAIT: Duration = Duration::from_secs(3);
+/// How long a server may be silent until a verification goes on without it.
+pub const DIGEST_SILENT_MAX: Duration = Duration::from_secs(5);
+/// How long a replica may take to apply the entry that is verified, until the verification goes on without it.
+pub const DIGEST_BEHIND_MAX: Duration = Duration::from_secs(30);
+/// How long a replica may take to compute its digest.
+pub const DIGEST_MAX: Duration = Duration::from_secs(30 * 60);
+/// How often taking a backup is tried: it begins again if a leader is lost meanwhile.
+pub const BACKUP_TRIES: usize = 5;
+/// How long a leader may take to stop to decide for a backup.
+pub const BACKUP_STOP_WAIT: Duration = Duration::from_millis(2_500);
+/// How long a leader decides nothing for a backup; then it goes on.
+pub const BACKUP_PAUSE_MAX: Duration = Duration::from_secs(6);
+/// How long another server's leader may take to stop for a backup, or to write its mark.
+pub const BACKUP_ASK_WAIT: Duration = Duration::from_secs(6);
+/// How long the replica that is backed up may take to apply its mark.
+pub const BACKUP_BEHIND_MAX: Duration = Duration::from_secs(30);

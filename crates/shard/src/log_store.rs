@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt, stream};
 use openraft::{
-    OptionalSend, RaftLogReader,
+    EntryPayload, OptionalSend, RaftLogReader,
     entry::RaftEntry,
     storage::{IOFlushed, LogState, RaftLogStorage},
 };
@@ -12,12 +12,14 @@ use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use switchward_state::Levels;
 use switchward_store::{Done, GroupId, GroupLog, LogRecord, Meta, StoreError};
 use tokio::sync::{Notify, oneshot};
 use tracing::{Span, info_span};
 
 use crate::codec::{decode_entry, decode_json, decode_log_id, encode_entry, encode_json};
 use crate::failed::Failed;
+use crate::level::check_entry;
 use crate::limits::LOG_READ_BYTES_MAX;
 use crate::types::{Entry, LogId, TypeConfig, Vote};
 
@@ -32,8 +34,10 @@ pub struct LogStore {
     purged: Arc<Notify>,
     /// The vote that is on disk.
     voted: Arc<Mutex<Option<Vote>>>,
-    /// Set if an entry cannot be decoded.
+    /// Set if an entry cannot be decoded, or is of a level that this server does not know.
     failed: Failed,
+    /// What this server can read.
+    levels: Levels,
 }
 
 impl LogStore {
@@ -44,7 +48,23 @@ impl LogStore {
         // What a log holds when it is opened is synced. A vote that cannot be read is refused later, by who needs it.
         let voted = log.meta(group, Meta::Vote).ok().flatten().and_then(|bytes| decode_json(&bytes).ok());
         let (voted, failed) = (Arc::new(Mutex::new(voted)), Failed::of(group));
-        Self { log, group, proposed, purged: Arc::default(), voted, failed }
+        let levels = Levels::OF_PROGRAM;
+        Self { log, group, proposed, purged: Arc::default(), voted, failed, levels }
+    }
+
+    /// The same on a server with other feature levels than those of this program.
+    #[must_use]
+    pub(crate) fn with_levels(self, levels: Levels) -> Self {
+        Self { levels, ..self }
+    }
+
+    /// Fails, and the replica with it, if an entry is of a level that this server does not know.
+    fn check_level(&self, entry: &Entry) -> io::Result<()> {
+        let EntryPayload::Normal(payload) = &entry.payload else { return Ok(()) };
+        check_entry(self.levels, entry.index(), &payload.0).map_err(|why| {
+            self.failed.set(why.clone());
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        })
     }
 
     /// What says whether the group's replica has failed.
@@ -125,7 +145,9 @@ impl LogStore {
             from = last.index + 1;
             for record in &records {
                 let entry = decode_entry(record.index, &record.bytes);
-                entries.push(entry.inspect_err(|error| self.failed.set(error.to_string()))?);
+                let entry = entry.inspect_err(|error| self.failed.set(error.to_string()))?;
+                self.check_level(&entry)?;
+                entries.push(entry);
             }
             if bytes_max != usize::MAX {
                 break;
@@ -238,6 +260,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     {
         let mut records = Vec::new();
         for entry in entries {
+            self.check_level(&entry)?;
             records.push(LogRecord { index: entry.index(), bytes: encode_entry(&entry)? });
         }
         let span = self.span(&records);

@@ -11,6 +11,7 @@ mod join;
 mod message;
 mod options;
 mod peers;
+mod placement;
 mod plan;
 mod ready;
 mod report;
@@ -31,6 +32,10 @@ pub(crate) use announce::Announcement;
 pub(crate) use balancer::work as balance;
 pub(crate) use barred::barred;
 pub(crate) use join::{check_claimed, found, join, of_catalogue};
+pub(crate) use message::{
+    BACKUP_MARK, BACKUP_PAUSE, BACKUP_RESUME, DIGEST, DigestAnswer, MARK, Marked, OUTVOTED, Outvoted, framed,
+    unframed,
+};
 pub(crate) use peers::{map, servers, work as publish_peers};
 pub(crate) use ready::ready;
 pub(crate) use serve::Served;

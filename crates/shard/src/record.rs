@@ -45,6 +45,7 @@ impl Record for Stored {
             | Row::WebhookSource(_)
             | Row::Server(_)
             | Row::ClusterMap(_)
+            | Row::Level(_)
             | Row::Clock(_) => true,
             Row::Closed(_)
             | Row::Removed(_)
@@ -88,6 +89,7 @@ fn structure(row: &Row) -> usize {
         Row::Machine(machine) => WEIGHT_BYTES * (machine.nodes.len() + 2),
         Row::Index
         | Row::Clock(_)
+        | Row::Level(_)
         | Row::Recorded(_)
         | Row::LastTenant(_)
         | Row::Source(_)
@@ -129,6 +131,7 @@ fn payload(row: &Row) -> usize {
         Row::Machine(machine) => minicbor::len(&**machine),
         Row::Index
         | Row::Clock(_)
+        | Row::Level(_)
         | Row::Recorded(_)
         | Row::LastTenant(_)
         | Row::Source(_)
@@ -196,8 +199,8 @@ mod tests {
             at += head.len();
             match major {
                 2 | 3 if major == 3 || (length < HASH_BYTES && length != RING_KEY_ID_BYTES) => {
-                    out.push(major << 5 | 26);
-                    out.extend((LONG_BYTES as u32).to_be_bytes());
+                    out.push(major << 5 | 25);
+                    out.extend((LONG_BYTES as u16).to_be_bytes());
                     // Bytes may be JSON: a long text in quotes is valid JSON, too.
                     let quote = if major == 2 { b'"' } else { b'x' };
                     out.push(quote);

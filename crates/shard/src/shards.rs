@@ -4,14 +4,17 @@ mod tenancy;
 
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
+use std::time::Duration;
 use switchward_machine::{Bucket, Time};
 use switchward_state::{Command, Reply, ViewError};
 use switchward_store::SegmentLog;
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::clock::{AgreedClock, Clock as _};
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::Halt;
+use crate::limits::{VERIFY_INTERVAL, VERIFY_INTERVAL_MIN};
 use crate::members::MemberOptions;
 use crate::raft_runtime::RaftRuntime;
 use crate::shard::Shard;
@@ -30,6 +33,10 @@ pub(crate) struct Shards {
     log: Arc<SegmentLog>,
     transport: RwLock<Option<Arc<dyn TimerTransport>>>,
     opened: Opened,
+    /// How often all groups are verified.
+    verify_interval: RwLock<Duration>,
+    /// Held while a group is verified: reading all rows of one takes enough of a disk.
+    pub(crate) verifying: AsyncMutex<()>,
 }
 
 /// What belongs to groups that were opened here.
@@ -51,7 +58,18 @@ impl Shards {
         opened: Opened,
     ) -> Self {
         let catalogue = shards.remove(0);
-        Self { catalogue, owners: shards, clock, halt, log, transport: RwLock::default(), opened }
+        let (transport, verify_interval) = (RwLock::default(), RwLock::new(VERIFY_INTERVAL));
+        Self {
+            catalogue,
+            owners: shards,
+            clock,
+            halt,
+            log,
+            transport,
+            opened,
+            verify_interval,
+            verifying: AsyncMutex::default(),
+        }
     }
 
     /// What makes this server a member of a cluster; `None` for a server alone.
@@ -129,6 +147,16 @@ impl Shards {
     /// Sets the transport for batches of timers.
     pub(crate) fn set_transport(&self, transport: Option<Arc<dyn TimerTransport>>) {
         *self.transport.write() = transport;
+    }
+
+    /// How often all groups are verified.
+    pub(crate) fn verify_interval(&self) -> Duration {
+        *self.verify_interval.read()
+    }
+
+    /// Sets how often all groups are verified; at least [`VERIFY_INTERVAL_MIN`].
+    pub(crate) fn set_verify_interval(&self, interval: Duration) {
+        *self.verify_interval.write() = interval.max(VERIFY_INTERVAL_MIN);
     }
 
     pub(crate) fn halt(&self, why: &str) {

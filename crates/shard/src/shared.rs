@@ -9,14 +9,17 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 use switchward_state::seal::KeyRing;
-use switchward_state::{Changes, Decision, IndexKey, View as _};
+use switchward_state::{Changes, Decision, IndexKey, Key, Level, Row, View as _};
 use switchward_store::{Snapshots, State, StoreError};
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
+use crate::backup::Pause;
 use crate::codec::{Applied, decode_json};
 use crate::contact::Contact;
 use crate::deletions;
 use crate::failed::Failed;
+use crate::level::{WriteLevel, check_rows};
+use crate::marks::Marks;
 use crate::may_lead::MayLead;
 use crate::metrics::ShardMetrics;
 use crate::outbox::Outbox;
@@ -45,8 +48,12 @@ pub(crate) struct Shared {
     /// Rows of sessions and tenants that were removed since disk space was last given back.
     pub(crate) removed: AtomicUsize,
     pub(crate) outbox: Outbox,
+    /// What was taken at the marks in the log.
+    pub(crate) marks: Arc<Marks>,
     /// Set if this replica has failed.
     pub(crate) failed: Failed,
+    /// The feature level at which this server writes the group.
+    pub(crate) level: WriteLevel,
     /// True while this server leads the group, as of its last look.
     pub(crate) leads: watch::Sender<bool>,
     /// True once the state store has failed to read a row.
@@ -63,8 +70,10 @@ pub(crate) struct Shared {
     position: Mutex<Option<LogId>>,
     /// Its index, for those who wait for one; 0 before the first.
     applied: watch::Sender<u64>,
-    /// Held while a batch is decided and written, and while leadership is handed over.
+    /// Held while a batch is decided and written, while leadership is handed over, and while a backup is taken.
     pub(crate) deciding: Arc<AsyncMutex<()>>,
+    /// Set while this server decides nothing because a backup is taken.
+    pub(crate) pause: Mutex<Option<Pause>>,
 }
 
 /// Later than all erasures of an earlier process, milliseconds.
@@ -91,7 +100,13 @@ pub(crate) fn broken(error: StoreError) -> io::Error {
 }
 
 impl Shared {
-    pub(crate) fn new(state: State<Stored>, snapshots: Snapshots, ring: KeyRing, failed: Failed) -> Self {
+    pub(crate) fn new(
+        state: State<Stored>,
+        snapshots: Snapshots,
+        ring: KeyRing,
+        failed: Failed,
+        level: WriteLevel,
+    ) -> Self {
         // What an earlier process left to be done covers everything that began before now.
         let erased = if state.is_marked() { LONG_AFTER } else { 0 };
         Self {
@@ -107,7 +122,9 @@ impl Shared {
             erased: AtomicU64::new(erased),
             removed: AtomicUsize::new(0),
             outbox: Outbox::default(),
+            marks: Arc::default(),
             failed,
+            level,
             leads: watch::Sender::default(),
             unreadable: Arc::default(),
             tenancies: Tenancies::default(),
@@ -118,6 +135,7 @@ impl Shared {
             position: Mutex::default(),
             applied: watch::Sender::default(),
             deciding: Arc::default(),
+            pause: Mutex::default(),
         }
     }
 
@@ -143,6 +161,17 @@ impl Shared {
     /// The index of the last entry that was applied, to wait for a later one.
     pub(crate) fn applied(&self) -> watch::Receiver<u64> {
         self.applied.subscribe()
+    }
+
+    /// Checks that this server can read the rows: it has not written all of them itself.
+    ///
+    /// # Errors
+    /// They are of a feature level that it does not know, or cannot be read.
+    pub(crate) fn check_level(&self) -> io::Result<()> {
+        let row = self.view().row(&Key::level()).map_err(io::Error::other)?;
+        let level = if let Some(Row::Level(level)) = row.as_deref() { *level } else { Level::FIRST };
+        let failed = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+        check_rows(self.level.levels(), level).map_err(failed)
     }
 
     /// Stores a decision until it is applied.

@@ -15,6 +15,7 @@ use crate::blocking::blocking;
 use crate::codec::{Applied, encode_json};
 use crate::evolved::{caught, evolved};
 use crate::limits::DISK_WAIT;
+use crate::mark::Mark;
 use crate::metrics::ShardMetrics;
 use crate::record::Stored;
 use crate::shared::{Persisted, Shared, broken};
@@ -35,10 +36,11 @@ impl StateMachine {
     /// The state machine of an opened state.
     ///
     /// # Errors
-    /// The stored position cannot be read or synced.
+    /// The stored position cannot be read or synced, or the rows are of a feature level that this server does not know.
     pub(crate) fn open(shared: Arc<Shared>) -> io::Result<Self> {
         // What an earlier process wrote may not be on disk yet, and the log is purged up to what is.
         let applied = shared.persist()?.unwrap_or_default();
+        shared.check_level()?;
         shared.at(applied.last);
         shared.outbox.count(&shared.view()).map_err(io::Error::other)?;
         let (relay, due, removals) = (IndexKey::relay(), IndexKey::due(), IndexKey::removals());
@@ -111,6 +113,14 @@ impl StateMachine {
         if removes {
             self.shared.removals.notify_one();
         }
+        Ok(())
+    }
+
+    /// Ends a mark's entry, which changes no rows, and takes what it asks for.
+    fn mark(&mut self, mark: Result<Mark, String>, log_id: LogId) -> io::Result<()> {
+        let mark = mark.map_err(|why| self.cannot_apply(log_id, &why))?;
+        self.put(Vec::new(), log_id, None)?;
+        self.shared.marks.reach(&self.shared.state, &mark, log_id.index);
         Ok(())
     }
 
@@ -216,7 +226,10 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
             if self.applied.last.is_none_or(|last| last < entry.log_id) {
                 match entry.payload {
                     EntryPayload::Blank => self.put(Vec::new(), entry.log_id, None)?,
-                    EntryPayload::Normal(payload) => self.decision(&payload.0, entry.log_id)?,
+                    EntryPayload::Normal(payload) => match Mark::read(&payload.0) {
+                        None => self.decision(&payload.0, entry.log_id)?,
+                        Some(mark) => self.mark(mark, entry.log_id)?,
+                    },
                     EntryPayload::Membership(members) => {
                         let membership = Membership::new(Some(entry.log_id), members);
                         self.put(Vec::new(), entry.log_id, Some(membership))?;
@@ -251,6 +264,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         });
         self.applied = installed.await.map_err(io::Error::other)??.unwrap_or_default();
         self.shared.at(self.applied.last);
+        self.shared.check_level().inspect_err(|error| self.shared.failed.set(error.to_string()))?;
         self.shared.owe_after_snapshot()?;
         self.shared.tenancies.changed();
         self.shared.watchers.replaced();

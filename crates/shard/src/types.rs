@@ -7,13 +7,13 @@ use std::fmt;
 
 use crate::state_machine::StateMachine;
 
-/// An encoded decision, as it stands in the log.
+/// An encoded decision or an encoded mark, as it stands in the log.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload(pub Bytes);
 
 impl fmt::Display for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "decision of {} bytes", self.0.len())
+        write!(f, "entry of {} bytes", self.0.len())
     }
 }
 

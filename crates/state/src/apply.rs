@@ -6,8 +6,8 @@ use switchward_machine::Digest;
 
 use crate::session::{ReplySource, remember};
 use crate::{
-    Answered, Decision, Event, Key, Request, Row, Scope, Site, StoredHistory, TurnRecord, View, ViewError,
-    Working, approval, catalogue, delivery, policy, run, session, work,
+    Answered, Decision, Event, Key, Level, Request, Row, Scope, Site, StoredHistory, TurnRecord, View,
+    ViewError, Working, approval, catalogue, delivery, policy, run, session, work,
 };
 
 /// Changed rows: the row, or `None` if it is gone.
@@ -26,8 +26,28 @@ pub fn evolve(decision: &Decision, view: &dyn View) -> Result<Changes, ViewError
         }
         finish(&mut rows, &site, turn)?;
     }
-    rows.put(Key::clock(), Row::Clock(decision.at));
+    stamp(&mut rows, decision)?;
     Ok(rows.into_changes())
+}
+
+/// Writes down the time and the level of a decision.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn stamp(rows: &mut Working<'_>, decision: &Decision) -> Result<(), ViewError> {
+    if decision.level > level(rows)? {
+        rows.put(Key::level(), Row::Level(decision.level));
+    }
+    rows.put(Key::clock(), Row::Clock(decision.at));
+    Ok(())
+}
+
+/// The level of the last decision.
+///
+/// # Errors
+/// The row cannot be read.
+pub fn level(rows: &Working<'_>) -> Result<Level, ViewError> {
+    Ok(rows.level_at(&Key::level())?.map_or(Level::FIRST, |level| *level))
 }
 
 /// Applies one event.

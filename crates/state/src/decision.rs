@@ -1,19 +1,27 @@
 //! Decisions: what is replicated. The log carries them, and evolving them is all that changes state.
 
-use minicbor::{CborLen, Decode, Encode};
+use minicbor::{CborLen, Decode, Decoder, Encode};
 use switchward_machine::{Digest, TenantId, Time};
 
-use crate::{Actor, Event, Reply, Scope};
+use crate::{Actor, Event, FormError, Level, Reply, Scope};
 
 /// What one batch of commands came to: one log entry. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Decision {
-    /// The time of the whole batch; never before that of the decision before it.
+    /// The feature level at which it was written; never below that of the decision before it. It comes first, so that a
+    /// server that does not know the level can read it all the same: see [`Decision::level_of`].
     #[n(0)]
+    pub level: Level,
+    /// The time of the whole batch; never before that of the decision before it.
+    #[n(1)]
     pub at: Time,
     /// One for each accepted command that changed something, or whose reply is remembered.
-    #[n(1)]
+    #[n(2)]
     pub turns: Vec<TurnRecord>,
+    /// For tests: [`SAMPLE`](crate::level::SAMPLE).
+    #[cfg(feature = "level-two")]
+    #[n(3)]
+    pub sample: Option<u64>,
 }
 
 /// The version of a decision's stored form; its first byte.
@@ -22,6 +30,41 @@ const FORM: u8 = 1;
 const TURN_BYTES_USUAL: usize = 400;
 
 impl Decision {
+    /// A decision with nothing that came in after level 1.
+    #[must_use]
+    pub fn new(level: Level, at: Time, turns: Vec<TurnRecord>) -> Self {
+        Self {
+            level,
+            at,
+            turns,
+            #[cfg(feature = "level-two")]
+            sample: None,
+        }
+    }
+
+    /// The level of an encoded decision, without reading the rest; `None` if the bytes do not begin as a decision does.
+    #[must_use]
+    pub fn level_of(bytes: &[u8]) -> Option<Level> {
+        let rest = bytes.strip_prefix(&[FORM])?;
+        let mut decoder = Decoder::new(rest);
+        decoder.array().ok()?;
+        decoder.decode().ok()
+    }
+
+    /// Checks that it holds nothing that came in after its level.
+    ///
+    /// # Errors
+    /// It does; the text says what.
+    pub fn check_level(&self) -> Result<(), String> {
+        #[cfg(feature = "level-two")]
+        if self.sample.is_some() && !self.level.writes(&crate::level::SAMPLE) {
+            let name = crate::level::SAMPLE.name;
+            let message = format!("a decision of level {} holds {name}", self.level);
+            return Err(message);
+        }
+        Ok(())
+    }
+
     /// The stored form: a form byte, then fields by number.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -31,9 +74,12 @@ impl Decision {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// Another form, or broken bytes.
-    pub fn decode(bytes: &[u8]) -> Result<Self, crate::FormError> {
-        crate::wire::unframed(FORM, bytes, "decision").map_err(crate::FormError)
+    /// Another form, broken bytes, or a kind or field that this program does not know or that is above the decision's
+    /// level.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormError> {
+        let decision: Self = crate::wire::unframed(FORM, bytes, "decision").map_err(FormError)?;
+        decision.check_level().map_err(FormError)?;
+        Ok(decision)
     }
 }
 
@@ -58,4 +104,43 @@ pub struct TurnRecord {
     /// What happened, in order. Empty if nothing did, and the reply alone is remembered.
     #[n(5)]
     pub events: Vec<Event>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decision() -> Decision {
+        Decision::new(Level(7), Time(3), Vec::new())
+    }
+
+    #[test]
+    fn the_level_is_read_without_the_rest() {
+        let bytes = decision().encode();
+        assert_eq!(Decision::level_of(&bytes), Some(Level(7)));
+        assert_eq!(Decision::level_of(&bytes[..3]), Some(Level(7)), "the rest may be of any form");
+        for other in [&[][..], &[FORM], &[FORM + 1, 0x83, 7], &[FORM, 7]] {
+            assert_eq!(Decision::level_of(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_not_known_is_refused() {
+        let mut bytes = decision().encode();
+        assert_eq!(bytes[1], 0x83, "an array of three");
+        // More fields than this program knows, and only the last one is not empty.
+        bytes[1] = 0x86;
+        bytes.extend([0xf6, 0xf6, 0x18, 0x2a]);
+        let error = Decision::decode(&bytes).unwrap_err().to_string();
+        assert!(error.contains("does not know"), "{error}");
+    }
+
+    #[cfg(feature = "level-two")]
+    #[test]
+    fn what_is_above_the_level_of_a_decision_is_refused() {
+        let sampled = |level| Decision { level: Level(level), sample: Some(5), ..decision() };
+        assert_eq!(Decision::decode(&sampled(2).encode()).as_ref(), Ok(&sampled(2)));
+        let error = Decision::decode(&sampled(1).encode()).unwrap_err().to_string();
+        assert!(error.contains("Decision.sample"), "{error}");
+    }
 }

@@ -114,6 +114,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         | Row::Server(_)
         | Row::ClusterMap(_)
         | Row::Clock(_)
+        | Row::Level(_)
         | Row::Index
         | Row::LastTenant(_)
         | Row::Source(_) => Vec::new(),

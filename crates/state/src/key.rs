@@ -90,6 +90,8 @@ pub enum Kind {
     Server = 90,
     /// Which servers hold which group.
     ClusterMap = 91,
+    /// The feature level of the last decision.
+    Level = 92,
 }
 
 /// The kinds of row that a session has beside its own and what remains of it, in the order in which they are removed.
@@ -254,6 +256,12 @@ impl Key {
     #[must_use]
     pub fn clock() -> Self {
         Self::start(SHARD, TenantId(0), Kind::Clock)
+    }
+
+    /// The feature level of the last decision.
+    #[must_use]
+    pub fn level() -> Self {
+        Self::start(SHARD, TenantId(0), Kind::Level)
     }
 
     /// A tenant by name.

@@ -325,8 +325,10 @@ pub const KEPT_DECISIONS_MAX: usize = 10_000;
 pub const RETENTION_RULES_MAX: usize = 200;
 /// The shortest time that something is kept after its end, milliseconds.
 pub const RETENTION_MS_MIN: u64 = 60_000;
-/// Servers of a cluster that are not removed.
-pub const SERVERS_MAX: usize = 5;
+/// Active servers of a cluster.
+pub const SERVERS_MAX: usize = 32;
+/// Voters of one group.
+pub const VOTERS_MAX: u32 = 5;
 /// The largest number of a server.
 pub const SERVER_NUMBER_MAX: u64 = 9_999;
 /// The address of a server, bytes.

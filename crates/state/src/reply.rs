@@ -3,6 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, SessionId, Time};
 
+use crate::Level;
 use crate::approval::{GateSummary, ReplyOutcome};
 use crate::catalogue::{
     AssistantSummary, ClusterChange, Definition, Finding, KeySummary, Tenant, VersionSummary,
@@ -205,6 +206,16 @@ pub enum Reply {
     /// A server of the cluster as it is now, and the map.
     #[n(20)]
     Cluster(#[n(0)] Box<ClusterChange>),
+    /// The feature level of the cluster.
+    #[n(21)]
+    Level {
+        /// The level in force.
+        #[n(0)]
+        level: Level,
+        /// The epoch of the map that has it.
+        #[n(1)]
+        epoch: u64,
+    },
 }
 
 /// The version of a reply's form; its first byte.
@@ -266,6 +277,7 @@ impl Reply {
             | Self::Metered { .. }
             | Self::Removed { .. }
             | Self::Cluster(..)
+            | Self::Level { .. }
             | Self::Leased { .. } => None,
         }
     }
@@ -294,6 +306,7 @@ impl Reply {
             | Self::Source(..)
             | Self::Removed { .. }
             | Self::Cluster(..)
+            | Self::Level { .. }
             | Self::Leased { .. } => {}
         }
     }

@@ -12,7 +12,7 @@ use crate::delivery::{Effect, WebhookSource};
 use crate::policy::LedgerRow;
 use crate::run::{Data, Run, Slot};
 use crate::session::{Removed, Session};
-use crate::{FormError, OpenItem, Reply, StoredHistory};
+use crate::{FormError, Level, OpenItem, Reply, StoredHistory};
 
 /// The version of a row's stored form; its first byte.
 const FORM: u8 = 1;
@@ -119,6 +119,9 @@ pub enum Row {
     /// Which servers hold which group.
     #[n(176)]
     ClusterMap(#[n(0)] ClusterMap),
+    /// The feature level of the last decision, if it is above the first one.
+    #[n(177)]
+    Level(#[n(0)] Level),
 }
 
 /// A reply that is remembered for its request id, outside of sessions: see [`Replies`](crate::session::Replies) for
@@ -160,10 +163,14 @@ impl Row {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// Another form, or broken bytes.
+    /// Another form, broken bytes, or a field that this program does not know.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormError> {
         match bytes.split_first() {
-            Some((&FORM, rest)) => minicbor::decode(rest).map_err(|error| FormError(error.to_string())),
+            Some((&FORM, rest)) => {
+                let row: Self = minicbor::decode(rest).map_err(|error| FormError(error.to_string()))?;
+                crate::wire::all_known(&row, rest.len(), "row").map_err(FormError)?;
+                Ok(row)
+            }
             Some((form, _)) => Err(FormError(format!("form {form} is not known here, only {FORM}"))),
             None => Err(FormError("no bytes".into())),
         }

@@ -3,6 +3,7 @@
 use minicbor::decode::Error as DecodeError;
 use minicbor::encode::{Error as EncodeError, Write};
 use minicbor::{Decode, Decoder, Encode, Encoder};
+use std::convert::Infallible;
 
 /// A form byte, then a value's fields by number.
 pub(crate) fn framed(form: u8, value: &impl Encode<()>) -> Vec<u8> {
@@ -17,14 +18,17 @@ pub(crate) fn framed_about(form: u8, value: &impl Encode<()>, bytes: usize) -> V
     out
 }
 
-/// Reads what [`framed`] wrote, and refuses bytes after it; `what` is the name of the form in the error.
-pub(crate) fn unframed<'b, T: Decode<'b, ()>>(form: u8, bytes: &'b [u8], what: &str) -> Result<T, String> {
+/// Reads what [`framed`] wrote, and refuses unknown fields and bytes after it; `what` is the name of the form in the error.
+pub(crate) fn unframed<'b, T>(form: u8, bytes: &'b [u8], what: &str) -> Result<T, String>
+where
+    T: Decode<'b, ()> + Encode<()>,
+{
     match bytes.split_first() {
         Some((&known, rest)) if known == form => {
             let mut decoder = Decoder::new(rest);
             let value = decoder.decode().map_err(|error| error.to_string())?;
             match rest.len() - decoder.position() {
-                0 => Ok(value),
+                0 => all_known(&value, rest.len(), what).map(|()| value),
                 more => {
                     let message = format!("{more} bytes follow the end of a {what}");
                     Err(message)
@@ -36,6 +40,38 @@ pub(crate) fn unframed<'b, T: Decode<'b, ()>>(form: u8, bytes: &'b [u8], what: &
             Err(message)
         }
     }
+}
+
+/// Counts bytes.
+struct Counted(usize);
+
+impl Write for Counted {
+    type Error = Infallible;
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
+        self.0 += bytes.len();
+        Ok(())
+    }
+}
+
+/// Checks that a decoded value holds all of the bytes that it was decoded from. The decoder skips fields that it does not
+/// know: a server that wrote such a value down would lose them. `what` is the name of the form in the error.
+///
+/// # Errors
+/// Something was skipped.
+pub fn all_known(value: &impl Encode<()>, read: usize, what: &str) -> Result<(), String> {
+    let mut counted = Counted(0);
+    if let Err(error) = minicbor::encode(value, &mut counted) {
+        return Err(error.to_string());
+    }
+    if counted.0 < read {
+        let skipped = read - counted.0;
+        let message = format!(
+            "a {what} has {skipped} bytes in fields that this version of Switchward does not know: run a newer one"
+        );
+        return Err(message);
+    }
+    Ok(())
 }
 
 /// A JSON value, as the bytes of its text.
@@ -121,6 +157,34 @@ pub(crate) use {as_bytes, as_text};
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, PartialEq, Encode, Decode)]
+    struct Known {
+        #[n(0)]
+        a: u64,
+        #[n(1)]
+        b: Option<String>,
+    }
+
+    #[derive(Encode)]
+    struct Newer {
+        #[n(0)]
+        a: u64,
+        #[n(1)]
+        b: Option<String>,
+        #[n(2)]
+        c: Option<u64>,
+    }
+
+    #[test]
+    fn a_field_that_is_not_known_is_refused_and_its_absence_is_not() {
+        for b in [None, Some("text".to_owned())] {
+            let newer = |c| framed(1, &Newer { a: 5, b: b.clone(), c });
+            assert_eq!(unframed(1, &newer(None), "form"), Ok(Known { a: 5, b: b.clone() }));
+            let refused: Result<Known, String> = unframed(1, &newer(Some(0)), "form");
+            assert!(refused.unwrap_err().contains("in fields that this version"));
+        }
+    }
 
     #[test]
     fn bytes_after_a_value_are_refused() {

@@ -211,6 +211,7 @@ impl<'a> Working<'a> {
         slot_at: Slot, Slot;
         recorded_at: Recorded, switchward_machine::Time;
         clock_at: Clock, switchward_machine::Time;
+        level_at: Level, crate::Level;
         mailed_at: Mailed, u32;
     }
 

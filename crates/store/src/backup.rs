@@ -12,9 +12,10 @@ mod folder;
 mod restore;
 
 use crate::{
-    Cut, DataDir, GroupId, StoreError,
+    Cut, DataDir, GroupId, Record, StoreError,
     files::{self, entries, failed},
     limits::{BACKUP_FILES_MAX, MANIFEST_BYTES_MAX},
+    state::CutRows,
 };
 pub use folder::BackupFolder;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,9 @@ pub struct BackupManifest {
     pub data_dir: String,
     /// The time before which everything that was acknowledged is in it, milliseconds since 1970.
     pub taken_ms: u64,
+    /// The id of the cluster that the data folder belongs to, if it belongs to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     /// The number of shards that the buckets are spread over.
     pub shards: u32,
     /// Its files, in the order in which they were written.
@@ -67,6 +71,12 @@ pub struct BackupFile {
     /// The number of its rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
+    /// The index of the log entry after which its rows were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
+    /// The digest of its rows, 64 hexadecimal digits: every replica of the group had it after that entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// Receives the files of a backup, one after the other.
@@ -106,9 +116,9 @@ pub struct BackupOf {
 ///
 /// # Errors
 /// If the rows cannot be read or the sink cannot be written.
-pub fn write_backup(
+pub fn write_backup<R: Record>(
     dir: &DataDir,
-    cut: &Cut,
+    cut: &Cut<R>,
     of: BackupOf,
     sink: &mut dyn BackupSink,
 ) -> Result<BackupManifest, StoreError> {
@@ -117,7 +127,7 @@ pub fn write_backup(
         let name = group_name(group);
         let mut to = begin(sink, &name)?;
         let rows = cut.write(group, Path::new(&name), &mut to)?;
-        files.push(to.end(Some(group), Some(rows))?);
+        files.push(to.end(Some((group, rows)))?);
     }
     let mails = dir.path().join(QUARANTINE);
     let mut names: Vec<PathBuf> = if mails.is_dir() { entries(&mails)? } else { Vec::new() };
@@ -132,11 +142,20 @@ pub fn write_backup(
         let Some(mut from) = is_ours(&name).then(|| File::open(&path).ok()).flatten() else { continue };
         let mut to = begin(sink, &name)?;
         io::copy(&mut from, &mut to).map_err(failed("copy", &path))?;
-        files.push(to.end(None, None)?);
+        files.push(to.end(None)?);
     }
     StoreError::check_size("backup manifest of files", files.len(), BACKUP_FILES_MAX)?;
     let BackupOf { program, taken_ms, shards } = of;
-    Ok(BackupManifest { form: FORM, program, data_dir: dir.id().to_owned(), taken_ms, shards, files })
+    let cluster = dir.identity().cluster.map(|identity| identity.cluster.to_string());
+    Ok(BackupManifest {
+        form: FORM,
+        program,
+        data_dir: dir.id().to_owned(),
+        taken_ms,
+        cluster,
+        shards,
+        files,
+    })
 }
 
 fn group_name(group: GroupId) -> String {
@@ -171,14 +190,16 @@ fn begin<'s>(sink: &'s mut dyn BackupSink, name: &str) -> Result<Summed<'s>, Sto
 }
 
 impl Summed<'_> {
-    fn end(self, group: Option<GroupId>, rows: Option<u64>) -> Result<BackupFile, StoreError> {
+    fn end(self, rows: Option<(GroupId, CutRows)>) -> Result<BackupFile, StoreError> {
         let Self { sink, name, hash, bytes } = self;
         let file = BackupFile {
             name,
             bytes,
             sha256: hex(&hash.finalize()),
-            group: group.map(|group| group.0),
-            rows,
+            group: rows.as_ref().map(|(group, _)| group.0),
+            rows: rows.as_ref().map(|(_, rows)| rows.rows),
+            index: rows.as_ref().map(|(_, rows)| rows.index),
+            digest: rows.as_ref().map(|(_, rows)| hex(&rows.digest)),
         };
         sink.end(&file).map_err(failed("write", Path::new(&file.name)))?;
         Ok(file)
@@ -286,8 +307,11 @@ impl Backup {
         }
         let Some(group) = file.group else { return Ok(()) };
         let snapshot = self.snapshot(file)?;
-        if snapshot.group() != GroupId(group) || Some(snapshot.rows()) != file.rows {
-            return Err(damaged("its group or its number of rows does not match the manifest"));
+        let digest = Some(hex(&snapshot.digest()));
+        if snapshot.group() != GroupId(group) || Some(snapshot.rows()) != file.rows || digest != file.digest {
+            return Err(damaged(
+                "its group, the number of its rows or their digest does not match the manifest",
+            ));
         }
         snapshot.visit_rows(|key, stored| {
             let encoded = crate::forms::ROW.open(stored)?;
@@ -316,6 +340,8 @@ mod tests {
             sha256: "00".repeat(32),
             group: Some(0),
             rows: Some(1),
+            index: Some(41),
+            digest: Some("22".repeat(32)),
         };
         let mail = BackupFile {
             name: "quarantine/ab.mail".into(),
@@ -323,12 +349,15 @@ mod tests {
             sha256: "11".repeat(32),
             group: None,
             rows: None,
+            index: None,
+            digest: None,
         };
         let manifest = BackupManifest {
             form: FORM,
             program: "switchward 0.1.0".into(),
             data_dir: "0123".into(),
             taken_ms: 1_700_000_000_000,
+            cluster: Some("45".repeat(16)),
             shards: 1,
             files: vec![snap, mail],
         };

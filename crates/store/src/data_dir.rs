@@ -1,7 +1,7 @@
 mod identity;
 
 use crate::{
-    Disk, DiskOptions, StoreError,
+    Disk, DiskOptions, GroupId, StoreError,
     files::{self, entries, failed, make_dir, sync_dir},
     limits::FORMAT_VERSION,
     mark::Mark,
@@ -44,7 +44,7 @@ const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 /// ID          32 hexadecimal digits, drawn once at creation
 /// BOOTS       the boot counter: raised at each opening before anything else is read
 /// CLUSTER     the cluster and the server's number in it; written once, absent if the server stands alone
-/// PEERS       the folders of other servers, each with the highest boot counter seen
+/// PEERS       the folders of other servers, each with the highest boot counter seen and its boot id
 /// LOG_SYNCED, STATE_SYNCED    how much of the log and of the state's journal was synced, see `mark.rs`
 /// INITIALIZED there once all groups of a server that stands alone have been initialised
 /// RESERVE     allocated ahead, for what must be written on a full disk
@@ -216,6 +216,11 @@ impl DataDir {
     /// Exists while removed data is still in the files.
     pub(crate) fn owed(&self) -> PathBuf {
         self.path.join("SCRUB")
+    }
+
+    /// Exists if the rows of a group were found to be wrong; says why.
+    pub(crate) fn wrong(&self, group: GroupId) -> PathBuf {
+        self.path.join(format!("WRONG-{:016x}", group.0))
     }
 
     /// Frees the removed tables now. Returns false if one of them could not be freed.

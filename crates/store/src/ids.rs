@@ -22,11 +22,18 @@ pub struct FolderIdentity {
     pub folder: Id,
     /// How often the folder was opened, this time included.
     pub boot: u64,
+    /// Drawn at this opening, so that two copies of a folder that were opened equally often differ.
+    pub boot_id: Id,
     /// `None` for a server that stands alone.
     pub cluster: Option<ClusterIdentity>,
 }
 
 impl Id {
+    /// Draws an id.
+    pub(crate) fn draw() -> Self {
+        Self(rand::random())
+    }
+
     /// Reads 32 hexadecimal digits; `None` for anything else.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

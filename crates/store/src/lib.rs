@@ -49,4 +49,4 @@ pub use log::{
     Done, GroupId, GroupLog, LogOptions, LogRecord, LogStats, Meta, OnFatal, SegmentLog, SyncFault,
 };
 pub use snapshot::{SnapshotFile, SnapshotReceiver, Snapshots};
-pub use state::{Cut, Flush, Record, RowKey, State, StateExport, StateOptions, StateStore};
+pub use state::{Cut, Flush, Moment, Record, RowKey, State, StateExport, StateOptions, StateStore};

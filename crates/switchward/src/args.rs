@@ -42,7 +42,7 @@ pub(crate) use client::{
 pub(crate) use clock::{AdvanceClock, ClockCommand};
 pub(crate) use cluster::{
     ClusterArgs, ClusterCall, ClusterCerts, ClusterCommand, ClusterDrain, ClusterInit, ClusterJoin,
-    ClusterRemove, ClusterReplace, ClusterTransfer,
+    ClusterLevel, ClusterRemove, ClusterReplace, ClusterTransfer, ClusterVerify,
 };
 pub(crate) use connection::{Connection, On};
 pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext};

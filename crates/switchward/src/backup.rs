@@ -4,8 +4,8 @@ pub(crate) mod erasures;
 pub(crate) mod known;
 pub(crate) mod restore;
 
-use switchward_shard::Cluster;
-use switchward_store::{BackupOf, Cut};
+use switchward_shard::{BackupRows, Cluster};
+use switchward_store::BackupOf;
 
 /// What a manifest calls this program.
 pub(crate) const PROGRAM: &str = concat!("switchward ", env!("CARGO_PKG_VERSION"));
@@ -14,7 +14,7 @@ pub(crate) const PROGRAM: &str = concat!("switchward ", env!("CARGO_PKG_VERSION"
 ///
 /// # Errors
 /// A shard does not answer, or the disk cannot be written.
-pub(crate) async fn begin(cluster: &Cluster) -> anyhow::Result<(BackupOf, Cut)> {
+pub(crate) async fn begin(cluster: &Cluster) -> anyhow::Result<(BackupOf, BackupRows)> {
     let taken_ms = cluster.now().0;
     let cut = cluster.cut().await?;
     Ok((BackupOf { program: PROGRAM.to_owned(), taken_ms, shards: cluster.shard_count() }, cut))

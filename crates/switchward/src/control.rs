@@ -188,7 +188,7 @@ async fn back_up(data: &DataDir, cluster: &Cluster, sink: &mut frames::Sink) -> 
     let (of, cut) = backup::begin(cluster).await?;
     let (data, mut to) = (data.clone(), sink.clone_of()?);
     let written = tokio::task::spawn_blocking(move || {
-        let manifest = switchward_store::write_backup(&data, &cut, of, &mut to)?;
+        let manifest = cut.write(&data, of, &mut to)?;
         to.manifest(&manifest)?;
         anyhow::Ok(manifest)
     });

@@ -27,6 +27,7 @@ mod outbound;
 mod output;
 mod page_guard;
 mod private;
+mod program;
 mod quarantine;
 mod quota_config;
 mod ready;

@@ -5,7 +5,7 @@ mod config;
 mod connections;
 mod transport;
 
-pub(crate) use config::{ClusterConfig, FIRST, ProcessRole};
+pub(crate) use config::{ClusterConfig, FIRST, ProcessRole, ServerClocks, VOTERS};
 pub(crate) use connections::{Connections, pass_on};
 
 pub(crate) use certificates::{follow as follow_certificates, gateway, identity, read as read_certificates};

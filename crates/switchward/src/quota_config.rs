@@ -15,7 +15,7 @@ pub(crate) struct QuotaConfig {
     /// Sessions that are kept.
     #[serde(default)]
     sessions: Option<u64>,
-    /// Bytes of their histories.
+    /// Bytes of their histories and of the replies that they remember.
     #[serde(default)]
     bytes: Option<u64>,
 }

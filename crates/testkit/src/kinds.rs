@@ -93,7 +93,7 @@ kinds! { PolicyEvent: CallPermitted CallDenied CallAsked CallReported CallLapsed
 kinds! { PolicyFact: Attached Pinned; }
 
 kinds! { CatalogueEvent: MachineInstalled TenantCreated TenantChanged KeyCreated KeyRevoked VersionDeployed TenancyPut
-    ClusterChanged;
+    ClusterChanged LevelRaised VotersPlaced;
     Versions(Self::Versions(fact)) => fact, VersionFact;
     Assistants(Self::Assistants(fact)) => fact, AssistantFact;
     Tenants(Self::Tenants(fact)) => fact, TenantFact;

@@ -15,6 +15,7 @@ mod port;
 mod process;
 mod rng;
 mod rows;
+mod versions;
 mod wait;
 mod warnings;
 
@@ -29,5 +30,6 @@ pub use process::{PROCESS_MAX, finished, within};
 pub use rng::Rng;
 pub use rows::Rows;
 pub use switchward_scenario::ring;
+pub use versions::{Seen, Versioned, ordered_by_version};
 pub use wait::{PATIENCE, until, until_blocking};
 pub use warnings::session_warnings;

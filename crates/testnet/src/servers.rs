@@ -6,6 +6,7 @@ use std::sync::Arc;
 use switchward_shard::{
     Clock, Cluster, Failure, Group, GroupOptions, GroupStart, LogRetention, RaftSettings,
 };
+use switchward_state::Levels;
 use switchward_state::seal::KeyRing;
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 
@@ -74,6 +75,7 @@ pub async fn open(options: &ServerOptions<'_>, network: &Network) -> io::Result<
                 raft: options.raft,
                 transport: Some(network.transport(NODES[at])),
                 retention: LogRetention::default(),
+                levels: Levels::OF_PROGRAM,
             };
             let replica = Group::open(group_options, network.of(NODES[at], group)).await?;
             network.join(NODES[at], group, &replica);

@@ -1,11 +1,12 @@
 //! The suite on the bus in memory, and on buses that are each wrong in one way.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::bus::{Bus, Delivery, Envelope, Published, Receipt, Settings, Stream};
+use crate::bus::{Bus, Count, Counting, Delivery, Envelope, Published, Receipt, Settings, Stream};
 use crate::conformance::{CASES, Factory, run};
 use crate::error::BusError;
 use crate::limits::{BODY_BYTES_MAX, ID_BYTES_MAX};
@@ -45,6 +46,8 @@ enum Fault {
     NeverFull,
     OneTenant,
     DoesNotWait,
+    CountsEachTime,
+    CountsForEver,
     StaysOpen,
 }
 
@@ -67,6 +70,8 @@ const FAULTS: &[(Fault, &str)] = &[
     (Fault::NeverFull, "full"),
     (Fault::OneTenant, "carried"),
     (Fault::DoesNotWait, "empty wait"),
+    (Fault::CountsEachTime, "counted"),
+    (Fault::CountsForEver, "counted for a while"),
     (Fault::StaysOpen, "close"),
 ];
 
@@ -81,13 +86,18 @@ impl Factory for Wrong {
         if self.0 == Fault::KnowsForEver {
             settings.id_known = Duration::from_secs(86_400);
         }
-        Arc::new(Faulty { inner: Memory::new(settings), fault: self.0 })
+        if self.0 == Fault::CountsForEver {
+            settings.counted = Duration::from_secs(86_400);
+        }
+        Arc::new(Faulty { inner: Memory::new(settings), fault: self.0, times: AtomicUsize::new(0) })
     }
 }
 
 struct Faulty {
     inner: Memory,
     fault: Fault,
+    /// Calls of `count`.
+    times: AtomicUsize,
 }
 
 impl Faulty {
@@ -171,6 +181,20 @@ impl Bus for Faulty {
     async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
         let receipts = if self.fault == Fault::ReleasesNothing { &[] } else { receipts };
         self.inner.release(self.stream(stream), consumer, receipts).await
+    }
+
+    async fn count(&self, count: &Count) -> Result<Counting, BusError> {
+        let mut count = count.clone();
+        // An id that no call before had.
+        if self.fault == Fault::CountsEachTime && !count.id.is_empty() && count.id.len() < ID_BYTES_MAX {
+            self.times.fetch_add(1, Ordering::Relaxed);
+            count.id = self.times.load(Ordering::Relaxed).to_string();
+        }
+        self.inner.count(&count).await
+    }
+
+    async fn uncount(&self, count: &Count) -> Result<(), BusError> {
+        self.inner.uncount(count).await
     }
 
     async fn close(&self) {

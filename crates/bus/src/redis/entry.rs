@@ -12,8 +12,8 @@ pub(super) struct Entry {
     pub(super) id: String,
     count: u32,
     fields: Value,
-    /// The server's time when it was taken, milliseconds since 1970; `None` until it is known.
-    pub(super) now_ms: Option<u64>,
+    /// The server's time when it was taken, milliseconds since 1970.
+    pub(super) now_ms: u64,
 }
 
 /// What a receipt says.
@@ -37,19 +37,21 @@ impl Entry {
         let [id, count, fields, now] = <[Value; 4]>::try_from(row).ok()?;
         let (Value::Int(count), Value::Int(now)) = (count, now) else { return None };
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        Some(Self { id: text(id)?, count, fields, now_ms: u64::try_from(now).ok() })
+        let now_ms = u64::try_from(now).unwrap_or_default();
+        Some(Self { id: text(id)?, count, fields, now_ms })
     }
 
-    /// Reads the answer of `XREADGROUP` for one stream: nothing, or the stream with its entries.
-    pub(super) fn of_read(answer: Value) -> Vec<Self> {
+    /// Reads the answer of `XREADGROUP` for one stream: nothing, or the stream with its entries. `now_ms` is the server's time
+    /// after it.
+    pub(super) fn of_read(answer: Value, now_ms: u64) -> Vec<Self> {
         let Some(stream) = items(answer).pop() else { return Vec::new() };
         let Some(entries) = items(stream).pop() else { return Vec::new() };
-        items(entries).into_iter().filter_map(|entry| Self::of_pair(items(entry))).collect()
+        items(entries).into_iter().filter_map(|entry| Self::of_pair(items(entry), now_ms)).collect()
     }
 
-    fn of_pair(entry: Vec<Value>) -> Option<Self> {
+    fn of_pair(entry: Vec<Value>, now_ms: u64) -> Option<Self> {
         let [id, fields] = <[Value; 2]>::try_from(entry).ok()?;
-        Some(Self { id: text(id)?, count: 1, fields, now_ms: None })
+        Some(Self { id: text(id)?, count: 1, fields, now_ms })
     }
 
     /// Returns the delivery, or `None` for a foreign entry.
@@ -67,7 +69,7 @@ impl Entry {
         }
         let envelope = Envelope { tenant: tenant?, id: id?, body: body? };
         envelope.check().ok()?;
-        let age = age(&self.id, self.now_ms.unwrap_or_default());
+        let age = age(&self.id, self.now_ms);
         let receipt = Receipt::new(format!("{}/{}/{}", self.id, envelope.body.len(), envelope.id));
         Some(Delivery { receipt, envelope, count: self.count, age })
     }

@@ -1,6 +1,6 @@
 //! The Lua scripts. A script is atomic, and is loaded again if the server lost it.
 //!
-//! `KEYS[1]` is the stream, `KEYS[2]` the counter of the bytes in it, `KEYS[3]` a hash of the ids in it. Counter and hash are
+//! In all but those of the counters, `KEYS[1]` is the stream, `KEYS[2]` the counter of the bytes in it, `KEYS[3]` a hash of the ids in it. Counter and hash are
 //! beside the stream, so that a flush removes all, and begin again whenever the stream is empty, so that no error in them
 //! lasts. The hash has for each id until when it is taken, in milliseconds since 1970 by the server's clock, and after a
 //! space the entry that holds it. So it has no more ids than the stream has entries.
@@ -117,6 +117,26 @@ end
 return 1
 ";
 
+/// `KEYS` are counters, each a set. `ARGV`: id, how long they are kept, then for each the most ids. Returns 0 if the id was
+/// counted in all of them, else the position of the first one that has as many ids as it may have.
+const COUNT: &str = r"
+for i = 1, #KEYS do
+    if redis.call('SISMEMBER', KEYS[i], ARGV[1]) == 0
+        and redis.call('SCARD', KEYS[i]) >= tonumber(ARGV[i + 2]) then return i end
+end
+for i = 1, #KEYS do
+    redis.call('SADD', KEYS[i], ARGV[1])
+    redis.call('PEXPIRE', KEYS[i], ARGV[2])
+end
+return 0
+";
+
+/// `KEYS` are counters. `ARGV`: id. Removes it from all of them.
+const UNCOUNT: &str = r"
+for i = 1, #KEYS do redis.call('SREM', KEYS[i], ARGV[1]) end
+return 1
+";
+
 /// `ARGV`: group, idle. Deletes the consumers that have been idle for longer and hold nothing; deleting one would lose the
 /// deliveries that it holds.
 const SWEEP: &str = r"
@@ -141,6 +161,8 @@ pub(super) struct Scripts {
     pub(super) take: Script,
     pub(super) ack: Script,
     pub(super) age: Script,
+    pub(super) count: Script,
+    pub(super) uncount: Script,
     pub(super) sweep: Script,
 }
 
@@ -152,6 +174,8 @@ impl Scripts {
             take: Script::new(TAKE),
             ack: Script::new(ACK),
             age: Script::new(AGE),
+            count: Script::new(COUNT),
+            uncount: Script::new(UNCOUNT),
             sweep: Script::new(SWEEP),
         }
     }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use self::server::Server;
 use super::{Redis, RedisConfig};
-use crate::bus::{Bus, Delivery, Envelope, Published, Receipt, Settings, Stream};
+use crate::bus::{Bus, Count, Counter, Counting, Delivery, Envelope, Published, Receipt, Settings, Stream};
 use crate::conformance::{Factory, run};
 use crate::error::BusError;
 

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use switchward_bus::{Bus, BusError, Delivery, Envelope, Memory, Published, Receipt, Settings, Stream};
+use switchward_bus::{
+    Bus, BusError, Count, Counting, Delivery, Envelope, Memory, Published, Receipt, Settings, Stream,
+};
 use switchward_delivery::channels::{Answer, Event, HttpRequest, Webhook};
 use switchward_delivery::limits::RESULT_BYTES_MAX;
 use switchward_delivery::mail::{OutboundMail, Purpose};
@@ -607,6 +609,14 @@ impl Bus for Broken {
 
     async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
         self.inner.release(stream, consumer, receipts).await
+    }
+
+    async fn count(&self, count: &Count) -> Result<Counting, BusError> {
+        self.inner.count(count).await
+    }
+
+    async fn uncount(&self, count: &Count) -> Result<(), BusError> {
+        self.inner.uncount(count).await
     }
 
     async fn close(&self) {

@@ -4,6 +4,7 @@ pub(crate) mod assistants;
 pub(crate) mod definitions;
 pub(crate) mod delete_tenant;
 pub(crate) mod keys;
+pub(crate) mod levels;
 pub(crate) mod quotas;
 pub(crate) mod reseal;
 pub(crate) mod retention;
@@ -39,6 +40,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, command: &CatalogueCommand) -> Result
         CatalogueCommand::FoundCluster(found) => servers::found(turn, found),
         CatalogueCommand::JoinServer(join) => servers::join(turn, join),
         CatalogueCommand::SetServerState(set) => servers::set_state(turn, set),
+        CatalogueCommand::AssignVoters(assign) => servers::assign(turn, assign),
         CatalogueCommand::RecordTransfers(record) => servers::record_transfers(turn, record),
+        CatalogueCommand::RaiseLevel(raise) => levels::raise(turn, raise),
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use switchward_state::catalogue::{
-    CatalogueEvent, ChangedPart, ClusterChange, ClusterMap, FoundCluster, JoinServer, LeaderTransfer,
-    RecordTransfers, Server, ServerState, SetServerState, Tenancy, TenantChange, TenantFact,
+    AssignVoters, CatalogueEvent, ChangedPart, ClusterChange, ClusterMap, FoundCluster, JoinServer,
+    LeaderTransfer, RecordTransfers, Server, ServerState, SetServerState, Tenancy, TenantChange, TenantFact,
 };
-use switchward_state::limits::{SERVER_ADDRESS_BYTES_MAX, SERVER_NUMBER_MAX, SERVERS_MAX};
+use switchward_state::limits::{SERVER_ADDRESS_BYTES_MAX, SERVER_NUMBER_MAX, SERVERS_MAX, VOTERS_MAX};
 use switchward_state::run::Json;
 use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
 
@@ -15,6 +15,10 @@ use crate::turn::{Stop, Turn};
 pub(crate) fn found(turn: &mut Turn<'_, '_>, found: &FoundCluster) -> Result<Reply, Stop> {
     let join = &found.server;
     check(join)?;
+    if found.voters.is_multiple_of(2) || found.voters > VOTERS_MAX {
+        let message = format!("the number of voters is odd, and {VOTERS_MAX} at most");
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "voters").into());
+    }
     if let Some(map) = turn.rows.cluster_map_at(&Key::cluster_map())? {
         let known = turn.rows.server_at(&Key::server(join.number))?;
         let same = map.cluster == found.cluster && known.is_some_and(|known| known.folder == join.folder);
@@ -23,11 +27,12 @@ pub(crate) fn found(turn: &mut Turn<'_, '_>, found: &FoundCluster) -> Result<Rep
         }
         return Err(Rejection::new(Reason::AlreadyExists, "the cluster is founded already").into());
     }
-    let map = ClusterMap::founded(found.cluster, join.number, found.shards, join.level);
+    let map =
+        ClusterMap::founded(found.cluster, join.number, found.shards, join.levels.highest, found.voters);
     put(turn, active(join, turn.now()), map)
 }
 
-/// Adds a server. If the same server has joined already, its address and its level may change.
+/// Adds a server. If the same server has joined already, its address and its levels may change.
 pub(crate) fn join(turn: &mut Turn<'_, '_>, join: &JoinServer) -> Result<Reply, Stop> {
     check(join)?;
     let map = map(turn)?;
@@ -106,6 +111,33 @@ fn check_capacity(turn: &Turn<'_, '_>, map: &ClusterMap, number: u64) -> Result<
     Err(Rejection::new(Reason::QuotaExceeded, message).fact("servers", SERVERS_MAX).into())
 }
 
+/// Has other servers vote in a group. Each replica stays where it is.
+pub(crate) fn assign(turn: &mut Turn<'_, '_>, assign: &AssignVoters) -> Result<Reply, Stop> {
+    let map = map(turn)?;
+    let Some(known) = map.groups.iter().find(|known| known.group == assign.group) else {
+        let message = "the cluster has no group of this number";
+        return Err(Rejection::new(Reason::NotFound, message).fact("group", assign.group).into());
+    };
+    if known.voters == assign.voters {
+        return Ok(Reply::Done);
+    }
+    if assign.epoch != map.epoch {
+        let message = "the servers of the cluster have changed meanwhile";
+        return Err(Rejection::new(Reason::EtagMismatch, message).fact("epoch", map.epoch).into());
+    }
+    let voters = &assign.voters;
+    let is_sorted = voters.is_sorted_by(|one, next| one < next);
+    let held = voters.iter().all(|voter| known.servers.contains(voter));
+    let gone = known.voters.iter().filter(|voter| !voters.contains(voter)).count();
+    let new = voters.iter().filter(|voter| !known.voters.contains(voter)).count();
+    if voters.is_empty() || voters.len() > map.seats() || !is_sorted || !held || gone > 1 || new > 1 {
+        let message = "the voters of a group have replicas of it, and one of them moves at a time";
+        return Err(Rejection::new(Reason::StateMismatch, message).fact("group", assign.group).into());
+    }
+    turn.emit(CatalogueEvent::VotersPlaced(Box::new(map.placed(assign.group, voters))))?;
+    Ok(Reply::Done)
+}
+
 /// Records for auditors that leaders were transferred.
 pub(crate) fn record_transfers(turn: &mut Turn<'_, '_>, record: &RecordTransfers) -> Result<Reply, Stop> {
     let part = |transfer: &LeaderTransfer| {
@@ -116,7 +148,7 @@ pub(crate) fn record_transfers(turn: &mut Turn<'_, '_>, record: &RecordTransfers
 }
 
 /// Records what an operator has changed, in the tenant of their key. Commands of the servers themselves have none.
-fn note(turn: &mut Turn<'_, '_>, parts: Vec<ChangedPart>) -> Result<(), Stop> {
+pub(super) fn note(turn: &mut Turn<'_, '_>, parts: Vec<ChangedPart>) -> Result<(), Stop> {
     let known =
         turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?.map(|known| Tenancy::clone(&known));
     let Some(known) = known.filter(|_| !parts.is_empty()) else { return Ok(()) };
@@ -127,7 +159,7 @@ fn note(turn: &mut Turn<'_, '_>, parts: Vec<ChangedPart>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn part(name: String, before: Value, after: Value) -> ChangedPart {
+pub(super) fn part(name: String, before: Value, after: Value) -> ChangedPart {
     ChangedPart { name, before: Json(before), after: Json(after) }
 }
 
@@ -153,7 +185,7 @@ fn rejoin(turn: &mut Turn<'_, '_>, join: &JoinServer) -> Result<Reply, Stop> {
         return Err(of_server(Reason::AlreadyExists, join.number, message).into());
     }
     check_level(&map, join)?;
-    let server = Server { address: join.address.clone(), level: join.level, ..known.clone() };
+    let server = Server { address: join.address.clone(), levels: join.levels, ..known.clone() };
     if server == known {
         return Ok(reply(known, map));
     }
@@ -171,7 +203,7 @@ fn reply(server: Server, map: ClusterMap) -> Reply {
     Reply::Cluster(Box::new(ClusterChange { server, map }))
 }
 
-fn map(turn: &Turn<'_, '_>) -> Result<ClusterMap, Stop> {
+pub(super) fn map(turn: &Turn<'_, '_>) -> Result<ClusterMap, Stop> {
     let map = turn.rows.cluster_map_at(&Key::cluster_map())?;
     let none = || Rejection::new(Reason::NotFound, "the server stands alone: no cluster was founded");
     Ok(map.map(|map| ClusterMap::clone(&map)).ok_or_else(none)?)
@@ -183,7 +215,7 @@ fn active(join: &JoinServer, now: switchward_machine::Time) -> Server {
         folder: join.folder,
         address: join.address.clone(),
         state: ServerState::Active,
-        level: join.level,
+        levels: join.levels,
         joined: now,
         replaced_by: None,
     }
@@ -202,11 +234,9 @@ fn check(join: &JoinServer) -> Result<(), Rejection> {
 }
 
 fn check_level(map: &ClusterMap, join: &JoinServer) -> Result<(), Rejection> {
-    if join.level >= map.level {
-        return Ok(());
-    }
-    let message = format!("the server's feature level is {}, the cluster needs {}", join.level, map.level);
-    Err(of_server(Reason::StateMismatch, join.number, message).fact("level", map.level))
+    join.levels
+        .check(map.level)
+        .map_err(|message| of_server(Reason::StateMismatch, join.number, message).fact("level", map.level.0))
 }
 
 fn removed(number: u64) -> Rejection {

@@ -9,7 +9,7 @@ use switchward_state::approval::{ApprovalCommand, AskedCall, DecideGate, RecordR
 use switchward_state::catalogue::Directory;
 use switchward_state::policy::{Args, Authorize, LedgerRule, PolicyCommand, Shortage};
 use switchward_state::session::Session;
-use switchward_state::{Body, Command, Key, Reason, Scope, View, ViewError, Working};
+use switchward_state::{Body, Command, Key, Level, Reason, Scope, View, ViewError, Working};
 
 use crate::approval::decide_gate::entitled;
 use crate::approval::{record_reply, votes};
@@ -17,6 +17,7 @@ use crate::policy::assess::{Assessment, AssessmentContext, assess, call_name, ga
 use crate::policy::authorize::well_formed;
 use crate::policy::in_force::in_force;
 use crate::policy::judge::{Verdict, judge};
+use crate::stamp::Stamp;
 use crate::turn::{Stop, Turn};
 
 /// What must be asked first.
@@ -65,7 +66,9 @@ fn plan_reply(view: &dyn View, command: &Command, reply: &RecordReply, now: Time
     if known(&rows, command)? {
         return Ok(Plan::Direct);
     }
-    let (gate, decision) = match record_reply::decides(&Turn::new(&mut rows, command, now), reply) {
+    // Nothing is written.
+    let stamp = Stamp { now, level: Level::FIRST };
+    let (gate, decision) = match record_reply::decides(&Turn::new(&mut rows, command, stamp), reply) {
         Ok(Some(decides)) => decides,
         // What is refused is refused when it is decided.
         Ok(None) | Err(Stop::Refused(_)) => return Ok(Plan::Direct),

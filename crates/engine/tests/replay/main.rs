@@ -35,7 +35,7 @@ const RUNS_RESTARTED: u64 = 30;
 const ABSENT: &[Absent] = &[
     Absent {
         why: "no server joins another: crates/engine/tests/servers.rs and the tests of shards",
-        kinds: &["Catalogue.ClusterChanged"],
+        kinds: &["Catalogue.ClusterChanged", "Catalogue.LevelRaised", "Catalogue.VotersPlaced"],
     },
     Absent {
         why: "conversations have them, and their runs cover them (crates/scenario/tests/random)",

@@ -10,8 +10,9 @@ use futures::future::join_all;
 use minicbor::{Decode, Encode};
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{PeerConnection, PeerRequest, Transport};
+use switchward_state::all_known;
 
-use super::quarantine::{Kept, QuarantineOfOthers, QuarantineStore, delete_until};
+use super::quarantine::{Elsewhere, Kept, QuarantineOfOthers, QuarantineStore, delete_until};
 use crate::api::Api;
 use crate::limits::{QUARANTINE_ASK_MS, QUARANTINE_LIST_BYTES_MAX};
 
@@ -35,46 +36,54 @@ impl QuarantinesByTransport {
         Self { transport, others }
     }
 
-    /// Asks all at one time, and returns the answers of those that give one.
-    async fn ask(&self, asked: &Asked) -> Vec<Answer> {
+    /// Asks all at one time, and returns what `read` finds in their answers. Another answer is none.
+    async fn ask<T>(&self, asked: &Asked, read: impl Fn(Answer) -> Option<T>) -> Elsewhere<Vec<T>> {
         let body = encode(asked);
         let each = (self.others)().into_iter().map(|server| {
             let request = PeerRequest { kind: QUARANTINE_QUESTION, group: NO_GROUP, body: body.clone() };
             async move {
                 let deadline = Duration::from_millis(QUARANTINE_ASK_MS);
                 let called = self.transport.call(server, PeerConnection::Bulk, request, deadline).await;
-                match called.map_err(|error| error.to_string()).and_then(|bytes| decode(&bytes)) {
-                    Ok(answer) => Some(answer),
-                    Err(error) => {
-                        tracing::warn!(
-                            server,
-                            error,
-                            "failed to ask a server about its quarantine; it is left out"
-                        );
-                        None
-                    }
-                }
+                let answer = called.map_err(|error| error.to_string()).and_then(|bytes| decode(&bytes));
+                (server, answer)
             }
         });
-        join_all(each).await.into_iter().flatten().collect()
+        let (mut found, mut unreachable) = (Vec::new(), Vec::new());
+        for (server, answer) in join_all(each).await {
+            match answer
+                .and_then(|answer| read(answer).ok_or_else(|| "it answered something else".to_owned()))
+            {
+                Ok(answer) => found.push(answer),
+                Err(error) => {
+                    tracing::warn!(server, error, "failed to ask a server about its quarantine");
+                    unreachable.push(server);
+                }
+            }
+        }
+        unreachable.sort_unstable();
+        Elsewhere { found, unreachable }
     }
 }
 
 #[tonic::async_trait]
 impl QuarantineOfOthers for QuarantinesByTransport {
-    async fn list(&self, tenant: TenantId) -> Vec<Kept> {
-        let answers = self.ask(&Asked::List { tenant: tenant.0 }).await;
-        let mails = answers.into_iter().filter_map(Answer::mails).flatten();
-        mails.filter_map(KeptForm::kept).collect()
+    async fn list(&self, tenant: TenantId) -> Elsewhere<Vec<Kept>> {
+        let Elsewhere { found, unreachable } =
+            self.ask(&Asked::List { tenant: tenant.0 }, Answer::mails).await;
+        let mails = found.into_iter().flatten();
+        Elsewhere { found: mails.filter_map(KeptForm::kept).collect(), unreachable }
     }
 
-    async fn content(&self, id: &str) -> Option<Vec<u8>> {
-        let answers = self.ask(&Asked::Content { id: id.to_owned() }).await;
-        answers.into_iter().find_map(Answer::content)
+    async fn content(&self, id: &str) -> Elsewhere<Option<Vec<u8>>> {
+        let Elsewhere { found, unreachable } =
+            self.ask(&Asked::Content { id: id.to_owned() }, Answer::content).await;
+        Elsewhere { found: found.into_iter().flatten().next(), unreachable }
     }
 
-    async fn delete(&self, tenant: TenantId, id: &str, last: Time) {
-        self.ask(&Asked::Delete { tenant: tenant.0, id: id.to_owned(), last_ms: last.0 }).await;
+    async fn delete(&self, tenant: TenantId, id: &str, last: Time) -> Elsewhere<()> {
+        let asked = Asked::Delete { tenant: tenant.0, id: id.to_owned(), last_ms: last.0 };
+        let Elsewhere { unreachable, .. } = self.ask(&asked, Answer::deleted).await;
+        Elsewhere { found: (), unreachable }
     }
 }
 
@@ -175,10 +184,19 @@ impl Answer {
         }
     }
 
-    fn content(self) -> Option<Vec<u8>> {
+    /// The content; `None` inside if the server has no such mail.
+    fn content(self) -> Option<Option<Vec<u8>>> {
         match self {
-            Self::Content { content } => content.map(Into::into),
+            Self::Content { content } => Some(content.map(Into::into)),
             Self::Mails { .. } | Self::Deleted | Self::Kept => None,
+        }
+    }
+
+    /// Nothing, if it answers a deletion: a mail that came once more stays.
+    fn deleted(self) -> Option<()> {
+        match self {
+            Self::Deleted | Self::Kept => Some(()),
+            Self::Mails { .. } | Self::Content { .. } => None,
         }
     }
 }
@@ -256,9 +274,15 @@ fn encode(message: &impl Encode<()>) -> Bytes {
     Bytes::from(out)
 }
 
-fn decode<M: for<'b> Decode<'b, ()>>(bytes: &[u8]) -> Result<M, String> {
+fn decode<M>(bytes: &[u8]) -> Result<M, String>
+where
+    M: for<'b> Decode<'b, ()> + Encode<()>,
+{
     match bytes.split_first() {
-        Some((&FORM, rest)) => minicbor::decode(rest).map_err(|error| error.to_string()),
+        Some((&FORM, rest)) => {
+            let message: M = minicbor::decode(rest).map_err(|error| error.to_string())?;
+            all_known(&message, rest.len(), "message about a quarantine").map(|()| message)
+        }
         Some(_) | None => Err(format!("a message about a quarantine is not of form {FORM}")),
     }
 }
@@ -347,20 +371,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_other_servers_keep_is_listed_read_and_deleted_and_one_that_is_gone_is_left_out() {
+    async fn what_other_servers_keep_is_listed_read_and_deleted_and_one_that_is_gone_is_named() {
         let [one, two]: [Arc<Memory>; 2] = Default::default();
         one.keep(mail("a", Some(1), 1), b"").unwrap();
         one.keep(mail("foreign", Some(2), 2), b"").unwrap();
         two.keep(mail("b", None, 3), b"").unwrap();
         two.keep(mail("a", Some(1), 9), b"").unwrap();
         let others = others(vec![Some(one.clone()), None, Some(two.clone())]);
-        let mut mails = others.list(TenantId(1)).await;
+        let Elsewhere { found: mut mails, unreachable } = others.list(TenantId(1)).await;
+        assert_eq!(unreachable, [1]);
         mails.sort_by_key(|mail| mail.at);
         assert_eq!(mails, [mail("a", Some(1), 1), mail("b", None, 3), mail("a", Some(1), 9)]);
-        assert_eq!(others.content("b").await, Some(b"b".to_vec()));
-        assert_eq!(others.content("c").await, None);
+        let content = |found| Elsewhere { found, unreachable: vec![1] };
+        assert_eq!(others.content("b").await, content(Some(b"b".to_vec())));
+        assert_eq!(others.content("c").await, content(None));
         // What came later than the mail that somebody has seen stays.
-        others.delete(TenantId(1), "a", Time(1)).await;
+        let deleted = others.delete(TenantId(1), "a", Time(1)).await;
+        assert_eq!(deleted, Elsewhere { found: (), unreachable: vec![1] });
         assert_eq!((one.list().len(), two.list().len()), (1, 2));
         others.delete(TenantId(1), "a", Time(9)).await;
         assert_eq!((one.list().len(), two.list().len()), (1, 1));

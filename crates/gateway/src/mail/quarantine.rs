@@ -61,18 +61,27 @@ pub trait QuarantineStore: Send + Sync + 'static {
     fn delete(&self, mail: &Kept) -> Result<bool, String>;
 }
 
-/// The quarantines of the other servers. What a server keeps that does not answer is left out; the log says so.
+/// What the servers that answered have said, and those that did not answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere<T> {
+    /// What was said.
+    pub found: T,
+    /// The numbers of the servers that did not answer, or not what was asked, in order.
+    pub unreachable: Vec<u64>,
+}
+
+/// The quarantines of the other servers.
 #[tonic::async_trait]
 pub trait QuarantineOfOthers: Send + Sync + 'static {
     /// Returns the mails that name this tenant, and those that name none, in no order. A server with more than a message
     /// holds says which are its newest.
-    async fn list(&self, tenant: TenantId) -> Vec<Kept>;
+    async fn list(&self, tenant: TenantId) -> Elsewhere<Vec<Kept>>;
 
-    /// Returns the stored part of a mail's content; `None` if nobody has it.
-    async fn content(&self, id: &str) -> Option<Vec<u8>>;
+    /// Returns the stored part of a mail's content; `None` if no server that answers has it.
+    async fn content(&self, id: &str) -> Elsewhere<Option<Vec<u8>>>;
 
-    /// Deletes a mail of this tenant wherever it came no later than `last`.
-    async fn delete(&self, tenant: TenantId, id: &str, last: Time);
+    /// Deletes a mail of this tenant on each server to which it came no later than `last`.
+    async fn delete(&self, tenant: TenantId, id: &str, last: Time) -> Elsewhere<()>;
 }
 
 /// Deletes a mail that came no later than `last`, and returns true if it was there.

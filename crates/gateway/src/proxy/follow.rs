@@ -1,6 +1,18 @@
 //! The map of a gateway: fetched from servers every few seconds, and at once when it proves outdated.
+//!
+//! A gateway holds no data: at its start it knows only its seeds, the servers that its configuration names. One of them may
+//! have been removed from the cluster since: its certificate is still valid, and its map is the last one that it got, in
+//! which it is a member. So the first map comes from a server that more than half of the seeds name as a server of the
+//! cluster, each in its own map; until as many have answered, the gateway passes nothing on. Later maps come from the
+//! servers of the map that is known, which also says who was removed.
+//!
+//! Chosen: a majority of the seeds. Rejected: the highest epoch of all that answer, which is that of the removed server if
+//! no other one can be reached, and whatever it likes if it does not tell the truth; a majority of the servers that the map
+//! itself names, which the sender of the map chooses.
 
 use axum::body::Body;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Limited};
 use parking_lot::RwLock;
@@ -15,7 +27,8 @@ use super::head::MAP_PATH;
 use super::links::Unreachable;
 use super::map::{RouteMap, RouteServer};
 use crate::limits::{
-    PROXY_DIAL_MS_MAX, ROUTE_MAP_BYTES_MAX, ROUTE_MAP_MS, ROUTE_MAP_PAUSE_MS, ROUTE_MAP_WAIT_MS,
+    PROXY_DIAL_MS_MAX, ROUTE_MAP_BYTES_MAX, ROUTE_MAP_FIRST_TURNS, ROUTE_MAP_MS, ROUTE_MAP_PAUSE_MS,
+    ROUTE_MAP_WAIT_MS,
 };
 use crate::routes::Health;
 
@@ -73,20 +86,37 @@ impl Followed {
         servers
     }
 
+    /// Takes the first map, from what the seeds have answered until now: of the servers that more than half of all seeds name,
+    /// the newest map. Returns `None` if there is no such server yet, or if a map is known already.
+    fn begin(&self, answers: &BTreeMap<u64, RouteMap>) -> Option<Arc<RouteMap>> {
+        let is_named = |server: u64| {
+            let naming = answers.values().filter(|map| map.has(server)).count();
+            naming > self.seeds.len() / 2
+        };
+        let of_servers = answers.iter().filter(|(from, _)| is_named(**from));
+        let (_, newest) = of_servers.max_by_key(|(_, map)| map.epoch)?;
+        let mut current = self.current.map.write();
+        if current.is_some() {
+            return None;
+        }
+        Some(Arc::clone(current.insert(Arc::new(newest.clone()))))
+    }
+
     /// Takes a newer map of the server `from`, or the same one with other leaders. [`servers`](Self::servers) says who is
     /// asked for it. Returns the map that is known then.
     ///
     /// # Errors
-    /// The map does not name `from` as a server of the cluster, or `from` was removed by now.
+    /// The map does not name `from` as a server of the cluster, `from` was removed by now, or no map is known yet.
     fn take(&self, from: u64, map: RouteMap) -> Result<Arc<RouteMap>, String> {
         if !map.has(from) {
             return Err("it sent a map that does not name it".to_owned());
         }
         let mut current = self.current.map.write();
-        if current.as_ref().is_some_and(|known| known.removed.contains(&from)) {
+        let known = current.as_ref().ok_or("no map is known that it could be newer than")?;
+        if known.removed.contains(&from) {
             return Err("it was removed from the cluster".to_owned());
         }
-        if let Some(known) = current.as_ref().filter(|known| known.epoch > map.epoch) {
+        if known.epoch > map.epoch {
             return Ok(Arc::clone(known));
         }
         Ok(Arc::clone(current.insert(Arc::new(map))))
@@ -101,6 +131,11 @@ impl Proxy {
         let mut was_ready = false;
         for turn in 0.. {
             let ready = self.fetch(followed, turn).await;
+            if turn == ROUTE_MAP_FIRST_TURNS && followed.current.map().is_none() {
+                tracing::warn!(
+                    "this gateway passes nothing on: more than half of the servers in `cluster.peers` must answer first"
+                );
+            }
             if ready != was_ready {
                 was_ready = ready;
                 if ready {
@@ -121,22 +156,51 @@ impl Proxy {
         }
     }
 
-    /// Asks the servers in turn until one answers. Returns false if none does.
+    /// Gets the map: the first one from all seeds, a later one from the first server in turn that answers. Returns false if
+    /// no map was taken.
     async fn fetch(&self, followed: &Followed, turn: usize) -> bool {
-        for server in followed.servers(turn) {
-            let asked = timeout(Duration::from_millis(ROUTE_MAP_WAIT_MS), self.ask(&server)).await;
-            let asked = asked.unwrap_or_else(|_| Err("no answer in time".to_owned()));
-            match asked.and_then(|map| followed.take(server.number, map)) {
-                Ok(map) => {
-                    self.links().keep(|number| map.has(number));
-                    return true;
-                }
-                Err(error) => {
-                    tracing::debug!(error, server = server.number, "failed to get the map of the cluster");
-                }
+        let taken = match followed.current.map() {
+            None => self.begin(followed).await,
+            Some(_) => self.update(followed, turn).await,
+        };
+        if let Some(map) = &taken {
+            self.links().keep(|number| map.has(number));
+        }
+        taken.is_some()
+    }
+
+    /// Asks all seeds at once until there is a first map.
+    async fn begin(&self, followed: &Followed) -> Option<Arc<RouteMap>> {
+        let seeds = followed.servers(0).into_iter();
+        let mut asked: FuturesUnordered<_> =
+            seeds.map(|seed| async move { (seed.number, self.ask_in_time(&seed).await) }).collect();
+        let mut answers = BTreeMap::new();
+        while let Some((from, answer)) = asked.next().await {
+            let Some(map) = answer else { continue };
+            answers.insert(from, map);
+            if let Some(map) = followed.begin(&answers) {
+                return Some(map);
             }
         }
-        false
+        None
+    }
+
+    /// Asks the servers in turn until one answers.
+    async fn update(&self, followed: &Followed, turn: usize) -> Option<Arc<RouteMap>> {
+        for server in followed.servers(turn) {
+            let Some(map) = self.ask_in_time(&server).await else { continue };
+            match followed.take(server.number, map) {
+                Ok(map) => return Some(map),
+                Err(error) => not_got(&server, &error),
+            }
+        }
+        None
+    }
+
+    async fn ask_in_time(&self, server: &RouteServer) -> Option<RouteMap> {
+        let asked = timeout(Duration::from_millis(ROUTE_MAP_WAIT_MS), self.ask(server)).await;
+        let asked = asked.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        asked.inspect_err(|error| not_got(server, error)).ok()
     }
 
     async fn ask(&self, server: &RouteServer) -> Result<RouteMap, String> {
@@ -153,6 +217,10 @@ impl Proxy {
         let body = Limited::new(response.into_body(), ROUTE_MAP_BYTES_MAX).collect().await;
         RouteMap::decode(&body.map_err(|error| error.to_string())?.to_bytes())
     }
+}
+
+fn not_got(server: &RouteServer, error: &str) {
+    tracing::debug!(error, server = server.number, "failed to get the map of the cluster");
 }
 
 #[cfg(test)]
@@ -179,11 +247,50 @@ mod tests {
         followed.servers(turn).iter().map(|server| server.number).collect()
     }
 
+    /// Takes the first map from these answers; returns its epoch.
+    fn begin<const N: usize>(followed: &Followed, answers: [(u64, RouteMap); N]) -> Option<u64> {
+        followed.begin(&answers.into()).map(|map| map.epoch)
+    }
+
+    #[test]
+    fn a_removed_server_among_the_seeds_gets_no_call_before_the_others_have_said_so() {
+        let old = || map(3, &[1, 2, 9], &[]);
+        let new = || map(4, &[1, 2, 3], &[9]);
+        for (answers, expected) in [
+            // The others cannot be reached, or have not answered yet.
+            (vec![(9, old())], None),
+            (vec![(9, map(u64::MAX, &[9], &[1, 2]))], None),
+            (vec![(1, new())], None),
+            // It and one other name that other one.
+            (vec![(9, old()), (1, new())], Some(4)),
+            (vec![(9, map(u64::MAX, &[9], &[])), (1, new())], None),
+            (vec![(9, map(u64::MAX, &[1, 2, 9], &[])), (1, new()), (2, new())], Some(4)),
+            (vec![(1, new()), (2, new())], Some(4)),
+            // One of them has not got the newest map yet.
+            (vec![(1, old()), (2, new())], Some(4)),
+        ] {
+            let followed = followed();
+            let what = format!("{answers:?}");
+            let taken = followed.begin(&answers.into_iter().collect()).map(|map| map.epoch);
+            assert_eq!(taken, expected, "{what}");
+            let known = followed.current.map();
+            assert_eq!(known.is_some(), expected.is_some(), "{what}");
+            assert!(known.is_none_or(|map| !map.has(9)), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_with_one_seed_believes_it() {
+        let followed = Followed::new([(1, "seed-1:7401".to_owned())].into());
+        assert_eq!(begin(&followed, [(1, map(3, &[1, 2], &[]))]), Some(3));
+        assert_eq!(begin(&followed, [(1, map(4, &[1, 2], &[]))]), None, "a map is known");
+    }
+
     #[test]
     fn seeds_are_asked_after_the_servers_of_the_map_and_removed_ones_never() {
         let followed = followed();
         assert_eq!(asked(&followed, 1), [2, 9, 1], "no map is known");
-        followed.take(1, map(3, &[1, 2, 3], &[])).expect("a map");
+        begin(&followed, [(1, map(3, &[1, 2, 3], &[])), (2, map(3, &[1, 2, 3], &[]))]).expect("a map");
         assert_eq!(asked(&followed, 1), [2, 3, 1, 9]);
         followed.take(1, map(4, &[1, 3], &[2, 9])).expect("a newer map");
         assert_eq!(asked(&followed, 0), [1, 3]);
@@ -194,10 +301,12 @@ mod tests {
     fn only_a_server_of_the_cluster_changes_the_map() {
         let followed = followed();
         let epoch = || followed.current.map().map(|map| map.epoch);
+        assert!(followed.take(1, map(4, &[1, 2], &[9])).is_err(), "no map is known");
+        assert_eq!(epoch(), None);
+        let first = || map(4, &[1, 2], &[9]);
+        assert_eq!(begin(&followed, [(1, first()), (2, first())]), Some(4));
         assert!(followed.take(9, map(u64::MAX, &[1, 2], &[])).is_err(), "it does not name its sender");
         assert!(followed.take(9, map(u64::MAX, &[1, 9], &[9])).is_err(), "its sender was removed");
-        assert_eq!(epoch(), None);
-        followed.take(1, map(4, &[1, 2], &[9])).expect("the first map");
         assert!(followed.take(9, map(u64::MAX, &[9], &[])).is_err(), "the known map says that 9 was removed");
         assert_eq!(epoch(), Some(4));
         let known = followed.take(2, map(3, &[1, 2], &[])).expect("an older map of a server that is present");

@@ -138,8 +138,8 @@ impl NotPassed {
                 unreachable()
             }
             Self::Full => {
-                let message = "this process passes on as many calls as it may, or as many without an accepted API key; \
-                               send it again later";
+                let message = "this process passes on as many calls as it may, as many with this API key, or as many \
+                               without an accepted one; send it again later";
                 Refusal::new(Reason::QuotaExceeded, message)
                     .quota("proxied_calls", message)
                     .retry_after(AGAIN)
@@ -235,10 +235,12 @@ impl Proxy {
         let (effect, open) = (call.effect, call.parts.extensions.get::<Arc<Open>>().cloned());
         let (response, mut permit) = self.pass(call).await.map_err(|failed| failed.refusal(effect))?;
         if response.headers().contains_key(KEYED) {
-            permit.prove();
+            self.0.permits.prove(&mut permit);
             if let Some(open) = open {
                 open.connection.has_foreign_key();
             }
+        } else if is_unauthenticated(&response) {
+            self.0.permits.refuse(&permit);
         }
         let stop: Option<futures::future::BoxFuture<'static, ()>> = match reply {
             ReplyKind::One => None,
@@ -257,7 +259,8 @@ impl Proxy {
     }
 
     async fn pass(&self, mut passed: Passed) -> Result<(Response<Incoming>, Permit), NotPassed> {
-        let permit = self.0.permits.take(&passed.parts.extensions).ok_or(NotPassed::Full)?;
+        let Parts { headers, extensions, .. } = &passed.parts;
+        let permit = self.0.permits.take(headers, extensions).ok_or(NotPassed::Full)?;
         let Some(map) = self.0.maps.map() else {
             return Err(NotPassed::Unreachable("the map of the cluster is not known yet".to_owned()));
         };
@@ -360,6 +363,11 @@ fn answered(response: Response<Incoming>, end: Option<CallEnd>, permit: Permit) 
 fn is_newer(headers: &HeaderMap, epoch: u64) -> bool {
     let theirs = headers.get(EPOCH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     theirs.is_some_and(|theirs| theirs > epoch)
+}
+
+/// Returns true if the server does not accept the credential.
+fn is_unauthenticated(response: &Response<Incoming>) -> bool {
+    Status::from_header_map(response.headers()).is_some_and(|status| status.code() == Code::Unauthenticated)
 }
 
 /// Returns true if the server says that its last command did nothing, and that another server may answer.

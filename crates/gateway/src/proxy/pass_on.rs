@@ -1,19 +1,16 @@
 //! A server that passes on what its failed replicas would have answered.
 
 use axum::{Router, body::Body};
-use futures::future::BoxFuture;
 use http::{Request, Response};
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use switchward_shard::{Cluster, Shard};
 use tonic::Status;
-use tower::{Layer, Service};
 
 use super::far::PassedOn;
 use super::forward::{Payload, Proxy, ReplyKind};
 use super::need::Need;
 use super::service::whole;
+use crate::around::{Answer, Answers, Around, AroundLayer};
 use crate::calls::method_at;
 use crate::error::{Reason, Refusal};
 
@@ -35,7 +32,7 @@ impl PassOn {
 
     /// Puts this before the services.
     pub fn before(self, services: Router) -> Router {
-        services.layer(PassOnLayer(self))
+        services.layer(AroundLayer(self))
     }
 
     /// Returns true if this server has what a call needs.
@@ -51,44 +48,12 @@ impl PassOn {
     }
 }
 
-#[derive(Clone)]
-struct PassOnLayer(PassOn);
-
-impl<S> Layer<S> for PassOnLayer {
-    type Service = Passing<S>;
-
-    fn layer(&self, inner: S) -> Passing<S> {
-        Passing { inner, pass_on: self.0.clone() }
-    }
-}
-
-#[derive(Clone)]
-struct Passing<S> {
-    inner: S,
-    pass_on: PassOn,
-}
-
-impl<S> Service<Request<Body>> for Passing<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // The service that was polled ready is the one that must be called.
-        let ready = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, ready);
-        if self.pass_on.0.cluster.failed() == 0 || method_at(request.uri().path()).is_none() {
+impl Around for PassOn {
+    fn answer(&self, mut inner: impl Answers, request: Request<Body>) -> Answer {
+        if self.0.cluster.failed() == 0 || method_at(request.uri().path()).is_none() {
             return Box::pin(inner.call(request));
         }
-        let pass_on = self.pass_on.clone();
+        let pass_on = self.clone();
         Box::pin(async move {
             let answered = answer(inner, &pass_on, request).await;
             Ok(answered.unwrap_or_else(|refusal| Status::from(refusal).into_http()))
@@ -97,10 +62,11 @@ where
 }
 
 /// Answers a call while a replica has failed.
-async fn answer<S>(mut inner: S, pass_on: &PassOn, request: Request<Body>) -> Result<Response<Body>, Refusal>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
-{
+async fn answer(
+    mut inner: impl Answers,
+    pass_on: &PassOn,
+    request: Request<Body>,
+) -> Result<Response<Body>, Refusal> {
     let streams = method_at(request.uri().path()).is_some_and(|method| method.is_server_streaming());
     let reply = if streams { ReplyKind::Stream } else { ReplyKind::One };
     let call = whole(request).await?;

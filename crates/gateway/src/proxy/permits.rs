@@ -1,18 +1,35 @@
-//! How many calls and pages this process passes on at one time: as many as its memory can hold unread answers of, and a part
-//! of them for callers whom no server has accepted yet.
+//! How many calls and pages this process passes on at one time: as many as its memory can hold unread answers of, a part of
+//! them for each API key, and a part for callers whom no server has accepted yet.
+//!
+//! Only servers know the tenant of a key, and they keep the quotas of tenants. A process that passes calls on knows which
+//! credentials servers have accepted, so it counts by credential.
 
-use http::Extensions;
+use http::{Extensions, HeaderMap};
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::client_address::ClientAddress;
+use crate::auth::credential;
 use crate::connections::{Open, of_network};
 use crate::limits::{
-    PROXIED_ADDRESS_PART, PROXIED_CALLS_MAX, PROXIED_CALLS_MIN, PROXIED_PART, PROXIED_STREAM_WINDOW_BYTES,
-    PROXIED_UNPROVEN_PART,
+    PROXIED_ADDRESS_PART, PROXIED_CALLS_MAX, PROXIED_CALLS_MIN, PROXIED_KEY_PART, PROXIED_KEYS_MAX,
+    PROXIED_PART, PROXIED_STREAM_WINDOW_BYTES, PROXIED_UNPROVEN_PART,
 };
 use crate::tallies::{Tallied, Tallies};
+
+/// The hash of a credential.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct CredentialHash([u8; 32]);
+
+impl CredentialHash {
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        credential(headers).map(|credential| Self(Sha256::digest(credential.as_bytes()).into()))
+    }
+}
 
 /// The permits of a process.
 pub(super) struct Permits {
@@ -20,6 +37,9 @@ pub(super) struct Permits {
     all: Arc<Semaphore>,
     unproven: Arc<Semaphore>,
     addresses: Tallies<IpAddr>,
+    keys: Tallies<CredentialHash>,
+    /// The API keys that servers have accepted, [`PROXIED_KEYS_MAX`] at most.
+    accepted: Mutex<HashSet<CredentialHash>>,
 }
 
 impl Permits {
@@ -31,8 +51,14 @@ impl Permits {
 
     /// Permits for this many calls.
     pub(super) fn new(calls: usize) -> Self {
-        let unproven = Arc::new(Semaphore::new(calls / PROXIED_UNPROVEN_PART));
-        Self { calls, all: Arc::new(Semaphore::new(calls)), unproven, addresses: Tallies::default() }
+        Self {
+            calls,
+            all: Arc::new(Semaphore::new(calls)),
+            unproven: Arc::new(Semaphore::new(calls / PROXIED_UNPROVEN_PART)),
+            addresses: Tallies::default(),
+            keys: Tallies::default(),
+            accepted: Mutex::default(),
+        }
     }
 
     /// How many there are.
@@ -40,17 +66,19 @@ impl Permits {
         self.calls
     }
 
-    /// A permit for a request with these extensions; `None` if there is none now. A request over a connection without an
-    /// accepted API key has one of those for unproven requests, of which one client address may have a part. What comes from
-    /// a proxy before this process is of no single address.
-    pub(super) fn take(&self, extensions: &Extensions) -> Option<Permit> {
-        let open = extensions.get::<Arc<Open>>();
-        let mut permit =
-            Permit { _one: Arc::clone(&self.all).try_acquire_owned().ok()?, unproven: None, address: None };
-        if open.is_some_and(|open| open.connection.is_keyed()) {
+    /// A permit for a request with these headers and extensions; `None` if there is none now. One accepted API key may have a
+    /// part of the permits. All other requests have those for unproven ones, of which one client address may have a part.
+    /// What comes from a proxy before this process is of no single address.
+    pub(super) fn take(&self, headers: &HeaderMap, extensions: &Extensions) -> Option<Permit> {
+        let one = Arc::clone(&self.all).try_acquire_owned().ok()?;
+        let key = CredentialHash::of(headers);
+        let mut permit = Permit { _one: one, key, of_key: None, unproven: None, address: None };
+        if let Some(key) = key.filter(|key| self.accepted.lock().contains(key)) {
+            permit.of_key = Some(self.keys.add(key, 1, self.calls / PROXIED_KEY_PART)?);
             return Some(permit);
         }
         permit.unproven = Some(Arc::clone(&self.unproven).try_acquire_owned().ok()?);
+        let open = extensions.get::<Arc<Open>>();
         let direct = open.is_none_or(|open| !open.connection.is_of_proxy());
         if let Some(ClientAddress(address)) = extensions.get().filter(|_| direct) {
             let most = self.calls / PROXIED_ADDRESS_PART;
@@ -58,27 +86,50 @@ impl Permits {
         }
         Some(permit)
     }
+
+    /// A server has accepted the API key of a request: it does not count as unproven any more, but as one of that key.
+    pub(super) fn prove(&self, permit: &mut Permit) {
+        permit.unproven = None;
+        permit.address = None;
+        let Some(key) = permit.key else { return };
+        if permit.of_key.is_none() {
+            // It was passed on already, and counts even if the key has its part.
+            let mut of_key = self.keys.begin(key);
+            of_key.grow(1);
+            permit.of_key = Some(of_key);
+        }
+        let mut accepted = self.accepted.lock();
+        if accepted.len() >= PROXIED_KEYS_MAX
+            && !accepted.contains(&key)
+            && let Some(any) = accepted.iter().next().copied()
+        {
+            accepted.remove(&any);
+        }
+        accepted.insert(key);
+    }
+
+    /// A server has refused the credential of a request: the next request with it is unproven.
+    pub(super) fn refuse(&self, permit: &Permit) {
+        if let Some(key) = &permit.key {
+            self.accepted.lock().remove(key);
+        }
+    }
 }
 
 /// A permit, until the answer has ended.
 pub(super) struct Permit {
     _one: OwnedSemaphorePermit,
+    key: Option<CredentialHash>,
+    of_key: Option<Tallied<CredentialHash>>,
     unproven: Option<OwnedSemaphorePermit>,
     address: Option<Tallied<IpAddr>>,
-}
-
-impl Permit {
-    /// A server has accepted the API key of the request: it does not count as unproven any more.
-    pub(super) fn prove(&mut self) {
-        self.unproven = None;
-        self.address = None;
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::connections::Connection;
+    use http::{HeaderValue, header::AUTHORIZATION};
 
     fn from(address: &str, connection: &Arc<Connection>) -> Extensions {
         let mut extensions = Extensions::new();
@@ -87,30 +138,75 @@ mod tests {
         extensions
     }
 
+    fn with(credential: &str) -> HeaderMap {
+        let value = HeaderValue::try_from(format!("Bearer {credential}")).expect("a header");
+        HeaderMap::from_iter([(AUTHORIZATION, value)])
+    }
+
+    /// As many permits as there are for one credential.
+    fn all_of(permits: &Permits, credential: &str, extensions: &Extensions) -> Vec<Permit> {
+        (0..permits.calls()).map_while(|_| permits.take(&with(credential), extensions)).collect()
+    }
+
     #[test]
     fn unproven_requests_and_one_address_have_a_part_of_the_permits() {
         let permits = Permits::new(64);
         let unproven = Arc::new(Connection::direct());
-        let take = |address: &str| permits.take(&from(address, &unproven));
-        let of_one: Vec<Permit> = (0..64).map_while(|_| take("192.0.2.1")).collect();
+        let take = |address: &str| permits.take(&HeaderMap::new(), &from(address, &unproven));
+        let of_one = all_of(&permits, "swk_wrong", &from("192.0.2.1", &unproven));
         assert_eq!(of_one.len(), 8);
-        let mut of_other: Vec<Permit> = (0..64).map_while(|_| take("192.0.2.2")).collect();
+        let mut of_other = all_of(&permits, "swk_other", &from("192.0.2.2", &unproven));
         assert_eq!((of_other.len(), take("192.0.2.3").is_none()), (8, true));
-        of_other[0].prove();
+        permits.prove(&mut of_other[0]);
         assert!(take("192.0.2.3").is_some(), "the other one has an API key");
-        let keyed = Arc::new(Connection::direct());
-        keyed.has_foreign_key();
-        let rest: Vec<Permit> = (0..64).map_while(|_| permits.take(&from("192.0.2.1", &keyed))).collect();
-        assert_eq!(rest.len(), 64 - 16);
-        drop((of_one, of_other, rest));
+        drop((of_one, of_other));
         assert_eq!((permits.all.available_permits(), permits.unproven.available_permits()), (64, 16));
+    }
+
+    #[test]
+    fn one_key_has_a_part_of_the_permits_and_others_get_through() {
+        let permits = Permits::new(64);
+        let client = from("192.0.2.1", &Arc::new(Connection::direct()));
+        let mut first = [permits.take(&with("swk_a"), &client), permits.take(&with("swk_b"), &client)];
+        first.iter_mut().flatten().for_each(|permit| permits.prove(permit));
+        let of_a = all_of(&permits, "swk_a", &client);
+        assert_eq!(of_a.len(), 64 / PROXIED_KEY_PART - 1, "the first one counts, too");
+        assert!(permits.take(&with("swk_a "), &client).is_none(), "it is the same key");
+        let of_b = all_of(&permits, "swk_b", &client);
+        assert_eq!(of_b.len(), 64 / PROXIED_KEY_PART - 1);
+        drop((first, of_a, of_b));
+        assert_eq!((permits.all.available_permits(), permits.unproven.available_permits()), (64, 16));
+    }
+
+    #[test]
+    fn a_key_on_the_connection_of_an_accepted_one_proves_itself() {
+        let permits = Permits::new(64);
+        let connection = Arc::new(Connection::direct());
+        connection.has_foreign_key();
+        let client = from("192.0.2.1", &connection);
+        let mut own = permits.take(&with("swk_a"), &client).expect("a permit");
+        permits.prove(&mut own);
+        for credential in ["swk_b", "swk_c"] {
+            assert_eq!(all_of(&permits, credential, &client).len(), 8, "{credential}");
+        }
+        permits.refuse(&own);
+        assert_eq!(all_of(&permits, "swk_a", &client).len(), 8, "it was revoked");
+    }
+
+    #[test]
+    fn accepted_keys_that_are_remembered_have_a_limit() {
+        let permits = Permits::new(64);
+        for number in 0..=PROXIED_KEYS_MAX {
+            let mut permit = permits.take(&with(&format!("swk_{number}")), &Extensions::new());
+            permits.prove(permit.as_mut().expect("a permit"));
+        }
+        assert_eq!(permits.accepted.lock().len(), PROXIED_KEYS_MAX);
     }
 
     #[test]
     fn a_proxy_is_not_limited_by_its_address() {
         let permits = Permits::new(64);
-        let of_proxy = Arc::<Connection>::default();
-        let taken: Vec<Permit> = (0..64).map_while(|_| permits.take(&from("192.0.2.1", &of_proxy))).collect();
+        let taken = all_of(&permits, "swk_a", &from("192.0.2.1", &Arc::default()));
         assert_eq!(taken.len(), 16);
     }
 

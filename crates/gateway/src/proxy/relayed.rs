@@ -202,7 +202,11 @@ mod tests {
     }
 
     fn relayed(permits: &Permits, later: Duration, end: Option<CallEnd>) -> Relayed<Frames> {
-        Relayed::new(answer(later), end, permits.take(&Extensions::new()).expect("a permit"))
+        Relayed::new(
+            answer(later),
+            end,
+            permits.take(&HeaderMap::new(), &Extensions::new()).expect("a permit"),
+        )
     }
 
     fn of_call() -> Option<CallEnd> {
@@ -215,7 +219,7 @@ mod tests {
         let permits = Permits::new(8);
         let mut call = relayed(&permits, Duration::ZERO, of_call());
         let mut page = relayed(&permits, Duration::ZERO, None);
-        assert!(permits.take(&Extensions::new()).is_none(), "both have a permit");
+        assert!(permits.take(&HeaderMap::new(), &Extensions::new()).is_none(), "both have a permit");
         call.frame().await.expect("a frame").expect("no error");
         passes(Duration::from_millis(2 * PROXIED_UNREAD_MS_MAX + 10)).await;
         let end = call.frame().await.expect("a frame").expect("no error");
@@ -223,7 +227,7 @@ mod tests {
         assert_eq!(trailers["grpc-status"], "4");
         assert!(call.frame().await.is_none());
         assert!(page.frame().await.expect("a frame").is_err());
-        permits.take(&Extensions::new()).expect("the permits are free again");
+        permits.take(&HeaderMap::new(), &Extensions::new()).expect("the permits are free again");
     }
 
     #[tokio::test(start_paused = true)]

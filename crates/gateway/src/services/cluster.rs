@@ -1,7 +1,9 @@
 //! ClusterService.
 
 mod changes;
+mod level;
 mod transfers;
+mod verification;
 
 use switchward_api::v1::{self, cluster_service_server::ClusterService};
 use switchward_shard::{ClusterStatus, GroupStatus, ReplicaStatus, ServerStatus};
@@ -23,6 +25,15 @@ impl ClusterService for Api {
         let (call, _) = self.open(request, roles::OPERATE)?;
         first(&call.caller)?;
         Ok(Response::new(cluster(status(self).await?)))
+    }
+
+    async fn verify_group(
+        &self,
+        request: Request<v1::VerifyGroupRequest>,
+    ) -> Answered<v1::VerifyGroupResponse> {
+        let (call, message) = self.open(request, roles::OPERATE)?;
+        first(&call.caller)?;
+        Ok(Response::new(verification::run(self, message.group).await?))
     }
 
     async fn drain_server(
@@ -82,6 +93,12 @@ impl ClusterService for Api {
         transfers::run(&call, &message).await?;
         Ok(Response::new(v1::TransferLeadersResponse {}))
     }
+
+    async fn raise_level(&self, request: Request<v1::RaiseLevelRequest>) -> Answered<v1::RaiseLevelResponse> {
+        let (call, message) = self.open(request, roles::ADMIN)?;
+        first(&call.caller)?;
+        Ok(Response::new(level::raise(&call, &message).await?))
+    }
 }
 
 /// The number of a server.
@@ -110,12 +127,12 @@ fn first(caller: &Caller) -> Result<(), Refusal> {
 }
 
 fn cluster(status: ClusterStatus) -> v1::GetClusterResponse {
-    let ClusterStatus { cluster, epoch, level, own, servers, groups } = status;
+    let ClusterStatus { cluster, epoch, level, own, voters: _, servers, groups } = status;
     let hex = |id: [u8; 16]| id.iter().map(|byte| format!("{byte:02x}")).collect();
     v1::GetClusterResponse {
         cluster_id: cluster.map(hex).unwrap_or_default(),
         epoch,
-        level,
+        level: level.0,
         answered_by: own,
         servers: servers.into_iter().map(server).collect(),
         groups: groups.into_iter().map(group).collect(),
@@ -127,7 +144,7 @@ fn server(status: ServerStatus) -> v1::ClusterServer {
         number,
         address,
         state,
-        level,
+        levels,
         joined,
         reachable,
         may_lead: _,
@@ -140,7 +157,8 @@ fn server(status: ServerStatus) -> v1::ClusterServer {
         number,
         address,
         state: of_state(state).into(),
-        level,
+        lowest_level: levels.lowest.0,
+        highest_level: levels.highest.0,
         join_time: joined.map(timestamp),
         reachable,
         leads,
@@ -162,7 +180,7 @@ fn of_state(state: ServerState) -> v1::ClusterServerState {
 }
 
 fn group(status: GroupStatus) -> v1::ClusterGroup {
-    let GroupStatus { group, leader, term, voters, learners: _, last_index, replicas } = status;
+    let GroupStatus { group, leader, term, placed: _, voters, learners: _, last_index, replicas } = status;
     let replica = |status: ReplicaStatus| {
         let ReplicaStatus { server, applied, lag, silent_ms, failed } = status;
         v1::ClusterReplica {

@@ -4,6 +4,7 @@ mod deleted;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use switchward_api::v1::{self, mail_service_server::MailService};
 use switchward_mail::incoming::{legible, withholding};
 use switchward_state::catalogue::Role;
@@ -26,6 +27,9 @@ use crate::{hide, names};
 
 type Answered<T> = Result<Response<T>, Status>;
 
+/// When a call about a mail is worth repeating that a server may have which did not answer.
+const AGAIN: Duration = Duration::from_secs(1);
+
 #[tonic::async_trait]
 impl MailService for Api {
     async fn list_quarantined_mail(
@@ -38,13 +42,14 @@ impl MailService for Api {
         order(&message.order_by, "create_time desc")?;
         let list = ["quarantine", call.caller.tenant_name.as_str()];
         let page = Page::read(message.page_size, &message.page_token, &list)?;
-        let found = seen(&call).await?.into_iter().map(|mail| {
+        let Seen { mails: found, unreachable } = seen(&call).await?;
+        let found = found.into_iter().map(|mail| {
             let position = [&(!mail.at.0).to_be_bytes()[..], mail.id.as_bytes()].concat();
             (position, masked(of_mail(&call.caller, &mail)))
         });
         let (mails, next_page_token) = page.cut(found.collect());
         let mails = mask.keep_each(mails);
-        Ok(Response::new(v1::ListQuarantinedMailResponse { mails, next_page_token }))
+        Ok(Response::new(v1::ListQuarantinedMailResponse { mails, next_page_token, unreachable }))
     }
 
     async fn get_quarantined_mail(
@@ -53,13 +58,15 @@ impl MailService for Api {
     ) -> Answered<v1::GetQuarantinedMailResponse> {
         let (call, message) = self.open(request, roles::OPERATE)?;
         let mask = Mask::read("QuarantinedMail", message.read_mask)?;
-        let mail = found(&call, &message.name).await?;
+        let mail = found(&message.name, &call, &seen(&call).await?)?;
         let id = mail.id.clone();
         let mut content = in_quarantine(&call, move |quarantine| quarantine.content(&id)).await?;
+        let mut unreachable = Vec::new();
         if let (None, Some(others)) = (&content, self.quarantine_of_others.get()) {
-            content = others.content(&mail.id).await;
+            let elsewhere = others.content(&mail.id).await;
+            (content, unreachable) = (elsewhere.found, names_of(&elsewhere.unreachable));
         }
-        let content = content.ok_or_else(|| missing(&message.name))?;
+        let content = content.ok_or_else(|| missing(&message.name, &unreachable))?;
         let read = legible(&content);
         let shown = v1::QuarantinedMail {
             headers: read.headers,
@@ -77,13 +84,19 @@ impl MailService for Api {
     ) -> Answered<v1::DeleteQuarantinedMailResponse> {
         let (call, message) = self.open(request, roles::OPERATE)?;
         let id = names::quarantined(&call.caller, "name", &message.name)?.to_owned();
-        if self.deleted.has(call.caller.tenant, &id) {
-            return Ok(Response::new(v1::DeleteQuarantinedMailResponse {}));
-        }
-        let mail = found(&call, &message.name).await?;
+        let seen = seen(&call).await?;
+        let mail = match found(&message.name, &call, &seen) {
+            Ok(mail) => mail,
+            Err(_) if self.deleted.has(call.caller.tenant, &id) => {
+                let unreachable = seen.unreachable;
+                return Ok(Response::new(v1::DeleteQuarantinedMailResponse { unreachable }));
+            }
+            Err(refused) => return Err(refused.into()),
+        };
         let (tenant, deleted, last) = (call.caller.tenant, Arc::clone(&self.deleted), mail.at);
+        let mut unreachable = Vec::new();
         if let Some(others) = self.quarantine_of_others.get() {
-            others.delete(tenant, &id, last).await;
+            unreachable = names_of(&others.delete(tenant, &id, last).await.unreachable);
         }
         // A concurrent delete counts as success, unless the mail came once more. Recorded inside the blocking task,
         // because the caller may have disconnected.
@@ -94,12 +107,23 @@ impl MailService for Api {
             Ok(())
         };
         in_quarantine(&call, delete).await?;
-        Ok(Response::new(v1::DeleteQuarantinedMailResponse {}))
+        Ok(Response::new(v1::DeleteQuarantinedMailResponse { unreachable }))
     }
 }
 
-fn missing(name: &str) -> Refusal {
-    Refusal::not_found("mail in quarantine", name)
+/// The refusal of a mail that no server has that answered. The others may have it.
+fn missing(name: &str, unreachable: &[String]) -> Refusal {
+    if unreachable.is_empty() {
+        return Refusal::not_found("mail in quarantine", name);
+    }
+    let message =
+        format!("no server that answered has the mail {name:?}; {} did not answer", unreachable.join(", "));
+    Refusal::new(Reason::ServerUnreachable, message).retry_after(AGAIN)
+}
+
+/// The names of servers in answers.
+fn names_of(servers: &[u64]) -> Vec<String> {
+    servers.iter().map(|number| format!("servers/{number}")).collect()
 }
 
 /// Returns true if a caller may see a mail: mail that names their tenant, and for the first tenant's admins also mail that
@@ -111,11 +135,19 @@ fn shows(caller: &Caller, mail: &Kept) -> bool {
     }
 }
 
+/// The mails that a caller may see.
+#[derive(Default)]
+struct Seen {
+    mails: Vec<Kept>,
+    /// The names of the servers whose mails are missing.
+    unreachable: Vec<String>,
+}
+
 /// Returns the mails in quarantine that the caller may see. A retention rule hides mail at once, not only when the mail is
 /// deleted.
-async fn seen(call: &Call<'_>) -> Result<Vec<Kept>, Refusal> {
+async fn seen(call: &Call<'_>) -> Result<Seen, Refusal> {
     if call.api.quarantine.get().is_none() {
-        return Ok(Vec::new());
+        return Ok(Seen::default());
     }
     let record = call.ask(&GetTenantRecord { tenant: call.caller.tenant }).await?;
     let of_tenant =
@@ -123,15 +155,16 @@ async fn seen(call: &Call<'_>) -> Result<Vec<Kept>, Refusal> {
     let of_nobody = MAIL_KEPT_MS_MAX;
     let now = call.api.cluster.now();
     let here = in_quarantine(call, |quarantine| Ok(quarantine.list())).await?;
-    let mut mails = match call.api.quarantine_of_others.get() {
-        Some(others) => merged(here, others.list(call.caller.tenant).await),
-        None => here,
-    };
+    let (mut mails, mut unreachable) = (here, Vec::new());
+    if let Some(others) = call.api.quarantine_of_others.get() {
+        let elsewhere = others.list(call.caller.tenant).await;
+        (mails, unreachable) = (merged(mails, elsewhere.found), names_of(&elsewhere.unreachable));
+    }
     mails.retain(|mail| {
         let kept_ms = if mail.tenant.is_some() { of_tenant } else { of_nobody };
         shows(&call.caller, mail) && now.since_ms(mail.at) <= kept_ms
     });
-    Ok(mails)
+    Ok(Seen { mails, unreachable })
 }
 
 /// Lists a mail that came to several servers once, as it came last.
@@ -146,10 +179,10 @@ fn merged(here: Vec<Kept>, elsewhere: Vec<Kept>) -> Vec<Kept> {
 }
 
 /// Returns the mail of a name, if the caller may see it.
-async fn found(call: &Call<'_>, name: &str) -> Result<Kept, Refusal> {
+fn found(name: &str, call: &Call<'_>, seen: &Seen) -> Result<Kept, Refusal> {
     let id = names::quarantined(&call.caller, "name", name)?;
-    let mail = seen(call).await?.into_iter().find(|mail| mail.id == id);
-    mail.ok_or_else(|| missing(name))
+    let mail = seen.mails.iter().find(|mail| mail.id == id);
+    mail.cloned().ok_or_else(|| missing(name, &seen.unreachable))
 }
 
 /// Runs a task on the quarantine store, on a blocking thread.

@@ -6,13 +6,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Version, heade
 use http_body_util::BodyExt;
 use prost::Message;
 use prost_reflect::{DynamicMessage, MethodDescriptor};
-use std::convert::Infallible;
 use tonic::Status;
-use tower::Service;
 
 use super::answer::internal;
 use super::{answer, request};
 use crate::admission::{Admission, Counted};
+use crate::around::Answers;
 use crate::calls::{frame, unframe};
 use crate::error::{Reason, Refusal};
 use crate::limits::MESSAGE_BYTES_MAX;
@@ -48,15 +47,12 @@ const DROPPED: [HeaderName; 13] = [
 ///
 /// # Errors
 /// Whatever is wrong with the request, and every answer of the service except OK.
-pub(super) async fn unary<S>(
-    mut inner: S,
+pub(super) async fn unary(
+    mut inner: impl Answers,
     admission: &Admission,
     method: &MethodDescriptor,
     request: Request<Body>,
-) -> Result<Response<Body>, Status>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
-{
+) -> Result<Response<Body>, Status> {
     let (parts, body) = request.into_parts();
     let mut parts = grpc_head(parts)?;
     let mut hold = admission.admit(parts.uri.path(), &parts.headers, &parts.extensions).await?;

@@ -53,6 +53,11 @@ async fn transfer(harness: &Harness, from: u64, groups: &[u64], to: u64) -> Resu
     reply.map(drop)
 }
 
+async fn raise(harness: &Harness, level: u32, id: &str) -> Result<v1::RaiseLevelResponse, Status> {
+    let request = v1::RaiseLevelRequest { level, request_id: id.to_owned() };
+    harness.attempt("admin", "RaiseLevel", &request).await
+}
+
 async fn look(harness: &Harness) -> v1::GetClusterResponse {
     harness.ask("operator", "GetCluster", &v1::GetClusterRequest {}).await
 }
@@ -134,6 +139,7 @@ async fn what_would_harm_the_cluster_is_refused_and_changes_nothing() {
         (reason(transfer(&harness, 0, &[], 0).await), "from_server"),
         (reason(transfer(&harness, 1, &[], 1).await), "to_server"),
         (reason(transfer(&harness, 1, &[0; 66], 0).await), "groups"),
+        (reason(raise(&harness, 0, "").await), "level"),
     ] {
         assert_eq!((refusal.reason.as_str(), refusal.fields), ("FIELD_INVALID", vec![field.to_owned()]));
     }
@@ -151,6 +157,7 @@ async fn a_server_alone_has_nothing_to_change() {
     assert_eq!(shown.servers[0].version, env!("CARGO_PKG_VERSION"));
     assert_eq!(reason(drain(&harness, 1, "").await).reason, "TOO_FEW_VOTERS");
     assert_eq!(reason(activate(&harness, 1).await).reason, "NOT_FOUND");
+    assert_eq!(reason(raise(&harness, 1, "").await).reason, "NOT_FOUND");
     harness.node.end().await;
 }
 
@@ -196,5 +203,21 @@ async fn an_auditor_sees_who_changed_a_server() {
     let texts = |part: &v1::ExportedPart| (format!("{:?}", part.before), format!("{:?}", part.after));
     let (before, after) = texts(&change.parts[0]);
     assert!(before.contains("active") && after.contains("draining"), "{before} {after}");
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_level_is_raised_only_to_what_all_servers_know() {
+    let harness = Harness::start().await;
+    let _spare = harness.node.spare_server(ServerState::Active).await;
+    let shown = look(&harness).await;
+    assert_eq!(shown.level, 1);
+    assert!(shown.servers.iter().all(|server| (server.lowest_level, server.highest_level) == (1, 1)));
+    let same = raise(&harness, 1, "raise-1").await.expect("it is so already");
+    assert_eq!((same.level, same.epoch), (1, shown.epoch));
+    assert_eq!(raise(&harness, 1, "raise-1").await.expect("the same answer"), same);
+    let refusal = reason(raise(&harness, 2, "").await);
+    assert_eq!((refusal.reason.as_str(), refusal.metadata["server"].as_str()), ("STATE_MISMATCH", "1"));
+    assert_eq!(look(&harness).await.epoch, shown.epoch, "nothing was changed");
     harness.node.end().await;
 }

@@ -24,7 +24,7 @@ use switchward_state::catalogue::{
 use switchward_state::delivery::{DeliveryCommand, Endpoint, HoldEffects};
 use switchward_state::seal::{KeyRing, RingKey};
 use switchward_state::session::{Cancel, SessionCommand};
-use switchward_state::{Actor, Body, Command, IndexKey, Scope, View};
+use switchward_state::{Actor, Body, Command, IndexKey, Levels, Scope, View};
 use switchward_store::DataDir;
 use switchward_testkit::until;
 use switchward_testnet::{Network, ServerOptions};
@@ -144,6 +144,11 @@ impl Node {
         Self { cluster, clock, line, api, app, quarantine, servers, network, fatal, data }
     }
 
+    /// Lets all servers ask these about mail in quarantine.
+    pub(crate) fn ask_others(&self, others: &Arc<dyn mail::QuarantineOfOthers>) {
+        self.servers.iter().for_each(|served| served.api.keeping_elsewhere(Arc::clone(others)));
+    }
+
     /// Ends the open streams of all servers.
     pub(crate) fn drain(&self) {
         self.servers.iter().for_each(|served| served.api.drain());
@@ -194,11 +199,11 @@ impl Node {
             number,
             folder: number.to_be_bytes().repeat(2).try_into().expect("16 bytes"),
             address: format!("10.0.0.1:{number}"),
-            level: 1,
+            levels: Levels::OF_PROGRAM,
         };
         let act = async |command| self.inner(TenantId(0), Body::Catalogue(command)).await;
         if self.cluster.map().expect("rows that can be read").is_none() {
-            let found = FoundCluster { cluster: [9; 16], server: join(1), shards: SHARDS.into() };
+            let found = FoundCluster { cluster: [9; 16], server: join(1), shards: SHARDS.into(), voters: 3 };
             act(CatalogueCommand::FoundCluster(found)).await;
         }
         let servers = self.cluster.servers().expect("rows that can be read");

@@ -10,7 +10,7 @@ use crate::rpcs::{Rpc, all, changes};
 use crate::ways::Way;
 
 /// Calls that an agent must never make, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 65] = [
+const NEVER_AN_AGENT: [&str; 67] = [
     "RecordEvent",
     "AttachPolicy",
     "DetachPolicy",
@@ -65,11 +65,13 @@ const NEVER_AN_AGENT: [&str; 65] = [
     "GetRetention",
     "AdvanceClock",
     "GetCluster",
+    "VerifyGroup",
     "DrainServer",
     "ActivateServer",
     "RemoveServer",
     "ReplaceServer",
     "TransferLeaders",
+    "RaiseLevel",
     "PollWork",
     "StreamWork",
     "ExtendLease",

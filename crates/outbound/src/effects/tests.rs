@@ -1,11 +1,11 @@
 //! What becomes of effects that cannot go out.
 
 use std::sync::Arc;
-use switchward_bus::{Memory, Settings};
+use switchward_bus::{Memory, Redis, RedisConfig, Settings};
 use switchward_machine::{Digest, Time};
 use switchward_shard::{ClusterOptions, ManualClock};
 use switchward_state::catalogue::{CatalogueCommand, Deploy, EnsureTenancy};
-use switchward_state::delivery::{DeliveryCommand, MailCap, RetryEffect};
+use switchward_state::delivery::{DeferEffect, DeliveryCommand, MailCap, RetryEffect};
 use switchward_state::run::{Answer, RunCommand};
 use switchward_state::seal::{KeyRing, RingKey};
 use switchward_state::session::{SessionCommand, Start};
@@ -43,8 +43,14 @@ async fn cluster_of(shards: u32, folder: &std::path::Path, clock: &ManualClock) 
 /// The relay of a server that sends mail and has nothing in flight.
 fn sending(cluster: &Cluster) -> Context {
     let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
+    sending_over(cluster, bus)
+}
+
+/// The same over a bus that others have, too.
+fn sending_over(cluster: &Cluster, bus: Arc<dyn Bus>) -> Context {
     let names = Arc::new(Known::new(cluster.clone()));
-    Context { bus, mail: true, names, caps: Caps::new(cluster.clone()) }
+    let caps = Caps::new(cluster.clone(), Arc::clone(&bus));
+    Context { bus, mail: true, names, caps }
 }
 
 const SESSION: SessionId = SessionId([3; 16]);
@@ -249,5 +255,68 @@ async fn mails_of_all_shards_count_for_one_cap() {
     let waits = join_all(second.iter().map(|&session| mail_of(other, session))).await;
     let codes: Vec<&str> = waits.iter().filter_map(|mail| Some(mail.last()?.code.as_str())).collect();
     assert_eq!(codes, ["mail_address_limit"]);
+    cluster.shutdown().await.unwrap();
+}
+
+/// Two servers that have no rows of each other have only the bus in common.
+#[tokio::test]
+async fn mails_of_all_servers_on_one_bus_count_for_one_cap() {
+    let most = u16::try_from(MailCap::Address.most()).unwrap();
+    let (folders, clock) =
+        ([(); 2].map(|()| tempfile::tempdir().unwrap()), ManualClock::new(Time(1_782_000_000_000)));
+    let [one, other] = [cluster(folders[0].path(), &clock).await, cluster(folders[1].path(), &clock).await];
+    let session = |n: u16| SessionId(std::array::from_fn(|at| n.to_be_bytes()[at % 2]));
+    let first: Vec<SessionId> = (1..most).map(session).collect();
+    let machine = deployed(&one).await;
+    assert_eq!(deployed(&other).await, machine);
+    join_all(first.iter().map(|&session| mails(&one, session, machine))).await;
+    let bus: Arc<dyn Bus> = Arc::new(Memory::new(Settings::default()));
+    let (of_one, of_other) = (sending_over(&one, Arc::clone(&bus)), sending_over(&other, bus));
+    let (here, there) = (one.shard_of(SESSION.bucket()), other.shard_of(SESSION.bucket()));
+    let (mut out, mut out_there) = (Out::default(), Out::default());
+    all_go_out(&one, (here, first.len()), &of_one, &mut out).await;
+    for number in [most, most + 1] {
+        mails(&other, session(number), machine).await;
+    }
+    round(there, 1_024, &of_other, &mut out_there).await.map(drop).unwrap();
+    assert_eq!(out_there.sent.len(), 1, "the cap of both servers leaves room for one mail");
+    let waits = join_all([most, most + 1].map(|number| mail_of(there, session(number)))).await;
+    let codes: Vec<&str> = waits.iter().filter_map(|mail| Some(mail.last()?.code.as_str())).collect();
+    assert_eq!(codes, ["mail_address_limit"]);
+    // The next leader of the first server's shard counts what is on the bus under the same names.
+    let (mut out, of_one) = (Out::default(), sending_over(&one, Arc::clone(&of_one.bus)));
+    round(here, 1_024, &of_one, &mut out).await.map(drop).unwrap();
+    assert_eq!(out.sent.len(), 1);
+    // An attempt that has failed counts no more.
+    let failed = out.sent.keys().next().and_then(Key::session_of).unwrap();
+    let mail = mail_of(here, failed).await;
+    let (number, attempt, code) = (mail.number, mail.attempt(), "timeout".to_owned());
+    let defer = DeferEffect { number, attempt, wait_ms: 60_000, code, message: String::new(), made: true };
+    let defer = Body::Delivery(DeliveryCommand::DeferEffect(defer));
+    one.execute(Command::of_server(TENANT, Scope::Session(failed), defer)).await.unwrap();
+    round(here, 1_024, &of_one, &mut out).await.map(drop).unwrap();
+    assert_eq!(out.sent.len(), 0);
+    mails(&other, session(most + 2), machine).await;
+    round(there, 1_024, &of_other, &mut out_there).await.map(drop).unwrap();
+    assert_eq!(out_there.sent.len(), 2, "there is room for one mail more");
+    for cluster in [one, other] {
+        cluster.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn no_mail_goes_out_or_is_deferred_while_the_bus_cannot_count() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(Time(1_782_000_000_000)));
+    let cluster = cluster(folder.path(), &clock).await;
+    mailing(&cluster).await;
+    let shard = cluster.shard_of(SESSION.bucket());
+    // Nobody listens on this port.
+    let absent = RedisConfig::new("redis://127.0.0.1:1".to_owned());
+    let bus = Arc::new(Redis::open(absent).await.unwrap());
+    let mut out = Out::default();
+    let round = round(shard, 16, &sending_over(&cluster, bus), &mut out).await;
+    assert!(matches!(round, Ok(Round::Full(wait)) if !wait.is_zero()));
+    let mail = mail(shard).await;
+    assert_eq!((out.sent.len(), mail.last(), mail.attempt().number), (0, None, 0));
     cluster.shutdown().await.unwrap();
 }

@@ -17,6 +17,7 @@ use switchward_outbound::{Role, Settings, TenantRules};
 use switchward_shard::{
     Cluster, Group, GroupOptions, GroupStart, LogRetention, ManualClock, RaftPeers, RaftSettings, Shard,
 };
+use switchward_state::Levels;
 use switchward_store::{DataDir, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
 use switchward_testkit::{PATIENCE, until};
 use tempfile::TempDir;
@@ -172,6 +173,7 @@ async fn server(node: u64, folder: &Path, network: &Network, clock: &ManualClock
             raft: PATIENT,
             transport: Some(network.transport(node)),
             retention: LogRetention::default(),
+            levels: Levels::OF_PROGRAM,
         };
         let opened = Group::open(options, peers.network(group)).await.unwrap();
         network.join(node, group, &opened);

@@ -22,7 +22,8 @@ async fn pings_show_that_a_server_is_alive_and_how_far_its_clock_is_off() {
         })
         .await;
         let contact = server.peers.contact(other).unwrap();
-        assert_eq!((contact.hello.server, contact.hello.level, contact.hello.boot), (other, 3, 1));
+        assert_eq!((contact.hello.server, contact.hello.highest_level, contact.hello.boot), (other, 3, 1));
+        assert_eq!(contact.hello.boot_id, [4; 16]);
         until("it is seen again", async || server.peers.contact(other).unwrap().seen > contact.seen).await;
     }
 }

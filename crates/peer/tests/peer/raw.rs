@@ -109,7 +109,9 @@ pub(crate) fn greeting(own: &Hello, to: u64, purpose: u8) -> Vec<u8> {
     bytes.extend(own.server.to_be_bytes());
     bytes.extend(own.folder);
     bytes.extend(own.boot.to_be_bytes());
-    bytes.extend(own.level.to_be_bytes());
+    bytes.extend(own.boot_id);
+    bytes.extend(own.lowest_level.to_be_bytes());
+    bytes.extend(own.highest_level.to_be_bytes());
     bytes.extend(own.keys);
     bytes.extend(own.clock_ms.to_be_bytes());
     bytes.extend(to.to_be_bytes());

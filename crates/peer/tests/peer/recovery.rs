@@ -4,7 +4,7 @@ use switchward_peer::{PeerError, PeerOptions, Request, Traffic};
 use switchward_testkit::until;
 
 use crate::proxy::Proxy;
-use crate::support::{Cluster, HANG, LONG, Server, logged, request, short};
+use crate::support::{Cluster, HANG, LONG, Server, lines, logged, request, short};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_on_which_nothing_comes_is_ended_and_made_again() {
@@ -85,4 +85,22 @@ async fn a_closed_transport_fails_calls_and_streams() {
     let stream = first.peers.stream(2, Request { kind: 0, group: 0, body: Vec::new().into() }).await;
     assert!(stream.is_err());
     second.refused(1, "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_yet_is_logged_once_and_without_a_warning() {
+    let cluster = Cluster::new(0x51);
+    let first = Server::start(PeerOptions { limits: short(), ..cluster.options(81) });
+    // Nobody listens at this address, and nobody else gets it.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    first.dial(82, address);
+    for _ in 0..20 {
+        first.refused(82, "no connection").await;
+    }
+    let about = format!("server 82 at {address}");
+    logged(&[&about, "cannot be reached now"]).await;
+    assert_eq!(lines(&[&about]).len(), 1, "of both connections, and of all attempts");
+    assert_eq!(lines(&["WARN", &about]).len(), 0);
 }

@@ -48,8 +48,10 @@ impl Cluster {
             server,
             folder: [9; 16],
             boot: 1,
+            boot_id: [4; 16],
             protocol: PROTOCOL,
-            level: 3,
+            lowest_level: 1,
+            highest_level: 3,
             keys: [7; 32],
             clock_ms: 0,
         }

@@ -98,6 +98,7 @@ impl Shard {
                 | Reply::Endpoint(_)
                 | Reply::Source(_)
                 | Reply::Cluster(_)
+                | Reply::Level { .. }
                 | Reply::Removed { .. },
             ) => return Ok(()),
         };

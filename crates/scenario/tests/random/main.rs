@@ -26,7 +26,7 @@ const OF_EACH: usize = 24;
 const ABSENT: &[Absent] = &[
     Absent {
         why: "no server joins another: crates/engine/tests/servers.rs and the tests of shards",
-        kinds: &["Catalogue.ClusterChanged"],
+        kinds: &["Catalogue.ClusterChanged", "Catalogue.LevelRaised", "Catalogue.VotersPlaced"],
     },
     Absent {
         why: "checkpoint processes have them, and their runs cover them (crates/engine/tests/replay)",

@@ -2,8 +2,9 @@
 //!
 //! 1. A server that is alone uses its own clock.
 //! 2. A member decides nothing until it has compared its clock with those of a majority, itself included.
-//! 3. Then it decides by its own clock, unless that is too far ahead of the median: then by the median. It never decides by
-//!    a time that was not the time of a clock that a majority has behind it.
+//! 3. Then it decides by its own clock, unless that is too far ahead of the median: then by the median. If fewer clocks than
+//!    those of all voters were compared, [`agreement`](super::agreement) says what takes the median's part. It never decides by
+//!    a time that is later than all clocks that may be right.
 //! 4. A log that goes further than the clock moves it on to there, by at most [`CLOCK_AHEAD_MAX`], and it runs at half the
 //!    speed until the own clock has caught up. A log that goes further than that was written by a server whose clock was
 //!    wrong: its shard keeps that time, and the others do not follow.
@@ -223,9 +224,14 @@ mod tests {
     }
 
     fn compare(clock: &AgreedClock, offsets: &[i64]) {
+        compare_of(clock, offsets, 3);
+    }
+
+    /// Compares a clock of one of this many voters.
+    fn compare_of(clock: &AgreedClock, offsets: &[i64], voters: usize) {
         let offsets: Vec<_> =
             offsets.iter().zip(2..).map(|(ms, server)| ClockOffset { server, ms: *ms }).collect();
-        clock.compared(judge(&offsets, 3), clock.reading());
+        clock.compared(judge(&offsets, voters), clock.reading());
     }
 
     /// Lets time pass on all clocks.
@@ -329,6 +335,29 @@ mod tests {
         own.advance(YEARS);
         compare(&clock, &[long_ago]);
         assert_eq!(clock.now(), BEGIN.after_ms(HOUR + CLOCK_APART_MAX_MS));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_goes_on_when_two_wrong_ones_are_all_that_is_left_of_five() {
+        let hour = i64::try_from(HOUR).unwrap();
+        for wrong in [hour, -hour] {
+            let (own, clock) = clock(BEGIN, &[]);
+            compare_of(&clock, &[wrong, wrong, 0, 0], 5);
+            // One of the wrong ones: it is barred, and decides by the right time.
+            let mistaken = Time(BEGIN.0.saturating_add_signed(wrong));
+            let (its_own, its) = self::clock(mistaken, &[]);
+            compare_of(&its, &[-wrong, 0, -wrong, -wrong], 5);
+            for minute in 1..=10 {
+                pass(&own, 60_000).await;
+                its_own.advance(60_000);
+                compare_of(&clock, &[wrong, wrong], 5);
+                compare_of(&its, &[-wrong, 0], 5);
+                assert_eq!(clock.agreement(), ClockAgreement::Agrees);
+                assert_eq!(clock.now(), BEGIN.after_ms(60_000 * minute));
+                assert!(its.agreement().bars_from_leading());
+                assert!(its.now() <= clock.now());
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

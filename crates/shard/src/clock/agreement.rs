@@ -1,12 +1,21 @@
 //! Compares this server's clock with those of the other servers. Pure.
 //!
-//! The opinions are this server's own clock and those of the servers that it knows. Of an even number, every time between
-//! the two in the middle may be right; a server decides by the lower one, because a late timer does less harm than an early
-//! one.
+//! The opinions are this server's own clock and those of the servers that it knows. It is assumed that more than half of the
+//! voters' clocks are right, and not that those of the servers that can be reached now are: of five servers, the three that
+//! are left may be one whose clock is right and two whose clocks are wrong in the same way. So up to half of all voters,
+//! `w`, may be wrong, and of `n` opinions in order only these bounds are sure:
 //!
-//! A server that more than two clocks have judged keeps that verdict while fewer clocks, of which as many say this as say
-//! another time, are left. A server that was barred from leading is admitted again only after its clock has been close for
-//! several comparisons, so that a clock at the limit does not move the leadership again and again.
+//! - The one with `w` others after it is not later than a right one: it is the latest time that fires no timer early.
+//! - The one with `w` others before it is not earlier than a right one.
+//!
+//! With all opinions both are the median, or the two in the middle of an even number. With fewer they are further apart. A
+//! server outside of them is wrong, and is barred from leading: a majority of all voters says so. Between bounds that are far
+//! apart nothing is decided: nobody is barred, and a server decides by the earlier one, because a late timer does less harm
+//! than an early one.
+//!
+//! A server that more clocks have judged keeps that verdict while fewer clocks, which decide nothing, are left. A server that
+//! was barred from leading is admitted again only after its clock has been close for several comparisons, so that a clock at
+//! the limit does not move the leadership again and again.
 
 use crate::limits::{CLOCK_APART_MAX_MS, CLOCK_CLOSE_COMPARISONS, CLOCK_CLOSE_MS};
 
@@ -28,14 +37,15 @@ pub enum ClockAgreement {
     Unknown,
     /// It is close to the median.
     Agrees,
-    /// As many clocks say this as say another time, such as with two servers: nobody can say which is right.
+    /// The clocks differ, and no majority of all voters says which time is right, such as with two servers.
     Undecided {
-        /// How far it is ahead, milliseconds; negative if it is behind.
+        /// How far it is ahead of the lower bound, or, if it is close to that, of the upper one, milliseconds; negative if
+        /// it is behind.
         by_ms: i64,
     },
-    /// It differs from the median of at least three: this server leads nothing.
+    /// A majority of all voters' clocks is on one side of it: this server leads nothing.
     Differs {
-        /// How far it is ahead of the median, of two in the middle the lower one, milliseconds; negative if it is behind.
+        /// How far it is ahead of the lower bound, milliseconds; negative if it is behind.
         by_ms: i64,
     },
 }
@@ -75,7 +85,7 @@ impl ClockAgreement {
 pub(crate) struct Comparison {
     /// What it says by itself.
     agreement: ClockAgreement,
-    /// How far the clock is ahead of the lower of the two in the middle, milliseconds; negative if it is behind.
+    /// How far the clock is ahead of the lower bound, milliseconds; negative if it is behind.
     by_ms: i64,
     /// Returns the server to those that may lead.
     is_close: bool,
@@ -153,13 +163,15 @@ pub(crate) fn judge(offsets: &[ClockOffset], voters: usize) -> Comparison {
         return Comparison::UNKNOWN;
     }
     opinions.sort_unstable();
-    let (low, high) = (opinions[(opinions.len() - 1) / 2], opinions[opinions.len() / 2]);
+    // Learners have opinions, too: there may be more than voters.
+    let wrong = voters.max(opinions.len()) / 2;
+    let (low, high) = (opinions[opinions.len() - wrong - 1], opinions[wrong]);
     let far = |ms: i64| ms.unsigned_abs() > CLOCK_APART_MAX_MS;
     let outside = if low > 0 { low } else { high.min(0) };
     let by_ms = low.saturating_neg();
-    // Otherwise this server is one of the two in the middle.
+    // Otherwise this server is between the bounds.
     let other = if far(low) { low } else { high };
-    let agreement = if far(outside) && opinions.len() > 2 {
+    let agreement = if far(outside) {
         ClockAgreement::Differs { by_ms }
     } else if far(other) {
         ClockAgreement::Undecided { by_ms: other.saturating_neg() }
@@ -234,6 +246,49 @@ mod tests {
         assert_eq!(of(&[1, 2], 5), ClockAgreement::Agrees);
         assert_eq!(of(&[i64::MIN, i64::MIN], 3), ClockAgreement::Differs { by_ms: i64::MAX });
     }
+
+    #[test]
+    fn two_of_five_that_are_wrong_in_the_same_way_decide_nothing_when_two_right_ones_are_down() {
+        let undecided = |by_ms| ClockAgreement::Undecided { by_ms };
+        for wrong in [HOUR, -HOUR] {
+            // What the right one sees, and what a wrong one sees.
+            let (right, mistaken) = ([wrong, wrong], [-wrong, 0]);
+            let all: [&[i64]; 2] = [&[wrong, wrong, 0, 0], &[-wrong, 0, -wrong, -wrong]];
+            assert_eq!(after(&[all[0], &right], 5), ClockAgreement::Agrees);
+            assert_eq!(after(&[all[1], &mistaken], 5), ClockAgreement::Differs { by_ms: wrong });
+            // Nothing was known before: each decides by the earliest of the three, and each may lead.
+            assert_eq!(after(&[&right], 5), undecided(-wrong));
+            assert_eq!(after(&[&mistaken], 5), undecided(wrong));
+            assert_eq!(undecided(wrong).ahead_ms(), u64::try_from(wrong).unwrap_or(0));
+            // Of four, three that agree are a majority of five.
+            assert_eq!(of(&[wrong, 0, 0], 5), ClockAgreement::Agrees);
+            assert_eq!(of(&[-wrong, -wrong, -wrong], 5), ClockAgreement::Differs { by_ms: wrong });
+        }
+        // And so are all of three.
+        assert_eq!(of(&[9, -9], 5), ClockAgreement::Agrees);
+    }
+
+    #[test]
+    fn no_server_with_a_right_clock_is_barred_and_none_decides_early() {
+        // All ways in which two of five clocks at most are an hour ahead, and two servers at most are down.
+        for (wrong, down) in (0_u32..32).flat_map(|wrong| (0_u32..32).map(move |down| (wrong, down))) {
+            if wrong.count_ones() > 2 || down.count_ones() > 2 {
+                continue;
+            }
+            let clock = |server: u32| if wrong & (1 << server) != 0 { HOUR } else { 0 };
+            let up: Vec<u32> = (0..5).filter(|server| down & (1 << server) == 0).collect();
+            for own in &up {
+                let others = up.iter().filter(|server| *server != own);
+                let offsets: Vec<i64> = others.map(|server| clock(*server) - clock(*own)).collect();
+                let found = of(&offsets, 5);
+                let is_right = clock(*own) == 0;
+                assert!(!(is_right && found.bars_from_leading()), "{wrong:b} {down:b} {own}: {found:?}");
+                let decides_by = clock(*own) - i64::try_from(found.ahead_ms()).unwrap();
+                assert_eq!(decides_by, 0, "{wrong:b} {down:b} {own}: {found:?}");
+            }
+        }
+    }
+
     #[test]
     fn a_server_ahead_of_two_in_the_middle_that_differ_decides_by_the_lower_one() {
         for (others, by_ms) in [

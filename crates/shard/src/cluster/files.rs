@@ -1,10 +1,9 @@
 //! Operations on the files of this server, over all of its groups: scrubbing and a consistent cut.
 
 use std::io;
-use switchward_store::Cut;
 
 use super::Cluster;
-use crate::blocking::blocking;
+use crate::backup::{self, BackupRows};
 use crate::scrub;
 
 impl Cluster {
@@ -19,25 +18,14 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// The rows of all groups of this server at one moment, the catalogue's first. The cut is no later than the
-    /// return and includes everything that was acknowledged before the call.
+    /// The rows of all groups of this server at one moment of the whole cluster, for a backup. They include everything that
+    /// was acknowledged before the call, by any server. The leaders decide nothing for some milliseconds.
     ///
     /// # Errors
-    /// A shard has no leader here, or the disk cannot be written.
-    pub async fn cut(&self) -> io::Result<Cut> {
-        for shard in self.all() {
-            shard.read().await.map_err(io::Error::other)?;
-        }
-        let groups = self.0.groups();
-        let taken = blocking(move || {
-            let states: Vec<_> = groups.iter().map(|group| group.shared.state.clone()).collect();
-            Cut::take(&states, |freeze| {
-                let still: Vec<_> = groups.iter().map(|group| group.shared.whole.read()).collect();
-                freeze();
-                drop(still);
-            })
-        });
-        taken.await.map_err(io::Error::other)?.map_err(io::Error::other)
+    /// A group has no leader, the leaders could not stop together, or this server's replica of a group has failed or is too
+    /// far behind.
+    pub async fn cut(&self) -> io::Result<BackupRows> {
+        backup::take(&self.0).await
     }
 
     /// The number of shards that the buckets are spread over.

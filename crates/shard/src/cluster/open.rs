@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use switchward_state::Levels;
 use switchward_state::catalogue::ServerState;
 use switchward_store::{
     DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore, StoreError,
@@ -239,7 +240,7 @@ async fn check_members(cluster: &Cluster, number: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Fails if the catalogue does not know this server, or has removed it. Rows of an earlier moment are enough: the server's
+/// Fails if the catalogue does not know this server, has removed it, or has a feature level that it does not know. Rows of an earlier moment are enough: the server's
 /// own row was on disk before the folder counted as initialised.
 fn check_server(cluster: &Cluster, data: &DataDir, member: &MemberOptions) -> io::Result<()> {
     let servers = members::servers(&cluster.catalogue().read_stale())?;
@@ -251,6 +252,9 @@ fn check_server(cluster: &Cluster, data: &DataDir, member: &MemberOptions) -> io
     };
     if known.folder != data.identity().folder.0 {
         return Err(invalid(format!("server {number} of the cluster has another data folder")));
+    }
+    if let Some(map) = members::map(&cluster.catalogue().read_stale())? {
+        member.levels.check(map.level).map_err(invalid)?;
     }
     match known.state {
         ServerState::Active | ServerState::Draining => Ok(()),
@@ -289,6 +293,7 @@ async fn open_groups(
             ring: options.ring.clone(),
             raft: options.member.as_ref().map_or_else(RaftSettings::default, |member| member.raft),
             retention: LogRetention::default(),
+            levels: options.member.as_ref().map_or(Levels::OF_PROGRAM, |member| member.levels),
             transport: options.member.as_ref().map(|member| Arc::clone(&member.transport)),
         };
         let opened = open_group(raft, group, options.member.as_ref(), begins).await;

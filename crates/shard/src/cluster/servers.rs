@@ -1,6 +1,7 @@
 //! The servers of the cluster, and who leads what.
 
 use std::io;
+use std::time::Duration;
 use switchward_state::catalogue::{
     CatalogueCommand, ClusterChange, ClusterMap, Server, ServerState, SetServerState,
 };
@@ -9,6 +10,7 @@ use switchward_state::{Actor, Body, Command, Reply};
 use super::Cluster;
 use crate::failure::Failure;
 use crate::members::{self, ClusterStatus, HandOver};
+use crate::verify::{self, GroupVerification, NotVerified};
 
 impl Cluster {
     /// The servers of the cluster by their numbers as this server knows them, removed ones included; none for a server
@@ -68,5 +70,22 @@ impl Cluster {
     /// As [`HandOver`] says.
     pub async fn hand_over(&self, group: u64, to: Option<u64>) -> Result<u64, HandOver> {
         members::hand_over(&self.0, group, to).await
+    }
+
+    /// Has all replicas of a group take the digest of their rows at a new entry of its log, and compares the digests. A
+    /// replica that differs from a majority of the voters fails. Takes as long as reading all rows of the group does, and
+    /// works on any server.
+    ///
+    /// # Errors
+    /// As [`NotVerified`] says.
+    pub async fn verify(&self, group: u64) -> Result<GroupVerification, NotVerified> {
+        verify::verify(&self.0, group).await
+    }
+
+    /// Sets how often the cluster verifies all groups by itself, instead of
+    /// [`VERIFY_INTERVAL`](crate::limits::VERIFY_INTERVAL); at least
+    /// [`VERIFY_INTERVAL_MIN`](crate::limits::VERIFY_INTERVAL_MIN). What is set on the server that leads the catalogue counts.
+    pub fn set_verify_interval(&self, interval: Duration) {
+        self.0.set_verify_interval(interval);
     }
 }

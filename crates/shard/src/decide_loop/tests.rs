@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use switchward_machine::{Digest, TenantId, Time};
 use switchward_state::catalogue::{CatalogueCommand, CreateTenant, Settings};
-use switchward_state::{Body, Command, Reply, RequestId, Scope};
+use switchward_state::{Body, Command, Levels, Reply, RequestId, Scope};
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tempfile::TempDir;
 
@@ -57,6 +57,7 @@ impl Alone {
             ring: switchward_scenario::ring().clone(),
             raft: RaftSettings::default(),
             retention: LogRetention::default(),
+            levels: Levels::OF_PROGRAM,
             transport: None,
         };
         let group = Group::open(group, NoPeers).await.unwrap();

@@ -1,4 +1,4 @@
-//! A server that starts again gives the cluster its address and its feature level.
+//! A server that starts again gives the cluster its address and its feature levels.
 //!
 //! After its address has changed, no leader reaches it, and it knows none: it asks the others by its own connections, as a
 //! server that joins does.
@@ -112,7 +112,7 @@ impl Announcement {
 /// Returns true if the rows have what a server gives.
 fn is_given(known: &[Server], server: &JoinServer) -> bool {
     let own = known.iter().find(|known| known.number == server.number);
-    own.is_some_and(|own| own.address == server.address && own.level == server.level)
+    own.is_some_and(|own| own.address == server.address && own.levels == server.levels)
 }
 
 /// The servers to ask: those of the rows, and those that the server was to ask when it joined.
@@ -132,15 +132,21 @@ fn others(known: &[Server], member: &MemberOptions) -> Vec<u64> {
 mod tests {
     use super::*;
     use switchward_machine::Time;
+    use switchward_state::{Level, Levels};
+
+    fn levels(highest: u32) -> Levels {
+        Levels { lowest: Level(1), highest: Level(highest) }
+    }
 
     fn row(number: u64, address: &str, level: u32) -> Server {
+        let levels = levels(level);
         let (address, state) = (address.to_owned(), ServerState::Active);
-        Server { number, folder: [1; 16], address, state, level, joined: Time(1), replaced_by: None }
+        Server { number, folder: [1; 16], address, state, levels, joined: Time(1), replaced_by: None }
     }
 
     #[test]
     fn a_server_whose_row_is_missing_or_differs_is_announced() {
-        let server = JoinServer { number: 2, folder: [1; 16], address: "b:7001".into(), level: 1 };
+        let server = JoinServer { number: 2, folder: [1; 16], address: "b:7001".into(), levels: levels(1) };
         for (known, expected) in [
             (vec![], false),
             (vec![row(1, "b:7001", 1)], false),

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use switchward_state::catalogue::ServerState;
 use tokio::time::Instant;
 
+use super::placement::is_moving;
 use super::status::ClusterStatus;
 use crate::limits::{BALANCE_LAG_MAX, BALANCE_STABLE_FOR};
 
@@ -35,7 +36,7 @@ pub(crate) fn next_move(status: &ClusterStatus, stable: &BTreeSet<u64>) -> Optio
         let fewer = by_leads.iter().take_while(|(fewest, _)| fewest + 1 < *most);
         for (_, to) in fewer {
             let led = status.groups.iter().rev().filter(|group| group.leader == Some(*from));
-            let mut movable = led.filter(|group| stable.contains(&group.group));
+            let mut movable = led.filter(|group| stable.contains(&group.group) && !is_moving(group));
             if let Some(group) = movable.find(|group| status.can_lead(*to, group, BALANCE_LAG_MAX)) {
                 return Some(Move { group: group.group, from: *from, to: *to });
             }

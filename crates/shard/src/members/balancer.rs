@@ -1,25 +1,26 @@
-//! A leader task of the catalogue: leaders are spread over the active servers, and a server that was replaced is removed when
-//! it votes nowhere any more.
+//! A leader task of the catalogue: seats and leaders are spread over the active servers, and a server that was replaced is
+//! removed when it votes nowhere any more.
 
+use std::collections::BTreeSet;
 use std::sync::Weak;
 use switchward_state::Body;
-use switchward_state::catalogue::{CatalogueCommand, ServerState, SetServerState};
-use tokio::time::Instant;
+use switchward_state::catalogue::{AssignVoters, CatalogueCommand, ServerState, SetServerState};
+use tokio::time::{Instant, sleep};
 
 use super::balance::{Stability, next_move};
 use super::join::of_catalogue;
+use super::placement::{is_moving, next_placement};
 use super::status::{ClusterStatus, status};
 use super::transfer::hand_over;
-use crate::limits::BALANCE_LOOK;
+use crate::limits::{BALANCE_LOOK, PLACEMENT_LOOK};
 use crate::shards::Shards;
 
 /// Runs until the cluster or the catalogue's replica is gone. Does one step at a time.
 pub(crate) async fn work(cluster: Weak<Shards>) {
     let mut stability = Stability::default();
-    let mut tick = tokio::time::interval(BALANCE_LOOK);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut pause = BALANCE_LOOK;
     loop {
-        tick.tick().await;
+        sleep(std::mem::replace(&mut pause, BALANCE_LOOK)).await;
         let Some(cluster) = cluster.upgrade() else { return };
         if cluster.catalogue().draining() {
             return;
@@ -31,17 +32,39 @@ pub(crate) async fn work(cluster: Weak<Shards>) {
         match status(&cluster).await {
             Ok(status) => {
                 remove_replaced(&cluster, &status).await;
-                balance(&cluster, &status, &mut stability).await;
+                let stable = stability.observe(&status, Instant::now());
+                if assign(&cluster, &status, &stable).await {
+                    pause = PLACEMENT_LOOK;
+                }
+                balance(&cluster, &status, &stable, &mut stability).await;
             }
             Err(error) => tracing::warn!(%error, "failed to read the servers of the cluster"),
         }
     }
 }
 
-/// Makes the next move, if there is one.
-async fn balance(cluster: &Shards, status: &ClusterStatus, stability: &mut Stability) {
-    let stable = stability.observe(status, Instant::now());
-    let Some(next) = next_move(status, &stable) else { return };
+/// Gives the next seat to another server, if one must move. Returns true while the voters of a group change.
+async fn assign(cluster: &Shards, status: &ClusterStatus, stable: &BTreeSet<u64>) -> bool {
+    let Some(next) = next_placement(status, stable) else { return status.groups.iter().any(is_moving) };
+    let (group, voters) = (next.group, next.voters);
+    // If the servers have changed since they were asked, the map has another epoch.
+    let assign = AssignVoters { group, voters: voters.clone(), epoch: status.epoch };
+    let assign = of_catalogue(Body::Catalogue(CatalogueCommand::AssignVoters(assign)));
+    match cluster.catalogue().submit(assign).await {
+        Ok(_) => tracing::info!(group, ?voters, "these servers are to vote in a group from now on"),
+        Err(error) => tracing::debug!(group, %error, "the voters of a group stay"),
+    }
+    true
+}
+
+/// Makes the next move of a leader, if there is one.
+async fn balance(
+    cluster: &Shards,
+    status: &ClusterStatus,
+    stable: &BTreeSet<u64>,
+    stability: &mut Stability,
+) {
+    let Some(next) = next_move(status, stable) else { return };
     match hand_over(cluster, next.group, Some(next.to)).await {
         Ok(to) => {
             let (group, from) = (next.group, next.from);

@@ -155,15 +155,15 @@ impl ClusterStatus {
         Ok(transfers)
     }
 
-    /// Returns true if a server is active, answers, may lead, votes in the group, was heard of by its leader lately, and
+    /// Returns true if a server is active, answers, may lead, votes and is to vote in the group, was heard of by its leader lately, and
     /// lacks at most `lag_max` entries.
     pub(crate) fn can_lead(&self, server: u64, group: &GroupStatus, lag_max: u64) -> bool {
         let is_active = |known: &ServerStatus| known.number == server && known.state == ServerState::Active;
-        let replica = replica(group, server);
         self.servers.iter().any(is_active)
             && self.may_lead(server)
             && group.voters.contains(&server)
-            && replica.is_some_and(|replica| replica.failed.is_none() && has_almost_all(replica, lag_max))
+            && group.placed.contains(&server)
+            && lacks_at_most(group, server, lag_max)
     }
 
     /// Returns true if a server answers and may lead.
@@ -177,16 +177,17 @@ impl ClusterStatus {
 
     /// Refuses if a group would not have enough voters with the server in another seat.
     fn check_without(&self, server: u64, seat: Seat) -> Result<(), NotNow> {
-        let mut seats = self.seats();
-        seats.insert(server, seat);
         for group in &self.groups {
+            let mut seats = self.seats(group);
+            seats.insert(server, seat);
             let own = led(group)?;
             let voters: BTreeSet<u64> = group.voters.iter().copied().collect();
             let current: BTreeSet<u64> =
                 seats.keys().copied().filter(|number| is_current(group, *number)).collect();
             let members = seats.keys().copied().collect();
             let barred = BTreeSet::new();
-            let seen = Seen { own, voters: vec![voters.clone()], members, current, barred };
+            let seen =
+                Seen { own, voters: vec![voters.clone()], members, current, barred, voters_max: self.voters };
             let after = seated(&seats, &voters, &seen);
             let left: Vec<u64> =
                 after.intersection(&seen.current).copied().filter(|left| *left != server).collect();
@@ -200,10 +201,12 @@ impl ClusterStatus {
         Ok(())
     }
 
-    /// What each server is for; removed ones are left out.
-    fn seats(&self) -> Seats {
-        let seat =
-            |server: &ServerStatus| Some((server.number, Seat::in_state(server.state, server.replaced_by)?));
+    /// What each server is for in a group; removed ones are left out.
+    fn seats(&self, group: &GroupStatus) -> Seats {
+        let seat = |server: &ServerStatus| {
+            let wanted = group.placed.contains(&server.number).into();
+            Some((server.number, Seat::in_state(server.state, server.replaced_by, wanted)?))
+        };
         self.servers.iter().filter_map(seat).collect()
     }
 }
@@ -225,7 +228,12 @@ fn spoke_lately(group: &GroupStatus, server: u64) -> bool {
 
 /// Returns true if the server could vote in the group: it was heard of lately and has almost all entries.
 fn is_current(group: &GroupStatus, server: u64) -> bool {
-    replica(group, server).is_some_and(|replica| has_almost_all(replica, MEMBER_LAG_MAX))
+    lacks_at_most(group, server, MEMBER_LAG_MAX)
+}
+
+/// Returns true if the server's replica works, was heard of lately, and lacks at most `lag_max` entries.
+pub(super) fn lacks_at_most(group: &GroupStatus, server: u64, lag_max: u64) -> bool {
+    replica(group, server).is_some_and(|replica| replica.failed.is_none() && has_almost_all(replica, lag_max))
 }
 
 fn has_almost_all(replica: &ReplicaStatus, lag_max: u64) -> bool {

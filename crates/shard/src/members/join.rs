@@ -11,7 +11,7 @@ use super::message::{JOIN, JoinAnswer, Joining, decode_join_answer, framed};
 use super::options::MemberOptions;
 use super::peers::peers_of;
 use crate::failure::Failure;
-use crate::limits::{FEATURE_LEVEL, JOIN_AGAIN, JOIN_WAIT, PROGRESS_INTERVAL};
+use crate::limits::{JOIN_AGAIN, JOIN_WAIT, PROGRESS_INTERVAL};
 use crate::peers::{PeerConnection, PeerRequest};
 use crate::shard::Shard;
 use crate::shards::CATALOGUE;
@@ -49,7 +49,7 @@ pub(crate) async fn found(
 ) -> io::Result<()> {
     let cluster = check_claimed(data, member.number)?;
     let server = this_server(data, member);
-    let found = FoundCluster { cluster: cluster.0, server, shards: u64::from(shards) };
+    let found = FoundCluster { cluster: cluster.0, server, shards: u64::from(shards), voters: member.voters };
     let command = of_catalogue(Body::Catalogue(CatalogueCommand::FoundCluster(found)));
     match catalogue.submit(command).await {
         Ok(Reply::Cluster(_)) => Ok(()),
@@ -65,14 +65,14 @@ pub(super) fn this_server(data: &DataDir, member: &MemberOptions) -> JoinServer 
         number: member.number,
         folder: data.identity().folder.0,
         address: member.address.clone(),
-        level: FEATURE_LEVEL,
+        levels: member.levels,
     }
 }
 
 /// The message in which a server says this about itself.
 pub(super) fn joining(server: &JoinServer) -> Joining {
-    let JoinServer { number, folder, address, level } = server.clone();
-    Joining { number, folder, address, level }
+    let JoinServer { number, folder, address, levels } = server.clone();
+    Joining { number, folder, address, levels }
 }
 
 /// Asks the peers, in turn and until one of them has an answer, to admit this server. Returns the map of the cluster.

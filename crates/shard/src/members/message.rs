@@ -1,10 +1,10 @@
 //! The messages between servers about their membership.
 
 use bytes::Bytes;
-use minicbor::{Decode, Encode};
+use minicbor::{Decode, Decoder, Encode};
 use std::io;
 use switchward_state::catalogue::{ClusterChange, Server};
-use switchward_state::{Rejection, Reply};
+use switchward_state::{Levels, Rejection, Reply, all_known};
 
 /// Stored form. Messages about membership: form byte, then parts by number.
 const FORM: u8 = 1;
@@ -18,6 +18,69 @@ pub(crate) const STATUS: u8 = 34;
 /// The kind of a request to the leader of a group to hand it over.
 pub(crate) const HAND_OVER: u8 = 35;
 
+/// The kind of a request to the leader of a group to write a mark at which digests are taken.
+pub(crate) const MARK: u8 = 36;
+
+/// The kind of a question for the digest of a replica at a mark.
+pub(crate) const DIGEST: u8 = 37;
+
+/// The kind of a message to a server whose replica differs from a majority.
+pub(crate) const OUTVOTED: u8 = 38;
+
+/// The kind of a request to the leader of a group to stop to decide for a backup; it holds the backup's id, as do the next two.
+pub(crate) const BACKUP_PAUSE: u8 = 39;
+
+/// The kind of a request to such a leader to write the backup's mark and to go on.
+pub(crate) const BACKUP_MARK: u8 = 40;
+
+/// The kind of a request to such a leader to go on without a mark.
+pub(crate) const BACKUP_RESUME: u8 = 41;
+
+/// A mark in the log of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct Marked {
+    /// The index of its entry.
+    #[n(0)]
+    pub(crate) index: u64,
+    /// The voters of the group then.
+    #[n(1)]
+    pub(crate) voters: Vec<u64>,
+    /// The other members of the group then.
+    #[n(2)]
+    pub(crate) learners: Vec<u64>,
+}
+
+/// The digest of a replica at a mark.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) enum DigestAnswer {
+    /// The digest.
+    #[n(0)]
+    Taken(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]),
+    /// The digest is being computed.
+    #[n(1)]
+    UnderWay,
+    /// The replica has not applied the mark.
+    #[n(2)]
+    Behind,
+    /// The replica has no digest at the mark and will have none; says why.
+    #[n(3)]
+    NotTaken(#[n(0)] String),
+}
+
+/// What a replica that differs is compared with.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct Outvoted {
+    /// The index of the mark.
+    #[n(0)]
+    pub(crate) index: u64,
+    /// The digest that a majority of the voters has.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub(crate) digest: [u8; 32],
+    /// The servers that have it.
+    #[n(2)]
+    pub(crate) servers: Vec<u64>,
+}
+
 /// What a server says about itself that wants to join.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Joining {
@@ -30,9 +93,9 @@ pub(crate) struct Joining {
     /// Where other servers reach it.
     #[n(2)]
     pub(crate) address: String,
-    /// The highest feature level that it can take part in.
+    /// The feature levels of its program.
     #[n(3)]
-    pub(crate) level: u32,
+    pub(crate) levels: Levels,
 }
 
 /// The answer to a server that wants to join.
@@ -73,10 +136,20 @@ pub(crate) fn framed(value: &impl Encode<()>) -> Bytes {
 /// Reads what [`framed`] wrote.
 ///
 /// # Errors
-/// Another form, or broken bytes.
-pub(crate) fn unframed<'b, T: Decode<'b, ()>>(bytes: &'b [u8]) -> io::Result<T> {
+/// Another form, broken bytes, fields that this program does not know, or bytes after the end.
+pub(crate) fn unframed<'b, T>(bytes: &'b [u8]) -> io::Result<T>
+where
+    T: Decode<'b, ()> + Encode<()>,
+{
     match bytes.split_first() {
-        Some((&FORM, rest)) => minicbor::decode(rest).map_err(bad),
+        Some((&FORM, rest)) => {
+            let mut decoder = Decoder::new(rest);
+            let value: T = decoder.decode().map_err(bad)?;
+            match rest.len() - decoder.position() {
+                0 => all_known(&value, rest.len(), "message about membership").map(|()| value).map_err(bad),
+                more => Err(bad(format!("{more} bytes follow the end of a message about membership"))),
+            }
+        }
         Some(_) | None => Err(bad(format!("a message about membership is not of form {FORM}"))),
     }
 }
@@ -122,8 +195,8 @@ mod tests {
     use super::super::report::{Follower, ReplicaReport, ServerReport};
     use super::*;
     use switchward_machine::Time;
-    use switchward_state::Reason;
     use switchward_state::catalogue::{ClusterMap, ServerState};
+    use switchward_state::{Level, Reason};
 
     fn answers() -> Vec<(&'static str, JoinAnswer)> {
         let server = Server {
@@ -131,11 +204,11 @@ mod tests {
             folder: [2; 16],
             address: "10.0.0.2:7001".into(),
             state: ServerState::Active,
-            level: 1,
+            levels: Levels::OF_PROGRAM,
             joined: Time(5),
             replaced_by: None,
         };
-        let map = ClusterMap::founded([1; 16], 1, 2, 1).changed(&server);
+        let map = ClusterMap::founded([1; 16], 1, 2, Level(1), 3).changed(&server);
         let change = Box::new(ClusterChange { server: server.clone(), map });
         vec![
             ("admitted", JoinAnswer::Admitted { change, servers: vec![server] }),
@@ -144,9 +217,37 @@ mod tests {
         ]
     }
 
+    /// The messages of a verification.
+    fn verification() -> Vec<(&'static str, Bytes)> {
+        let marked = Marked { index: 9, voters: vec![1, 2], learners: vec![3] };
+        let outvoted = Outvoted { index: 9, digest: [7; 32], servers: vec![1, 2] };
+        let answers = [
+            ("taken", DigestAnswer::Taken([7; 32])),
+            ("under-way", DigestAnswer::UnderWay),
+            ("behind", DigestAnswer::Behind),
+            ("not-taken", DigestAnswer::NotTaken("it has failed".into())),
+        ];
+        let backup = framed(&minicbor::bytes::ByteArray::from([3_u8; 16]));
+        let mut lines =
+            vec![("marked", framed(&marked)), ("outvoted", framed(&outvoted)), ("backup", backup)];
+        assert_eq!(unframed::<Marked>(&lines[0].1).unwrap(), marked);
+        assert_eq!(unframed::<Outvoted>(&lines[1].1).unwrap(), outvoted);
+        for (name, answer) in answers {
+            let bytes = framed(&answer);
+            assert_eq!(unframed::<DigestAnswer>(&bytes).unwrap(), answer);
+            lines.push((name, bytes));
+        }
+        lines
+    }
+
     #[test]
     fn messages_keep_their_form() {
-        let joining = Joining { number: 2, folder: [2; 16], address: "10.0.0.2:7001".into(), level: 1 };
+        let joining = Joining {
+            number: 2,
+            folder: [2; 16],
+            address: "10.0.0.2:7001".into(),
+            levels: Levels::OF_PROGRAM,
+        };
         let report = ReplicaReport {
             group: 1,
             leader: Some(1),
@@ -175,6 +276,7 @@ mod tests {
             ("report", framed(&report)),
             ("hand-over", framed(&Some(2_u64))),
         ];
+        lines.extend(verification());
         assert_eq!(unframed::<Joining>(&lines[0].1).unwrap(), joining);
         assert_eq!(unframed::<ServerReport>(&lines[2].1).unwrap(), report);
         assert_eq!(unframed::<Option<u64>>(&lines[3].1).unwrap(), Some(2));
@@ -191,5 +293,18 @@ mod tests {
             std::fs::write(path, &lines).unwrap();
         }
         assert_eq!(lines, std::fs::read_to_string(path).unwrap());
+    }
+
+    #[test]
+    fn bytes_after_a_message_are_refused() {
+        let bytes = framed(&Some(2_u64));
+        for more in [&[0_u8][..], &bytes] {
+            let error = unframed::<Option<u64>>(&[&bytes[..], more].concat()).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{} bytes follow the end", more.len())), "{error}");
+        }
+        for (name, answer) in answers() {
+            let bytes = [&encode_join_answer(&answer)[..], &[0]].concat();
+            assert!(decode_join_answer(&bytes).is_err(), "{name}");
+        }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use switchward_state::Levels;
+
 use super::handler::MemberHandler;
 use crate::group::RaftSettings;
 use crate::peers::Transport;
@@ -21,8 +23,12 @@ pub struct MemberOptions {
     pub address: String,
     /// How the server begins.
     pub start: MemberStart,
+    /// Voters of each group, if the server founds its cluster: an odd number.
+    pub voters: u32,
     /// Raft's timing; the same on all servers.
     pub raft: RaftSettings,
+    /// The server's feature levels: [`Levels::OF_PROGRAM`], except in tests.
+    pub levels: Levels,
 }
 
 /// How a member begins.

@@ -1,4 +1,4 @@
-//! A task of every server: tell the transport which servers the cluster has.
+//! A task of every server: tell the transport which servers the cluster has, and write at the cluster's feature level.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -7,6 +7,7 @@ use switchward_machine::TenantId;
 use switchward_state::catalogue::{ClusterMap, Server, ServerState};
 use switchward_state::{Key, Kind, Row, View};
 
+use crate::level::check_rows;
 use crate::limits::MEMBERS_LOOK;
 use crate::peers::{Peer, Transport};
 use crate::shards::Shards;
@@ -50,6 +51,27 @@ pub(crate) fn peers_of(servers: &[Server], own: u64) -> Vec<Peer> {
     others.map(peer).collect()
 }
 
+/// Has all groups write at the level of the cluster. If this server does not know that level, its replicas fail.
+pub(crate) fn follow_level(cluster: &Shards) {
+    let level = match map(&cluster.catalogue().read_stale()) {
+        Ok(Some(map)) => map.level,
+        Ok(None) => return,
+        Err(error) => {
+            tracing::warn!(%error, "failed to read the feature level of the cluster");
+            return;
+        }
+    };
+    for shard in cluster.all() {
+        let group = shard.group();
+        group.shared.level.follow(level);
+        if let Err(why) = check_rows(group.shared.level.levels(), level)
+            && group.failed().is_none()
+        {
+            group.fail(why);
+        }
+    }
+}
+
 /// Runs until the cluster or the catalogue's replica is gone.
 pub(crate) async fn work(cluster: Weak<Shards>, transport: Arc<dyn Transport>, own: u64) {
     let mut applied = {
@@ -63,6 +85,7 @@ pub(crate) async fn work(cluster: Weak<Shards>, transport: Arc<dyn Transport>, o
             if cluster.catalogue().draining() {
                 return;
             }
+            follow_level(&cluster);
             match servers(&cluster.catalogue().read_stale()) {
                 Ok(servers) if servers != known => {
                     transport.know(&peers_of(&servers, own));

@@ -1,5 +1,7 @@
 //! What the leader of a group does next, so that the group's members become those of the map. Pure.
 //!
+//! The map says which servers are to vote in a group; the other servers hold it as learners.
+//!
 //! An even number of voters survives no more failures than one voter less, and each failure is more likely. So an even
 //! number of servers has one learner: of two servers one votes, of four three. A draining server votes only while the
 //! others would be an even number. A server that is being replaced votes until another one can take its seat.
@@ -7,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use switchward_state::catalogue::{Server, ServerState};
 
-use crate::limits::{VOTERS_KEPT, VOTERS_MAX};
+use crate::limits::VOTERS_KEPT;
 
 /// What a server is for in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,24 +18,40 @@ pub(crate) enum Seat {
     Active,
     /// It leads nothing, and votes only while the others would be an even number.
     Draining,
-    /// It is being replaced: it leads nothing, and votes until others have taken its seat.
+    /// It is being replaced, or others are to vote in the group: it leads nothing, and votes until they do.
     Leaving,
 }
 
 impl Seat {
-    /// The seat of a server; `None` if it was removed.
-    pub(crate) fn of(server: &Server) -> Option<Self> {
-        Self::in_state(server.state, server.replaced_by)
+    /// The seat of a server in a group in which these are to vote; `None` if it was removed.
+    pub(crate) fn of(server: &Server, placed: &[u64]) -> Option<Self> {
+        Self::in_state(server.state, server.replaced_by, placed.contains(&server.number).into())
     }
 
     /// The seat of a server in this state; `None` if it was removed.
-    pub(crate) fn in_state(state: ServerState, replaced_by: Option<u64>) -> Option<Self> {
-        match (state, replaced_by) {
-            (ServerState::Active, _) => Some(Self::Active),
-            (ServerState::Draining, None) => Some(Self::Draining),
-            (ServerState::Draining, Some(_)) => Some(Self::Leaving),
-            (ServerState::Removed, _) => None,
+    pub(crate) fn in_state(state: ServerState, replaced_by: Option<u64>, wanted: Wanted) -> Option<Self> {
+        match (state, replaced_by, wanted) {
+            (ServerState::Active, _, Wanted::Voter) => Some(Self::Active),
+            (ServerState::Active, _, Wanted::Learner) => Some(Self::Leaving),
+            (ServerState::Draining, None, _) => Some(Self::Draining),
+            (ServerState::Draining, Some(_), _) => Some(Self::Leaving),
+            (ServerState::Removed, ..) => None,
         }
+    }
+}
+
+/// What a server is to be in a group by the map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// It is to vote.
+    Voter,
+    /// It is not.
+    Learner,
+}
+
+impl From<bool> for Wanted {
+    fn from(votes: bool) -> Self {
+        if votes { Self::Voter } else { Self::Learner }
     }
 }
 
@@ -53,6 +71,8 @@ pub(crate) struct Seen {
     pub(crate) current: BTreeSet<u64>,
     /// Those that said that they must not lead now.
     pub(crate) barred: BTreeSet<u64>,
+    /// The most voters that the group may have.
+    pub(crate) voters_max: usize,
 }
 
 impl Seen {
@@ -147,7 +167,7 @@ pub(crate) fn seated(replicas: &Seats, voters: &BTreeSet<u64>, seen: &Seen) -> B
         replicas.keys().copied().filter(|server| is_active(replicas, *server)).filter(able).collect();
     // Those stay that vote now, the leader first.
     active.sort_by_key(|server| (*server != seen.own, !voters.contains(server), *server));
-    active.truncate(VOTERS_MAX);
+    active.truncate(seen.voters_max);
     if active.is_empty() {
         return voters.clone();
     }
@@ -188,7 +208,8 @@ mod tests {
 
     fn seen(own: u64, voters: &[u64], members: &[u64], current: &[u64]) -> Seen {
         let (members, current) = (set(members), set(current));
-        Seen { own, voters: vec![set(voters)], members, current, barred: BTreeSet::new() }
+        let (voters, barred) = (vec![set(voters)], BTreeSet::new());
+        Seen { own, voters, members, current, barred, voters_max: 5 }
     }
 
     fn map(servers: &[(u64, Seat)]) -> Seats {
@@ -215,6 +236,25 @@ mod tests {
         let five = map(&[(1, Active), (2, Active), (3, Active), (4, Active), (5, Active)]);
         let all = [1, 2, 3, 4, 5];
         assert_eq!(step(&five, &seen(2, &[1, 2, 3], &all, &all)), Step::Vote(set(&all)));
+    }
+
+    #[test]
+    fn three_of_five_servers_vote_if_the_map_says_so() {
+        let servers = map(&[(1, Active), (2, Leaving), (3, Active), (4, Active), (5, Leaving)]);
+        let all = [1, 2, 3, 4, 5];
+        let three = |seen: Seen| Seen { voters_max: 3, ..seen };
+        let expected = Step::Vote(set(&[1, 3, 4]));
+        assert_eq!(step(&servers, &three(seen(1, &[1, 2, 3], &all, &all))), expected);
+        assert_eq!(step(&servers, &three(seen(2, &[1, 2, 3], &all, &all))), Step::HandOver(1));
+        assert_eq!(
+            step(&servers, &three(seen(1, &[1, 2, 3], &all, &[1, 2, 3, 5]))),
+            Step::Rest,
+            "the new one lags"
+        );
+        assert_eq!(step(&servers, &three(seen(1, &[1, 3, 4], &all, &all))), Step::Rest);
+        let five = all.map(|server| (server, Active));
+        assert_eq!(step(&map(&five), &three(seen(1, &[1, 2, 3], &all, &all))), Step::Rest);
+        assert_eq!(Seat::in_state(ServerState::Active, None, Wanted::Learner), Some(Leaving));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Statuses of clusters for tests: servers in their states, and groups with leader and voters.
 
 use switchward_state::catalogue::ServerState;
+use switchward_state::{Level, Levels};
 
 use super::status::{ClusterStatus, GroupStatus, ReplicaStatus, ServerStatus};
 
@@ -13,7 +14,7 @@ pub(crate) fn cluster(servers: &[(u64, ServerState)], groups: Vec<GroupStatus>) 
         number: *number,
         address: format!("10.0.0.{number}:7401"),
         state: *state,
-        level: 1,
+        levels: Levels::OF_PROGRAM,
         joined: None,
         reachable: true,
         may_lead: true,
@@ -23,10 +24,11 @@ pub(crate) fn cluster(servers: &[(u64, ServerState)], groups: Vec<GroupStatus>) 
     };
     let servers = servers.iter().map(server).collect();
     let groups = groups.into_iter().zip(0..).map(|(group, number)| GroupStatus { group: number, ..group });
-    ClusterStatus { cluster: Some([7; 16]), epoch: 3, level: 1, own: 1, servers, groups: groups.collect() }
+    let groups = groups.collect();
+    ClusterStatus { cluster: Some([7; 16]), epoch: 3, level: Level(1), own: 1, voters: 3, servers, groups }
 }
 
-/// A group in which nobody lags.
+/// A group in which nobody lags, and which has the voters that it is to have.
 pub(crate) fn group(leader: u64, voters: &[u64], learners: &[u64]) -> GroupStatus {
     let replica = |server: &u64| ReplicaStatus {
         server: *server,
@@ -39,6 +41,7 @@ pub(crate) fn group(leader: u64, voters: &[u64], learners: &[u64]) -> GroupStatu
         group: 0,
         leader: Some(leader),
         term: 4,
+        placed: voters.to_vec(),
         voters: voters.to_vec(),
         learners: learners.to_vec(),
         last_index: 10,

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use std::io;
 use switchward_machine::Time;
 use switchward_state::catalogue::{Server, ServerState};
+use switchward_state::{Level, Levels};
 
 use super::message::{STATUS, framed, unframed};
 use super::options::MemberOptions;
 use super::peers::{map, servers};
 use super::report::{ReplicaReport, ServerReport, report};
-use crate::limits::{FEATURE_LEVEL, STATUS_WAIT};
+use crate::limits::STATUS_WAIT;
 use crate::peers::{PeerConnection, PeerRequest};
+use crate::shard::Shard;
 use crate::shards::{CATALOGUE, Shards};
 
 /// The number that a server alone is shown with.
@@ -25,9 +27,11 @@ pub struct ClusterStatus {
     /// Raised by each change of the servers; 0 for a server alone.
     pub epoch: u64,
     /// The feature level in force.
-    pub level: u32,
+    pub level: Level,
     /// The server that answers.
     pub own: u64,
+    /// The most voters that a group may have; 1 for a server alone.
+    pub voters: usize,
     /// The servers by their numbers, removed ones included.
     pub servers: Vec<ServerStatus>,
     /// The groups by their numbers; the catalogue is group 0.
@@ -43,8 +47,8 @@ pub struct ServerStatus {
     pub address: String,
     /// What it is for.
     pub state: ServerState,
-    /// The highest feature level that it can take part in.
-    pub level: u32,
+    /// The feature levels of its program, as of its last start.
+    pub levels: Levels,
     /// When it joined; `None` for a server alone.
     pub joined: Option<Time>,
     /// Whether it has answered just now.
@@ -84,6 +88,8 @@ pub struct GroupStatus {
     pub leader: Option<u64>,
     /// The highest term that was reported.
     pub term: u64,
+    /// The servers that are to vote by the map, in ascending order; none for a server alone.
+    pub placed: Vec<u64>,
     /// The servers that vote.
     pub voters: Vec<u64>,
     /// The servers that hold a replica and do not vote.
@@ -141,12 +147,15 @@ pub(crate) async fn status(shards: &Shards) -> io::Result<ClusterStatus> {
         let answers = join_all(others.map(|server| ask(shards, member, server))).await;
         reports.extend(answers.into_iter().flatten());
     }
-    let groups: Vec<GroupStatus> = shards.all().map(|shard| group(shard.number(), &reports)).collect();
+    let placed = |group: u64| map.as_ref().map(|map| map.voters_of(group).to_vec()).unwrap_or_default();
+    let groups = shards.all().map(Shard::number);
+    let groups: Vec<GroupStatus> = groups.map(|number| group(number, placed(number), &reports)).collect();
     let servers = if known.is_empty() { vec![alone(own)] } else { known.iter().map(server).collect() };
     let servers = servers.into_iter().map(|server| with_reports(server, &reports, &groups)).collect();
     let (cluster, epoch) = (map.as_ref().map(|map| map.cluster), map.as_ref().map_or(0, |map| map.epoch));
-    let level = map.map_or(FEATURE_LEVEL, |map| map.level);
-    Ok(ClusterStatus { cluster, epoch, level, own, servers, groups })
+    let level = map.as_ref().map_or(Levels::OF_PROGRAM.highest, |map| map.level);
+    let voters = map.map_or(1, |map| map.seats());
+    Ok(ClusterStatus { cluster, epoch, level, own, voters, servers, groups })
 }
 
 /// Asks a server for its report; `None` if it does not answer within [`STATUS_WAIT`].
@@ -175,7 +184,7 @@ fn alone(own: u64) -> ServerStatus {
         number: own,
         address: String::new(),
         state: ServerState::Active,
-        level: FEATURE_LEVEL,
+        levels: Levels::OF_PROGRAM,
         joined: None,
         reachable: true,
         may_lead: true,
@@ -190,7 +199,7 @@ fn server(server: &Server) -> ServerStatus {
         number: server.number,
         address: server.address.clone(),
         state: server.state,
-        level: server.level,
+        levels: server.levels,
         joined: Some(server.joined),
         reachable: false,
         may_lead: false,
@@ -215,7 +224,7 @@ fn with_reports(server: ServerStatus, reports: &Reports, groups: &[GroupStatus])
     ServerStatus { reachable: answer.is_some(), may_lead, leads, answer, ..server }
 }
 
-fn group(number: u64, reports: &Reports) -> GroupStatus {
+fn group(number: u64, placed: Vec<u64>, reports: &Reports) -> GroupStatus {
     let of_group =
         |reported: &Reported| reported.report.replicas.iter().find(|report| report.group == number).cloned();
     let replicas: BTreeMap<u64, ReplicaReport> =
@@ -233,6 +242,7 @@ fn group(number: u64, reports: &Reports) -> GroupStatus {
         leader: leading.map(|(server, _)| *server),
         term: replicas.values().map(|report| report.term).max().unwrap_or(0),
         replicas: voters.iter().chain(&learners).map(status).collect(),
+        placed,
         voters,
         learners,
         last_index,
@@ -327,7 +337,7 @@ mod tests {
             (1, reported(report(true, 4, vec![follower(2, 10), follower(3, 7)]))),
             (2, reported(report(false, 4, Vec::new()))),
         ]);
-        let seen = group(1, &reports);
+        let seen = group(1, vec![1, 2], &reports);
         assert_eq!((seen.leader, seen.term, seen.last_index), (Some(1), 4, 10));
         let lags: Vec<_> =
             seen.replicas.iter().map(|replica| (replica.server, replica.applied, replica.lag)).collect();
@@ -338,9 +348,9 @@ mod tests {
     #[test]
     fn a_group_without_a_leader_says_so() {
         let reports = Reports::from([(2, reported(report(false, 4, Vec::new())))]);
-        let seen = group(1, &reports);
+        let seen = group(1, vec![1, 2], &reports);
         assert_eq!((seen.leader, seen.voters.as_slice()), (None, [1, 2].as_slice()));
         assert!(seen.replicas.iter().all(|replica| replica.lag.is_none()));
-        assert_eq!(group(2, &reports).replicas, []);
+        assert_eq!(group(2, Vec::new(), &reports).replicas, []);
     }
 }

@@ -46,13 +46,13 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
 /// Takes one step, if there is one.
 async fn round(shard: &Shard, cluster: &Shards) -> io::Result<()> {
     let Some(mut seen) = seen(shard) else { return Ok(()) };
-    let stale = replicas(&cluster.catalogue().read_stale(), shard.number())?;
+    let stale = replicas(&cluster.catalogue().read_stale(), shard.number(), &mut seen)?;
     if step(&stale, &seen) == Step::Rest {
         return Ok(());
     }
     // This server may know an old map.
     let Ok(view) = cluster.catalogue().read().await else { return Ok(()) };
-    let replicas = replicas(&view, shard.number())?;
+    let replicas = replicas(&view, shard.number(), &mut seen)?;
     let mut next = step(&replicas, &seen);
     if matches!(next, Step::HandOver(_)) {
         seen.barred = barred(cluster).await;
@@ -62,12 +62,13 @@ async fn round(shard: &Shard, cluster: &Shards) -> io::Result<()> {
     Ok(())
 }
 
-/// The servers that hold a group by the map.
-fn replicas(view: &StateView, group: u64) -> io::Result<Seats> {
+/// The servers that hold a group by the map; sets how many may vote.
+fn replicas(view: &StateView, group: u64, seen: &mut Seen) -> io::Result<Seats> {
     let Some(map) = map(view)? else { return Ok(Seats::new()) };
-    let holders = map.replicas(group);
+    seen.voters_max = map.seats();
+    let (holders, placed) = (map.replicas(group), map.voters_of(group));
     let servers = servers(view)?.into_iter().filter(|server| holders.contains(&server.number));
-    Ok(servers.filter_map(|server| Some((server.number, Seat::of(&server)?))).collect())
+    Ok(servers.filter_map(|server| Some((server.number, Seat::of(&server, placed)?))).collect())
 }
 
 /// The members of a group that this server leads; `None` while a change of them is not committed.
@@ -89,7 +90,7 @@ fn seen(shard: &Shard) -> Option<Seen> {
     let others = members.iter().copied().filter(|node| *node != now.id).filter(is_current);
     let current = others.chain([now.id]).collect();
     let voters = now.membership_config.get_joint_config().clone();
-    Some(Seen { own: now.id, voters, members, current, barred: BTreeSet::new() })
+    Some(Seen { own: now.id, voters, members, current, barred: BTreeSet::new(), voters_max: 0 })
 }
 
 async fn take(shard: &Shard, step: Step) {

@@ -14,7 +14,9 @@ use super::message::{Answer, Asked, QUESTION, decode_answer, encode_asked};
 use super::turns::Turns;
 use crate::clock::ClockOffset;
 use crate::failure::Failure;
-use crate::limits::{APPLIED_WAIT, FORWARD_AGAIN, FORWARD_WAIT, LEADER_WAIT, READ_INDEX_WAIT};
+use crate::limits::{
+    APPLIED_WAIT, FORWARD_AGAIN, FORWARD_SERVERS_MAX, FORWARD_WAIT, LEADER_WAIT, READ_INDEX_WAIT,
+};
 use crate::peers::{PeerConnection, PeerError, PeerRequest, Transport};
 use crate::shared::Shared;
 use crate::timers::{Fired, TimerBatch};
@@ -30,11 +32,14 @@ pub(crate) struct Remote {
     turns: Arc<Turns>,
     /// The highest entry that a reply of a leader was given with.
     answered: AtomicU64,
+    /// The server that answered last as the leader, for a replica that has failed; 0 before the first.
+    answers: AtomicU64,
 }
 
 impl Remote {
     pub(crate) fn of(transport: Arc<dyn Transport>, raft: Raft, shared: Arc<Shared>, own: u64) -> Self {
-        Self { transport, raft, shared, own, turns: Arc::default(), answered: AtomicU64::new(0) }
+        let [answered, answers] = [(); 2].map(|()| AtomicU64::new(0));
+        Self { transport, raft, shared, own, turns: Arc::default(), answered, answers }
     }
 
     /// See [`Transport::clock_offsets`].
@@ -49,12 +54,10 @@ impl Remote {
     /// As [`Failure`] says; [`Failure::Electing`] after [`LEADER_WAIT`] without a leader.
     pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
         let _turn = self.turns.begin(command.tenant).ok_or(Failure::Overloaded)?;
-        let leader = self.leader().ok_or(Failure::Electing)?;
         let asked = Asked::Submit(Box::new(command));
-        let mut answered = self.ask(leader, &asked, FORWARD_WAIT).await;
+        let mut answered = self.ask(&asked, FORWARD_WAIT).await;
         if planted!(ForwardedTwice) && answered == Err(Failure::OutcomeUnknown) {
-            let again = self.leader().unwrap_or(leader);
-            answered = self.ask(again, &asked, FORWARD_WAIT).await;
+            answered = self.ask(&asked, FORWARD_WAIT).await;
         }
         match answered? {
             Answer::Reply { reply, index } => {
@@ -78,8 +81,7 @@ impl Remote {
     /// # Errors
     /// No leader is known, or the leader does not answer in time.
     pub(crate) async fn confirm(&self) -> Result<(), Failure> {
-        let leader = self.leader().ok_or(Failure::Electing)?;
-        match self.ask(leader, &Asked::ReadIndex, READ_INDEX_WAIT).await.map_err(Failure::before)? {
+        match self.ask(&Asked::ReadIndex, READ_INDEX_WAIT).await.map_err(Failure::before)? {
             Answer::ReadIndex(index) if self.applied(index).await => Ok(()),
             Answer::ReadIndex(_) | Answer::Reply { .. } | Answer::Fired(_) => Err(Failure::Electing),
             Answer::Failed(failure) => Err(elsewhere(failure.before())),
@@ -91,8 +93,7 @@ impl Remote {
     /// # Errors
     /// No leader is known, or the leader does not answer. The leader then fires the timers of the batch itself.
     pub(crate) async fn fire(&self, batch: &TimerBatch) -> Result<Fired, Failure> {
-        let leader = self.leader().ok_or(Failure::Electing)?;
-        match self.ask(leader, &Asked::Fire(batch.clone()), FORWARD_WAIT).await.map_err(Failure::before)? {
+        match self.ask(&Asked::Fire(batch.clone()), FORWARD_WAIT).await.map_err(Failure::before)? {
             Answer::Fired(fired) => Ok(fired),
             Answer::Failed(failure) => Err(failure.before()),
             Answer::ReadIndex(_) | Answer::Reply { .. } => Err(Failure::Electing),
@@ -129,7 +130,42 @@ impl Remote {
         leader.filter(|leader| *leader != self.own)
     }
 
-    async fn ask(&self, leader: u64, asked: &Asked, deadline: Duration) -> Result<Answer, Failure> {
+    /// Returns true if this server's replica has failed: its node no longer learns who leads, nor applies anything.
+    fn has_failed(&self) -> bool {
+        self.shared.failed.why().is_some()
+    }
+
+    /// The servers that are asked for the leader, one after the other: the one that is known to lead. If this server's
+    /// replica has failed, all others of the group as of then, at most [`FORWARD_SERVERS_MAX`]; the one that answered last
+    /// comes first.
+    pub(crate) fn servers(&self) -> Vec<u64> {
+        if !self.has_failed() {
+            return self.leader().into_iter().collect();
+        }
+        let metrics = self.raft.metrics();
+        let last = metrics.borrow_watched();
+        let first = match self.answers.load(Ordering::SeqCst) {
+            0 => last.current_leader,
+            server => Some(server),
+        };
+        let members = last.membership_config.nodes().map(|(server, _)| *server);
+        in_turn(members.filter(|server| *server != self.own), first)
+    }
+
+    /// Asks the leader; see [`Remote::servers`]. Another server is asked only if the one before it certainly did nothing.
+    async fn ask(&self, asked: &Asked, deadline: Duration) -> Result<Answer, Failure> {
+        let mut answered = Err(Failure::Electing);
+        for server in self.servers() {
+            answered = self.ask_server(server, asked, deadline).await;
+            if !is_answer_of_no_leader(&answered) {
+                self.answers.store(server, Ordering::SeqCst);
+                break;
+            }
+        }
+        answered
+    }
+
+    async fn ask_server(&self, leader: u64, asked: &Asked, deadline: Duration) -> Result<Answer, Failure> {
         let group = self.shared.state.group().0;
         let request = PeerRequest { kind: QUESTION, group, body: encode_asked(asked) };
         let over = match asked {
@@ -147,12 +183,31 @@ impl Remote {
         })
     }
 
-    /// Waits until an entry is applied here, at most [`APPLIED_WAIT`]; false if it is not.
+    /// Waits until an entry is applied here, at most [`APPLIED_WAIT`]; false if it is not. A replica that has failed applies
+    /// nothing.
     async fn applied(&self, index: u64) -> bool {
+        if self.has_failed() {
+            return false;
+        }
         let mut applied = self.shared.applied();
         let reached = applied.wait_for(|applied| *applied >= index);
         tokio::time::timeout(APPLIED_WAIT, reached).await.is_ok_and(|reached| reached.is_ok())
     }
+}
+
+/// The servers of a group in the order in which they are asked: `first`, if it is one of them, and then by number.
+fn in_turn(members: impl Iterator<Item = u64>, first: Option<u64>) -> Vec<u64> {
+    let mut servers: Vec<u64> = members.collect();
+    servers.sort_unstable_by_key(|server| (Some(*server) != first, *server));
+    servers.dedup();
+    servers.truncate(FORWARD_SERVERS_MAX);
+    servers
+}
+
+/// Returns true if a server did nothing because it cannot be reached or does not lead.
+fn is_answer_of_no_leader(answered: &Result<Answer, Failure>) -> bool {
+    let (Err(failure) | Ok(Answer::Failed(failure))) = answered else { return false };
+    matches!(failure, Failure::Electing | Failure::Draining | Failure::Stopped)
 }
 
 /// The failure of another server, for a caller here. That the replica of the leader is gone says nothing about the group:
@@ -167,5 +222,29 @@ fn elsewhere(failure: Failure) -> Failure {
         | Failure::Unconfirmed
         | Failure::Overloaded
         | Failure::DiskLow { .. } => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_are_asked_in_turn_beginning_with_the_likely_leader() {
+        assert_eq!(in_turn([3, 1, 2].into_iter(), Some(2)), [2, 1, 3]);
+        assert_eq!(in_turn([3, 1].into_iter(), Some(2)), [1, 3], "it is no member");
+        assert_eq!(in_turn([3, 1].into_iter(), None), [1, 3]);
+        assert_eq!(in_turn(1..=100, Some(50)).len(), FORWARD_SERVERS_MAX);
+    }
+
+    #[test]
+    fn another_server_is_asked_only_if_the_one_before_it_did_nothing() {
+        for failure in [Failure::Electing, Failure::Draining, Failure::Stopped] {
+            assert!(is_answer_of_no_leader(&Ok(Answer::Failed(failure))));
+        }
+        assert!(is_answer_of_no_leader(&Err(Failure::Electing)));
+        assert!(!is_answer_of_no_leader(&Err(Failure::OutcomeUnknown)));
+        assert!(!is_answer_of_no_leader(&Ok(Answer::Failed(Failure::OutcomeUnknown))));
+        assert!(!is_answer_of_no_leader(&Ok(Answer::ReadIndex(7))));
     }
 }

@@ -1,9 +1,9 @@
 //! The messages between a server and the leader of a shard.
 
 use bytes::Bytes;
-use minicbor::{Decode, Encode};
+use minicbor::{Decode, Decoder, Encode};
 use std::io;
-use switchward_state::{Command, Rejection, Reply};
+use switchward_state::{Command, Rejection, Reply, all_known};
 
 use crate::failure::Failure;
 use crate::timers::{Fired, TimerBatch};
@@ -114,7 +114,7 @@ pub fn encode_asked(asked: &Asked) -> Bytes {
 /// Reads what [`encode_asked`] wrote.
 ///
 /// # Errors
-/// Another form, or broken bytes.
+/// Another form, broken bytes, or bytes after the end.
 pub fn decode_asked(bytes: &[u8]) -> io::Result<Asked> {
     Ok(match unframed(bytes)? {
         AskedForm::Submit(command) => Asked::Submit(Box::new(Command::decode(&command).map_err(bad)?)),
@@ -140,7 +140,7 @@ pub fn encode_answer(answer: &Answer) -> Bytes {
 /// Reads what [`encode_answer`] wrote.
 ///
 /// # Errors
-/// Another form, or broken bytes.
+/// Another form, broken bytes, or bytes after the end.
 pub fn decode_answer(bytes: &[u8]) -> io::Result<Answer> {
     Ok(match unframed(bytes)? {
         AnswerForm::Reply { reply, index } => {
@@ -190,9 +190,19 @@ fn framed(value: &impl Encode<()>) -> Bytes {
     Bytes::from(out)
 }
 
-fn unframed<'b, T: Decode<'b, ()>>(bytes: &'b [u8]) -> io::Result<T> {
+fn unframed<'b, T>(bytes: &'b [u8]) -> io::Result<T>
+where
+    T: Decode<'b, ()> + Encode<()>,
+{
     match bytes.split_first() {
-        Some((&FORM, rest)) => minicbor::decode(rest).map_err(bad),
+        Some((&FORM, rest)) => {
+            let mut decoder = Decoder::new(rest);
+            let value: T = decoder.decode().map_err(bad)?;
+            match rest.len() - decoder.position() {
+                0 => all_known(&value, rest.len(), "message to a leader").map(|()| value).map_err(bad),
+                more => Err(bad(format!("{more} bytes follow the end of a message to a leader"))),
+            }
+        }
         Some(_) | None => Err(bad(format!("a message to a leader is not of form {FORM}"))),
     }
 }
@@ -258,6 +268,30 @@ mod tests {
             std::fs::write(path, &lines).unwrap();
         }
         assert_eq!(lines, std::fs::read_to_string(path).unwrap(), "servers of two builds could not talk");
+    }
+
+    #[test]
+    fn bytes_after_a_message_are_refused() {
+        for (name, asked) in asked() {
+            let bytes = encode_asked(&asked);
+            for more in [&[0_u8][..], &bytes] {
+                let error = decode_asked(&[&bytes[..], more].concat()).unwrap_err().to_string();
+                assert!(
+                    error.starts_with(&format!("{} bytes follow the end", more.len())),
+                    "{name}: {error}"
+                );
+            }
+        }
+        for (name, answer) in answers() {
+            let bytes = encode_answer(&answer);
+            for more in [&[0_u8][..], &bytes] {
+                let error = decode_answer(&[&bytes[..], more].concat()).unwrap_err().to_string();
+                assert!(
+                    error.starts_with(&format!("{} bytes follow the end", more.len())),
+                    "{name}: {error}"
+                );
+            }
+        }
     }
 
     #[test]

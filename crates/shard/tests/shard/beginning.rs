@@ -4,6 +4,7 @@ use openraft::async_runtime::WatchReceiver;
 use std::fs;
 use std::sync::Arc;
 use switchward_shard::{Group, GroupOptions, GroupStart, LogRetention, NoPeers, RaftSettings};
+use switchward_state::Levels;
 use switchward_store::{
     ClusterIdentity, DataDir, GroupId, GroupLog, Id, LogOptions, SegmentLog, Snapshots, StateStore,
 };
@@ -64,6 +65,7 @@ async fn a_group_that_is_to_join_does_not_begin_by_itself() {
         ring: switchward_scenario::ring().clone(),
         raft: RaftSettings { heartbeat_ms: 5, election_min_ms: 10, election_max_ms: 20 },
         retention: LogRetention::default(),
+        levels: Levels::OF_PROGRAM,
         transport: None,
     };
     let group = Group::open(options, NoPeers).await.unwrap();

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use switchward_shard::{GroupOptions, GroupParts, GroupStart, LogRetention, RaftSettings, TypeConfig};
+use switchward_state::Levels;
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use switchward_testkit::until;
 
@@ -129,6 +130,7 @@ fn options(data: &DataDir, log: Arc<dyn GroupLog>) -> GroupOptions {
         ring: switchward_scenario::ring().clone(),
         raft: RaftSettings::default(),
         retention: LogRetention::default(),
+        levels: Levels::OF_PROGRAM,
         transport: None,
     }
 }

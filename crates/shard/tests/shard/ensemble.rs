@@ -11,7 +11,7 @@ use switchward_shard::{
     Shard,
 };
 use switchward_state::seal::KeyRing;
-use switchward_state::{Command, Reply};
+use switchward_state::{Command, Levels, Reply};
 use switchward_store::{ClusterIdentity, Id};
 use switchward_testkit::{PATIENCE, until};
 use switchward_testnet::Network;
@@ -44,6 +44,8 @@ pub(crate) struct Ensemble {
     servers: BTreeMap<u64, Running>,
     /// The addresses of servers that have moved.
     moved: BTreeMap<u64, String>,
+    /// The feature levels of servers that run another version.
+    levels: BTreeMap<u64, Levels>,
 }
 
 /// A server that is being opened.
@@ -67,6 +69,7 @@ impl Ensemble {
             raft,
             servers: BTreeMap::new(),
             moved: BTreeMap::new(),
+            levels: BTreeMap::new(),
         }
     }
 
@@ -99,6 +102,11 @@ impl Ensemble {
     pub(crate) fn moves(&mut self, number: u64, address: &str) {
         self.network.listen(number, address);
         self.moved.insert(number, address.to_owned());
+    }
+
+    /// Has a server that does not run start with these feature levels, as another version.
+    pub(crate) fn knows(&mut self, number: u64, levels: Levels) {
+        self.levels.insert(number, levels);
     }
 
     /// Opens a server and waits until it is open.
@@ -149,11 +157,13 @@ impl Ensemble {
             ring: ring.clone(),
             on_fatal: Box::new(move |line| reported.lock().push(line.to_owned())),
             member: Some(MemberOptions {
+                levels: self.levels.get(&number).copied().unwrap_or(Levels::OF_PROGRAM),
                 number,
                 transport: self.network.transport(number),
                 handler,
                 address: self.moved.get(&number).cloned().unwrap_or(format!("10.0.0.{number}:7001")),
                 start,
+                voters: 3,
                 raft: self.raft,
             }),
         };

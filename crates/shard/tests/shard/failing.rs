@@ -50,6 +50,31 @@ fn a_follower_that_cannot_apply_an_entry_fails_alone() {
     trio.assert_sound();
 }
 
+#[test]
+fn a_server_whose_replica_has_failed_finds_the_leader_after_it_has_moved() {
+    let mut trio = Trio::patient_passing();
+    let runtime = callers();
+    let key = key_in(&trio, 1, "moved");
+    let [leader, failing, next] = NODES;
+    runtime.block_on(async {
+        until("it leads all groups", async || (0..3).all(|group| trio.shard(leader, group).leads())).await;
+        install(&trio).await;
+        trio.spoiled[at(failing)].begin(1);
+        trio.cluster(leader).execute(start(&definition(DEPLOY_GATE), &key)).await.unwrap();
+        let failed = trio.shard(failing, 1);
+        until("the replica has failed", async || failed.group().failed().is_some()).await;
+        let through = |request: &str| trio.cluster(failing).execute(answer(&key, request, "yes"));
+        through("the leader that was known").await.unwrap();
+        for (from, to) in [(leader, next), (next, leader)] {
+            assert_eq!(trio.shard(from, 1).hand_over(Some(to)).await, Ok(to));
+            until("it leads", async || trio.shard(to, 1).leads()).await;
+            through(&format!("server {to} leads")).await.unwrap();
+        }
+        assert_eq!(failed.read().await.err(), Some(Failure::Stopped), "its rows are too old");
+    });
+    NODES.into_iter().for_each(|node| trio.kill(node));
+}
+
 /// The keys of a session in the first shard and of one in the second.
 fn keys(server: &Server) -> [String; 2] {
     [0, 1].map(|shard| {

@@ -3,6 +3,7 @@
 #![recursion_limit = "256"]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod backing_up;
 mod beginning;
 mod behind;
 mod commands;
@@ -14,12 +15,14 @@ mod failing;
 mod handing_over;
 mod joining;
 mod jumping;
+mod levels;
 mod limits;
 mod live;
 mod log_bound;
 mod members;
 mod one_server;
 mod peers;
+mod placing;
 mod quotas;
 mod raft_messages;
 mod replacing;
@@ -38,3 +41,4 @@ mod three_voters;
 mod timers;
 mod torn_state;
 mod trio;
+mod verifying;

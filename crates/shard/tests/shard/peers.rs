@@ -19,6 +19,7 @@ use switchward_shard::{
     Group, GroupOptions, GroupStart, LogRetention, NoPeers, PeerConnection, PeerError, PeerRequest,
     RaftSettings, SnapshotSource, TypeConfig,
 };
+use switchward_state::Levels;
 use switchward_store::{DataDir, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
 use switchward_testkit::PATIENCE;
 use switchward_testnet::Network;
@@ -54,6 +55,7 @@ async fn fresh(network: &Network) -> (TempDir, Group) {
         ring: switchward_scenario::ring().clone(),
         raft: RaftSettings { heartbeat_ms: 200, election_min_ms: 60_000, election_max_ms: 120_000 },
         retention: LogRetention::default(),
+        levels: Levels::OF_PROGRAM,
         transport: None,
     };
     let group = Group::open(options, NoPeers).await.unwrap();

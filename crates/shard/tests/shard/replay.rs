@@ -14,7 +14,7 @@ use switchward_shard::{
 };
 use switchward_state::catalogue::CatalogueCommand;
 use switchward_state::seal::KeyRing;
-use switchward_state::{Body, Command, Decision, Key, Row, View, ViewError, evolve};
+use switchward_state::{Body, Command, Decision, Key, Levels, Row, View, ViewError, evolve};
 use switchward_store::{GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use switchward_testkit::{CommandGenerator, Rng, Rows};
 use tokio::runtime::{Builder, Runtime};
@@ -62,6 +62,7 @@ impl Life {
                     raft: RaftSettings::default(),
                     transport: None,
                     retention: LogRetention::default(),
+                    levels: Levels::OF_PROGRAM,
                 };
                 groups.push(Group::open(options, NoPeers).await.unwrap());
             }

@@ -11,7 +11,7 @@ use switchward_machine::TenantId;
 use switchward_shard::{LogRetention, Payload, TypeConfig, limits::LOG_BYTES_MAX};
 use switchward_state::catalogue::Role;
 use switchward_state::session::{Remove, Removing, SessionCommand};
-use switchward_state::{Actor, Body, Decision, Reply, Scope, TurnRecord};
+use switchward_state::{Actor, Body, Decision, Level, Reply, Scope, TurnRecord};
 use switchward_testkit::until;
 use tokio::runtime::Runtime;
 
@@ -38,7 +38,7 @@ async fn fill(trio: &Trio, entries: usize, bytes: usize) {
         reply: Reply::Done,
         events: vec![],
     };
-    let entry = Bytes::from(Decision { at: BEGIN, turns: vec![turn] }.encode());
+    let entry = Bytes::from(Decision::new(Level::FIRST, BEGIN, vec![turn]).encode());
     let shard = trio.shard(LEADER, GROUP);
     let raft = shard.group().raft();
     let mut changes = raft.metrics();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use switchward_shard::{
     GroupOptions, GroupParts, GroupStart, LogRetention, LogStore, RaftSettings, StateMachine, TypeConfig,
 };
+use switchward_state::Levels;
 use switchward_store::{DataDir, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
 use tempfile::TempDir;
 
@@ -30,6 +31,7 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, TempDir> for Folders {
             raft: RaftSettings::default(),
             transport: None,
             retention: LogRetention::default(),
+            levels: Levels::OF_PROGRAM,
         };
         let GroupParts { log, machine } = GroupParts::open(&options).unwrap();
         Ok((folder, log, machine))

@@ -9,7 +9,7 @@ use switchward_machine::Digest;
 use switchward_shard::{
     Clock, Cluster, Failure, Group, GroupOptions, GroupStart, LogRetention, ManualClock, RaftSettings, Shard,
 };
-use switchward_state::{Command, Reply};
+use switchward_state::{Command, Levels, Reply};
 use switchward_store::{GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
 use switchward_testkit::PATIENCE;
 use switchward_testnet::Network;
@@ -35,6 +35,14 @@ const BRISK: RaftSettings = RaftSettings { heartbeat_ms: 40, election_min_ms: 15
 const PATIENT: RaftSettings =
     RaftSettings { heartbeat_ms: 200, election_min_ms: 10_000, election_max_ms: 20_000 };
 
+/// Whether a server passes commands on to another one that leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passes {
+    /// It refuses what it cannot execute itself.
+    Nothing,
+    Commands,
+}
+
 /// One of the three servers.
 struct Voter {
     runtime: Runtime,
@@ -58,6 +66,9 @@ pub(crate) struct Trio {
     /// What each server's disk waits for.
     pub(crate) stalls: [Stall; 3],
     retention: LogRetention,
+    /// The feature levels of each server.
+    levels: [Levels; 3],
+    passes: Passes,
     voters: [Option<Voter>; 3],
     current: watch::Sender<[Option<Cluster>; 3]>,
 }
@@ -65,13 +76,27 @@ pub(crate) struct Trio {
 impl Trio {
     pub(crate) fn open() -> Self {
         let clock = ManualClock::new(BEGIN);
-        Self::with(clock.clone(), shared(&clock), BRISK, NODES.to_vec(), LogRetention::default())
+        Self::with(
+            clock.clone(),
+            shared(&clock),
+            BRISK,
+            NODES.to_vec(),
+            LogRetention::default(),
+            Passes::Nothing,
+        )
     }
 
     /// The first server alone, and two that are not yet members.
     pub(crate) fn growing() -> Self {
         let clock = ManualClock::new(BEGIN);
-        Self::with(clock.clone(), shared(&clock), BRISK, vec![NODES[0]], LogRetention::default())
+        Self::with(
+            clock.clone(),
+            shared(&clock),
+            BRISK,
+            vec![NODES[0]],
+            LogRetention::default(),
+            Passes::Nothing,
+        )
     }
 
     /// Servers whose leaders stay while no server dies. The first server stands for election at once in every group.
@@ -79,16 +104,51 @@ impl Trio {
         Self::patient_retaining(LogRetention::default())
     }
 
+    /// The same, which pass commands on to their leaders. Each must be killed in the end.
+    pub(crate) fn patient_passing() -> Self {
+        let clock = ManualClock::new(BEGIN);
+        let (clocks, retention) = (shared(&clock), LogRetention::default());
+        Self::led(Self::with(clock, clocks, PATIENT, NODES.to_vec(), retention, Passes::Commands))
+    }
+
     /// The same, whose logs keep this for a server that is away.
     pub(crate) fn patient_retaining(retention: LogRetention) -> Self {
         let clock = ManualClock::new(BEGIN);
-        Self::led(Self::with(clock.clone(), shared(&clock), PATIENT, NODES.to_vec(), retention))
+        Self::led(Self::with(
+            clock.clone(),
+            shared(&clock),
+            PATIENT,
+            NODES.to_vec(),
+            retention,
+            Passes::Nothing,
+        ))
     }
 
     /// The same, with clocks of their own.
     pub(crate) fn patient_of(clocks: [Arc<dyn Clock>; 3]) -> Self {
         let clock = ManualClock::new(BEGIN);
-        Self::led(Self::with(clock, clocks, PATIENT, NODES.to_vec(), LogRetention::default()))
+        Self::led(Self::with(
+            clock,
+            clocks,
+            PATIENT,
+            NODES.to_vec(),
+            LogRetention::default(),
+            Passes::Nothing,
+        ))
+    }
+
+    /// The same, with these feature levels.
+    pub(crate) fn patient_at(levels: [Levels; 3]) -> Self {
+        let mut trio = Self::patient();
+        NODES.into_iter().for_each(|node| trio.kill(node));
+        trio.levels = levels;
+        NODES.into_iter().for_each(|node| trio.begin(node));
+        Self::led(trio)
+    }
+
+    /// Gives a server that does not run other feature levels.
+    pub(crate) fn knows(&mut self, node: u64, levels: Levels) {
+        self.levels[at(node)] = levels;
     }
 
     /// Has the first server stand for election in every group.
@@ -103,7 +163,14 @@ impl Trio {
 
     /// Servers with clocks of their own.
     pub(crate) fn of(clocks: [Arc<dyn Clock>; 3]) -> Self {
-        Self::with(ManualClock::new(BEGIN), clocks, BRISK, NODES.to_vec(), LogRetention::default())
+        Self::with(
+            ManualClock::new(BEGIN),
+            clocks,
+            BRISK,
+            NODES.to_vec(),
+            LogRetention::default(),
+            Passes::Nothing,
+        )
     }
 
     fn with(
@@ -112,6 +179,7 @@ impl Trio {
         raft: RaftSettings,
         founders: Vec<u64>,
         retention: LogRetention,
+        passes: Passes,
     ) -> Self {
         let mut trio = Self {
             folders: tempfile::tempdir().unwrap(),
@@ -123,6 +191,8 @@ impl Trio {
             spoiled: Default::default(),
             stalls: Default::default(),
             retention,
+            levels: [Levels::OF_PROGRAM; 3],
+            passes,
             voters: [None, None, None],
             current: watch::channel([None, None, None]).0,
         };
@@ -166,8 +236,9 @@ impl Trio {
                     cache_bytes: 64 * 1024,
                     ring: switchward_scenario::ring().clone(),
                     raft: self.raft,
-                    transport: None,
+                    transport: (self.passes == Passes::Commands).then(|| self.network.transport(node)),
                     retention: self.retention,
+                    levels: self.levels[at(node)],
                 };
                 let opened = Group::open(options, self.network.of(node, group)).await.unwrap();
                 self.network.join(node, group, &opened);
@@ -176,6 +247,9 @@ impl Trio {
             let on_fatal = Box::new(move |line: &str| reported.lock().push(line.to_owned()));
             Cluster::of_groups(groups, Arc::clone(&self.clocks[at(node)]), log, on_fatal).unwrap()
         });
+        if self.passes == Passes::Commands {
+            self.network.answer(node, &cluster);
+        }
         self.current.send_modify(|current| current[at(node)] = Some(cluster.clone()));
         self.voters[at(node)] = Some(Voter { runtime, cluster, fatal });
     }

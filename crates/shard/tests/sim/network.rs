@@ -11,7 +11,7 @@ use switchward_shard::{
     Cluster, LEADER_QUESTION, PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, Transport,
     serve,
 };
-use switchward_store::{DataDir, FolderIdentity};
+use switchward_store::{DataDir, FolderIdentity, SeenPeer};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -92,7 +92,8 @@ impl Board {
         match self.shaken.get(&(one, other)) {
             Some((then, accepted)) if *then == folders => *accepted,
             Some(_) | None => {
-                let accepted = own.note_peer(other, folders[1].folder, folders[1].boot).is_ok();
+                let FolderIdentity { folder, boot, boot_id, .. } = folders[1];
+                let accepted = own.note_peer(SeenPeer { server: other, folder, boot, boot_id }).is_ok();
                 self.shaken.insert((one, other), (folders, accepted));
                 accepted
             }

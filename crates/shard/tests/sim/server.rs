@@ -8,6 +8,7 @@ use switchward_shard::{
     Clock, Cluster, Group, GroupOptions, GroupStart, LogRetention, ManualClock, RaftHandler, RaftPeers,
     RaftSettings,
 };
+use switchward_state::Levels;
 use switchward_store::{
     DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore, StoreError,
 };
@@ -267,6 +268,7 @@ impl Opening {
                 raft: RAFT,
                 transport: Some(Arc::clone(&transport)),
                 retention: LogRetention::default(),
+                levels: Levels::OF_PROGRAM,
             };
             let opened =
                 Group::open(options, peers.network(group)).await.map_err(|error| error.to_string())?;

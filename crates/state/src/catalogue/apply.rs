@@ -1,7 +1,7 @@
 //! Tenants, keys, definitions, and the machines that a shard knows.
 
 use crate::catalogue::{
-    AssistantFact, CatalogueEvent, Definition, Retired, Tenancy, TenantFact, Version, VersionFact,
+    AssistantFact, CatalogueEvent, ClusterMap, Definition, Retired, Tenancy, TenantFact, Version, VersionFact,
 };
 use crate::limits::TENANT_CHANGES_MAX;
 use crate::{Key, Row, Scope, Site, ViewError, Working};
@@ -60,6 +60,9 @@ pub(crate) fn apply(
         CatalogueEvent::ClusterChanged(change) => {
             rows.put(Key::server(change.server.number), Row::Server(change.server.clone()));
             rows.put(Key::cluster_map(), Row::ClusterMap(change.map.clone()));
+        }
+        CatalogueEvent::LevelRaised(map) | CatalogueEvent::VotersPlaced(map) => {
+            rows.put(Key::cluster_map(), Row::ClusterMap(ClusterMap::clone(map)));
         }
     }
     Ok(())

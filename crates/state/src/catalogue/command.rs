@@ -5,8 +5,8 @@ use switchward_machine::{Digest, Machine, TenantId, Time};
 
 use crate::AdmissionClass;
 use crate::catalogue::{
-    Directory, Finding, FoundCluster, JoinServer, LinkAuth, PutQuotas, RecordTransfers, Role, SetServerState,
-    Settings, SourceFile, Tenancy,
+    AssignVoters, Directory, Finding, FoundCluster, JoinServer, LinkAuth, PutQuotas, RaiseLevel,
+    RecordTransfers, Role, SetServerState, Settings, SourceFile, Tenancy,
 };
 use crate::seal::Sealed;
 use crate::session::Retention;
@@ -77,6 +77,12 @@ pub enum CatalogueCommand {
     /// Leaders were transferred away from a server.
     #[n(20)]
     RecordTransfers(#[n(0)] RecordTransfers),
+    /// The cluster writes a higher feature level.
+    #[n(21)]
+    RaiseLevel(#[n(0)] RaiseLevel),
+    /// Other servers are to vote in a group.
+    #[n(22)]
+    AssignVoters(#[n(0)] AssignVoters),
 }
 
 impl CatalogueCommand {
@@ -104,7 +110,9 @@ impl CatalogueCommand {
             | Self::FoundCluster(_)
             | Self::JoinServer(_)
             | Self::SetServerState(_)
-            | Self::RecordTransfers(_) => AdmissionClass::Neither,
+            | Self::RecordTransfers(_)
+            | Self::RaiseLevel(_)
+            | Self::AssignVoters(_) => AdmissionClass::Neither,
         }
     }
 
@@ -132,7 +140,9 @@ impl CatalogueCommand {
             | Self::FoundCluster(_)
             | Self::JoinServer(_)
             | Self::SetServerState(_)
-            | Self::RecordTransfers(_) => false,
+            | Self::RecordTransfers(_)
+            | Self::RaiseLevel(_)
+            | Self::AssignVoters(_) => false,
         }
     }
 
@@ -176,7 +186,9 @@ impl CatalogueCommand {
             | Self::FoundCluster(_)
             | Self::JoinServer(_)
             | Self::SetServerState(_)
-            | Self::RecordTransfers(_) => 0,
+            | Self::RecordTransfers(_)
+            | Self::RaiseLevel(_)
+            | Self::AssignVoters(_) => 0,
         }
     }
 }

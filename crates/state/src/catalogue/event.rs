@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::Machine;
 
-use crate::catalogue::{ApiKey, AssistantFact, ClusterChange, Settings, TenantFact, VersionFact};
+use crate::catalogue::{ApiKey, AssistantFact, ClusterChange, ClusterMap, Settings, TenantFact, VersionFact};
 
 /// An event about the catalogue. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -58,4 +58,10 @@ pub enum CatalogueEvent {
     /// A server of the cluster was added or changed.
     #[n(10)]
     ClusterChanged(#[n(0)] Box<ClusterChange>),
+    /// The cluster has another feature level from now on; this is its map.
+    #[n(11)]
+    LevelRaised(#[n(0)] Box<ClusterMap>),
+    /// Other servers are to vote in a group: the map from now on.
+    #[n(12)]
+    VotersPlaced(#[n(0)] Box<ClusterMap>),
 }

@@ -37,8 +37,8 @@ pub use role::Role;
 pub(crate) use rows::etag;
 pub use rows::{ApiKey, Assistant, Definition, Retired, SourceFile, Tenant, Version};
 pub use servers::{
-    BucketMap, BucketRange, ClusterChange, ClusterMap, FoundCluster, GroupReplicas, JoinServer,
-    LeaderTransfer, RecordTransfers, Server, ServerState, SetServerState,
+    AssignVoters, BucketMap, BucketRange, ClusterChange, ClusterMap, FoundCluster, GroupReplicas, JoinServer,
+    LeaderTransfer, RaiseLevel, RecordTransfers, Server, ServerState, SetServerState,
 };
 pub use settings::{DefaultEffect, DefaultSetIn, LinkAuth, Settings};
 pub use summary::{AssistantSummary, KeySummary, VersionSummary};

@@ -3,6 +3,8 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Bucket, Time};
 
+use crate::{Level, Levels};
+
 /// A server of a cluster. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Server {
@@ -18,9 +20,9 @@ pub struct Server {
     /// What it is for.
     #[n(3)]
     pub state: ServerState,
-    /// The highest feature level that it can take part in.
+    /// The feature levels of its program, as of its last start.
     #[n(4)]
-    pub level: u32,
+    pub levels: Levels,
     /// When it became a server of the cluster.
     #[n(5)]
     pub joined: Time,
@@ -71,12 +73,15 @@ pub struct ClusterMap {
     /// Which group owns which bucket.
     #[n(3)]
     pub buckets: BucketMap,
-    /// The feature level in force: every server can take part in it.
+    /// The feature level in force: every server knows it, and nothing above it is written. It never falls.
     #[n(4)]
-    pub level: u32,
+    pub level: Level,
+    /// Voters of each group, as long as there are as many servers; set when the cluster is founded.
+    #[n(5)]
+    pub voters: u32,
 }
 
-/// The servers that hold a replica of a group.
+/// The servers that hold a replica of a group, and which of them are to vote.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GroupReplicas {
     /// The group.
@@ -85,6 +90,33 @@ pub struct GroupReplicas {
     /// The numbers of the servers, in ascending order.
     #[n(1)]
     pub servers: Vec<u64>,
+    /// The numbers of those that are to vote, in ascending order. The others are learners.
+    #[n(2)]
+    pub voters: Vec<u64>,
+}
+
+impl GroupReplicas {
+    /// Takes in a server as it is from now on. It gets a seat among the voters if one of `seats` is free.
+    fn change(&mut self, server: &Server, seats: usize) {
+        let number = server.number;
+        match server.state {
+            ServerState::Active | ServerState::Draining => insert(&mut self.servers, number),
+            ServerState::Removed => {
+                self.servers.retain(|known| *known != number);
+                self.voters.retain(|known| *known != number);
+            }
+        }
+        if server.state == ServerState::Active && self.voters.len() < seats {
+            insert(&mut self.voters, number);
+        }
+    }
+}
+
+/// Adds a number to numbers in ascending order, unless it is one of them.
+fn insert(numbers: &mut Vec<u64>, number: u64) {
+    if let Err(at) = numbers.binary_search(&number) {
+        numbers.insert(at, number);
+    }
 }
 
 /// Which group owns which bucket.
@@ -129,28 +161,46 @@ impl BucketMap {
 }
 
 impl ClusterMap {
-    /// The map of a new cluster with one server and `shards` groups besides the catalogue's.
+    /// The map of a new cluster with one server, `shards` groups besides the catalogue's, and this number of voters of each
+    /// group.
     #[must_use]
-    pub fn founded(cluster: [u8; 16], server: u64, shards: u64, level: u32) -> Self {
-        let groups = (0..=shards).map(|group| GroupReplicas { group, servers: vec![server] }).collect();
-        Self { cluster, epoch: 1, groups, buckets: BucketMap::InTurn { groups: shards }, level }
+    pub fn founded(cluster: [u8; 16], server: u64, shards: u64, level: Level, voters: u32) -> Self {
+        let one = |group| GroupReplicas { group, servers: vec![server], voters: vec![server] };
+        let groups = (0..=shards).map(one).collect();
+        Self { cluster, epoch: 1, groups, buckets: BucketMap::InTurn { groups: shards }, level, voters }
     }
 
-    /// The map after a change of a server: every group has a replica on each server that is not removed.
+    /// The map after a change of a server: every group has a replica on each server that is not removed. An active server
+    /// gets a seat in each group that has fewer voters than it should have.
     #[must_use]
     pub fn changed(&self, server: &Server) -> Self {
         let mut next = Self { epoch: self.epoch + 1, ..self.clone() };
-        for group in &mut next.groups {
-            group.servers.retain(|number| *number != server.number);
-            match server.state {
-                ServerState::Active | ServerState::Draining => {
-                    let at = group.servers.partition_point(|number| *number < server.number);
-                    group.servers.insert(at, server.number);
-                }
-                ServerState::Removed => {}
-            }
+        let seats = self.seats();
+        next.groups.iter_mut().for_each(|group| group.change(server, seats));
+        next
+    }
+
+    /// The map with other voters of a group, in ascending order.
+    #[must_use]
+    pub fn placed(&self, group: u64, voters: &[u64]) -> Self {
+        let mut next = Self { epoch: self.epoch + 1, ..self.clone() };
+        for known in next.groups.iter_mut().filter(|known| known.group == group) {
+            known.voters = voters.to_vec();
         }
         next
+    }
+
+    /// The most voters that a group may have.
+    #[must_use]
+    pub fn seats(&self) -> usize {
+        usize::try_from(self.voters).unwrap_or(usize::MAX)
+    }
+
+    /// The servers that are to vote in a group; none if there is no such group.
+    #[must_use]
+    pub fn voters_of(&self, group: u64) -> &[u64] {
+        let found = self.groups.iter().find(|replicas| replicas.group == group);
+        found.map_or(&[], |replicas| &replicas.voters)
     }
 
     /// The servers that hold a replica of a group; none if there is no such group.
@@ -190,9 +240,12 @@ pub struct FoundCluster {
     /// The number of groups besides the catalogue's.
     #[n(2)]
     pub shards: u64,
+    /// Voters of each group, as long as there are as many servers: an odd number.
+    #[n(3)]
+    pub voters: u32,
 }
 
-/// A server becomes one of the cluster, or has another address or feature level.
+/// A server becomes one of the cluster, or has another address or other feature levels.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct JoinServer {
     /// Its number, from 1.
@@ -204,9 +257,9 @@ pub struct JoinServer {
     /// Where other servers reach it: `host:port`.
     #[n(2)]
     pub address: String,
-    /// The highest feature level that it can take part in.
+    /// The feature levels of its program.
     #[n(3)]
-    pub level: u32,
+    pub levels: Levels,
 }
 
 /// A server is drained, used again, or removed for good.
@@ -224,6 +277,28 @@ pub struct SetServerState {
     /// Refuses the command if the map has another epoch: what the caller has checked may no longer hold.
     #[n(3)]
     pub epoch: Option<u64>,
+}
+
+/// The cluster writes a higher feature level from now on.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct RaiseLevel {
+    /// The level; not below the one in force.
+    #[n(0)]
+    pub level: Level,
+}
+
+/// Other servers are to vote in a group. Repeated, it changes nothing.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct AssignVoters {
+    /// The group.
+    #[n(0)]
+    pub group: u64,
+    /// The numbers of the servers, in ascending order. One of those before may be missing, and one may be new.
+    #[n(1)]
+    pub voters: Vec<u64>,
+    /// Refuses the command if the map has another epoch: the reason for it may be gone.
+    #[n(2)]
+    pub epoch: u64,
 }
 
 /// Records for auditors that leaders were transferred away from a server. It changes no server and no group.
@@ -255,7 +330,15 @@ mod tests {
 
     fn server(number: u64, state: ServerState) -> Server {
         let address = "10.0.0.2:7001".into();
-        Server { number, folder: [2; 16], address, state, level: 1, joined: Time(5), replaced_by: None }
+        Server {
+            number,
+            folder: [2; 16],
+            address,
+            state,
+            levels: Levels::OF_PROGRAM,
+            joined: Time(5),
+            replaced_by: None,
+        }
     }
 
     #[test]
@@ -279,11 +362,31 @@ mod tests {
 
     #[test]
     fn each_group_has_a_replica_on_each_server_that_is_not_removed() {
-        let map = ClusterMap::founded([1; 16], 2, 2, 1);
+        let map = ClusterMap::founded([1; 16], 2, 2, Level(1), 3);
         assert_eq!((map.shards(), map.replicas(2), map.replicas(9)), (2, [2].as_slice(), [].as_slice()));
         let map = map.changed(&server(1, ServerState::Active)).changed(&server(1, ServerState::Draining));
         assert_eq!((map.epoch, map.replicas(0)), (3, [1, 2].as_slice()));
         let map = map.changed(&server(2, ServerState::Removed));
         assert_eq!((map.epoch, map.replicas(1)), (4, [1].as_slice()));
+    }
+
+    #[test]
+    fn a_server_gets_a_seat_as_long_as_one_is_free() {
+        let mut map = ClusterMap::founded([1; 16], 1, 2, Level(1), 3);
+        for number in [3, 2, 5, 4] {
+            map = map.changed(&server(number, ServerState::Active));
+        }
+        assert_eq!((map.replicas(2), map.voters_of(2)), ([1, 2, 3, 4, 5].as_slice(), [1, 2, 3].as_slice()));
+        let moved = map.placed(2, &[1, 3, 5]);
+        assert_eq!(
+            (moved.epoch, moved.voters_of(1), moved.voters_of(2)),
+            (6, &[1, 2, 3][..], &[1, 3, 5][..])
+        );
+        let drained = moved.changed(&server(3, ServerState::Draining));
+        assert_eq!(drained.voters_of(2), [1, 3, 5], "it keeps its seat until another one gets it");
+        let removed = drained.changed(&server(3, ServerState::Removed));
+        assert_eq!((removed.voters_of(1), removed.voters_of(2)), ([1, 2].as_slice(), [1, 5].as_slice()));
+        let back = removed.changed(&server(4, ServerState::Active));
+        assert_eq!((back.voters_of(1), back.voters_of(9)), ([1, 2, 4].as_slice(), [].as_slice()));
     }
 }

@@ -40,6 +40,14 @@ pub fn mail_counts(
     counts(&Working::new(view), tenant, session, effect, now)
 }
 
+impl MailFull {
+    /// A cap that is reached until the hour of this time ends.
+    #[must_use]
+    pub fn of_hour(cap: MailCap, now: Time) -> Self {
+        Self { cap, until: period::next(Period::Hour, now) }
+    }
+}
+
 /// Finds whether a mail may go out now. `under_way` says for a row how many mails are on their way that it will count.
 ///
 /// # Errors
@@ -54,6 +62,23 @@ pub fn mail_full(
     under_way: impl Fn(&Key) -> u32,
 ) -> Result<Option<MailFull>, ViewError> {
     full(&Working::new(view), tenant, session, effect, counts, now, under_way)
+}
+
+/// How many mails an hour each of these counts may have for a mail to go out: all of its cap for the first mail about a gate,
+/// and the part that any mail may use otherwise. In the order of the counts.
+///
+/// # Errors
+/// A row cannot be read.
+pub fn mail_limits(
+    view: &dyn View,
+    tenant: TenantId,
+    session: SessionId,
+    effect: &Effect,
+    counts: &[MailCount],
+) -> Result<Vec<u32>, ViewError> {
+    let first = notifies_first(&Working::new(view), tenant, session, effect)?;
+    let limit = |count: &MailCount| if first { count.cap.most() } else { count.cap.most_of_any() };
+    Ok(counts.iter().map(limit).collect())
 }
 
 fn counts(
@@ -127,7 +152,7 @@ fn full(
             None => *unnotified.insert(notifies_first(rows, tenant, session, effect)?),
         };
         if !unnotified || count >= cap.most() {
-            return Ok(Some(MailFull { cap: *cap, until: period::next(Period::Hour, now) }));
+            return Ok(Some(MailFull::of_hour(*cap, now)));
         }
     }
     Ok(None)

@@ -24,7 +24,7 @@ pub use destination_commands::{ChangeEndpoint, ChangeWebhookSource};
 pub use endpoint::{Endpoint, EndpointHealth};
 pub use event::DeliveryEvent;
 pub use facts::WebhookSourceFact;
-pub use mail_caps::{MailCount, mail_counts, mail_full, waiting};
+pub use mail_caps::{MailCount, mail_counts, mail_full, mail_limits, waiting};
 pub use mail_full::{MailCap, MailFull};
 pub use message_text::MessageText;
 pub(crate) use outbox::web_destination;

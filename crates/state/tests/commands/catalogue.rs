@@ -5,16 +5,16 @@ use switchward_machine::{
     Act, ActKind, Ending, Machine, Meta, NoExit, Node, NodeIx, Opening, Outcome, Policy, StatusWords,
     TenantId, Time,
 };
-use switchward_state::Body;
 use switchward_state::catalogue::{
-    ActivateVersion, CatalogueCommand, CreateKey, CreateTenant, DeleteAssistant, DeleteTenant, Deploy,
-    Directory, DirectoryEntry, EnsureTenancy, FoundCluster, InstallMachine, InstallTenancy, JoinServer,
-    LeaderTransfer, LinkAuth, PutAssistant, PutDirectory, PutQuotas, PutRetention, Quotas, RecordTransfers,
-    Reseal, RetireVersion, RevokeKey, Role, ServerState, SetServerState, Settings, SourceFile, Tenancy,
-    UpdateTenant,
+    ActivateVersion, AssignVoters, CatalogueCommand, CreateKey, CreateTenant, DeleteAssistant, DeleteTenant,
+    Deploy, Directory, DirectoryEntry, EnsureTenancy, FoundCluster, InstallMachine, InstallTenancy,
+    JoinServer, LeaderTransfer, LinkAuth, PutAssistant, PutDirectory, PutQuotas, PutRetention, Quotas,
+    RaiseLevel, RecordTransfers, Reseal, RetireVersion, RevokeKey, Role, ServerState, SetServerState,
+    Settings, SourceFile, Tenancy, UpdateTenant,
 };
 use switchward_state::seal::{KeyRing, RingKey, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_state::session::Retention;
+use switchward_state::{Body, Level, Levels};
 
 use crate::digest;
 
@@ -131,13 +131,18 @@ fn tenants() -> Vec<CatalogueCommand> {
 }
 
 fn servers() -> Vec<CatalogueCommand> {
-    let join =
-        |number, address: &str| JoinServer { number, folder: [2; 16], address: address.into(), level: 1 };
+    let join = |number, address: &str| JoinServer {
+        number,
+        folder: [2; 16],
+        address: address.into(),
+        levels: Levels::OF_PROGRAM,
+    };
     vec![
         CatalogueCommand::FoundCluster(FoundCluster {
             cluster: [1; 16],
             server: join(1, "10.0.0.1:7001"),
             shards: 4,
+            voters: 3,
         }),
         CatalogueCommand::JoinServer(join(2, "10.0.0.2:7001")),
         CatalogueCommand::SetServerState(SetServerState {
@@ -150,6 +155,8 @@ fn servers() -> Vec<CatalogueCommand> {
             from: 1,
             transfers: vec![LeaderTransfer { group: 2, to: 3 }],
         }),
+        CatalogueCommand::RaiseLevel(RaiseLevel { level: Level(2) }),
+        CatalogueCommand::AssignVoters(AssignVoters { group: 2, voters: vec![1, 3, 4], epoch: 7 }),
     ]
 }
 

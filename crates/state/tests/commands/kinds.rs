@@ -101,4 +101,6 @@ kinds! {
     "Catalogue.JoinServer" = Body::Catalogue(Catalogue::JoinServer(_)),
     "Catalogue.SetServerState" = Body::Catalogue(Catalogue::SetServerState(_)),
     "Catalogue.RecordTransfers" = Body::Catalogue(Catalogue::RecordTransfers(_)),
+    "Catalogue.RaiseLevel" = Body::Catalogue(Catalogue::RaiseLevel(_)),
+    "Catalogue.AssignVoters" = Body::Catalogue(Catalogue::AssignVoters(_)),
 }

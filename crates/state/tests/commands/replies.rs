@@ -1,9 +1,9 @@
 //! Replies.
 
 use switchward_machine::{Micros, OpenId, SessionId};
-use switchward_state::Reply;
 use switchward_state::approval::{ReplyOutcome, Warning};
 use switchward_state::policy::{Authorized, CallEffect, Remaining};
+use switchward_state::{Level, Reply};
 
 use crate::policy::limits;
 
@@ -52,6 +52,7 @@ fn name(reply: &Reply) -> &'static str {
         Reply::Metered { .. } => "metered",
         Reply::Removed { .. } => "removed",
         Reply::Cluster(..) => "cluster",
+        Reply::Level { .. } => "level",
     }
 }
 
@@ -67,6 +68,7 @@ pub(crate) fn all() -> Vec<(&'static str, Reply)> {
         Reply::Worked { session, sequence, wrong: Some("no object".into()) },
         Reply::Recorded { session, sequence, event: 3, position: None },
         Reply::Replied { session, sequence, outcome: ReplyOutcome::Decided, position: None },
+        Reply::Level { level: Level(2), epoch: 7 },
     ]
     .into_iter()
     .chain(crate::shared::all())

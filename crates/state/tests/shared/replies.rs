@@ -1,7 +1,6 @@
 //! Replies of what is the tenant's own, and of gates and effects, for all tests that write replies.
 
 use switchward_machine::{Channel, Decision, Digest, GateKind, Micros, OpenId, SessionId, TenantId, Time};
-use switchward_state::Reply;
 use switchward_state::approval::{GateEnd, GateEnding, GateSummary, RequestSubject, Via, VoteSummary};
 use switchward_state::catalogue::{
     AssistantSummary, ClusterChange, ClusterMap, Definition, Finding, FindingSeverity, KeySummary, Retired,
@@ -12,6 +11,7 @@ use switchward_state::delivery::{
 };
 use switchward_state::policy::TenantPolicy;
 use switchward_state::session::{Loaded, Meters};
+use switchward_state::{Level, Levels, Reply};
 
 const DIGEST: Digest = Digest([2; 32]);
 
@@ -168,11 +168,11 @@ fn cluster() -> Reply {
         folder: [2; 16],
         address: "10.0.0.2:7001".into(),
         state: ServerState::Active,
-        level: 1,
+        levels: Levels::OF_PROGRAM,
         joined: Time(5),
         replaced_by: None,
     };
-    let map = ClusterMap::founded([1; 16], 1, 2, 1).changed(&server);
+    let map = ClusterMap::founded([1; 16], 1, 2, Level(1), 3).changed(&server);
     Reply::Cluster(Box::new(ClusterChange { server, map }))
 }
 

@@ -61,7 +61,7 @@ use switchward_state::session::{
 };
 use switchward_state::work::{About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem};
 use switchward_state::{
-    Actor, Answered, Decision, Event, History, ItemHead, ItemKind, ListedItem, Open, OpenItem, Reply,
+    Actor, Answered, Decision, Event, History, ItemHead, ItemKind, Level, ListedItem, Open, OpenItem, Reply,
     Request, Row, Scope, StoredHistory, TurnRecord,
 };
 
@@ -523,6 +523,7 @@ fn rows() -> Vec<(&'static str, Row)> {
         ("definition", Row::Definition(definition())),
         ("version", Row::Version(version())),
         ("clock", Row::Clock(Time(3))),
+        ("level", Row::Level(Level(2))),
         ("index", Row::Index),
         ("last-tenant", Row::LastTenant(3)),
         ("mailed", Row::Mailed(3)),
@@ -617,7 +618,7 @@ fn decisions_keep_their_form() {
             reply: Reply::Done,
             events: vec![event],
         };
-        decisions.push(Decision { at: Time(3), turns: vec![turn] });
+        decisions.push(Decision::new(Level::FIRST, Time(3), vec![turn]));
     }
     let lines: Vec<(&str, Vec<u8>)> =
         decisions.iter().map(|decision| ("decision", decision.encode())).collect();

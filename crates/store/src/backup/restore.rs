@@ -7,15 +7,15 @@ impl Backup {
         SnapshotFile::open(&self.folder.join(&file.name))
     }
 
-    /// Restores everything into a data folder that [`DataDir::begin_restore`] has made. Call [`Backup::check`] for
+    /// Restores the rows whose keys `keeps` accepts, and all other files, into a data folder that [`DataDir::begin_restore`] has made. Call [`Backup::check`] for
     /// every file before.
     ///
     /// # Errors
     /// If a file cannot be read or the data folder cannot be written; the restore must then be repeated.
-    pub fn restore(&self, dir: &DataDir) -> Result<(), StoreError> {
+    pub fn restore(&self, dir: &DataDir, keeps: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
         dir.shards(self.manifest.shards)?;
         let groups = self.manifest.files.iter().filter(|file| file.group.is_some());
-        StateStore::restore(dir, groups.map(|file| self.snapshot(file)))?;
+        StateStore::restore(dir, groups.map(|file| self.snapshot(file)), keeps)?;
         for file in self.manifest.files.iter().filter(|file| file.group.is_none()) {
             let (from, to) = (self.folder.join(&file.name), dir.path().join(&file.name));
             let folder = to.parent().unwrap_or(dir.path());

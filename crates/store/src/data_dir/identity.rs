@@ -2,7 +2,8 @@
 //!
 //! A server whose disk was wiped, or whose folder was copied or restored, has forgotten votes that it gave under its
 //! number. Its peers recognise it: by the id of its folder, which is drawn at creation, and by the boot counter, which
-//! is raised at each opening and never goes back.
+//! is raised at each opening and never goes back. A copy that was opened as often as its original is recognised by the
+//! boot id, which is drawn at each opening.
 
 use super::DataDir;
 use crate::{
@@ -30,6 +31,8 @@ pub struct SeenPeer {
     pub folder: Id,
     /// The highest boot counter of the folder.
     pub boot: u64,
+    /// The boot id that was drawn at that opening.
+    pub boot_id: Id,
 }
 
 /// Why a peer is refused: it may have forgotten votes and entries that it acknowledged, so none of its messages may
@@ -71,6 +74,17 @@ pub enum ForeignPeer {
         /// The boot counter that it has.
         found: u64,
     },
+    /// The folder was opened as often before, and with another boot id: there are two copies of it.
+    #[error(
+        "the data folder of server {server} is another copy: it was seen with the boot counter {boot} before, at another \
+         start"
+    )]
+    OtherBoot {
+        /// The peer's number.
+        server: u64,
+        /// The boot counter that both copies have.
+        boot: u64,
+    },
     /// More peers than [`PEERS_MAX`] were seen.
     #[error("server {server} is one more than the {PEERS_MAX} that a data folder remembers")]
     TooMany {
@@ -88,6 +102,7 @@ pub(super) struct Identity {
     path: PathBuf,
     folder: Id,
     boot: u64,
+    boot_id: Id,
     cluster: Mutex<Option<ClusterIdentity>>,
     /// By the number of the server.
     peers: Mutex<BTreeMap<u64, Seen>>,
@@ -97,6 +112,7 @@ pub(super) struct Identity {
 struct Seen {
     folder: Id,
     boot: u64,
+    boot_id: Id,
 }
 
 impl Identity {
@@ -115,7 +131,7 @@ impl Identity {
         let folder = Id::parse(id).ok_or_else(unknown_id)?;
         let cluster = Mutex::new(read_cluster(&path.join(CLUSTER))?);
         let peers = Mutex::new(read_peers(&path.join(PEERS))?);
-        Ok(Self { path: path.to_path_buf(), folder, boot, cluster, peers })
+        Ok(Self { path: path.to_path_buf(), folder, boot, boot_id: Id::draw(), cluster, peers })
     }
 
     fn claim(&self, claimed: ClusterIdentity) -> Result<(), StoreError> {
@@ -132,7 +148,8 @@ impl Identity {
         }
     }
 
-    fn note(&self, server: u64, folder: Id, boot: u64) -> Result<(), ForeignPeer> {
+    fn note(&self, peer: SeenPeer) -> Result<(), ForeignPeer> {
+        let SeenPeer { server, folder, boot, boot_id } = peer;
         if folder == self.folder {
             let of = self.cluster.lock().map_or(0, |known| known.server);
             return Err(ForeignPeer::OtherServer { server, folder, of });
@@ -152,13 +169,18 @@ impl Identity {
             Some(seen) if seen.boot > boot => {
                 return Err(ForeignPeer::Older { server, known: seen.boot, found: boot });
             }
+            Some(seen) if seen.boot == boot && seen.boot_id != boot_id => {
+                return Err(ForeignPeer::OtherBoot { server, boot });
+            }
             Some(seen) if seen.boot == boot => return Ok(()),
             None if peers.len() >= PEERS_MAX => return Err(ForeignPeer::TooMany { server }),
             Some(_) | None => {}
         }
         let mut next = peers.clone();
-        next.insert(server, Seen { folder, boot });
-        let line = |(server, seen): (&u64, &Seen)| format!("{server} {} {}\n", seen.folder, seen.boot);
+        next.insert(server, Seen { folder, boot, boot_id });
+        let line = |(server, seen): (&u64, &Seen)| {
+            format!("{server} {} {} {}\n", seen.folder, seen.boot, seen.boot_id)
+        };
         let lines: String = next.iter().map(line).collect();
         checked::write(&self.path.join(PEERS), &lines).map_err(ForeignPeer::NotRecorded)?;
         *peers = next;
@@ -171,7 +193,8 @@ impl DataDir {
     #[must_use]
     pub fn identity(&self) -> FolderIdentity {
         let of = &self.identity;
-        FolderIdentity { folder: of.folder, boot: of.boot, cluster: *of.cluster.lock() }
+        let cluster = *of.cluster.lock();
+        FolderIdentity { folder: of.folder, boot: of.boot, boot_id: of.boot_id, cluster }
     }
 
     /// Binds the folder to a server of a cluster, durably and once; does nothing if it is bound to that one already.
@@ -182,21 +205,22 @@ impl DataDir {
         self.identity.claim(cluster)
     }
 
-    /// Notes a peer's folder and boot counter, durably before the return. Only then may the peer be answered.
+    /// Notes a peer's folder, boot counter and boot id, durably before the return. Only then may the peer be answered.
     ///
     /// # Errors
     /// As [`ForeignPeer`] says; nothing is noted then.
-    pub fn note_peer(&self, server: u64, folder: Id, boot: u64) -> Result<(), ForeignPeer> {
-        self.identity.note(server, folder, boot)
+    pub fn note_peer(&self, peer: SeenPeer) -> Result<(), ForeignPeer> {
+        self.identity.note(peer)
     }
 
     /// The peers that were noted, by their numbers.
     #[must_use]
     pub fn peers_seen(&self) -> Vec<SeenPeer> {
-        let seen = |(server, Seen { folder, boot }): (&u64, &Seen)| SeenPeer {
+        let seen = |(server, Seen { folder, boot, boot_id }): (&u64, &Seen)| SeenPeer {
             server: *server,
             folder: *folder,
             boot: *boot,
+            boot_id: *boot_id,
         };
         self.identity.peers.lock().iter().map(seen).collect()
     }
@@ -229,8 +253,10 @@ fn read_peers(file: &Path) -> Result<BTreeMap<u64, Seen>, StoreError> {
     let Some(lines) = checked::read(file)? else { return Ok(BTreeMap::new()) };
     let peer = |line: &str| {
         let (server, rest) = line.split_once(' ')?;
-        let (folder, boot) = rest.split_once(' ')?;
-        Some((server.parse().ok()?, Seen { folder: Id::parse(folder)?, boot: boot.parse().ok()? }))
+        let (folder, rest) = rest.split_once(' ')?;
+        let (boot, boot_id) = rest.split_once(' ')?;
+        let (folder, boot_id) = (Id::parse(folder)?, Id::parse(boot_id)?);
+        Some((server.parse().ok()?, Seen { folder, boot: boot.parse().ok()?, boot_id }))
     };
     lines.lines().map(peer).collect::<Option<_>>().ok_or_else(|| checked::unknown(file))
 }

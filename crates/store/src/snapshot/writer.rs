@@ -30,14 +30,18 @@ impl<W: Write> SnapshotWriter<W> {
     }
 
     /// Completes the snapshot; returns the underlying writer and the number of rows.
-    pub(crate) fn finish(mut self) -> Result<(W, u64), StoreError> {
+    pub(crate) fn finish(self) -> Result<(W, u64), StoreError> {
+        self.finish_with_digest().map(|(out, rows, _)| (out, rows))
+    }
+
+    /// The same, and the digest of the rows.
+    pub(crate) fn finish_with_digest(mut self) -> Result<(W, u64, [u8; 32]), StoreError> {
         if !self.chunk.is_empty() {
             self.end_chunk()?;
         }
-        let rows = self.digest.rows;
-        let trailer = Trailer { rows, digest: std::mem::take(&mut self.digest).finish() };
-        self.write(&trailer.encode())?;
-        Ok((self.out, rows))
+        let (rows, digest) = (self.digest.rows, std::mem::take(&mut self.digest).finish());
+        self.write(&Trailer { rows, digest }.encode())?;
+        Ok((self.out, rows, digest))
     }
 
     fn end_chunk(&mut self) -> Result<(), StoreError> {

@@ -1,77 +1,51 @@
 //! A cut: the rows of several groups as they were at one moment.
 
-use super::{Record, State, flush::Flush, gate::Gate, scan::stored_range, store::StoreInner};
-use crate::{
-    GroupId, StoreError,
-    snapshot::{Header, SnapshotWriter},
-};
-use fjall::{Keyspace, Readable, Snapshot};
-use std::{
-    io::Write,
-    ops::Bound,
-    path::Path,
-    sync::{Arc, atomic::Ordering::SeqCst},
-};
+use super::{Record, moment::Moment};
+use crate::{GroupId, StoreError};
+use std::{io::Write, path::Path};
 
-/// The rows of several groups at one moment. Later writes do not show in it and are not delayed by it; the disk keeps
-/// what they replace as long as it exists.
-pub struct Cut {
-    snapshot: Snapshot,
-    groups: Vec<(GroupId, Keyspace)>,
-    store: Arc<StoreInner>,
+/// The rows of several groups, each at an entry of its log. Later writes do not show in it and are not delayed by it; the
+/// disk keeps what they replace as long as it exists.
+pub struct Cut<R: Record> {
+    groups: Vec<(u64, Moment<R>)>,
 }
 
-impl Cut {
-    /// Takes a cut of states of one store. `at_once` must call its argument once, while nothing is applied to any of
-    /// them: that takes some microseconds. The rows are written to the disk afterwards.
-    ///
-    /// # Errors
-    /// If there is no state, or the disk cannot be written.
-    pub fn take<R: Record>(
-        states: &[State<R>],
-        at_once: impl FnOnce(&mut dyn FnMut()),
-    ) -> Result<Self, StoreError> {
-        let none = || StoreError::damaged("cut", "it contains no state");
-        let store = Arc::clone(&states.first().ok_or_else(none)?.0.store);
-        // Opening the database again waits for all flushes, too.
-        let turn = store.reopening.turn();
-        let passes: Vec<_> = states.iter().map(|state| Gate::enter(&state.0.gate)).collect();
-        let mut frozen: Vec<Option<Flush<R>>> = Vec::with_capacity(states.len());
-        at_once(&mut || frozen = states.iter().map(State::freeze_inside).collect());
-        frozen.into_iter().flatten().try_for_each(Flush::run)?;
-        let snapshot = store.database().snapshot();
-        let groups =
-            states.iter().map(|state| (state.0.group, state.0.tables.read().disk().clone())).collect();
-        drop(passes);
-        drop(turn);
-        store.cuts.fetch_add(1, SeqCst);
-        Ok(Self { snapshot, groups, store })
+/// What a cut has written of a group.
+pub(crate) struct CutRows {
+    /// The index of the entry after which the rows were taken.
+    pub(crate) index: u64,
+    pub(crate) rows: u64,
+    /// The digest of the rows, as of [`super::State::digest`].
+    pub(crate) digest: [u8; 32],
+}
+
+impl<R: Record> Cut<R> {
+    /// The rows of each group, with the index of the entry after which they were taken. It is for the caller to take all
+    /// of them at one moment.
+    #[must_use]
+    pub fn of(groups: Vec<(u64, Moment<R>)>) -> Self {
+        Self { groups }
     }
 
-    /// The groups, in the order of the given states.
+    /// The groups, in the given order.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> {
-        self.groups.iter().map(|(group, _)| *group)
+        self.groups.iter().map(|(_, rows)| rows.group())
     }
 
-    /// Writes the rows of a group as a snapshot file that names no position of a log, and returns their number.
-    /// `path` is for error messages.
+    /// Writes the rows of a group as a snapshot file that names no position of a log. `path` is for error messages.
     ///
     /// # Errors
     /// If the group is not in the cut, the rows cannot be read, or `to` cannot be written.
-    pub fn write(&self, group: GroupId, path: &Path, to: &mut dyn Write) -> Result<u64, StoreError> {
+    pub(crate) fn write(
+        &self,
+        group: GroupId,
+        path: &Path,
+        to: &mut dyn Write,
+    ) -> Result<CutRows, StoreError> {
         let none = || StoreError::damaged("cut", format!("it does not contain the group {}", group.0));
-        let (_, disk) = self.groups.iter().find(|(known, _)| *known == group).ok_or_else(none)?;
-        let mut writer = SnapshotWriter::new(to, path, &Header { group, applied: None })?;
-        for row in self.snapshot.range(disk, stored_range(Bound::Unbounded, Bound::Unbounded)) {
-            let (key, stored) = row.into_inner().map_err(StoreError::database("read rows"))?;
-            writer.row(&key[1..], &stored)?;
-        }
-        Ok(writer.finish()?.1)
-    }
-}
-
-impl Drop for Cut {
-    fn drop(&mut self) {
-        self.store.cuts.fetch_sub(1, SeqCst);
+        let (index, moment) =
+            self.groups.iter().find(|(_, moment)| moment.group() == group).ok_or_else(none)?;
+        let (rows, digest) = moment.write(path, to)?;
+        Ok(CutRows { index: *index, rows, digest })
     }
 }

@@ -109,7 +109,7 @@ impl<R: Record> State<R> {
         let pass = Gate::enter(&self.0.gate);
         let generation = self.0.tables.read().generation + 1;
         let disk = self.0.store.keyspace(self.0.group, generation)?;
-        if let Err(error) = fill(&disk, snapshot) {
+        if let Err(error) = fill(&disk, snapshot, &|_| true) {
             self.0.store.remove(disk)?;
             return Err(error);
         }
@@ -128,11 +128,20 @@ impl<R: Record> State<R> {
     }
 }
 
-/// Puts the rows of a snapshot and its applied blob into an empty keyspace, in one step.
-pub(super) fn fill(disk: &Keyspace, snapshot: &SnapshotFile) -> Result<(), StoreError> {
+/// Puts the rows of a snapshot whose keys `keeps` accepts, and its applied blob, into an empty keyspace, in one step.
+pub(super) fn fill(
+    disk: &Keyspace,
+    snapshot: &SnapshotFile,
+    keeps: &dyn Fn(&[u8]) -> bool,
+) -> Result<(), StoreError> {
     let failed = || StoreError::database("install a snapshot");
     let mut ingestion = disk.start_ingestion().map_err(failed())?;
     ingestion.write(forms::MARKER_KEY, forms::marker(snapshot.applied())).map_err(failed())?;
-    snapshot.visit_rows(|key, stored| ingestion.write(&forms::row_key(key)[..], stored).map_err(failed()))?;
+    snapshot.visit_rows(|key, stored| {
+        if !keeps(key) {
+            return Ok(());
+        }
+        ingestion.write(&forms::row_key(key)[..], stored).map_err(failed())
+    })?;
     ingestion.finish().map_err(failed())
 }

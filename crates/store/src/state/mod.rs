@@ -13,26 +13,32 @@ mod cut;
 mod exchange;
 mod flush;
 mod gate;
+mod moment;
 mod reopen;
 mod rows;
 mod scan;
 mod store;
 
 use crate::{
-    GroupId, StoreError, forms,
+    GroupId, StoreError,
+    files::{self, failed},
+    forms,
     limits::{APPLIED_BYTES_MAX, SETTLED_BYTES_MIN},
 };
 use bytes::Bytes;
 use clean::Clean;
 pub use cut::Cut;
+pub(crate) use cut::CutRows;
 pub use exchange::StateExport;
 pub use flush::Flush;
 use gate::Gate;
+pub use moment::Moment;
 use parking_lot::{Mutex, RwLock};
 use rows::Tables;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{fs, io};
 use store::{Claim, StoreInner};
 pub use store::{StateOptions, StateStore};
 
@@ -213,6 +219,27 @@ impl<R: Record> State<R> {
     #[must_use]
     pub fn is_marked(&self) -> bool {
         self.0.store.is_marked()
+    }
+
+    /// Records durably in the data folder that the rows are wrong, with the reason. Nothing removes it.
+    ///
+    /// # Errors
+    /// If the disk cannot be written.
+    pub fn set_wrong(&self, why: &str) -> Result<(), StoreError> {
+        files::write_whole(&self.0.store.dir.wrong(self.0.group), why)
+    }
+
+    /// The reason that [`State::set_wrong`] has recorded; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the disk cannot be read.
+    pub fn wrong(&self) -> Result<Option<String>, StoreError> {
+        let path = self.0.store.dir.wrong(self.0.group);
+        match fs::read_to_string(&path) {
+            Ok(why) => Ok(Some(why)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed("read", &path)(error)),
+        }
     }
 
     /// Syncs what was flushed, and returns the applied blob that is now durable: the log may be purged up to it.

@@ -13,7 +13,7 @@ use crate::{
     limits::{REOPEN_WAIT, REOPEN_WAIT_MAX},
 };
 use fjall::Keyspace;
-use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLockWriteGuard};
 use std::{
     collections::HashMap,
     error::Error,
@@ -79,11 +79,6 @@ impl Reopening {
     /// Returns true if the database refuses writes and waits to be opened again.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted.load(Relaxed)
-    }
-
-    /// Keeps the database from being opened again until the guard is dropped.
-    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock()
     }
 
     pub(super) fn remove(&self, group: GroupId) {

@@ -12,20 +12,20 @@ use std::{
 };
 
 /// A row, in memory or on disk.
-enum Found<R> {
+pub(super) enum Found<R> {
     Memory(R),
     Disk(Slice),
 }
 
-type Step = Result<ControlFlow<()>, StoreError>;
-type Visit<'a, R> = dyn FnMut(&[u8], Found<R>) -> Step + 'a;
+pub(super) type Step = Result<ControlFlow<()>, StoreError>;
+pub(super) type Visit<'a, R> = dyn FnMut(&[u8], Found<R>) -> Step + 'a;
 
 /// A stretch of keys at one moment: what changed in memory, and a snapshot of the disk.
-struct Stretch<R> {
-    changes: BTreeMap<RowKey, Option<R>>,
-    disk: Iter,
+pub(super) struct Stretch<R> {
+    pub(super) changes: BTreeMap<RowKey, Option<R>>,
+    pub(super) disk: Iter,
     /// The last key of the stretch, if the range continues after it.
-    last: Option<RowKey>,
+    pub(super) last: Option<RowKey>,
 }
 
 impl<R: Record> State<R> {
@@ -66,14 +66,7 @@ impl<R: Record> State<R> {
     pub fn digest(&self) -> Result<[u8; 32], StoreError> {
         let mut digest = RowsDigest::default();
         self.visit(Bound::Unbounded, Bound::Unbounded, &mut |key, found| {
-            match found {
-                Found::Memory(row) => {
-                    let mut encoded = Vec::new();
-                    row.encode(&mut encoded);
-                    digest.add(key, &encoded);
-                }
-                Found::Disk(stored) => digest.add(key, forms::ROW.open(&stored)?),
-            }
+            digest.add_found(key, found)?;
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(digest.finish())
@@ -120,9 +113,27 @@ impl<R: Record> State<R> {
     }
 }
 
+impl RowsDigest {
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// If its stored form is not one of this program.
+    pub(super) fn add_found<R: Record>(&mut self, key: &[u8], found: Found<R>) -> Result<(), StoreError> {
+        match found {
+            Found::Memory(row) => {
+                let mut encoded = Vec::new();
+                row.encode(&mut encoded);
+                self.add(key, &encoded);
+            }
+            Found::Disk(stored) => self.add(key, forms::ROW.open(&stored)?),
+        }
+        Ok(())
+    }
+}
+
 impl<R: Record> Stretch<R> {
     /// Merges the changes into the rows on disk: a change hides the row of its key.
-    fn visit(self, visit: &mut Visit<'_, R>) -> Step {
+    pub(super) fn visit(self, visit: &mut Visit<'_, R>) -> Step {
         let mut changes = self.changes.into_iter().peekable();
         for stored in self.disk {
             let (stored_key, stored) = stored.into_inner().map_err(StoreError::database("read rows"))?;

@@ -87,18 +87,19 @@ impl StateStore {
         })))
     }
 
-    /// Puts the rows of snapshots into the states of a data folder, which have none yet, durably.
+    /// Puts the rows of snapshots whose keys `keeps` accepts into the states of a data folder, which have none yet, durably.
     ///
     /// # Errors
     /// If a file cannot be read or the states cannot be written: the folder is then unusable.
     pub(crate) fn restore(
         dir: &DataDir,
         snapshots: impl IntoIterator<Item = Result<SnapshotFile, StoreError>>,
+        keeps: &dyn Fn(&[u8]) -> bool,
     ) -> Result<(), StoreError> {
         let store = Self::open(dir)?;
         for snapshot in snapshots {
             let snapshot = snapshot?;
-            fill(&store.0.keyspace(snapshot.group(), 1)?, &snapshot)?;
+            fill(&store.0.keyspace(snapshot.group(), 1)?, &snapshot, keeps)?;
         }
         store.0.sync()
     }

@@ -23,7 +23,7 @@ fn of(shards: u32) -> BackupOf {
 
 /// Writes a backup of these states to this folder.
 fn back_up(dir: &DataDir, states: &[State<Text>], folder: &Path) -> Result<(), StoreError> {
-    let cut = Cut::take(states, |freeze| freeze())?;
+    let cut = Cut::of(states.iter().map(|state| (3, state.moment())).collect());
     let mut to = BackupFolder::create(folder)?;
     let shards = u32::try_from(states.len()).unwrap() - 1;
     let manifest = write_backup(dir, &cut, of(shards), &mut to)?;
@@ -44,7 +44,7 @@ fn checked(folder: &Path) -> Result<u64, StoreError> {
 
 fn restored(folder: &Path, data: &Path) -> DataDir {
     let dir = DataDir::begin_restore(data).unwrap();
-    Backup::open(folder).unwrap().restore(&dir).unwrap();
+    Backup::open(folder).unwrap().restore(&dir, &|_| true).unwrap();
     dir.end_restore().unwrap();
     dir
 }
@@ -109,13 +109,13 @@ fn all_groups_are_cut_at_one_moment() {
             }
         });
         for round in 0..20 {
-            let cut = Cut::take(&states, |freeze| {
+            let cut = {
                 let _still = whole.lock().unwrap();
-                freeze();
-            });
+                Cut::of(states.iter().map(|state| (1, state.moment())).collect())
+            };
             let folder = root.path().join(format!("backup-{round}"));
             let mut to = BackupFolder::create(&folder).unwrap();
-            let manifest = write_backup(&dir, &cut.unwrap(), of(3), &mut to).unwrap();
+            let manifest = write_backup(&dir, &cut, of(3), &mut to).unwrap();
             to.finish(&manifest).unwrap();
             let mut seen = Vec::new();
             let backup = Backup::open(&folder).unwrap();
@@ -184,7 +184,7 @@ fn what_is_unfinished_is_neither_a_backup_nor_a_data_folder() {
     assert!(matches!(back_up(&dir, &states, &folder), Err(StoreError::Taken { .. })));
     let other = root.path().join("other");
     let half = DataDir::begin_restore(&other).unwrap();
-    Backup::open(&folder).unwrap().restore(&half).unwrap();
+    Backup::open(&folder).unwrap().restore(&half, &|_| true).unwrap();
     drop(half);
     assert!(matches!(DataDir::open(&other), Err(StoreError::RestoreUnfinished { .. })));
     let again = restored(&folder, &other);
@@ -195,4 +195,38 @@ fn what_is_unfinished_is_neither_a_backup_nor_a_data_folder() {
         matches!(DataDir::begin_restore(&other), Err(StoreError::Taken { .. })),
         "a folder with data is refused"
     );
+}
+
+/// A moment is not changed by what is written, flushed or removed afterwards, and its digest is that of its rows.
+#[test]
+fn a_moment_keeps_its_rows_and_their_digest() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(root.path().join("data")).unwrap();
+    let state = states(&dir, 1).remove(0);
+    apply(&state, [("a", text("one")), ("b", text("two"))], "1");
+    state.begin_flush().unwrap().run().unwrap();
+    apply(&state, [("b", None), ("c", text("three"))], "2");
+    let (moment, digest) = (state.moment(), state.digest().unwrap());
+    assert_eq!(moment.digest().unwrap(), digest);
+    apply(&state, [("a", text("other")), ("c", None)], "3");
+    state.begin_flush().unwrap().run().unwrap();
+    assert_ne!(state.digest().unwrap(), digest);
+    assert_eq!(moment.digest().unwrap(), digest);
+    let mut file = Vec::new();
+    assert_eq!(moment.write(Path::new("a test"), &mut file).unwrap(), (2, digest));
+}
+
+#[test]
+fn rows_that_are_not_kept_are_not_restored() {
+    let root = tempfile::tempdir().unwrap();
+    let (data, folder) = (root.path().join("data"), root.path().join("backup"));
+    let dir = DataDir::open(&data).unwrap();
+    let states = states(&dir, 2);
+    apply(&states[1], [("a", text("one")), ("b", text("two"))], "an entry");
+    back_up(&dir, &states, &folder).unwrap();
+    let other = DataDir::begin_restore(root.path().join("other")).unwrap();
+    Backup::open(&folder).unwrap().restore(&other, &|key| key != b"a").unwrap();
+    other.end_restore().unwrap();
+    let kept = texts(&self::states(&other, 2)[1]);
+    assert_eq!(kept.into_iter().collect::<Vec<_>>(), [("b".to_owned(), "two".to_owned())]);
 }

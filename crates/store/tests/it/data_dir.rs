@@ -61,9 +61,11 @@ fn the_boot_counter_is_raised_at_each_opening_and_never_goes_back() {
     for boot in 1..=3 {
         assert_eq!(DataDir::open(root.path()).unwrap().identity().boot, boot);
     }
+    let boot_id = || DataDir::open(root.path()).unwrap().identity().boot_id;
+    assert_ne!(boot_id(), boot_id(), "each opening has an id of its own");
     let file = root.path().join("BOOTS");
     let stored = fs::read_to_string(&file).unwrap();
-    fs::write(&file, stored.replace('3', "2")).unwrap();
+    fs::write(&file, stored.replace('5', "4")).unwrap();
     let error = DataDir::open(root.path()).unwrap_err().to_string();
     assert!(error.contains("BOOTS do not match their checksum"), "{error}");
     fs::remove_file(&file).unwrap();
@@ -96,19 +98,23 @@ fn a_folder_belongs_to_one_server_of_one_cluster() {
     assert_eq!(data.identity().cluster, Some(mine));
 }
 
+/// A peer's folder with a boot id that only depends on the boot counter.
+fn peer(server: u64, folder: Id, boot: u64) -> SeenPeer {
+    SeenPeer { server, folder, boot, boot_id: Id(u128::from(boot).to_be_bytes()) }
+}
+
 #[test]
 fn a_peer_whose_folder_was_wiped_copied_or_restored_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let data = DataDir::open(root.path()).unwrap();
-    data.note_peer(2, folder(2), 5).unwrap();
-    data.note_peer(3, folder(3), 1).unwrap();
-    data.note_peer(2, folder(2), 5).unwrap();
-    data.note_peer(2, folder(2), 9).unwrap();
+    let seen = |server, boot| peer(server, folder(server as u8), boot);
+    for noted in [seen(2, 5), seen(3, 1), seen(2, 5), seen(2, 9)] {
+        data.note_peer(noted).unwrap();
+    }
     drop(data);
     let data = DataDir::open(root.path()).unwrap();
-    let seen = |server, boot| SeenPeer { server, folder: folder(server as u8), boot };
     assert_eq!(data.peers_seen(), [seen(2, 9), seen(3, 1)]);
-    let refused = |server, of, boot| data.note_peer(server, of, boot).unwrap_err();
+    let refused = |server, of, boot| data.note_peer(peer(server, of, boot)).unwrap_err();
     assert!(matches!(refused(2, folder(2), 8), ForeignPeer::Older { known: 9, found: 8, .. }), "restored");
     assert!(matches!(refused(2, folder(4), 1), ForeignPeer::OtherFolder { .. }), "wiped");
     assert!(matches!(refused(4, folder(3), 2), ForeignPeer::OtherServer { of: 3, .. }), "copied");
@@ -116,7 +122,14 @@ fn a_peer_whose_folder_was_wiped_copied_or_restored_is_refused() {
         matches!(refused(4, data.identity().folder, 2), ForeignPeer::OtherServer { .. }),
         "a copy of this one"
     );
+    // Both copies were opened equally often.
+    let twin = SeenPeer { boot_id: folder(99), ..seen(2, 9) };
+    let error = data.note_peer(twin).unwrap_err();
+    assert!(matches!(error, ForeignPeer::OtherBoot { server: 2, boot: 9 }), "restored and started once");
+    let line = "the data folder of server 2 is another copy: it was seen with the boot counter 9 before, at another start";
+    assert_eq!(error.to_string(), line);
     assert_eq!(data.peers_seen(), [seen(2, 9), seen(3, 1)], "nothing of it is noted");
+    data.note_peer(SeenPeer { boot_id: folder(99), ..seen(2, 10) }).unwrap();
 }
 
 #[test]
@@ -126,15 +139,16 @@ fn a_new_peer_beyond_the_limit_is_refused() {
     let of = |server: u64| Id(u128::from(server).to_be_bytes());
     // The file as it is after as many peers, without their syncs.
     drop(data);
-    let lines: String =
-        (1..=limits::PEERS_MAX as u64).map(|server| format!("{server} {} 1\n", of(server))).collect();
+    let lines: String = (1..=limits::PEERS_MAX as u64)
+        .map(|server| format!("{server} {} 1 {}\n", of(server), of(1)))
+        .collect();
     let checksum = xxhash_rust::xxh3::xxh3_64(lines.as_bytes());
     fs::write(root.path().join("PEERS"), format!("{lines}{checksum:016x}\n")).unwrap();
     let data = DataDir::open(root.path()).unwrap();
     let one_more = limits::PEERS_MAX as u64 + 1;
-    let refused = data.note_peer(one_more, of(one_more), 1);
+    let refused = data.note_peer(peer(one_more, of(one_more), 1));
     assert!(matches!(refused, Err(ForeignPeer::TooMany { .. })), "{refused:?}");
-    data.note_peer(1, of(1), 2).unwrap();
+    data.note_peer(peer(1, of(1), 2)).unwrap();
 }
 
 #[test]

@@ -67,6 +67,16 @@ Needs the key of an operator or admin of the server's first tenant. Any server a
 a second. What a server does not answer is unknown. LAG is the number of log entries that a replica lacks, CONTACT the time \
 since a leader last heard of the server, CLOCK how far its clock is ahead of that of the called server.")]
     Status(On<ClusterStatus>),
+    /// Compare the replicas of each group: whether all servers hold the same rows.
+    #[command(after_help = "\
+Examples:
+  switchward cluster verify
+  switchward cluster verify --group 2 -o json
+
+Needs the key of an operator or admin of the server's first tenant. Each replica takes the digest of its rows at one entry of \
+the log; callers do not wait for it. Exits with 5 if replicas differ. A replica that differs from a majority fails: it answers \
+nothing any more, and its server must be replaced. With -o json, prints one object per group.")]
+    Verify(On<ClusterVerify>),
     /// Drain a server: it leads nothing, and votes only if it must.
     #[command(after_help = "\
 Examples:
@@ -112,11 +122,29 @@ Examples:
 Needs an admin key of the server's first tenant. Without --to, each group goes to the voter that leads fewest groups. The \
 cluster spreads leaders by itself: if a server leads two groups more than another one, one of them moves within a minute.")]
     Transfer(On<ClusterTransfer>),
+    /// Show the feature level that the cluster writes, or raise it.
+    #[command(after_help = "\
+Examples:
+  switchward cluster level
+  switchward cluster level --raise
+
+Raise the level when all servers run the new version and none shall go back: this is final. The level rises to the highest \
+one that all servers know; nothing raises it by itself. Showing it needs the key of an operator or admin of the server's \
+first tenant, raising it an admin's.")]
+    Level(On<ClusterLevel>),
 }
 
 /// Arguments of `cluster status`.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterStatus {}
+
+/// Arguments of `cluster verify`.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterVerify {
+    /// A group; the catalogue is 0. Can be repeated [default: all groups].
+    #[arg(long = "group", value_name = "GROUP")]
+    pub(crate) groups: Vec<u64>,
+}
 
 /// Arguments of `cluster drain`.
 #[derive(Debug, Args)]
@@ -178,6 +206,17 @@ pub(crate) struct ClusterTransfer {
     /// The server that is to lead them [default: for each group the voter that leads fewest].
     #[arg(long, value_name = "SERVER")]
     pub(crate) to: Option<u64>,
+}
+
+/// Arguments of `cluster level`.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterLevel {
+    /// Raise it to the highest level that all servers know.
+    #[arg(long)]
+    pub(crate) raise: bool,
+    /// Do not ask for confirmation.
+    #[arg(short, long, requires = "raise")]
+    pub(crate) yes: bool,
 }
 
 /// Arguments of `cluster init`.

@@ -113,7 +113,7 @@ pub(crate) struct TenantQuotas {
     /// Stored sessions, including ended ones.
     #[arg(long, value_name = "NUMBER", value_parser = super::values::limit)]
     pub(crate) sessions: Option<Limit>,
-    /// Bytes of the sessions' histories, such as 20GiB.
+    /// Bytes of the sessions' histories and remembered replies, such as 20GiB.
     #[arg(long, value_name = "BYTES", value_parser = super::values::limit_bytes)]
     pub(crate) bytes: Option<Limit>,
     /// The tenant's share of the server's time, relative to other tenants: 1 to 100, or default.

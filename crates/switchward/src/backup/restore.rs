@@ -55,7 +55,11 @@ pub(crate) fn prepare(
         return Err(Exit::conflict(message).next(key_ring::lacking(location)));
     }
     let data = DataDir::begin_restore(data).map_err(|error| refused(error, data))?;
-    backup.restore(&data).context("failed to restore the backup")?;
+    // The servers of a cluster are not in the backup: it is restored into a server alone, or into a new cluster.
+    let keeps = |key: &[u8]| {
+        Key::from_bytes(key).is_none_or(|key| !key.is(Kind::Server) && !key.is(Kind::ClusterMap))
+    };
+    backup.restore(&data, &keeps).context("failed to restore the backup")?;
     Ok(Restoring { data, taken: Time(backup.manifest().taken_ms), erasures })
 }
 

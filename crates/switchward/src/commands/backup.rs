@@ -5,9 +5,7 @@ use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use switchward_machine::Time;
-use switchward_store::{
-    Backup, BackupFolder, BackupManifest, BackupSink as _, DataDir, StoreError, write_backup,
-};
+use switchward_store::{Backup, BackupFolder, BackupManifest, BackupSink as _, DataDir, StoreError};
 
 use super::offline::{ServerFolder, Stopped};
 use crate::args::{BackupArgs, BackupCommand, Output};
@@ -97,7 +95,7 @@ fn of_stopped(of: &ServerFolder, to: &mut BackupFolder) -> Result<BackupManifest
     tokio::runtime::Runtime::new()?.block_on(async {
         let server = Stopped::open(of, None).await?;
         let (of, cut) = begin(&server.cluster).await?;
-        let written = write_backup(&server.data, &cut, of, to);
+        let written = cut.write(&server.data, of, to);
         drop(cut);
         server.close().await?;
         Ok(written.context("failed to write the backup")?)
@@ -149,6 +147,7 @@ fn facts(folder: &Path, manifest: &BackupManifest) -> Vec<(&'static str, String)
         ("taken", switchward_state::policy::time_text(Time(manifest.taken_ms))),
         ("program", clean(&manifest.program)),
         ("data folder", clean(&manifest.data_dir)),
+        ("cluster", manifest.cluster.clone().unwrap_or_default()),
         ("shards", manifest.shards.to_string()),
         ("rows", rows.to_string()),
         ("quarantined mails", mails.to_string()),

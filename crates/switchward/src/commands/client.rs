@@ -50,11 +50,13 @@ pub(crate) fn cluster(call: ClusterCall, output: Output) -> Result<(), Exit> {
     let done = runtime.block_on(async {
         match call {
             ClusterCall::Status(on) => cluster::status(&talk(&on, output).await?).await,
+            ClusterCall::Verify(on) => cluster::verify(&talk(&on, output).await?, on.what).await,
             ClusterCall::Drain(on) => cluster::drain(&talk(&on, output).await?, on.what).await,
             ClusterCall::Activate(on) => cluster::activate(&talk(&on, output).await?, on.what.server).await,
             ClusterCall::Remove(on) => cluster::remove(&talk(&on, output).await?, on.what).await,
             ClusterCall::Replace(on) => cluster::replace(&talk(&on, output).await?, on.what).await,
             ClusterCall::Transfer(on) => cluster::transfer(&talk(&on, output).await?, on.what).await,
+            ClusterCall::Level(on) => cluster::level(&talk(&on, output).await?, on.what).await,
         }
     });
     done.map_err(|exit| exit.in_format(output))

@@ -1,7 +1,7 @@
 //! The keys of the configuration that the environment may say.
 
 /// The keys that the environment may say; in their names, two underscores stand for a point.
-pub(super) const FROM_ENVIRONMENT: [&str; 75] = [
+pub(super) const FROM_ENVIRONMENT: [&str; 77] = [
     "data_dir",
     "keys_file",
     "listen",
@@ -77,6 +77,8 @@ pub(super) const FROM_ENVIRONMENT: [&str; 75] = [
     "cluster.cert_file",
     "cluster.key_file",
     "cluster.peers",
+    "cluster.verify_minutes",
+    "cluster.voters",
 ];
 
 /// The environment's names that are no keys of the configuration: those of the other commands, and the key ring itself.

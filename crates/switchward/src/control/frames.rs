@@ -148,6 +148,8 @@ mod tests {
             sha256: String::new(),
             group: Some(0),
             rows: Some(1),
+            index: Some(7),
+            digest: None,
         };
         let sent = file.clone();
         let sending = std::thread::spawn(move || {

@@ -53,10 +53,37 @@ pub(crate) struct ClusterConfig {
     /// The addresses of other servers, each `NUMBER=HOST:PORT`. The others are learned from the cluster.
     #[serde(default)]
     pub(crate) peers: Vec<String>,
+    /// How often the cluster compares the replicas of all groups, in minutes; absent: once a week.
+    #[serde(default)]
+    pub(crate) verify_minutes: Option<u32>,
+    /// Voters of each group of a cluster that this server founds: 3 or 5. The cluster keeps the number; it makes no
+    /// difference later, and on other servers.
+    #[serde(default = "voters")]
+    pub(crate) voters: u32,
     /// Whether the servers of `peers` are reached there also if the cluster names other addresses of them. A development
     /// cluster sets it, because its servers reach each other by links; no configuration can.
     #[serde(skip)]
     pub(crate) fixed_peers: bool,
+    /// Whether the clocks of the servers are compared; no configuration can change it.
+    #[serde(skip)]
+    pub(crate) clocks: ServerClocks,
+}
+
+/// What the clocks of a cluster's servers are to each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ServerClocks {
+    /// Each runs by itself, and they are compared.
+    #[default]
+    Compared,
+    /// A command moves them one after the other, so they are not compared. Those of a development cluster can be so.
+    MovedByHand,
+}
+
+/// Voters of each group, if the configuration does not say it.
+pub(crate) const VOTERS: u32 = 3;
+
+fn voters() -> u32 {
+    VOTERS
 }
 
 impl ClusterConfig {
@@ -113,6 +140,8 @@ impl ClusterConfig {
             ProcessRole::all().iter().all(|role| self.roles.contains(role)),
             "cluster.roles: must be [\"gateway\"], or name gateway, engine and delivery"
         );
+        ensure!(self.verify_minutes != Some(0), "cluster.verify_minutes: must be 1 or more");
+        ensure!([3, 5].contains(&self.voters), "cluster.voters: must be 3 or 5");
         ensure!(self.server > 0, "cluster.server: set the number of this server, from 1");
         let listen = self.listen.context("cluster.listen: set where this server listens for the others")?;
         ensure!(
@@ -137,7 +166,10 @@ mod tests {
             cert_file: "server-2.crt".into(),
             key_file: "server-2.key".into(),
             peers: peers.iter().map(|&peer| peer.to_owned()).collect(),
+            verify_minutes: None,
+            voters: VOTERS,
             fixed_peers: false,
+            clocks: ServerClocks::Compared,
         }
     }
 
@@ -162,6 +194,7 @@ mod tests {
         assert_eq!(named.address(), "node-2:7401");
         assert_eq!(config(&[]).address(), "127.0.0.1:7401");
         assert!(ClusterConfig { server: 0, ..config(&[]) }.check().is_err());
+        assert!(ClusterConfig { voters: 4, ..config(&[]) }.check().is_err());
         assert!(ClusterConfig { listen: None, ..config(&[]) }.check().is_err());
     }
 

@@ -10,6 +10,7 @@ use switchward_gateway::{Api, Port, mail::QuarantinesByTransport};
 use switchward_machine::Digest;
 use switchward_peer::{CallDialer, Hello, PROTOCOL, PeerLimits, PeerName, PeerOptions, Peers};
 use switchward_shard::{Clock, Cluster, MemberHandler, MemberOptions, MemberStart, RaftSettings, Transport};
+use switchward_state::Levels;
 use switchward_state::catalogue::ServerState;
 use switchward_state::seal::KeyRing;
 use switchward_store::{ClusterIdentity, DataDir};
@@ -22,8 +23,6 @@ use super::transport::{FromPeers, Removed, ToPeers, ToServers};
 
 /// How often the key ring is looked at that others are shown.
 const RING_LOOK: Duration = Duration::from_secs(1);
-/// What this build can serve; see `docs/cluster.md`.
-const LEVEL: u32 = 1;
 
 /// The connections, from the start of the server to its end.
 pub(crate) struct Connections {
@@ -63,8 +62,10 @@ impl Connections {
             server: own.server,
             folder: identity.folder.0,
             boot: identity.boot,
+            boot_id: identity.boot_id.0,
             protocol: PROTOCOL,
-            level: LEVEL,
+            lowest_level: Levels::OF_PROGRAM.lowest.0,
+            highest_level: Levels::OF_PROGRAM.highest.0,
             keys: keys_digest(ring),
             clock_ms: 0,
         };
@@ -108,7 +109,7 @@ impl Connections {
             Ok(())
         };
         let tasks = vec![tokio::spawn(certificates::follow(config.clone(), set))];
-        let transport = Arc::new(ToPeers::over(peers.clone(), configured, fixed, removed));
+        let transport = Arc::new(ToPeers::over(peers.clone(), configured, fixed, config.clocks, removed));
         Ok(Self { config: config.clone(), peers, transport, handler, api, cluster, dialer, calls, tasks })
     }
 
@@ -123,11 +124,13 @@ impl Connections {
             (_, false) => MemberStart::Join { peers: self.config.peers()?.into_keys().collect() },
         };
         Ok(MemberOptions {
+            levels: Levels::OF_PROGRAM,
             number: self.config.server,
             transport: self.transport(),
             handler: Arc::clone(&self.handler),
             address: self.config.address(),
             start,
+            voters: self.config.voters,
             raft: RaftSettings::default(),
         })
     }
@@ -135,6 +138,9 @@ impl Connections {
     /// Answers what other servers ask of this one beside its shards, and calls that they and gateways pass on. Asks the
     /// servers about their quarantines, and shows them another key ring at new connections when it changes.
     pub(crate) fn serve(&mut self, cluster: &Cluster, api: &Api, app: Port) {
+        if let Some(minutes) = self.config.verify_minutes {
+            cluster.set_verify_interval(Duration::from_secs(u64::from(minutes) * 60));
+        }
         // They are set once, when the server opens.
         let calls = CallServer::new(app, Arc::new(LocalMaps(cluster.clone())));
         let _set_before =

@@ -19,10 +19,13 @@ use switchward_peer::{
 use switchward_shard::{
     ClockOffset, Cluster, MemberHandler, Peer, PeerConnection, PeerError, PeerRequest, PeerStream, Transport,
 };
-use switchward_state::catalogue::{Server, ServerState};
-use switchward_store::{DataDir, Id};
+use switchward_state::catalogue::{ClusterMap, Server, ServerState};
+use switchward_state::{Level, Levels};
+use switchward_store::{DataDir, Id, SeenPeer};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
+
+use super::config::ServerClocks;
 
 /// Carries the messages of the shards over the connections between servers.
 pub(crate) struct ToPeers {
@@ -30,6 +33,7 @@ pub(crate) struct ToPeers {
     known: Mutex<Known>,
     /// The servers whose addresses stay as they were configured; those of a development cluster.
     fixed: BTreeSet<u64>,
+    clocks: ServerClocks,
     removed: Arc<Removed>,
 }
 
@@ -80,10 +84,11 @@ impl ToPeers {
         peers: Peers,
         configured: BTreeSet<u64>,
         fixed: BTreeSet<u64>,
+        clocks: ServerClocks,
         removed: Arc<Removed>,
     ) -> Self {
         let known = Known { named: BTreeMap::new(), configured };
-        Self { peers, known: Mutex::new(known), fixed, removed }
+        Self { peers, known: Mutex::new(known), fixed, clocks, removed }
     }
 
     /// Ends the connections with all servers that were removed, and refuses them from now on. Called when the cluster is
@@ -217,9 +222,9 @@ impl Transport for ToPeers {
     }
 
     fn clock_offsets(&self) -> Option<Vec<ClockOffset>> {
-        // A development cluster is on one machine, and its clocks are moved one after the other.
-        if !self.fixed.is_empty() {
-            return None;
+        match self.clocks {
+            ServerClocks::Compared => {}
+            ServerClocks::MovedByHand => return None,
         }
         let known = self.known.lock();
         let offset = |server: &u64| offset(*server, &self.peers.contact(*server)?, Instant::now());
@@ -272,10 +277,17 @@ impl Handler for FromPeers {
     async fn admit(&self, peer: &Hello) -> Result<(), String> {
         if let Some(cluster) = self.cluster.get() {
             refuse_removed(&cluster.servers().map_err(|error| error.to_string())?, peer.server)?;
+            refuse_level(cluster.map().map_err(|error| error.to_string())?.as_ref(), peer)?;
         }
         // A synced file: the thread serves other connections meanwhile. Dropped, it is noted all the same, and not admitted.
-        let (data, server, folder, boot) = (self.data.clone(), peer.server, Id(peer.folder), peer.boot);
-        let noted = spawn_blocking(move || data.note_peer(server, folder, boot));
+        let data = self.data.clone();
+        let seen = SeenPeer {
+            server: peer.server,
+            folder: Id(peer.folder),
+            boot: peer.boot,
+            boot_id: Id(peer.boot_id),
+        };
+        let noted = spawn_blocking(move || data.note_peer(seen));
         noted.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
 
@@ -303,6 +315,13 @@ fn refuse_removed(servers: &[Server], number: u64) -> Result<(), String> {
         return Err(was_removed(number));
     }
     Ok(())
+}
+
+/// Refuses a server that cannot take part at the cluster's feature level.
+fn refuse_level(map: Option<&ClusterMap>, peer: &Hello) -> Result<(), String> {
+    let Some(map) = map else { return Ok(()) };
+    let levels = Levels { lowest: Level(peer.lowest_level), highest: Level(peer.highest_level) };
+    levels.check(map.level).map_err(|why| format!("server {} is refused: {why}", peer.server))
 }
 
 fn was_removed(number: u64) -> String {
@@ -344,7 +363,7 @@ mod tests {
             folder: [3; 16],
             address: "node:7401".into(),
             state,
-            level: 1,
+            levels: Levels::OF_PROGRAM,
             joined: Time(1),
             replaced_by: None,
         };
@@ -365,6 +384,32 @@ mod tests {
     }
 
     #[test]
+    fn a_server_below_the_level_of_the_cluster_is_refused() {
+        let map = ClusterMap::founded([1; 16], 1, 2, Level(2), 3);
+        let peer = |lowest_level, highest_level| Hello {
+            cluster: [1; 16],
+            server: 3,
+            folder: [3; 16],
+            boot: 1,
+            boot_id: [5; 16],
+            protocol: 1,
+            lowest_level,
+            highest_level,
+            keys: [0; 32],
+            clock_ms: 0,
+        };
+        for (lowest, highest) in [(1, 2), (2, 2), (2, 5)] {
+            assert_eq!(refuse_level(Some(&map), &peer(lowest, highest)), Ok(()));
+        }
+        let refused = refuse_level(Some(&map), &peer(1, 1)).unwrap_err();
+        let expected = "server 3 is refused: the cluster writes feature level 2, and the server knows levels up to 1: run \
+                        a newer version";
+        assert_eq!(refused, expected);
+        assert!(refuse_level(Some(&map), &peer(3, 3)).is_err());
+        assert_eq!(refuse_level(None, &peer(1, 1)), Ok(()), "the cluster is not founded yet");
+    }
+
+    #[test]
     fn a_clock_counts_only_if_it_was_measured_and_its_server_has_sent_something_lately() {
         let seen = Instant::now();
         let hello = Hello {
@@ -372,8 +417,10 @@ mod tests {
             server: 2,
             folder: [2; 16],
             boot: 1,
+            boot_id: [5; 16],
             protocol: 1,
-            level: 1,
+            lowest_level: 1,
+            highest_level: 1,
             keys: [0; 32],
             clock_ms: 0,
         };
@@ -403,8 +450,10 @@ mod tests {
             server: 2,
             folder: [2; 16],
             boot: 1,
+            boot_id: [5; 16],
             protocol: switchward_peer::PROTOCOL,
-            level: 1,
+            lowest_level: 1,
+            highest_level: 1,
             keys: [0; 32],
             clock_ms: 0,
         };

@@ -3,5 +3,6 @@
 mod dev;
 mod gateways;
 mod operating;
+mod roll;
 mod servers;
 mod survival;

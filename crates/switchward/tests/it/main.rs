@@ -5,10 +5,14 @@
 //! | `FAULTS_SECONDS` | how long faults are made | 45 |
 //! | `FAULTS_SEED` | the seed of all chances; the test prints its own | drawn |
 //! | `FAULTS_DOWN_SECONDS` | how long Redis is away | 20 |
+//! | `CLUSTER_FAULT_SEEDS` | the seeds whose faults a cluster of three has, as in `0..200` | `0..3` |
+//! | `CLUSTER_FAULT_SECONDS` | no seed begins later than this | 600 |
+//! | `ROLL_OLD` | the program of the version before, see `make roll` | this version |
 
 mod apart;
 mod away;
 mod cluster;
+mod cluster_faults;
 mod faults;
 mod neighbours;
 mod receiver;

@@ -134,6 +134,53 @@ async fn a_counter_that_is_wrong_is_right_again_when_the_stream_is_empty() {
     }
 }
 
+/// Ends that know nothing of each other count in one counter, and none goes beyond its maximum.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ends_that_race_count_no_more_than_the_maximum() {
+    let server = Server::start(&[]);
+    let mut ends = tokio::task::JoinSet::new();
+    for end in 0..4 {
+        let bus = open(&server, LONG).await;
+        ends.spawn(async move {
+            let mut counted = 0;
+            for id in 0..50 {
+                let counters = ["tenant", "address"].map(|name| Counter { name: name.to_owned(), most: 60 });
+                let count = Count { id: format!("{end}/{id}"), counters: counters.to_vec() };
+                counted += usize::from(bus.count(&count).await.unwrap() == Counting::Counted);
+            }
+            counted
+        });
+    }
+    assert_eq!(ends.join_all().await.iter().sum::<usize>(), 60);
+    for name in ["tenant", "address"] {
+        let key = format!("{{switchward:counters}}:{name}");
+        let held: (usize, i64) = (server.ask(&["SCARD", &key]).await, server.ask(&["PTTL", &key]).await);
+        assert!(held.0 == 60 && held.1 > 0, "{name}: {held:?}");
+    }
+    // Another owner has counters of its own.
+    let owned = RedisConfig { owner: Some("other".to_owned()), ..config(&server, LONG) };
+    let other = Redis::open(owned).await.unwrap();
+    let counters = vec![Counter { name: "tenant".to_owned(), most: 1 }];
+    assert_eq!(other.count(&Count { id: "a".to_owned(), counters }).await, Ok(Counting::Counted));
+}
+
+/// What the server has lost is counted from the beginning; a server that cannot be reached counts nothing.
+#[tokio::test]
+async fn counters_are_lost_with_the_server() {
+    let server = Server::start(&[]);
+    let bus = open(&server, LONG).await;
+    let count = |id: &str| Count {
+        id: id.to_owned(),
+        counters: vec![Counter { name: "tenant".to_owned(), most: 1 }],
+    };
+    assert_eq!(bus.count(&count("a")).await, Ok(Counting::Counted));
+    assert_eq!(bus.count(&count("b")).await, Ok(Counting::Reached(0)));
+    let _: () = server.ask(&["FLUSHALL"]).await;
+    assert_eq!(bus.count(&count("b")).await, Ok(Counting::Counted));
+    drop(server);
+    unreachable(bus.count(&count("b")).await);
+}
+
 #[tokio::test]
 async fn what_a_consumer_leaves_that_died_goes_to_another_end() {
     let server = Server::start(&[]);

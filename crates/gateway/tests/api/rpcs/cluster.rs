@@ -12,6 +12,7 @@ use crate::harness::Harness;
 pub(super) fn rows() -> Vec<Rpc> {
     vec![
         read("GetCluster", None, ready!(|_harness| v1::GetClusterRequest {})),
+        read("VerifyGroup", None, ready!(|_harness| v1::VerifyGroupRequest { group: 1 })),
         Rpc {
             method: "DrainServer",
             name: None,
@@ -57,6 +58,16 @@ pub(super) fn rows() -> Vec<Rpc> {
                 ..v1::TransferLeadersRequest::default()
             }),
             other: |message| set(message, "to_server", Value::U64(1)),
+        },
+        Rpc {
+            method: "RaiseLevel",
+            name: None,
+            // The level in force: the test raises nothing for the calls after it.
+            ready: ready!(|harness| {
+                let _spare = harness.node.spare_server(ServerState::Active).await;
+                v1::RaiseLevelRequest { level: 1, ..v1::RaiseLevelRequest::default() }
+            }),
+            other: |message| set(message, "level", Value::U32(9)),
         },
     ]
 }

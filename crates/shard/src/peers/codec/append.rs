@@ -5,6 +5,7 @@ use minicbor::{Decode, Encode, Encoder};
 use openraft::EntryPayload;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse};
 use std::io;
+use switchward_state::all_known;
 
 use super::frame::{broken, framed, open, part, unframed};
 use super::parts::{SentLogId, SentVote};
@@ -79,6 +80,7 @@ pub fn encode_append(append: &AppendEntriesRequest<TypeConfig>) -> io::Result<En
 pub fn decode_append(message: &Bytes) -> io::Result<AppendEntriesRequest<TypeConfig>> {
     let mut decoder = open(message, RAFT_MESSAGE_BYTES_MAX, WHAT)?;
     let head: Head = decoder.decode().map_err(|error| broken(WHAT, &error))?;
+    all_known(&head, decoder.position(), WHAT).map_err(bad)?;
     let vote = Vote::from(head.vote);
     let previous = head.previous.map(LogId::from);
     let committed = head.committed.map(LogId::from);

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use minicbor::{Decode, Decoder, Encode};
 use std::io;
+use switchward_state::all_known;
 
 use crate::codec::bad;
 
@@ -16,17 +17,17 @@ pub(super) fn framed(value: &impl Encode<()>) -> Vec<u8> {
     out
 }
 
-/// Reads what [`framed`] wrote, if it has at most `bytes_max` bytes; `what` is the message's name in the error.
-pub(super) fn unframed<'b, T: Decode<'b, ()>>(
-    bytes: &'b [u8],
-    bytes_max: usize,
-    what: &str,
-) -> io::Result<T> {
+/// Reads what [`framed`] wrote, without fields that this program does not know, if it has at most `bytes_max` bytes; `what` is the message's name in the error.
+pub(super) fn unframed<'b, T>(bytes: &'b [u8], bytes_max: usize, what: &str) -> io::Result<T>
+where
+    T: Decode<'b, ()> + Encode<()>,
+{
     let mut decoder = open(bytes, bytes_max, what)?;
-    let value = decoder.decode().map_err(|error| broken(what, &error))?;
+    let value: T = decoder.decode().map_err(|error| broken(what, &error))?;
     if decoder.position() != decoder.input().len() {
         return Err(bad(format!("a {what} has bytes after its end")));
     }
+    all_known(&value, decoder.position(), what).map_err(bad)?;
     Ok(value)
 }
 

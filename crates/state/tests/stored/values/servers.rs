@@ -4,16 +4,24 @@ use switchward_machine::Time;
 use switchward_state::catalogue::{
     BucketMap, BucketRange, CatalogueEvent, ClusterChange, ClusterMap, Server, ServerState,
 };
-use switchward_state::{Event, Row};
+use switchward_state::{Event, Level, Levels, Row};
 
 fn server(state: ServerState) -> Server {
     let address = "10.0.0.2:7001".into();
     let replaced_by = (state == ServerState::Draining).then_some(4);
-    Server { number: 2, folder: [2; 16], address, state, level: 1, joined: Time(5), replaced_by }
+    Server {
+        number: 2,
+        folder: [2; 16],
+        address,
+        state,
+        levels: Levels::OF_PROGRAM,
+        joined: Time(5),
+        replaced_by,
+    }
 }
 
 fn map() -> ClusterMap {
-    ClusterMap::founded([1; 16], 1, 2, 1).changed(&server(ServerState::Active))
+    ClusterMap::founded([1; 16], 1, 2, Level(1), 3).changed(&server(ServerState::Active))
 }
 
 pub(super) fn rows() -> Vec<(&'static str, Row)> {
@@ -30,5 +38,10 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
 
 pub(super) fn events() -> Vec<Event> {
     let change = ClusterChange { server: server(ServerState::Active), map: map() };
-    vec![Event::Catalogue(CatalogueEvent::ClusterChanged(Box::new(change)))]
+    let placed = map().placed(2, &[2]);
+    vec![
+        Event::Catalogue(CatalogueEvent::ClusterChanged(Box::new(change))),
+        Event::Catalogue(CatalogueEvent::LevelRaised(Box::new(map()))),
+        Event::Catalogue(CatalogueEvent::VotersPlaced(Box::new(placed))),
+    ]
 }

@@ -1,6 +1,7 @@
 //! `switchward cluster`: the commands that call a server of the cluster.
 
 mod shown;
+mod verified;
 
 use std::time::Duration;
 use switchward_api::v1;
@@ -8,7 +9,9 @@ use tokio::time::{Instant, sleep};
 
 use super::show;
 use super::talk::Talk;
-use crate::args::{ClusterDrain, ClusterRemove, ClusterReplace, ClusterTransfer};
+use crate::args::{
+    ClusterDrain, ClusterLevel, ClusterRemove, ClusterReplace, ClusterTransfer, ClusterVerify,
+};
 use crate::exit::Exit;
 use crate::output::{card, period};
 
@@ -20,6 +23,14 @@ const WAIT_MAX: Duration = Duration::from_secs(15 * 60);
 pub(super) async fn status(talk: &Talk) -> Result<(), Exit> {
     let cluster = get(talk).await?;
     talk.printer.message("GetClusterResponse", &cluster, || shown::cluster(&cluster))
+}
+
+pub(super) async fn verify(talk: &Talk, verify: ClusterVerify) -> Result<(), Exit> {
+    let groups = match verify.groups {
+        groups if groups.is_empty() => get(talk).await?.groups.iter().map(|group| group.number).collect(),
+        groups => groups,
+    };
+    verified::run(talk, &groups).await
 }
 
 pub(super) async fn drain(talk: &Talk, drain: ClusterDrain) -> Result<(), Exit> {
@@ -86,6 +97,36 @@ pub(super) async fn transfer(talk: &Talk, transfer: ClusterTransfer) -> Result<(
     let reply = reply.await?;
     let cluster = get(talk).await?;
     talk.printer.message("TransferLeadersResponse", &reply, || shown::groups(&cluster))
+}
+
+pub(super) async fn level(talk: &Talk, level: ClusterLevel) -> Result<(), Exit> {
+    let cluster = get(talk).await?;
+    if !level.raise {
+        let possible = levels_possible(&cluster);
+        talk.printer.message("GetClusterResponse", &cluster, || shown::levels(&cluster))?;
+        if possible > cluster.level {
+            talk.printer
+                .advice(&format!("switchward cluster level --raise   raises it to {possible}, for good"));
+        }
+        return Ok(());
+    }
+    let to = levels_possible(&cluster).max(cluster.level);
+    if to > cluster.level && !level.yes {
+        talk.sure(&format!("raising the feature level from {} to {to}", cluster.level))?;
+    }
+    let request = v1::RaiseLevelRequest { level: to, request_id: talk.request_id() };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.cluster.raise_level(request).await });
+    let reply = reply.await?;
+    talk.printer.message("RaiseLevelResponse", &reply, || {
+        card(&[("level", reply.level.to_string()), ("epoch", reply.epoch.to_string())])
+    })
+}
+
+/// The highest level that all servers know; 0 if there are none.
+fn levels_possible(cluster: &v1::GetClusterResponse) -> u32 {
+    let present = cluster.servers.iter().filter(|one| one.state() != v1::ClusterServerState::Removed);
+    present.map(|server| server.highest_level).min().unwrap_or(0)
 }
 
 async fn get(talk: &Talk) -> Result<v1::GetClusterResponse, Exit> {
@@ -184,6 +225,24 @@ mod tests {
         assert_eq!(left(&[1, 2, 3], draining), text("server 3 still votes in: 2"));
         assert_eq!(left(&[1, 2, 4], draining), text("server 3 votes nowhere and will be removed"));
         assert_eq!(left(&[1, 2, 4], v1::ClusterServerState::Removed), None);
+    }
+
+    #[test]
+    fn the_level_may_rise_to_what_all_servers_know() {
+        let server = |highest_level, state: v1::ClusterServerState| v1::ClusterServer {
+            highest_level,
+            state: state.into(),
+            ..Default::default()
+        };
+        let (active, removed) = (v1::ClusterServerState::Active, v1::ClusterServerState::Removed);
+        for (servers, expected) in [
+            (vec![], 0),
+            (vec![server(3, active), server(2, active)], 2),
+            (vec![server(3, active), server(2, removed)], 3),
+        ] {
+            let cluster = v1::GetClusterResponse { servers, ..Default::default() };
+            assert_eq!(levels_possible(&cluster), expected);
+        }
     }
 
     #[test]

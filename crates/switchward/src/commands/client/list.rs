@@ -67,7 +67,7 @@ pub(super) fn more(talk: &Talk, token: &str) {
     }
 }
 
-/// The shards that pages lack.
+/// The shards or servers that pages lack.
 #[derive(Default)]
 pub(super) struct Missing(RefCell<BTreeSet<String>>);
 
@@ -87,8 +87,8 @@ impl Missing {
 /// Says that a list is incomplete, if it is.
 pub(super) fn incomplete(talk: &Talk, unreachable: &[String]) {
     if !unreachable.is_empty() {
-        let shards = unreachable.join(", ");
-        talk.printer.advice(&format!("incomplete: {shards} could not be read; run the command again"));
+        let parts = unreachable.join(", ");
+        talk.printer.advice(&format!("incomplete: {parts} could not be read; run the command again"));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 
-use super::list::{LIMIT_DEFAULT, follow, more};
+use super::list::{LIMIT_DEFAULT, Missing, follow, incomplete, more};
 use super::show;
 use super::talk::Talk;
 use crate::args::{DeleteMail, Page, QuarantineCommand, ShowMail};
@@ -18,15 +18,17 @@ pub(super) async fn run(talk: &Talk, what: QuarantineCommand) -> Result<(), Exit
 }
 
 async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
+    let missing = Missing::default();
     let fetch = async |page_size, page_token| {
         let request = v1::ListQuarantinedMailRequest { page_size, page_token, ..Default::default() };
         let reply = talk
             .client
             .call(request, |mut it, request| async move { it.mail.list_quarantined_mail(request).await });
-        reply.await.map(|reply| (reply.mails, reply.next_page_token))
+        reply.await.map(|reply| (reply.mails, missing.note(reply.unreachable, reply.next_page_token)))
     };
     let (mails, next_page_token) = follow(&page, LIMIT_DEFAULT, fetch).await?;
-    let reply = v1::ListQuarantinedMailResponse { mails, next_page_token };
+    let unreachable = missing.take();
+    let reply = v1::ListQuarantinedMailResponse { mails, next_page_token, unreachable };
     let text = || {
         let mut table = Table::new(&["MAIL", "REASON", "FROM", "SUBJECT", "CREATE_TIME"]);
         for mail in &reply.mails {
@@ -45,6 +47,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
         talk.printer.advice(&format!("switchward mail quarantine show {}", show::id(&first.name)));
     }
     more(talk, &reply.next_page_token);
+    incomplete(talk, &reply.unreachable);
     Ok(())
 }
 
@@ -101,7 +104,13 @@ async fn delete(talk: &Talk, delete: DeleteMail) -> Result<(), Exit> {
         .call(request, |mut it, request| async move { it.mail.delete_quarantined_mail(request).await });
     let reply = reply.await?;
     talk.printer
-        .message("DeleteQuarantinedMailResponse", &reply, || card(&[("deleted", clean(&delete.name))]))
+        .message("DeleteQuarantinedMailResponse", &reply, || card(&[("deleted", clean(&delete.name))]))?;
+    if !reply.unreachable.is_empty() {
+        let servers = reply.unreachable.join(", ");
+        talk.printer
+            .advice(&format!("{servers} did not answer and may still keep the mail; list it again later"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

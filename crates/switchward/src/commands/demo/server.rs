@@ -13,6 +13,7 @@ use tokio::{
 
 use crate::client::{Client, Target};
 use crate::exit::Exit;
+use crate::program::this_program;
 
 /// How long a server may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(60);
@@ -54,9 +55,8 @@ impl Files {
 impl Server {
     /// Starts a server on a data folder, and waits until it is ready.
     pub(super) async fn start(files: &Files) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("failed to find this program")?;
         let log = fs::File::options().create(true).append(true).open(&files.log);
-        let mut child = Command::new(program)
+        let mut child = Command::new(this_program()?)
             .args(["dev", "--port", "0", "--clock", "manual", "--output", "json", "--data-dir"])
             .arg(&files.data)
             // The contexts of the user are left alone.

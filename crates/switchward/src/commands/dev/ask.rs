@@ -28,7 +28,7 @@ fn request(command: DevCommand) -> Result<(Request, Option<std::path::PathBuf>),
     Ok(match command {
         DevCommand::Status(of) => (Request::Status {}, of.data_dir),
         DevCommand::Kill(one) => (Request::Kill { server: one.server }, one.of.data_dir),
-        DevCommand::Start(one) => (Request::Start { server: one.server }, one.of.data_dir),
+        DevCommand::Start(one) => (Request::Start { server: one.server, at_once: false }, one.of.data_dir),
         DevCommand::Pause(one) => (Request::Pause { server: one.server }, one.of.data_dir),
         DevCommand::Resume(one) => (Request::Resume { server: one.server }, one.of.data_dir),
         DevCommand::Partition(one) => (Request::Partition { server: one.server }, one.of.data_dir),

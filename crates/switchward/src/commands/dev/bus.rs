@@ -24,6 +24,7 @@ use super::member::end_with_parent;
 use crate::control::socket::PATH_BYTES_MAX;
 use crate::exit::Exit;
 use crate::outbound::RedisConfig;
+use crate::program::this_program;
 
 /// The program.
 const PROGRAM: &str = "redis-server";
@@ -60,7 +61,7 @@ impl LocalBus {
         let password = format!("{:032x}", rand::random::<u128>());
         write_secret(&password_file, password.as_bytes())?;
         write_secret(&config, configuration(&folder, &socket, &password).as_bytes())?;
-        let mut child = Command::new(std::env::current_exe().context("failed to find this program")?)
+        let mut child = Command::new(this_program()?)
             .args(["dev", "bus"])
             .arg(&config)
             .stdin(Stdio::null())

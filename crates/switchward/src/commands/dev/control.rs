@@ -37,7 +37,12 @@ pub(super) enum Request {
     /// Kill a server.
     Kill { server: u64 },
     /// Start a server again.
-    Start { server: u64 },
+    Start {
+        server: u64,
+        /// Answer at once. Otherwise the answer comes when the server is ready, and other requests wait until then.
+        #[serde(default)]
+        at_once: bool,
+    },
     /// Stop a server's process for a while.
     Pause { server: u64 },
     /// Continue it.
@@ -207,6 +212,7 @@ mod tests {
         for (request, line) in [
             (Request::Status {}, r#"{"command":"status"}"#),
             (Request::Kill { server: 2 }, r#"{"command":"kill","server":2}"#),
+            (Request::Start { server: 1, at_once: true }, r#"{"command":"start","server":1,"at_once":true}"#),
             (Request::Heal { server: None }, r#"{"command":"heal","server":null}"#),
             (
                 Request::Link { from: 1, to: 2, mode: "delay:20".parse().unwrap() },

@@ -76,7 +76,8 @@ impl Crew {
         let done = match request {
             Request::Status {} => Ok(self.status()),
             Request::Kill { server } => self.kill(server).await,
-            Request::Start { server } => self.start(server).await,
+            Request::Start { server, at_once: false } => self.start(server).await,
+            Request::Start { server, at_once: true } => self.start_at_once(server),
             Request::Pause { server } => self.pause(server),
             Request::Resume { server } => self.resume(server).await,
             Request::Partition { server } => self.partition(server),

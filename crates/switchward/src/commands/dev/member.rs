@@ -16,7 +16,7 @@ use super::start_logging;
 use crate::args::{ClockKind, Unnamed};
 use crate::exit::Exit;
 use crate::key_ring::KeyRingLocation;
-use crate::member::{ClusterConfig, identity};
+use crate::member::{ClusterConfig, ServerClocks, identity};
 use crate::node::{hangups, stopped};
 use crate::outbound::RedisConfig;
 use crate::ready::Ready;
@@ -54,6 +54,10 @@ impl Member {
         let mut member: Self =
             serde_json::from_slice(&bytes).with_context(|| format!("{} is damaged", file.display()))?;
         member.cluster.fixed_peers = true;
+        member.cluster.clocks = match member.clock {
+            ClockKind::System => ServerClocks::Compared,
+            ClockKind::Manual => ServerClocks::MovedByHand,
+        };
         Ok(member)
     }
 

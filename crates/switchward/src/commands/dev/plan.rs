@@ -12,7 +12,7 @@ use super::ports::{FreePorts, is_free};
 use crate::args::ClusterCerts;
 use crate::commands::cluster::make_certificates;
 use crate::exit::Exit;
-use crate::member::{ClusterConfig, ProcessRole};
+use crate::member::{ClusterConfig, ProcessRole, ServerClocks, VOTERS};
 
 /// The file that says that all servers of the folder have formed a cluster.
 const FORMED: &str = "dev-cluster.json";
@@ -134,7 +134,10 @@ impl Plan {
             cert_file: dir.join(crt(slot.number)),
             key_file: dir.join(format!("server-{}.key", slot.number)),
             peers,
+            verify_minutes: None,
+            voters: VOTERS,
             fixed_peers: true,
+            clocks: ServerClocks::Compared,
         }
     }
 

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::logs::{Lines, Source, follow, say};
+use crate::program::this_program;
 
 /// A start that takes longer has failed.
 const START_MAX: Duration = Duration::from_secs(90);
@@ -51,8 +52,7 @@ impl Process {
     /// # Errors
     /// The program cannot be started.
     pub(super) fn start(number: u64, file: &Path, keys: KeyCheck) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("failed to find this program")?;
-        let mut child = Command::new(program)
+        let mut child = Command::new(this_program()?)
             .args(["dev", "member"])
             .arg(file)
             .args((keys == KeyCheck::Ensure).then_some("--ensure-keys"))

@@ -20,6 +20,7 @@ use switchward_gateway::{
 use switchward_shard::{
     Cluster, Group, GroupOptions, GroupStart, LogRetention, NoPeers, RaftSettings, SystemClock,
 };
+use switchward_state::Levels;
 use switchward_state::seal::KeyRing;
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tokio::{
@@ -233,6 +234,7 @@ async fn cluster(cut: &Arc<Cut>) -> anyhow::Result<Cluster> {
             raft: RaftSettings::default(),
             transport: None,
             retention: LogRetention::default(),
+            levels: Levels::OF_PROGRAM,
         };
         groups.push(Group::open(options, NoPeers).await?);
     }

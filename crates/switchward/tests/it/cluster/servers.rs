@@ -31,7 +31,7 @@ const START_MAX: Duration = Duration::from_secs(60);
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// How long a caller waits before it asks again.
 const AGAIN: Duration = Duration::from_millis(50);
-const PROGRAM: &str = env!("CARGO_BIN_EXE_switchward");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_switchward");
 
 /// The ports of one server.
 struct Ports {
@@ -43,6 +43,8 @@ struct Ports {
 /// The folders of a cluster's servers, and those that run.
 pub(crate) struct Servers {
     folder: TempDir,
+    /// The program that runs from now on.
+    program: String,
     ports: Vec<Ports>,
     running: Vec<Option<Running>>,
 }
@@ -55,9 +57,15 @@ struct Running {
 impl Servers {
     /// Makes the certificates and configurations of this many servers; none runs.
     pub(crate) async fn prepare(count: usize) -> anyhow::Result<Self> {
+        Self::prepare_with(PROGRAM, count).await
+    }
+
+    /// The same with another build of the program.
+    async fn prepare_with(program: &str, count: usize) -> anyhow::Result<Self> {
         let ports = || Ports { public: free_port(), peers: free_port(), metrics: free_port() };
         let servers = Self {
             folder: tempfile::tempdir()?,
+            program: program.to_owned(),
             ports: (0..count).map(|_| ports()).collect(),
             running: (0..count).map(|_| None).collect(),
         };
@@ -77,7 +85,21 @@ impl Servers {
 
     /// The same with the first `count` of `prepared` servers.
     pub(crate) async fn start_of(count: usize, prepared: usize) -> anyhow::Result<Self> {
-        let mut servers = Self::prepare(prepared).await?;
+        Self::prepare(prepared).await?.founded(count).await
+    }
+
+    /// The same with another build of the program.
+    pub(crate) async fn start_with(program: &str, count: usize) -> anyhow::Result<Self> {
+        Self::prepare_with(program, count).await?.founded(count).await
+    }
+
+    /// Runs another build of the program from now on. Servers that run stay as they are.
+    pub(crate) fn use_program(&mut self, program: &str) {
+        program.clone_into(&mut self.program);
+    }
+
+    async fn founded(self, count: usize) -> anyhow::Result<Self> {
+        let mut servers = self;
         servers.program(&["cluster", "init", "--config", &servers.config(1)]).await?;
         servers.run(1).await?;
         for number in 2..=count {
@@ -142,7 +164,12 @@ impl Servers {
 
     /// The program, without settings of the environment.
     pub(crate) fn command() -> Command {
-        let mut command = Command::new(PROGRAM);
+        Self::command_of(PROGRAM)
+    }
+
+    /// The same with another build of the program.
+    fn command_of(program: &str) -> Command {
+        let mut command = Command::new(program);
         let set = std::env::vars_os().map(|(name, _)| name);
         for name in set.filter(|name| name.to_string_lossy().starts_with("SWITCHWARD_")) {
             command.env_remove(name);
@@ -156,8 +183,9 @@ impl Servers {
     /// # Errors
     /// It fails: with what it has printed.
     pub(crate) async fn program(&self, args: &[&str]) -> anyhow::Result<String> {
-        let done =
-            timeout(START_MAX, Self::command().args(args).output()).await.context("it does not end")??;
+        let done = timeout(START_MAX, Self::command_of(&self.program).args(args).output())
+            .await
+            .context("it does not end")??;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         ensure!(done.status.success(), "{args:?} failed: {}{}", text(&done.stdout), text(&done.stderr));
         Ok(text(&done.stdout))
@@ -172,7 +200,7 @@ impl Servers {
     /// Starts a server.
     pub(crate) fn begin(&mut self, number: usize) -> anyhow::Result<()> {
         let log = File::options().create(true).append(true).open(self.log(number))?;
-        let mut command = Self::command();
+        let mut command = Self::command_of(&self.program);
         command.args(["server", "--config", &self.config(number), "-o", "json"]);
         command.stdout(Stdio::piped()).stderr(log);
         let mut process = command.spawn()?;

@@ -8,6 +8,8 @@ use crate::output::{Table, card, clean, period};
 
 /// What nobody has answered.
 const UNKNOWN: &str = "unknown";
+/// Below this, a clock's difference is shown in milliseconds.
+const CLOCK_MS_SHOWN: Duration = Duration::from_secs(10);
 
 /// The whole cluster.
 pub(super) fn cluster(cluster: &v1::GetClusterResponse) -> String {
@@ -18,6 +20,23 @@ pub(super) fn cluster(cluster: &v1::GetClusterResponse) -> String {
         ("answered_by", cluster.answered_by.to_string()),
     ]);
     format!("{head}\n{}\n{}", servers(cluster), groups(cluster))
+}
+
+/// The level of the cluster, and the levels of its servers.
+pub(super) fn levels(cluster: &v1::GetClusterResponse) -> String {
+    let mut table = Table::new(&["SERVER", "STATE", "VERSION", "LEVELS"]);
+    for server in &cluster.servers {
+        let version = known(Some(clean(&server.version)).filter(|version| !version.is_empty()));
+        table.row([server.number.to_string(), state(server), version, range(server)]);
+    }
+    let head = card(&[("level", cluster.level.to_string())]);
+    format!("{head}\n{}", table.text("no servers"))
+}
+
+/// The lowest and the highest feature level of a server.
+fn range(server: &v1::ClusterServer) -> String {
+    let (lowest, highest) = (server.lowest_level, server.highest_level);
+    if lowest == highest { lowest.to_string() } else { format!("{lowest}-{highest}") }
 }
 
 fn servers(cluster: &v1::GetClusterResponse) -> String {
@@ -33,7 +52,7 @@ fn servers(cluster: &v1::GetClusterResponse) -> String {
         "CLOCK",
         "CERTIFICATE",
         "VERSION",
-        "LEVEL",
+        "LEVELS",
     ]);
     for server in &cluster.servers {
         table.row(row(cluster, server));
@@ -48,7 +67,7 @@ fn row(cluster: &v1::GetClusterResponse, server: &v1::ClusterServer) -> [String;
         .flat_map(|group| &group.replicas)
         .filter(|one| one.server == server.number)
         .collect();
-    let (number, level) = (server.number.to_string(), server.level.to_string());
+    let (number, level) = (server.number.to_string(), range(server));
     let address = clean(&server.address);
     if server.state() == ClusterServerState::Removed {
         let none = String::new;
@@ -76,7 +95,7 @@ fn row(cluster: &v1::GetClusterResponse, server: &v1::ClusterServer) -> [String;
     [
         number,
         state(server),
-        list(&server.leads),
+        server.leads.len().to_string(),
         replicas.len().to_string(),
         known(lag.map(|lag| lag.to_string())),
         contact(server.number == cluster.answered_by, &replicas),
@@ -122,10 +141,15 @@ fn state(server: &v1::ClusterServer) -> String {
     }
 }
 
-/// How far a server's clock is ahead, milliseconds, and what follows if that is too much.
+/// How far a server's clock is ahead, and what follows if that is too much.
 fn clock(offset_ms: i64, server: &v1::ClusterServer) -> String {
     let consequence = if server.clock_bars { " (leads nothing)" } else { "" };
-    format!("{offset_ms:+} ms{consequence}")
+    let length = Duration::from_millis(offset_ms.unsigned_abs());
+    if length < CLOCK_MS_SHOWN {
+        return format!("{offset_ms:+} ms{consequence}");
+    }
+    let sign = if offset_ms < 0 { '-' } else { '+' };
+    format!("{sign}{}{consequence}", period(length))
 }
 
 /// How long ago a leader heard of the server.
@@ -168,7 +192,8 @@ mod tests {
             number,
             address: format!("10.0.0.{number}:7401"),
             state: state.into(),
-            level: 1,
+            lowest_level: 1,
+            highest_level: 2,
             reachable: number == 1,
             leads: if number == 1 { vec![0, 1] } else { Vec::new() },
             ..Default::default()
@@ -218,15 +243,24 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "1|active|0,1|2|0|now|10.0.0.1:7401|1.5 GiB|+0 ms|none|1.2.3|1",
-                "2|removed|||||10.0.0.2:7401|||||1",
-                "3|draining (replaced by 4)|-|2|7|1m 30s|10.0.0.3:7401|unknown|unknown|unknown|unknown|1",
-                "4|active|-|2|unknown|unknown|10.0.0.4:7401|unknown|-3600000 ms (leads nothing)|unknown|unknown|1",
+                "1|active|2|2|0|now|10.0.0.1:7401|1.5 GiB|+0 ms|none|1.2.3|1-2",
+                "2|removed|||||10.0.0.2:7401|||||1-2",
+                "3|draining (replaced by 4)|0|2|7|1m 30s|10.0.0.3:7401|unknown|unknown|unknown|unknown|1-2",
+                "4|active|0|2|unknown|unknown|10.0.0.4:7401|unknown|-1h (leads nothing)|unknown|unknown|1-2",
             ]
         );
         let text = anstream::adapter::strip_str(&super::cluster(&cluster)).to_string();
         assert!(text.contains("answered_by  1"), "{text}");
+        let levels = anstream::adapter::strip_str(&super::levels(&cluster)).to_string();
+        assert!(levels.lines().any(|line| line.ends_with("1-2")), "{levels}");
         assert!(text.lines().any(|line| line.starts_with("GROUP") && line.contains("LEARNERS")), "{text}");
+    }
+
+    #[test]
+    fn clocks_are_shown_in_milliseconds_below_ten_seconds() {
+        let shown = [0, -9_999, 10_000, i64::MIN].map(|ms| clock(ms, &v1::ClusterServer::default()));
+        assert_eq!(shown[..3], ["+0 ms", "-9999 ms", "+10s"]);
+        assert!(shown[3].starts_with('-'), "{}", shown[3]);
     }
 
     #[test]

@@ -13,13 +13,19 @@ impl Crew {
         Ok(done(format!("killed server {number}")))
     }
 
-    /// Starts a server again, and waits until it is ready.
-    pub(super) async fn start(&mut self, number: u64) -> Result<Answer, String> {
+    /// Starts a server again.
+    pub(super) fn start_at_once(&mut self, number: u64) -> Result<Answer, String> {
         self.plan.server(number)?;
         if let Some(State::Up(process)) = self.states.get(&number) {
             return Err(format!("server {number} is {}", process.state()));
         }
         self.begin(number, KeyCheck::Skip).map_err(|error| format!("{error:#}"))?;
+        Ok(done(format!("started server {number}")))
+    }
+
+    /// Starts a server again, and waits until it is ready.
+    pub(super) async fn start(&mut self, number: u64) -> Result<Answer, String> {
+        self.start_at_once(number)?;
         self.ready(number).await.map_err(|error| format!("{error:#}; its log says why"))?;
         Ok(Answer::Done { done: format!("server {number} is ready"), missed: self.align().await })
     }

@@ -1,0 +1,112 @@
+//! A cluster: three servers of the product on this machine, beside a bare log on three processes and beside etcd.
+
+mod away;
+pub(crate) mod bare;
+mod crashes;
+mod etcd;
+mod hand_overs;
+mod idle;
+mod kills;
+mod rates;
+mod servers;
+mod table;
+mod writers;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use std::path::Path;
+use std::time::Instant;
+use table::Table;
+use tempfile::TempDir;
+
+/// A part of the measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// CPU and memory of servers that nobody calls.
+    Idle,
+    /// Steps a second at the leaders and at random servers, beside a bare log and etcd; 3 rounds.
+    Rates,
+    /// A voter that is away for a minute at full load.
+    Away,
+    /// Hand-overs of a leader under calls; 30 rounds.
+    HandOvers,
+    /// A leader that is killed under load, beside etcd; 30 rounds.
+    Kills,
+    /// All servers killed at once under load; 20 rounds.
+    Crashes,
+}
+
+impl Part {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Idle => "idle servers",
+            Self::Rates => "steps a second",
+            Self::Away => "a voter that is away",
+            Self::HandOvers => "planned hand-overs",
+            Self::Kills => "killed leaders",
+            Self::Crashes => "all servers killed at once",
+        }
+    }
+}
+
+/// What is measured.
+pub(crate) struct Plan<'a> {
+    /// The server's binary.
+    pub(crate) binary: &'a Path,
+    /// The folder for everything that is written.
+    pub(crate) folder: &'a Path,
+    /// Rounds of each part; `None` for its own number.
+    pub(crate) rounds: Option<usize>,
+    /// Seconds of each block of rates.
+    pub(crate) seconds: f64,
+    /// The parts; none means all.
+    pub(crate) parts: &'a [Part],
+    /// The file for the figures, as JSON.
+    pub(crate) report: &'a Path,
+}
+
+/// A folder of one part, which is removed with this value.
+type Scratch = TempDir;
+
+impl Plan<'_> {
+    /// A new folder.
+    fn scratch(&self) -> anyhow::Result<Scratch> {
+        Ok(tempfile::Builder::new().prefix("cluster-").tempdir_in(self.folder)?)
+    }
+
+    async fn measure(&self, part: Part, table: &mut Table) -> anyhow::Result<()> {
+        match part {
+            Part::Idle => idle::run(self, table).await,
+            Part::Rates => rates::run(self, table).await,
+            Part::Away => away::run(self, table).await,
+            Part::HandOvers => hand_overs::run(self, table).await,
+            Part::Kills => kills::run(self, table).await,
+            Part::Crashes => crashes::run(self, table).await,
+        }
+    }
+}
+
+/// Measures all parts, one after the other, and prints the figures.
+///
+/// # Errors
+/// A figure is not within its bound, or a part failed.
+pub(crate) async fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
+    let mut table = Table::default();
+    let parts = if plan.parts.is_empty() { Part::value_variants() } else { plan.parts };
+    for part in parts {
+        let begun = Instant::now();
+        eprintln!("== {}", part.in_words());
+        // The other parts are measured all the same.
+        if let Err(error) = plan.measure(*part, &mut table).await {
+            eprintln!("{}: {error:#}", part.in_words());
+            table.fail(part.in_words(), format!("{error:#}"));
+        }
+        eprintln!("   {:.0} s", begun.elapsed().as_secs_f64());
+    }
+    table.print();
+    let report = std::fs::File::create(plan.report);
+    let report = report.with_context(|| format!("failed to write {}", plan.report.display()))?;
+    serde_json::to_writer_pretty(report, &table)?;
+    println!("\nfigures: {}", plan.report.display());
+    table.judge()
+}

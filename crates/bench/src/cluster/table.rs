@@ -1,0 +1,153 @@
+//! The figures of a cluster for a person, and whether each is within its bound.
+
+use serde::Serialize;
+
+/// How a figure is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "kind", content = "value", rename_all = "snake_case")]
+pub(super) enum Bound {
+    /// At least this.
+    AtLeast(f64),
+    /// At most this.
+    AtMost(f64),
+    /// More than this.
+    Above(f64),
+    /// It is shown beside others.
+    Shown,
+}
+
+impl Bound {
+    fn keeps(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => value >= least,
+            Self::AtMost(most) => value <= most,
+            Self::Above(other) => value > other,
+            Self::Shown => true,
+        }
+    }
+
+    fn in_words(self) -> String {
+        match self {
+            Self::AtLeast(least) => format!("at least {}", number(least)),
+            Self::AtMost(most) => format!("at most {}", number(most)),
+            Self::Above(other) => format!("above {}", number(other)),
+            Self::Shown => String::new(),
+        }
+    }
+}
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Row {
+    what: String,
+    /// `None` if it could not be measured.
+    value: Option<f64>,
+    unit: &'static str,
+    bound: Bound,
+    /// Why there is no value, or what else is to be known.
+    note: String,
+    kept: bool,
+}
+
+/// All figures, in order.
+#[derive(Debug, Default, Serialize)]
+#[serde(transparent)]
+pub(super) struct Table {
+    rows: Vec<Row>,
+}
+
+impl Table {
+    /// Adds a figure.
+    pub(super) fn add(&mut self, what: impl Into<String>, value: f64, unit: &'static str, bound: Bound) {
+        let (value, kept, note) = (Some(value), bound.keeps(value), String::new());
+        self.rows.push(Row { what: what.into(), value, unit, bound, note, kept });
+    }
+
+    /// Adds what could not be measured and is no failure.
+    pub(super) fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.absent(what, why, true);
+    }
+
+    /// Adds what failed.
+    pub(super) fn fail(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.absent(what, why, false);
+    }
+
+    fn absent(&mut self, what: impl Into<String>, why: impl Into<String>, kept: bool) {
+        let (what, note) = (what.into(), why.into());
+        self.rows.push(Row { what, value: None, unit: "", bound: Bound::Shown, note, kept });
+    }
+
+    /// Prints all figures.
+    pub(super) fn print(&self) {
+        println!("\n{:<58} {:>12} {:<14} {:<18}", "figure", "value", "unit", "bound");
+        for row in &self.rows {
+            let value = row.value.map_or_else(|| "-".to_owned(), number);
+            let verdict = match (row.bound, row.kept) {
+                (_, false) => "NOT KEPT",
+                (Bound::Shown, true) => "",
+                (Bound::AtLeast(_) | Bound::AtMost(_) | Bound::Above(_), true) => "kept",
+            };
+            let line = format!(
+                "{:<58} {value:>12} {:<14} {:<18} {verdict} {}",
+                row.what,
+                row.unit,
+                row.bound.in_words(),
+                row.note
+            );
+            println!("{}", line.trim_end());
+        }
+    }
+
+    /// # Errors
+    /// A figure is not within its bound.
+    pub(super) fn judge(&self) -> anyhow::Result<()> {
+        let not_kept: Vec<&str> =
+            self.rows.iter().filter(|row| !row.kept).map(|row| row.what.as_str()).collect();
+        anyhow::ensure!(not_kept.is_empty(), "not kept: {}", not_kept.join("; "));
+        Ok(())
+    }
+}
+
+/// A number with three digits behind the point, or none if it is large.
+fn number(value: f64) -> String {
+    if value.abs() >= 1_000.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+}
+
+/// The median; `NaN` of none.
+pub(super) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The largest; negative infinity of none.
+pub(super) fn worst(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_outside_its_bound_fails_and_is_named() {
+        let mut table = Table::default();
+        table.add("a", 0.5, "", Bound::AtLeast(0.5));
+        table.add("b", 1.5, "s", Bound::AtMost(1.5));
+        table.add("c", 2.0, "", Bound::Above(1.0));
+        table.add("d", 9.0, "", Bound::Shown);
+        table.skip("e", "not installed");
+        assert!(table.judge().is_ok());
+        table.add("f", 1.0, "", Bound::Above(1.0));
+        table.add("g", f64::NAN, "", Bound::AtLeast(0.0));
+        table.fail("h", "it ended");
+        assert_eq!(table.judge().unwrap_err().to_string(), "not kept: f; g; h");
+    }
+
+    #[test]
+    fn medians_and_maxima_are_of_all_values() {
+        assert_eq!((median(&[3.0, 1.0, 2.0]), worst(&[3.0, 1.0, 2.0])), (2.0, 3.0));
+        assert!(median(&[]).is_nan());
+    }
+}

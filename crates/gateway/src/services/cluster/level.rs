@@ -1,0 +1,24 @@
+//! The feature level of the cluster.
+
+use switchward_api::v1;
+use switchward_state::catalogue::{CatalogueCommand, RaiseLevel};
+use switchward_state::{Level, Reply, Scope};
+
+use crate::api::{Call, request_id};
+use crate::error::Refusal;
+use crate::refusals::odd;
+
+/// Raises the level, if all servers know the new one.
+pub(super) async fn raise(
+    call: &Call<'_>,
+    message: &v1::RaiseLevelRequest,
+) -> Result<v1::RaiseLevelResponse, Refusal> {
+    if message.level == 0 {
+        return Err(Refusal::field("level", "is required"));
+    }
+    let request = request_id(&message.request_id, "RaiseLevel", message)?;
+    let raise = CatalogueCommand::RaiseLevel(RaiseLevel { level: Level(message.level) });
+    let reply = call.execute(Scope::Catalogue, request, None, raise.into()).await?;
+    let Reply::Level { level, epoch } = reply else { return Err(odd(&reply)) };
+    Ok(v1::RaiseLevelResponse { level: level.0, epoch })
+}

@@ -1,0 +1,38 @@
+//! A backup that is taken on one server under load holds all that was acknowledged before it, also by other servers.
+
+use switchward_store::{Backup, BackupFolder, BackupOf, DataDir};
+
+use crate::ensemble::{Ensemble, insist};
+use crate::joining::{Callers, Load, callers, verify};
+
+#[test]
+fn a_backup_of_any_server_has_what_was_acknowledged_before() {
+    let runtime = callers();
+    let ensemble = Ensemble::of_three(&runtime);
+    let clusters: Vec<_> =
+        ensemble.numbers().into_iter().map(|number| ensemble.cluster(number).clone()).collect();
+    let root = tempfile::tempdir().unwrap();
+    let before = Load::begin(&runtime, "before", &clusters, Callers::Insist);
+    let load = Load::begin(&runtime, "load", &clusters, Callers::Insist);
+    runtime.block_on(async {
+        before.goes_on(40).await;
+        let acknowledged = before.end().await;
+        for number in ensemble.numbers() {
+            let rows = ensemble.cluster(number).cut().await.unwrap();
+            load.goes_on(4).await;
+            let folder = root.path().join(format!("backup-{number}"));
+            let mut to = BackupFolder::create(&folder).unwrap();
+            let of = BackupOf { program: "test".into(), taken_ms: 5, shards: 2 };
+            let source = DataDir::open(root.path().join(format!("source-{number}"))).unwrap();
+            let manifest = rows.write(&source, of, &mut to).unwrap();
+            assert!(manifest.files.iter().all(|file| file.index.is_some() && file.digest.is_some()));
+            to.finish(&manifest).unwrap();
+        }
+        verify(&ensemble, &load.end().await).await;
+        assert_eq!(insist(ensemble.cluster(1), acknowledged[0].0.clone()).await, acknowledged[0].1);
+    });
+    let backup = Backup::open(&root.path().join("backup-2")).unwrap();
+    for file in &backup.manifest().files {
+        backup.check(file, |_, _| Ok(())).unwrap();
+    }
+}

@@ -1,0 +1,201 @@
+//! Injects the faults of a round, and makes sure that each had its effect.
+
+use anyhow::{Context as _, ensure};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+use super::calls::{Answer, Caller, Repeat, Way};
+use super::harness::Cluster;
+use super::plan::{Kind, SERVERS, Step};
+
+/// How far a wrong clock is from the right one, milliseconds.
+const CLOCK_OFFSET_MS: i64 = 30_000;
+/// A fault that has no effect for so long was not injected.
+const SEEN_MAX: Duration = Duration::from_secs(60);
+/// How often its effect is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+/// What is late, milliseconds, and what is slow, bytes in a second.
+const DELAY: &str = "delay:150";
+const SLOW: &str = "slow:20000";
+
+/// A fault that was injected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fired {
+    pub(crate) kind: Kind,
+    pub(crate) begun: Instant,
+    pub(crate) ended: Instant,
+}
+
+/// Injects faults, one after the other.
+///
+/// # Errors
+/// One had no effect.
+pub(crate) async fn play(cluster: &Arc<Cluster>, steps: &[Step]) -> anyhow::Result<Vec<Fired>> {
+    let mut fired = Vec::new();
+    for step in steps {
+        sleep(step.after).await;
+        let begun = Instant::now();
+        let injected = inject(cluster, step).await;
+        injected.with_context(|| format!("the fault {:?} was not injected", step.kind.name()))?;
+        fired.push(Fired { kind: step.kind, begun, ended: Instant::now() });
+    }
+    Ok(fired)
+}
+
+async fn inject(cluster: &Arc<Cluster>, step: &Step) -> anyhow::Result<()> {
+    let Step { server, other, .. } = *step;
+    match step.kind {
+        Kind::KillOne => kill(cluster, &[server], step).await,
+        Kind::KillLeader => kill(cluster, &[leader(cluster, step.group).await?], step).await,
+        Kind::KillTwo => {
+            let two: Vec<u64> = SERVERS.into_iter().filter(|one| *one != other).collect();
+            kill(cluster, &two, step).await
+        }
+        Kind::KillAll => kill(cluster, &SERVERS, step).await,
+        Kind::Pause => pause(cluster, server, step).await,
+        Kind::PauseLeader => pause(cluster, leader(cluster, step.group).await?, step).await,
+        Kind::Stall => stall(cluster, server, step).await,
+        Kind::StallLeader => stall(cluster, leader(cluster, step.group).await?, step).await,
+        Kind::ClockAhead => wrong_clock(cluster, step, CLOCK_OFFSET_MS).await,
+        Kind::ClockBehind => wrong_clock(cluster, step, -CLOCK_OFFSET_MS).await,
+        Kind::Isolate => {
+            cluster.isolate(server).await?;
+            links(cluster, step, "cut").await
+        }
+        Kind::Shatter => {
+            for one in SERVERS {
+                cluster.isolate(one).await?;
+            }
+            links(cluster, step, "cut").await
+        }
+        Kind::CutBoth => {
+            cluster.link(server, other, "cut").await?;
+            cluster.link(other, server, "cut").await?;
+            links(cluster, step, "cut").await
+        }
+        Kind::OneWay => {
+            cluster.link(server, other, "cut-forth").await?;
+            cluster.link(other, server, "cut-back").await?;
+            links(cluster, step, "cut-forth").await
+        }
+        Kind::HalfLink => {
+            cluster.link(server, other, "cut-back").await?;
+            links(cluster, step, "cut-back").await
+        }
+        Kind::Delay => all_links(cluster, step, DELAY).await,
+        Kind::Slow => all_links(cluster, step, SLOW).await,
+        Kind::Reset => {
+            cluster.link(server, other, "reset").await?;
+            cluster.link(other, server, "reset").await?;
+            links(cluster, step, "reset").await
+        }
+    }
+}
+
+/// Waits until something is so.
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    while !holds().await? {
+        ensure!(begun.elapsed() < SEEN_MAX, "not so within {SEEN_MAX:?}: {what}");
+        sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+/// The server that leads a group.
+async fn leader(cluster: &Arc<Cluster>, group: u64) -> anyhow::Result<u64> {
+    let (mut caller, mut leader) = (Caller::person(cluster, group)?, None);
+    until("a server leads", async || {
+        if let Answer::Done(seen) = caller.insist(Repeat::All, Way::cluster).await {
+            leader = seen.groups.iter().find(|one| one.number == group).and_then(|one| one.leader);
+        }
+        Ok(leader.is_some())
+    })
+    .await?;
+    leader.context("a server leads")
+}
+
+/// Kills servers at one time, and starts them again.
+async fn kill(cluster: &Cluster, servers: &[u64], step: &Step) -> anyhow::Result<()> {
+    for server in servers {
+        cluster.kill(*server).await?;
+    }
+    for server in servers {
+        let status = cluster.status(*server).await?;
+        ensure!(status.pid.is_none(), "server {server} is {}", status.state);
+    }
+    sleep(step.lasts).await;
+    for server in servers {
+        cluster.start_again(*server).await?;
+    }
+    Ok(())
+}
+
+/// The number of a server's process.
+async fn pid(cluster: &Cluster, server: u64) -> anyhow::Result<u64> {
+    let status = cluster.status(server).await?;
+    status.pid.with_context(|| format!("server {server} has no process: {}", status.state))
+}
+
+async fn pause(cluster: &Cluster, server: u64, step: &Step) -> anyhow::Result<()> {
+    let pid = pid(cluster, server).await?;
+    cluster.pause(server).await?;
+    until("the process is stopped", async || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        Ok(stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T')))
+    })
+    .await?;
+    sleep(step.lasts).await;
+    cluster.resume(server).await
+}
+
+/// Holds all syncs of a server.
+async fn stall(cluster: &Cluster, server: u64, step: &Step) -> anyhow::Result<()> {
+    let pid = pid(cluster, server).await?;
+    let before = cluster.held(pid);
+    cluster.hold_syncs(pid)?;
+    let held = until("a sync is held", async || Ok(cluster.held(pid) > before)).await;
+    sleep(step.lasts).await;
+    cluster.release_syncs()?;
+    held
+}
+
+/// Starts a server with another clock, and then again with the right one.
+async fn wrong_clock(cluster: &Arc<Cluster>, step: &Step, ms: i64) -> anyhow::Result<()> {
+    let server = step.server;
+    cluster.kill(server).await?;
+    cluster.set_clock_offset(ms)?;
+    cluster.start_again(server).await?;
+    let mut caller = Caller::person(cluster, server)?;
+    let noticed = until("the other clock is noticed", async || {
+        let Answer::Done(seen) = caller.insist(Repeat::All, Way::cluster).await else { return Ok(false) };
+        let one = seen.servers.iter().find(|one| one.number == server);
+        let offset = one.and_then(|one| one.clock_offset_ms).unwrap_or(0);
+        Ok(offset.signum() == ms.signum() && offset.abs() > ms.abs() / 2)
+    })
+    .await;
+    sleep(step.lasts).await;
+    cluster.kill(server).await?;
+    cluster.set_clock_offset(0)?;
+    cluster.start_again(server).await?;
+    noticed
+}
+
+/// Sets both links between a server and each of the others.
+async fn all_links(cluster: &Cluster, step: &Step, mode: &str) -> anyhow::Result<()> {
+    for other in SERVERS.into_iter().filter(|other| *other != step.server) {
+        cluster.link(step.server, other, mode).await?;
+        cluster.link(other, step.server, mode).await?;
+    }
+    links(cluster, step, mode).await
+}
+
+/// Waits as long as the links of a server are in this mode, and opens all links.
+async fn links(cluster: &Cluster, step: &Step, mode: &str) -> anyhow::Result<()> {
+    let shown = cluster.status(step.server).await?.links;
+    sleep(step.lasts).await;
+    cluster.heal().await?;
+    ensure!(shown.contains(mode), "the links of server {} were: {shown}", step.server);
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! The faults of a round: which, when and for how long, drawn from its seed.
+
+use std::time::Duration;
+use switchward_testkit::Rng;
+
+/// The servers, by their numbers.
+pub(crate) const SERVERS: [u64; 3] = [1, 2, 3];
+/// One fault in this many lasts longer than a server believes that it is connected.
+const LONG_IN: usize = 8;
+
+/// A kind of fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// SIGKILL of a server.
+    KillOne,
+    /// SIGKILL of the server that leads a group.
+    KillLeader,
+    /// SIGKILL of two servers.
+    KillTwo,
+    /// SIGKILL of all servers.
+    KillAll,
+    /// SIGSTOP of a server, and SIGCONT.
+    Pause,
+    /// The same of the server that leads a group.
+    PauseLeader,
+    /// A server whose syncs do not return.
+    Stall,
+    /// The same of the server that leads a group.
+    StallLeader,
+    /// A server is started whose clock is ahead.
+    ClockAhead,
+    /// A server is started whose clock is behind.
+    ClockBehind,
+    /// A server is cut off from both others.
+    Isolate,
+    /// All servers are cut off from each other.
+    Shatter,
+    /// Two servers are cut off from each other.
+    CutBoth,
+    /// Nothing from one server arrives at another one.
+    OneWay,
+    /// The connections that one server has opened to another one get no answers.
+    HalfLink,
+    /// What a server sends and receives is late.
+    Delay,
+    /// The same, because few bytes are forwarded in a second.
+    Slow,
+    /// The connections between two servers are reset.
+    Reset,
+}
+
+/// The kinds of faults of processes.
+pub(crate) const OF_PROCESSES: [Kind; 10] = [
+    Kind::KillOne,
+    Kind::KillLeader,
+    Kind::KillTwo,
+    Kind::KillAll,
+    Kind::Pause,
+    Kind::PauseLeader,
+    Kind::Stall,
+    Kind::StallLeader,
+    Kind::ClockAhead,
+    Kind::ClockBehind,
+];
+
+/// The kinds of faults of links.
+pub(crate) const OF_LINKS: [Kind; 8] = [
+    Kind::Isolate,
+    Kind::Shatter,
+    Kind::CutBoth,
+    Kind::OneWay,
+    Kind::HalfLink,
+    Kind::Delay,
+    Kind::Slow,
+    Kind::Reset,
+];
+
+impl Kind {
+    /// Its name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::KillOne => "kill of one",
+            Self::KillLeader => "kill of a leader",
+            Self::KillTwo => "kill of two",
+            Self::KillAll => "kill of all",
+            Self::Pause => "pause",
+            Self::PauseLeader => "pause of a leader",
+            Self::Stall => "disk stall",
+            Self::StallLeader => "disk stall of a leader",
+            Self::ClockAhead => "clock ahead",
+            Self::ClockBehind => "clock behind",
+            Self::Isolate => "isolated",
+            Self::Shatter => "all links cut",
+            Self::CutBoth => "cut both ways",
+            Self::OneWay => "cut one way",
+            Self::HalfLink => "no answers",
+            Self::Delay => "delay",
+            Self::Slow => "slow link",
+            Self::Reset => "reset",
+        }
+    }
+}
+
+/// A fault of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// How long after the end of the one before.
+    pub(crate) after: Duration,
+    pub(crate) kind: Kind,
+    /// The server that fails, if it is not a leader.
+    pub(crate) server: u64,
+    /// Another server: the other end of a link, or the one that stays up.
+    pub(crate) other: u64,
+    /// The group whose leader fails.
+    pub(crate) group: u64,
+    /// How long it lasts at least.
+    pub(crate) lasts: Duration,
+}
+
+/// The faults of a round: two sequences at the same time, so that no more than two faults overlap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) processes: Vec<Step>,
+    pub(crate) links: Vec<Step>,
+}
+
+impl Plan {
+    /// Draws the faults of a seed. It has half of the kinds; an odd seed has those that the even one before it lacks.
+    pub(crate) fn draw(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let mut steps =
+            |kinds: &[Kind]| half(kinds, seed).into_iter().map(|kind| step(&mut rng, kind)).collect();
+        Self { processes: steps(&OF_PROCESSES), links: steps(&OF_LINKS) }
+    }
+
+    /// The number of faults.
+    pub(crate) fn count(&self) -> usize {
+        self.processes.len() + self.links.len()
+    }
+}
+
+fn half(kinds: &[Kind], seed: u64) -> Vec<Kind> {
+    let mut rng = Rng::new(!(seed / 2));
+    let mut kinds = kinds.to_vec();
+    for at in (1..kinds.len()).rev() {
+        kinds.swap(at, rng.below(at + 1));
+    }
+    let second = kinds.split_off(kinds.len() / 2);
+    if seed.is_multiple_of(2) { kinds } else { second }
+}
+
+fn step(rng: &mut Rng, kind: Kind) -> Step {
+    let server = *rng.pick(&SERVERS);
+    let others: Vec<u64> = SERVERS.into_iter().filter(|other| *other != server).collect();
+    let lasts = if rng.once_in(LONG_IN) { rng.between(5_500, 7_000) } else { rng.between(700, 2_000) };
+    Step {
+        after: Duration::from_millis(rng.between(200, 900)),
+        kind,
+        server,
+        other: *rng.pick(&others),
+        group: rng.between(1, 2),
+        lasts: Duration::from_millis(lasts),
+    }
+}
+
+#[test]
+fn two_seeds_in_a_row_have_all_kinds_of_faults_once() {
+    for seed in [0, 2, 40] {
+        let (even, odd) = (Plan::draw(seed), Plan::draw(seed + 1));
+        assert_eq!(even, Plan::draw(seed), "a seed has one plan");
+        let kinds = |of: fn(&Plan) -> &Vec<Step>| {
+            let mut kinds: Vec<Kind> = of(&even).iter().chain(of(&odd)).map(|step| step.kind).collect();
+            kinds.sort_unstable();
+            kinds
+        };
+        assert_eq!(kinds(|plan| &plan.processes), OF_PROCESSES);
+        assert_eq!(kinds(|plan| &plan.links), OF_LINKS);
+        let steps = || even.processes.iter().chain(&even.links);
+        assert!(steps().all(|step| step.server != step.other && SERVERS.contains(&step.other)));
+    }
+}
