@@ -187,6 +187,10 @@ pub(crate) const PROXIED_CONNECTION_WINDOW_BYTES: u32 = 640 * 1024 * 1024;
 pub const PROXY_TRIES_MAX: usize = 5;
 /// How long a server that could not be reached is not dialled again, milliseconds.
 pub const PROXY_REST_MS: u64 = 200;
+/// What a server says of itself to another process of the cluster, bytes.
+pub const FACTS_BYTES_MAX: usize = 64 * 1024;
+/// How long a server may take to say it, milliseconds: it asks its Redis before.
+pub const FACTS_WAIT_MS: u64 = 4_000;
 /// How long a dial may take, milliseconds. It is shorter than what the transport allows it.
 pub const PROXY_DIAL_MS_MAX: u64 = 2_500;
 /// How long a call waits for a dial before another server gets the call, milliseconds.

@@ -13,6 +13,7 @@
 //! port of the servers, whose certificates say nothing about the cluster, and which cannot tell a gateway from a client.
 
 pub(crate) mod client_address;
+mod facts;
 mod far;
 mod follow;
 mod forward;
@@ -28,6 +29,7 @@ mod relayed;
 mod service;
 
 pub use client_address::ClientAddress;
+pub use facts::{Facts, RedisFacts, ServerFacts, ask_facts};
 pub use far::CallServer;
 pub use forward::{LocalMaps, Maps, Proxy};
 pub use links::{CallIo, ServerDialer};

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustls::pki_types::CertificateDer;
+use rustls::server::Acceptor;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
-use tokio_rustls::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, TlsStream};
 
 use crate::calls::{CallStream, caller};
 use crate::contact::{PeerCell, StreamCount};
@@ -19,7 +20,7 @@ use crate::frame::{Frame, Op};
 use crate::hello::{Greeting, Hello, Purpose, check};
 use crate::limits::{HELLO_BYTES_MAX, REASON_BYTES_MAX, WRITE_STALL};
 use crate::name::PeerName;
-use crate::tls::{TlsFailure, dialled_name, failure, is_for_calls, names};
+use crate::tls::{TlsFailure, dialled_name, dials_other, failure, is_for_calls, names};
 use crate::wire::{FrameReader, FrameWriter, Reader, WireError, Writer};
 
 /// A connection after its handshake.
@@ -115,14 +116,14 @@ pub(crate) async fn receive(
     // Only latency depends on it.
     let _set = tcp.set_nodelay(true);
     let cluster = core.hello().cluster;
-    let tls = match core.tls().acceptor.accept(tcp).into_fallible().await {
-        Ok(tls) => TlsStream::from(tls),
-        Err((error, tcp)) => {
+    let tls = match accept_tls(core, tcp, &cluster).await {
+        Ok(tls) => tls,
+        Err(NoTls { why, tcp }) => {
             drop(permit);
-            linger(tcp).await;
-            return Err(match failure(&error, None, &cluster) {
-                TlsFailure::Refused(why) | TlsFailure::Failed(why) => why,
-            });
+            if let Some(tcp) = tcp {
+                linger(tcp).await;
+            }
+            return Err(why);
         }
     };
     let certificate = certificate(&tls);
@@ -166,6 +167,32 @@ pub(crate) async fn receive(
         | Op::Piece
         | Op::End => Err(failed(WireError::unexpected(&verdict))),
     }
+}
+
+/// Why there is no TLS with a process that has connected, and its connection if it is still open.
+struct NoTls {
+    why: String,
+    tcp: Option<TcpStream>,
+}
+
+/// Makes the TLS handshake with a process that has connected. The name that it dials comes first: a server of another cluster
+/// refuses this server's certificate, and the alert alone would not say why.
+async fn accept_tls(core: &Core, tcp: TcpStream, cluster: &[u8; 16]) -> Result<TlsStream<TcpStream>, NoTls> {
+    let text = |error: &std::io::Error| match failure(error, None, cluster) {
+        TlsFailure::Refused(why) | TlsFailure::Failed(why) => why,
+    };
+    let config = Arc::clone(core.tls().acceptor.config());
+    let mut beginning = LazyConfigAcceptor::new(Acceptor::default(), tcp);
+    let begun = match (&mut beginning).await {
+        Ok(begun) => begun,
+        Err(error) => return Err(NoTls { why: text(&error), tcp: beginning.take_io() }),
+    };
+    let dialled = begun.client_hello().server_name().and_then(PeerName::read);
+    let tls = begun.into_stream(config).into_fallible().await;
+    tls.map(TlsStream::from).map_err(|(error, tcp)| {
+        let is_other = dialled.is_some_and(|(_, of)| of != *cluster);
+        NoTls { why: if is_other { dials_other(cluster) } else { text(&error) }, tcp: Some(tcp) }
+    })
 }
 
 /// Decides about the other side's greeting. `dialled` is the number that this side has dialled.

@@ -37,6 +37,7 @@ mod request;
 mod serve;
 mod stream;
 mod tls;
+mod verifier;
 mod wire;
 
 pub use calls::{CallDialer, CallStream, certificate_name};

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 
-use rustls::client::{Resumption, verify_server_name};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _};
 use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
@@ -17,6 +17,7 @@ use x509_parser::prelude::FromDer as _;
 
 use crate::hello::Hello;
 use crate::name::{PeerName, cluster_text, server_name};
+use crate::verifier::{OfCluster, other_cluster};
 
 /// What both sides offer as the protocol inside TLS.
 const ALPN: &[u8] = b"switchward-peer";
@@ -51,8 +52,11 @@ impl Configs {
     pub(crate) fn new(pem: &TlsPem, own: &Hello) -> Result<Self, TlsError> {
         let Parts { roots, chain, key } = Parts::read(pem)?;
         names(&chain[0], own).map_err(TlsError)?;
-        let client = client(&roots, chain.clone(), key.clone_key(), ALPN).map_err(unusable)?;
-        Ok(Self { connector: TlsConnector::from(Arc::new(client)), acceptor: acceptor(roots, chain, key)? })
+        let client = client(&roots, chain.clone(), key.clone_key(), own.cluster, ALPN).map_err(unusable)?;
+        Ok(Self {
+            connector: TlsConnector::from(Arc::new(client)),
+            acceptor: acceptor(roots, chain, key, own.cluster)?,
+        })
     }
 }
 
@@ -86,7 +90,7 @@ pub(crate) fn call_connector(
     if named(&chain[0], cluster).map_err(TlsError)? != *own {
         return Err(TlsError(format!("the certificate does not contain the name {}", own.dns(cluster))));
     }
-    let client = client(&roots, chain, key, ALPN_CALLS).map_err(unusable)?;
+    let client = client(&roots, chain, key, *cluster, ALPN_CALLS).map_err(unusable)?;
     Ok(TlsConnector::from(Arc::new(client)))
 }
 
@@ -115,7 +119,7 @@ pub(crate) fn named_in_any(pem: &[u8]) -> Result<(PeerName, [u8; 16]), String> {
     named_in(&chain(pem, "the certificate").map_err(|error| error.0)?[0])
 }
 
-fn named_in(certificate: &CertificateDer<'_>) -> Result<(PeerName, [u8; 16]), String> {
+pub(crate) fn named_in(certificate: &CertificateDer<'_>) -> Result<(PeerName, [u8; 16]), String> {
     let unreadable = |error: &dyn Display| format!("the certificate cannot be read: {error}");
     let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| unreadable(&error))?;
     let names = parsed.subject_alternative_name().map_err(|error| unreadable(&error))?;
@@ -135,12 +139,17 @@ fn client(
     roots: &Arc<RootCertStore>,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
+    cluster: [u8; 16],
     protocol: &[u8],
 ) -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(&provider))
+        .build()
+        .map_err(|error| rustls::Error::General(error.to_string()))?;
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])?
-        .with_root_certificates(Arc::clone(roots))
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(OfCluster { by: verifier, cluster }))
         .with_client_auth_cert(chain, key)?;
     config.alpn_protocols = vec![protocol.to_vec()];
     config.resumption = Resumption::disabled();
@@ -151,6 +160,7 @@ fn acceptor(
     roots: Arc<RootCertStore>,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
+    cluster: [u8; 16],
 ) -> Result<TlsAcceptor, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
@@ -159,7 +169,7 @@ fn acceptor(
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .map_err(unusable)?
-        .with_client_cert_verifier(verifier)
+        .with_client_cert_verifier(Arc::new(OfCluster { by: verifier, cluster }))
         .with_single_cert(chain, key)
         .map_err(unusable)?;
     config.alpn_protocols = vec![ALPN.to_vec(), ALPN_CALLS.to_vec()];
@@ -210,6 +220,15 @@ fn not_named(server: u64, cluster: &[u8; 16]) -> String {
     format!("the certificate of server {server} does not contain the name {}", server_name(cluster, server))
 }
 
+/// Says that a process which has connected dials a server of another cluster. The name is its own choice, so it is not
+/// repeated.
+pub(crate) fn dials_other(own: &[u8; 16]) -> String {
+    format!(
+        "the other side belongs to another cluster: it dials a server of that one, and this server belongs to {}",
+        cluster_text(own)
+    )
+}
+
 /// How TLS failed.
 pub(crate) enum TlsFailure {
     /// One side refused the other's certificate.
@@ -240,6 +259,17 @@ pub(crate) fn failure(error: &io::Error, server: Option<u64>, cluster: &[u8; 16]
 fn invalid(why: &CertificateError, known: &str, server: Option<u64>, cluster: &[u8; 16]) -> String {
     let other_name =
         matches!(why, CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. });
+    match (other_cluster(why), server) {
+        (Some(other), Some(_)) => return other.to_string(),
+        // A process that connects chooses what its certificate says, so it is not repeated: that would fill the log.
+        (Some(_), None) => {
+            let own = cluster_text(cluster);
+            return format!(
+                "the certificate of {known} is of another cluster, and this server belongs to {own}"
+            );
+        }
+        (None, _) => {}
+    }
     if let Some(server) = server.filter(|_| other_name) {
         return not_named(server, cluster);
     }

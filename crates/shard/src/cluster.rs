@@ -4,6 +4,7 @@ use switchward_state::catalogue::CatalogueCommand;
 use switchward_state::policy::PolicyCommand;
 use switchward_state::session::SessionCommand;
 mod files;
+mod held;
 mod open;
 mod quotas;
 mod sealed;

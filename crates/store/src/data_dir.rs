@@ -44,6 +44,7 @@ const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 /// ID          32 hexadecimal digits, drawn once at creation
 /// BOOTS       the boot counter: raised at each opening before anything else is read
 /// CLUSTER     the cluster and the server's number in it; written once, absent if the server stands alone
+/// RESTORED_FROM    the cluster whose backup was restored into the folder, which can never be bound to it
 /// PEERS       the folders of other servers, each with the highest boot counter seen and its boot id
 /// LOG_SYNCED, STATE_SYNCED    how much of the log and of the state's journal was synced, see `mark.rs`
 /// INITIALIZED there once all groups of a server that stands alone have been initialised

@@ -1,4 +1,7 @@
-use crate::{ids::ClusterIdentity, log::GroupId};
+use crate::{
+    ids::{ClusterIdentity, Id},
+    log::GroupId,
+};
 use std::{error::Error, io, path::PathBuf, sync::Arc};
 
 /// Failures of the store's environment. Cheap to clone: one failed sync answers many callers.
@@ -66,6 +69,18 @@ pub enum StoreError {
         known: ClusterIdentity,
         /// The server that claimed it.
         claimed: ClusterIdentity,
+    },
+    /// The data folder was restored from a backup of the cluster that it was to be bound to.
+    #[error(
+        "the data folder {} was restored from a backup of the cluster {cluster}, and a restored cluster needs a new id: make \
+         certificates with `switchward cluster certs` in a new folder",
+        path.display()
+    )]
+    ClusterOfBackup {
+        /// The data folder.
+        path: PathBuf,
+        /// The cluster of the backup.
+        cluster: Id,
     },
     /// The boot counter of the data folder has its highest value.
     #[error("the data folder {} was opened too often: its boot counter cannot be raised", path.display())]

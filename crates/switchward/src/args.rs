@@ -52,7 +52,7 @@ pub(crate) use conversation::{
 pub(crate) use dev::{ClockKind, DevArgs, DevCommand};
 pub(crate) use directory::{DirectoryCommand, PutDirectory};
 pub(crate) use docs::{DocsArgs, ManArgs};
-pub(crate) use effect::{DismissEffect, EffectCommand, NamedEffect};
+pub(crate) use effect::{DismissEffect, EffectCommand, NamedEffect, ReleaseEffects};
 pub(crate) use export::Export;
 pub(crate) use graph::{GraphArgs, Picture};
 pub(crate) use mail::{DeleteMail, IngestMail, MailArgs, MailCommand, QuarantineCommand, SendMail, ShowMail};
@@ -283,8 +283,9 @@ Examples:
   switchward doctor --config /etc/switchward/switchward.toml --send
 
 Takes the same options as `server`. Checks the data folder, memory, port, certificate, secret files, clock, Redis, \
-mail server, mailbox and DNS from this machine, and prints one line for each: ok, warn or fail, with advice. Exits \
-with 5 if a check fails. With -o json, prints one object:
+mail server, mailbox and DNS from this machine, and prints one line for each: ok, warn or fail, with advice. If the \
+configuration has [cluster], it also checks the certificate of this server, and asks all other servers for their \
+clocks, feature levels, disks, keys and Redis; the server itself may run or not. Exits with 5 if a check fails. With -o json, prints one object:
   {\"ok\",\"checks\":[{\"check\",\"verdict\",\"message\",\"advice\"}]}
 
 With --send, sends a mail with a forged Authentication-Results field to the server's own reply address, and waits \

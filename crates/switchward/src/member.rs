@@ -3,10 +3,12 @@
 mod certificates;
 mod config;
 mod connections;
+mod facts;
 mod transport;
 
 pub(crate) use config::{ClusterConfig, FIRST, ProcessRole, ServerClocks, VOTERS};
-pub(crate) use connections::{Connections, pass_on};
+pub(crate) use connections::{Connections, keys_digest, pass_on};
+pub(crate) use facts::{keys_text, redis as redis_facts};
 
 pub(crate) use certificates::{follow as follow_certificates, gateway, identity, read as read_certificates};
 pub(crate) use transport::ToServers;

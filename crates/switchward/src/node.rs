@@ -226,7 +226,7 @@ impl Node {
         let pages = pages_of(&health, &api).merge(home).merge(mail_pages);
         let app = one_port(routes, pages, origins, &Admission::of(&api));
         if let Some(connections) = &mut connections {
-            connections.serve(&cluster, &api, app.clone());
+            connections.serve(&cluster, &api, app.clone(), redis);
         }
         let metrics = metrics::page(cluster.clone(), api.clone(), ingress, imap);
         if let Some(max) = delivery.outbox_max {

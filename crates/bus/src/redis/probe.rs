@@ -22,6 +22,8 @@ pub struct Probe {
     pub replica: bool,
     /// Its clock, milliseconds since 1970.
     pub time_ms: i64,
+    /// The id that its process has drawn at its start: two addresses with one id lead to one Redis.
+    pub run_id: String,
 }
 
 impl Probe {
@@ -61,5 +63,6 @@ pub async fn probe(config: &RedisConfig) -> Result<Probe, String> {
         append_only: value("aof_enabled") == "1",
         replica: value("role") == "slave",
         time_ms,
+        run_id: value("run_id"),
     })
 }

@@ -16,8 +16,9 @@ use tokio::time::Instant;
 use tower::ServiceExt as _;
 
 use super::client_address::ClientAddress;
+use super::facts::Facts;
 use super::forward::Maps;
-use super::head::{CLIENT, EPOCH, KEYED, MAP_PATH, strip_internal};
+use super::head::{CLIENT, EPOCH, FACTS_PATH, KEYED, MAP_PATH, strip_internal};
 use crate::connections::Connection;
 use crate::limits::{
     EPOCH_KEPT_MS, KEEPALIVE_TIMEOUT_MS, PROXIED_CALLS_MAX, PROXIED_CONNECTION_WINDOW_BYTES, PROXY_PING_MS,
@@ -37,17 +38,18 @@ pub struct CallServer(Arc<Inner>);
 struct Inner {
     app: Port,
     maps: Arc<dyn Maps>,
+    facts: Arc<dyn Facts>,
     /// The epoch of the map, and when it was read.
     epoch: Mutex<Option<(Instant, HeaderValue)>>,
     stopping: watch::Sender<bool>,
 }
 
 impl CallServer {
-    /// Answers with the port that clients call, too, and shows these maps.
+    /// Answers with the port that clients call, too, and shows these maps and facts.
     #[must_use]
-    pub fn new(app: Port, maps: Arc<dyn Maps>) -> Self {
+    pub fn new(app: Port, maps: Arc<dyn Maps>, facts: Arc<dyn Facts>) -> Self {
         let stopping = watch::Sender::new(false);
-        Self(Arc::new(Inner { app, maps, epoch: Mutex::default(), stopping }))
+        Self(Arc::new(Inner { app, maps, facts, epoch: Mutex::default(), stopping }))
     }
 
     /// Takes no more calls. Those that are open go on.
@@ -85,9 +87,12 @@ impl CallServer {
 
     async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
         let client = request.headers().get(CLIENT);
-        // What a client asks is never for the map, which is for processes of the cluster.
+        // What a client asks is never for the map and the facts, which are for processes of the cluster.
         if client.is_none() && request.uri().path() == MAP_PATH {
             return self.map();
+        }
+        if client.is_none() && request.uri().path() == FACTS_PATH {
+            return Response::new(Body::from(self.0.facts.facts().await.encode()));
         }
         let client = client.and_then(ClientAddress::read);
         strip_internal(request.headers_mut());

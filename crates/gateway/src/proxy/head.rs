@@ -15,6 +15,8 @@ pub(super) const EPOCH: HeaderName = HeaderName::from_static("switchward-epoch")
 pub(super) const KEYED: HeaderName = HeaderName::from_static("switchward-keyed");
 /// Where a server answers with the map of the cluster, on connections of the cluster alone.
 pub(super) const MAP_PATH: &str = "/-/route-map";
+/// Where a server says what is true of it, on connections of the cluster alone.
+pub(super) const FACTS_PATH: &str = "/-/facts";
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 /// Milliseconds that still fit into the eight digits of a gRPC time-out.
 const GRPC_TIMEOUT_MS_MAX: u128 = 99_999_999;

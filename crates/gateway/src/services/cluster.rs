@@ -5,6 +5,7 @@ mod level;
 mod transfers;
 mod verification;
 
+use std::io;
 use switchward_api::v1::{self, cluster_service_server::ClusterService};
 use switchward_shard::{ClusterStatus, GroupStatus, ReplicaStatus, ServerStatus};
 use switchward_state::catalogue::ServerState;
@@ -24,7 +25,10 @@ impl ClusterService for Api {
     async fn get_cluster(&self, request: Request<v1::GetClusterRequest>) -> Answered<v1::GetClusterResponse> {
         let (call, _) = self.open(request, roles::OPERATE)?;
         first(&call.caller)?;
-        Ok(Response::new(cluster(status(self).await?)))
+        let held = self.cluster.tenants_held().map_err(|error| unread(&error))?.len();
+        let effects_held_tenants = u32::try_from(held).unwrap_or(u32::MAX);
+        let seen = cluster(status(self).await?);
+        Ok(Response::new(v1::GetClusterResponse { effects_held_tenants, ..seen }))
     }
 
     async fn verify_group(
@@ -111,10 +115,12 @@ fn required(field: &str, number: u64) -> Result<u64, Refusal> {
 
 /// The cluster as this server sees it now.
 async fn status(api: &Api) -> Result<ClusterStatus, Refusal> {
-    api.cluster.status().await.map_err(|error| {
-        tracing::error!(%error, "failed to read the servers of the cluster");
-        Refusal::new(Reason::InternalError, "the server failed to read its state")
-    })
+    api.cluster.status().await.map_err(|error| unread(&error))
+}
+
+fn unread(error: &io::Error) -> Refusal {
+    tracing::error!(%error, "failed to read the state of the cluster");
+    Refusal::new(Reason::InternalError, "the server failed to read its state")
 }
 
 /// The servers belong to no tenant; those who run them have a key of the first one.
@@ -136,6 +142,7 @@ fn cluster(status: ClusterStatus) -> v1::GetClusterResponse {
         answered_by: own,
         servers: servers.into_iter().map(server).collect(),
         groups: groups.into_iter().map(group).collect(),
+        effects_held_tenants: 0,
     }
 }
 

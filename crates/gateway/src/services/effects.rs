@@ -5,16 +5,17 @@ use switchward_machine::{Channel, SessionId};
 use switchward_state::delivery::{
     DeliveryCommand, DismissEffect, EffectKind, FailEffect, HoldEffects, RetryEffect,
 };
-use switchward_state::{Body, Reply, Scope};
+use switchward_state::{Body, Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
 
+use super::tenants::FIRST;
 use crate::api::{Api, Call, request_id};
 use crate::auth::roles;
-use crate::error::Refusal;
+use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Listed, Page, filter, order, unknown_term};
 use crate::query::{EffectShown, GetEffect, ListEffects};
-use crate::refusals::{named, odd};
+use crate::refusals::{named, odd, refusal};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -82,10 +83,36 @@ impl EffectService for Api {
         let (call, message) = self.open(request, roles::OPERATE)?;
         names::parent(&call.caller, "parent", &message.parent)?;
         let request = request_id(&message.request_id, "ReleaseEffects", &message)?;
-        let body = Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held: false }));
-        call.execute(Scope::Catalogue, request, None, body).await?;
-        Ok(Response::new(v1::ReleaseEffectsResponse {}))
+        if message.all_tenants {
+            let released_tenants = release_all(&call, request).await?;
+            return Ok(Response::new(v1::ReleaseEffectsResponse { released_tenants }));
+        }
+        call.execute(Scope::Catalogue, request, None, release()).await?;
+        Ok(Response::new(v1::ReleaseEffectsResponse { released_tenants: 0 }))
     }
+}
+
+fn release() -> Body {
+    Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held: false }))
+}
+
+/// Releases the effects of every tenant whose effects are held, one after the other, and returns how many these were. If a
+/// tenant fails, those before it are released, and the call can be repeated.
+async fn release_all(call: &Call<'_>, request: Option<RequestId>) -> Result<u32, Refusal> {
+    if call.caller.tenant != FIRST {
+        let message = "only keys of the server's first tenant may release the effects of all tenants";
+        return Err(Refusal::new(Reason::RoleNotAllowed, message));
+    }
+    let held = call.api.cluster.tenants_held_now().await.map_err(refusal)?;
+    let mut released = 0;
+    for tenant in held {
+        // The command is of the tenant that it is about, so that each remembers the request.
+        let mut inside = Call { api: call.api, caller: call.caller.clone(), trace: call.trace.clone() };
+        inside.caller.tenant = tenant;
+        inside.execute(Scope::Catalogue, request.clone(), None, release()).await?;
+        released += 1;
+    }
+    Ok(released)
 }
 
 fn sequence(reply: Result<Reply, Refusal>, name: &str) -> Result<u64, Refusal> {

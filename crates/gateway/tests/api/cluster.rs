@@ -2,7 +2,9 @@
 //! test votes in all groups and leads them; its other servers do not run.
 
 use switchward_api::v1;
+use switchward_machine::TenantId;
 use switchward_state::catalogue::ServerState;
+use switchward_testkit::until;
 use tonic::Status;
 
 use crate::harness::Harness;
@@ -173,6 +175,32 @@ async fn only_an_admin_of_the_first_tenant_changes_servers() {
         refused(outcome, "ROLE_NOT_ALLOWED");
     }
     assert_eq!(harness.node.state().await, before);
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_effects_of_all_tenants_are_released_at_once() {
+    let harness = Harness::start().await;
+    assert_eq!(look(&harness).await.effects_held_tenants, 0);
+    for tenant in [1, 2] {
+        harness.node.hold_of(TenantId(tenant)).await;
+    }
+    // Any server answers, with what it knows of the catalogue.
+    let held = async |count| look(&harness).await.effects_held_tenants == count;
+    until("two tenants have their effects held", async || held(2).await).await;
+    let all = v1::ReleaseEffectsRequest { all_tenants: true, request_id: "all".into(), ..Default::default() };
+    for role in ["admin", "operator"] {
+        let outcome: Result<v1::ReleaseEffectsResponse, _> =
+            harness.node.line.ask(harness.globex.key(role), "ReleaseEffects", &all).await;
+        refused(outcome, "ROLE_NOT_ALLOWED");
+    }
+    assert_eq!(look(&harness).await.effects_held_tenants, 2);
+    let released = async || -> u32 {
+        let reply: v1::ReleaseEffectsResponse = harness.ask("operator", "ReleaseEffects", &all).await;
+        reply.released_tenants
+    };
+    assert_eq!([released().await, released().await], [2, 0]);
+    until("nothing is held", async || held(0).await).await;
     harness.node.end().await;
 }
 

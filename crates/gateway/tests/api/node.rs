@@ -226,8 +226,12 @@ impl Node {
 
     /// Holds the effects of the first tenant, as a restore does.
     pub(crate) async fn hold(&self) {
-        self.inner(TenantId(1), Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held: true })))
-            .await;
+        self.hold_of(TenantId(1)).await;
+    }
+
+    /// The same for any tenant.
+    pub(crate) async fn hold_of(&self, tenant: TenantId) {
+        self.inner(tenant, Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held: true }))).await;
     }
 
     /// Makes a tenant's pages require a sign-in, even without a provider.

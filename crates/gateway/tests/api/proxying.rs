@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use switchward_api::v1;
 use switchward_gateway::limits::URI_BYTES_MAX;
 use switchward_gateway::proxy::{
-    CallIo, CallServer, ClientAddress, Maps, Proxy, RouteGroup, RouteMap, RouteServer, ServerDialer,
-    gateway_port,
+    CallIo, CallServer, ClientAddress, Facts, Maps, Proxy, RedisFacts, RouteGroup, RouteMap, RouteServer,
+    ServerDialer, ServerFacts, ask_facts, gateway_port,
 };
 use switchward_gateway::serve::serve;
 use switchward_gateway::{ConnectionLimits, Port};
@@ -71,6 +71,28 @@ impl ServerDialer for Plain {
     }
 }
 
+/// What a server of these tests says of itself.
+pub(crate) struct Said;
+
+#[tonic::async_trait]
+impl Facts for Said {
+    async fn facts(&self) -> ServerFacts {
+        ServerFacts {
+            version: "1.2.3".into(),
+            lowest_level: 1,
+            highest_level: 2,
+            level: 1,
+            clock_ms: 60_000,
+            certificate_expire_ms: None,
+            disk_free_bytes: None,
+            disk_low: false,
+            keys: "0a".into(),
+            redis: RedisFacts::None,
+            servers: Vec::new(),
+        }
+    }
+}
+
 /// The connections for calls of a server, which end with this.
 pub(crate) struct Far {
     pub(crate) address: SocketAddr,
@@ -84,7 +106,7 @@ impl Far {
     pub(crate) async fn start(app: Port, maps: impl FnOnce(SocketAddr) -> Arc<dyn Maps>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
-        let calls = CallServer::new(app, maps(address));
+        let calls = CallServer::new(app, maps(address), Arc::new(Said));
         let open: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
         let (answers, kept) = (calls.clone(), Arc::clone(&open));
         let task = tokio::spawn(async move {
@@ -403,17 +425,21 @@ async fn a_server_says_which_calls_had_a_key_and_shows_its_map_to_no_client() {
     let answer = line.exchange(other.body(Full::default()).expect("a request")).await;
     assert!(!answer.headers.contains_key("switchward-keyed"));
     assert!(!keyed(gateway.address, &secret).await, "it is for the gateway alone");
-    let map = |client: Option<&str>| {
-        let mut map = Request::builder().uri(format!("http://{}/-/route-map", far.address));
+    let ask = |path: &str, client: Option<&str>| {
+        let mut asked = Request::builder().uri(format!("http://{}{path}", far.address));
         if let Some(client) = client {
-            map = map.header("switchward-client", client);
+            asked = asked.header("switchward-client", client);
         }
-        map.body(Full::default()).expect("a request")
+        asked.body(Full::default()).expect("a request")
     };
-    assert_eq!(line.exchange(map(None)).await.status, 200);
-    for client in ["192.0.2.1", "nobody"] {
-        assert_eq!(line.exchange(map(Some(client))).await.status, 404);
+    for path in ["/-/route-map", "/-/facts"] {
+        assert_eq!(line.exchange(ask(path, None)).await.status, 200);
+        for client in ["192.0.2.1", "nobody"] {
+            assert_eq!(line.exchange(ask(path, Some(client))).await.status, 404);
+        }
     }
+    let server = RouteServer { number: 1, address: far.address.to_string() };
+    assert_eq!(ask_facts(Arc::new(Plain), &server).await, Ok(Said.facts().await));
     drop((line, gateway, far));
     node.end().await;
 }

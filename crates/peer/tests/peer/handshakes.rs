@@ -75,6 +75,38 @@ async fn another_authority_is_refused_by_both() {
     expect_refused(&third, &second, 2, ["server 2 refused this server's certificate", unsigned]).await;
 }
 
+/// The cluster was restored from a backup: the servers of the old one have an authority and an id of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_of_the_cluster_before_a_restore_is_refused_in_one_clear_line() {
+    let (old, new) = (Cluster::new(0x51), Cluster::new(0x52));
+    let [first, second] = [old.start(1), new.start(2)];
+    let ids = |one: &str, other: &str| {
+        let (one, other) = (one.repeat(16), other.repeat(16));
+        format!("its certificate is of the cluster {one}, and this server belongs to {other}")
+    };
+    let said = format!("server 2 belongs to another cluster: {}", ids("52", "51"));
+    let dials = format!(
+        "the other side belongs to another cluster: it dials a server of that one, and this server belongs to {}",
+        "52".repeat(16)
+    );
+    expect_refused(&first, &second, 2, [&said, &dials]).await;
+    // With its old certificate it cannot say that it belongs to the new cluster.
+    let claims = PeerOptions { hello: new.hello(3), ..old.options(3) };
+    let error = switchward_peer::Peers::start(claims, old.start(9).handler).err().unwrap().to_string();
+    assert!(error.contains(&server_name(&new.id, 3)), "{error}");
+}
+
+/// An authority that signs for both clusters makes no difference.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_of_another_cluster_with_the_same_authority_is_refused() {
+    let mut cluster = Cluster::new(0x54);
+    let second = cluster.start(2);
+    cluster.id = [0x53; 16];
+    let first = cluster.start(1);
+    let [said, dials] = ["server 2 belongs to another cluster", "the other side belongs to another cluster"];
+    expect_refused(&first, &second, 2, [said, dials]).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn another_major_version_is_refused_and_a_minor_one_is_not() {
     let cluster = Cluster::new(3);

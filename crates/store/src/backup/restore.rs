@@ -1,5 +1,5 @@
 use super::{Backup, BackupFile};
-use crate::{DataDir, SnapshotFile, StateStore, StoreError, files::failed};
+use crate::{DataDir, Id, SnapshotFile, StateStore, StoreError, files::failed};
 use std::fs;
 
 impl Backup {
@@ -13,6 +13,10 @@ impl Backup {
     /// # Errors
     /// If a file cannot be read or the data folder cannot be written; the restore must then be repeated.
     pub fn restore(&self, dir: &DataDir, keeps: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
+        if let Some(cluster) = self.manifest.cluster.as_deref() {
+            let unknown = || StoreError::damaged("backup", format!("{cluster:?} is not the id of a cluster"));
+            dir.note_origin(Id::parse(cluster).ok_or_else(unknown)?)?;
+        }
         dir.shards(self.manifest.shards)?;
         let groups = self.manifest.files.iter().filter(|file| file.group.is_some());
         StateStore::restore(dir, groups.map(|file| self.snapshot(file)), keeps)?;

@@ -21,6 +21,7 @@ use std::{
 const BOOTS: &str = "BOOTS";
 const CLUSTER: &str = "CLUSTER";
 const PEERS: &str = "PEERS";
+const RESTORED_FROM: &str = "RESTORED_FROM";
 
 /// A peer's folder as it was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +105,8 @@ pub(super) struct Identity {
     boot: u64,
     boot_id: Id,
     cluster: Mutex<Option<ClusterIdentity>>,
+    /// The cluster whose backup was restored into the folder.
+    restored_from: Mutex<Option<Id>>,
     /// By the number of the server.
     peers: Mutex<BTreeMap<u64, Seen>>,
 }
@@ -131,7 +134,15 @@ impl Identity {
         let folder = Id::parse(id).ok_or_else(unknown_id)?;
         let cluster = Mutex::new(read_cluster(&path.join(CLUSTER))?);
         let peers = Mutex::new(read_peers(&path.join(PEERS))?);
-        Ok(Self { path: path.to_path_buf(), folder, boot, boot_id: Id::draw(), cluster, peers })
+        let restored_from = Mutex::new(read_origin(&path.join(RESTORED_FROM))?);
+        let (path, boot_id) = (path.to_path_buf(), Id::draw());
+        Ok(Self { path, folder, boot, boot_id, cluster, restored_from, peers })
+    }
+
+    fn note_origin(&self, cluster: Id) -> Result<(), StoreError> {
+        checked::write(&self.path.join(RESTORED_FROM), &format!("{cluster}\n"))?;
+        *self.restored_from.lock() = Some(cluster);
+        Ok(())
     }
 
     fn claim(&self, claimed: ClusterIdentity) -> Result<(), StoreError> {
@@ -139,6 +150,9 @@ impl Identity {
         match *known {
             Some(known) if known == claimed => Ok(()),
             Some(known) => Err(StoreError::OtherCluster { path: self.path.clone(), known, claimed }),
+            None if *self.restored_from.lock() == Some(claimed.cluster) => {
+                Err(StoreError::ClusterOfBackup { path: self.path.clone(), cluster: claimed.cluster })
+            }
             None => {
                 let line = format!("{} {}\n", claimed.cluster, claimed.server);
                 checked::write(&self.path.join(CLUSTER), &line)?;
@@ -200,9 +214,28 @@ impl DataDir {
     /// Binds the folder to a server of a cluster, durably and once; does nothing if it is bound to that one already.
     ///
     /// # Errors
-    /// [`StoreError::OtherCluster`] if it is bound to another one; if that cannot be written.
+    /// [`StoreError::OtherCluster`] if it is bound to another one; [`StoreError::ClusterOfBackup`] if a backup of that
+    /// cluster was restored into it; if that cannot be written.
     pub fn claim(&self, cluster: ClusterIdentity) -> Result<(), StoreError> {
         self.identity.claim(cluster)
+    }
+
+    /// The cluster that the folder is bound to, and the server's number in it; `None` if there is none, or no data folder.
+    /// Opens nothing, so it can be asked while a server uses the folder.
+    ///
+    /// # Errors
+    /// If the file is damaged or cannot be read.
+    pub fn cluster_of(path: &Path) -> Result<Option<ClusterIdentity>, StoreError> {
+        read_cluster(&path.join(CLUSTER))
+    }
+
+    /// Notes durably that a backup of this cluster was restored into the folder, which therefore can never be bound to it:
+    /// servers of the old cluster may still run, and must not take this one for one of theirs.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub(crate) fn note_origin(&self, cluster: Id) -> Result<(), StoreError> {
+        self.identity.note_origin(cluster)
     }
 
     /// Notes a peer's folder, boot counter and boot id, durably before the return. Only then may the peer be answered.
@@ -247,6 +280,11 @@ fn read_cluster(file: &Path) -> Result<Option<ClusterIdentity>, StoreError> {
         Some(ClusterIdentity { cluster: Id::parse(cluster)?, server: server.parse().ok()? })
     });
     cluster.map(Some).ok_or_else(|| checked::unknown(file))
+}
+
+fn read_origin(file: &Path) -> Result<Option<Id>, StoreError> {
+    let Some(line) = checked::read(file)? else { return Ok(None) };
+    Id::parse(line.trim_end()).map(Some).ok_or_else(|| checked::unknown(file))
 }
 
 fn read_peers(file: &Path) -> Result<BTreeMap<u64, Seen>, StoreError> {

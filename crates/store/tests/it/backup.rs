@@ -8,8 +8,8 @@ use std::{
     thread,
 };
 use switchward_store::{
-    Backup, BackupFolder, BackupOf, Cut, DataDir, GroupId, State, StateOptions, StateStore, StoreError,
-    write_backup,
+    Backup, BackupFolder, BackupOf, ClusterIdentity, Cut, DataDir, GroupId, Id, State, StateOptions,
+    StateStore, StoreError, write_backup,
 };
 
 fn states(dir: &DataDir, count: u64) -> Vec<State<Text>> {
@@ -83,6 +83,31 @@ fn a_backup_is_what_the_data_folder_was() {
         assert_eq!(texts(copy), expected, "group {number}");
         assert_eq!(copy.applied(), None, "its log begins again");
     }
+}
+
+/// Servers of the cluster that was backed up may still run: a restored folder must not become one of theirs.
+#[test]
+fn a_restored_folder_cannot_be_bound_to_the_cluster_of_its_backup() {
+    let root = tempfile::tempdir().unwrap();
+    let (data, folder, again) =
+        (root.path().join("data"), root.path().join("backup"), root.path().join("again"));
+    let dir = DataDir::open(&data).unwrap();
+    let old = ClusterIdentity { cluster: Id([7; 16]), server: 1 };
+    dir.claim(old).unwrap();
+    back_up(&dir, &states(&dir, 2), &folder).unwrap();
+    let first = restored(&folder, &again);
+    assert!(matches!(first.claim(old), Err(StoreError::ClusterOfBackup { .. })));
+    drop(first);
+    let again = DataDir::open(&again).unwrap();
+    for server in [1, 2] {
+        let error = again.claim(ClusterIdentity { server, ..old }).unwrap_err().to_string();
+        let said = format!("was restored from a backup of the cluster {}", old.cluster);
+        assert!(error.contains(&said) && !error.contains('\n'), "{error}");
+    }
+    assert_eq!(again.identity().cluster, None);
+    let new = ClusterIdentity { cluster: Id([8; 16]), server: 1 };
+    again.claim(new).unwrap();
+    assert_eq!(again.identity().cluster, Some(new));
 }
 
 fn states_of(dir: &DataDir) -> Vec<State<Text>> {

@@ -28,10 +28,20 @@ Examples:
   switchward list effects
   switchward effect dismiss EFFECT
   switchward effect release
+  switchward effect release --all-tenants
 
 A backup does not contain what was sent after it was taken: mails, webhooks and HTTP requests in the outbox may have \
-been sent already. Check the list, dismiss the effects that must not be sent twice, then release the rest.")]
-    Release,
+been sent already. Check the list, dismiss the effects that must not be sent twice, then release the rest. --all-tenants needs the key of an operator or admin of the server's first tenant; `switchward cluster \
+status` shows how many tenants have their effects held.")]
+    Release(ReleaseEffects),
+}
+
+/// Arguments of `effect release`.
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseEffects {
+    /// Release the effects of all tenants.
+    #[arg(long)]
+    pub(crate) all_tenants: bool,
 }
 
 /// One effect.

@@ -2,6 +2,7 @@
 //! asked to.
 
 mod certificate;
+mod cluster;
 mod machine;
 mod mail;
 mod redis;
@@ -96,6 +97,7 @@ async fn looked_at(doctor: &DoctorArgs, config: &Config) -> Vec<Found> {
     let (redis, clock) = redis::look(config.redis.as_ref()).await;
     found.push(machine::clock(clock));
     found.push(redis);
+    found.extend(cluster::look(config).await);
     let test_mail = if doctor.send { mail::TestMail::Send } else { mail::TestMail::Skip };
     found.extend(mail::look(config.mail.as_ref(), test_mail).await);
     found

@@ -48,6 +48,12 @@ fn configured(args: &RunServer, output: Output) -> Result<(), Exit> {
             }
             return gateway::serve(config, output).await;
         }
+        if args.restore.is_some() && config.cluster.is_some() {
+            let message =
+                "a backup is restored into a server alone, and the configuration has a table [cluster]";
+            return Err(Exit::usage(message)
+                .next("restore without [cluster], stop the server, then run `switchward cluster init`"));
+        }
         let location = KeyRingLocation::find(config.keys_file.as_deref(), &config.data_dir);
         let keys = location.read()?;
         let restoring = match &args.restore {

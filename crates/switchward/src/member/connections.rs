@@ -19,7 +19,9 @@ use tokio::task::JoinHandle;
 
 use super::certificates;
 use super::config::{ClusterConfig, FIRST};
+use super::facts::OwnFacts;
 use super::transport::{FromPeers, Removed, ToPeers, ToServers};
+use crate::outbound::RedisConfig;
 
 /// How often the key ring is looked at that others are shown.
 const RING_LOOK: Duration = Duration::from_secs(1);
@@ -38,6 +40,8 @@ pub(crate) struct Connections {
     dialer: CallDialer,
     /// Answers calls that others pass on, once the server is open.
     calls: Arc<OnceLock<CallServer>>,
+    /// This server's own clock.
+    clock: Arc<dyn Clock>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -69,7 +73,7 @@ impl Connections {
             keys: keys_digest(ring),
             clock_ms: 0,
         };
-        let clock = Arc::clone(clock);
+        let (clock, own_clock) = (Arc::clone(clock), Arc::clone(clock));
         let dialer = CallDialer::new(own.cluster.0, PeerName::Server(own.server), &tls)?;
         let listen = config.listen.context("cluster.listen: set where this server listens for the others")?;
         let options = PeerOptions {
@@ -110,7 +114,8 @@ impl Connections {
         };
         let tasks = vec![tokio::spawn(certificates::follow(config.clone(), set))];
         let transport = Arc::new(ToPeers::over(peers.clone(), configured, fixed, config.clocks, removed));
-        Ok(Self { config: config.clone(), peers, transport, handler, api, cluster, dialer, calls, tasks })
+        let (config, clock) = (config.clone(), own_clock);
+        Ok(Self { config, peers, transport, handler, api, cluster, dialer, calls, clock, tasks })
     }
 
     /// This server as a member of the cluster.
@@ -137,12 +142,14 @@ impl Connections {
 
     /// Answers what other servers ask of this one beside its shards, and calls that they and gateways pass on. Asks the
     /// servers about their quarantines, and shows them another key ring at new connections when it changes.
-    pub(crate) fn serve(&mut self, cluster: &Cluster, api: &Api, app: Port) {
+    pub(crate) fn serve(&mut self, cluster: &Cluster, api: &Api, app: Port, redis: Option<&RedisConfig>) {
         if let Some(minutes) = self.config.verify_minutes {
             cluster.set_verify_interval(Duration::from_secs(u64::from(minutes) * 60));
         }
         // They are set once, when the server opens.
-        let calls = CallServer::new(app, Arc::new(LocalMaps(cluster.clone())));
+        let (clock, redis) = (Arc::clone(&self.clock), redis.cloned());
+        let facts = OwnFacts::new(cluster.clone(), clock, Arc::clone(&self.handler), redis);
+        let calls = CallServer::new(app, Arc::new(LocalMaps(cluster.clone())), Arc::new(facts));
         let _set_before =
             (self.api.set(api.clone()), self.cluster.set(cluster.clone()), self.calls.set(calls));
         // Until now nobody was asked whether a server was removed.
@@ -209,7 +216,7 @@ async fn follow_ring(cluster: Cluster, peers: Peers) {
 }
 
 /// What servers compare of their key rings: the ids of the keys, in any order.
-fn keys_digest(ring: &KeyRing) -> [u8; 32] {
+pub(crate) fn keys_digest(ring: &KeyRing) -> [u8; 32] {
     let mut ids: Vec<String> = ring.ids().iter().map(ToString::to_string).collect();
     ids.sort();
     Digest::of(ids.join(" ").as_bytes()).0

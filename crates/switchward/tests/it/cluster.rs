@@ -3,6 +3,7 @@
 mod dev;
 mod gateways;
 mod operating;
+mod restore;
 mod roll;
 mod servers;
 mod survival;

@@ -22,7 +22,11 @@ const WAIT_MAX: Duration = Duration::from_secs(15 * 60);
 
 pub(super) async fn status(talk: &Talk) -> Result<(), Exit> {
     let cluster = get(talk).await?;
-    talk.printer.message("GetClusterResponse", &cluster, || shown::cluster(&cluster))
+    talk.printer.message("GetClusterResponse", &cluster, || shown::cluster(&cluster))?;
+    if cluster.effects_held_tenants > 0 {
+        talk.printer.advice("switchward effect release --all-tenants   sends what is held since the restore");
+    }
+    Ok(())
 }
 
 pub(super) async fn verify(talk: &Talk, verify: ClusterVerify) -> Result<(), Exit> {

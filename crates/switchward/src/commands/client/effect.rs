@@ -4,7 +4,7 @@ use switchward_api::v1;
 
 use super::show;
 use super::talk::Talk;
-use crate::args::{DismissEffect, EffectCommand, NamedEffect};
+use crate::args::{DismissEffect, EffectCommand, NamedEffect, ReleaseEffects};
 use crate::exit::{Exit, WAITING};
 use crate::output::{CARE, card, clean, shell};
 
@@ -16,16 +16,20 @@ pub(super) async fn run(talk: &Talk, what: EffectCommand) -> Result<(), Exit> {
         EffectCommand::Show(of) => self::show(talk, of).await,
         EffectCommand::Retry(of) => retry(talk, of).await,
         EffectCommand::Dismiss(of) => dismiss(talk, of).await,
-        EffectCommand::Release => release(talk).await,
+        EffectCommand::Release(of) => release(talk, &of).await,
     }
 }
 
-async fn release(talk: &Talk) -> Result<(), Exit> {
-    let request = v1::ReleaseEffectsRequest { request_id: talk.request_id(), ..Default::default() };
+async fn release(talk: &Talk, of: &ReleaseEffects) -> Result<(), Exit> {
+    let (all_tenants, request_id) = (of.all_tenants, talk.request_id());
+    let request = v1::ReleaseEffectsRequest { all_tenants, request_id, ..Default::default() };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.effects.release_effects(request).await });
     let reply = reply.await?;
-    talk.printer.message("ReleaseEffectsResponse", &reply, || card(&[("effects", "released".to_owned())]))
+    let tenants = || if all_tenants { reply.released_tenants.to_string() } else { String::new() };
+    talk.printer.message("ReleaseEffectsResponse", &reply, || {
+        card(&[("effects", "released".to_owned()), ("tenants", tenants())])
+    })
 }
 
 async fn show(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {

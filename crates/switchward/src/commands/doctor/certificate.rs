@@ -19,7 +19,7 @@ use crate::config::Tls;
 use crate::tls;
 
 /// The time before its end at which a certificate must be replaced.
-const LEFT: SignedDuration = SignedDuration::from_hours(14 * 24);
+pub(super) const LEFT: SignedDuration = SignedDuration::from_hours(14 * 24);
 const WHAT: &str = "tls";
 
 /// Checks that the certificate matches its key, is valid today and is accepted by clients.
@@ -38,7 +38,7 @@ pub(super) fn look(config: &Tls) -> Found {
     let (names, from, until) =
         (names(&leaf.1), at(leaf.1.validity().not_before), at(leaf.1.validity().not_after));
     let now = Timestamp::now();
-    let dated = from.zip(until).map(|(from, until)| dated(&config.cert_file, from, until, now));
+    let dated = from.zip(until).map(|(from, until)| dated(WHAT, &config.cert_file, from, until, now));
     if let Some(wrong) = dated.clone().filter(|found| found.verdict == super::Verdict::Fail) {
         return wrong;
     }
@@ -92,7 +92,11 @@ fn refused(file: &Path, chain: &[CertificateDer<'static>], names: &[String]) -> 
     Some(Found::fail(WHAT, format!("clients refuse {shown}: {error}"), "get a new server certificate"))
 }
 
-fn verified(
+/// Verifies a certificate chain as a client does that trusts these authorities.
+///
+/// # Errors
+/// The client refuses it.
+pub(super) fn verified(
     chain: &[CertificateDer<'static>],
     name: &str,
     anchors: Vec<CertificateDer<'static>>,
@@ -124,22 +128,29 @@ fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
     names.value.general_names.iter().filter_map(name).collect()
 }
 
-fn at(time: x509_parser::time::ASN1Time) -> Option<Timestamp> {
+pub(super) fn at(time: x509_parser::time::ASN1Time) -> Option<Timestamp> {
     Timestamp::from_second(time.timestamp()).ok()
 }
 
-fn dated(file: &Path, from: Timestamp, until: Timestamp, now: Timestamp) -> Found {
+/// Judges the dates of a certificate for the check of this name.
+pub(super) fn dated(
+    what: &'static str,
+    file: &Path,
+    from: Timestamp,
+    until: Timestamp,
+    now: Timestamp,
+) -> Found {
     let file = file.display();
     let day = |at: Timestamp| at.strftime("%Y-%m-%d").to_string();
     if now < from || now > until {
         let said = format!("{file} is only valid from {} to {}", day(from), day(until));
-        return Found::fail(WHAT, said, "replace it; no client accepts it today");
+        return Found::fail(what, said, "replace it; nobody accepts it today");
     }
     let said = format!("{file} is valid until {}", day(until));
     if until.duration_since(now) < LEFT {
-        return Found::warn(WHAT, said, "replace it in time; a new file is used without a restart");
+        return Found::warn(what, said, "replace it in time; a new file is used without a restart");
     }
-    Found::ok(WHAT, said)
+    Found::ok(what, said)
 }
 
 #[cfg(test)]
@@ -170,7 +181,7 @@ mod tests {
         for (from, until, verdict) in
             [(-1, 90, Verdict::Ok), (-1, 13, Verdict::Warn), (-9, -1, Verdict::Fail), (1, 90, Verdict::Fail)]
         {
-            let found = dated(Path::new("tls.crt"), days(from), days(until), now);
+            let found = dated(WHAT, Path::new("tls.crt"), days(from), days(until), now);
             assert_eq!(found.verdict, verdict, "{from} {until}: {found:?}");
         }
     }

@@ -61,6 +61,7 @@ mod tests {
             append_only: false,
             replica: false,
             time_ms: 0,
+            run_id: "3f".into(),
         };
         let judged = |probe: Probe| judged("redis://a", &probe).verdict;
         assert_eq!(judged(good.clone()), Verdict::Ok);

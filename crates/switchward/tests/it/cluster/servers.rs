@@ -24,7 +24,8 @@ use tonic::{
 };
 
 /// The tenant's first key.
-const KEY: &str = "swk_0000000000000001_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+pub(crate) const KEY: &str =
+    "swk_0000000000000001_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 /// A start that takes longer has failed.
 const START_MAX: Duration = Duration::from_secs(60);
 /// The longest that a caller waits for an answer, all repetitions together.
@@ -98,7 +99,8 @@ impl Servers {
         program.clone_into(&mut self.program);
     }
 
-    async fn founded(self, count: usize) -> anyhow::Result<Self> {
+    /// The first `count` servers run: the first one has founded the cluster, and the others have joined it.
+    pub(crate) async fn founded(self, count: usize) -> anyhow::Result<Self> {
         let mut servers = self;
         servers.program(&["cluster", "init", "--config", &servers.config(1)]).await?;
         servers.run(1).await?;
@@ -119,9 +121,17 @@ impl Servers {
     /// # Errors
     /// It fails: with what it has printed.
     pub(crate) async fn operate(&self, at: usize, args: &[&str]) -> anyhow::Result<String> {
+        self.client(at, KEY, &[&["cluster"], args].concat()).await
+    }
+
+    /// Runs a command of the program against a server with this key.
+    ///
+    /// # Errors
+    /// It fails: with what it has printed.
+    pub(crate) async fn client(&self, at: usize, key: &str, args: &[&str]) -> anyhow::Result<String> {
         let address = format!("http://127.0.0.1:{}", self.ports[at - 1].public);
-        let server = ["--address", &address, "--api-key", KEY, "--no-input"];
-        self.program(&[&["cluster"], args, &server].concat()).await
+        let server = ["--address", &address, "--api-key", key, "--no-input"];
+        self.program(&[args, &server].concat()).await
     }
 
     /// The cluster as a server sees it.
@@ -199,9 +209,15 @@ impl Servers {
 
     /// Starts a server.
     pub(crate) fn begin(&mut self, number: usize) -> anyhow::Result<()> {
+        let config = self.config(number);
+        self.begin_with(number, &["--config", &config])
+    }
+
+    /// Starts the program of a server with these arguments.
+    pub(crate) fn begin_with(&mut self, number: usize, args: &[&str]) -> anyhow::Result<()> {
         let log = File::options().create(true).append(true).open(self.log(number))?;
         let mut command = Self::command_of(&self.program);
-        command.args(["server", "--config", &self.config(number), "-o", "json"]);
+        command.args(["server", "-o", "json"]).args(args);
         command.stdout(Stdio::piped()).stderr(log);
         let mut process = command.spawn()?;
         let out = BufReader::new(process.stdout.take().context("it has an output")?);
@@ -258,6 +274,22 @@ impl Servers {
         let peers = self.ports.iter().zip(1..);
         let peers = peers.map(|(ports, number)| format!("\"{number}=127.0.0.1:{}\"", ports.peers));
         peers.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Changes the address at which the other servers look for a server, from their next starts on.
+    pub(crate) fn reach(&self, number: usize, port: u16) -> anyhow::Result<()> {
+        let [before, now] =
+            [self.peer_port(number), port].map(|port| format!("\"{number}=127.0.0.1:{port}\""));
+        for other in (1..=self.ports.len()).filter(|other| *other != number) {
+            let config = std::fs::read_to_string(self.config(other))?;
+            std::fs::write(self.config(other), config.replace(&before, &now))?;
+        }
+        Ok(())
+    }
+
+    /// The port at which a server listens for the others.
+    pub(crate) fn peer_port(&self, number: usize) -> u16 {
+        self.ports[number - 1].peers
     }
 
     /// A caller's way to a public port of this machine.

@@ -4,7 +4,7 @@ use std::time::Duration;
 use switchward_api::v1::{self, ClusterServerState};
 
 use crate::commands::client::show;
-use crate::output::{Table, card, clean, period};
+use crate::output::{Table, card, clean, count, period};
 
 /// What nobody has answered.
 const UNKNOWN: &str = "unknown";
@@ -18,8 +18,14 @@ pub(super) fn cluster(cluster: &v1::GetClusterResponse) -> String {
         ("epoch", cluster.epoch.to_string()),
         ("level", cluster.level.to_string()),
         ("answered_by", cluster.answered_by.to_string()),
+        ("effects_held", held(cluster.effects_held_tenants)),
     ]);
     format!("{head}\n{}\n{}", servers(cluster), groups(cluster))
+}
+
+/// For how many tenants nothing goes out after a restore; empty if it is none.
+fn held(tenants: u32) -> String {
+    if tenants == 0 { String::new() } else { count(tenants as usize, "tenant") }
 }
 
 /// The level of the cluster, and the levels of its servers.
@@ -251,6 +257,10 @@ mod tests {
         );
         let text = anstream::adapter::strip_str(&super::cluster(&cluster)).to_string();
         assert!(text.contains("answered_by  1"), "{text}");
+        assert!(!text.contains("effects_held"), "{text}");
+        let restored = v1::GetClusterResponse { effects_held_tenants: 2, ..cluster.clone() };
+        let text_held = anstream::adapter::strip_str(&super::cluster(&restored)).to_string();
+        assert!(text_held.contains("effects_held  2 tenants"), "{text_held}");
         let levels = anstream::adapter::strip_str(&super::levels(&cluster)).to_string();
         assert!(levels.lines().any(|line| line.ends_with("1-2")), "{levels}");
         assert!(text.lines().any(|line| line.starts_with("GROUP") && line.contains("LEARNERS")), "{text}");

@@ -1,0 +1,205 @@
+//! The cluster of this server or gateway: its certificate, its data folder, and the other servers.
+
+mod compared;
+
+use jiff::Timestamp;
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use switchward_gateway::proxy::{RedisFacts, RouteServer, ServerDialer, ServerFacts, ask_facts};
+use switchward_peer::limits::PEERS_MAX;
+use switchward_peer::{CallDialer, PeerName, TlsPem, certificate_name};
+use switchward_shard::{Clock as _, SystemClock};
+use switchward_state::seal::KeyRing;
+use switchward_store::{ClusterIdentity, DataDir, Id};
+use tokio::task::JoinSet;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::certificate::{at, dated, verified};
+use super::{Found, Verdict};
+use crate::config::Config;
+use crate::key_ring::KeyRingLocation;
+use crate::member::{self, ClusterConfig, ToServers};
+
+const WHAT: &str = "cluster";
+/// What is wrong if the certificate is not one of `switchward cluster certs`.
+const MAKE: &str = "make certificates with `switchward cluster certs`";
+
+/// The answer of another server.
+struct Answer {
+    server: u64,
+    facts: ServerFacts,
+    /// How far its clock is ahead of that of this machine, milliseconds, less the time that the answer was on its way.
+    clock_ahead_ms: i64,
+}
+
+/// This machine, as the answers of the others are compared with it.
+struct Own {
+    /// The servers that this one finds by itself: its `cluster.peers`.
+    peers: BTreeMap<u64, String>,
+    /// The digest of the key ring as servers send it; `None` for a gateway, and if the ring cannot be read.
+    keys: Option<String>,
+    /// Its Redis; `None` for a gateway.
+    redis: Option<RedisFacts>,
+}
+
+/// Checks all that can be checked from here. It asks the other servers what they say of themselves, and changes nothing.
+pub(super) async fn look(config: &Config) -> Vec<Found> {
+    let Some(cluster) = &config.cluster else { return Vec::new() };
+    let (name, id, tls) = match certificate(cluster) {
+        Ok(known) => known,
+        Err(found) => return vec![found],
+    };
+    let mut found = vec![judged(cluster, &name, &id, &tls)];
+    if let PeerName::Server(server) = name {
+        found.extend(folder(&config.data_dir, ClusterIdentity { cluster: Id(id), server }));
+    }
+    let dialer = match CallDialer::new(id, name, &tls) {
+        Ok(dialer) => Arc::new(ToServers(dialer)) as Arc<dyn ServerDialer>,
+        Err(error) => {
+            found.push(Found::fail(WHAT, error.to_string(), MAKE));
+            return found;
+        }
+    };
+    let own = match own(config, cluster).await {
+        Ok(own) => own,
+        Err(error) => {
+            found.push(Found::fail("peers", format!("{error:#}"), "correct cluster.peers"));
+            return found;
+        }
+    };
+    let (answers, failed) = asked(&dialer, &own.peers, cluster.server).await;
+    found.extend(compared::all(&own, &answers, &failed));
+    found
+}
+
+/// Whose certificate this process has, and of which cluster.
+fn certificate(cluster: &ClusterConfig) -> Result<(PeerName, [u8; 16], TlsPem), Found> {
+    let wrong = |error: anyhow::Error| Found::fail(WHAT, format!("{error:#}"), MAKE);
+    let tls = member::read_certificates(cluster).map_err(|error| {
+        let advice =
+            "the server does not start; copy ca.crt and its own two files to it, readable for its user alone";
+        Found::fail(WHAT, format!("{error:#}"), advice)
+    })?;
+    if cluster.is_gateway() {
+        let (name, id) = member::gateway(cluster, &tls).map_err(wrong)?;
+        return Ok((name, id, tls));
+    }
+    member::identity(cluster).map_err(wrong)?;
+    let (name, id) = certificate_name(&tls.cert).map_err(|error| wrong(anyhow::anyhow!(error)))?;
+    Ok((name, id, tls))
+}
+
+/// Verifies the certificate as another server does, and looks at its dates.
+fn judged(cluster: &ClusterConfig, name: &PeerName, id: &[u8; 16], tls: &TlsPem) -> Found {
+    let file = &cluster.cert_file;
+    let read =
+        |pem: &[u8]| CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().unwrap_or_default();
+    let (chain, authorities) = (read(&tls.cert), read(&tls.ca));
+    let leaf = chain.first().and_then(|der| X509Certificate::from_der(der).ok());
+    let dates = leaf.and_then(|(_, leaf)| at(leaf.validity().not_before).zip(at(leaf.validity().not_after)));
+    let Some((from, until)) = dates else {
+        return Found::fail(WHAT, format!("the dates of {} cannot be read", file.display()), MAKE);
+    };
+    let mut found = dated(WHAT, file, from, until, Timestamp::now());
+    if found.verdict == Verdict::Fail {
+        return found;
+    }
+    if let Err(error) = verified(&chain, &name.dns(id), authorities) {
+        let said = format!(
+            "{} is not accepted by the authority of {}: {error}",
+            file.display(),
+            cluster.ca_file.display()
+        );
+        return Found::fail(WHAT, said, "use the ca.crt of the folder in which the certificate was made");
+    }
+    found.said.push_str(&format!(", for {name} of the cluster {}", Id(*id)));
+    found
+}
+
+/// The data folder must be that of this server of this cluster.
+fn folder(path: &Path, own: ClusterIdentity) -> Option<Found> {
+    let shown = path.display();
+    match DataDir::cluster_of(path) {
+        Ok(Some(known)) if known == own => None,
+        Ok(Some(known)) => {
+            let said = format!("the data folder {shown} belongs to {known}, and the certificate to {own}");
+            Some(Found::fail(
+                "folder",
+                said,
+                "the server does not start; use the certificate and the folder of one server",
+            ))
+        }
+        Ok(None) => {
+            let said = format!("the data folder {shown} belongs to no cluster yet");
+            let advice =
+                "run `switchward cluster init` on the first server, `switchward cluster join` on any other";
+            Some(Found::warn("folder", said, advice))
+        }
+        Err(error) => {
+            Some(Found::fail("folder", error.to_string(), "restore a backup, or replace this server"))
+        }
+    }
+}
+
+async fn own(config: &Config, cluster: &ClusterConfig) -> anyhow::Result<Own> {
+    let peers = cluster.peers()?;
+    if cluster.is_gateway() {
+        return Ok(Own { peers, keys: None, redis: None });
+    }
+    let location = KeyRingLocation::find(config.keys_file.as_deref(), &config.data_dir);
+    let ring = location.read().ok().map(KeyRing::of);
+    let keys = ring.map(|ring| member::keys_text(&member::keys_digest(&ring)));
+    Ok(Own { peers, keys, redis: Some(member::redis_facts(config.redis.as_ref()).await) })
+}
+
+/// Asks the servers that are configured, and then those of which these know.
+async fn asked(
+    dialer: &Arc<dyn ServerDialer>,
+    peers: &BTreeMap<u64, String>,
+    own: u64,
+) -> (Vec<Answer>, Vec<(u64, String)>) {
+    let (mut answers, mut failed) = (Vec::new(), Vec::new());
+    let mut known = BTreeSet::from([own]);
+    let route =
+        |(number, address): (&u64, &String)| RouteServer { number: *number, address: address.clone() };
+    let mut next: Vec<RouteServer> = peers.iter().map(route).collect();
+    while !next.is_empty() {
+        // More servers than one can have connections with are none of a cluster.
+        next.retain(|server| known.len() <= PEERS_MAX && known.insert(server.number));
+        let asking: JoinSet<_> = next.drain(..).map(|server| ask(Arc::clone(dialer), server)).collect();
+        for (server, answer) in asking.join_all().await {
+            match answer {
+                Ok(answer) => {
+                    next.extend(answer.facts.servers.iter().cloned());
+                    answers.push(answer);
+                }
+                Err(why) => failed.push((server, why)),
+            }
+        }
+    }
+    answers.sort_by_key(|answer| answer.server);
+    failed.sort();
+    (answers, failed)
+}
+
+async fn ask(dialer: Arc<dyn ServerDialer>, server: RouteServer) -> (u64, Result<Answer, String>) {
+    let number = server.number;
+    let facts = ask_facts(dialer, &server).await;
+    // The other server looks at its clock last, so only the way back is between the two.
+    let now = now_ms();
+    let answer = |facts: ServerFacts| Answer {
+        server: number,
+        clock_ahead_ms: facts.clock_ms.saturating_sub(now),
+        facts,
+    };
+    (number, facts.map(answer))
+}
+
+fn now_ms() -> i64 {
+    i64::try_from(SystemClock.now().0).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;
