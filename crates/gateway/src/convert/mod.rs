@@ -18,6 +18,8 @@ use crate::error::Refusal;
 pub(crate) const TIME_MAX: Time = Time(253_402_300_799_999);
 
 const NANOS_OF_A_SECOND: i32 = 1_000_000_000;
+/// The longest `google.protobuf.Duration`, seconds: about 10,000 years.
+const DURATION_SECONDS_MAX: u64 = 315_576_000_000;
 
 /// A time as a message.
 pub(crate) fn timestamp(time: Time) -> prost_types::Timestamp {
@@ -54,10 +56,12 @@ pub(crate) fn time(field: &str, timestamp: prost_types::Timestamp) -> Result<Tim
     read().ok_or_else(|| Refusal::field(field, "must be a time from 1970 to 9999"))
 }
 
-/// Returns a duration in milliseconds; `None` if it is negative or not valid.
+/// Returns a duration in milliseconds; `None` if it is negative or not valid, or longer than a `google.protobuf.Duration` may
+/// be: the JSON form has no longer ones, so what was accepted could not be shown.
 pub(crate) fn ms_of(duration: prost_types::Duration) -> Option<u64> {
     let nanos = u64::try_from(duration.nanos).ok().filter(|_| duration.nanos < NANOS_OF_A_SECOND)?;
-    u64::try_from(duration.seconds).ok()?.checked_mul(1000)?.checked_add(nanos / 1_000_000)
+    let seconds = u64::try_from(duration.seconds).ok().filter(|seconds| *seconds < DURATION_SECONDS_MAX)?;
+    seconds.checked_mul(1000)?.checked_add(nanos / 1_000_000)
 }
 
 /// The value of an enum. One that the API does not have is refused: what it might have meant must not become the
@@ -89,5 +93,19 @@ pub(crate) fn role(role: Role) -> v1::KeyRole {
         Role::Worker => v1::KeyRole::Worker,
         Role::Integration => v1::KeyRole::Integration,
         Role::Server => v1::KeyRole::Unspecified,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ms_of;
+
+    #[test]
+    fn durations_that_their_json_form_cannot_hold_are_refused() {
+        let of = |seconds, nanos| ms_of(prost_types::Duration { seconds, nanos });
+        assert_eq!(of(315_575_999_999, 999_999_999), Some(315_575_999_999_999));
+        for (seconds, nanos) in [(315_576_000_000, 0), (i64::MAX, 0), (-1, 0), (0, -1), (1, 1_000_000_000)] {
+            assert_eq!(of(seconds, nanos), None, "{seconds} s and {nanos} ns");
+        }
     }
 }

@@ -145,8 +145,8 @@ fn the_page_has_the_limits_of_sessions() {
 #[test]
 fn the_page_has_the_limits_of_mail_webhooks_and_definitions() {
     shows("mails of one session in a day (UTC)", &[number(engine::MAILS_OF_DAY_MAX)]);
-    let hourly = "mails of one tenant in an hour, from all servers of a cluster; what several have on its way at one moment \
-                  may exceed it";
+    let hourly = "mails of one tenant in an hour, from all servers of a cluster ([Mail and deliveries](cluster.md#mail-and-\
+                  deliveries))";
     shows(hourly, &[number(engine::MAILS_OF_TENANT_HOUR_MAX)]);
     shows("of one definition", &[number(engine::MAILS_OF_DEFINITION_HOUR_MAX)]);
     shows("that one key causes", &[number(engine::MAILS_OF_REQUESTER_HOUR_MAX)]);

@@ -94,7 +94,9 @@ async fn retention_of(call: &Call<'_>) -> Result<Retention, Refusal> {
 fn read(caller: &Caller, at: usize, rule: v1::RetentionRule) -> Result<RetentionRule, Refusal> {
     let field = |field: &str| format!("retention.rules.{at}.{field}");
     let time = |name: &str, time: Option<prost_types::Duration>| {
-        let bad = || Refusal::field(field(name), "must be a duration that is not negative");
+        let bad = || {
+            Refusal::field(field(name), "must be a duration that is not negative, and at most 10,000 years")
+        };
         time.map(|time| ms_of(time).ok_or_else(bad)).transpose()
     };
     let definition = match rule.definition.as_str() {

@@ -141,7 +141,8 @@ async fn resolved(
 pub(super) fn reminders(field: &str, asked: v1::Reminders) -> Result<Reminders, Refusal> {
     let bad = |problem| Refusal::field(format!("{field}.every"), problem);
     let every = asked.every.ok_or_else(|| bad("is required"))?;
-    let every_ms = convert::ms_of(every).ok_or_else(|| bad("must be a duration that is not negative"))?;
+    let every_ms = convert::ms_of(every)
+        .ok_or_else(|| bad("must be a duration that is not negative, and at most 10,000 years"))?;
     Ok(Reminders { every_ms, max: asked.max })
 }
 

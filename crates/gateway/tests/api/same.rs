@@ -15,7 +15,8 @@ use crate::ways::Way;
 pub(crate) fn shown(rpc: &Rpc, reply: &Bytes) -> Json {
     let reply = DynamicMessage::decode(rpc.descriptor().output(), reply.clone()).expect("a reply");
     let mut shown = serde_json::to_value(&reply).expect("proto-JSON");
-    for once in ["secret", "adminSecret", "sequence"] {
+    // Each verification is of another entry.
+    for once in ["secret", "adminSecret", "sequence", "index"] {
         shown.as_object_mut().expect("an object").remove(once);
     }
     shown

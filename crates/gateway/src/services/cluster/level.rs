@@ -5,7 +5,7 @@ use switchward_state::catalogue::{CatalogueCommand, RaiseLevel};
 use switchward_state::{Level, Reply, Scope};
 
 use crate::api::{Call, request_id};
-use crate::error::Refusal;
+use crate::error::{Reason, Refusal};
 use crate::refusals::odd;
 
 /// Raises the level, if all servers know the new one.
@@ -18,7 +18,11 @@ pub(super) async fn raise(
     }
     let request = request_id(&message.request_id, "RaiseLevel", message)?;
     let raise = CatalogueCommand::RaiseLevel(RaiseLevel { level: Level(message.level) });
-    let reply = call.execute(Scope::Catalogue, request, None, raise.into()).await?;
+    let reply = call.execute(Scope::Catalogue, request, None, raise.into()).await;
+    let reply = reply.map_err(|refusal| {
+        let is_alone = refusal.reason() == Reason::NotFound;
+        if is_alone { refusal.resource("cluster", "cluster") } else { refusal }
+    })?;
     let Reply::Level { level, epoch } = reply else { return Err(odd(&reply)) };
     Ok(v1::RaiseLevelResponse { level: level.0, epoch })
 }

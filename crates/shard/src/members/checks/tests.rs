@@ -30,8 +30,12 @@ fn a_server_is_drained_if_a_majority_is_left_without_it() {
     };
     let four = [(1, Active), (2, Active), (3, Active), (4, Active)];
     let five = [(1, Active), (2, Active), (3, Active), (4, Active), (5, Draining)];
+    let of_two = || {
+        let seats = GroupStatus { placed: vec![1, 2], ..group(1, &[1], &[2]) };
+        cluster(&[(1, Active), (2, Active)], vec![seats])
+    };
     let lagging = || {
-        let mut status = cluster(&[(1, Active), (2, Active)], vec![group(1, &[1], &[2])]);
+        let mut status = of_two();
         lag(&mut status, 0, 2, 5_000);
         status
     };
@@ -48,7 +52,7 @@ fn a_server_is_drained_if_a_majority_is_left_without_it() {
         ("a voter beside a learner", cluster(&four, vec![group(1, &[1, 2, 3], &[4])]), 2, Ok(())),
         ("a second one of five", cluster(&five, vec![group(1, &[1, 2, 3, 4, 5], &[])]), 4, Ok(())),
         ("the only server", cluster(&[(1, Active)], vec![group(1, &[1], &[])]), 1, too_few(1)),
-        ("the voter of two", cluster(&[(1, Active), (2, Active)], vec![group(1, &[1], &[2])]), 1, Ok(())),
+        ("the voter of two", of_two(), 1, Ok(())),
         ("the voter of two, and the learner lags", lagging(), 1, too_few(1)),
         ("no server", three(), 9, Err(NotNow::NoServer(9))),
     ] {

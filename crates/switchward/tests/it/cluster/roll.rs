@@ -26,7 +26,7 @@ async fn roll(servers: &mut Servers, program: &str, calls: &Calls) -> anyhow::Re
                 .collect();
             replicas.len() == COUNT * GROUPS
                 && replicas.iter().all(|one| one["failure"].as_str().unwrap_or_default().is_empty())
-                && replicas.iter().all(|one| one["lag_entries"].as_str().is_some_and(|lag| lag.len() <= 2))
+                && replicas.iter().all(|one| one["lagEntries"].as_str().is_some_and(|lag| lag.len() <= 2))
         };
         until(servers, number, "no replica has failed or lags", seen).await?;
         calls.go_on(CALLS).await?;
