@@ -121,7 +121,7 @@ async fn reclaim(cluster: &Shards) -> io::Result<()> {
 }
 
 /// Writes a group's rows and purges all of its log that they cover. Returns false if some entries are still needed.
-async fn purge(group: &Group) -> io::Result<bool> {
+pub(crate) async fn purge(group: &Group) -> io::Result<bool> {
     let index = |id: Option<LogId>| id.map(|id| id.index);
     let upto = index(group.raft.metrics().borrow_watched().last_applied);
     let Some(last) = upto else { return Ok(true) };

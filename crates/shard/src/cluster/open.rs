@@ -26,6 +26,7 @@ use crate::no_peers::NoPeers;
 use crate::peers::RaftPeers;
 use crate::raft_runtime::RaftRuntime;
 use crate::retention::LogRetention;
+use crate::scrub;
 use crate::shard::Shard;
 use crate::shards::{CATALOGUE, Opened};
 use crate::snapshot::SnapshotSource;
@@ -173,6 +174,7 @@ async fn take_part(cluster: &Cluster, data: &DataDir, member: &MemberOptions, co
     // If this server leads the catalogue, it decides nothing before.
     clock_watch::known(&cluster.0).await;
     if start == MemberStart::Found {
+        begin_with_rows(cluster).await?;
         members::found(cluster.catalogue(), data, member, count).await?;
     }
     if let Some(announced) = announced {
@@ -185,6 +187,21 @@ async fn take_part(cluster: &Cluster, data: &DataDir, member: &MemberOptions, co
     written.map_err(io::Error::other)??;
     data.set_initialized().map_err(io::Error::other)?;
     check_ring_if_led(cluster).await
+}
+
+/// Purges the logs of all groups: a restored server has rows that no entry of its log makes, and a server that joins must get
+/// them with a snapshot.
+async fn begin_with_rows(cluster: &Cluster) -> io::Result<()> {
+    for shard in cluster.all() {
+        if !scrub::purge(shard.group()).await? {
+            let message = format!(
+                "failed to purge the log of group {} in time; found the cluster again",
+                shard.number()
+            );
+            return Err(io::Error::other(message));
+        }
+    }
+    Ok(())
 }
 
 /// As [`check_ring`], or by the rows that this server has if a group has no leader any more.
