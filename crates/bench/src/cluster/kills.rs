@@ -107,7 +107,7 @@ async fn outages<C: Killable, T: Target>(
     for round in 1..=rounds {
         let leader = cluster.leader().await?;
         sleep(LOAD).await;
-        writers.forget().await;
+        drop(writers.take().await);
         let killed = Instant::now();
         cluster.kill(leader).await?;
         let outage = writers.all_after(killed).await?.as_secs_f64();

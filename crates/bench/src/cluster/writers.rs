@@ -212,15 +212,17 @@ impl Writers {
         Self { acks, ends, tasks }
     }
 
-    /// Forgets all writes up to now.
-    pub(super) async fn forget(&self) {
+    /// The acknowledged writes of each caller since the last call of this, which then are forgotten.
+    pub(super) async fn take(&self) -> Vec<Vec<Ack>> {
+        let mut all = Vec::new();
         for acks in &self.acks {
-            acks.lock().await.clear();
+            all.push(std::mem::take(&mut *acks.lock().await));
         }
+        all
     }
 
-    /// The acknowledged writes of each caller since they were forgotten.
-    pub(super) async fn acks(&self) -> Vec<Vec<Ack>> {
+    /// The acknowledged writes of each caller that are not forgotten.
+    async fn acks(&self) -> Vec<Vec<Ack>> {
         let mut all = Vec::new();
         for acks in &self.acks {
             all.push(acks.lock().await.clone());

@@ -67,7 +67,9 @@ pub(crate) struct Plain;
 #[tonic::async_trait]
 impl ServerDialer for Plain {
     async fn dial(&self, _: u64, address: &str) -> io::Result<Box<dyn CallIo>> {
-        Ok(Box::new(TcpStream::connect(address).await?))
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Box::new(stream))
     }
 }
 

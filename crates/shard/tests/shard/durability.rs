@@ -11,8 +11,8 @@ use openraft::{EntryPayload, RaftLogReader as _};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use switchward_shard::{GroupOptions, GroupParts, GroupStart, LogRetention, RaftSettings, TypeConfig};
 use switchward_state::Levels;
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
@@ -70,6 +70,9 @@ fn blank(term: u64, index: u64) -> EntryOf<TypeConfig> {
     EntryOf::<TypeConfig> { log_id: log_id(term, index), payload: EntryPayload::Blank }
 }
 
+/// The record of how much of the state was synced, in a data folder.
+const SYNCED: &str = "STATE_SYNCED";
+
 /// Takes a copy of the data folder before each sync of the log, with the state as it was last synced.
 struct Camera {
     data: PathBuf,
@@ -77,6 +80,8 @@ struct Camera {
     synced: PathBuf,
     root: PathBuf,
     images: AtomicUsize,
+    /// Held while files are copied.
+    copies: Mutex<()>,
 }
 
 impl Camera {
@@ -84,18 +89,23 @@ impl Camera {
         self.root.join(format!("image-{number}"))
     }
 
+    /// The record of what was synced belongs to the copy of the state: the one in the folder may be newer.
     fn take(&self) {
+        let _alone = self.copies.lock().unwrap();
         let image = self.image(self.images.fetch_add(1, SeqCst));
         copy(&self.data, &image, "state");
         if self.synced.is_dir() {
-            copy(&self.synced, &image.join("state"), "");
+            copy(&self.synced, &image.join("state"), SYNCED);
+            fs::copy(self.synced.join(SYNCED), image.join(SYNCED)).unwrap();
         }
     }
 
     /// Notes the state as it is: it was just synced.
     fn state_is_synced(&self) {
+        let _alone = self.copies.lock().unwrap();
         let _first = fs::remove_dir_all(&self.synced);
         copy(&self.data.join("state"), &self.synced, "");
+        fs::copy(self.data.join(SYNCED), self.synced.join(SYNCED)).unwrap();
     }
 
     fn open(self: &Arc<Self>) -> GroupParts {
@@ -244,8 +254,10 @@ async fn nothing_acknowledged_is_lost_at_any_sync() {
         synced: root.path().join("synced"),
         root: root.path().to_path_buf(),
         images: AtomicUsize::new(0),
+        copies: Mutex::default(),
     });
     let mut parts = camera.open();
+    camera.state_is_synced();
     let (mut acknowledged, mut seen) = (Acknowledged::default(), 0);
     for (number, step) in SCRIPT.into_iter().enumerate() {
         if let Step::Restart = step {
