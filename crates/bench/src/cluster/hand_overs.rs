@@ -36,6 +36,10 @@ pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()
         failed += failures(&writers.take().await);
         sleep(BEFORE).await;
         let before = writers.take().await;
+        anyhow::ensure!(
+            before.iter().any(|acks| !acks.is_empty()),
+            "no call was answered before the hand-over"
+        );
         failed += failures(&before);
         let begun = Instant::now();
         servers.transfer(GROUP, from, from % COUNT + 1).await?;

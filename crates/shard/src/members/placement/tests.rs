@@ -282,7 +282,7 @@ impl Model {
                 let (before, after) = (group.voters.len(), voters.len());
                 assert!(there(&voters) * 2 > after, "a majority of the new voters has all entries");
                 // The only voter hands over through a second one, so two may become one.
-                let kept = (before.min(3) + 1) / 2 * 2 - 1;
+                let kept = before.min(3).div_ceil(2) * 2 - 1;
                 assert!(after >= kept.min(before), "{before} voters become {after}");
                 assert!(there(&voters) >= there(&group.voters).min(kept.min(after) / 2 + 1));
                 self.groups[at].voters = voters;
