@@ -92,12 +92,14 @@ impl Camera {
     /// The record of what was synced belongs to the copy of the state: the one in the folder may be newer.
     fn take(&self) {
         let _alone = self.copies.lock().unwrap();
-        let image = self.image(self.images.fetch_add(1, SeqCst));
+        let image = self.image(self.images.load(SeqCst));
         copy(&self.data, &image, "state");
         if self.synced.is_dir() {
             copy(&self.synced, &image.join("state"), SYNCED);
             fs::copy(self.synced.join(SYNCED), image.join(SYNCED)).unwrap();
         }
+        // Now the image is whole, and may be read.
+        self.images.fetch_add(1, SeqCst);
     }
 
     /// Notes the state as it is: it was just synced.

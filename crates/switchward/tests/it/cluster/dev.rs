@@ -12,9 +12,9 @@ use tokio::{
     process::{Child, ChildStdout, Command},
     time::{Instant, sleep, timeout},
 };
-use tonic::{Code, Status};
+use tonic::Status;
 
-use super::servers::Caller;
+use super::servers::{Caller, can_be_repeated};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_switchward");
 const DEPLOY_GATE: &str = include_str!("../../../../../tests/corpus/checkpoint/definitions/deploy-gate.json");
@@ -79,8 +79,7 @@ impl Dev {
             match call(self.caller(server)?).await {
                 Ok(answer) => return Ok(answer),
                 Err(status) => {
-                    let again =
-                        matches!(status.code(), Code::Unavailable | Code::Aborted | Code::DeadlineExceeded);
+                    let again = can_be_repeated(&status);
                     ensure!(again && Instant::now() < deadline, "server {server} answered {status}");
                 }
             }

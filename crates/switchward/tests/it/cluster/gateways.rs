@@ -7,9 +7,9 @@ use std::time::Duration;
 use switchward_testkit::free_port;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
-use tonic::{Code, Status};
+use tonic::Status;
 
-use super::servers::{Caller, Servers};
+use super::servers::{Caller, Servers, can_be_repeated};
 
 /// Servers of the cluster.
 const COUNT: usize = 3;
@@ -68,8 +68,7 @@ impl Gateway {
             match call(caller.clone()).await {
                 Ok(answer) => return Ok(answer),
                 Err(status) => {
-                    let again =
-                        matches!(status.code(), Code::Unavailable | Code::Aborted | Code::DeadlineExceeded);
+                    let again = can_be_repeated(&status);
                     ensure!(
                         again && Instant::now() < deadline,
                         "the gateway answered {status}: {}",

@@ -8,9 +8,9 @@ use std::sync::{
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
-use tonic::{Code, Status};
+use tonic::Status;
 
-use super::servers::{Caller, Servers};
+use super::servers::{Caller, Servers, can_be_repeated};
 
 const DEPLOY_GATE: &str = include_str!("../../../../../tests/corpus/checkpoint/definitions/deploy-gate.json");
 /// The longest wait for what the cluster does by itself.
@@ -140,8 +140,7 @@ async fn insist(caller: &Caller, key: &str) -> Result<(), Status> {
         match caller.start("deploy-gate", key).await {
             Ok(_) => return Ok(()),
             Err(status) => {
-                let again =
-                    matches!(status.code(), Code::Unavailable | Code::Aborted | Code::DeadlineExceeded);
+                let again = can_be_repeated(&status);
                 if !again || Instant::now() >= deadline {
                     return Err(status);
                 }

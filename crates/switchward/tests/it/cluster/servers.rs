@@ -309,8 +309,7 @@ impl Servers {
             match call(self.caller(number)?).await {
                 Ok(answer) => return Ok(answer),
                 Err(status) => {
-                    let again =
-                        matches!(status.code(), Code::Unavailable | Code::Aborted | Code::DeadlineExceeded);
+                    let again = can_be_repeated(&status);
                     ensure!(again && Instant::now() < deadline, "server {number} answered {status}");
                 }
             }
@@ -325,6 +324,13 @@ impl Servers {
 pub(crate) struct Caller {
     channel: Channel,
     key: MetadataValue<Ascii>,
+}
+
+/// Returns true if a call with a request id may be made again: nothing happened, the outcome is unknown, or the connection broke,
+/// which the client's own library says with whatever code.
+pub(crate) fn can_be_repeated(status: &Status) -> bool {
+    let of_connection = std::error::Error::source(status).is_some();
+    of_connection || matches!(status.code(), Code::Unavailable | Code::Aborted | Code::DeadlineExceeded)
 }
 
 impl Caller {
