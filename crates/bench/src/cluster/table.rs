@@ -44,7 +44,7 @@ struct Row {
     value: Option<f64>,
     unit: &'static str,
     bound: Bound,
-    /// Why there is no value, or what else is to be known.
+    /// Why there is no value; empty if there is one.
     note: String,
     kept: bool,
 }
@@ -63,7 +63,7 @@ impl Table {
         self.rows.push(Row { what: what.into(), value, unit, bound, note, kept });
     }
 
-    /// Adds what could not be measured and is no failure.
+    /// Adds a row without a value: something could not be measured, and that is no failure. `why` is its reason.
     pub(super) fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.absent(what, why, true);
     }
