@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// A failed delivery.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -23,8 +25,9 @@ impl Failed {
     }
 }
 
-/// Stable reason codes; a definition may branch on them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Stable reason codes; a definition may branch on them. As JSON a reason is its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "&str", try_from = "String")]
 pub enum Reason {
     /// The address cannot be read, is too long, or holds what it may not, such as a user's name.
     UrlInvalid,
@@ -202,6 +205,20 @@ impl Reason {
             Self::ModelAnswerInvalid => "model_answer_invalid",
             Self::ModelAnswerCut => "model_answer_cut",
         }
+    }
+}
+
+impl From<Reason> for &'static str {
+    fn from(reason: Reason) -> Self {
+        reason.code()
+    }
+}
+
+impl TryFrom<String> for Reason {
+    type Error = String;
+
+    fn try_from(code: String) -> Result<Self, String> {
+        Self::from_code(&code).ok_or_else(|| format!("there is no reason with the code {code:?}"))
     }
 }
 

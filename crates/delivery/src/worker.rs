@@ -3,6 +3,7 @@
 //! A job is performed at least once and its outcome reported at least once; the receiver recognises an outcome by the job's
 //! origin and takes the first. If a worker dies, another takes its deliveries after the bus's idle time.
 
+mod head;
 mod ids;
 mod job;
 mod perform;
@@ -17,6 +18,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use switchward_bus::Bus;
 
+pub use head::{JobChannel, JobHead};
 pub use job::{DeliveryJob, JobError, JobInput, Origin};
 
 use crate::Failed;

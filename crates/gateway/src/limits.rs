@@ -191,6 +191,14 @@ pub const PROXY_REST_MS: u64 = 200;
 pub const FACTS_BYTES_MAX: usize = 64 * 1024;
 /// How long a server may take to say it, milliseconds: it asks its Redis before.
 pub const FACTS_WAIT_MS: u64 = 4_000;
+/// A question of a delivery process, bytes: an answer of 1 MiB whose every byte is escaped, and more than all else of it.
+pub const DELIVERY_QUESTION_BYTES_MAX: usize = 7 * 1024 * 1024;
+/// Questions of one connection of a delivery process at one time; more wait there.
+pub const DELIVERY_QUESTIONS_MAX: usize = 32;
+/// The answer to such a question, bytes.
+pub const DELIVERY_ANSWER_BYTES_MAX: usize = 4 * 1024;
+/// How long a server may take to answer it, milliseconds; then another server is asked.
+pub const DELIVERY_ANSWER_MS_MAX: u64 = 10_000;
 /// How long a dial may take, milliseconds. It is shorter than what the transport allows it.
 pub const PROXY_DIAL_MS_MAX: u64 = 2_500;
 /// How long a call waits for a dial before another server gets the call, milliseconds.

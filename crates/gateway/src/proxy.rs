@@ -3,6 +3,7 @@
 //!
 //! - A gateway has no replica at all: [`Proxy`] is its whole port ([`gateway_port`]).
 //! - A server passes on only what its failed replicas would have answered ([`PassOn`]).
+//! - A process that only delivers passes nothing on, and asks servers about its jobs ([`AnswersDelivery`]).
 //! - [`CallServer`] answers calls that others pass on. They come over connections of the cluster's own transport, which
 //!   only a certificate of the cluster opens, and never over the public port.
 //!
@@ -13,6 +14,7 @@
 //! port of the servers, whose certificates say nothing about the cluster, and which cannot tell a gateway from a client.
 
 pub(crate) mod client_address;
+mod delivery;
 mod facts;
 mod far;
 mod follow;
@@ -29,6 +31,7 @@ mod relayed;
 mod service;
 
 pub use client_address::ClientAddress;
+pub use delivery::AnswersDelivery;
 pub use facts::{Facts, RedisFacts, ServerFacts, ask_facts};
 pub use far::CallServer;
 pub use forward::{LocalMaps, Maps, Proxy};

@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use backon::{ExponentialBuilder, Retryable as _};
 use std::time::Duration;
-use switchward_delivery::channels::Webhook;
-use switchward_delivery::worker::{AnswerError, Answers, Delivered, DeliveryJob, JobInput, Origin, Outcome};
+use switchward_delivery::worker::{
+    AnswerError, Answers, Delivered, DeliveryJob, JobChannel, JobHead, Origin, Outcome,
+};
 use switchward_delivery::{Failed, Reason as Why};
 use switchward_engine::work_view;
 use switchward_machine::{Digest, Micros, OpenId};
@@ -44,39 +45,55 @@ impl ToShards {
 #[async_trait]
 impl Answers for ToShards {
     async fn wanted(&self, job: &DeliveryJob) -> bool {
-        let shard = match OutboxScope::from(job.session) {
-            OutboxScope::Tenant => self.cluster.catalogue(),
-            OutboxScope::Session(session) => self.cluster.shard_of(session.bucket()),
-        };
+        let head = job.head();
         // A job may come again that was done before: it must not be done twice only because its shard has no leader now.
-        let read = || shard.read();
+        let read = || self.read(&head);
         let later = |failure: &Failure| !failure.is_final();
         let Ok(view) = read.retry(pauses()).when(later).await else { return true };
         // Rows that cannot be read end the server elsewhere.
-        still_wanted(&view, job).unwrap_or(true)
+        still_wanted(&view, &head).unwrap_or(true)
     }
 
     async fn answer(&self, job: &DeliveryJob, outcome: Outcome) -> Result<(), AnswerError> {
-        if let JobInput::Webhook(Webhook::Event(event)) = &job.input {
-            health::watch(&self.cluster, job.tenant, &event.endpoint, &outcome).await;
-        }
-        let Some(command) = self.command(job, outcome) else { return Err(AnswerError::Gone) };
+        let head = job.head();
+        let Some(command) = self.command(&head, outcome).await else { return Err(AnswerError::Gone) };
         // The outcome is kept and offered again: giving up would repeat the whole job.
         let offer = || self.cluster.execute(command.clone());
-        match offer.retry(pauses()).when(may_be_taken_later).await {
-            Ok(_) => Ok(()),
-            Err(Failure::Rejected(no)) => {
-                tracing::info!(job = %job.name(), reason = no.reason.code(), "a delivery job ended too late");
-                Err(AnswerError::Gone)
-            }
-            Err(_) => Err(AnswerError::Later),
-        }
+        let taken = offer.retry(pauses()).when(may_be_taken_later).await;
+        taken.map(drop).map_err(|failure| refused(&head, &failure))
     }
 }
 
 impl ToShards {
-    /// Returns the command; `None` if no command is due, or for a job that this server never wrote.
-    fn command(&self, job: &DeliveryJob, outcome: Outcome) -> Option<Command> {
+    /// The rows that a job is about, as its shard's leader has them now.
+    ///
+    /// # Errors
+    /// The leader cannot be asked.
+    pub(super) async fn read(&self, job: &JobHead) -> Result<StateView, Failure> {
+        match OutboxScope::from(job.session) {
+            OutboxScope::Tenant => self.cluster.catalogue().read().await,
+            OutboxScope::Session(session) => self.cluster.shard_of(session.bucket()).read().await,
+        }
+    }
+
+    /// Offers an outcome to the shard once. May be called again for the same outcome.
+    ///
+    /// # Errors
+    /// As of [`Answers::answer`].
+    pub(super) async fn offer(&self, job: &JobHead, outcome: Outcome) -> Result<(), AnswerError> {
+        let Some(command) = self.command(job, outcome).await else { return Err(AnswerError::Gone) };
+        let taken = self.cluster.execute(command).await;
+        taken.map(drop).map_err(|failure| match may_be_taken_later(&failure) {
+            true => AnswerError::Later,
+            false => refused(job, &failure),
+        })
+    }
+
+    /// Records the health of an endpoint, and returns the command to the shard of a job; `None` if none is due.
+    async fn command(&self, job: &JobHead, outcome: Outcome) -> Option<Command> {
+        if let JobChannel::Event { endpoint } = &job.channel {
+            health::watch(&self.cluster, job.tenant, endpoint, &outcome).await;
+        }
         match job.origin {
             Origin::Work { item, fence } => done(job, item, fence, outcome),
             Origin::Effect { number, round, attempt } => {
@@ -92,18 +109,16 @@ impl ToShards {
     }
 
     /// What comes of a failed attempt to deliver an effect: another attempt, or a dead letter.
-    fn failed(&self, job: &DeliveryJob, number: u64, attempt: Attempt, failed: Failed) -> DeliveryCommand {
+    fn failed(&self, job: &JobHead, number: u64, attempt: Attempt, failed: Failed) -> DeliveryCommand {
         let Failed { reason, message, .. } = failed;
         let wanted = failed.retry_after;
-        let (wait, dead) = match &job.input {
-            JobInput::Webhook(Webhook::Event(_)) => {
+        let (wait, dead) = match &job.channel {
+            JobChannel::Event { .. } => {
                 let again = reason != Why::ReceiverGone;
-                (again.then(|| next_event(job, attempt, wanted)).flatten(), FailureCode::WebhookFailed)
+                let wait = again.then(|| next_event(job, number, attempt, wanted)).flatten();
+                (wait, FailureCode::WebhookFailed)
             }
-            JobInput::Http(_)
-            | JobInput::Model { .. }
-            | JobInput::Mail(_)
-            | JobInput::Webhook(Webhook::Message(_)) => {
+            JobChannel::Http | JobChannel::Model | JobChannel::Mail | JobChannel::Message => {
                 let again = !reason.is_permanent();
                 (again.then(|| next(attempt, &self.waits_ms, wanted)).flatten(), FailureCode::Attempt(reason))
             }
@@ -122,8 +137,15 @@ impl ToShards {
     }
 }
 
+/// What becomes of a job whose outcome was offered in vain.
+fn refused(job: &JobHead, failure: &Failure) -> AnswerError {
+    let Failure::Rejected(no) = failure else { return AnswerError::Later };
+    tracing::info!(job = %job.name(), reason = no.reason.code(), "a delivery job ended too late");
+    AnswerError::Gone
+}
+
 /// The waits between two offers.
-fn pauses() -> ExponentialBuilder {
+pub(super) fn pauses() -> ExponentialBuilder {
     let pauses = ExponentialBuilder::new().with_min_delay(PAUSE).with_max_delay(PAUSE_MAX);
     pauses.with_max_times(OFFERS_AGAIN)
 }
@@ -136,7 +158,7 @@ fn may_be_taken_later(failure: &Failure) -> bool {
 }
 
 /// Returns true if the session still has what a job is for, and waits for this attempt at it.
-fn still_wanted(view: &StateView, job: &DeliveryJob) -> Result<bool, ViewError> {
+pub(super) fn still_wanted(view: &StateView, job: &JobHead) -> Result<bool, ViewError> {
     match job.origin {
         Origin::Work { item, fence } => {
             let work = view.consistent(|rows| work_view(rows, job.tenant, job.session, item))?;
@@ -151,7 +173,7 @@ fn still_wanted(view: &StateView, job: &DeliveryJob) -> Result<bool, ViewError> 
 }
 
 /// The outcome of work, as a command to its session; `None` if nothing is recorded.
-fn done(job: &DeliveryJob, item: OpenId, fence: u64, outcome: Outcome) -> Option<Command> {
+fn done(job: &JobHead, item: OpenId, fence: u64, outcome: Outcome) -> Option<Command> {
     let (cost, tokens) = (Micros(0), 0);
     let body = match outcome {
         Ok(delivered) => {
@@ -179,8 +201,8 @@ fn done(job: &DeliveryJob, item: OpenId, fence: u64, outcome: Outcome) -> Option
 }
 
 /// Returns how long an event for an endpoint waits before its next attempt, milliseconds; `None` if there is none.
-fn next_event(job: &DeliveryJob, attempt: Attempt, wanted: Option<Duration>) -> Option<u64> {
-    let digest = Digest::of(job.idempotency_key.as_bytes());
+fn next_event(job: &JobHead, number: u64, attempt: Attempt, wanted: Option<Duration>) -> Option<u64> {
+    let digest = Digest::of(format!("{}-{number}", job.session).as_bytes());
     let seed = digest.0.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte));
     // The attempt that has failed is the number of those before it, and one more; the next is another one.
     let wait = wait(attempt.number.saturating_add(2), wanted, seed)?;

@@ -34,7 +34,7 @@ const TOGETHER: usize = 32;
 /// How long to wait if nothing is reported, and at least after the bus refused something.
 const TICK: Duration = Duration::from_secs(1);
 /// The worker name in the history.
-const WORKER: &str = "delivery";
+pub(super) const WORKER: &str = "delivery";
 
 /// Work that is out.
 pub(super) struct Sent {

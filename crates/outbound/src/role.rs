@@ -1,4 +1,5 @@
-//! Starts and stops the tasks of the delivery role.
+//! Starts and stops the tasks of the delivery role: the relays beside the shards, and the worker, in the same process or in
+//! others.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use switchward_bus::Bus;
 use switchward_delivery::channels::MailChannel;
 use switchward_delivery::http::{Client, Config as HttpConfig, SetupError};
 use switchward_delivery::model::{Config as ModelConfig, Model};
-use switchward_delivery::worker::{Config as WorkerConfig, DeliveryWorker};
+use switchward_delivery::worker::{Answers, Config as WorkerConfig, DeliveryWorker};
 use switchward_gateway::services::Pings;
 use switchward_machine::WorkKind;
 use switchward_shard::Cluster;
@@ -16,7 +17,7 @@ use tokio::task::JoinHandle;
 use crate::answers::ToShards;
 use crate::caps::Caps;
 use crate::ping::Pinger;
-use crate::rules::{Known, TenantRules};
+use crate::rules::{Known, Names, TenantRules};
 use crate::{capacity, effects, relay, timers};
 
 /// The kinds of work that the role does without a model.
@@ -25,80 +26,152 @@ pub const WORK: [WorkKind; 1] = [WorkKind::Http];
 pub const WORK_OF_MODELS: [WorkKind; 4] =
     [WorkKind::Extract, WorkKind::Judge, WorkKind::Classify, WorkKind::Intent];
 
-/// How the role delivers.
-pub struct Settings {
+/// What relays put on the bus.
+pub struct RelaySettings {
+    /// Whether the work of models goes out; otherwise it is left to workers.
+    pub models: bool,
+    /// Whether mails go out.
+    pub mail: bool,
+}
+
+/// How a worker delivers.
+pub struct WorkerSettings {
     /// What the requests of each tenant may reach.
     pub rules: TenantRules,
-    /// The model endpoint; `None` leaves the work of models to workers.
+    /// The model endpoint; `None` does no work of models.
     pub model: Option<ModelConfig>,
     /// The mail channel; `None` sends no mail.
     pub mail: Option<MailChannel>,
-    /// How long after each failed attempt to deliver an effect the next one is made, milliseconds. After the last wait, an
-    /// effect that fails again is a dead letter. Messages to endpoints have waits of their own.
-    pub retry_waits_ms: Vec<u64>,
 }
 
-/// The running role.
+/// The relays of a server, and its worker if it has one.
 pub struct Role {
     bus: Arc<dyn Bus>,
-    stop: watch::Sender<bool>,
-    worker: JoinHandle<()>,
-    cluster: Cluster,
-    timers: JoinHandle<()>,
-    client: Client,
+    relays: Relays,
+    worker: Option<Worker>,
 }
 
 impl Role {
-    /// Starts delivering over this bus. Spawns tasks, so it must be called within a Tokio runtime.
+    /// Starts the relays over this bus, and a worker that offers outcomes to the shards of this process. After each failed
+    /// attempt to deliver an effect the next one is made after the next of these waits, milliseconds; after the last, an
+    /// effect that fails again is a dead letter. Messages to endpoints have waits of their own. Spawns tasks, so it must be
+    /// called within a Tokio runtime.
     ///
     /// # Errors
     /// TLS cannot be set up.
-    pub fn start(cluster: &Cluster, bus: Arc<dyn Bus>, settings: Settings) -> Result<Self, SetupError> {
+    pub fn start(
+        cluster: &Cluster,
+        bus: Arc<dyn Bus>,
+        settings: WorkerSettings,
+        retry_waits_ms: Vec<u64>,
+    ) -> Result<Self, SetupError> {
         let names = Arc::new(Known::new(cluster.clone()));
-        let client = Client::new(HttpConfig::new(settings.rules.policies(Arc::clone(&names))))?;
-        let mut kinds = WORK.to_vec();
-        kinds.extend(WORK_OF_MODELS.into_iter().filter(|_| settings.model.is_some()));
-        let (stop, stopped) = watch::channel(false);
-        let context = effects::Context {
-            bus: Arc::clone(&bus),
-            mail: settings.mail.is_some(),
-            names,
-            caps: Caps::new(cluster.clone(), Arc::clone(&bus)),
-        };
-        relay_all(cluster, &context, &kinds, &stop);
-        let timers = timers::take(cluster.clone(), Arc::clone(&bus), consumer("timers"), stopped.clone());
-        let timers = tokio::spawn(timers);
-        cluster.set_timer_transport(Some(Arc::new(timers::ToBus(Arc::clone(&bus)))));
-        let answers = Arc::new(ToShards::new(cluster.clone(), settings.retry_waits_ms));
-        let consumer = WorkerConfig::new(consumer("delivery"));
-        let model = settings.model.map(|model| Model::new(client.clone(), model));
-        let worker = DeliveryWorker::new(Arc::clone(&bus), answers, client.clone(), model, consumer)
-            .with_mail(settings.mail);
-        let worker = tokio::spawn(worker.run(stopped));
-        Ok(Self { bus, stop, worker, cluster: cluster.clone(), timers, client })
+        let relayed = RelaySettings { models: settings.model.is_some(), mail: settings.mail.is_some() };
+        let answers = Arc::new(ToShards::new(cluster.clone(), retry_waits_ms));
+        let worker = Worker::start(Arc::clone(&bus), answers, Arc::clone(&names), settings)?;
+        let relays = Relays::start(cluster, &bus, names, &relayed);
+        Ok(Self { bus, relays, worker: Some(worker) })
     }
 
-    /// Returns the sender of single messages to endpoints.
+    /// Starts the relays over this bus, whose jobs other processes do. Spawns tasks, so it must be called within a Tokio
+    /// runtime.
     #[must_use]
-    pub fn pinger(&self) -> Arc<dyn Pings> {
-        Arc::new(Pinger(self.client.clone(), self.cluster.clone()))
+    pub fn start_relays(cluster: &Cluster, bus: Arc<dyn Bus>, settings: &RelaySettings) -> Self {
+        let names = Arc::new(Known::new(cluster.clone()));
+        let relays = Relays::start(cluster, &bus, names, settings);
+        Self { bus, relays, worker: None }
+    }
+
+    /// Returns the sender of single messages to endpoints; `None` if this process delivers nothing.
+    #[must_use]
+    pub fn pinger(&self) -> Option<Arc<dyn Pings>> {
+        let worker = self.worker.as_ref()?;
+        Some(Arc::new(Pinger(worker.client.clone(), self.relays.cluster.clone())))
     }
 
     /// Takes no more jobs, waits until those that were begun are done or released, and closes the bus.
     pub async fn end(self) {
-        self.cluster.set_timer_transport(None);
-        self.stop.send_replace(true);
-        if let Err(error) = self.timers.await {
-            tracing::warn!(%error, "the task that takes timers panicked");
-        }
-        if let Err(error) = self.worker.await {
-            tracing::warn!(%error, "a delivery worker panicked");
+        self.relays.end().await;
+        if let Some(worker) = self.worker {
+            worker.end().await;
         }
         self.bus.close().await;
     }
 }
 
-/// A consumer's name that no other or earlier server has, whatever its process id is: this one must not seem to hold what
+/// The relays of all shards, and the taker of their timers.
+struct Relays {
+    cluster: Cluster,
+    stop: watch::Sender<bool>,
+    timers: JoinHandle<()>,
+}
+
+impl Relays {
+    fn start(
+        cluster: &Cluster,
+        bus: &Arc<dyn Bus>,
+        names: Arc<Known<Cluster>>,
+        settings: &RelaySettings,
+    ) -> Self {
+        let mut kinds = WORK.to_vec();
+        kinds.extend(WORK_OF_MODELS.into_iter().filter(|_| settings.models));
+        let (stop, stopped) = watch::channel(false);
+        let caps = Caps::new(cluster.clone(), Arc::clone(bus));
+        let context = effects::Context { bus: Arc::clone(bus), mail: settings.mail, names, caps };
+        relay_all(cluster, &context, &kinds, &stop);
+        let timers = timers::take(cluster.clone(), Arc::clone(bus), consumer("timers"), stopped);
+        let timers = tokio::spawn(timers);
+        cluster.set_timer_transport(Some(Arc::new(timers::ToBus(Arc::clone(bus)))));
+        Self { cluster: cluster.clone(), stop, timers }
+    }
+
+    async fn end(self) {
+        self.cluster.set_timer_transport(None);
+        self.stop.send_replace(true);
+        if let Err(error) = self.timers.await {
+            tracing::warn!(%error, "the task that takes timers panicked");
+        }
+    }
+}
+
+/// A delivery worker that runs.
+pub struct Worker {
+    stop: watch::Sender<bool>,
+    worker: JoinHandle<()>,
+    client: Client,
+}
+
+impl Worker {
+    /// Takes jobs from this bus, under the rules of the tenants of these names, and reports what becomes of them. Spawns a
+    /// task, so it must be called within a Tokio runtime.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn start(
+        bus: Arc<dyn Bus>,
+        answers: Arc<dyn Answers>,
+        names: impl Names,
+        settings: WorkerSettings,
+    ) -> Result<Self, SetupError> {
+        let client = Client::new(HttpConfig::new(settings.rules.policies(names)))?;
+        let (stop, stopped) = watch::channel(false);
+        let consumer = WorkerConfig::new(consumer("delivery"));
+        let model = settings.model.map(|model| Model::new(client.clone(), model));
+        let worker = DeliveryWorker::new(bus, answers, client.clone(), model, consumer);
+        let worker = tokio::spawn(worker.with_mail(settings.mail).run(stopped));
+        Ok(Self { stop, worker, client })
+    }
+
+    /// Takes no more jobs, and waits until those that were begun are done or released.
+    pub async fn end(self) {
+        self.stop.send_replace(true);
+        if let Err(error) = self.worker.await {
+            tracing::warn!(%error, "a delivery worker panicked");
+        }
+    }
+}
+
+/// A consumer's name that no other or earlier process has, whatever its process id is: this one must not seem to hold what
 /// that one held.
 fn consumer(role: &str) -> String {
     format!("{role}-{:016x}", rand::random::<u64>())

@@ -1,5 +1,6 @@
 //! Connections for calls of clients that one process passes on to a server: HTTP/2 over mutual TLS, at the same address as
-//! the rest of the transport. Servers and gateways dial them; who dials is known by its certificate.
+//! the rest of the transport. Servers and gateways dial them, and delivery processes, which report instead; who dials is known
+//! by its certificate.
 
 use std::sync::Arc;
 
@@ -77,7 +78,7 @@ impl CallDialer {
 /// Who has dialled a connection for calls.
 ///
 /// # Errors
-/// The certificate is not that of a server or a gateway of this cluster.
+/// The certificate is not that of a process of this cluster.
 pub(crate) fn caller(
     certificate: Option<&CertificateDer<'_>>,
     cluster: &[u8; 16],
@@ -89,7 +90,7 @@ pub(crate) fn caller(
 ///
 /// # Errors
 ///
-/// The bytes are not a certificate, or the certificate is not that of a server or a gateway.
+/// The bytes are not a certificate, or the certificate is not that of a process of a cluster.
 pub fn certificate_name(pem: &[u8]) -> Result<(PeerName, [u8; 16]), String> {
     crate::tls::named_in_any(pem)
 }

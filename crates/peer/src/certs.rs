@@ -1,4 +1,4 @@
-//! Makes the certificates of a cluster: an authority, and a certificate for each server and gateway that it signs.
+//! Makes the certificates of a cluster: an authority, and a certificate for each process that it signs.
 //!
 //! A certificate contains the name [`PeerName::dns`], by which servers know whose it is, and any names or addresses of its
 //! host, so that it can serve the public port too. It is for both ends of a connection.
@@ -102,7 +102,7 @@ impl Authority {
         self.issuer.key().serialize_pem()
     }
 
-    /// Makes the certificate of a server or a gateway, with a new key.
+    /// Makes the certificate of a process, with a new key.
     ///
     /// # Errors
     ///

@@ -126,7 +126,7 @@ impl Core {
         Ok(())
     }
 
-    /// Waits until a server is removed. Never done for a gateway.
+    /// Waits until a server is removed. Never done for a process that is no server.
     pub(crate) async fn removed(&self, name: &PeerName) {
         let PeerName::Server(server) = name else { return std::future::pending().await };
         // The sender lives as long as `self`.

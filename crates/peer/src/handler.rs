@@ -36,8 +36,8 @@ pub trait Handler: Send + Sync + 'static {
     /// The connection is refused with this text; both servers log it.
     async fn admit(&self, peer: &Hello) -> Result<(), String>;
 
-    /// Decides whether a server or a gateway may pass on calls of clients; its certificate is valid. By default, nobody
-    /// may. Must not block.
+    /// Decides whether a process may connect for calls of clients or for reports; its certificate is valid. By default,
+    /// nobody may. Must not block.
     ///
     /// # Errors
     ///
@@ -46,8 +46,8 @@ pub trait Handler: Send + Sync + 'static {
         Err(format!("{from} may not pass on calls to this server"))
     }
 
-    /// Serves calls of clients that `from` passes on, over HTTP/2. The future is dropped when
-    /// [`Peers::close`](crate::Peers::close) is called.
+    /// Serves calls of clients that `from` passes on, over HTTP/2; of a delivery process its questions and reports, and no
+    /// calls. The future is dropped when [`Peers::close`](crate::Peers::close) is called.
     async fn calls(&self, from: PeerName, stream: CallStream) {
         drop((from, stream));
     }

@@ -99,7 +99,7 @@ async fn greet(core: &Core, tcp: TcpStream, to: u64, purpose: Purpose) -> Result
 pub(crate) enum Received {
     /// A server's, for requests or a stream.
     Peer(Connection, Purpose),
-    /// For calls of clients that this server or gateway passes on.
+    /// For calls of clients that this server or gateway passes on, or for the reports of this delivery process.
     Calls(PeerName, Box<CallStream>),
 }
 

@@ -32,9 +32,9 @@ pub const WRITE_BYTES: usize = 64 * KIB;
 pub const INBOUND_CONNECTIONS_MAX: usize = 256;
 /// Connections from others whose handshake has not ended.
 pub const HANDSHAKES_MAX: usize = 64;
-/// Connections for calls of clients that servers and gateways pass on, to one server.
+/// Connections for calls and reports of servers, gateways and delivery processes, to one server.
 pub const CALL_CONNECTIONS_MAX: usize = 256;
-/// Those of one server or gateway.
+/// Those of one server, gateway or delivery process.
 pub const CALL_CONNECTIONS_PER_PEER_MAX: usize = 8;
 /// Connections of one address whose handshake has not ended, or which are refused and wait for the other side to read why.
 pub const HANDSHAKES_PER_ADDRESS_MAX: usize = 8;
@@ -73,7 +73,7 @@ pub const REPORTS_MAX: usize = 256;
 
 /// The days for which a certificate is valid at most.
 pub const CERTIFICATE_DAYS_MAX: u32 = 36_500;
-/// The name of a gateway.
-pub const GATEWAY_NAME_CHARS_MAX: usize = 40;
+/// The name of a gateway or a delivery process.
+pub const PROCESS_NAME_CHARS_MAX: usize = 40;
 /// The names of a certificate beside the server's own.
 pub const CERTIFICATE_HOSTS_MAX: usize = 64;

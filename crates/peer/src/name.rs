@@ -1,8 +1,8 @@
-//! The id of a cluster as a text, and the names of its servers and gateways in certificates.
+//! The id of a cluster as a text, and the names of its processes in certificates.
 
 use std::fmt::{self, Write as _};
 
-use crate::limits::GATEWAY_NAME_CHARS_MAX;
+use crate::limits::PROCESS_NAME_CHARS_MAX;
 
 /// The last part of every name in certificates.
 const DOMAIN: &str = ".switchward";
@@ -14,31 +14,39 @@ pub fn server_name(cluster: &[u8; 16], server: u64) -> String {
     format!("server-{server}.{}.switchward", hex(cluster))
 }
 
-/// Who shows a certificate: a server, or a gateway, which holds no data and can never be a server.
+/// Who shows a certificate: a server, or a process that holds no data and can never be a server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PeerName {
     /// The server of this number.
     Server(u64),
-    /// The gateway of this name: 1 to [`GATEWAY_NAME_CHARS_MAX`] of `a-z`, `0-9` and `-`.
+    /// The gateway of this name: 1 to [`PROCESS_NAME_CHARS_MAX`] of `a-z`, `0-9` and `-`. It passes on calls of clients.
     Gateway(String),
+    /// The delivery process of this name, which is made like that of a gateway. It reports what it has delivered, and passes
+    /// nothing on.
+    Delivery(String),
 }
 
 impl PeerName {
     /// Returns a gateway's name; `None` if the text is not one.
     #[must_use]
     pub fn gateway(name: &str) -> Option<Self> {
-        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let edge = name.starts_with('-') || name.ends_with('-');
-        let valid = (1..=GATEWAY_NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(allowed) && !edge;
-        valid.then(|| Self::Gateway(name.to_owned()))
+        process_name(name).map(Self::Gateway)
     }
 
-    /// Returns the DNS name that its certificate must contain: [`server_name`], or `gateway-<name>.<cluster>.switchward`.
+    /// Returns a delivery process's name; `None` if the text is not one.
+    #[must_use]
+    pub fn delivery(name: &str) -> Option<Self> {
+        process_name(name).map(Self::Delivery)
+    }
+
+    /// Returns the DNS name that its certificate must contain: [`server_name`], `gateway-<name>.<cluster>.switchward`, or
+    /// `delivery-<name>.<cluster>.switchward`.
     #[must_use]
     pub fn dns(&self, cluster: &[u8; 16]) -> String {
         match self {
             Self::Server(number) => server_name(cluster, *number),
             Self::Gateway(name) => format!("gateway-{name}.{}{DOMAIN}", hex(cluster)),
+            Self::Delivery(name) => format!("delivery-{name}.{}{DOMAIN}", hex(cluster)),
         }
     }
 
@@ -47,9 +55,12 @@ impl PeerName {
     pub fn read(dns: &str) -> Option<(Self, [u8; 16])> {
         let (own, cluster) = dns.strip_suffix(DOMAIN)?.split_once('.')?;
         let cluster = cluster_id(cluster)?;
-        let read = match own.strip_prefix("server-") {
-            Some(number) => Self::Server(number.parse().ok()?),
-            None => Self::gateway(own.strip_prefix("gateway-")?)?,
+        let (kind, name) = own.split_once('-')?;
+        let read = match kind {
+            "server" => Self::Server(name.parse().ok()?),
+            "gateway" => Self::gateway(name)?,
+            "delivery" => Self::delivery(name)?,
+            _ => return None,
         };
         // One way to write each name.
         (read.dns(&cluster) == dns).then_some((read, cluster))
@@ -61,11 +72,20 @@ impl fmt::Display for PeerName {
         match self {
             Self::Server(number) => write!(f, "server {number}"),
             Self::Gateway(name) => write!(f, "gateway {name}"),
+            Self::Delivery(name) => write!(f, "delivery process {name}"),
         }
     }
 }
 
-/// Returns true if a host has the form of the names that certificates identify servers and gateways by, so that a
+/// The name of a process that is no server; `None` if the text is not one.
+fn process_name(name: &str) -> Option<String> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let edge = name.starts_with('-') || name.ends_with('-');
+    let valid = (1..=PROCESS_NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(allowed) && !edge;
+    valid.then(|| name.to_owned())
+}
+
+/// Returns true if a host has the form of the names that certificates identify processes of a cluster by, so that a
 /// certificate for a host must not contain it.
 #[must_use]
 pub fn is_reserved_host(host: &str) -> bool {
@@ -113,10 +133,10 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_whether_it_is_a_server_or_a_gateway() {
+    fn a_name_says_what_kind_of_process_it_is() {
         let id = [0x0a; 16];
-        let names = [PeerName::Server(12), PeerName::Gateway("edge-1".to_owned())];
-        for name in names {
+        let own = || "edge-1".to_owned();
+        for name in [PeerName::Server(12), PeerName::Gateway(own()), PeerName::Delivery(own())] {
             assert_eq!(PeerName::read(&name.dns(&id)), Some((name, id)));
         }
         let text = cluster_text(&id);
@@ -130,11 +150,13 @@ mod tests {
             format!("gateway-a.b.{text}.switchward"),
             format!("gateway--a.{text}.switchward"),
             format!("gateway-A.{text}.switchward"),
+            format!("delivery-.{text}.switchward"),
+            format!("engine-a.{text}.switchward"),
             "server-1.0a0a.switchward".to_owned(),
         ] {
             assert_eq!(PeerName::read(&other), None, "{other}");
         }
-        assert_eq!(PeerName::gateway(&"a".repeat(GATEWAY_NAME_CHARS_MAX + 1)), None);
+        assert_eq!(PeerName::gateway(&"a".repeat(PROCESS_NAME_CHARS_MAX + 1)), None);
         assert!(is_reserved_host("server-1.0a.SWITCHWARD.") && !is_reserved_host("switchward.example"));
     }
 }

@@ -114,7 +114,7 @@ pub(crate) fn named(certificate: &CertificateDer<'_>, cluster: &[u8; 16]) -> Res
 /// Whose certificate comes first in a PEM text, and of which cluster.
 ///
 /// # Errors
-/// The bytes are not a certificate, or the certificate has no name of a server or a gateway, or several.
+/// The bytes are not a certificate, or the certificate has no name of a process of a cluster, or several.
 pub(crate) fn named_in_any(pem: &[u8]) -> Result<(PeerName, [u8; 16]), String> {
     named_in(&chain(pem, "the certificate").map_err(|error| error.0)?[0])
 }
@@ -130,8 +130,8 @@ pub(crate) fn named_in(certificate: &CertificateDer<'_>) -> Result<(PeerName, [u
     });
     match (found.next(), found.next()) {
         (Some(found), None) => Ok(found),
-        (None, _) => Err("the certificate names no server and no gateway of a cluster".to_owned()),
-        (Some(_), Some(_)) => Err("the certificate names several servers or gateways".to_owned()),
+        (None, _) => Err("the certificate names no process of a cluster".to_owned()),
+        (Some(_), Some(_)) => Err("the certificate names several processes".to_owned()),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::connections::ConnectionsConfig;
 use crate::cors::Cors;
 use crate::disk_config::DiskConfig;
 use crate::mail_config::MailConfig;
-use crate::member::ClusterConfig;
+use crate::member::{ClusterConfig, ProcessKind, ProcessRole};
 use crate::outbound::{DeliveryConfig, RedisConfig};
 use crate::quota_config::QuotaConfig;
 
@@ -29,7 +29,7 @@ use crate::quota_config::QuotaConfig;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Everything that must survive; empty for a gateway, which keeps nothing.
+    /// Everything that must survive; empty for a process of a cluster that keeps nothing.
     #[serde(default)]
     pub(crate) data_dir: PathBuf,
     /// The key ring that secrets are sealed under; absent: see [`key_ring`](crate::key_ring).
@@ -270,9 +270,14 @@ fn unread_beside(keys: &[&str], names: impl Iterator<Item = String>) -> Vec<Stri
 }
 
 impl Config {
-    /// The cluster of a process that holds no data and passes all calls on; `None` for a server.
-    pub(crate) fn gateway(&self) -> Option<&ClusterConfig> {
-        self.cluster.as_ref().filter(|cluster| cluster.is_gateway())
+    /// What kind of process it is; a server alone is a server.
+    pub(crate) fn kind(&self) -> ProcessKind {
+        self.cluster.as_ref().map_or(ProcessKind::Server, ClusterConfig::kind)
+    }
+
+    /// Returns true if this process has the role; a server alone has all.
+    pub(crate) fn has(&self, role: ProcessRole) -> bool {
+        self.cluster.as_ref().is_none_or(|cluster| cluster.has(role))
     }
 
     /// The memory limit of the server, bytes.
@@ -296,21 +301,44 @@ fn check(config: &Config) -> anyhow::Result<()> {
         anyhow::bail!("memory_mib: must be at least {MEMORY_MIB_MIN}");
     }
     anyhow::ensure!(
-        !config.data_dir.as_os_str().is_empty() || config.gateway().is_some(),
+        !config.data_dir.as_os_str().is_empty() || config.kind() != ProcessKind::Server,
         "data_dir: set the folder of everything that must survive"
     );
-    if config.gateway().is_some() {
-        let absent = config.tenants.is_empty() && config.mail.is_none() && config.redis.is_none();
-        anyhow::ensure!(
-            absent,
-            "cluster.roles: a gateway has no tenants, no mail and no redis; configure them on the servers"
-        );
-    }
+    check_role(config)?;
     config.connections.check()?;
     config.quotas.check()?;
     config.cluster.as_ref().map_or(Ok(()), ClusterConfig::check)?;
     config.mail.as_ref().map_or(Ok(()), MailConfig::check)?;
     config.cors.origins().map(drop)
+}
+
+/// Checks whether the rest of the configuration fits what the process does.
+fn check_role(config: &Config) -> anyhow::Result<()> {
+    match config.kind() {
+        ProcessKind::Gateway => {
+            let absent = config.tenants.is_empty() && config.mail.is_none() && config.redis.is_none();
+            anyhow::ensure!(
+                absent,
+                "cluster.roles: a gateway has no tenants, no mail and no redis; configure them on the servers"
+            );
+        }
+        ProcessKind::Delivery => {
+            anyhow::ensure!(
+                config.tenants.is_empty() && config.tls.is_none(),
+                "cluster.roles: a delivery process has no tenants and no port for clients; configure tenants and tls on the \
+                 servers and gateways"
+            );
+            anyhow::ensure!(
+                config.redis.is_some() && config.delivery.enabled,
+                "redis: a delivery process takes its jobs from the Redis of the servers, and delivery.enabled must be true"
+            );
+        }
+        ProcessKind::Server => anyhow::ensure!(
+            config.redis.is_some() || !config.delivery.enabled || config.has(ProcessRole::Delivery),
+            "redis: without the role delivery, jobs reach the delivery processes by a Redis alone"
+        ),
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -336,12 +364,38 @@ mod tests {
     fn a_gateway_needs_no_data_folder_and_a_server_does() {
         let files = "ca_file = \"a\"\ncert_file = \"b\"\nkey_file = \"c\"\npeers = [\"1=a:1\"]\n";
         let (_folder, file) = written(&format!("[cluster]\nroles = [\"gateway\"]\n{files}"));
-        assert!(read(Some(&file), &[]).unwrap().gateway().is_some());
+        assert_eq!(read(Some(&file), &[]).unwrap().kind(), ProcessKind::Gateway);
         let (_folder, file) =
             written(&format!("[redis]\nurl = \"redis://a\"\n[cluster]\nroles = [\"gateway\"]\n{files}"));
         assert!(read(Some(&file), &[]).unwrap_err().to_string().starts_with("cluster.roles"));
         let (_folder, file) = written("listen = \"127.0.0.1:1\"\n");
         assert!(read(Some(&file), &[]).unwrap_err().to_string().starts_with("data_dir"));
+    }
+
+    #[test]
+    fn jobs_go_to_other_processes_by_redis_alone() {
+        let files = "ca_file = \"a\"\ncert_file = \"b\"\nkey_file = \"c\"\npeers = [\"1=a:1\"]\n";
+        let redis = "[redis]\nurl = \"redis://a\"\n";
+        let with = |head: &str, roles: &str, more: &str| {
+            let (_folder, file) = written(&format!("{head}[cluster]\nroles = {roles}\n{files}{more}"));
+            read(Some(&file), &[])
+        };
+        let refused = |result: anyhow::Result<Config>| result.unwrap_err().to_string();
+        let delivery = with(redis, r#"["delivery"]"#, "").unwrap();
+        assert_eq!((delivery.kind(), delivery.has(ProcessRole::Gateway)), (ProcessKind::Delivery, false));
+        assert!(refused(with("", r#"["delivery"]"#, "")).starts_with("redis"));
+        let off = format!("{redis}[delivery]\nenabled = false\n");
+        assert!(refused(with(&off, r#"["delivery"]"#, "")).starts_with("redis"));
+        let tenant = "[[tenants]]\nname = \"acme\"\nadmin_key_file = \"k\"\n";
+        assert!(
+            refused(with(&format!("{redis}{tenant}"), r#"["delivery"]"#, "")).starts_with("cluster.roles")
+        );
+        let server = "server = 2\nlisten = \"127.0.0.1:1\"\n";
+        let data = "data_dir = \"/tmp/a\"\n";
+        let engine = |head: &str| with(&format!("{data}{head}"), r#"["gateway", "engine"]"#, server);
+        assert_eq!(engine(redis).unwrap().kind(), ProcessKind::Server);
+        assert!(refused(engine("")).starts_with("redis"));
+        assert!(engine("[delivery]\nenabled = false\n").is_ok());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A gateway: a process that holds no data, and passes all calls on to the servers of its cluster.
 
 use anyhow::Context as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use switchward_gateway::proxy::{Proxy, gateway_port};
@@ -20,11 +21,11 @@ use crate::tls::{self, Certificates};
 
 /// Serves until it is stopped.
 pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
-    let cluster = config.gateway().context("the configuration is that of a server")?;
+    let cluster = config.cluster.as_ref().context("the configuration is that of a server alone")?;
     let hangups = hangups();
     let certificates = config.tls.as_ref().map(Certificates::open).transpose()?;
     let own = member::read_certificates(cluster)?;
-    let (name, id) = member::gateway(cluster, &own)?;
+    let (name, id) = member::without_data(cluster, &own)?;
     let dialer = CallDialer::new(id, name, &own).context("cluster.cert_file")?;
     let (servers, memory) = (Arc::new(ToServers(dialer.clone())), config.memory_bytes());
     let proxy = Proxy::of_gateway(cluster.peers()?, servers, memory);
@@ -33,7 +34,10 @@ pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let pages = metrics(&config).await?;
     let acceptor = certificates.as_ref().map(Certificates::acceptor);
-    announce(&listener, acceptor.is_some(), output)?;
+    let scheme = if acceptor.is_some() { "https" } else { "http" };
+    let address = format!("{scheme}://{}", listener.local_addr().map_err(anyhow::Error::from)?);
+    tracing::info!(%address, "listening");
+    announce(Some(address), None, output)?;
     let (ending, ended) = tokio::sync::oneshot::channel::<()>();
     let metrics_port = MetricsPort::start(pages, health.pages(), ended)?;
     let follow = (proxy.clone(), health.clone());
@@ -57,14 +61,17 @@ pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Says where the gateway listens. It passes calls on once it knows the cluster, which its health says.
-fn announce(listener: &TcpListener, secure: bool, output: Output) -> anyhow::Result<()> {
-    let scheme = if secure { "https" } else { "http" };
-    let address = format!("{scheme}://{}", listener.local_addr()?);
-    tracing::info!(%address, "listening");
+/// Says to a program where a process without data listens for clients, if it does, and where its metrics are. It works once
+/// it knows the cluster, which its health says.
+pub(crate) fn announce(
+    address: Option<String>,
+    metrics: Option<SocketAddr>,
+    output: Output,
+) -> anyhow::Result<()> {
     if output.json() {
         let (data_dir, durable) = (PathBuf::new(), false);
-        let ready = Ready { address, metrics: None, keys: None, data_dir, durable, clock: "system" };
+        let metrics = metrics.map(|at| format!("http://{at}/metrics"));
+        let ready = Ready { address, metrics, keys: None, data_dir, durable, clock: "system" };
         ready.print()?;
     }
     Ok(())

@@ -170,6 +170,11 @@ impl MailConfig {
         Ok(MailChannel { sender: Arc::new(sender), post: Arc::new(self.smtp.open()?) })
     }
 
+    /// Returns true if something is set of how mail comes in by itself, beside the pages of the port.
+    pub(crate) fn reads_replies(&self) -> bool {
+        self.incoming.lmtp.is_some() || self.incoming.imap.is_some()
+    }
+
     /// What takes replies; `None` if there are no addresses for them.
     ///
     /// # Errors

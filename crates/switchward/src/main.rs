@@ -9,6 +9,7 @@ mod connections;
 mod context;
 mod control;
 mod cors;
+mod delivery_process;
 mod disk_config;
 mod exit;
 mod gateway;

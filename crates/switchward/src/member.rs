@@ -1,4 +1,4 @@
-//! A server or a gateway of a cluster: its configuration, and its connections to the servers.
+//! A process of a cluster: its configuration, and its connections to the servers.
 
 mod certificates;
 mod config;
@@ -6,9 +6,11 @@ mod connections;
 mod facts;
 mod transport;
 
-pub(crate) use config::{ClusterConfig, FIRST, ProcessRole, ServerClocks, VOTERS};
+pub(crate) use config::{ClusterConfig, FIRST, ProcessKind, ProcessRole, ServerClocks, VOTERS};
 pub(crate) use connections::{Connections, keys_digest, pass_on};
 pub(crate) use facts::{keys_text, redis as redis_facts};
 
-pub(crate) use certificates::{follow as follow_certificates, gateway, identity, read as read_certificates};
+pub(crate) use certificates::{
+    follow as follow_certificates, identity, read as read_certificates, without_data,
+};
 pub(crate) use transport::ToServers;

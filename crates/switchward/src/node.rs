@@ -12,10 +12,12 @@ use switchward_gateway::{
     auth::NewKey,
     decision::{self, SignIn},
     mail::{self, MailIngress},
+    proxy::CallServer,
     routes::{Health, Services, one_port},
     sealing, serve, services, webhooks,
 };
 use switchward_machine::TenantId;
+use switchward_outbound::{DeliveryServer, RelaySettings};
 use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
 use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, Directory, PutDirectory, Role, Settings,
@@ -35,9 +37,9 @@ use crate::key_ring::{KeyRingLocation, explained};
 use crate::mail_config::Incoming;
 use crate::mail_in::MailListeners;
 use crate::mailbox::Mailbox;
-use crate::member::{ClusterConfig, Connections, pass_on};
+use crate::member::{ClusterConfig, Connections, ProcessRole, pass_on};
 use crate::metrics_port::MetricsPort;
-use crate::outbound::{DeliveryConfig, RedisConfig};
+use crate::outbound::{DeliveryConfig, Jobs, RedisConfig};
 use crate::quarantine::{Quarantine, Sweeper};
 use crate::sign_in::warn_of_missing_provider;
 use crate::start_checks::{catch_up, ensure_tenancy, know_tenants, or_at_next_start};
@@ -105,6 +107,8 @@ pub(crate) enum Mail {
     None,
     /// To a mail server; replies come back by these listeners, if there are any.
     Channel(MailChannel, Option<Box<Incoming>>),
+    /// To delivery processes, which send it; replies come back here.
+    Elsewhere(Option<Box<Incoming>>),
     /// Into the mailbox of a development server, beside an inspector of this tenant's webhooks; their pages are answered
     /// under these names too.
     Mailbox(Box<Sender>, Mailbox, &'static str, Vec<String>),
@@ -123,20 +127,10 @@ impl Mails {
     async fn of(mail: Mail, api: &Api, cluster: &Cluster) -> anyhow::Result<Self> {
         match mail {
             Mail::None => Ok(Self::default()),
+            Mail::Elsewhere(incoming) => Self::incoming(incoming, api, cluster).await,
             Mail::Channel(channel, incoming) => {
-                let trusted = incoming.as_ref().map(|incoming| incoming.trusted_callers.clone());
-                let listeners = match incoming {
-                    Some(incoming) => {
-                        let catalogue = cluster.catalogue().clone();
-                        Some(MailListeners::find(*incoming, api.clone(), catalogue).await?)
-                    }
-                    None => None,
-                };
-                let ingress = listeners.as_ref().map(|listeners| listeners.ingress.clone());
-                let pages =
-                    ingress.as_ref().map(|ingress| mail::pages(ingress, &trusted.unwrap_or_default()));
-                let pages = pages.unwrap_or_default();
-                Ok(Self { channel: Some(channel), ingress, listeners, pages })
+                let mails = Self::incoming(incoming, api, cluster).await?;
+                Ok(Self { channel: Some(channel), ..mails })
             }
             Mail::Mailbox(sender, mailbox, tenant, hosts) => {
                 let at = sender.pages.clone().unwrap_or_default();
@@ -148,6 +142,17 @@ impl Mails {
                 Ok(Self { channel: Some(channel), ingress: Some(ingress), listeners: None, pages })
             }
         }
+    }
+
+    /// The listeners by which replies come back, and their pages.
+    async fn incoming(incoming: Option<Box<Incoming>>, api: &Api, cluster: &Cluster) -> anyhow::Result<Self> {
+        let Some(incoming) = incoming else { return Ok(Self::default()) };
+        let trusted = incoming.trusted_callers.clone();
+        let catalogue = cluster.catalogue().clone();
+        let listeners = MailListeners::find(*incoming, api.clone(), catalogue).await?;
+        let ingress = listeners.ingress.clone();
+        let pages = mail::pages(&ingress, &trusted);
+        Ok(Self { channel: None, ingress: Some(ingress), listeners: Some(listeners), pages })
     }
 }
 
@@ -215,6 +220,7 @@ impl Node {
         let api = api.within_memory(memory_bytes).defaulting(default_effect);
         let api = api.recognising(pages).signing_in(sign_in);
         let development = matches!(mail, Mail::Mailbox(..));
+        let sends_mail = !matches!(mail, Mail::None);
         let api = if development { api.of_development() } else { api };
         api.keeping(Arc::new(quarantine));
         let routes = services::all(all, &api).into_router();
@@ -226,30 +232,36 @@ impl Node {
         let pages = pages_of(&health, &api).merge(home).merge(mail_pages);
         let app = one_port(routes, pages, origins, &Admission::of(&api));
         if let Some(connections) = &mut connections {
-            connections.serve(&cluster, &api, app.clone(), redis);
+            let answers = Arc::new(DeliveryServer::new(cluster.clone(), delivery.waits_ms()?));
+            connections.serve(&cluster, &api, app.clone(), redis, answers);
         }
         let metrics = metrics::page(cluster.clone(), api.clone(), ingress, imap);
         if let Some(max) = delivery.outbox_max {
             cluster.set_outbox_max(max);
         }
-        let delivery = outbound::start(&cluster, &api, delivery, redis, &owner, channel).await?;
+        let jobs = match membership.filter(|cluster| !cluster.has(ProcessRole::Delivery)) {
+            Some(_) => Jobs::Elsewhere(RelaySettings { models: delivery.model.is_some(), mail: sends_mail }),
+            None => Jobs::Here(channel),
+        };
+        let delivery = outbound::start(&cluster, &api, delivery, redis, &owner, jobs).await?;
         Ok(Self { cluster, data, api, location, health, app, metrics, delivery, listeners, connections })
     }
 
-    /// Serves until `stop` is done, then finishes what is open and writes down what is in memory.
+    /// Serves until `stop` is done, then finishes what is open and writes down what is in memory. Without a listener, clients
+    /// are answered only through other processes of the cluster.
     pub(crate) async fn serve(
         self,
-        listener: TcpListener,
+        listener: Option<TcpListener>,
         metrics: Option<TcpListener>,
         tls: Option<TlsAcceptor>,
         limits: ConnectionLimits,
         stop: impl Future<Output = ()>,
     ) -> anyhow::Result<()> {
+        let (calls, passed_on) = (self.calls(), self.calls());
         self.health.set_ready().await;
         let control = Control::listen(&self.data, &self.cluster);
         let listeners = self.listeners.map(MailListeners::open);
         let (health, api) = (self.health.clone(), self.api.clone());
-        let calls = self.connections.as_ref().and_then(Connections::calls);
         let (ending, ended) = tokio::sync::oneshot::channel::<()>();
         let metrics_port = MetricsPort::start(metrics, self.metrics.merge(self.health.pages()), ended)?;
         let sealing = tokio::spawn(key_ring::follow(self.cluster.clone(), self.location, hangups()));
@@ -263,7 +275,13 @@ impl Node {
             }
             api.drain();
         };
-        serve::serve(listener, tls, self.app, limits, stop).await;
+        match listener {
+            Some(listener) => serve::serve(listener, tls, self.app, limits, stop).await,
+            None => stop.await,
+        }
+        if let Some(calls) = passed_on {
+            calls.ended().await;
+        }
         disk.abort();
         sealing.abort();
         sweeper.stop().await;
@@ -283,6 +301,11 @@ impl Node {
             connections.close();
         }
         written
+    }
+
+    /// What answers calls that others pass on; `None` for a server alone.
+    fn calls(&self) -> Option<CallServer> {
+        self.connections.as_ref().and_then(Connections::calls)
     }
 
     /// Makes sure that a tenant and a key of it exist. What exists already is left as it is.

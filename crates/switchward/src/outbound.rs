@@ -8,10 +8,10 @@ mod tests;
 use switchward_delivery::channels::MailChannel;
 use switchward_gateway::Api;
 use switchward_machine::WorkKind;
-use switchward_outbound::{Role, Settings, WORK, WORK_OF_MODELS};
+use switchward_outbound::{RelaySettings, Role, WORK, WORK_OF_MODELS, WorkerSettings};
 use switchward_shard::Cluster;
 
-pub(crate) use bus::{RedisConfig, owner};
+pub(crate) use bus::{RedisConfig, open as open_bus, owner};
 pub(crate) use config::{DeliveryConfig, port_of};
 
 /// Returns the kinds of work that this server does by itself.
@@ -23,7 +23,16 @@ pub(crate) fn kinds(delivery: &DeliveryConfig) -> Vec<WorkKind> {
     WORK.into_iter().chain(WORK_OF_MODELS.into_iter().filter(|_| model)).collect()
 }
 
-/// Starts delivering, over this Redis under this owner's name or within this process. Returns `None` if the role is off.
+/// Who does the jobs of this server's sessions.
+pub(crate) enum Jobs {
+    /// This process, which sends mails by this channel if there is one.
+    Here(Option<MailChannel>),
+    /// Delivery processes, to which these go.
+    Elsewhere(RelaySettings),
+}
+
+/// Starts to put jobs on the bus, over this Redis under this owner's name or within this process, and to do them here unless
+/// other processes do. Returns `None` if the role is off.
 ///
 /// # Errors
 /// The model's key cannot be read, its address is not allowed, a host is invalid, or TLS cannot be set up; the address
@@ -34,18 +43,27 @@ pub(crate) async fn start(
     delivery: &DeliveryConfig,
     redis: Option<&RedisConfig>,
     owner: &str,
-    mail: Option<MailChannel>,
+    jobs: Jobs,
 ) -> anyhow::Result<Option<Role>> {
     if !delivery.enabled {
         return Ok(None);
     }
-    let settings = Settings {
-        rules: delivery.rules()?,
-        model: delivery.model.as_ref().map(config::ModelConfig::read).transpose()?,
-        mail,
-        retry_waits_ms: delivery.waits_ms()?,
+    let bus = bus::open(redis, owner).await?;
+    let role = match jobs {
+        Jobs::Here(mail) => Role::start(cluster, bus, worker(delivery, mail)?, delivery.waits_ms()?)?,
+        Jobs::Elsewhere(settings) => Role::start_relays(cluster, bus, &settings),
     };
-    let role = Role::start(cluster, bus::open(redis, owner).await?, settings)?;
-    api.pinging(role.pinger());
+    if let Some(pinger) = role.pinger() {
+        api.pinging(pinger);
+    }
     Ok(Some(role))
+}
+
+/// How a worker delivers that sends mails by this channel.
+///
+/// # Errors
+/// The model's key cannot be read, its address is not allowed, or a host is invalid.
+pub(crate) fn worker(delivery: &DeliveryConfig, mail: Option<MailChannel>) -> anyhow::Result<WorkerSettings> {
+    let model = delivery.model.as_ref().map(config::ModelConfig::read).transpose()?;
+    Ok(WorkerSettings { rules: delivery.rules()?, model, mail })
 }

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 /// The line of a ready server.
 #[derive(Serialize)]
 pub(crate) struct Ready {
-    /// `http://127.0.0.1:7400`.
-    pub(crate) address: String,
+    /// Where clients reach it, like `http://127.0.0.1:7400`; `None` if they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) address: Option<String>,
     /// The address of its metrics, like `http://127.0.0.1:9464/metrics`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) metrics: Option<String>,

@@ -106,13 +106,7 @@ impl DeliveryJob {
     /// Returns the name of the attempt: no other attempt of any tenant has it.
     #[must_use]
     pub fn name(&self) -> String {
-        let (tenant, session) = (self.tenant.0, self.session);
-        match self.origin {
-            Origin::Work { item, fence } => format!("{tenant}/{session}-{}.{fence}", item.0),
-            Origin::Effect { number, round, attempt } => {
-                format!("{tenant}/{session}-{number}.{round}.{attempt}")
-            }
-        }
+        self.head().name()
     }
 
     /// Puts the job into an envelope.

@@ -12,17 +12,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tower::ServiceExt as _;
 
 use super::client_address::ClientAddress;
+use super::delivery::{self, AnswersDelivery};
 use super::facts::Facts;
 use super::forward::Maps;
 use super::head::{CLIENT, EPOCH, FACTS_PATH, KEYED, MAP_PATH, strip_internal};
 use crate::connections::Connection;
 use crate::limits::{
-    EPOCH_KEPT_MS, KEEPALIVE_TIMEOUT_MS, PROXIED_CALLS_MAX, PROXIED_CONNECTION_WINDOW_BYTES, PROXY_PING_MS,
-    STREAM_WINDOW_BYTES, TRANSPORT_HEADERS_BYTES_MAX,
+    DELIVERY_QUESTIONS_MAX, DRAIN_MS_MAX, EPOCH_KEPT_MS, KEEPALIVE_TIMEOUT_MS, PROXIED_CALLS_MAX,
+    PROXIED_CONNECTION_WINDOW_BYTES, PROXY_PING_MS, STREAM_WINDOW_BYTES, TRANSPORT_HEADERS_BYTES_MAX,
 };
 use crate::port::Port;
 use crate::serve::sent_with;
@@ -41,20 +42,54 @@ struct Inner {
     facts: Arc<dyn Facts>,
     /// The epoch of the map, and when it was read.
     epoch: Mutex<Option<(Instant, HeaderValue)>>,
-    stopping: watch::Sender<bool>,
+    /// When it began to stop.
+    stopping: watch::Sender<Option<Instant>>,
+    /// Connections that are open.
+    open: watch::Sender<usize>,
+}
+
+/// Counts a connection while it lives.
+struct Counted<'o>(&'o watch::Sender<usize>);
+
+impl<'o> Counted<'o> {
+    fn new(open: &'o watch::Sender<usize>) -> Self {
+        open.send_modify(|open| *open += 1);
+        Self(open)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open -= 1);
+    }
 }
 
 impl CallServer {
     /// Answers with the port that clients call, too, and shows these maps and facts.
     #[must_use]
     pub fn new(app: Port, maps: Arc<dyn Maps>, facts: Arc<dyn Facts>) -> Self {
-        let stopping = watch::Sender::new(false);
-        Self(Arc::new(Inner { app, maps, facts, epoch: Mutex::default(), stopping }))
+        let (stopping, open) = (watch::Sender::new(None), watch::Sender::new(0));
+        Self(Arc::new(Inner { app, maps, facts, epoch: Mutex::default(), stopping, open }))
     }
 
     /// Takes no more calls. Those that are open go on.
     pub fn stop(&self) {
-        self.0.stopping.send_replace(true);
+        self.0.stopping.send_if_modified(|stopping| {
+            let first = stopping.is_none();
+            stopping.get_or_insert_with(Instant::now);
+            first
+        });
+    }
+
+    /// Waits until the calls that were open when it began to stop are answered, at most as long as those of clients may go
+    /// on.
+    pub async fn ended(&self) {
+        let began = self.0.stopping.borrow().unwrap_or_else(Instant::now);
+        let mut open = self.0.open.subscribe();
+        let all = open.wait_for(|open| *open == 0);
+        if timeout_at(began + Duration::from_millis(DRAIN_MS_MAX), all).await.is_err() {
+            tracing::warn!("closed connections for calls that did not finish in time");
+        }
     }
 
     /// Serves one connection to its end. It must be one that only a process of the cluster can open: what it says about
@@ -64,14 +99,49 @@ impl CallServer {
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let answers = self.clone();
-        let service = service_fn(move |request| {
+        let answer = move |request| {
             let answers = answers.clone();
-            async move { Ok::<_, Infallible>(answers.answer(request).await) }
+            async move { answers.answer(request).await }
+        };
+        self.speak(io, PROXIED_CALLS_MAX, answer).await;
+    }
+
+    /// Serves one connection of a delivery process to its end: it gets the map, the facts, and answers to its questions, and
+    /// passes no calls on.
+    pub async fn serve_delivery<I>(&self, io: I, delivery: Arc<dyn AnswersDelivery>)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let answers = self.clone();
+        let answer = move |request: Request<Incoming>| {
+            let (answers, delivery) = (answers.clone(), Arc::clone(&delivery));
+            async move {
+                match answers.of_cluster(request.uri().path()).await {
+                    Some(response) => response,
+                    None => delivery::answer(delivery.as_ref(), request).await,
+                }
+            }
+        };
+        self.speak(io, DELIVERY_QUESTIONS_MAX, answer).await;
+    }
+
+    /// Answers the requests of one connection, at most so many at one time, until it ends; once this process stops, those that
+    /// are open.
+    async fn speak<I, F, A>(&self, io: I, requests_max: usize, answer: F)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        F: Fn(Request<Incoming>) -> A + Send + Sync,
+        A: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let _counted = Counted::new(&self.0.open);
+        let service = service_fn(|request| {
+            let answered = answer(request);
+            async move { Ok::<_, Infallible>(answered.await) }
         });
-        let connection = http2().serve_connection(TokioIo::new(io), service);
+        let connection = http2(requests_max).serve_connection(TokioIo::new(io), service);
         let mut connection = std::pin::pin!(connection);
         let mut stopping = self.0.stopping.subscribe();
-        let stop = async { stopping.wait_for(|stopping| *stopping).await.is_ok() };
+        let stop = async { stopping.wait_for(Option::is_some).await.is_ok() };
         // The branch only borrows the connection, which goes on below if the other branch finished first.
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
@@ -88,11 +158,10 @@ impl CallServer {
     async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
         let client = request.headers().get(CLIENT);
         // What a client asks is never for the map and the facts, which are for processes of the cluster.
-        if client.is_none() && request.uri().path() == MAP_PATH {
-            return self.map();
-        }
-        if client.is_none() && request.uri().path() == FACTS_PATH {
-            return Response::new(Body::from(self.0.facts.facts().await.encode()));
+        if client.is_none()
+            && let Some(response) = self.of_cluster(request.uri().path()).await
+        {
+            return response;
         }
         let client = client.and_then(ClientAddress::read);
         strip_internal(request.headers_mut());
@@ -118,6 +187,15 @@ impl CallServer {
         response
     }
 
+    /// What any process of the cluster gets at a path; `None` at all others.
+    async fn of_cluster(&self, path: &str) -> Option<Response<Body>> {
+        match path {
+            MAP_PATH => Some(self.map()),
+            FACTS_PATH => Some(Response::new(Body::from(self.0.facts.facts().await.encode()))),
+            _ => None,
+        }
+    }
+
     fn map(&self) -> Response<Body> {
         let mut response = Response::new(Body::empty());
         match self.0.maps.map() {
@@ -141,7 +219,7 @@ impl CallServer {
     }
 }
 
-fn http2() -> Builder<TokioExecutor> {
+fn http2(requests_max: usize) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
@@ -149,7 +227,7 @@ fn http2() -> Builder<TokioExecutor> {
         .keep_alive_timeout(Duration::from_millis(KEEPALIVE_TIMEOUT_MS))
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(PROXIED_CONNECTION_WINDOW_BYTES)
-        .max_concurrent_streams(u32::try_from(PROXIED_CALLS_MAX).unwrap_or(u32::MAX))
+        .max_concurrent_streams(u32::try_from(requests_max).unwrap_or(u32::MAX))
         // Calls that many clients of a gateway cancel at one time must not end the connection of all.
         .max_pending_accept_reset_streams(PROXIED_CALLS_MAX)
         .max_local_error_reset_streams(None)

@@ -124,8 +124,8 @@ impl Followed {
 }
 
 impl Proxy {
-    /// Keeps a gateway's map up to date, and its health: ready while a server answers. Runs until it is dropped; returns at
-    /// once for a server, which has the map itself.
+    /// Keeps the map of a gateway or a delivery process up to date, and its health: ready while a server answers. Runs until it
+    /// is dropped; returns at once for a server, which has the map itself.
     pub async fn follow(&self, health: Health) {
         let Some(followed) = self.followed() else { return };
         let mut was_ready = false;
@@ -133,16 +133,16 @@ impl Proxy {
             let ready = self.fetch(followed, turn).await;
             if turn == ROUTE_MAP_FIRST_TURNS && followed.current.map().is_none() {
                 tracing::warn!(
-                    "this gateway passes nothing on: more than half of the servers in `cluster.peers` must answer first"
+                    "this process does nothing yet: more than half of the servers in `cluster.peers` must answer first"
                 );
             }
             if ready != was_ready {
                 was_ready = ready;
                 if ready {
-                    tracing::info!("this gateway knows the cluster");
+                    tracing::info!("this process knows the cluster");
                     health.set_ready().await;
                 } else {
-                    tracing::warn!("this gateway reaches no server of the cluster");
+                    tracing::warn!("this process reaches no server of the cluster");
                     health.set_not_ready().await;
                 }
             }

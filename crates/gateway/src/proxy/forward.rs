@@ -196,7 +196,7 @@ impl Proxy {
         Self::new(None, followed.maps(), Some(followed), links, permits)
     }
 
-    fn new(
+    pub(super) fn new(
         own: Option<u64>,
         maps: Arc<dyn Maps>,
         followed: Option<Followed>,
@@ -209,6 +209,21 @@ impl Proxy {
 
     pub(super) fn followed(&self) -> Option<&Followed> {
         self.0.followed.as_ref()
+    }
+
+    /// Where the groups of the cluster are; `None` before that is known.
+    pub(super) fn map(&self) -> Option<Arc<RouteMap>> {
+        self.0.maps.map()
+    }
+
+    /// A server was not where the map says.
+    pub(super) fn outdated(&self) {
+        self.0.maps.outdated();
+    }
+
+    /// With which server of several equal ones to begin.
+    pub(super) fn next_turn(&self) -> usize {
+        self.0.turn.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(super) fn links(&self) -> &Links {
@@ -264,8 +279,7 @@ impl Proxy {
         let Some(map) = self.0.maps.map() else {
             return Err(NotPassed::Unreachable("the map of the cluster is not known yet".to_owned()));
         };
-        let turn = self.0.turn.fetch_add(1, Ordering::Relaxed);
-        let mut holders = map.holders(passed.need, turn);
+        let mut holders = map.holders(passed.need, self.next_turn());
         holders.retain(|server| Some(server.number) != self.0.own);
         holders.truncate(PROXY_TRIES_MAX);
         let mut last = NotPassed::Unreachable("no server has what the call needs".to_owned());

@@ -24,6 +24,7 @@ mod cluster;
 mod credentials;
 mod deciding;
 mod decision_page;
+mod delivering;
 mod effects;
 mod ending;
 mod expiring;

@@ -18,15 +18,15 @@ use switchward_testkit::until;
 
 use crate::servers::{NODES, Servers};
 
-const TENANT: TenantId = TenantId(1);
-const PROCESS: &str = r#"{
+pub(crate) const TENANT: TenantId = TenantId(1);
+pub(crate) const PROCESS: &str = r#"{
     "name": "gate", "initial": "ask",
     "states": {
         "ask": { "question": "What now?", "answers": { "help": { "next": "ask", "action": "notify_human" } } }
     }
 }"#;
 /// The group of the one shard.
-const SHARD: u64 = 1;
+pub(crate) const SHARD: u64 = 1;
 const CHANGES: usize = 30;
 /// Mails before each change of leaders. More than a relay has in flight to destinations that it does not know.
 const MAILS: usize = 6;
@@ -43,7 +43,7 @@ const NAP: &str = r#"{
 const HOUR_MS: u64 = 3_600_000;
 
 /// Puts a definition into the catalogue.
-async fn deployed(servers: &Servers, format: &str, source: &str) -> Digest {
+pub(crate) async fn deployed(servers: &Servers, format: &str, source: &str) -> Digest {
     let submit = async |body| {
         let command = Command::of_server(TENANT, Scope::Catalogue, Body::Catalogue(body));
         servers.cluster(NODES[0]).execute(command).await.unwrap()
@@ -69,7 +69,7 @@ async fn deployed(servers: &Servers, format: &str, source: &str) -> Digest {
 }
 
 /// Begins a session that notifies somebody by mail, at any server.
-async fn mails(servers: &Servers, number: usize, machine: Digest) -> SessionId {
+pub(crate) async fn mails(servers: &Servers, number: usize, machine: Digest) -> SessionId {
     let session = SessionId(u128::try_from(number + 1).unwrap().to_be_bytes());
     let cluster = servers.cluster(NODES[number % NODES.len()]);
     let submit = async |body| {
@@ -84,7 +84,7 @@ async fn mails(servers: &Servers, number: usize, machine: Digest) -> SessionId {
 }
 
 /// Returns true if a session has effects that are not delivered.
-async fn waits(servers: &Servers, session: SessionId) -> bool {
+pub(crate) async fn waits(servers: &Servers, session: SessionId) -> bool {
     let Ok(view) = servers.shard(NODES[0], SHARD).read().await else { return true };
     let mut any = false;
     let prefix = Key::prefix_of_session(TENANT, session, Kind::Outbox);

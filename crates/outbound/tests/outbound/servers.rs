@@ -7,13 +7,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use switchward_bus::{Bus, Memory};
 use switchward_delivery::channels::MailChannel;
 use switchward_delivery::mail::{Composed, Post, Sender};
 use switchward_delivery::{Failed, Reason};
+use switchward_gateway::proxy::AnswersDelivery as _;
+use switchward_machine::Bucket;
 use switchward_machine::Time;
-use switchward_outbound::{Role, Settings, TenantRules};
+use switchward_outbound::{
+    AskServers, DeliveryServer, FromServers, RelaySettings, Role, TenantRules, Worker, WorkerSettings,
+};
 use switchward_shard::{
     Cluster, Group, GroupOptions, GroupStart, LogRetention, ManualClock, RaftPeers, RaftSettings, Shard,
 };
@@ -33,6 +38,8 @@ const PATIENT: RaftSettings =
     RaftSettings { heartbeat_ms: 200, election_min_ms: 10_000, election_max_ms: 20_000 };
 /// The time at which a test begins, milliseconds since 1970.
 const BEGIN_MS: u64 = 1_782_000_000_000;
+/// How long after each failed attempt the next one is made, milliseconds.
+const WAITS_MS: [u64; 1] = [1_000];
 /// How long a handover may take before it is asked for again.
 const HANDOVER: Duration = Duration::from_secs(5);
 /// How often other tasks run while a mail is being sent.
@@ -104,15 +111,40 @@ impl Servers {
         let (bus, sent): (Arc<dyn Bus>, _) = (Arc::new(Memory::default()), Arc::<Sent>::default());
         let mut servers = Self { clusters, roles: Vec::new(), network, bus, sent, clock, _folders: folders };
         for node in delivering {
-            let role = Role::start(servers.cluster(*node), servers.bus.clone(), settings(&servers.sent));
+            let (cluster, bus) = (servers.cluster(*node), servers.bus.clone());
+            let role = Role::start(cluster, bus, settings(&servers.sent), WAITS_MS.to_vec());
             servers.roles.push(role.unwrap());
         }
+        servers.first_leads().await;
+        servers
+    }
+
+    /// Opens all servers, whose jobs a worker in another process does; the first server leads every group.
+    pub(crate) async fn with_worker_apart() -> (Self, Worker) {
+        let mut servers = Self::open(&[]).await;
+        let settings_of_relays = RelaySettings { models: false, mail: true };
+        for node in NODES {
+            let (cluster, bus) = (servers.cluster(node), servers.bus.clone());
+            servers.roles.push(Role::start_relays(cluster, bus, &settings_of_relays));
+        }
+        let answering = NODES.map(|node| servers.delivery_server(node));
+        let from = FromServers::new(Asked { answering, turn: AtomicU32::default() });
+        let answers = Arc::new(from.clone());
+        let worker = Worker::start(servers.bus.clone(), answers, from, settings(&servers.sent));
+        (servers, worker.unwrap())
+    }
+
+    /// What answers delivery processes at a server.
+    pub(crate) fn delivery_server(&self, node: u64) -> DeliveryServer {
+        DeliveryServer::new(self.cluster(node).clone(), WAITS_MS.to_vec())
+    }
+
+    async fn first_leads(&self) {
         for group in 0..GROUPS {
-            let shard = servers.shard(NODES[0], group);
+            let shard = self.shard(NODES[0], group);
             shard.group().raft().trigger().elect(false).await.unwrap();
             until("the first server leads", async || shard.leads()).await;
         }
-        servers
     }
 
     pub(crate) fn cluster(&self, node: u64) -> &Cluster {
@@ -153,6 +185,22 @@ impl Servers {
     }
 }
 
+/// Asks the servers in turn. Every third question gets no answer, although it is answered.
+struct Asked {
+    answering: [DeliveryServer; 3],
+    turn: AtomicU32,
+}
+
+#[async_trait]
+impl AskServers for Asked {
+    async fn ask(&self, _: Option<Bucket>, question: Bytes) -> Result<Bytes, String> {
+        let turn = self.turn.fetch_add(1, Ordering::SeqCst);
+        let server = &self.answering[usize::try_from(turn).unwrap() % NODES.len()];
+        let answer = server.answer(question).await;
+        if turn % 3 == 2 { Err("the answer was lost".to_owned()) } else { answer }
+    }
+}
+
 async fn server(node: u64, folder: &Path, network: &Network, clock: &ManualClock) -> Cluster {
     let data = DataDir::open(folder).unwrap();
     let options = LogOptions { on_fatal: Box::new(|error| panic!("{error}")), sync_fault: None };
@@ -185,7 +233,7 @@ async fn server(node: u64, folder: &Path, network: &Network, clock: &ManualClock
     cluster
 }
 
-fn settings(sent: &Arc<Sent>) -> Settings {
+fn settings(sent: &Arc<Sent>) -> WorkerSettings {
     let sender = Sender {
         from: "switchward@acme.example".to_owned(),
         reply: None,
@@ -193,10 +241,9 @@ fn settings(sent: &Arc<Sent>) -> Settings {
         authors: Vec::new(),
         dkim: None,
     };
-    Settings {
+    WorkerSettings {
         rules: TenantRules::default(),
         model: None,
         mail: Some(MailChannel { sender: Arc::new(sender), post: sent.clone() }),
-        retry_waits_ms: vec![1_000],
     }
 }

@@ -17,7 +17,7 @@ fn edge() -> PeerName {
 async fn calls(cluster: &Cluster, own: PeerName, to: &Server) -> CallStream {
     let pem = match &own {
         PeerName::Server(number) => cluster.pem(*number, &[]),
-        PeerName::Gateway(_) => gateway(cluster),
+        PeerName::Gateway(_) | PeerName::Delivery(_) => gateway(cluster),
     };
     let dialer = CallDialer::new(cluster.id, own, &pem).unwrap();
     dialer.dial(1, &to.address().to_string()).await.unwrap()

@@ -16,20 +16,20 @@ pub(crate) struct ClusterArgs {
 /// What can be done with a cluster.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {
-    /// Make the certificates of a cluster's servers and gateways; needs no server.
+    /// Make the certificates of a cluster's servers, gateways and delivery processes; needs no server.
     #[command(after_help = "\
 Examples:
   switchward cluster certs --dir certs --servers 3
   switchward cluster certs --dir certs --servers 3 --host node.example --host 10.0.0.5
   switchward cluster certs --dir certs --first 4 --servers 1
-  switchward cluster certs --dir certs --gateway edge-1 --gateway edge-2
+  switchward cluster certs --dir certs --gateway edge-1 --gateway edge-2 --delivery out-1
 
-Writes the authority (ca.crt, ca.key), the cluster's id (cluster-id), for each server server-N.crt and server-N.key, and \
-for each gateway gateway-NAME.crt and gateway-NAME.key. If the folder already has an authority, it signs the new \
-certificates, so a server can be added later. No file is overwritten. With the certificate of a gateway nobody can join the \
-cluster.
+Writes the authority (ca.crt, ca.key), the cluster's id (cluster-id), for each server server-N.crt and server-N.key, for \
+each gateway gateway-NAME.crt and gateway-NAME.key, and for each delivery process delivery-NAME.crt and delivery-NAME.key. \
+If the folder already has an authority, it signs the new certificates, so a server can be added later. No file is \
+overwritten. With the certificate of a gateway or a delivery process nobody can join the cluster.
 
-Each server and gateway needs ca.crt and its own two files. Keep ca.key away from the servers: with it, anybody can join the \
+Each process needs ca.crt and its own two files. Keep ca.key away from the servers: with it, anybody can join the \
 cluster.")]
     Certs(ClusterCerts),
     /// Make a data folder that of the first server of a new cluster; the server must not run.
@@ -253,6 +253,9 @@ pub(crate) struct ClusterCerts {
     /// The name of a gateway that gets a certificate: 1 to 40 of a-z, 0-9 and -. Can be repeated.
     #[arg(long = "gateway", value_name = "NAME")]
     pub(crate) gateways: Vec<String>,
+    /// The name of a delivery process that gets a certificate: 1 to 40 of a-z, 0-9 and -. Can be repeated.
+    #[arg(long = "delivery", value_name = "NAME")]
+    pub(crate) deliveries: Vec<String>,
     /// A host name or IP address that each certificate also contains, so that it can serve the public port too. Can be
     /// repeated.
     #[arg(long = "host", value_name = "HOST")]
@@ -260,7 +263,7 @@ pub(crate) struct ClusterCerts {
     /// The cluster's id, 32 hexadecimal digits [default: a new one, or the one of the folder].
     #[arg(long, value_name = "ID")]
     pub(crate) cluster: Option<String>,
-    /// For how many days the certificates of servers and gateways are valid. A new authority is valid for ten years.
+    /// For how many days the certificates of processes are valid. A new authority is valid for ten years.
     #[arg(long, value_name = "DAYS", default_value_t = 730)]
     pub(crate) days: u32,
 }

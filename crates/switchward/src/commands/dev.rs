@@ -114,7 +114,7 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
     let metrics = listen(0).await?;
     let contexts = Written::write(&at, listener.local_addr()?.port(), &keys)?;
     let ready = Ready {
-        address: at,
+        address: Some(at),
         metrics: Some(format!("http://{}/metrics", metrics.local_addr()?)),
         keys: Some(keys.shown()),
         data_dir: folder,
@@ -127,7 +127,7 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
     } else {
         announce(&ready, &contexts, &delivery)?;
     }
-    let served = node.serve(listener, Some(metrics), None, ConnectionLimits::default(), stopped).await;
+    let served = node.serve(Some(listener), Some(metrics), None, ConnectionLimits::default(), stopped).await;
     following.abort();
     served?;
     words::stopped(output);
@@ -138,12 +138,13 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
 fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
+    let at = ready.address.as_deref().unwrap_or_default();
     writeln!(out, "{bold}Switchward{reset} development server: gRPC, JSON and gRPC-Web on one port")?;
     writeln!(out)?;
-    writeln!(out, "  address     {bold}{}{reset}", ready.address)?;
+    writeln!(out, "  address     {bold}{at}{reset}")?;
     words::keys(&mut out, ready)?;
-    writeln!(out, "  mail        {bold}{}/mail{reset}", ready.address)?;
-    writeln!(out, "  webhooks    {bold}{}/webhooks{reset}", ready.address)?;
+    writeln!(out, "  mail        {bold}{at}/mail{reset}")?;
+    writeln!(out, "  webhooks    {bold}{at}/webhooks{reset}")?;
     if let Some(metrics) = &ready.metrics {
         writeln!(out, "  metrics     {metrics}")?;
     }

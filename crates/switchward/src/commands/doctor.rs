@@ -15,6 +15,7 @@ use super::server::flags;
 use crate::args::{DoctorArgs, Output, ServerArgs};
 use crate::config::Config;
 use crate::exit::{Exit, FINDINGS};
+use crate::member::{ProcessKind, ProcessRole};
 use crate::output::{CARE, FAINT, GOOD, PROBLEM, clean, print};
 use crate::{config, output, private, tls};
 
@@ -82,15 +83,18 @@ pub(crate) fn run(doctor: &DoctorArgs, output: Output) -> Result<(), Exit> {
 async fn looked_at(doctor: &DoctorArgs, config: &Config) -> Vec<Found> {
     let mut found = vec![configuration(&doctor.server)];
     found.extend(tenants(config));
-    if config.gateway().is_none() {
+    let has_data = config.kind() == ProcessKind::Server;
+    if has_data {
         found.push(machine::data(&config.data_dir));
         found.extend(machine::space(&config.data_dir, config.disk.options()));
     }
     found.push(machine::memory(config.memory_bytes()));
-    found.push(machine::port(config).await);
+    if config.has(ProcessRole::Gateway) {
+        found.push(machine::port(config).await);
+    }
     found.extend(config.tls.as_ref().map(certificate::look));
     found.extend(secrets::look(&private::secret_files(config)));
-    if config.gateway().is_none() {
+    if has_data {
         found.push(secrets::ring(config));
     }
     found.push(machine::descriptors());

@@ -16,13 +16,14 @@ use crate::config::Config;
 use crate::exit::Exit;
 use crate::key_ring::KeyRingLocation;
 use crate::mail_config::MailConfig;
+use crate::member::{ProcessKind, ProcessRole};
 use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_default, stopped};
 use crate::output::shell;
 use crate::ready::Ready;
 use crate::sign_in::OpenId;
 use crate::start_checks::or_at_next_start;
 use crate::tls::Certificates;
-use crate::{config, gateway, key_ring, private, runtime, telemetry, tls};
+use crate::{config, delivery_process, gateway, key_ring, private, runtime, telemetry, tls};
 
 /// Serves until it is stopped.
 pub(crate) fn run(args: RunServer, output: Output) -> Result<(), Exit> {
@@ -42,11 +43,14 @@ fn configured(args: &RunServer, output: Output) -> Result<(), Exit> {
         for file in private::secret_files(&config) {
             private::refuse_open_file(file)?;
         }
-        if config.gateway().is_some() {
-            if args.restore.is_some() {
-                return Err(Exit::usage("a gateway keeps no data, so no backup can be restored into it"));
-            }
-            return gateway::serve(config, output).await;
+        let kind = config.kind();
+        if kind != ProcessKind::Server && args.restore.is_some() {
+            return Err(Exit::usage("this process keeps no data, so no backup can be restored into it"));
+        }
+        match kind {
+            ProcessKind::Gateway => return gateway::serve(config, output).await,
+            ProcessKind::Delivery => return delivery_process::serve(config, output).await,
+            ProcessKind::Server => {}
         }
         if args.restore.is_some() && config.cluster.is_some() {
             let message =
@@ -106,10 +110,12 @@ async fn serve(
     let hangups = hangups();
     let certificates = config.tls.as_ref().map(Certificates::open).transpose()?;
     let keys = keys(&config)?;
-    config.delivery.check()?;
+    config.delivery.waits_ms()?;
+    if config.has(ProcessRole::Delivery) {
+        config.delivery.check_worker()?;
+    }
     let limits = config.connections.limits();
-    let listener = TcpListener::bind(config.listen).await;
-    let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
+    let listener = listener(&config).await?;
     let metrics = metrics(&config).await?;
     let none = ring.current().is_none().then(|| location.clone());
     let node = opened(&config, ring, location, restoring).await?;
@@ -125,11 +131,10 @@ async fn serve(
     }
     let stopped = stopped();
     let acceptor = certificates.as_ref().map(Certificates::acceptor);
-    let scheme = if acceptor.is_some() { "https" } else { "http" };
-    let address = format!("{scheme}://{}", listener.local_addr().map_err(anyhow::Error::from)?);
+    let address = address(listener.as_ref(), acceptor.is_some())?;
     let page = metrics.as_ref().and_then(|metrics| metrics.local_addr().ok());
     let page = page.map(|at| format!("http://{at}/metrics"));
-    tracing::info!(%address, metrics = page, "ready");
+    tracing::info!(address, metrics = page, "ready");
     if output.json() {
         let ready = Ready {
             address,
@@ -147,6 +152,22 @@ async fn serve(
     served?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The listener for clients; `None` without the role gateway: then clients are answered through other processes alone.
+async fn listener(config: &Config) -> anyhow::Result<Option<TcpListener>> {
+    if !config.has(ProcessRole::Gateway) {
+        return Ok(None);
+    }
+    let listener = TcpListener::bind(config.listen).await;
+    listener.map(Some).with_context(|| format!("listen: failed to listen on {}", config.listen))
+}
+
+/// Where clients reach the server; `None` if they do not.
+fn address(listener: Option<&TcpListener>, secure: bool) -> anyhow::Result<Option<String>> {
+    let scheme = if secure { "https" } else { "http" };
+    let at = listener.map(TcpListener::local_addr).transpose()?;
+    Ok(at.map(|at| format!("{scheme}://{at}")))
 }
 
 /// The listener of the metrics page; `None` if another server of this machine uses the default port.
@@ -171,7 +192,10 @@ async fn opened(
     restoring: Option<Restoring>,
 ) -> anyhow::Result<Node> {
     let mail = match &config.mail {
-        Some(mail) => Mail::Channel(mail.channel()?, mail.incoming()?.map(Box::new)),
+        Some(mail) if config.has(ProcessRole::Delivery) => {
+            Mail::Channel(mail.channel()?, mail.incoming()?.map(Box::new))
+        }
+        Some(mail) => Mail::Elsewhere(mail.incoming()?.map(Box::new)),
         None => Mail::None,
     };
     let provider = config.mail.as_ref().map(MailConfig::provider).transpose()?.flatten();

@@ -1,4 +1,4 @@
-//! The certificates of a server or a gateway of a cluster: read from their files, and again when these change.
+//! The certificates of a process of a cluster: read from their files, and again when these change.
 
 use anyhow::Context as _;
 use std::fs;
@@ -9,7 +9,7 @@ use switchward_peer::{PeerName, TlsError, TlsPem, certificate_name};
 use switchward_store::{ClusterIdentity, Id};
 use x509_parser::pem::parse_x509_pem;
 
-use super::config::ClusterConfig;
+use super::config::{ClusterConfig, ProcessKind};
 use crate::private;
 
 /// How often the files are checked for changes.
@@ -49,7 +49,7 @@ fn cluster_of(config: &ClusterConfig, tls: &TlsPem) -> anyhow::Result<Id> {
 /// Whose certificate it is, and of which cluster.
 ///
 /// # Errors
-/// It cannot be read, or has no name of a server or a gateway.
+/// It cannot be read, or has no name of a process.
 fn named(config: &ClusterConfig, tls: &TlsPem) -> anyhow::Result<(PeerName, [u8; 16])> {
     certificate_name(&tls.cert).map_err(|error| {
         let file = config.cert_file.display();
@@ -73,19 +73,23 @@ pub(crate) fn identity(config: &ClusterConfig) -> anyhow::Result<ClusterIdentity
     Ok(ClusterIdentity { cluster, server: config.server })
 }
 
-/// The name of the gateway that the certificate is for, and its cluster.
+/// The name of the process without data that the certificate is for, and its cluster.
 ///
 /// # Errors
-/// It cannot be read, or it is that of a server.
-pub(crate) fn gateway(config: &ClusterConfig, tls: &TlsPem) -> anyhow::Result<(PeerName, [u8; 16])> {
+/// It cannot be read, or it is that of another kind of process.
+pub(crate) fn without_data(config: &ClusterConfig, tls: &TlsPem) -> anyhow::Result<(PeerName, [u8; 16])> {
     let (name, cluster) = named(config, tls)?;
-    let file = config.cert_file.display();
-    match name {
-        PeerName::Gateway(_) => Ok((name, cluster)),
-        PeerName::Server(_) => anyhow::bail!(
-            "cluster.cert_file: {file} is for {name}; make one for this gateway with `switchward cluster certs --gateway NAME`"
-        ),
-    }
+    let (fits, option) = match config.kind() {
+        ProcessKind::Gateway => (matches!(name, PeerName::Gateway(_)), "gateway"),
+        ProcessKind::Delivery => (matches!(name, PeerName::Delivery(_)), "delivery"),
+        ProcessKind::Server => anyhow::bail!("cluster.roles: this process has data"),
+    };
+    anyhow::ensure!(
+        fits,
+        "cluster.cert_file: {} is for {name}; make one for this process with `switchward cluster certs --{option} NAME`",
+        config.cert_file.display()
+    );
+    Ok((name, cluster))
 }
 
 /// Hands new certificates to `set` when the files change, for new connections. Ends when it is dropped.

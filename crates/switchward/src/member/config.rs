@@ -1,4 +1,4 @@
-//! The configuration of a server or a gateway of a cluster: `[cluster]`.
+//! The configuration of a process of a cluster: `[cluster]`.
 
 use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,17 @@ pub(crate) enum ProcessRole {
     Delivery,
 }
 
+/// A process of a cluster, by its roles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProcessKind {
+    /// It holds data: the role engine, and any others.
+    Server,
+    /// It holds no data, and passes all calls on: the role gateway alone.
+    Gateway,
+    /// It holds no data, and carries out what sessions send: the role delivery alone.
+    Delivery,
+}
+
 impl ProcessRole {
     /// Those of a server.
     pub(crate) fn all() -> Vec<Self> {
@@ -28,17 +39,17 @@ impl ProcessRole {
     }
 }
 
-/// A server or a gateway of a cluster.
+/// A process of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClusterConfig {
     /// What this process does.
     #[serde(default = "ProcessRole::all")]
     pub(crate) roles: Vec<ProcessRole>,
-    /// This server's number, from 1. It is never given to another server. 0 for a gateway.
+    /// This server's number, from 1. It is never given to another server. 0 for a process without data.
     #[serde(default)]
     pub(crate) server: u64,
-    /// Where this server listens for the others; absent for a gateway.
+    /// Where this server listens for the others; absent for a process without data.
     #[serde(default)]
     pub(crate) listen: Option<SocketAddr>,
     /// The address by which the others reach it, `HOST:PORT`; absent: the one that it listens on.
@@ -46,7 +57,7 @@ pub(crate) struct ClusterConfig {
     pub(crate) address: Option<String>,
     /// The authority that signs the certificates of all servers, PEM.
     pub(crate) ca_file: PathBuf,
-    /// The certificate of this server or gateway, PEM. It names the cluster and whose it is.
+    /// The certificate of this process, PEM. It names the cluster and whose it is.
     pub(crate) cert_file: PathBuf,
     /// The private key of the certificate, PEM.
     pub(crate) key_file: PathBuf,
@@ -87,15 +98,24 @@ fn voters() -> u32 {
 }
 
 impl ClusterConfig {
-    /// The address by which other servers reach this one; empty for a gateway.
+    /// The address by which other servers reach this one; empty for a process without data.
     pub(crate) fn address(&self) -> String {
         let listen = || self.listen.map(|listen| listen.to_string()).unwrap_or_default();
         self.address.clone().unwrap_or_else(listen)
     }
 
-    /// Returns true for a process that holds no data and passes all calls on.
-    pub(crate) fn is_gateway(&self) -> bool {
-        self.roles == [ProcessRole::Gateway]
+    /// What kind of process it is. Roles without engine that [`check`](Self::check) refuses count as a server.
+    pub(crate) fn kind(&self) -> ProcessKind {
+        match self.roles[..] {
+            [ProcessRole::Gateway] => ProcessKind::Gateway,
+            [ProcessRole::Delivery] => ProcessKind::Delivery,
+            _ => ProcessKind::Server,
+        }
+    }
+
+    /// Returns true if the process has a role.
+    pub(crate) fn has(&self, role: ProcessRole) -> bool {
+        self.roles.contains(&role)
     }
 
     /// The addresses of the other servers, by their numbers.
@@ -127,18 +147,15 @@ impl ClusterConfig {
     /// # Errors
     /// The line says which key is wrong.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        if self.is_gateway() {
-            let absent = self.server == 0 && self.listen.is_none() && self.address.is_none();
-            ensure!(absent, "cluster: a gateway has no cluster.server, cluster.listen and cluster.address");
-            ensure!(
-                !self.peers()?.is_empty(),
-                "cluster.peers: a gateway needs the address of at least one server"
-            );
-            return Ok(());
+        match self.kind() {
+            ProcessKind::Gateway => return self.check_without_data("a gateway"),
+            ProcessKind::Delivery => return self.check_without_data("a delivery process"),
+            ProcessKind::Server => {}
         }
         ensure!(
-            ProcessRole::all().iter().all(|role| self.roles.contains(role)),
-            "cluster.roles: must be [\"gateway\"], or name gateway, engine and delivery"
+            self.has(ProcessRole::Engine),
+            "cluster.roles: must name engine, or be [\"gateway\"] or [\"delivery\"]: without data each is a process of its own, \
+             with a certificate of its own"
         );
         ensure!(self.verify_minutes != Some(0), "cluster.verify_minutes: must be 1 or more");
         ensure!([3, 5].contains(&self.voters), "cluster.voters: must be 3 or 5");
@@ -149,6 +166,13 @@ impl ClusterConfig {
             "cluster.address: set the address by which other servers reach this one, because cluster.listen is {listen}"
         );
         self.peers().map(drop)
+    }
+
+    fn check_without_data(&self, what: &str) -> anyhow::Result<()> {
+        let absent = self.server == 0 && self.listen.is_none() && self.address.is_none();
+        ensure!(absent, "cluster: {what} has no cluster.server, cluster.listen and cluster.address");
+        ensure!(!self.peers()?.is_empty(), "cluster.peers: {what} needs the address of at least one server");
+        Ok(())
     }
 }
 
@@ -199,18 +223,25 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_is_no_server() {
+    fn a_process_without_data_is_no_server() {
         let roles = vec![ProcessRole::Gateway];
         let gateway = ClusterConfig { roles: roles.clone(), server: 0, listen: None, ..config(&["1=a:1"]) };
         gateway.check().unwrap();
-        assert!(gateway.is_gateway() && !config(&[]).is_gateway());
+        assert_eq!((gateway.kind(), config(&[]).kind()), (ProcessKind::Gateway, ProcessKind::Server));
+        let delivery = ClusterConfig { roles: vec![ProcessRole::Delivery], ..gateway.clone() };
+        delivery.check().unwrap();
+        assert_eq!(delivery.kind(), ProcessKind::Delivery);
         let both = ClusterConfig { server: 2, ..gateway.clone() };
         assert!(both.check().unwrap_err().to_string().contains("a gateway has no cluster.server"));
         let alone = ClusterConfig { peers: Vec::new(), ..gateway };
         assert!(alone.check().unwrap_err().to_string().starts_with("cluster.peers"));
-        for part in [vec![ProcessRole::Engine], vec![ProcessRole::Gateway, ProcessRole::Engine], Vec::new()] {
+        for part in [vec![ProcessRole::Gateway, ProcessRole::Delivery], Vec::new()] {
             let part = ClusterConfig { roles: part, ..config(&[]) };
             assert!(part.check().unwrap_err().to_string().starts_with("cluster.roles"));
+        }
+        for part in [vec![ProcessRole::Engine], vec![ProcessRole::Gateway, ProcessRole::Engine]] {
+            let part = ClusterConfig { roles: part, ..config(&[]) };
+            assert_eq!((part.check().is_ok(), part.kind()), (true, ProcessKind::Server));
         }
     }
 }

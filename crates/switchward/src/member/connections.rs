@@ -5,7 +5,7 @@ use axum::Router;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use switchward_gateway::proxy::{CallServer, LocalMaps, PassOn, Proxy};
+use switchward_gateway::proxy::{AnswersDelivery, CallServer, LocalMaps, PassOn, Proxy};
 use switchward_gateway::{Api, Port, mail::QuarantinesByTransport};
 use switchward_machine::Digest;
 use switchward_peer::{CallDialer, Hello, PROTOCOL, PeerLimits, PeerName, PeerOptions, Peers};
@@ -40,6 +40,8 @@ pub(crate) struct Connections {
     dialer: CallDialer,
     /// Answers calls that others pass on, once the server is open.
     calls: Arc<OnceLock<CallServer>>,
+    /// Answers delivery processes, once the server is open.
+    delivery: Arc<OnceLock<Arc<dyn AnswersDelivery>>>,
     /// This server's own clock.
     clock: Arc<dyn Clock>,
     tasks: Vec<JoinHandle<()>>,
@@ -87,7 +89,7 @@ impl Connections {
         let handler = Arc::new(MemberHandler::default());
         handler.set_certificate_expires(expires);
         let (api, cluster) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
-        let calls = Arc::new(OnceLock::new());
+        let (calls, delivery) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
         let removed = Arc::new(Removed::of(Arc::clone(&cluster)));
         let answers = FromPeers {
             handler: Arc::clone(&handler),
@@ -96,6 +98,7 @@ impl Connections {
             cluster: Arc::clone(&cluster),
             removed: Arc::clone(&removed),
             calls: Arc::clone(&calls),
+            delivery: Arc::clone(&delivery),
         };
         let peers = Peers::start(options, Arc::new(answers));
         let peers = peers.with_context(|| format!("cluster.listen: failed to listen on {listen}"))?;
@@ -115,7 +118,7 @@ impl Connections {
         let tasks = vec![tokio::spawn(certificates::follow(config.clone(), set))];
         let transport = Arc::new(ToPeers::over(peers.clone(), configured, fixed, config.clocks, removed));
         let (config, clock) = (config.clone(), own_clock);
-        Ok(Self { config, peers, transport, handler, api, cluster, dialer, calls, clock, tasks })
+        Ok(Self { config, peers, transport, handler, api, cluster, dialer, calls, delivery, clock, tasks })
     }
 
     /// This server as a member of the cluster.
@@ -140,9 +143,17 @@ impl Connections {
         })
     }
 
-    /// Answers what other servers ask of this one beside its shards, and calls that they and gateways pass on. Asks the
-    /// servers about their quarantines, and shows them another key ring at new connections when it changes.
-    pub(crate) fn serve(&mut self, cluster: &Cluster, api: &Api, app: Port, redis: Option<&RedisConfig>) {
+    /// Answers what other servers ask of this one beside its shards, calls that they and gateways pass on, and by `delivery`
+    /// what delivery processes ask. Asks the servers about their quarantines, and shows them another key ring at new
+    /// connections when it changes.
+    pub(crate) fn serve(
+        &mut self,
+        cluster: &Cluster,
+        api: &Api,
+        app: Port,
+        redis: Option<&RedisConfig>,
+        delivery: Arc<dyn AnswersDelivery>,
+    ) {
         if let Some(minutes) = self.config.verify_minutes {
             cluster.set_verify_interval(Duration::from_secs(u64::from(minutes) * 60));
         }
@@ -150,8 +161,12 @@ impl Connections {
         let (clock, redis) = (Arc::clone(&self.clock), redis.cloned());
         let facts = OwnFacts::new(cluster.clone(), clock, Arc::clone(&self.handler), redis);
         let calls = CallServer::new(app, Arc::new(LocalMaps(cluster.clone())), Arc::new(facts));
-        let _set_before =
-            (self.api.set(api.clone()), self.cluster.set(cluster.clone()), self.calls.set(calls));
+        let _set_before = (
+            self.api.set(api.clone()),
+            self.cluster.set(cluster.clone()),
+            self.delivery.set(delivery).is_ok(),
+            self.calls.set(calls),
+        );
         // Until now nobody was asked whether a server was removed.
         self.transport.refuse_removed();
         let (own, known) = (self.config.server, cluster.clone());

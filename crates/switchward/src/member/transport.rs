@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use switchward_gateway::proxy::{CallIo, CallServer, ServerDialer};
+use switchward_gateway::proxy::{AnswersDelivery, CallIo, CallServer, ServerDialer};
 use switchward_gateway::{
     Api,
     mail::{QUARANTINE_QUESTION, serve_quarantine},
@@ -151,6 +151,8 @@ pub(crate) struct FromPeers {
     pub(crate) removed: Arc<Removed>,
     /// What answers calls of clients that others pass on, once the server is open.
     pub(crate) calls: Arc<OnceLock<CallServer>>,
+    /// What answers delivery processes, once the server is open.
+    pub(crate) delivery: Arc<OnceLock<Arc<dyn AnswersDelivery>>>,
 }
 
 /// Dials servers for calls of clients.
@@ -297,14 +299,20 @@ impl Handler for FromPeers {
             PeerName::Server(number) => {
                 refuse_removed(&cluster.servers().map_err(|error| error.to_string())?, *number)
             }
-            PeerName::Gateway(_) => Ok(()),
+            PeerName::Gateway(_) | PeerName::Delivery(_) => Ok(()),
         }
     }
 
     async fn calls(&self, from: PeerName, stream: CallStream) {
         let Some(calls) = self.calls.get() else { return };
         tracing::debug!(%from, "a connection for calls");
-        calls.serve(stream).await;
+        match from {
+            PeerName::Server(_) | PeerName::Gateway(_) => calls.serve(stream).await,
+            PeerName::Delivery(_) => {
+                let Some(delivery) = self.delivery.get() else { return };
+                calls.serve_delivery(stream, Arc::clone(delivery)).await;
+            }
+        }
     }
 }
 
@@ -444,6 +452,7 @@ mod tests {
             cluster: Arc::default(),
             removed: Arc::new(Removed::of(Arc::default())),
             calls: Arc::default(),
+            delivery: Arc::default(),
         };
         let hello = Hello {
             cluster: [7; 16],

@@ -55,7 +55,7 @@ pub(crate) fn owner(data: &DataDir) -> String {
 ///
 /// # Errors
 /// Its password cannot be read, it does not take it, or its address or prefix cannot be used.
-pub(super) async fn open(redis: Option<&RedisConfig>, owner: &str) -> anyhow::Result<Arc<dyn Bus>> {
+pub(crate) async fn open(redis: Option<&RedisConfig>, owner: &str) -> anyhow::Result<Arc<dyn Bus>> {
     let Some(redis) = redis else { return Ok(Arc::new(Memory::new(Settings::default()))) };
     match Redis::open(Endpoint { owner: Some(owner.to_owned()), ..redis.read()? }).await {
         Ok(bus) => Ok(Arc::new(bus)),

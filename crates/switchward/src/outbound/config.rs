@@ -70,12 +70,11 @@ impl Default for DeliveryConfig {
 }
 
 impl DeliveryConfig {
-    /// Checks whether the role can start with this.
+    /// Checks whether a worker can start with this.
     ///
     /// # Errors
-    /// There are too many or too long waits, or the model's key or address is invalid.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        self.waits_ms()?;
+    /// The model's key or address is invalid.
+    pub(crate) fn check_worker(&self) -> anyhow::Result<()> {
         self.model.iter().try_for_each(|model| model.read().map(drop))
     }
 
@@ -91,7 +90,7 @@ impl DeliveryConfig {
     ///
     /// # Errors
     /// There are more attempts, or longer waits, than there may be.
-    pub(super) fn waits_ms(&self) -> anyhow::Result<Vec<u64>> {
+    pub(crate) fn waits_ms(&self) -> anyhow::Result<Vec<u64>> {
         let Some(waits) = &self.retry_seconds else { return Ok(WAITS_MS.to_vec()) };
         anyhow::ensure!(
             waits.len() <= RETRIES_MAX && waits.iter().all(|wait| *wait <= RETRY_SECONDS_MAX),

@@ -1,5 +1,6 @@
 //! Three servers as processes: they form a cluster, and lose nothing when some of them die.
 
+mod delivering;
 mod dev;
 mod gateways;
 mod operating;

@@ -49,6 +49,10 @@ impl Redis {
         Ok(redis)
     }
 
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
     /// Starts it again on the same port, and waits until it is ready.
     pub(crate) async fn run(&mut self) -> anyhow::Result<()> {
         let mut command = Command::new("redis-server");

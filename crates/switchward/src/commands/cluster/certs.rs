@@ -1,4 +1,4 @@
-//! `switchward cluster certs`: makes an authority, and a certificate for each server and gateway.
+//! `switchward cluster certs`: makes an authority, and a certificate for each process.
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -86,16 +86,21 @@ fn names(certs: &ClusterCerts) -> Result<Vec<(String, PeerName)>, Exit> {
     let servers = certs.first..certs.first + certs.servers.unwrap_or(0);
     let mut names: Vec<_> =
         servers.map(|server| (format!("server-{server}"), PeerName::Server(server))).collect();
-    for gateway in &certs.gateways {
-        let name = PeerName::gateway(gateway).ok_or_else(|| {
-            Exit::usage(format!(
-                "--gateway {gateway:?} is not a name: 1 to 40 of a-z, 0-9 and -, not - at an end"
-            ))
-        })?;
-        names.push((format!("gateway-{gateway}"), name));
+    for (option, own, made) in [
+        ("gateway", &certs.gateways, PeerName::gateway as fn(&str) -> Option<PeerName>),
+        ("delivery", &certs.deliveries, PeerName::delivery),
+    ] {
+        for name in own {
+            let named = made(name).ok_or_else(|| {
+                Exit::usage(format!(
+                    "--{option} {name:?} is not a name: 1 to 40 of a-z, 0-9 and -, not - at an end"
+                ))
+            })?;
+            names.push((format!("{option}-{name}"), named));
+        }
     }
     if names.is_empty() {
-        return Err(Exit::usage("nothing to do: set --servers NUMBER or --gateway NAME"));
+        return Err(Exit::usage("nothing to do: set --servers NUMBER, --gateway NAME or --delivery NAME"));
     }
     Ok(names)
 }
@@ -205,6 +210,7 @@ mod tests {
             servers: Some(2),
             first: 1,
             gateways: Vec::new(),
+            deliveries: Vec::new(),
             hosts: Vec::new(),
             cluster: None,
             days: 10,

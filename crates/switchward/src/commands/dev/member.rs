@@ -127,7 +127,7 @@ async fn serve(member: Member, keys: KeyCheck) -> anyhow::Result<()> {
     let metrics = listen(0).await?;
     let stopped = stopped();
     let ready = Ready {
-        address: at,
+        address: Some(at),
         metrics: Some(format!("http://{}/metrics", metrics.local_addr()?)),
         keys: None,
         data_dir: member.data_dir,
@@ -135,7 +135,7 @@ async fn serve(member: Member, keys: KeyCheck) -> anyhow::Result<()> {
         clock: member.clock.name(),
     };
     ready.print()?;
-    let served = node.serve(listener, Some(metrics), None, ConnectionLimits::default(), stopped).await;
+    let served = node.serve(Some(listener), Some(metrics), None, ConnectionLimits::default(), stopped).await;
     following.abort();
     served
 }

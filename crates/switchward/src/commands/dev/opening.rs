@@ -167,6 +167,7 @@ pub(super) fn delivery() -> anyhow::Result<DeliveryConfig> {
     if let Some(file) = delivery.model.as_ref().and_then(|model| model.key_file.as_ref()) {
         private::refuse_open_file(file)?;
     }
-    delivery.check()?;
+    delivery.waits_ms()?;
+    delivery.check_worker()?;
     Ok(delivery)
 }

@@ -193,7 +193,7 @@ fn announce(
         contexts.add(one.server, &one.address, &cluster.keys)?;
     }
     let first = Ready {
-        address: first.url(),
+        address: Some(first.url()),
         metrics: metrics.clone(),
         keys: Some(cluster.keys.shown()),
         data_dir: folder,

@@ -94,6 +94,7 @@ impl Plan {
                 servers: Some(1),
                 first,
                 gateways: Vec::new(),
+                deliveries: Vec::new(),
                 hosts,
                 cluster: None,
                 days: DAYS,

@@ -1,4 +1,4 @@
-//! The cluster of this server or gateway: its certificate, its data folder, and the other servers.
+//! The cluster of this process: its certificate, its data folder, and the other servers.
 
 mod compared;
 
@@ -20,7 +20,7 @@ use super::certificate::{at, dated, verified};
 use super::{Found, Verdict};
 use crate::config::Config;
 use crate::key_ring::KeyRingLocation;
-use crate::member::{self, ClusterConfig, ToServers};
+use crate::member::{self, ClusterConfig, ProcessKind, ToServers};
 
 const WHAT: &str = "cluster";
 /// What is wrong if the certificate is not one of `switchward cluster certs`.
@@ -38,7 +38,7 @@ struct Answer {
 struct Own {
     /// The servers that this one finds by itself: its `cluster.peers`.
     peers: BTreeMap<u64, String>,
-    /// The digest of the key ring as servers send it; `None` for a gateway, and if the ring cannot be read.
+    /// The digest of the key ring as servers send it; `None` for a process without data, and if the ring cannot be read.
     keys: Option<String>,
     /// Its Redis; `None` for a gateway.
     redis: Option<RedisFacts>,
@@ -82,8 +82,8 @@ fn certificate(cluster: &ClusterConfig) -> Result<(PeerName, [u8; 16], TlsPem), 
             "the server does not start; copy ca.crt and its own two files to it, readable for its user alone";
         Found::fail(WHAT, format!("{error:#}"), advice)
     })?;
-    if cluster.is_gateway() {
-        let (name, id) = member::gateway(cluster, &tls).map_err(wrong)?;
+    if cluster.kind() != ProcessKind::Server {
+        let (name, id) = member::without_data(cluster, &tls).map_err(wrong)?;
         return Ok((name, id, tls));
     }
     member::identity(cluster).map_err(wrong)?;
@@ -145,8 +145,13 @@ fn folder(path: &Path, own: ClusterIdentity) -> Option<Found> {
 
 async fn own(config: &Config, cluster: &ClusterConfig) -> anyhow::Result<Own> {
     let peers = cluster.peers()?;
-    if cluster.is_gateway() {
-        return Ok(Own { peers, keys: None, redis: None });
+    match cluster.kind() {
+        ProcessKind::Gateway => return Ok(Own { peers, keys: None, redis: None }),
+        ProcessKind::Delivery => {
+            let redis = Some(member::redis_facts(config.redis.as_ref()).await);
+            return Ok(Own { peers, keys: None, redis });
+        }
+        ProcessKind::Server => {}
     }
     let location = KeyRingLocation::find(config.keys_file.as_deref(), &config.data_dir);
     let ring = location.read().ok().map(KeyRing::of);

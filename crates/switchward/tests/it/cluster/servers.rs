@@ -149,6 +149,21 @@ impl Servers {
         self.path(&format!("server-{number}.toml"))
     }
 
+    /// Replaces parts of the configuration of a server, from its next start on.
+    pub(crate) fn configure(&self, number: usize, parts: &[(&str, &str)]) -> anyhow::Result<()> {
+        let mut text = std::fs::read_to_string(self.config(number))?;
+        for (part, by) in parts {
+            ensure!(text.contains(part), "the configuration has no {part:?}");
+            text = text.replace(part, by);
+        }
+        Ok(std::fs::write(self.config(number), text)?)
+    }
+
+    /// The port at which a server listens for clients.
+    pub(crate) fn public_port(&self, number: usize) -> u16 {
+        self.ports[number - 1].public
+    }
+
     fn configuration(&self, number: usize) -> String {
         let ports = &self.ports[number - 1];
         let peers = self.ports.iter().zip(1..).filter(|(_, other)| *other != number);

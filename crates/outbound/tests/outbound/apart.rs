@@ -1,0 +1,92 @@
+//! A worker in a process of its own, which has no data and asks the servers.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use switchward_gateway::proxy::AnswersDelivery as _;
+use switchward_machine::SessionId;
+use switchward_state::{Key, Kind, Row, View as _};
+use switchward_testkit::until;
+
+use crate::leaders::{PROCESS, SHARD, TENANT, deployed, mails, waits};
+use crate::servers::{NODES, Servers};
+
+const CHANGES: usize = 6;
+const MAILS: usize = 6;
+
+/// Every third answer to the worker is lost, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_leaders_and_lost_answers_send_each_mail_once() {
+    let (servers, worker) = Servers::with_worker_apart().await;
+    let machine = deployed(&servers, "checkpoint", PROCESS).await;
+    let mut sessions = Vec::new();
+    for change in 0..CHANGES {
+        for _ in 0..MAILS {
+            sessions.push(mails(&servers, sessions.len(), machine).await);
+        }
+        servers.hand_over(SHARD, NODES[(change + 1) % NODES.len()]).await;
+    }
+    for session in &sessions {
+        until("its mail is delivered", async || !waits(&servers, *session).await).await;
+    }
+    let counts = servers.sent.counts();
+    let twice: Vec<&String> = counts.iter().filter(|(_, count)| **count > 1).map(|(id, _)| id).collect();
+    assert_eq!((twice, counts.len()), (Vec::new(), sessions.len()));
+    worker.end().await;
+    servers.end().await;
+}
+
+/// The numbers of a session's effects.
+async fn effects(servers: &Servers, session: SessionId) -> Vec<u64> {
+    let view = servers.shard(NODES[0], SHARD).read().await.unwrap();
+    let mut numbers = Vec::new();
+    let prefix = Key::prefix_of_session(TENANT, session, Kind::Outbox);
+    let scanned = view.scan(&prefix, None, &mut |_, row| {
+        if let Row::Outbox(effect) = &**row {
+            numbers.push(effect.number);
+        }
+        ControlFlow::Continue(())
+    });
+    scanned.unwrap();
+    numbers
+}
+
+/// What a process says that has a delivery process's certificate and does not tell the truth.
+async fn said(servers: &Servers, text: &str) -> Result<String, String> {
+    let question = [&[1], text.as_bytes()].concat();
+    let answer = servers.delivery_server(NODES[1]).answer(Bytes::from(question)).await?;
+    Ok(String::from_utf8_lossy(&answer[1..]).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_counts_only_for_what_is_on_the_bus_and_on_its_channel() {
+    let servers = Servers::open(&[]).await;
+    let machine = deployed(&servers, "checkpoint", PROCESS).await;
+    let session = mails(&servers, 0, machine).await;
+    let before = effects(&servers, session).await;
+    assert!(!before.is_empty());
+    let report = |number: u64, channel: &str, outcome: &str| {
+        format!(
+            r#"{{"report":{{"job":{{"tenant":1,"session":"{session}","origin":{{"effect":{{"number":{number},"round":0,"attempt":0}}}},"channel":{channel}}},"outcome":{outcome}}}}}"#
+        )
+    };
+    let sent = r#"{"mail":{"message_id":"a"}}"#;
+    for number in &before {
+        for channel in [r#""message""#, r#""http""#, r#""model""#, r#"{"event":{"endpoint":"ops"}}"#] {
+            assert_eq!(said(&servers, &report(*number, channel, sent)).await, Ok(r#""gone""#.to_owned()));
+        }
+    }
+    for wrong in ["", "{}", "null", r#"{"wanted":{}}"#, r#"{"report":{"job":{}}}"#] {
+        assert!(said(&servers, wrong).await.is_err(), "{wrong}");
+    }
+    let unknown = report(before[0], r#""mail""#, r#"{"failed":{"reason":"x","message":""}}"#);
+    assert!(said(&servers, &unknown).await.is_err());
+    let work = format!(
+        r#"{{"report":{{"job":{{"tenant":1,"session":"{session}","origin":{{"work":{{"item":1,"fence":1}}}},"channel":"http"}},"outcome":{{"http":{{"status":200,"body":null}}}}}}}}"#
+    );
+    assert_eq!(said(&servers, &work).await, Ok(r#""gone""#.to_owned()));
+    assert_eq!(effects(&servers, session).await, before, "nothing has changed");
+    assert_eq!(said(&servers, &report(before[0], r#""mail""#, sent)).await, Ok(r#""taken""#.to_owned()));
+    assert_eq!(effects(&servers, session).await, before[1..]);
+    servers.end().await;
+}
