@@ -20,7 +20,7 @@ use switchward_api::v1::{
     webhook_source_service_client::WebhookSourceServiceClient, worker_service_client::WorkerServiceClient,
 };
 use tonic::{
-    Code, Request, Response, Status,
+    Request, Response, Status,
     metadata::{Ascii, MetadataValue},
     service::{Interceptor, interceptor::InterceptedService},
     transport::{Certificate, Channel, ClientTlsConfig, Endpoint},
@@ -32,7 +32,7 @@ use crate::context::{Context, Contexts};
 use crate::exit::Exit;
 use crate::tls;
 pub(crate) use mail::{Brought, bring_mail};
-use retry::Retries;
+use retry::{Retries, did_nothing, is_repeatable};
 
 /// The time limit of connecting.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -221,13 +221,43 @@ impl Client {
         &self.retries
     }
 
-    /// Makes a unary call, and retries it while the server is unavailable. This is safe because every request that
-    /// changes something carries a request id.
+    /// Makes a unary call, and makes it again while the server is unavailable, or if the connection breaks. The request must do
+    /// the same twice as once: it only reads, has a request id, or is about a lease that is given back.
     ///
     /// # Errors
     /// The last error of the server or of the connection.
     pub(crate) async fn call<Q, R, F>(
         &self,
+        request: Q,
+        method: impl Fn(Services, Request<Q>) -> F,
+    ) -> Result<R, Status>
+    where
+        Q: Clone,
+        F: Future<Output = Result<Response<R>, Status>>,
+    {
+        self.call_while(is_repeatable, request, method).await
+    }
+
+    /// Makes a unary call whose request has no request id, and makes it again only while it certainly did nothing.
+    ///
+    /// # Errors
+    /// The last error of the server or of the connection.
+    pub(crate) async fn call_once<Q, R, F>(
+        &self,
+        request: Q,
+        method: impl Fn(Services, Request<Q>) -> F,
+    ) -> Result<R, Status>
+    where
+        Q: Clone,
+        F: Future<Output = Result<Response<R>, Status>>,
+    {
+        self.call_while(did_nothing, request, method).await
+    }
+
+    /// Makes a unary call again and again while `may_repeat` says so of its failure.
+    async fn call_while<Q, R, F>(
+        &self,
+        may_repeat: fn(&Status) -> bool,
         request: Q,
         method: impl Fn(Services, Request<Q>) -> F,
     ) -> Result<R, Status>
@@ -242,7 +272,7 @@ impl Client {
         };
         let retried = attempt
             .retry(self.retries.of_call())
-            .when(|status: &Status| status.code() == Code::Unavailable)
+            .when(may_repeat)
             .adjust(|status: &Status, grown| Some(self.retries.pause(grown?, status)));
         retried.await.map(Response::into_inner)
     }

@@ -2,8 +2,9 @@
 
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use serde::Deserialize;
+use std::error::Error;
 use std::time::Duration;
-use tonic::Status;
+use tonic::{Code, ConnectError, Status, TimeoutExpired};
 use tonic_types::StatusExt as _;
 
 /// The shipped service config.
@@ -83,6 +84,24 @@ impl Retries {
     }
 }
 
+/// Returns true if a failed call certainly did nothing: the server says so, or could not be connected to.
+pub(crate) fn did_nothing(status: &Status) -> bool {
+    let of_connection = status.source().is_some();
+    status.code() == Code::Unavailable && (!of_connection || has_cause::<ConnectError>(status))
+}
+
+/// Returns true if a failed call may be made again that does the same twice as once: it did nothing, or its connection broke. A
+/// server that stops refuses requests that it has not begun, and a connection breaks with it; the client's library says
+/// both with whatever code, and with a cause.
+pub(crate) fn is_repeatable(status: &Status) -> bool {
+    let of_connection = status.source().is_some() && !has_cause::<TimeoutExpired>(status);
+    did_nothing(status) || of_connection
+}
+
+fn has_cause<E: Error + 'static>(status: &Status) -> bool {
+    std::iter::successors(status.source(), |cause| cause.source()).any(|cause| cause.is::<E>())
+}
+
 /// Parses a duration of proto-JSON, such as `0.1s`.
 fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.strip_suffix('s')?.parse().ok()?).ok()
@@ -97,6 +116,25 @@ mod tests {
         let millis = Duration::from_millis;
         let expected = Retries { attempts_max: 4, first: millis(100), most: millis(2_000), factor: 3.0 };
         assert_eq!(Retries::shipped(), expected);
+    }
+
+    #[test]
+    fn a_broken_connection_is_tried_again_only_for_calls_that_may_happen_twice() {
+        let of = |error: Box<dyn Error + Send + Sync>| Status::from_error(error);
+        let reset = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        let (neither, repeatable, both) = ((false, false), (true, false), (true, true));
+        for (status, expected) in [
+            (Status::unavailable("the shard elects a leader"), both),
+            (of(Box::new(ConnectError(Box::new(reset())))), both),
+            (of(Box::new(reset())), repeatable),
+            (of(Box::new(TimeoutExpired(()))), neither),
+            (Status::internal("a defect"), neither),
+            (Status::cancelled("by the server"), neither),
+            (Status::deadline_exceeded("late"), neither),
+            (Status::aborted("the outcome is unknown"), neither),
+        ] {
+            assert_eq!((is_repeatable(&status), did_nothing(&status)), expected, "{status:?}");
+        }
     }
 
     #[test]

@@ -109,7 +109,7 @@ async fn ping(talk: &Talk, ping: PingEndpoint) -> Result<(), Exit> {
     let request = v1::PingWebhookEndpointRequest { name: ping.name.clone(), event_type: ping.event };
     let reply = talk
         .client
-        .call(request, |mut it, request| async move { it.endpoints.ping_webhook_endpoint(request).await });
+        .call_once(request, |mut it, request| async move { it.endpoints.ping_webhook_endpoint(request).await });
     let reply = reply.await?;
     talk.printer.message("PingWebhookEndpointResponse", &reply, || {
         let took = reply.duration.map(show::length).unwrap_or_default();
@@ -144,7 +144,7 @@ async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
             page_size,
             page_token,
         };
-        let reply = talk.client.call(request, |mut it, request| async move {
+        let reply = talk.client.call_once(request, |mut it, request| async move {
             it.endpoints.recover_webhook_endpoint(request).await
         });
         reply.await.map(|reply| (reply.sessions, missing.note(reply.unreachable, reply.next_page_token)))

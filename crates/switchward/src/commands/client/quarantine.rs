@@ -101,7 +101,7 @@ async fn delete(talk: &Talk, delete: DeleteMail) -> Result<(), Exit> {
     let request = v1::DeleteQuarantinedMailRequest { name: delete.name.clone() };
     let reply = talk
         .client
-        .call(request, |mut it, request| async move { it.mail.delete_quarantined_mail(request).await });
+        .call_once(request, |mut it, request| async move { it.mail.delete_quarantined_mail(request).await });
     let reply = reply.await?;
     talk.printer
         .message("DeleteQuarantinedMailResponse", &reply, || card(&[("deleted", clean(&delete.name))]))?;

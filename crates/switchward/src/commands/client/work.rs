@@ -35,7 +35,7 @@ pub(super) async fn poll(talk: &Talk, poll: PollWork) -> Result<(), Exit> {
         wait: poll.wait.map(length).transpose()?,
     };
     let client = talk.client.waiting(poll.wait.unwrap_or_default());
-    let reply = client.call(request, |mut it, request| async move { it.work.poll_work(request).await });
+    let reply = client.call_once(request, |mut it, request| async move { it.work.poll_work(request).await });
     let reply = reply.await?;
     let text = || match reply.items.as_slice() {
         [] => "no work\n".to_owned(),
@@ -111,7 +111,7 @@ pub(super) async fn extend(talk: &Talk, extend: ExtendLease) -> Result<(), Exit>
         lease: extend.lease.map(length).transpose()?,
     };
     let reply =
-        talk.client.call(request, |mut it, request| async move { it.work.extend_lease(request).await });
+        talk.client.call_once(request, |mut it, request| async move { it.work.extend_lease(request).await });
     let reply = reply.await?;
     let until = show::time(reply.lease_expire_time.as_ref());
     talk.printer.message("ExtendLeaseResponse", &reply, || {

@@ -34,7 +34,7 @@ impl Story {
         self.narrator.line(INTEGRATOR, "subscribes to session.*", STRONG, "gets a secret, shown once")?;
         let receiver = self.receiver.insert(receiver);
         let request = v1::PingWebhookEndpointRequest { name: NAME.into(), ..Default::default() };
-        let ping = self.person.call(request, |mut it, request| async move {
+        let ping = self.person.call_once(request, |mut it, request| async move {
             it.endpoints.ping_webhook_endpoint(request).await
         });
         ensure!(ping.await?.http_status == 204, "the endpoint did not accept a ping");
