@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use prost_reflect::{Kind, MethodDescriptor};
 use switchward_api::{PACKAGE, descriptor_pool};
 
-/// `idempotency_level = NO_SIDE_EFFECTS` of `google.protobuf.MethodOptions`.
-const NO_SIDE_EFFECTS: i32 = 1;
+/// `idempotency_level = IDEMPOTENT` of `google.protobuf.MethodOptions`.
+const IDEMPOTENT: i32 = 2;
 
 fn methods() -> Vec<MethodDescriptor> {
     descriptor_pool().services().flat_map(|service| service.methods().collect::<Vec<_>>()).collect()
 }
 
-fn only_reads(method: &MethodDescriptor) -> bool {
-    let options = method.method_descriptor_proto().options.clone().unwrap_or_default();
-    options.idempotency_level == Some(NO_SIDE_EFFECTS)
+/// The idempotency level that is stated.
+fn level(method: &MethodDescriptor) -> Option<i32> {
+    method.method_descriptor_proto().options.clone().unwrap_or_default().idempotency_level
 }
 
 fn check(rule: &str, holds: impl Fn(&MethodDescriptor) -> bool) {
@@ -33,15 +33,22 @@ fn every_mutation_takes_a_request_id() {
     // These change nothing here, or nothing the second time.
     let of_endpoints = ["PingWebhookEndpoint", "RecoverWebhookEndpoint", "DeleteQuarantinedMail"];
     check(
-        "a method only reads, or is about leases, endpoints or quarantine, or has request_id = 15",
+        "a method only reads, or is about leases, endpoints or quarantine, or is idempotent, or has request_id = 15",
         |method| match method.input().get_field_by_name("request_id") {
-            Some(field) => !only_reads(method) && field.number() == 15 && field.kind() == Kind::String,
+            Some(field) => level(method).is_none() && field.number() == 15 && field.kind() == Kind::String,
             None => {
                 let known = of_leases.iter().chain(&of_endpoints).any(|one| *one == method.name());
-                only_reads(method) || known
+                level(method).is_some() || known
             }
         },
     );
+}
+
+#[test]
+fn a_method_that_may_fail_a_replica_does_not_only_read() {
+    let verifies: Vec<_> =
+        methods().iter().filter(|method| method.name() == "VerifyGroup").map(level).collect();
+    assert_eq!(verifies, [Some(IDEMPOTENT)]);
 }
 
 #[test]
