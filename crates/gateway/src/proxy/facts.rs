@@ -2,17 +2,13 @@
 //! answers of all servers. It asks over a connection for calls, which a server takes from its own certificate too: the doctor
 //! must never make the handshake of a server, because the others would take it for a second copy of that server.
 
-use axum::body::Body;
 use bytes::Bytes;
-use http::{Method, Request};
-use http_body_util::{BodyExt as _, Limited};
 use minicbor::{Decode, Encode};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
 
 use super::head::FACTS_PATH;
-use super::links::{Links, ServerDialer, Unreachable};
+use super::links::{Links, Question, ServerDialer};
 use super::map::RouteServer;
 use crate::limits::{FACTS_BYTES_MAX, FACTS_WAIT_MS, PROXY_DIAL_MS_MAX};
 
@@ -111,23 +107,9 @@ impl ServerFacts {
 /// # Errors
 /// It cannot be reached, is another server, or gives no answer in time; one line says why.
 pub async fn ask_facts(dialer: Arc<dyn ServerDialer>, server: &RouteServer) -> Result<ServerFacts, String> {
-    let links = Links::new(dialer, 1);
-    let dial = Duration::from_millis(PROXY_DIAL_MS_MAX);
-    let mut sender = links.line(server, dial).await.map_err(|Unreachable(why)| why)?;
-    let asked = async move {
-        let uri = format!("https://server-{}{FACTS_PATH}", server.number);
-        let request = Request::builder().method(Method::GET).uri(uri).body(Body::empty());
-        let request = request.map_err(|error| error.to_string())?;
-        let response =
-            sender.try_send_request(request).await.map_err(|error| error.into_error().to_string())?;
-        if !response.status().is_success() {
-            return Err(format!("it answered {}", response.status()));
-        }
-        let body = Limited::new(response.into_body(), FACTS_BYTES_MAX).collect().await;
-        ServerFacts::decode(&body.map_err(|error| error.to_string())?.to_bytes())
-    };
-    let answer = timeout(Duration::from_millis(FACTS_WAIT_MS), asked).await;
-    answer.unwrap_or_else(|_| Err("no answer in time".to_owned()))
+    let wait = Duration::from_millis(PROXY_DIAL_MS_MAX + FACTS_WAIT_MS);
+    let question = Question { path: FACTS_PATH, wait, bytes_max: FACTS_BYTES_MAX };
+    ServerFacts::decode(&Links::new(dialer, 1).get(server, question).await?)
 }
 
 #[cfg(test)]

@@ -10,11 +10,8 @@
 //! no other one can be reached, and whatever it likes if it does not tell the truth; a majority of the servers that the map
 //! itself names, which the sender of the map chooses.
 
-use axum::body::Body;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use http::{Method, Request};
-use http_body_util::{BodyExt as _, Limited};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,11 +21,10 @@ use tokio::time::{sleep, timeout};
 
 use super::forward::{Maps, Proxy};
 use super::head::MAP_PATH;
-use super::links::Unreachable;
+use super::links::Question;
 use super::map::{RouteMap, RouteServer};
 use crate::limits::{
-    PROXY_DIAL_MS_MAX, ROUTE_MAP_BYTES_MAX, ROUTE_MAP_FIRST_TURNS, ROUTE_MAP_MS, ROUTE_MAP_PAUSE_MS,
-    ROUTE_MAP_WAIT_MS,
+    ROUTE_MAP_BYTES_MAX, ROUTE_MAP_FIRST_TURNS, ROUTE_MAP_MS, ROUTE_MAP_PAUSE_MS, ROUTE_MAP_WAIT_MS,
 };
 use crate::routes::Health;
 
@@ -198,24 +194,11 @@ impl Proxy {
     }
 
     async fn ask_in_time(&self, server: &RouteServer) -> Option<RouteMap> {
-        let asked = timeout(Duration::from_millis(ROUTE_MAP_WAIT_MS), self.ask(server)).await;
-        let asked = asked.unwrap_or_else(|_| Err("no answer in time".to_owned()));
-        asked.inspect_err(|error| not_got(server, error)).ok()
-    }
-
-    async fn ask(&self, server: &RouteServer) -> Result<RouteMap, String> {
-        let wait = Duration::from_millis(PROXY_DIAL_MS_MAX);
-        let mut sender = self.links().line(server, wait).await.map_err(|Unreachable(why)| why)?;
-        let uri = format!("https://server-{}{MAP_PATH}", server.number);
-        let request = Request::builder().method(Method::GET).uri(uri).body(Body::empty());
-        let request = request.map_err(|error| error.to_string())?;
-        let response =
-            sender.try_send_request(request).await.map_err(|error| error.into_error().to_string())?;
-        if !response.status().is_success() {
-            return Err(format!("it answered {}", response.status()));
-        }
-        let body = Limited::new(response.into_body(), ROUTE_MAP_BYTES_MAX).collect().await;
-        RouteMap::decode(&body.map_err(|error| error.to_string())?.to_bytes())
+        let wait = Duration::from_millis(ROUTE_MAP_WAIT_MS);
+        let question = Question { path: MAP_PATH, wait, bytes_max: ROUTE_MAP_BYTES_MAX };
+        let asked = self.links().get(server, question).await;
+        let read = asked.and_then(|bytes| RouteMap::decode(&bytes));
+        read.inspect_err(|error| not_got(server, error)).ok()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The heads of requests that are passed on.
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Uri, Version, header, request::Parts, uri::PathAndQuery,
+    HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri, Version, header, request::Parts,
+    uri::PathAndQuery,
 };
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub(super) const KEYED: HeaderName = HeaderName::from_static("switchward-keyed")
 pub(super) const MAP_PATH: &str = "/-/route-map";
 /// Where a server says what is true of it, on connections of the cluster alone.
 pub(super) const FACTS_PATH: &str = "/-/facts";
+/// The answer of a server that was removed from the cluster to a process that asks for the map.
+pub(super) const REMOVED: StatusCode = StatusCode::GONE;
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 /// Milliseconds that still fit into the eight digits of a gRPC time-out.
 const GRPC_TIMEOUT_MS_MAX: u128 = 99_999_999;

@@ -1,17 +1,22 @@
 //! The connections on which calls are passed on: one to each server, dialled when it is needed.
 
 use axum::body::Body;
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Limited};
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
+use super::head::REMOVED;
 use super::map::RouteServer;
 use crate::limits::{
     PROXIED_CALLS_MAX, PROXIED_STREAM_WINDOW_BYTES, PROXY_DIAL_MS_MAX, PROXY_PING_MS, PROXY_PING_WAIT_MS,
@@ -37,6 +42,17 @@ pub trait ServerDialer: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unreachable(pub(super) String);
 
+/// What a process of the cluster asks a server that no client asks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Question {
+    /// Where the server answers it.
+    pub(super) path: &'static str,
+    /// How long it may take to connect and to get the answer.
+    pub(super) wait: Duration,
+    /// The maximum size of the answer, bytes.
+    pub(super) bytes_max: usize,
+}
+
 /// The connections by their servers.
 pub(super) struct Links {
     dialer: Arc<dyn ServerDialer>,
@@ -52,6 +68,8 @@ struct Link {
     state: Mutex<State>,
     /// Notified when a dial has ended.
     dialled: Notify,
+    /// Set while the server cannot be reached, and the log says so.
+    is_reported: AtomicBool,
 }
 
 enum State {
@@ -107,13 +125,31 @@ impl Link {
         let connected =
             timeout(Duration::from_millis(PROXY_DIAL_MS_MAX), connect(&*dialer, &self.server, self.window));
         let (error, rest_ms) = match connected.await {
-            Ok(Ok(sender)) => return self.ended(State::Open(sender)),
+            Ok(Ok(sender)) => {
+                self.report_reached();
+                return self.ended(State::Open(sender));
+            }
             Ok(Err(error)) => (error.to_string(), PROXY_REST_MS),
             Err(_) => ("the connection took too long".to_owned(), PROXY_TIMED_OUT_REST_MS),
         };
         let why = format!("server {} at {}: {error}", self.server.number, self.server.address);
-        tracing::warn!("failed to connect for calls: {why}");
+        self.report_unreached(&why);
         self.ended(State::Failed { why, until: Instant::now() + Duration::from_millis(rest_ms) });
+    }
+
+    /// Warns once of a server that cannot be reached, until it was reached again.
+    fn report_unreached(&self, why: &str) {
+        if self.is_reported.swap(true, Ordering::Relaxed) {
+            tracing::debug!("failed to connect for calls again: {why}");
+        } else {
+            tracing::warn!("failed to connect for calls, and goes on trying: {why}");
+        }
+    }
+
+    fn report_reached(&self) {
+        if self.is_reported.swap(false, Ordering::Relaxed) {
+            tracing::info!(server = self.server.number, "calls can be passed on to this server again");
+        }
     }
 
     fn ended(&self, state: State) {
@@ -146,6 +182,33 @@ impl Links {
         sender.map_err(late)?
     }
 
+    /// Asks a server. Waits for the dial as calls do.
+    ///
+    /// # Errors
+    /// It cannot be reached, was removed from the cluster, or gives no answer of that size in time; one line says why.
+    pub(super) async fn get(&self, server: &RouteServer, question: Question) -> Result<Bytes, String> {
+        let answer = timeout(question.wait, self.answer(server, question)).await;
+        answer.unwrap_or_else(|_| Err("no answer in time".to_owned()))
+    }
+
+    async fn answer(&self, server: &RouteServer, question: Question) -> Result<Bytes, String> {
+        let Question { path, wait: _, bytes_max } = question;
+        let dial = Duration::from_millis(PROXY_DIAL_MS_MAX);
+        let mut sender = self.line(server, dial).await.map_err(|Unreachable(why)| why)?;
+        let uri = format!("https://server-{}{path}", server.number);
+        let request = Request::builder().method(Method::GET).uri(uri).body(Body::empty());
+        let request = request.map_err(|error| error.to_string())?;
+        let response =
+            sender.try_send_request(request).await.map_err(|error| error.into_error().to_string())?;
+        match response.status() {
+            status if status.is_success() => {}
+            REMOVED => return Err("it was removed from the cluster".to_owned()),
+            status => return Err(format!("it answered {status}")),
+        }
+        let body = Limited::new(response.into_body(), bytes_max).collect().await;
+        Ok(body.map_err(|error| error.to_string())?.to_bytes())
+    }
+
     /// Ends the connections to all other servers as soon as their calls are answered.
     pub(super) fn keep(&self, is_kept: impl Fn(u64) -> bool) {
         self.known.lock().retain(|number, _| is_kept(*number));
@@ -161,6 +224,7 @@ impl Links {
             window: self.window,
             state: Mutex::new(State::New),
             dialled: Notify::new(),
+            is_reported: AtomicBool::new(false),
         });
         known.insert(server.number, Arc::clone(&link));
         link
@@ -253,6 +317,21 @@ mod tests {
         tokio::time::advance(Duration::from_millis(PROXY_REST_MS)).await;
         refused(&links, &server, long).await;
         assert_eq!(dials(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_cannot_be_reached_is_reported_once() {
+        let (links, dialer, server) = links(0);
+        let link = links.link(&server);
+        assert!(!link.is_reported.load(Ordering::SeqCst));
+        for dials in 1..=3 {
+            refused(&links, &server, Duration::from_secs(60)).await;
+            assert_eq!(dialer.dials.load(Ordering::SeqCst), dials);
+            assert!(link.is_reported.load(Ordering::SeqCst));
+            tokio::time::advance(Duration::from_millis(PROXY_REST_MS)).await;
+        }
+        link.report_reached();
+        assert!(!link.is_reported.load(Ordering::SeqCst), "the next failure is reported again");
     }
 
     #[tokio::test(start_paused = true)]
