@@ -19,7 +19,7 @@ use super::client_address::ClientAddress;
 use super::delivery::{self, AnswersDelivery};
 use super::facts::Facts;
 use super::forward::Maps;
-use super::head::{CLIENT, EPOCH, FACTS_PATH, KEYED, MAP_PATH, strip_internal};
+use super::head::{CLIENT, EPOCH, FACTS_PATH, KEYED, MAP_PATH, REMOVED, strip_internal};
 use crate::connections::Connection;
 use crate::limits::{
     DELIVERY_QUESTIONS_MAX, DRAIN_MS_MAX, EPOCH_KEPT_MS, KEEPALIVE_TIMEOUT_MS, PROXIED_CALLS_MAX,
@@ -37,6 +37,8 @@ pub(super) struct PassedOn;
 pub struct CallServer(Arc<Inner>);
 
 struct Inner {
+    /// The number of this server.
+    own: u64,
     app: Port,
     maps: Arc<dyn Maps>,
     facts: Arc<dyn Facts>,
@@ -65,11 +67,11 @@ impl Drop for Counted<'_> {
 }
 
 impl CallServer {
-    /// Answers with the port that clients call, too, and shows these maps and facts.
+    /// Answers for the server of this number with the port that clients call, too, and shows these maps and facts.
     #[must_use]
-    pub fn new(app: Port, maps: Arc<dyn Maps>, facts: Arc<dyn Facts>) -> Self {
+    pub fn new(own: u64, app: Port, maps: Arc<dyn Maps>, facts: Arc<dyn Facts>) -> Self {
         let (stopping, open) = (watch::Sender::new(None), watch::Sender::new(0));
-        Self(Arc::new(Inner { app, maps, facts, epoch: Mutex::default(), stopping, open }))
+        Self(Arc::new(Inner { own, app, maps, facts, epoch: Mutex::default(), stopping, open }))
     }
 
     /// Takes no more calls. Those that are open go on.
@@ -196,9 +198,11 @@ impl CallServer {
         }
     }
 
+    /// The map. A server that was removed has none that others may go by: nobody sends it a newer one.
     fn map(&self) -> Response<Body> {
         let mut response = Response::new(Body::empty());
         match self.0.maps.map() {
+            Some(map) if map.removed.contains(&self.0.own) => *response.status_mut() = REMOVED,
             Some(map) => *response.body_mut() = Body::from(map.encode()),
             None => *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE,
         }

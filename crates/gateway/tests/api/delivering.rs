@@ -55,7 +55,7 @@ impl Far {
     async fn start(node: &Node) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
-        let calls = CallServer::new(node.app.clone(), Arc::new(Fixed::of(&[address])), Arc::new(Said));
+        let calls = CallServer::new(1, node.app.clone(), Arc::new(Fixed::of(&[address])), Arc::new(Said));
         let (lengths, answers) = (Arc::new(Lengths::default()), calls.clone());
         let delivery = Arc::clone(&lengths);
         let task = tokio::spawn(async move {

@@ -104,11 +104,11 @@ pub(crate) struct Far {
 }
 
 impl Far {
-    /// Answers calls that are passed on with this port, and shows this map.
+    /// Answers calls that are passed on as the server 1 with this port, and shows this map.
     pub(crate) async fn start(app: Port, maps: impl FnOnce(SocketAddr) -> Arc<dyn Maps>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
-        let calls = CallServer::new(app, maps(address), Arc::new(Said));
+        let calls = CallServer::new(1, app, maps(address), Arc::new(Said));
         let open: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
         let (answers, kept) = (calls.clone(), Arc::clone(&open));
         let task = tokio::spawn(async move {
@@ -373,6 +373,22 @@ async fn a_server_that_stops_takes_no_more_calls_and_another_one_answers() {
     }
     drop((line, gateway, servers));
     node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_removed_shows_no_map() {
+    let present = Far::start(Seen::default().port(), |address| Arc::new(Fixed::of(&[address]))).await;
+    let removed = |address| -> Arc<dyn Maps> {
+        let map = Fixed::of(&[address]).map().expect("a map");
+        Arc::new(Fixed(Arc::new(RouteMap { removed: vec![1], ..(*map).clone() })))
+    };
+    let removed = Far::start(Seen::default().port(), removed).await;
+    for (far, expected) in [(&present, 200), (&removed, 410)] {
+        let asked = Request::builder().uri(format!("http://{}/-/route-map", far.address));
+        let line = Line::connect(far.address).await;
+        let answer = line.exchange(asked.body(Full::default()).expect("a request")).await;
+        assert_eq!(answer.status, expected);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -160,7 +160,8 @@ impl Connections {
         // They are set once, when the server opens.
         let (clock, redis) = (Arc::clone(&self.clock), redis.cloned());
         let facts = OwnFacts::new(cluster.clone(), clock, Arc::clone(&self.handler), redis);
-        let calls = CallServer::new(app, Arc::new(LocalMaps(cluster.clone())), Arc::new(facts));
+        let maps = Arc::new(LocalMaps(cluster.clone()));
+        let calls = CallServer::new(self.config.server, app, maps, Arc::new(facts));
         let _set_before = (
             self.api.set(api.clone()),
             self.cluster.set(cluster.clone()),
