@@ -6,14 +6,15 @@ use switchward_api::v1;
 use switchward_shard::{ClusterStatus, NotNow};
 use switchward_state::catalogue::{CatalogueCommand, ServerState, SetServerState};
 use switchward_state::{Reply, RequestId, Scope};
+use tokio::time::sleep;
 
 use super::{of_state, required, status};
 use crate::api::Call;
 use crate::error::{Reason, Refusal};
-use crate::limits::CLUSTER_CHECKS_MAX;
+use crate::limits::{CLUSTER_CHECKS_MAX, ELECTING_LOOKS_MAX};
 use crate::refusals::{named, odd, refusal};
 
-/// How soon a group may have a leader.
+/// How soon a group may have a leader: until the cluster is looked at again, and until a caller may call again.
 const ELECTING_RETRY: Duration = Duration::from_millis(200);
 
 /// What happens to a server.
@@ -44,7 +45,7 @@ pub(super) async fn make(
     let reply = loop {
         checks += 1;
         let body = async {
-            let set = checked(&fresh(call).await?, server, change).map_err(not_now)?;
+            let set = decided(call, |status| checked(status, server, change)).await?;
             Ok(CatalogueCommand::SetServerState(set).into())
         };
         match call.execute_prepared(Scope::Catalogue, request.clone(), body).await {
@@ -59,8 +60,27 @@ pub(super) async fn make(
     Ok(v1::ClusterServerChange { server: change.server.number, state, epoch: change.map.epoch })
 }
 
+/// What follows from the cluster as it is now. While a group elects its leader nobody knows its members: the cluster is looked at
+/// again, at most [`ELECTING_LOOKS_MAX`] times.
+///
+/// # Errors
+/// As [`NotNow`] says, or the catalogue has no leader.
+pub(super) async fn decided<T>(
+    call: &Call<'_>,
+    decide: impl Fn(&ClusterStatus) -> Result<T, NotNow>,
+) -> Result<T, Refusal> {
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        match decide(&fresh(call).await?) {
+            Err(NotNow::NoLeader(_)) if looks < ELECTING_LOOKS_MAX => sleep(ELECTING_RETRY).await,
+            decided => return decided.map_err(not_now),
+        }
+    }
+}
+
 /// The cluster as it is after all that was answered before.
-pub(super) async fn fresh(call: &Call<'_>) -> Result<ClusterStatus, Refusal> {
+async fn fresh(call: &Call<'_>) -> Result<ClusterStatus, Refusal> {
     call.api.cluster.catalogue().read().await.map_err(refusal)?;
     status(call.api).await
 }
@@ -93,7 +113,7 @@ fn checked(status: &ClusterStatus, server: u64, change: Change) -> Result<SetSer
 }
 
 /// The refusal of what cannot be done with the servers now.
-pub(super) fn not_now(why: NotNow) -> Refusal {
+fn not_now(why: NotNow) -> Refusal {
     let message = why.to_string();
     match why {
         NotNow::NoServer(server) => Refusal::not_found("server", server.to_string()),

@@ -5,7 +5,7 @@ use switchward_api::v1;
 use switchward_state::Scope;
 use switchward_state::catalogue::{CatalogueCommand, LeaderTransfer, RecordTransfers};
 
-use super::changes::{fresh, not_now};
+use super::changes::decided;
 use super::required;
 use crate::api::{Call, request_id};
 use crate::error::{Reason, Refusal};
@@ -30,7 +30,7 @@ pub(super) async fn run(call: &Call<'_>, message: &v1::TransferLeadersRequest) -
     {
         return Ok(());
     }
-    let planned = fresh(call).await?.plan_transfers(from, &message.groups, to).map_err(not_now)?;
+    let planned = decided(call, |status| status.plan_transfers(from, &message.groups, to)).await?;
     let mut transfers = Vec::new();
     let mut failed = None;
     for LeaderTransfer { group, to } in planned {
