@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use switchward_engine::session_view;
 use switchward_machine::{Micros, Status};
+use switchward_shard::limits::CLOCK_APART_MAX_MS;
 use switchward_shard::{Cluster, StateView};
 use switchward_state::policy::LedgerRow;
 use switchward_state::{IndexKey, Key, Kind, Reply, Row, View as _};
 use switchward_testkit::linearizable;
 
 use crate::commands::{BUDGET, CALLS_MAX, COST, COUNTER, ESTIMATE, TENANT, session};
-use crate::records::{Did, Records};
+use crate::records::{Did, Nap, Records};
 use crate::simulation::Simulation;
+
+/// How early a timer may fire by a right clock, milliseconds: a leader's clock may be as far ahead as it may be from the median,
+/// and the leader that began the wait may have stood still before.
+const EARLY_MAX: u64 = CLOCK_APART_MAX_MS + 1_500;
 
 /// What the replicas of a group have applied.
 fn applied(cluster: &Cluster, group: u64) -> Option<u64> {
@@ -84,6 +89,23 @@ fn nap(cluster: &Cluster, key: &str) -> Option<(Status, u64)> {
     let found = view.consistent(|view| session_view(view, TENANT, session(key))).ok()??;
     let ended = found.session.ended.unwrap_or(found.session.created);
     Some((found.session.status, ended.since_ms(found.session.created)))
+}
+
+/// No timer fires early by a right clock. Called again and again: it looks for sessions that have ended meanwhile.
+pub(crate) fn early(simulation: &Simulation) -> Option<String> {
+    let (_, cluster) = simulation.open().next()?;
+    let now = simulation.timeline.true_time();
+    let mut records = simulation.callers.records.lock();
+    let waiting = records.naps.iter_mut().filter(|(_, nap)| !nap.is_over);
+    let mut early = None;
+    for (key, found) in waiting {
+        found.is_over = nap(&cluster, key).is_some_and(|(status, _)| status == Status::Completed);
+        let took = found.begun.map(|begun| now.since_ms(begun));
+        if found.is_over && took.is_some_and(|took| took + EARLY_MAX < found.ms) {
+            early = Some(format!("{key} waits {} ms and has ended after {took:?} ms of true time", found.ms));
+        }
+    }
+    early
 }
 
 /// Compares what callers were answered with what the servers hold. Returns what is wrong.
@@ -161,7 +183,7 @@ fn histories(cluster: &Cluster, records: &Records) -> Vec<String> {
 
 /// No timer fires early by its shard's own time.
 fn naps(cluster: &Cluster, records: &Records) -> Vec<String> {
-    let early = records.naps.iter().filter_map(|(key, ms)| {
+    let early = records.naps.iter().filter_map(|(key, Nap { ms, .. })| {
         let (_, took) = nap(cluster, key)?;
         (took < *ms).then(|| format!("{key} waits {ms} ms and has ended after {took} ms"))
     });

@@ -21,6 +21,9 @@ pub(crate) const CALLS_MAX: usize = 12;
 pub(crate) const BUDGET: Micros = Micros(2_000_000);
 pub(crate) const ESTIMATE: Micros = Micros(100_000);
 pub(crate) const COST: Micros = Micros(40_000);
+/// How long sessions wait, milliseconds. The longest wait ends only after all faults, unless a leader believes a clock that is
+/// far ahead.
+const NAPS: [u64; 4] = [1_800, 3_600, 7_200, 360_000];
 /// The definition whose calls are limited.
 pub(crate) const COUNTER: &str = "counter";
 
@@ -51,7 +54,7 @@ impl Definitions {
                 ] }}
             }}"#
         );
-        let naps: Vec<(u64, String)> = [1_800, 3_600, 7_200].into_iter().map(|ms| (ms, nap(ms))).collect();
+        let naps: Vec<(u64, String)> = NAPS.into_iter().map(|ms| (ms, nap(ms))).collect();
         let mut sources = vec![register, counter];
         sources.extend(naps.iter().map(|(_, source)| source.clone()));
         Self {

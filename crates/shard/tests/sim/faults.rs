@@ -3,15 +3,19 @@
 use openraft::async_runtime::WatchReceiver;
 use openraft::type_config::alias::LogIdOf;
 use std::time::Duration;
-use switchward_shard::TypeConfig;
+use switchward_shard::{Shard, TypeConfig};
 
 use crate::disk::End;
 use crate::network::{Blocked, GOOD, Quality};
 use crate::plan::{Fault, Step};
 use crate::simulation::Simulation;
 
-/// How far a clock jumps at most, milliseconds.
-const JUMP_MAX: u64 = 20_000;
+/// Until a clock is believed that was set, and runs slower by more than servers overlook if it is behind, milliseconds.
+const BELIEVED: u64 = 17 * 60_000;
+/// How long a server with a wrong clock may lead, milliseconds.
+const BARRED_WITHIN: u64 = 8_000;
+/// How far a clock may be from the right time that does not follow its machine's, milliseconds.
+const CLOCK_ERROR_MAX: u64 = 20;
 
 /// Until another leader is elected, milliseconds.
 const ELECTION: u64 = 1_100;
@@ -47,10 +51,16 @@ pub(crate) fn begin(simulation: &mut Simulation, step: Step) {
             let slow = Quality { delay_max: 25, late_in: 8, late_max: 400, ..GOOD };
             simulation.network.set_quality(slow);
         }
-        Fault::ClockJump(node) => {
-            let ms = simulation.rng.between(1_000, JUMP_MAX);
-            simulation.server(node).move_clock(ms);
-            simulation.timeline.count("clocks jumped");
+        Fault::ClockSet(node, wrong_by) => set_clock(simulation, node, wrong_by),
+        Fault::ClockBelieved(node, wrong_by) => {
+            set_clock(simulation, node, wrong_by);
+            simulation.lapse(BELIEVED);
+        }
+        Fault::ClockAtStart(node, wrong_by) => {
+            let how = if simulation.rng.once_in(2) { End::Killed } else { End::Cut };
+            simulation.server(node).end(how);
+            set_clock(simulation, node, wrong_by);
+            simulation.server(node).start();
         }
     }
 }
@@ -79,11 +89,17 @@ pub(crate) fn end(simulation: &mut Simulation, fault: Fault) {
             simulation.pass(1_500);
         }
         Fault::Breaks | Fault::Repeats | Fault::Slow => simulation.network.set_quality(GOOD),
-        Fault::Stall(_)
-        | Fault::SyncError(_)
-        | Fault::Transfer(_)
-        | Fault::ClockJump(_)
-        | Fault::Pause(_) => {}
+        Fault::ClockSet(node, _) => {
+            follows_nothing(simulation, node);
+            simulation.server(node).set_clock(0);
+        }
+        Fault::ClockBelieved(node, _) | Fault::ClockAtStart(node, _) => {
+            leads_nothing(simulation, node);
+            simulation.server(node).end(End::Killed);
+            simulation.server(node).set_clock(0);
+            simulation.server(node).start();
+        }
+        Fault::Stall(_) | Fault::SyncError(_) | Fault::Transfer(_) | Fault::Pause(_) => {}
     }
 }
 
@@ -104,7 +120,8 @@ pub(crate) fn evidence(simulation: &Simulation, fault: Fault) -> u64 {
         Fault::Repeats => counted("messages repeated"),
         Fault::Slow => counted("messages late"),
         Fault::Behind(_) => counted("logs purged"),
-        Fault::ClockJump(_) => counted("clocks jumped"),
+        Fault::ClockSet(..) => counted("wrong clocks read"),
+        Fault::ClockBelieved(..) | Fault::ClockAtStart(..) => counted("servers barred"),
         Fault::LostVotes(_) => counted("votes at stake"),
         Fault::Pause(_) => counted("leaders paused"),
     }
@@ -116,7 +133,8 @@ pub(crate) fn waits(fault: Fault) -> bool {
         Fault::SyncError(_) | Fault::Transfer(_) | Fault::Breaks | Fault::Repeats | Fault::Slow => true,
         Fault::Isolate(..) | Fault::Deaf(_) | Fault::Mute(_) | Fault::Shatter(_) => true,
         Fault::Stall(_) | Fault::Kill(_) | Fault::PowerCut(_) | Fault::PowerCutOfAll => false,
-        Fault::Behind(_) | Fault::ClockJump(_) | Fault::LostVotes(_) | Fault::Pause(_) => false,
+        Fault::Behind(_) | Fault::LostVotes(_) | Fault::Pause(_) => false,
+        Fault::ClockSet(..) | Fault::ClockBelieved(..) | Fault::ClockAtStart(..) => false,
     }
 }
 
@@ -126,6 +144,38 @@ fn block(simulation: &Simulation, how: Blocked, which: impl Fn(u64, u64) -> bool
         if from != to && which(from, to) {
             simulation.network.block(from, to, how);
         }
+    }
+}
+
+/// Sets the clock of a server's machine.
+fn set_clock(simulation: &mut Simulation, node: u64, wrong_by: i64) {
+    simulation.server(node).set_clock(wrong_by);
+    simulation.timeline.count(if wrong_by < 0 { "clocks set back" } else { "clocks set ahead" });
+}
+
+/// A server's own clock must not have followed its machine's, which was set just now.
+fn follows_nothing(simulation: &mut Simulation, node: u64) {
+    let error = simulation.server(node).clock_error().unwrap_or(0);
+    if error > CLOCK_ERROR_MAX {
+        simulation.object(format!("server {node} has followed its machine's clock, and is {error} ms off"));
+    }
+}
+
+/// A server whose clock differs from all others' must be barred from leading soon, and lead nothing.
+fn leads_nothing(simulation: &mut Simulation, node: u64) {
+    let found = |simulation: &Simulation| {
+        let cluster = simulation.open().find(|(open, _)| *open == node)?.1;
+        let leads: Vec<u64> = cluster.all().filter(|shard| shard.leads()).map(Shard::number).collect();
+        Some((cluster.clock_agreement(), leads))
+    };
+    let is_barred = |simulation: &Simulation| {
+        found(simulation).is_some_and(|(agreement, leads)| agreement.bars_from_leading() && leads.is_empty())
+    };
+    if simulation.comes(BARRED_WITHIN, is_barred) {
+        simulation.timeline.count("servers barred");
+    } else if !simulation.is_over() {
+        let found = found(simulation);
+        simulation.object(format!("server {node} has a wrong clock, and may lead: {found:?}"));
     }
 }
 

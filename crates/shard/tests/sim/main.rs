@@ -6,6 +6,7 @@
 
 mod callers;
 mod checks;
+mod clocks;
 mod commands;
 mod disk;
 mod faults;

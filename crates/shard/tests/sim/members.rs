@@ -157,8 +157,6 @@ fn cut_off(simulation: &Simulation, node: u64) {
 
 fn add(simulation: &mut Simulation, node: u64) {
     let mut server = Server::new(node, &simulation.network, &simulation.setting, GroupStart::Join);
-    let passed = simulation.timeline.now();
-    server.move_clock(passed);
     server.start();
     simulation.servers.push(server);
 }

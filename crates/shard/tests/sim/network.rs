@@ -6,15 +6,17 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use switchward_machine::Time;
 use switchward_shard::limits::CONTROL_BYTES_MAX;
 use switchward_shard::{
-    Cluster, LEADER_QUESTION, PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, Transport,
+    Clock as _, ClockOffset, Cluster, LEADER_QUESTION, PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, Transport,
     serve,
 };
 use switchward_store::{DataDir, FolderIdentity, SeenPeer};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use crate::clocks::ServerClock;
 use crate::streams;
 use crate::timeline::{Timeline, hash_of};
 
@@ -25,6 +27,10 @@ const REPEATED: [u8; 4] = [1, 2, 3, 7];
 pub(crate) const TRIES: u32 = 60;
 /// The pause between two tries, milliseconds.
 pub(crate) const TRY_AGAIN: u64 = 50;
+
+/// How often servers look at each other's clocks, milliseconds, and how long what they saw counts.
+const PING_INTERVAL: u64 = 500;
+const PING_HOLDS: u64 = 3_000;
 
 /// How a link is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +66,8 @@ pub(crate) struct Endpoint {
     pub(crate) raft: Arc<RaftHandler>,
     /// `None` until all groups are open.
     pub(crate) cluster: Option<Cluster>,
+    /// Its clock, as others see it.
+    pub(crate) clock: Arc<ServerClock>,
     /// The data folder that it runs on.
     pub(crate) data: DataDir,
 }
@@ -75,11 +83,33 @@ struct Board {
     endpoints: BTreeMap<u64, Endpoint>,
     /// Whether a server has accepted another one, by their numbers, and the folders that both had then.
     shaken: BTreeMap<(u64, u64), ([FolderIdentity; 2], bool)>,
+    /// What servers know of the others' clocks, by their own number and the other's.
+    pings: BTreeMap<(u64, u64), Ping>,
     blocked: BTreeMap<(u64, u64), Blocked>,
     quality: Quality,
 }
 
+/// What a server has seen of another one's clock.
+#[derive(Clone, Copy)]
+struct Ping {
+    /// What the other one showed.
+    showed: Time,
+    /// The right time then.
+    at: Time,
+    /// The milliseconds since the beginning then.
+    seen: u64,
+}
+
 impl Board {
+    /// Has a server look at another one's clock, if its last look is too long ago.
+    fn ping(&mut self, one: u64, other: u64, timeline: &Timeline) {
+        let (at, seen) = (timeline.true_time(), timeline.now());
+        let is_new = self.pings.get(&(one, other)).is_some_and(|ping| ping.seen + PING_INTERVAL > seen);
+        let Some(endpoint) = self.endpoints.get(&other).filter(|_| !is_new) else { return };
+        let showed = endpoint.clock.now();
+        self.pings.insert((one, other), Ping { showed, at, seen });
+    }
+
     /// Whether two servers accept each other's folders. Of a server that is down nothing is known.
     fn accept_each_other(&mut self, one: u64, other: u64) -> bool {
         [(one, other), (other, one)].into_iter().all(|(one, other)| self.accepts(one, other))
@@ -127,6 +157,7 @@ impl Network {
         let board = Board {
             endpoints: BTreeMap::new(),
             shaken: BTreeMap::new(),
+            pings: BTreeMap::new(),
             blocked: BTreeMap::new(),
             quality: GOOD,
         };
@@ -146,7 +177,11 @@ impl Network {
 
     /// Removes a server that has ended.
     pub(crate) fn leave(&self, node: u64) {
-        let left = self.board.lock().endpoints.remove(&node);
+        let left = {
+            let mut board = self.board.lock();
+            board.pings.retain(|(one, _), _| *one != node);
+            board.endpoints.remove(&node)
+        };
         drop(left);
     }
 
@@ -170,16 +205,30 @@ impl Network {
         self.board.lock().quality = quality;
     }
 
-    /// Has all servers greet each other that can reach each other, as they do by themselves.
+    /// Has all servers greet each other that can reach each other, and look at each other's clocks, as they do by themselves.
     pub(crate) fn shake_hands(&self) {
         let mut board = self.board.lock();
         let nodes: Vec<u64> = board.endpoints.keys().copied().collect();
         for (one, other) in nodes.iter().flat_map(|one| nodes.iter().map(move |other| (*one, *other))) {
             let cut = board.blocked.contains_key(&(one, other)) || board.blocked.contains_key(&(other, one));
-            if one < other && !cut {
-                board.accept_each_other(one, other);
+            if one < other && !cut && board.accept_each_other(one, other) {
+                board.ping(one, other, &self.timeline);
+                board.ping(other, one, &self.timeline);
             }
         }
+    }
+
+    /// How far the clocks of others are ahead of a server's, as far as it has seen them lately.
+    fn clock_offsets(&self, node: u64) -> Vec<ClockOffset> {
+        let (now, at) = (self.timeline.now(), self.timeline.true_time());
+        let board = self.board.lock();
+        let Some(own) = board.endpoints.get(&node).map(|endpoint| endpoint.clock.now()) else {
+            return Vec::new();
+        };
+        let lately = board.pings.iter().filter(|((one, _), ping)| *one == node && ping.seen + PING_HOLDS >= now);
+        let offset = |theirs: Time| i64::try_from(theirs.0).unwrap() - i64::try_from(own.0).unwrap();
+        let shows = |ping: &Ping| ping.showed.after_ms(at.since_ms(ping.at));
+        lately.map(|((_, server), ping)| ClockOffset { server: *server, ms: offset(shows(ping)) }).collect()
     }
 
     /// Whether a message passes a link now. Servers that do not accept each other's folders are not connected.
@@ -362,6 +411,10 @@ impl Transport for Links {
             Ok(Err(_)) => Err(broken()),
             Err(_) => Err(PeerError::TimedOut),
         }
+    }
+
+    fn clock_offsets(&self) -> Option<Vec<ClockOffset>> {
+        Some(self.network.clock_offsets(self.node))
     }
 
     async fn stream(&self, to: u64, request: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {

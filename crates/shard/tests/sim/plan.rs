@@ -35,8 +35,12 @@ pub(crate) enum Fault {
     Slow,
     /// A server is cut off until the others have purged what it lacks.
     Behind(u64),
-    /// The clock of a server jumps ahead.
-    ClockJump(u64),
+    /// The clock of a server's machine is set while it runs, to the right time plus these milliseconds, and then set right.
+    ClockSet(u64, i64),
+    /// The same, until the server believes it.
+    ClockBelieved(u64, i64),
+    /// A server starts on a machine whose clock is wrong by these milliseconds.
+    ClockAtStart(u64, i64),
     /// Servers lose their power while their disks stall and an election is under way; then the old leader of this group is
     /// elected by them.
     LostVotes(u64),
@@ -44,8 +48,12 @@ pub(crate) enum Fault {
     Pause(u64),
 }
 
+const CLOCK_SET: &str = "clock set";
+const CLOCK_BELIEVED: &str = "clock believed";
+const CLOCK_AT_START: &str = "clock at start";
+
 /// The kinds of faults, by their names.
-pub(crate) const KINDS: [&str; 17] = [
+pub(crate) const KINDS: [&str; 19] = [
     "isolate",
     "deaf",
     "mute",
@@ -60,14 +68,28 @@ pub(crate) const KINDS: [&str; 17] = [
     "repeats",
     "slow",
     "behind",
-    "clock jump",
+    CLOCK_SET,
+    CLOCK_BELIEVED,
+    CLOCK_AT_START,
     "lost votes",
     "pause",
 ];
 
 /// The kinds that a server alone cannot have.
-const NEED_OTHERS: [&str; 10] =
-    ["isolate", "deaf", "mute", "shatter", "transfer", "breaks", "repeats", "slow", "behind", "lost votes"];
+const NEED_OTHERS: [&str; 12] = [
+    "isolate",
+    "deaf",
+    "mute",
+    "shatter",
+    "transfer",
+    "breaks",
+    "repeats",
+    "slow",
+    "behind",
+    "lost votes",
+    CLOCK_BELIEVED,
+    CLOCK_AT_START,
+];
 
 impl Fault {
     /// The name of its kind.
@@ -87,7 +109,9 @@ impl Fault {
             Self::Repeats => "repeats",
             Self::Slow => "slow",
             Self::Behind(_) => "behind",
-            Self::ClockJump(_) => "clock jump",
+            Self::ClockSet(..) => CLOCK_SET,
+            Self::ClockBelieved(..) => CLOCK_BELIEVED,
+            Self::ClockAtStart(..) => CLOCK_AT_START,
             Self::LostVotes(_) => "lost votes",
             Self::Pause(_) => "pause",
         }
@@ -112,12 +136,27 @@ impl Fault {
             "repeats" => (Self::Repeats, rng.between(500, 2_000)),
             "slow" => (Self::Slow, rng.between(500, 2_000)),
             "behind" => (Self::Behind(node), rng.between(700, 1_500)),
-            "clock jump" => (Self::ClockJump(node), rng.between(100, 500)),
+            CLOCK_SET => (Self::ClockSet(node, wrong_by(rng)), rng.between(700, 3_000)),
+            CLOCK_BELIEVED => (Self::ClockBelieved(node, wrong_by(rng)), rng.between(500, 2_000)),
+            CLOCK_AT_START => (Self::ClockAtStart(node, wrong_by(rng)), rng.between(500, 3_000)),
             "lost votes" => (Self::LostVotes(rng.between(0, groups - 1)), rng.between(900, 1_800)),
             "pause" => (Self::Pause(rng.between(0, groups - 1)), rng.between(600, 2_500)),
             other => panic!("no fault is called {other}"),
         }
     }
+}
+
+/// Draws how far a clock is ahead or behind, milliseconds: seconds, but more than servers overlook; minutes; an hour; ten years.
+fn wrong_by(rng: &mut Rng) -> i64 {
+    const HOUR: u64 = 3_600_000;
+    let by = match rng.below(4) {
+        0 => rng.between(3_000, 20_000),
+        1 => rng.between(60_000, 600_000),
+        2 => HOUR,
+        _ => 10 * 365 * 24 * HOUR,
+    };
+    let by = i64::try_from(by).unwrap();
+    if rng.once_in(2) { -by } else { by }
 }
 
 /// A fault that is planned.
@@ -135,17 +174,25 @@ pub(crate) fn kinds(rng: &mut Rng) -> Vec<&'static str> {
     (0..rng.between(3, 6)).map(|_| *rng.pick(&KINDS)).collect()
 }
 
-/// Draws faults of these kinds for about this long, milliseconds.
-pub(crate) fn draw(rng: &mut Rng, kinds: &[&str], lasts: u64, servers: &[u64], groups: u64) -> Vec<Step> {
-    let alone: Vec<&str> = kinds.iter().copied().filter(|kind| !NEED_OTHERS.contains(kind)).collect();
-    let kinds = match servers {
-        [_] if alone.is_empty() => &["power cut"],
-        [_] => &alone[..],
-        _ => kinds,
-    };
+/// Draws faults of these kinds for about this long, milliseconds. A kind that is possible once in a run is removed from them
+/// when it is drawn.
+pub(crate) fn draw(
+    rng: &mut Rng,
+    kinds: &mut Vec<&'static str>,
+    lasts: u64,
+    servers: &[u64],
+    groups: u64,
+) -> Vec<Step> {
     let (mut plan, mut passed) = (Vec::new(), 0);
     while passed < lasts {
-        let (after, kind) = (rng.between(100, 900), *rng.pick(kinds));
+        let is_possible = |kind: &&&str| servers.len() > 1 || !NEED_OTHERS.contains(*kind);
+        let possible: Vec<&str> = kinds.iter().filter(is_possible).copied().collect();
+        let after = rng.between(100, 900);
+        let kind = if possible.is_empty() { "power cut" } else { *rng.pick(&possible) };
+        if kind == CLOCK_BELIEVED {
+            // So much time passes meanwhile that a second one would end the hour of the limits.
+            kinds.retain(|left| *left != CLOCK_BELIEVED);
+        }
         let (fault, lasts) = Fault::draw(kind, rng, servers, groups);
         passed += after + lasts;
         plan.push(Step { after, fault, lasts });

@@ -1,6 +1,7 @@
 //! What callers did and were answered, to compare it with what the servers hold in the end.
 
 use std::collections::BTreeMap;
+use switchward_machine::Time;
 use switchward_testkit::Operation;
 
 /// Events of an answer to a register, by which the sequence of its session rises.
@@ -57,6 +58,17 @@ pub(crate) struct Call {
     pub(crate) reported: Option<bool>,
 }
 
+/// A session that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Nap {
+    /// For how long, milliseconds.
+    pub(crate) ms: u64,
+    /// When it was asked for, by a right clock; `None` if servers did not know then how much time had passed.
+    pub(crate) begun: Option<Time>,
+    /// Whether its end was seen.
+    pub(crate) is_over: bool,
+}
+
 /// Everything that callers did.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
@@ -64,8 +76,8 @@ pub(crate) struct Records {
     pub(crate) made: BTreeMap<String, Register>,
     pub(crate) registers: BTreeMap<String, Vec<Operation<Did>>>,
     pub(crate) calls: Vec<Call>,
-    /// Sessions that wait, by their keys, and for how long, milliseconds.
-    pub(crate) naps: BTreeMap<String, u64>,
+    /// Sessions that wait, by their keys.
+    pub(crate) naps: BTreeMap<String, Nap>,
     /// Answered requests: session, request, sequence after it.
     pub(crate) answered: Vec<(String, String, u64)>,
     /// Operations that were begun.

@@ -3,10 +3,8 @@
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use switchward_machine::Time;
 use switchward_shard::{
-    Clock, Cluster, Group, GroupOptions, GroupStart, LogRetention, ManualClock, RaftHandler, RaftPeers,
-    RaftSettings,
+    Clock, Cluster, Group, GroupOptions, GroupStart, LogRetention, RaftHandler, RaftPeers, RaftSettings,
 };
 use switchward_state::Levels;
 use switchward_store::{
@@ -16,14 +14,13 @@ use switchward_testkit::until_blocking;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::clocks::{Machine, ServerClock};
 use crate::disk::{End, Logs, MemoryLog};
 use crate::network::{Endpoint, Network};
 use crate::timeline::pass;
 
 /// The catalogue's group and two shards.
 pub(crate) const GROUPS: u64 = 3;
-/// The time at which every simulation begins: a Monday, 9:00 UTC.
-pub(crate) const BEGIN: Time = Time(1_750_064_400_000);
 
 /// The timing of a product's server.
 const RAFT: RaftSettings = RaftSettings { heartbeat_ms: 100, election_min_ms: 300, election_max_ms: 450 };
@@ -31,7 +28,7 @@ const RAFT: RaftSettings = RaftSettings { heartbeat_ms: 100, election_min_ms: 30
 /// One server, which may be down.
 pub(crate) struct Server {
     pub(crate) node: u64,
-    clock: ManualClock,
+    machine: Machine,
     network: Network,
     folder: PathBuf,
     spare: Arc<SegmentLog>,
@@ -50,6 +47,7 @@ struct Running {
     runtime: Runtime,
     log: Arc<MemoryLog>,
     raft: Arc<RaftHandler>,
+    clock: Arc<ServerClock>,
     fatal: Arc<Mutex<Vec<String>>>,
     opened: Arc<Mutex<Option<Result<Cluster, String>>>>,
 }
@@ -58,7 +56,7 @@ impl Server {
     pub(crate) fn new(node: u64, network: &Network, setting: &Setting, start: GroupStart) -> Self {
         Self {
             node,
-            clock: ManualClock::new(BEGIN),
+            machine: Machine::new(network.timeline.clone()),
             network: network.clone(),
             folder: setting.folders.path().join(format!("server-{node}")),
             spare: Arc::clone(&setting.spare),
@@ -84,12 +82,19 @@ impl Server {
         let log = MemoryLog::open(self.node, timeline.clone(), std::mem::take(&mut self.durable));
         let data = unlocked(&self.path());
         let (states, snapshots) = (StateStore::open(&data).unwrap(), Snapshots::open(&data).unwrap());
-        let running =
-            Running { log, raft: Arc::default(), fatal: Arc::default(), opened: Arc::default(), runtime };
+        let running = Running {
+            runtime,
+            log,
+            raft: Arc::default(),
+            clock: Arc::new(ServerClock::over(&self.machine)),
+            fatal: Arc::default(),
+            opened: Arc::default(),
+        };
         let endpoint = Endpoint {
             runtime: running.runtime.handle().clone(),
             raft: Arc::clone(&running.raft),
             cluster: None,
+            clock: Arc::clone(&running.clock),
             data,
         };
         self.network.join(self.node, endpoint.clone());
@@ -97,7 +102,7 @@ impl Server {
             node: self.node,
             start: self.start.clone(),
             network: self.network.clone(),
-            clock: Arc::new(self.clock.clone()),
+            clock: Arc::clone(&running.clock) as Arc<dyn Clock>,
             log: Arc::clone(&running.log),
             fatal: Arc::clone(&running.fatal),
             states,
@@ -119,9 +124,9 @@ impl Server {
         let Some(running) = self.running.take() else { return };
         self.network.leave(self.node);
         self.durable = running.log.end(how);
-        let Running { runtime, log, raft, fatal: _, opened } = running;
+        let Running { runtime, log, raft, clock, fatal: _, opened } = running;
         drop(runtime);
-        drop((log, raft, opened));
+        drop((log, raft, clock, opened));
     }
 
     /// Ends a server that runs, and removes all of its files.
@@ -177,9 +182,22 @@ impl Server {
         self.running.as_ref().map(|running| &*running.log)
     }
 
-    /// Lets its clock move on, milliseconds.
-    pub(crate) fn move_clock(&self, ms: u64) {
-        let _now = self.clock.advance(ms);
+    /// Sets its machine's wall clock, to the right time plus these milliseconds.
+    pub(crate) fn set_clock(&self, wrong_by: i64) {
+        self.machine.set(wrong_by);
+    }
+
+    /// How far its own clock is from the right time, milliseconds; `None` while it is down.
+    pub(crate) fn clock_error(&self) -> Option<u64> {
+        let now = self.running.as_ref()?.clock.now();
+        Some(now.0.abs_diff(self.network.timeline.true_time().0))
+    }
+
+    /// Has what waits on it for a time look at its clock.
+    pub(crate) fn wake(&self) {
+        if let Some(running) = &self.running {
+            running.clock.wake();
+        }
     }
 
     /// Runs a task on the server.

@@ -30,6 +30,10 @@ const WORKS: u64 = 60_000;
 const FIRE_WAIT: u64 = 4_000;
 /// How often the clocks move, milliseconds.
 const CLOCK_STEP: u64 = 20;
+/// How far they move at once while time passes faster, milliseconds: servers look at their clocks as often.
+const LAPSE_STEP: u64 = 30_000;
+/// Until all servers have compared their clocks after that, milliseconds.
+const LAPSE_SETTLES: u64 = 2_500;
 /// The longest wait for something that must come when no fault is left, milliseconds.
 const PATIENCE: u64 = 40_000;
 /// Longer than a reservation of a call holds, milliseconds.
@@ -167,7 +171,7 @@ impl Simulation {
                 }
             }
             let servers: Vec<u64> = self.servers.iter().map(|server| server.node).collect();
-            for step in plan::draw(&mut self.rng, &kinds, lasts, &servers, GROUPS) {
+            for step in plan::draw(&mut self.rng, &mut kinds, lasts, &servers, GROUPS) {
                 self.inject(step);
                 if self.is_over() {
                     return false;
@@ -190,7 +194,7 @@ impl Simulation {
 
     /// What must hold once nothing fails any longer.
     fn finish(&mut self) {
-        self.servers.iter().for_each(|server| server.move_clock(LAPSE));
+        self.lapse(LAPSE);
         if !self.wait("everything that is due is done", checks::pending) {
             return;
         }
@@ -234,15 +238,8 @@ impl Simulation {
         faults::begin(self, step);
         self.pass(step.lasts);
         // Where callers are held up, it may take a while until a disk is written to.
-        let until = self.timeline.now() + FIRE_WAIT;
-        while faults::evidence(self, step.fault) <= before
-            && faults::waits(step.fault)
-            && self.timeline.now() < until
-        {
-            self.pass(10);
-            if self.is_over() {
-                return;
-            }
+        if faults::waits(step.fault) {
+            let _ended_later = self.comes(FIRE_WAIT, |it| faults::evidence(it, step.fault) > before);
         }
         faults::end(self, step.fault);
         let fired = faults::evidence(self, step.fault) > before;
@@ -273,6 +270,31 @@ impl Simulation {
         }
     }
 
+    /// Lets time pass on all machines, milliseconds, faster than their servers' timers know: they see it when they look at their
+    /// clocks.
+    pub(crate) fn lapse(&mut self, ms: u64) {
+        for _ in 0..ms.div_ceil(LAPSE_STEP) {
+            self.timeline.unsettle(LAPSE_SETTLES);
+            self.timeline.move_clocks(LAPSE_STEP);
+            for server in &self.servers {
+                let _seen = server.clock_error();
+            }
+            self.pass(CLOCK_STEP);
+        }
+    }
+
+    /// Waits until something holds, at most this long, milliseconds. Returns false if it does not come.
+    pub(crate) fn comes(&mut self, within: u64, holds: impl Fn(&Self) -> bool) -> bool {
+        let until = self.timeline.now() + within;
+        while !holds(self) {
+            if self.timeline.now() >= until || self.is_over() {
+                return false;
+            }
+            self.pass(10);
+        }
+        true
+    }
+
     /// Waits until something holds. Returns false, and records it, if it does not come.
     fn until(&mut self, what: &str, holds: impl Fn() -> bool) -> bool {
         self.wait(what, |_| (!holds()).then(String::new))
@@ -301,8 +323,11 @@ impl Simulation {
             event();
         }
         if now.is_multiple_of(CLOCK_STEP) {
+            self.timeline.move_clocks(CLOCK_STEP);
             self.network.shake_hands();
-            self.servers.iter().for_each(|server| server.move_clock(CLOCK_STEP));
+            if self.timeline.is_unsettled() {
+                self.servers.iter().for_each(Server::wake);
+            }
         }
         for server in &mut self.servers {
             server.tick();
@@ -323,10 +348,19 @@ impl Simulation {
             self.wrong.extend(self.servers.iter().find_map(Server::complaint));
             self.wrong.append(&mut self.callers.records.lock().wrong);
         }
+        if now.is_multiple_of(200) {
+            let early = checks::early(self);
+            self.wrong.extend(early);
+        }
         if now.is_multiple_of(1_000) {
             let differ = checks::compare_digests(self);
             self.wrong.extend(differ);
         }
+    }
+
+    /// Records what must not have happened.
+    pub(crate) fn object(&mut self, what: String) {
+        self.wrong.push(what);
     }
 
     /// Returns true if something is wrong already.

@@ -8,7 +8,10 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
+use switchward_machine::Time;
 use switchward_testkit::Rng;
+
+use crate::clocks::BEGIN;
 
 /// What happens at a time.
 pub(crate) type Event = Box<dyn FnOnce() + Send>;
@@ -20,6 +23,10 @@ pub(crate) struct Timeline(Arc<Mutex<Inner>>);
 struct Inner {
     /// Milliseconds since the beginning.
     now: u64,
+    /// The time that a right clock shows.
+    true_time: Time,
+    /// Until when servers do not know yet how much time has passed, milliseconds since the beginning.
+    unsettled: u64,
     /// Counts what is put in an order: events, and what callers see.
     stamps: u64,
     events: BTreeMap<(u64, u64), Event>,
@@ -36,6 +43,8 @@ impl Timeline {
         let file = std::env::var_os("SIM_TRACE").map(|path| File::create(path).unwrap());
         Self(Arc::new(Mutex::new(Inner {
             now: 0,
+            true_time: BEGIN,
+            unsettled: 0,
             stamps: 0,
             events: BTreeMap::new(),
             rng: Rng::new(seed),
@@ -49,6 +58,29 @@ impl Timeline {
     /// Milliseconds since the beginning.
     pub(crate) fn now(&self) -> u64 {
         self.0.lock().now
+    }
+
+    /// The time that a right clock shows.
+    pub(crate) fn true_time(&self) -> Time {
+        self.0.lock().true_time
+    }
+
+    /// Lets this time pass on all clocks, milliseconds.
+    pub(crate) fn move_clocks(&self, ms: u64) {
+        let mut inner = self.0.lock();
+        inner.true_time = inner.true_time.after_ms(ms);
+    }
+
+    /// Time passes faster than the servers' timers know: they need this long until all of them know it, milliseconds.
+    pub(crate) fn unsettle(&self, ms: u64) {
+        let mut inner = self.0.lock();
+        inner.unsettled = inner.now + ms;
+    }
+
+    /// Returns true while servers may not know yet how much time has passed.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        let inner = self.0.lock();
+        inner.now < inner.unsettled
     }
 
     /// A number that is higher than all that were given before.

@@ -9,7 +9,7 @@ use switchward_testkit::{Operation, Rng};
 
 use crate::callers::{Callers, Unanswered};
 use crate::commands::{ESTIMATE, VALUES, authorize, exchange, exchange_at, report, start, write};
-use crate::records::{Call, Did};
+use crate::records::{Call, Did, Nap};
 
 /// Registers that are used at one time.
 const REGISTERS: u64 = 4;
@@ -191,9 +191,11 @@ impl Caller {
         let naps = &self.callers.definitions.naps;
         let (ms, definition) = &naps[self.rng.below(naps.len())];
         let (ms, command) = (*ms, start(definition, &key));
+        let timeline = &self.callers.network.timeline;
+        let begun = (!timeline.is_unsettled()).then(|| timeline.true_time());
         match self.callers.insist(command).await {
             Ok(_) => {
-                self.callers.records.lock().naps.insert(key, ms);
+                self.callers.records.lock().naps.insert(key, Nap { ms, begun, is_over: false });
                 true
             }
             Err(Unanswered::Nothing | Unanswered::Unknown) => false,
