@@ -35,6 +35,8 @@ mod reach;
 mod reports;
 mod request;
 mod serve;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 mod stream;
 mod tls;
 mod verifier;

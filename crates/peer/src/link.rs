@@ -117,9 +117,7 @@ impl Link {
 
     fn handle(&self, frame: Frame, pings: &Pings) -> Result<(), WireError> {
         match frame.op {
-            Op::Answer => self.settle(frame.id, Ok(frame.body)),
-            Op::Refusal => self.settle(frame.id, Err(PeerError::Refused(text(&frame.body)))),
-            Op::Lost => self.settle(frame.id, Err(PeerError::Unknown(text(&frame.body)))),
+            Op::Answer | Op::Refusal | Op::Lost => self.settle(frame.id, answered(frame)?),
             Op::Ping => pings.ping(&frame)?,
             Op::Pong => pings.pong(&frame),
             Op::Hello | Op::Refuse | Op::Accept | Op::Request | Op::Cancel | Op::Piece | Op::End => {
@@ -127,6 +125,27 @@ impl Link {
             }
         }
         Ok(())
+    }
+}
+
+/// What a frame says that answers a request.
+///
+/// # Errors
+/// It answers no request.
+pub(crate) fn answered(frame: Frame) -> Result<Result<Bytes, PeerError>, WireError> {
+    match frame.op {
+        Op::Answer => Ok(Ok(frame.body)),
+        Op::Refusal => Ok(Err(PeerError::Refused(text(&frame.body)))),
+        Op::Lost => Ok(Err(PeerError::Unknown(text(&frame.body)))),
+        Op::Hello
+        | Op::Refuse
+        | Op::Accept
+        | Op::Request
+        | Op::Cancel
+        | Op::Ping
+        | Op::Pong
+        | Op::Piece
+        | Op::End => Err(WireError::unexpected(&frame)),
     }
 }
 

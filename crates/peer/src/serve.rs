@@ -123,13 +123,20 @@ impl Requests {
 /// Asks the handler.
 async fn answer(handler: &dyn Handler, from: u64, request: Request, max: usize) -> Frame {
     match AssertUnwindSafe(handler.call(from, request)).catch_unwind().await {
-        Ok(Ok(body)) if body.len() > max => {
+        Ok(answered) => answer_frame(answered, max),
+        Err(_) => lost("the handler panicked"),
+    }
+}
+
+/// The frame of what a handler has answered, as an answer to no request yet.
+pub(crate) fn answer_frame(answered: Result<Bytes, String>, max: usize) -> Frame {
+    match answered {
+        Ok(body) if body.len() > max => {
             let length = body.len();
             lost(&format!("the answer has {length} bytes, and at most {max} are allowed"))
         }
-        Ok(Ok(body)) => Frame::of(Op::Answer, body),
-        Ok(Err(why)) => Frame::of(Op::Refusal, reason(&why)),
-        Err(_) => lost("the handler panicked"),
+        Ok(body) => Frame::of(Op::Answer, body),
+        Err(why) => Frame::of(Op::Refusal, reason(&why)),
     }
 }
 

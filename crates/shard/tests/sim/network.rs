@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_machine::Time;
+use switchward_peer::{Request, Traffic, simulation as frames};
 use switchward_shard::limits::CONTROL_BYTES_MAX;
 use switchward_shard::{
     Clock as _, ClockOffset, Cluster, LEADER_QUESTION, PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, Transport,
@@ -137,7 +138,12 @@ type Answer = Result<Bytes, PeerError>;
 struct Sent {
     from: u64,
     to: u64,
-    request: PeerRequest,
+    /// Which of the product's connections it takes.
+    traffic: Traffic,
+    /// Its number among all calls.
+    id: u64,
+    /// Its frame.
+    bytes: Bytes,
     /// `None` for a repetition, whose answer nobody waits for.
     answer: Option<oneshot::Sender<Answer>>,
     tries: u32,
@@ -147,8 +153,12 @@ struct Sent {
 struct Answered {
     from: u64,
     to: u64,
+    traffic: Traffic,
+    /// The number of its request.
+    id: u64,
     answer: oneshot::Sender<Answer>,
-    answered: Answer,
+    /// Its frame, or why there is none.
+    answered: Result<Bytes, PeerError>,
     tries: u32,
 }
 
@@ -280,9 +290,9 @@ impl Network {
     }
 
     /// Sends a message, whose answer comes later or never.
-    fn send(&self, sent: Sent) {
-        if self.repeats(sent.request.kind) {
-            let twin = Sent { answer: None, request: sent.request.clone(), ..sent };
+    fn send(&self, kind: u8, sent: Sent) {
+        if self.repeats(kind) {
+            let twin = Sent { answer: None, bytes: sent.bytes.clone(), ..sent };
             self.send_once(twin);
         }
         self.send_once(sent);
@@ -313,20 +323,24 @@ impl Network {
                 return self.timeline.after(TRY_AGAIN, move || network.arrive(sent));
             }
         }
-        let Sent { from, to, request, answer, .. } = sent;
+        let Sent { from, to, traffic, id, bytes, answer, .. } = sent;
+        let (read, request) = frames::read_request(bytes, traffic).unwrap();
+        assert_eq!(read, id, "a frame has the number of another request");
+        let request = PeerRequest { kind: request.kind, group: request.group, body: request.body };
         let PeerRequest { kind, group, ref body } = request;
         self.timeline.note(format_args!("{from}>{to} {kind}/{group} {:x}", hash_of(body)));
-        let answer =
-            answer.map(|answer| move |answered| Answered { from: to, to: from, answer, answered, tries: 0 });
+        let answer = answer.map(|answer| {
+            move |answered| Answered { from: to, to: from, traffic, id, answer, answered, tries: 0 }
+        });
         let Some(endpoint) = self.endpoint(to) else {
             let refused = Err(PeerError::NotSent("nobody listens".into()));
             return answer.into_iter().for_each(|answer| self.answer(answer(refused.clone())));
         };
         let (network, runtime) = (self.clone(), endpoint.runtime.clone());
         runtime.spawn(async move {
-            let answered = served(&endpoint, from, request).await;
+            let answered = frames::answer(id, served(&endpoint, from, request).await, traffic);
             if let Some(answer) = answer {
-                network.answer(answer(answered));
+                network.answer(answer(Ok(answered)));
             }
         });
     }
@@ -347,7 +361,12 @@ impl Network {
                 return self.timeline.after(TRY_AGAIN, move || network.arrive_back(sent));
             }
         }
-        let Answered { from, to, answer, answered, .. } = sent;
+        let Answered { from, to, traffic, id, answer, answered, .. } = sent;
+        let answered = answered.and_then(|bytes| {
+            let (read, answered) = frames::read_answer(bytes, traffic).unwrap();
+            assert_eq!(read, id, "a frame answers another request");
+            answered.map_err(failed)
+        });
         let body = answered.as_ref().map_or(0, |bytes| hash_of(bytes));
         self.timeline.note(format_args!("{from}>{to} answer {body:x}"));
         // The server that asked may have stopped meanwhile.
@@ -355,16 +374,26 @@ impl Network {
     }
 }
 
-async fn served(endpoint: &Endpoint, from: u64, request: PeerRequest) -> Result<Bytes, PeerError> {
+async fn served(endpoint: &Endpoint, from: u64, request: PeerRequest) -> Result<Bytes, String> {
     if RaftHandler::serves(request.kind) {
-        return endpoint.raft.call(from, request).await.map_err(PeerError::Refused);
+        return endpoint.raft.call(from, request).await;
     }
     match &endpoint.cluster {
         Some(cluster) if request.kind == LEADER_QUESTION => {
             let answered = serve(cluster, request.group, &request.body).await;
-            answered.map_err(|error| PeerError::Refused(error.to_string()))
+            answered.map_err(|error| error.to_string())
         }
-        Some(_) | None => Err(PeerError::Refused("the server is not ready".into())),
+        Some(_) | None => Err("the server is not ready".into()),
+    }
+}
+
+/// A failure as the product's transport hands it on.
+fn failed(error: switchward_peer::PeerError) -> PeerError {
+    match error {
+        switchward_peer::PeerError::NotSent(why) => PeerError::NotSent(why),
+        switchward_peer::PeerError::Unknown(why) => PeerError::Unknown(why),
+        switchward_peer::PeerError::Refused(why) => PeerError::Refused(why),
+        switchward_peer::PeerError::TimedOut => PeerError::TimedOut,
     }
 }
 
@@ -396,7 +425,14 @@ impl Transport for Links {
         let arrives = !breaks || self.network.timeline.draw(|rng| rng.once_in(2));
         let (answer, mut answered) = oneshot::channel();
         if arrives {
-            self.network.send(Sent { from: self.node, to, request, answer: Some(answer), tries: 0 });
+            let traffic = match over {
+                PeerConnection::Control => Traffic::Control,
+                PeerConnection::Bulk => Traffic::Bulk,
+            };
+            let (id, PeerRequest { kind, group, body }) = (self.network.timeline.stamp(), request);
+            let bytes = frames::request(id, Request { kind, group, body });
+            let sent = Sent { from: self.node, to, traffic, id, bytes, answer: Some(answer), tries: 0 };
+            self.network.send(kind, sent);
         }
         if breaks {
             let delay = Duration::from_millis(self.network.delay());

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use switchward_peer::{Request, Traffic, simulation as frames};
 use switchward_shard::limits::STREAM_CHUNK_BYTES_MAX;
 use switchward_shard::{PeerError, PeerRequest, PeerStream};
 use tokio::sync::Mutex as AsyncMutex;
@@ -15,6 +16,7 @@ use crate::timeline::hash_of;
 
 /// What arrives at one end.
 enum Item {
+    /// A chunk, as its frame while it is on its way.
     Chunk(Bytes),
     /// The other end sends nothing more.
     Finished,
@@ -68,12 +70,16 @@ pub(crate) fn open(network: &Network, from: u64, to: u64, request: PeerRequest) 
     };
     let (near, far) = (end(0, answers), end(1, arrived));
     let delay = network.delay();
+    let PeerRequest { kind, group, body } = request;
+    let opening = frames::request(0, Request { kind, group, body });
     stream.directions.lock()[0].last = network.timeline.now() + delay;
     let (network, opened) = (network.clone(), Arc::clone(&stream));
     let timeline = network.timeline.clone();
     timeline.after(delay, move || {
         let endpoint = network.endpoint(to).filter(|_| network.passes(from, to).is_ok());
-        network.timeline.note(format_args!("{from}>{to} opens {}/{}", request.kind, request.group));
+        let (_, Request { kind, group, body }) = frames::read_request(opening, Traffic::Control).unwrap();
+        let request = PeerRequest { kind, group, body };
+        network.timeline.note(format_args!("{from}>{to} opens {kind}/{group}"));
         match endpoint {
             Some(endpoint) => {
                 drop(
@@ -137,9 +143,10 @@ impl Stream {
         if self.network.breaks() {
             return self.end();
         }
-        let Some(item) = self.directions.lock()[direction].sent.pop_front() else { return };
+        let Some(mut item) = self.directions.lock()[direction].sent.pop_front() else { return };
         let closed = matches!(item, Item::Closed);
-        if let Item::Chunk(bytes) = &item {
+        if let Item::Chunk(bytes) = &mut item {
+            *bytes = frames::read_piece(std::mem::take(bytes)).unwrap();
             self.network.timeline.note(format_args!("{from}>{to} chunk {:x}", hash_of(bytes)));
         }
         // The receiver may be gone.
@@ -157,7 +164,7 @@ impl PeerStream for End {
         if *self.stream.broken.lock() || *self.finished.lock() {
             return Err(broken());
         }
-        self.stream.send(self.direction, Item::Chunk(chunk));
+        self.stream.send(self.direction, Item::Chunk(frames::piece(chunk)));
         Ok(())
     }
 
