@@ -99,7 +99,7 @@ pub(crate) fn is_repeatable(status: &Status) -> bool {
 }
 
 fn has_cause<E: Error + 'static>(status: &Status) -> bool {
-    std::iter::successors(status.source(), |cause| cause.source()).any(|cause| cause.is::<E>())
+    std::iter::successors(status.source(), |cause| (*cause).source()).any(|cause| cause.is::<E>())
 }
 
 /// Parses a duration of proto-JSON, such as `0.1s`.

@@ -107,9 +107,9 @@ pub(super) fn overlap(length: Duration) -> Result<prost_types::Duration, Exit> {
 
 async fn ping(talk: &Talk, ping: PingEndpoint) -> Result<(), Exit> {
     let request = v1::PingWebhookEndpointRequest { name: ping.name.clone(), event_type: ping.event };
-    let reply = talk
-        .client
-        .call_once(request, |mut it, request| async move { it.endpoints.ping_webhook_endpoint(request).await });
+    let reply = talk.client.call_once(request, |mut it, request| async move {
+        it.endpoints.ping_webhook_endpoint(request).await
+    });
     let reply = reply.await?;
     talk.printer.message("PingWebhookEndpointResponse", &reply, || {
         let took = reply.duration.map(show::length).unwrap_or_default();
