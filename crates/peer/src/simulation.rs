@@ -96,7 +96,10 @@ mod tests {
             let said = Bytes::from_static(b"applied");
             assert_eq!(read_answer(answer(7, Ok(said.clone()), traffic), traffic), Ok((7, Ok(said))));
             let refused = Err(PeerError::Refused("not here".to_owned()));
-            assert_eq!(read_answer(answer(8, Err("not here".to_owned()), traffic), traffic), Ok((8, refused)));
+            assert_eq!(
+                read_answer(answer(8, Err("not here".to_owned()), traffic), traffic),
+                Ok((8, refused))
+            );
         }
         assert_eq!(read_piece(piece(Bytes::from_static(b"rows"))), Ok(Bytes::from_static(b"rows")));
     }
@@ -111,7 +114,9 @@ mod tests {
         for wrong in [Bytes::from(damaged), Bytes::from(longer), whole.slice(1..), whole.slice(..9)] {
             assert!(read_piece(wrong.clone()).is_err() && read_answer(wrong, Traffic::Bulk).is_err());
         }
-        assert!(read_request(whole.clone(), Traffic::Bulk).is_err() && read_answer(whole, Traffic::Bulk).is_err());
+        assert!(
+            read_request(whole.clone(), Traffic::Bulk).is_err() && read_answer(whole, Traffic::Bulk).is_err()
+        );
         let long = answer(1, Ok(Bytes::from(vec![0; CONTROL_BODY_BYTES_MAX + 1])), Traffic::Control);
         assert!(matches!(read_answer(long, Traffic::Control), Ok((1, Err(PeerError::Unknown(_))))));
     }

@@ -14,6 +14,7 @@ mod tenancy;
 
 pub use sealed::{KeysMissing, SealedUnder, check_keys, count_sealed};
 
+use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 use switchward_engine::policy::{Ledgers, Plan, plan};
@@ -89,14 +90,30 @@ impl Cluster {
         log: Arc<SegmentLog>,
         on_fatal: OnFatal,
     ) -> io::Result<Self> {
-        if groups.len() < 2 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "a cluster needs a catalogue and at least one shard",
-            ));
-        }
+        check_groups(&groups)?;
         let cluster = Self::over(groups, clock, once(on_fatal), log, Opened::default());
         cluster.begin_leading();
+        cluster.begin_leader_tasks();
+        Ok(cluster)
+    }
+
+    /// The same for a member of a cluster: once the cluster is founded, the members of the groups follow the catalogue's map. To
+    /// found it, or to have this server admitted, is left to the caller, whatever the options say of the start.
+    ///
+    /// # Errors
+    /// There is no shard besides the catalogue.
+    pub fn of_member(
+        groups: Vec<Group>,
+        clock: Arc<dyn Clock>,
+        log: Arc<SegmentLog>,
+        on_fatal: OnFatal,
+        member: &MemberOptions,
+    ) -> io::Result<Self> {
+        check_groups(&groups)?;
+        let opened = Opened { raft: Mutex::default(), member: Some(member.clone()) };
+        let cluster = Self::over(groups, clock, once(on_fatal), log, opened);
+        cluster.begin_leading();
+        cluster.begin_answering(member);
         cluster.begin_leader_tasks();
         Ok(cluster)
     }
@@ -135,6 +152,13 @@ impl Cluster {
             tokio::spawn(members::balance(Arc::downgrade(&self.0)));
             tokio::spawn(verify::work(Arc::downgrade(&self.0)));
         }
+    }
+
+    /// Begins to answer the other servers, and to name the transport those that the cluster has.
+    fn begin_answering(&self, member: &MemberOptions) {
+        member.handler.open(members::Served::of(&self.0));
+        let (transport, own) = (Arc::clone(&member.transport), member.number);
+        tokio::spawn(members::publish_peers(Arc::downgrade(&self.0), transport, own));
     }
 
     fn begin_leader_tasks(&self) {
@@ -403,4 +427,12 @@ impl Cluster {
         let count = left.len();
         timers::fire(shard, batch.number, left).await.map(|()| Fired::Timers(count))
     }
+}
+
+fn check_groups(groups: &[Group]) -> io::Result<()> {
+    if groups.len() > 1 {
+        return Ok(());
+    }
+    let message = "a cluster needs a catalogue and at least one shard";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }

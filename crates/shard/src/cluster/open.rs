@@ -155,9 +155,7 @@ async fn take_part(cluster: &Cluster, data: &DataDir, member: &MemberOptions, co
     }
     check_ring_here(cluster)?;
     cluster.begin_leading();
-    member.handler.open(members::Served::of(&cluster.0));
-    let (transport, own) = (Arc::clone(&member.transport), member.number);
-    tokio::spawn(members::publish_peers(Arc::downgrade(&cluster.0), transport, own));
+    cluster.begin_answering(member);
     // It may have to do this to have leaders at all.
     let announced = (start != MemberStart::Found)
         .then(|| tokio::spawn(members::Announcement::of(data, member).work(Arc::downgrade(&cluster.0))));

@@ -43,13 +43,13 @@ pub(crate) enum Unanswered {
 
 impl Callers {
     /// A server, chosen at random.
-    fn server(&self) -> u64 {
+    pub(crate) fn server(&self) -> u64 {
         let members = self.members.lock().clone();
         self.network.timeline.draw(|rng| *rng.pick(&members))
     }
 
     /// Has a server do something; `None` if it ends, or does not answer in time.
-    async fn at<T: Send + 'static, F>(
+    pub(crate) async fn at<T: Send + 'static, F>(
         &self,
         node: u64,
         ask: impl FnOnce(Cluster) -> F,

@@ -1,20 +1,33 @@
-//! Servers that are added to the groups, removed from them, and replaced after their disks were lost.
+//! The members of the cluster, which change as in the product: an operator's commands change the catalogue's map, and the leaders
+//! make the groups follow it.
 
-use openraft::BasicNode;
 use openraft::async_runtime::WatchReceiver;
 use std::collections::BTreeSet;
-use switchward_shard::{GroupStart, Raft};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use switchward_machine::TenantId;
+use switchward_shard::{Cluster, GroupStart};
+use switchward_state::catalogue::{CatalogueCommand, FoundCluster, JoinServer, ServerState, SetServerState};
+use switchward_state::{Body, Command, Levels, Scope};
 use switchward_testkit::Rng;
 
+use crate::callers::Callers;
 use crate::disk::End;
 use crate::network::Blocked;
-use crate::server::{GROUPS, Server};
+use crate::server::{GROUPS, Server, address};
 use crate::simulation::Simulation;
 
-/// How long a change of members may take, milliseconds.
-const CHANGE_WAIT: u64 = 30_000;
-/// How often it is tried again, milliseconds.
-const CHANGE_AGAIN: u64 = 1_500;
+/// The server that founds the cluster.
+pub(crate) const FOUNDER: u64 = 1;
+
+/// The id of the cluster.
+const CLUSTER: [u8; 16] = [7; 16];
+/// How long a change of members may take, milliseconds: a server counts as lost after ten seconds.
+const CHANGE_WAIT: u64 = 45_000;
+/// How often an operator tries something that is refused now.
+const TRIES_MAX: usize = 200;
+/// How often somebody tries to move a leader.
+const MOVE_TRIES_MAX: usize = 3;
 /// Until a server that was started is connected and follows, milliseconds.
 const LOSS_PAUSE: u64 = 400;
 /// Until another leader is elected and entries are acknowledged, milliseconds.
@@ -24,8 +37,8 @@ const LOSS_LASTS: u64 = 2_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// As many servers from the beginning to the end.
-    Fixed(u64),
-    /// One server, then three, then five, then four.
+    Fixed(u32),
+    /// One server, then three, then five, then three.
     Growing,
     /// Three servers, one of which loses what it has acknowledged and is replaced.
     Replacing(Loss),
@@ -43,12 +56,23 @@ pub(crate) enum Loss {
 /// A change of members, between two parts of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// These servers are added.
+    /// These servers join.
     Add(Vec<u64>),
-    /// A server is removed, the leader of some groups perhaps.
-    Remove(u64),
+    /// These servers are drained and removed, leaders of some groups perhaps.
+    Remove([u64; 2]),
     /// A server loses what it has acknowledged, starts again under its old number, and is replaced by this one.
     Replace(u64, Loss, u64),
+}
+
+/// What an operator has a server do.
+#[derive(Debug, Clone)]
+enum Order {
+    Found(FoundCluster),
+    Join(JoinServer),
+    Drain(u64),
+    Remove(u64),
+    Replace { lost: u64, by: u64 },
+    Lead { group: u64, to: u64 },
 }
 
 impl Shape {
@@ -65,9 +89,18 @@ impl Shape {
     /// The servers of the beginning.
     pub(crate) fn founders(self) -> Vec<u64> {
         match self {
-            Self::Fixed(count) => (1..=count).collect(),
-            Self::Growing => vec![1],
+            Self::Fixed(count) => (1..=u64::from(count)).collect(),
+            Self::Growing => vec![FOUNDER],
             Self::Replacing(_) => vec![1, 2, 3],
+        }
+    }
+
+    /// The most voters of a group.
+    fn voters_max(self) -> u32 {
+        match self {
+            Self::Fixed(count) => count,
+            Self::Growing => 5,
+            Self::Replacing(_) => 3,
         }
     }
 
@@ -76,11 +109,41 @@ impl Shape {
         match self {
             Self::Fixed(_) => Vec::new(),
             Self::Growing => {
-                vec![Change::Add(vec![2, 3]), Change::Add(vec![4, 5]), Change::Remove(rng.between(1, 5))]
+                let first = rng.between(1, 5);
+                let second = (first + rng.between(0, 3)) % 5 + 1;
+                vec![Change::Add(vec![2, 3]), Change::Add(vec![4, 5]), Change::Remove([first, second])]
             }
             Self::Replacing(loss) => vec![Change::Replace(rng.between(1, 3), loss, 4)],
         }
     }
+}
+
+/// Has the first server found the cluster and the others join it, and gives each group some leader. Returns false if that
+/// cannot be done in time.
+pub(crate) fn found(simulation: &mut Simulation) -> bool {
+    let members: BTreeSet<u64> = simulation.servers.iter().map(|server| server.node).collect();
+    let found = FoundCluster {
+        cluster: CLUSTER,
+        server: joining(simulation, FOUNDER),
+        shards: GROUPS - 1,
+        voters: simulation.shape.voters_max(),
+    };
+    if !order(simulation, Order::Found(found)) {
+        return false;
+    }
+    let others = members.iter().copied().filter(|node| *node != FOUNDER);
+    if !others.into_iter().all(|node| join(simulation, node)) || !settled(simulation, &members) {
+        return false;
+    }
+    let nodes: Vec<u64> = members.into_iter().collect();
+    for group in 0..GROUPS {
+        let to = *simulation.rng.pick(&nodes);
+        if simulation.leader(group).is_none_or(|(leader, _)| leader != to) {
+            // Where the leader stays, the run goes on all the same.
+            let _moved = order(simulation, Order::Lead { group, to });
+        }
+    }
+    true
 }
 
 /// Changes the members. Returns false if that cannot be done in time.
@@ -89,26 +152,31 @@ pub(crate) fn change(simulation: &mut Simulation, change: &Change) -> bool {
     let mut members: BTreeSet<u64> = simulation.servers.iter().map(|server| server.node).collect();
     match *change {
         Change::Add(ref nodes) => {
-            for node in nodes {
-                add(simulation, *node);
-            }
+            nodes.iter().for_each(|node| add(simulation, *node));
             members.extend(nodes);
             simulation.timeline.count("servers added");
-            agreed(simulation, &members, None)
+            nodes.iter().all(|node| join(simulation, *node)) && settled(simulation, &members)
         }
-        Change::Remove(node) => {
-            members.remove(&node);
-            simulation.callers.members.lock().retain(|member| *member != node);
+        Change::Remove(nodes) => {
+            members.retain(|member| !nodes.contains(member));
+            simulation.callers.members.lock().retain(|member| !nodes.contains(member));
             simulation.timeline.count("servers removed");
-            agreed(simulation, &members, Some(node))
+            let gone = nodes.map(Order::Drain).into_iter().chain(nodes.map(Order::Remove));
+            let is_done = gone.into_iter().all(|it| order(simulation, it)) && settled(simulation, &members);
+            nodes.iter().for_each(|node| forget(simulation, *node));
+            is_done
         }
-        Change::Replace(lost, loss, new) => {
+        Change::Replace(lost, loss, by) => {
             lose(simulation, lost, loss);
-            add(simulation, new);
+            // An operator has turned it off.
+            forget(simulation, lost);
+            add(simulation, by);
             members.remove(&lost);
-            members.insert(new);
+            members.insert(by);
             simulation.timeline.count("servers replaced");
-            agreed(simulation, &members, Some(lost))
+            join(simulation, by)
+                && order(simulation, Order::Replace { lost, by })
+                && settled(simulation, &members)
         }
     }
 }
@@ -155,64 +223,111 @@ fn cut_off(simulation: &Simulation, node: u64) {
     }
 }
 
+/// Starts a new server.
 fn add(simulation: &mut Simulation, node: u64) {
     let mut server = Server::new(node, &simulation.network, &simulation.setting, GroupStart::Join);
     server.start();
     simulation.servers.push(server);
 }
 
-/// Waits until these are the members of all groups. A server that is none of them any longer ends.
-fn agreed(simulation: &mut Simulation, members: &BTreeSet<u64>, left: Option<u64>) -> bool {
-    let until = simulation.timeline.now() + CHANGE_WAIT;
-    loop {
-        let open: Vec<u64> = (0..GROUPS).filter(|group| !has(simulation, *group, members)).collect();
-        if open.is_empty() {
-            break;
-        }
-        if simulation.timeline.now() > until || simulation.is_over() {
-            return false;
-        }
-        for group in open {
-            propose(simulation, group, members.clone());
-        }
-        simulation.pass(CHANGE_AGAIN);
-    }
-    if let Some(left) = left {
-        simulation.server(left).end(End::Killed);
-        simulation.servers.retain(|server| server.node != left);
-    }
-    *simulation.callers.members.lock() = members.iter().copied().collect();
-    true
+/// Ends a server for good.
+fn forget(simulation: &mut Simulation, node: u64) {
+    simulation.server(node).end(End::Killed);
+    simulation.forget(node);
 }
 
-/// Returns true if the leader of a group knows these members as committed.
-fn has(simulation: &Simulation, group: u64, members: &BTreeSet<u64>) -> bool {
-    let Some(raft) = raft(simulation, group).map(|(_, raft)| raft) else { return false };
-    let now = raft.metrics().borrow_watched().clone();
-    let known = now.committed_membership_config;
-    known.get_joint_config().len() == 1 && known.voter_ids().collect::<BTreeSet<u64>>() == *members
+/// What a server that runs says of itself.
+fn joining(simulation: &Simulation, node: u64) -> JoinServer {
+    let folder = simulation.network.endpoint(node).unwrap().data.identity().folder;
+    JoinServer { number: node, folder: folder.0, address: address(node), levels: Levels::OF_PROGRAM }
 }
 
-fn raft(simulation: &Simulation, group: u64) -> Option<(u64, Raft)> {
-    let (node, cluster) = simulation.leader(group)?;
-    let shard = cluster.all().find(|shard| shard.number() == group)?;
-    Some((node, shard.group().raft().clone()))
+fn join(simulation: &mut Simulation, node: u64) -> bool {
+    let joining = joining(simulation, node);
+    order(simulation, Order::Join(joining))
 }
 
-/// Has the leader of a group change its members.
-fn propose(simulation: &mut Simulation, group: u64, members: BTreeSet<u64>) {
-    let Some((leader, raft)) = raft(simulation, group) else { return };
-    simulation.server(leader).spawn(async move {
-        let known: BTreeSet<u64> = {
-            let now = raft.metrics().borrow_watched().clone();
-            now.membership_config.nodes().map(|(node, _)| *node).collect()
-        };
-        for node in members.difference(&known) {
-            if raft.add_learner(*node, BasicNode::default(), true).await.is_err() {
-                // It is tried again.
-                return;
-            }
-        }
-        let _tried_again = raft.change_membership(members, false).await;
+/// Has some server carry out an order, as often as it is refused. Returns false if it is not carried out in time.
+fn order(simulation: &mut Simulation, order: Order) -> bool {
+    let tries = if matches!(order, Order::Lead { .. }) { MOVE_TRIES_MAX } else { TRIES_MAX };
+    let what = format!("{order:?}");
+    let is_done = Arc::new(AtomicBool::new(false));
+    let done = Arc::clone(&is_done);
+    let ended = simulation.task(|callers| async move {
+        done.store(insist(callers, order, tries).await, Ordering::Relaxed);
     });
+    let _in_time = simulation.comes(CHANGE_WAIT, |_| ended.load(Ordering::Relaxed));
+    let is_done = is_done.load(Ordering::Relaxed);
+    simulation.timeline.note(format_args!("{what}: {is_done}"));
+    is_done
+}
+
+async fn insist(callers: Callers, order: Order, tries: usize) -> bool {
+    for _ in 0..tries {
+        let order = order.clone();
+        let carried_out = callers.at(callers.server(), |cluster| carry_out(cluster, order)).await;
+        if let Ok(Ok(())) = carried_out {
+            return true;
+        }
+        callers.pause(100, 300).await;
+    }
+    false
+}
+
+/// Carries out an order as the API does: what the servers report is checked first, and the catalogue refuses the command if
+/// the servers have changed since.
+async fn carry_out(cluster: Cluster, order: Order) -> Result<(), String> {
+    cluster.catalogue().read().await.map_err(text)?;
+    let status = cluster.status().await.map_err(text)?;
+    let set = |number, state, replaced_by| {
+        let epoch = Some(status.epoch);
+        CatalogueCommand::SetServerState(SetServerState { number, state, replaced_by, epoch })
+    };
+    let command = match order {
+        Order::Found(found) => CatalogueCommand::FoundCluster(found),
+        Order::Join(joining) => CatalogueCommand::JoinServer(joining),
+        Order::Drain(node) => {
+            status.check_drain(node).map_err(text)?;
+            set(node, ServerState::Draining, None)
+        }
+        Order::Remove(node) => {
+            status.check_remove(node).map_err(text)?;
+            set(node, ServerState::Removed, None)
+        }
+        Order::Replace { lost, by } => {
+            if status.servers.iter().any(|server| server.number == lost && server.replaced_by == Some(by)) {
+                return Ok(());
+            }
+            status.check_replace(lost, by).map_err(text)?;
+            set(lost, ServerState::Draining, Some(by))
+        }
+        Order::Lead { group, to } => return cluster.hand_over(group, Some(to)).await.map(drop).map_err(text),
+    };
+    let command = Command::of_server(TenantId(0), Scope::Catalogue, Body::Catalogue(command));
+    cluster.execute(command).await.map(drop).map_err(text)
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+/// Waits until all groups have these members, and as many voters as they should.
+fn settled(simulation: &mut Simulation, members: &BTreeSet<u64>) -> bool {
+    let seats = members.len().min(simulation.shape.voters_max() as usize);
+    // An even number survives no more failures than one less.
+    let voters = seats - usize::from(seats.is_multiple_of(2));
+    let all = |simulation: &Simulation| (0..GROUPS).all(|group| has(simulation, group, members, voters));
+    let is_settled = simulation.comes(CHANGE_WAIT, all);
+    *simulation.callers.members.lock() = members.iter().copied().collect();
+    is_settled
+}
+
+/// Returns true if the leader of a group knows these members as committed, this number of which votes.
+fn has(simulation: &Simulation, group: u64, members: &BTreeSet<u64>, voters: usize) -> bool {
+    let Some((_, cluster)) = simulation.leader(group) else { return false };
+    let Some(shard) = cluster.all().find(|shard| shard.number() == group) else { return false };
+    let now = shard.group().raft().metrics().borrow_watched().clone();
+    let known = now.committed_membership_config;
+    let nodes: BTreeSet<u64> = known.nodes().map(|(node, _)| *node).collect();
+    known.get_joint_config().len() == 1 && known.voter_ids().count() == voters && nodes == *members
 }

@@ -10,8 +10,8 @@ use switchward_machine::Time;
 use switchward_peer::{Request, Traffic, simulation as frames};
 use switchward_shard::limits::CONTROL_BYTES_MAX;
 use switchward_shard::{
-    Clock as _, ClockOffset, Cluster, LEADER_QUESTION, PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, Transport,
-    serve,
+    Clock as _, ClockOffset, Cluster, MemberHandler, PeerConnection, PeerError, PeerRequest, PeerStream,
+    Transport,
 };
 use switchward_store::{DataDir, FolderIdentity, SeenPeer};
 use tokio::runtime::Handle;
@@ -64,7 +64,7 @@ pub(crate) const GOOD: Quality = Quality { delay_max: 2, late_in: 50, late_max: 
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(crate) runtime: Handle,
-    pub(crate) raft: Arc<RaftHandler>,
+    pub(crate) handler: Arc<MemberHandler>,
     /// `None` until all groups are open.
     pub(crate) cluster: Option<Cluster>,
     /// Its clock, as others see it.
@@ -235,7 +235,8 @@ impl Network {
         let Some(own) = board.endpoints.get(&node).map(|endpoint| endpoint.clock.now()) else {
             return Vec::new();
         };
-        let lately = board.pings.iter().filter(|((one, _), ping)| *one == node && ping.seen + PING_HOLDS >= now);
+        let lately =
+            board.pings.iter().filter(|((one, _), ping)| *one == node && ping.seen + PING_HOLDS >= now);
         let offset = |theirs: Time| i64::try_from(theirs.0).unwrap() - i64::try_from(own.0).unwrap();
         let shows = |ping: &Ping| ping.showed.after_ms(at.since_ms(ping.at));
         lately.map(|((_, server), ping)| ClockOffset { server: *server, ms: offset(shows(ping)) }).collect()
@@ -338,7 +339,7 @@ impl Network {
         };
         let (network, runtime) = (self.clone(), endpoint.runtime.clone());
         runtime.spawn(async move {
-            let answered = frames::answer(id, served(&endpoint, from, request).await, traffic);
+            let answered = frames::answer(id, endpoint.handler.call(from, request).await, traffic);
             if let Some(answer) = answer {
                 network.answer(answer(Ok(answered)));
             }
@@ -371,19 +372,6 @@ impl Network {
         self.timeline.note(format_args!("{from}>{to} answer {body:x}"));
         // The server that asked may have stopped meanwhile.
         let _gone = answer.send(answered);
-    }
-}
-
-async fn served(endpoint: &Endpoint, from: u64, request: PeerRequest) -> Result<Bytes, String> {
-    if RaftHandler::serves(request.kind) {
-        return endpoint.raft.call(from, request).await;
-    }
-    match &endpoint.cluster {
-        Some(cluster) if request.kind == LEADER_QUESTION => {
-            let answered = serve(cluster, request.group, &request.body).await;
-            answered.map_err(|error| error.to_string())
-        }
-        Some(_) | None => Err("the server is not ready".into()),
     }
 }
 

@@ -190,7 +190,7 @@ pub(crate) fn draw(
         let after = rng.between(100, 900);
         let kind = if possible.is_empty() { "power cut" } else { *rng.pick(&possible) };
         if kind == CLOCK_BELIEVED {
-            // So much time passes meanwhile that a second one would end the hour of the limits.
+            // More than a quarter of an hour passes meanwhile: two or three would end the hour of the limits.
             kinds.retain(|left| *left != CLOCK_BELIEVED);
         }
         let (fault, lasts) = Fault::draw(kind, rng, servers, groups);

@@ -4,9 +4,11 @@ use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchward_shard::{
-    Clock, Cluster, Group, GroupOptions, GroupStart, LogRetention, RaftHandler, RaftPeers, RaftSettings,
+    Clock, Cluster, Group, GroupOptions, GroupStart, LogRetention, MemberHandler, MemberOptions, MemberStart,
+    RaftPeers, RaftSettings,
 };
 use switchward_state::Levels;
+use switchward_state::limits::VOTERS_MAX;
 use switchward_store::{
     DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore, StoreError,
 };
@@ -24,6 +26,11 @@ pub(crate) const GROUPS: u64 = 3;
 
 /// The timing of a product's server.
 const RAFT: RaftSettings = RaftSettings { heartbeat_ms: 100, election_min_ms: 300, election_max_ms: 450 };
+
+/// What the cluster knows as the address of a server.
+pub(crate) fn address(node: u64) -> String {
+    format!("server-{node}:7401")
+}
 
 /// One server, which may be down.
 pub(crate) struct Server {
@@ -46,7 +53,7 @@ pub(crate) struct Server {
 struct Running {
     runtime: Runtime,
     log: Arc<MemoryLog>,
-    raft: Arc<RaftHandler>,
+    handler: Arc<MemberHandler>,
     clock: Arc<ServerClock>,
     fatal: Arc<Mutex<Vec<String>>>,
     opened: Arc<Mutex<Option<Result<Cluster, String>>>>,
@@ -85,14 +92,14 @@ impl Server {
         let running = Running {
             runtime,
             log,
-            raft: Arc::default(),
+            handler: Arc::default(),
             clock: Arc::new(ServerClock::over(&self.machine)),
             fatal: Arc::default(),
             opened: Arc::default(),
         };
         let endpoint = Endpoint {
             runtime: running.runtime.handle().clone(),
-            raft: Arc::clone(&running.raft),
+            handler: Arc::clone(&running.handler),
             cluster: None,
             clock: Arc::clone(&running.clock),
             data,
@@ -124,9 +131,9 @@ impl Server {
         let Some(running) = self.running.take() else { return };
         self.network.leave(self.node);
         self.durable = running.log.end(how);
-        let Running { runtime, log, raft, clock, fatal: _, opened } = running;
+        let Running { runtime, log, handler, clock, fatal: _, opened } = running;
         drop(runtime);
-        drop((log, raft, clock, opened));
+        drop((log, handler, clock, opened));
     }
 
     /// Ends a server that runs, and removes all of its files.
@@ -290,12 +297,22 @@ impl Opening {
             };
             let opened =
                 Group::open(options, peers.network(group)).await.map_err(|error| error.to_string())?;
-            endpoint.raft.register(group, &opened);
+            endpoint.handler.raft().register(group, &opened);
             groups.push(opened);
         }
         let fatal = Arc::clone(&self.fatal);
         let on_fatal = Box::new(move |line: &str| fatal.lock().push(line.to_owned()));
-        let cluster = Cluster::of_groups(groups, self.clock, self.spare, on_fatal);
+        let member = MemberOptions {
+            number: self.node,
+            transport,
+            handler: Arc::clone(&endpoint.handler),
+            address: address(self.node),
+            start: MemberStart::Resume,
+            voters: VOTERS_MAX,
+            raft: RAFT,
+            levels: Levels::OF_PROGRAM,
+        };
+        let cluster = Cluster::of_member(groups, self.clock, self.spare, on_fatal, &member);
         let cluster = cluster.map_err(|error| error.to_string())?;
         self.network.join(self.node, Endpoint { cluster: Some(cluster.clone()), ..endpoint });
         self.network.timeline.note(format_args!("{} is open", self.node));

@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::callers::Callers;
 use crate::commands::{CALLS_MAX, Definitions};
 use crate::disk::End;
-use crate::members::Shape;
+use crate::members::{FOUNDER, Shape};
 use crate::network::{GOOD, Network};
 use crate::plan::{self, Step};
 use crate::records::Records;
@@ -85,7 +85,7 @@ pub(crate) struct Simulation {
     wrong: Vec<String>,
     empty: Option<String>,
     pub(crate) setting: Setting,
-    shape: Shape,
+    pub(crate) shape: Shape,
 }
 
 impl Simulation {
@@ -106,15 +106,16 @@ impl Simulation {
         let setting = Setting::new();
         let mut rng = Rng::new(seed ^ 0x5eed);
         let shape = Shape::draw(&mut rng);
-        let nodes = shape.founders();
-        let start = GroupStart::Initialize(nodes.clone());
-        let servers =
-            nodes.iter().map(|node| Server::new(*node, &network, &setting, start.clone())).collect();
+        let start = |node| {
+            if node == FOUNDER { GroupStart::Initialize(vec![FOUNDER]) } else { GroupStart::Join }
+        };
+        let nodes = shape.founders().into_iter();
+        let servers = nodes.map(|node| Server::new(node, &network, &setting, start(node))).collect();
         let callers = Callers {
             network: network.clone(),
             definitions: Arc::new(Definitions::new()),
             records: Arc::new(Mutex::new(Records::default())),
-            members: Arc::new(Mutex::new(nodes)),
+            members: Arc::new(Mutex::new(vec![FOUNDER])),
         };
         Self {
             timeline,
@@ -135,6 +136,10 @@ impl Simulation {
 
     fn play(&mut self) {
         self.servers.iter_mut().for_each(Server::start);
+        if !members::found(self) {
+            self.wrong.push("the cluster could not be founded".to_owned());
+            return;
+        }
         let prepared = self.task(|callers| workload::prepare(callers, WORKS));
         if !self.until("the servers serve", || prepared.load(Ordering::Relaxed)) || self.is_over() {
             return;
@@ -212,7 +217,7 @@ impl Simulation {
     }
 
     /// Runs a task of callers. Returns what becomes true when it is done.
-    fn task<F>(&self, task: impl FnOnce(Callers) -> F) -> Arc<AtomicBool>
+    pub(crate) fn task<F>(&self, task: impl FnOnce(Callers) -> F) -> Arc<AtomicBool>
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -356,6 +361,12 @@ impl Simulation {
             let differ = checks::compare_digests(self);
             self.wrong.extend(differ);
         }
+    }
+
+    /// Removes a server that has ended for good.
+    pub(crate) fn forget(&mut self, node: u64) {
+        self.again.remove(&node);
+        self.servers.retain(|server| server.node != node);
     }
 
     /// Records what must not have happened.

@@ -82,11 +82,11 @@ pub(crate) fn open(network: &Network, from: u64, to: u64, request: PeerRequest) 
         network.timeline.note(format_args!("{from}>{to} opens {kind}/{group}"));
         match endpoint {
             Some(endpoint) => {
-                drop(
-                    endpoint
-                        .runtime
-                        .spawn(async move { endpoint.raft.stream(from, request, Arc::new(far)).await }),
-                );
+                let runtime = endpoint.runtime.clone();
+                runtime.spawn(async move {
+                    // A stream that is refused is closed.
+                    let _refused = endpoint.handler.stream(from, request, Arc::new(far)).await;
+                });
             }
             None => opened.end(),
         }
