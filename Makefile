@@ -60,7 +60,7 @@ sim: ## simulate three and five servers under faults, by 1,000 seeds (SIM_SEEDS)
 
 planted: ## plant bugs in the servers, one at a time, and check that the simulation finds each of them (many minutes)
 	@sh tests/scripts/need.sh rust cc
-	SIM_SEEDS=$(or $(SIM_SEEDS),0..100) cargo test --locked --release -p switchward-shard --test sim -- --nocapture planted
+	SIM_SEEDS=$(or $(SIM_SEEDS),0..200) cargo test --locked --release -p switchward-shard --test sim -- --nocapture planted
 
 slow: ## run every test beside four busy loops (three times), and with each sync 20 ms slower (many minutes)
 	@sh tests/scripts/slow.sh

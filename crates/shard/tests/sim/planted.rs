@@ -9,7 +9,7 @@ use crate::process::play;
 use crate::seeds::{each, seeds};
 
 /// Each bug must be found by one of these seeds.
-const BUDGET: Range<u64> = 0..100;
+const BUDGET: Range<u64> = 0..200;
 
 /// Plays seeds until the bug is found: a run of a seed is wrong with it, and sound without it.
 fn find(bug: Bug) {
