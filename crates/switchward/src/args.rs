@@ -143,7 +143,7 @@ pub(crate) enum Command {
     Schema(SchemaArgs),
     /// Check a server's configuration (read-only).
     Doctor(DoctorArgs),
-    /// Play a demo: an agent at a deploy gate.
+    /// Play a demo: an agent at a deploy gate, or a cluster.
     Demo(DemoArgs),
     /// Manage contexts: a server's address and an API key.
     Context(ContextArgs),
@@ -302,17 +302,37 @@ pub(crate) struct DoctorArgs {
 
 /// Arguments of `demo`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Starts this program as a separate server, and plays an agent and a person who call its public API. Needs no network, \
 writes only to a temporary folder, and takes a few seconds. With -o json, prints all steps as one object; with -o \
-jsonl, one step per line.")]
+jsonl, one step per line.
+
+With `cluster`, starts three servers instead, and plays an approval by mail while the servers that lead are killed."
+)]
 pub(crate) struct DemoArgs {
+    /// Another demo.
+    #[command(subcommand)]
+    pub(crate) what: Option<DemoCommand>,
     /// Keep the server's data in this folder, which must be new or empty.
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
     /// Write the steps as JSON, for a comparison with the recorded history.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) steps_json: Option<PathBuf>,
+}
+
+/// The other demos.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DemoCommand {
+    /// Play an approval by mail while the leaders of a cluster are killed.
+    #[command(after_help = "\
+Starts three servers of this program as a cluster, without Redis, and kills two of them with SIGKILL, one after the \
+other, while an agent waits for an approval by mail. Shows for how long no write was accepted, that the mail was sent \
+once, and that all servers have the same history. Needs no network, writes only to a temporary folder, and takes up to \
+a minute. All processes are stopped and the folder is deleted at the end, after an error and after ctrl-c, too.")]
+    Cluster,
 }
 
 #[cfg(test)]

@@ -137,3 +137,73 @@ fn it_is_printed_plainly_without_a_terminal_and_touches_no_context() {
         "the contexts of the person who watches are left alone"
     );
 }
+
+/// What the demo of a cluster prints, without its figures.
+#[test]
+fn an_approval_by_mail_outlives_two_leaders_and_nothing_is_left_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scratch = folder.path().join("scratch");
+    std::fs::create_dir(&scratch).expect("a folder");
+    let ended = output(program(folder.path()).args(["demo", "cluster"]).env("TMPDIR", &scratch));
+    let text = String::from_utf8(ended.stdout).expect("UTF-8");
+    let errors = String::from_utf8(ended.stderr).expect("UTF-8");
+    assert!(ended.status.success() && errors.is_empty(), "{text}\n{errors}");
+    for part in [
+        "1. Three servers form a cluster",
+        "starts a session at server",
+        "a person is asked; the agent waits",
+        "records the delivery",
+        "killed while it leads",
+        "allowed; no write was accepted for ",
+        "sent once; no other server sent it again",
+        "restarts on the same folder",
+        "\"Approved, thanks!\" decides the gate",
+        "allowed; the approval is used",
+        "8 of 8, each recorded once",
+        "each sent once",
+        "approval.decided",
+        "session.completed",
+        "All servers have stopped, and their folder is deleted.",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    assert_eq!(text.matches("gets SIGKILL").count(), 2, "{text}");
+    assert_eq!(text.matches("leads now").count(), 2, "{text}");
+    assert_eq!(text.matches(", the same").count(), 3, "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+    assert_eq!(std::fs::read_dir(&scratch).expect("a folder").count(), 0, "a temporary folder is left");
+    assert!(
+        !folder.path().join("contexts").exists(),
+        "the contexts of the person who watches are left alone"
+    );
+}
+
+/// A signal ends the demo, its servers and its folder, also while they start.
+#[test]
+fn a_signal_ends_the_demo_of_a_cluster_with_all_its_servers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scratch = folder.path().join("scratch");
+    std::fs::create_dir(&scratch).expect("a folder");
+    let mut demo = program(folder.path());
+    demo.args(["demo", "cluster"]).env("TMPDIR", &scratch).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut demo = demo.spawn().expect("the program starts");
+    let mut stdout = BufReader::new(demo.stdout.take().expect("it has an output"));
+    let id = demo.id();
+    let read = within(id, "the first server is ready", || {
+        let mut line = String::new();
+        while !line.contains("ready after") {
+            line.clear();
+            assert!(stdout.read_line(&mut line).expect("text") > 0, "the demo ended");
+        }
+        line
+    });
+    assert!(read.contains("server 1"), "{read}");
+    let sent = Command::new("kill").args(["-INT", &id.to_string()]).status().expect("there is kill");
+    assert!(sent.success(), "no signal");
+    let rest = std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+    let ended = finished(demo);
+    rest.join().expect("a reader").expect("text");
+    let errors = String::from_utf8(ended.stderr).expect("UTF-8");
+    assert!(!ended.status.success() && errors.contains("interrupted"), "{errors}");
+    assert_eq!(std::fs::read_dir(&scratch).expect("a folder").count(), 0, "a temporary folder is left");
+}

@@ -31,7 +31,7 @@ prints one line when the server is ready.
 With --servers 3 or 5, starts a cluster: a process for each server, with its own folder, ports, certificate and \
 contexts, such as dev-2-person for server 2. The logs of the servers are printed together. The commands below kill, \
 pause and cut off single servers; nothing starts again by itself. Deliveries go over a Redis, which is started too \
-(redis-server must be installed) unless --redis names one."
+(redis-server must be installed) unless --redis names one, or --without-redis says that there is none."
 )]
 pub(crate) struct DevArgs {
     /// What to do with the servers of a development cluster that runs.
@@ -49,6 +49,9 @@ pub(crate) struct DevArgs {
     /// The Redis of a cluster, such as redis://127.0.0.1:6379 [default: a new one, if redis-server is installed].
     #[arg(long, value_name = "URL")]
     pub(crate) redis: Option<String>,
+    /// Start a cluster without Redis: each server then delivers what its own sessions send.
+    #[arg(long, conflicts_with = "redis")]
+    pub(crate) without_redis: bool,
     /// A host name besides localhost that may serve the pages /mail and /webhooks, such as a tunnel's; can be repeated.
     #[arg(long = "allow-host", value_name = "HOST")]
     pub(crate) allowed_hosts: Vec<String>,
@@ -59,6 +62,9 @@ pub(crate) struct DevArgs {
     /// A file with an offset of the machine's clock in milliseconds, read each time; for tests of clocks that jump.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) clock_off: Option<PathBuf>,
+    /// Kill the servers when the process ends that has started this one.
+    #[arg(long, hide = true)]
+    pub(crate) end_with_parent: bool,
     /// The number of shards of a new data folder [default: by the number of cores].
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) shards: Option<u32>,

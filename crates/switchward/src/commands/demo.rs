@@ -1,8 +1,9 @@
 //! `switchward demo`: plays an agent and a person at a deploy gate against this program as a separate server, only
-//! through the public API.
+//! through the public API. `switchward demo cluster` does so with three servers, of which it kills two.
 //!
 //! The demo checks each response of the server: if it succeeds, everything that it shows is true.
 
+mod cluster;
 mod history;
 mod mail;
 mod narrator;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use steps::Steps;
 use story::Story;
 
-use crate::args::{DemoArgs, Output};
+use crate::args::{DemoArgs, DemoCommand, Output};
 use crate::exit::Exit;
 use crate::output::print;
 
@@ -31,6 +32,9 @@ pub(crate) fn run(args: &DemoArgs, output: Output) -> Result<(), Exit> {
 
 fn play_and_print(args: &DemoArgs, output: Output) -> Result<(), Exit> {
     let scratch = tempfile::Builder::new().prefix("switchward-demo-").tempdir()?;
+    if let Some(DemoCommand::Cluster) = args.what {
+        return print_steps(&cluster::run(scratch, output)?, output);
+    }
     let data = match &args.data_dir {
         Some(folder) => empty(folder)?,
         None => scratch.path().join("data"),
@@ -46,6 +50,11 @@ fn play_and_print(args: &DemoArgs, output: Output) -> Result<(), Exit> {
     if let Some(file) = &args.steps_json {
         fs::write(file, steps.json())?;
     }
+    print_steps(&steps, output)
+}
+
+/// Prints the steps for a program; a person has read them already.
+fn print_steps(steps: &Steps, output: Output) -> Result<(), Exit> {
     match output {
         Output::Text => Ok(()),
         Output::Json => print(&steps.json()),

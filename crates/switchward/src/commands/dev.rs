@@ -16,6 +16,7 @@ mod parent;
 mod plan;
 mod ports;
 mod process;
+pub(in crate::commands) mod remote;
 mod running;
 mod words;
 

@@ -12,29 +12,43 @@ use crate::exit::Exit;
 use crate::output::{CARE, GOOD};
 use crate::receiver::Here;
 
-const WRITE_FILE: &str = "mcp:filesystem:write_file";
-const WRITE_ARGS: &str = r#"{"path":"/srv/releases/current"}"#;
+pub(super) const WRITE_FILE: &str = "mcp:filesystem:write_file";
+pub(super) const WRITE_ARGS: &str = r#"{"path":"/srv/releases/current"}"#;
 /// How long a mail may take from its gate to the mailbox.
-const MAIL_MAX: Duration = Duration::from_secs(30);
+pub(super) const MAIL_MAX: Duration = Duration::from_secs(30);
 /// The pause between two reads of the mailbox.
-const LOOK: Duration = Duration::from_millis(50);
+pub(super) const LOOK: Duration = Duration::from_millis(50);
+
+/// Who writes a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writer {
+    /// The recipient, by hand.
+    Person,
+    /// The person's mail program, by itself.
+    Program,
+}
 
 /// A mail of the development mailbox.
 #[derive(Deserialize)]
-struct Mail {
+pub(super) struct Mail {
     page: String,
-    subject: String,
-    text: String,
+    pub(super) message_id: String,
+    pub(super) subject: String,
+    pub(super) text: String,
 }
 
-/// The pages of the demo's server.
-struct Pages {
+/// The pages of one of the demo's servers.
+pub(super) struct Pages {
     client: Client,
     address: String,
 }
 
 impl Pages {
-    fn of(address: &str) -> anyhow::Result<Self> {
+    /// The pages of the server at this address.
+    ///
+    /// # Errors
+    /// The client cannot be set up.
+    pub(super) fn of(address: &str) -> anyhow::Result<Self> {
         Ok(Self { client: Client::new(Config::new(Arc::new(Here)))?, address: address.to_owned() })
     }
 
@@ -53,12 +67,19 @@ impl Pages {
         Ok(answer.body)
     }
 
+    /// All mails in the server's mailbox, the newest first.
+    ///
+    /// # Errors
+    /// The server does not show them.
+    pub(super) async fn all(&self) -> anyhow::Result<Vec<Mail>> {
+        Ok(serde_json::from_value(self.ask("GET", "/mail.json", None).await?)?)
+    }
+
     /// Waits for a mail with these words and returns the newest one.
     async fn mail(&self, words: &str) -> anyhow::Result<Mail> {
         let look = async {
             loop {
-                let all: Vec<Mail> = serde_json::from_value(self.ask("GET", "/mail.json", None).await?)?;
-                if let Some(mail) = all.into_iter().find(|mail| mail.text.contains(words)) {
+                if let Some(mail) = self.all().await?.into_iter().find(|mail| mail.text.contains(words)) {
                     return anyhow::Ok(mail);
                 }
                 tokio::time::sleep(LOOK).await;
@@ -67,9 +88,16 @@ impl Pages {
         tokio::time::timeout(MAIL_MAX, look).await.with_context(|| format!("no mail contains {words:?}"))?
     }
 
-    async fn reply(&self, mail: &Mail, words: &str, auto: bool) -> anyhow::Result<()> {
+    /// Replies to a mail on its page.
+    ///
+    /// # Errors
+    /// The server does not take the form.
+    pub(super) async fn reply(&self, mail: &Mail, words: &str, writer: Writer) -> anyhow::Result<()> {
         let text: String = words.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let auto = if auto { "&auto=yes" } else { "" };
+        let auto = match writer {
+            Writer::Person => "",
+            Writer::Program => "&auto=yes",
+        };
         let page = self.ask("GET", &mail.page, None).await?;
         let token = page.as_str().and_then(|page| page.split("name=\"token\" value=\"").nth(1));
         let token = token.and_then(|rest| rest.split('"').next()).context("the mail's page has no form")?;
@@ -94,12 +122,14 @@ impl Story {
             pages.ask(method, link, None).await?;
         }
         self.still_open("scanner", "opens the link in it", "nothing changes").await?;
-        pages.reply(&mail, "I am out of office until Monday. Approved requests wait.", true).await?;
+        pages
+            .reply(&mail, "I am out of office until Monday. Approved requests wait.", Writer::Program)
+            .await?;
         self.still_open(PERSON, "has an out-of-office reply", "ignored: it is automatic").await?;
-        pages.reply(&mail, "looks risky?", false).await?;
+        pages.reply(&mail, "looks risky?", Writer::Person).await?;
         self.steps.recorded("approval.discussed", MAIL, &[("by", WHO)]);
         self.still_open(PERSON, "replies \"looks risky?\"", "recorded as a comment; still open").await?;
-        pages.reply(&mail, "Approved, thanks!", false).await?;
+        pages.reply(&mail, "Approved, thanks!", Writer::Person).await?;
         let gate = self.look().await?;
         let made = gate.resolution.context("the reply did not decide the gate")?;
         ensure!(made.via == "email" && made.by == WHO, "another caller decided the gate");
@@ -129,6 +159,6 @@ impl Story {
 }
 
 /// The caller that brings replies, as in the history.
-const MAIL: &str = "mail";
+pub(super) const MAIL: &str = "mail";
 /// The person who is notified of gates on a development server.
-const WHO: &str = crate::commands::dev::PERSON;
+pub(super) const WHO: &str = crate::commands::dev::PERSON;

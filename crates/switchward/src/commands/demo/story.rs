@@ -30,11 +30,11 @@ pub(super) use ensure;
 pub(super) const AGENT: &str = "agent";
 pub(super) const PERSON: &str = "person";
 const SERVER: &str = "server";
-const BASH: &str = "bash";
+pub(super) const BASH: &str = "bash";
 const DELETE_FILE: &str = "mcp:filesystem:delete_file";
 const DELETE_ARGS: &str = r#"{"path":"/srv/releases/41"}"#;
 /// What the policy of the deploy gate allows in an hour.
-const CALLS_MAX: u64 = 50;
+pub(super) const CALLS_MAX: u64 = 50;
 const HOUR_SECONDS: i64 = 3_600;
 /// Scheduler turns for sending a call before the server is killed.
 const SENDING_TURNS: usize = 16;
@@ -417,7 +417,7 @@ impl Story {
 }
 
 /// The state of a session, in words.
-fn position(session: &v1::Session) -> String {
+pub(super) fn position(session: &v1::Session) -> String {
     if session.end_time.is_some() {
         session.status_word.clone()
     } else {

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 use super::control::{Answer, Request};
 use super::links::Links;
-use super::logs::{Source, say};
+use super::logs::{Source, ready_words, say};
 use super::opening::is_used;
 use super::plan::{Plan, Slot};
 use super::process::{KeyCheck, Process, ended_in_words};
@@ -62,10 +62,12 @@ impl Crew {
         }
         for number in known {
             self.ready(number).await?;
+            say(Source::Dev, &ready_words(number));
         }
         for number in new {
             self.begin(number, when_forming(number))?;
             self.ready(number).await?;
+            say(Source::Dev, &ready_words(number));
         }
         self.align().await.iter().for_each(|missed| say(Source::Dev, missed));
         self.plan.set_formed()

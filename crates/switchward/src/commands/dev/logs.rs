@@ -42,6 +42,18 @@ impl Source {
     }
 }
 
+/// The words that say that a server is ready.
+pub(super) fn ready_words(server: u64) -> String {
+    format!("server {server} is ready")
+}
+
+/// Returns true if a line of the log, without colour, says that this server is ready.
+pub(super) fn says_ready(line: &str, server: u64) -> bool {
+    let from_dev =
+        line.strip_prefix(&Source::Dev.name()).and_then(|rest| rest.trim_start().strip_prefix("| "));
+    from_dev == Some(ready_words(server).as_str())
+}
+
 /// Prints a line, with colour if the standard error is a terminal.
 pub(super) fn say(source: Source, line: &str) {
     // If nobody reads the log any longer, the cluster goes on.
@@ -97,9 +109,12 @@ mod tests {
 
     #[test]
     fn a_line_begins_with_the_name_of_its_process() {
-        let plain = |source, line| anstream::adapter::strip_str(&prefixed(source, line)).to_string();
+        let plain = |source, line: &str| anstream::adapter::strip_str(&prefixed(source, line)).to_string();
         assert_eq!(plain(Source::Server(2), "ready"), "server 2 | ready");
         assert_eq!(plain(Source::Dev, "killed\u{1b}[2J"), "dev      | killed\u{fffd}[2J");
+        assert!(says_ready(&plain(Source::Dev, &ready_words(2)), 2));
+        assert!(!says_ready(&plain(Source::Dev, &ready_words(2)), 1));
+        assert!(!says_ready(&plain(Source::Server(2), &ready_words(2)), 2), "a server says it");
         assert_ne!(prefixed(Source::Server(1), ""), prefixed(Source::Server(2), "").replace('2', "1"));
     }
 }

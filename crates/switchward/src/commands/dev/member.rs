@@ -41,7 +41,8 @@ pub(super) struct Member {
     pub(super) allowed_hosts: Vec<String>,
     pub(super) default_effect: Option<Unnamed>,
     pub(super) cluster: ClusterConfig,
-    pub(super) redis: RedisConfig,
+    /// Absent: each server delivers what its own sessions send.
+    pub(super) redis: Option<RedisConfig>,
 }
 
 impl Member {
@@ -116,7 +117,7 @@ async fn serve(member: Member, keys: KeyCheck) -> anyhow::Result<()> {
         allowed_hosts: member.allowed_hosts,
         default_effect: member.default_effect,
         delivery: &delivery,
-        redis: Some(&member.redis),
+        redis: member.redis.as_ref(),
         keys: (KeyRing::of(location.read()?), location),
         cluster: Some(&member.cluster),
     };

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 use std::future::pending;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use switchward_store::write_secret;
 use tokio::sync::mpsc;
 
@@ -15,7 +15,7 @@ use super::crew::{Crew, FOUNDER};
 use super::keys::Keys;
 use super::links::Links;
 use super::logs::{Source, say};
-use super::member::Member;
+use super::member::{Member, end_with_parent};
 use super::opening::{delivery, ring};
 use super::plan::Plan;
 use super::process::ended_in_words;
@@ -35,7 +35,10 @@ use crate::{private, runtime, tls};
 pub(super) fn run(args: DevArgs, output: Output) -> Result<(), Exit> {
     tls::install_provider();
     private::begin();
-    if args.redis.is_none() {
+    if args.end_with_parent {
+        end_with_parent();
+    }
+    if args.redis.is_none() && !args.without_redis {
         bus::check()?;
     }
     let (folder, scratch) = data_folder(args.data_dir.as_ref())?;
@@ -48,7 +51,7 @@ pub(super) fn run(args: DevArgs, output: Output) -> Result<(), Exit> {
 /// The servers, and what must live as long as they do.
 struct Cluster {
     crew: Crew,
-    /// `None` if the Redis was given.
+    /// `None` if the Redis was given, or there is none.
     bus: Option<LocalBus>,
     keys: Keys,
     delivery: DeliveryConfig,
@@ -88,13 +91,7 @@ impl Cluster {
         let delivery = delivery()?;
         let (_, location) = ring(&plan.folder, &plan.data(FOUNDER))?;
         let keys = Keys::of(&plan.folder)?;
-        let (bus, redis) = match &args.redis {
-            Some(url) => (None, RedisConfig { url: url.clone(), password_file: None, prefix: None }),
-            None => {
-                let (bus, redis) = LocalBus::start(&plan.folder).await?;
-                (Some(bus), redis)
-            }
-        };
+        let (bus, redis) = redis(args, &plan.folder).await?;
         let links = Links::open(&plan.peers()).await.context("failed to open the links")?;
         for slot in &plan.servers {
             let member = Member {
@@ -114,6 +111,18 @@ impl Cluster {
         }
         let crew = Crew::new(plan, links, args.clock, keys.person.clone());
         Ok(Self { crew, bus, keys, delivery })
+    }
+}
+
+/// The Redis of the servers: the one that is named, none, or one that is started here.
+async fn redis(args: &DevArgs, folder: &Path) -> anyhow::Result<(Option<LocalBus>, Option<RedisConfig>)> {
+    match &args.redis {
+        Some(url) => Ok((None, Some(RedisConfig { url: url.clone(), password_file: None, prefix: None }))),
+        None if args.without_redis => Ok((None, None)),
+        None => {
+            let (bus, redis) = LocalBus::start(folder).await?;
+            Ok((Some(bus), Some(redis)))
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Kills, starts, pauses and resumes servers.
 
 use super::super::control::Answer;
+use super::super::logs::ready_words;
 use super::super::process::KeyCheck;
 use super::{Crew, State, done};
 
@@ -27,7 +28,7 @@ impl Crew {
     pub(super) async fn start(&mut self, number: u64) -> Result<Answer, String> {
         self.start_at_once(number)?;
         self.ready(number).await.map_err(|error| format!("{error:#}; its log says why"))?;
-        Ok(Answer::Done { done: format!("server {number} is ready"), missed: self.align().await })
+        Ok(Answer::Done { done: ready_words(number), missed: self.align().await })
     }
 
     /// Pauses a server.
