@@ -2,11 +2,12 @@
 //! another and with the program.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
-use switchward_testkit::finished;
+use switchward_testkit::{finished, within};
 
 use crate::server::{ADMIN_KEY, Running, Site};
-use crate::support::{folder, program, repository, run};
+use crate::support::{Ended, folder, program, repository, run};
 
 fn text(name: &str) -> String {
     std::fs::read_to_string(repository(&format!("deploy/{name}"))).expect("the file can be read")
@@ -103,21 +104,159 @@ fn a_server_starts_as_the_unit_starts_it() {
     assert_eq!(code, Some(0), "{log}");
 }
 
-/// If systemd is installed, it accepts the unit.
-#[test]
-fn systemd_takes_the_unit() {
-    let unit = text("switchward.service").replace("/usr/bin/switchward", env!("CARGO_BIN_EXE_switchward"));
-    let files = folder(&[("switchward.service", &unit)]);
-    let mut verify = Command::new("systemd-analyze");
-    verify.args(["verify", "--man=no", "--recursive-errors=no"]).arg(files.path().join("switchward.service"));
-    let Ok(verify) = verify.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() else {
-        // The other tests check the rest.
-        let known = ["[Unit]", "[Service]", "[Install]"];
-        let sections: Vec<&str> = unit.lines().filter(|line| line.starts_with('[')).collect();
-        assert_eq!(sections, known);
-        return;
+/// The values that a host of a cluster gives to its server: those of the drop-in, and those of the host, without quotes.
+fn cluster_environment() -> Vec<(String, String)> {
+    let (conf, host) = (text("switchward.service.d/cluster.conf"), text("server.env"));
+    let host = host.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(str::to_owned);
+    let split = |line: String| {
+        let (name, value) = line.split_once('=').expect("a name and a value");
+        (name.to_owned(), value.trim_matches('\'').to_owned())
     };
-    let output = finished(verify);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !stderr.contains("switchward.service"), "{stderr}");
+    values(&conf, "Environment").into_iter().chain(host).map(split).collect()
+}
+
+/// Makes the certificates of the page in a folder of the site, under the names that the units give them.
+fn certificates(site: &Site, stem: &str) {
+    let certs = site.path("certs");
+    run(["cluster", "certs", "--dir", &certs, "--servers", "3", "--gateway", "edge-1"]).with_code(0);
+    let (certificate, key) = (format!("{stem}.crt"), format!("{stem}.key"));
+    for (from, to) in [("ca.crt", "ca.crt"), (certificate.as_str(), "own.crt"), (key.as_str(), "own.key")] {
+        std::fs::copy(format!("{certs}/{from}"), site.path(to)).expect("a certificate");
+    }
+}
+
+#[test]
+fn the_page_installs_what_the_units_of_a_cluster_name() {
+    let (conf, gateway, page) =
+        (text("switchward.service.d/cluster.conf"), text("switchward-gateway.service"), text("README.md"));
+    let (_, section) = page.split_once("\n## A cluster on hosts\n").expect("a section");
+    let (section, _) = section.split_once("\n## ").expect("its end");
+    let (of_server, of_gateway) = section.split_once("\nA gateway holds no data").expect("two parts");
+    let config = value(&gateway, "ExecStart");
+    let config = config.rsplit(' ').next().expect("a path");
+    let installs = |part: &str, line: &str| assert!(part.lines().any(|it| it == line), "{line}");
+    for (part, unit, stem) in [(of_server, &conf, "server-1"), (of_gateway, &gateway, "gateway-edge-1")] {
+        for (name, path) in credentials(unit) {
+            let source = match name.as_str() {
+                "ca.crt" => "certs/ca.crt".to_owned(),
+                "own.crt" | "own.key" => format!("certs/{}", name.replace("own", stem)),
+                _ => {
+                    installs(part, "install -m 600 -t /etc/switchward tls.crt tls.key");
+                    continue;
+                }
+            };
+            installs(part, &format!("install -m 600 {source} {path}"));
+        }
+    }
+    installs(of_gateway, &format!("install -m 644 -D deploy/gateway.toml {config}"));
+    installs(of_gateway, "install -m 644 deploy/switchward-gateway.service /etc/systemd/system/");
+    installs(of_server, &format!("install -m 644 deploy/server.env {}", value(&conf, "EnvironmentFile")));
+    let drop_in = "switchward.service.d/cluster.conf";
+    installs(of_server, &format!("install -m 644 -D deploy/{drop_in} /etc/systemd/system/{drop_in}"));
+    let seconds = value(&conf, "TimeoutStopSec");
+    assert!(of_server.contains(&format!("After {seconds} s systemd ends it")), "{seconds}");
+    let listen = values(&conf, "Environment").concat();
+    assert!(listen.contains("SWITCHWARD_CLUSTER__LISTEN=0.0.0.0:7401") && of_server.contains("| 7401, at "));
+}
+
+/// Both units protect the host alike; only what a gateway does not have is missing.
+#[test]
+fn the_gateway_is_locked_in_as_the_server_is() {
+    let (server, gateway) = (text("switchward.service"), text("switchward-gateway.service"));
+    let from = |unit: &str| {
+        let begin = unit.find("NoNewPrivileges").expect("the protections begin");
+        unit[begin..].to_owned()
+    };
+    assert_eq!(from(&server), from(&gateway));
+    for key in ["DynamicUser", "UMask", "KillSignal", "KillMode", "TimeoutStopSec", "Restart", "Type"] {
+        assert_eq!(value(&server, key), value(&gateway, key), "{key}");
+    }
+    assert_eq!(values(&gateway, "StateDirectory"), Vec::<String>::new());
+    let read = text("gateway.toml");
+    let read = read.lines().filter(|line| !line.starts_with('#'));
+    let read = read.filter_map(|line| line.split("/run/credentials/switchward-gateway.service/").nth(1));
+    let read: BTreeSet<String> = read.map(|rest| rest.trim_end_matches('"').to_owned()).collect();
+    let loaded: BTreeSet<String> = credentials(&gateway).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(read, loaded);
+}
+
+/// The sample with the drop-in and the values of the first host, except for the paths of its files and its ports.
+#[test]
+fn the_first_server_of_a_cluster_starts_as_its_host_starts_it() {
+    let (site, credentials) = (Site::new(), "/run/credentials/switchward.service/");
+    certificates(&site, "server-1");
+    let mut file = text("switchward.toml").replace(credentials, &site.path(""));
+    file = file.replace("/var/lib/switchward", &site.path("data")).replace("0.0.0.0:7400", "127.0.0.1:0");
+    std::fs::write(site.path("sample.toml"), file).expect("a file");
+    run(["secrets", "create", &site.path("switchward-keys")]).with_code(0);
+    std::fs::write(site.path("admin.key"), format!("{ADMIN_KEY}\n")).expect("a file");
+    let environment = cluster_environment();
+    let first = environment.iter().find(|(name, _)| name == "FIRST_START").expect("the first start");
+    assert_eq!(first.1, "init");
+    let configured = |words: &[&str]| {
+        let mut command = program();
+        command.args(words).args(["--config", &site.path("sample.toml")]);
+        for (name, value) in environment.iter().filter(|(name, _)| name.starts_with("SWITCHWARD_")) {
+            let value = value.replace(credentials, &site.path("")).replace("0.0.0.0:7401", "127.0.0.1:0");
+            command.env(name, value);
+        }
+        command.env("SWITCHWARD_METRICS__LISTEN", "127.0.0.1:0");
+        command
+    };
+    let made = Ended::of(&mut configured(&["cluster", &first.1])).with_code(0);
+    assert!(made.out.contains("is the folder of server 1 of cluster"), "{made:?}");
+    let server = Running::of(&mut configured(&["server"]));
+    assert!(std::path::Path::new(&site.path("data/FORMAT")).exists(), "the next start makes no folder");
+    let (log, code) = server.stop();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(!log.contains("is not a setting"), "{log}");
+}
+
+/// The sample as it is, except for the paths of its files and its ports.
+#[test]
+fn a_gateway_starts_as_its_unit_starts_it() {
+    let (unit, site) = (text("switchward-gateway.service"), Site::new());
+    certificates(&site, "gateway-edge-1");
+    let file = text("gateway.toml").replace("/run/credentials/switchward-gateway.service/", &site.path(""));
+    std::fs::write(site.path("sample.toml"), file.replace("0.0.0.0:7400", "127.0.0.1:0")).expect("a file");
+    let start = value(&unit, "ExecStart");
+    let mut command = program();
+    for word in start.split(' ').skip(1) {
+        command.arg(if word.ends_with(".toml") { site.path("sample.toml") } else { word.to_owned() });
+    }
+    command.args(["-o", "json"]).env("SWITCHWARD_METRICS__LISTEN", "127.0.0.1:0");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let (id, mut line) = (child.id(), String::new());
+    let mut stdout = BufReader::new(child.stdout.take().expect("it has an output"));
+    within(id, "the gateway is ready", || stdout.read_line(&mut line)).expect("text");
+    assert!(line.contains("\"address\":\"https://127.0.0.1:"), "{line}");
+    let kill = Command::new("kill").args(["-TERM", &id.to_string()]).status();
+    assert!(kill.expect("there is a kill").success());
+    let ended = finished(child);
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+/// If systemd is installed, it accepts the units, that of the server with and without the drop-in.
+#[test]
+fn systemd_takes_the_units() {
+    let here = |name: &str| text(name).replace("/usr/bin/switchward", env!("CARGO_BIN_EXE_switchward"));
+    let drop_in = "switchward.service.d/cluster.conf";
+    let server = ("switchward.service", here("switchward.service"));
+    let gateway = ("switchward-gateway.service", here("switchward-gateway.service"));
+    for files in [vec![server.clone()], vec![server, (drop_in, here(drop_in))], vec![gateway]] {
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let (name, unit) = files[0];
+        let folder = folder(&files);
+        let mut verify = Command::new("systemd-analyze");
+        verify.args(["verify", "--man=no", "--recursive-errors=no"]).arg(folder.path().join(name));
+        let Ok(verify) = verify.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() else {
+            // The other tests check the rest.
+            let sections: Vec<&str> = unit.lines().filter(|line| line.starts_with('[')).collect();
+            assert_eq!(sections, ["[Unit]", "[Service]", "[Install]"]);
+            continue;
+        };
+        let output = finished(verify);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !stderr.contains(name), "{stderr}");
+    }
 }
