@@ -6,11 +6,12 @@ use std::sync::{
     Arc, OnceLock,
     atomic::{AtomicU64, Ordering},
 };
-use switchward_engine::SessionView;
+use switchward_engine::{PositionView, SessionView};
 use switchward_machine::{Digest, SessionId, WorkKind};
-use switchward_shard::Cluster;
+use switchward_shard::{Cluster, Failure};
 use switchward_state::catalogue::{DefaultEffect, LinkAuth, Quota, Role};
 use switchward_state::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
+use switchward_state::session::Position;
 use switchward_state::{Body, Command, Reply, RequestId, Scope};
 use tokio::sync::watch;
 use tonic::{Request, metadata::MetadataMap};
@@ -22,7 +23,7 @@ use crate::decision::SignIn;
 use crate::error::{Reason, Refusal};
 use crate::mail::{QuarantineOfOthers, QuarantineStore};
 use crate::names;
-use crate::query::{Ask, GetAnswered, GetSession, Reader, Source};
+use crate::query::{Ask, CompletePosition, GetAnswered, GetSession, Reader, Source};
 use crate::quotas::{self, QuotaDefaults};
 use crate::refusals::{named, quota_of, refusal, unreadable};
 use crate::scans::{Scans, Share};
@@ -234,13 +235,14 @@ impl Api {
     /// Carries out the command of a session that a request asks for, as its caller.
     ///
     /// # Errors
-    /// As [`Self::open`], [`request_id`], `body` and [`Call::execute`]; NOT_FOUND under the name that the request gave.
+    /// As [`Self::open`], [`request_id`], `body`, [`Call::execute`] and [`Call::position`]; NOT_FOUND under the name that the
+    /// request gave.
     pub(crate) async fn drive<T: SessionRequest>(
         &self,
         request: Request<T>,
         roles: &[Role],
         body: impl FnOnce(&Call<'_>, T) -> Result<Body, Refusal>,
-    ) -> Result<Driven<'_>, Refusal> {
+    ) -> Result<Driven, Refusal> {
         let (call, mut message) = self.open(request, roles)?;
         let request = request_id(message.request_id(), T::METHOD, &message)?;
         let (expected, name) = (message.expected_sequence(), message.take_name());
@@ -248,7 +250,8 @@ impl Api {
         let session = names::session(&call.caller, "name", &name)?;
         let reply = call.execute(Scope::Session(session), request, expected, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "session", &name))?;
-        Ok(Driven { call, session, name, reply })
+        let view = call.position_after(session, reply, &name).await?;
+        Ok(Driven { caller: call.caller, view })
     }
 
     /// As [`Self::call`], with the request's message.
@@ -259,12 +262,10 @@ impl Api {
 }
 
 /// A command of a session that was carried out.
-pub(crate) struct Driven<'a> {
-    pub(crate) call: Call<'a>,
-    pub(crate) session: SessionId,
-    /// The session's name as the caller gave it.
-    pub(crate) name: String,
-    pub(crate) reply: Reply,
+pub(crate) struct Driven {
+    pub(crate) caller: Caller,
+    /// Where the session stands after the command.
+    pub(crate) view: PositionView,
 }
 
 /// Prefixes of the request ids that the server itself makes.
@@ -372,6 +373,43 @@ impl Call<'_> {
     /// The answer to a query, from rows that are not older than anything that was answered before.
     pub(crate) async fn ask<Q: Ask>(&self, query: &Q) -> Result<Q::Answer, Refusal> {
         self.api.ask(query).await
+    }
+
+    /// Where a session stands after a command, by the command's own reply; `name` is the session's name in a refusal.
+    ///
+    /// # Errors
+    /// As [`position`](Self::position).
+    pub(crate) async fn position_after(
+        &self,
+        id: SessionId,
+        reply: Reply,
+        name: &str,
+    ) -> Result<PositionView, Refusal> {
+        match reply.into_position() {
+            Some(position) => self.position(id, position, name).await,
+            None => Err(Refusal::not_found("session", name)),
+        }
+    }
+
+    /// The same, by the position itself. What it lacks is read from rows that hold what the command did.
+    ///
+    /// # Errors
+    /// NOT_FOUND if the session is gone by now; OUTCOME_UNKNOWN if the rows cannot be read now: the command was carried
+    /// out, so no caller may send it again as another request.
+    pub(crate) async fn position(
+        &self,
+        id: SessionId,
+        position: Position,
+        name: &str,
+    ) -> Result<PositionView, Refusal> {
+        let position = match PositionView::at_hand(id, position) {
+            Ok(view) => return Ok(view),
+            Err(position) => position,
+        };
+        let query = CompletePosition { tenant: self.caller.tenant, session: id, position };
+        let rows = Reader::after_own_commands(query.source().shard(&self.api.cluster)).await;
+        let rows = rows.map_err(|_| refusal(Failure::OutcomeUnknown))?;
+        rows.answer(&query).map_err(unreadable)?.ok_or_else(|| Refusal::not_found("session", name))
     }
 
     /// A session of the caller's tenant.

@@ -9,14 +9,18 @@ use switchward_state::session::{PostMessage, ReplyToken, SessionCommand, SwitchR
 use switchward_state::{Body, Reply, Scope};
 use tonic::Request;
 
-use super::shown::{driven, stands};
-use crate::api::{Api, Call, request_id};
+use crate::api::{Api, Call, Driven, request_id};
 use crate::auth::roles;
+use crate::convert::{self, positions};
 use crate::error::Refusal;
 use crate::refusals::{named, odd};
-use crate::{convert, names, reply_tokens};
+use crate::{names, reply_tokens};
 
 type Shown = Result<v1::Session, Refusal>;
+
+fn shown(driven: Driven) -> v1::Session {
+    positions::session(&driven.caller, &driven.view)
+}
 
 fn check_text(text: &str) -> Result<(), Refusal> {
     if text.len() > MESSAGE_BYTES_MAX {
@@ -30,9 +34,8 @@ pub(super) async fn post_message(api: &Api, request: Request<v1::PostMessageRequ
         check_text(&message.text)?;
         Ok(Body::Session(SessionCommand::PostMessage(PostMessage { text: message.text })))
     });
-    let posted = posted.await?;
-    let caller = posted.call.caller.clone();
-    Ok(reply_tokens::shown_to(&caller, driven(posted).await?))
+    let Driven { caller, view } = posted.await?;
+    Ok(reply_tokens::shown_to(&caller, positions::session(&caller, &view)))
 }
 
 pub(super) async fn end_turn(api: &Api, request: Request<v1::EndTurnRequest>) -> Shown {
@@ -40,7 +43,7 @@ pub(super) async fn end_turn(api: &Api, request: Request<v1::EndTurnRequest>) ->
         check_text(&message.text)?;
         Ok(Body::Run(RunCommand::EndTurn(EndTurn { text: message.text })))
     });
-    driven(ended.await?).await
+    Ok(shown(ended.await?))
 }
 
 pub(super) async fn record_data(api: &Api, request: Request<v1::RecordDataRequest>) -> Shown {
@@ -56,18 +59,17 @@ pub(super) async fn record_data(api: &Api, request: Request<v1::RecordDataReques
         }
         Ok(Body::Run(RunCommand::RecordData(RecordData { values })))
     });
-    driven(recorded.await?).await
+    Ok(shown(recorded.await?))
 }
 
 pub(super) async fn signal_completion(api: &Api, request: Request<v1::SignalCompletionRequest>) -> Shown {
-    let signalled =
-        api.drive(request, roles::DRIVE, |_, _| Ok(Body::Run(RunCommand::SignalCompletion))).await?;
-    driven(signalled).await
+    let signalled = api.drive(request, roles::DRIVE, |_, _| Ok(Body::Run(RunCommand::SignalCompletion)));
+    Ok(shown(signalled.await?))
 }
 
 pub(super) async fn retry_state(api: &Api, request: Request<v1::RetryStateRequest>) -> Shown {
     let retried = api.drive(request, roles::DRIVE, |_, _| Ok(Body::Run(RunCommand::RetryNode)));
-    driven(retried.await?).await
+    Ok(shown(retried.await?))
 }
 
 /// With a token, the session is that of the token.
@@ -101,7 +103,8 @@ pub(super) async fn record_event(
     let id = names::session(&call.caller, "name", &name)?;
     let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "session", &name))?;
-    Ok(reply_tokens::shown_to(&call.caller, stands(call, id, reply, &name).await?))
+    let view = call.position_after(id, reply, &name).await?;
+    Ok(reply_tokens::shown_to(&call.caller, positions::session(&call.caller, &view)))
 }
 
 /// The caller vouches for the sender: nothing proves who wrote the reply.
@@ -134,7 +137,8 @@ pub(super) async fn record_reply(
     let reply = reply.map_err(|refusal| named(refusal, "session", &message.name))?;
     let Reply::Replied { outcome, .. } = reply else { return Err(odd(&reply)) };
     let outcome = outcome.word().to_owned();
-    let session = Some(stands(call, id, reply, &message.name).await?);
+    let view = call.position_after(id, reply, &message.name).await?;
+    let session = Some(positions::session(&call.caller, &view));
     Ok(v1::RecordReplyResponse { session, outcome })
 }
 
@@ -143,5 +147,5 @@ pub(super) async fn switch_workflow(api: &Api, request: Request<v1::SwitchWorkfl
         let workflow = names::definition(&call.caller, "workflow", &message.workflow)?.to_owned();
         Ok(Body::Session(SessionCommand::SwitchRun(SwitchRun { workflow })))
     });
-    driven(switched.await?).await
+    Ok(shown(switched.await?))
 }

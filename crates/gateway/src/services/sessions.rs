@@ -12,11 +12,11 @@ use switchward_state::session::{Cancel, Pause, Resume, SessionCommand};
 use tonic::{Request, Response, Status};
 
 use super::history::Wanted;
-use super::shown::{driven, shown};
+use super::shown::shown;
 use super::{conversation, history, shown};
-use crate::api::{Api, Call};
+use crate::api::{Api, Call, Driven};
 use crate::auth::roles;
-use crate::convert::read_rfc3339;
+use crate::convert::{positions, read_rfc3339};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::pages::{Listed, PAGE_BYTES_MAX, Page, order, terms, unknown_term};
@@ -66,7 +66,8 @@ impl SessionService for Api {
             let state = (!state.is_empty()).then_some(state);
             Ok(Body::Run(RunCommand::Answer(Answer { state, answer, note })))
         });
-        let session = driven(answered.await?).await?;
+        let Driven { caller, view } = answered.await?;
+        let session = positions::session(&caller, &view);
         Ok(Response::new(v1::AnswerCheckpointResponse { session: Some(session) }))
     }
 
@@ -164,7 +165,8 @@ impl SessionService for Api {
         let pause = self.drive(request, roles::OPERATE, |_, message| {
             Ok(Body::Session(SessionCommand::Pause(Pause { comment: message.reason })))
         });
-        let session = driven(pause.await?).await?;
+        let Driven { caller, view } = pause.await?;
+        let session = positions::session(&caller, &view);
         Ok(Response::new(v1::PauseSessionResponse { session: Some(session) }))
     }
 
@@ -175,7 +177,8 @@ impl SessionService for Api {
         let resume = self.drive(request, roles::OPERATE, |_, message| {
             Ok(Body::Session(SessionCommand::Resume(Resume { comment: message.reason })))
         });
-        let session = driven(resume.await?).await?;
+        let Driven { caller, view } = resume.await?;
+        let session = positions::session(&caller, &view);
         Ok(Response::new(v1::ResumeSessionResponse { session: Some(session) }))
     }
 
@@ -186,7 +189,8 @@ impl SessionService for Api {
         let cancel = self.drive(request, roles::OPERATE, |_, message| {
             Ok(Body::Session(SessionCommand::Cancel(Cancel { comment: message.reason })))
         });
-        let session = driven(cancel.await?).await?;
+        let Driven { caller, view } = cancel.await?;
+        let session = positions::session(&caller, &view);
         Ok(Response::new(v1::CancelSessionResponse { session: Some(session) }))
     }
 
@@ -195,7 +199,8 @@ impl SessionService for Api {
             let (param, value) = cap(message.cap)?;
             Ok(Body::Policy(PolicyCommand::RaiseCap(RaiseCap { param: param.to_owned(), value })))
         });
-        let session = driven(raise.await?).await?;
+        let Driven { caller, view } = raise.await?;
+        let session = positions::session(&caller, &view);
         Ok(Response::new(v1::RaiseCapResponse { session: Some(session) }))
     }
 }

@@ -8,7 +8,6 @@ use switchward_state::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_state::session::{Assisted, Queued, SessionCommand, Start};
 use switchward_state::{Body, Reply, Scope};
 
-use super::shown;
 use crate::api::{Call, request_id};
 use crate::auth::Caller;
 use crate::error::{Reason, Refusal};
@@ -54,7 +53,8 @@ pub(super) async fn start(
     let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
     let Some(position) = reply.into_position() else { return Err(Refusal::not_found("session", "")) };
     let warnings = position.warnings.iter().map(switchward_messages::session_warning).collect();
-    let session = shown::at(call, session, position, "").await?;
+    let view = call.position(session, position, "").await?;
+    let session = convert::positions::session(&call.caller, &view);
     Ok(v1::StartSessionResponse { session: Some(session), warnings })
 }
 

@@ -1,7 +1,9 @@
-//! The paths that `crates/README.md` names exist, and the functions that it names are in them.
+//! The paths that `crates/README.md` names exist, the functions that it names are in them, and its journeys are short.
 //!
 //! A path is `crate/src/...` or `crate/tests/...` in backticks, without `crates/`. `<kind>` stands for any name, so one
 //! file or folder must fit; `{a,b}` stands for both. `path.rs::name` names a function of the file.
+//!
+//! A journey is a numbered list. Each of its steps is a call from one file to another.
 
 use crate::finding::Finding;
 use crate::scan;
@@ -11,11 +13,14 @@ const RULE: &str = "paths";
 const MAP: &str = "crates/README.md";
 /// The folders of a crate whose paths are checked.
 const FOLDERS: [&str; 2] = ["src", "tests"];
+/// The most steps of a journey.
+const STEPS_MAX: usize = 25;
 
-/// Looks for each path of the map, and for the function behind it.
+/// Looks for each path of the map, and for the function behind it, and counts the steps of its journeys.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (index, line) in tree.text(MAP).unwrap_or_default().lines().enumerate() {
+    let map = tree.text(MAP).unwrap_or_default();
+    let mut findings = long_journeys(map);
+    for (index, line) in map.lines().enumerate() {
         // Of a line that is split at its backticks, every second part is code.
         for name in line.split('`').skip(1).step_by(2).filter(|code| is_path(code)) {
             let (path, function) = name.split_once("::").map_or((name, None), |(path, it)| (path, Some(it)));
@@ -31,6 +36,27 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The numbered lists of the map that have too many steps, each at the line of its last step. A list begins with `1.`.
+fn long_journeys(map: &str) -> Vec<Finding> {
+    let mut journeys: Vec<(usize, usize)> = Vec::new();
+    for (index, line) in map.lines().enumerate() {
+        let Some((number, _)) = line.split_once(". ") else { continue };
+        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        match journeys.last_mut() {
+            Some((end, steps)) if number != "1" => (*end, *steps) = (index + 1, *steps + 1),
+            Some(_) | None => journeys.push((index + 1, 1)),
+        }
+    }
+    let long = journeys.into_iter().filter(|(_, steps)| *steps > STEPS_MAX);
+    long.map(|(end, steps)| {
+        let message = format!("the journey has {steps} steps, at most {STEPS_MAX} are allowed");
+        Finding::new(MAP, end, RULE, message)
+    })
+    .collect()
 }
 
 /// Returns true if code is the path of a file or a folder of a crate.
@@ -96,6 +122,21 @@ mod tests {
                 "crates/README.md:5: paths: there is no function `gone` in `a/src/one.rs`",
                 "crates/README.md:5: paths: there is no function `begin` in `a/src/gone.rs`",
             ]
+        );
+    }
+
+    #[test]
+    fn a_journey_with_too_many_steps_is_reported_at_its_last_one() {
+        let steps = |count: usize| {
+            (1..=count).map(|step| format!("{step}. a call\n   of two lines\n")).collect::<String>()
+        };
+        let short = format!("# Map\n\n{}\n**Another**\n\n{}", steps(STEPS_MAX), steps(3));
+        assert_eq!(findings(&short), Vec::<String>::new());
+        // The steps are counted, whatever numbers they have.
+        let long = steps(STEPS_MAX + 1).replace("26. ", "25. ");
+        assert_eq!(
+            findings(&format!("# Map\n\n{long}\n**Another**\n\n{}", steps(3))),
+            ["crates/README.md:53: paths: the journey has 26 steps, at most 25 are allowed"]
         );
     }
 
