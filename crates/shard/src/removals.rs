@@ -17,7 +17,6 @@ use std::time::Duration;
 use switchward_machine::{SessionId, TenantId};
 use switchward_state::session::{RemoveStep, Removing, Session, is_redacted};
 use switchward_state::{Body, Command, IndexKey, Key, Kind, REMOVED_KINDS, Row, Scope, View, ViewError};
-use switchward_store::Record as _;
 
 use crate::clock::instant;
 use crate::failure::Failure;
@@ -26,7 +25,6 @@ use crate::limits::{
     REMOVE_REST_MAX, REMOVE_RESTS, REMOVE_STEP_BYTES, REMOVE_STEP_ROWS, REMOVE_STEPS,
 };
 use crate::metrics::ShardMetrics;
-use crate::record::Stored;
 use crate::shard::Shard;
 use crate::shards::Shards;
 use crate::view::StateView;
@@ -172,7 +170,7 @@ fn next(
                 let stays = erases && matches!(&**row, Row::Run(run) if is_redacted(run));
                 *whole &= !on_its_way;
                 if !on_its_way && !stays {
-                    bytes += Stored(row.clone()).weight();
+                    bytes += row.memory_bytes();
                     found.push(key.clone());
                 }
                 full = found.len() >= REMOVE_STEP_ROWS || bytes >= REMOVE_STEP_BYTES;

@@ -7,6 +7,7 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 use switchward_machine::{Digest, Time};
 
+use crate::memory::{InMemory, ROW_BYTES};
 use crate::{Actor, Event, Reply, TurnRecord};
 
 /// What one command did to its session, under the sequence of its first event. Stored form.
@@ -111,6 +112,17 @@ fn bytes_of(history: &impl Encode<()>) -> Box<[u8]> {
     let mut bytes = Vec::with_capacity(BYTES_USUAL);
     minicbor::encode(history, &mut bytes).expect("encoding into memory cannot fail");
     bytes.into_boxed_slice()
+}
+
+impl InMemory for StoredHistory {
+    fn cached(&self) -> bool {
+        false
+    }
+
+    fn structure_bytes(&self) -> usize {
+        // Bytes, and beside them the fields if somebody reads them before they are on disk.
+        ROW_BYTES + usize::try_from(self.bytes()).unwrap_or(usize::MAX / 2)
+    }
 }
 
 impl From<History> for StoredHistory {

@@ -4,6 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, RunId, Time};
 
 use crate::approval::{Asked, Gate};
+use crate::memory::InMemory;
 use crate::work::{OpenItemBody, TimerItem, WaitItem, WorkItem};
 use crate::{ItemHead, Open};
 
@@ -109,6 +110,12 @@ impl OpenItem {
             Self::Wait(open) => Some(open.body.due),
             Self::Timer(open) => Some(open.body.due),
         }
+    }
+}
+
+impl InMemory for OpenItem {
+    fn cached(&self) -> bool {
+        true
     }
 }
 

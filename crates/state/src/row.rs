@@ -9,6 +9,7 @@ use crate::catalogue::{
     ApiKey, Assistant, ClusterMap, Definition, Server, Tenancy, Tenant, TenantChange, Version,
 };
 use crate::delivery::{Effect, WebhookSource};
+use crate::memory::InMemory;
 use crate::policy::LedgerRow;
 use crate::run::{Data, Run, Slot};
 use crate::session::{Removed, Session};
@@ -137,6 +138,12 @@ pub struct Request {
     /// When it was given.
     #[n(2)]
     pub at: Time,
+}
+
+impl InMemory for Request {
+    fn cached(&self) -> bool {
+        false
+    }
 }
 
 impl Row {

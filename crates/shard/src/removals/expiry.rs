@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use switchward_machine::{TenantId, Time};
 use switchward_state::session::{Expiring, Remove, RemoveStep, Removing, SessionCommand};
 use switchward_state::{Body, Command, Key, REMOVED_KINDS, Row, Scope, View, ViewError};
-use switchward_store::Record as _;
 
 use super::backlog::{Backlog, Late, Remains};
 use super::unreadable;
@@ -14,7 +13,6 @@ use crate::blocking::blocking;
 use crate::failure::Failure;
 use crate::limits::{REMOVE_STEP_BYTES, REMOVE_STEP_ROWS};
 use crate::metrics::ShardMetrics;
-use crate::record::Stored;
 use crate::shard::Shard;
 use crate::view::StateView;
 
@@ -146,7 +144,7 @@ fn way(view: &StateView, late: &Late) -> Result<Way, ViewError> {
         }
         view.scan(&Key::prefix_of_session(late.tenant, late.id, kind), None, &mut |key, row| {
             let inner = matches!(&**row, Row::Outbox(effect) if effect.body.inner());
-            bytes += Stored(row.clone()).weight();
+            bytes += row.memory_bytes();
             keys.push(key.clone());
             fits = !inner && keys.len() <= REMOVE_STEP_ROWS && bytes <= REMOVE_STEP_BYTES;
             if fits { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

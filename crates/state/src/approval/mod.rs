@@ -5,6 +5,7 @@ pub(crate) mod apply_page_codes;
 mod command;
 mod event;
 mod mail_token;
+mod memory;
 mod notice;
 mod own_words;
 mod page_code_events;

@@ -10,6 +10,7 @@ mod event;
 mod event_binding;
 mod facts;
 mod finding;
+mod memory;
 mod quotas;
 mod role;
 mod rows;

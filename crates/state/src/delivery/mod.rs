@@ -9,6 +9,7 @@ mod event;
 mod facts;
 pub mod mail_caps;
 mod mail_full;
+mod memory;
 mod message_text;
 mod outbox;
 mod outgoing;

@@ -8,6 +8,7 @@ mod command;
 mod event;
 mod ledger;
 mod limits;
+mod memory;
 pub(crate) mod period;
 mod rows;
 mod shortage;

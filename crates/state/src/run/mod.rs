@@ -7,6 +7,7 @@ mod command;
 pub(crate) mod data;
 mod event;
 mod fault_code;
+mod memory;
 mod pending;
 mod pending_events;
 mod rows;

@@ -5,6 +5,7 @@ pub(crate) mod apply_removal;
 mod command;
 mod event;
 mod event_source;
+mod memory;
 mod position;
 mod redact;
 pub(crate) mod remember;

@@ -1,0 +1,27 @@
+//! What the rows of runs cost in memory.
+
+use super::{Data, Run, Slot};
+use crate::memory::{InMemory, ROW_BYTES};
+
+impl InMemory for Run {
+    fn cached(&self) -> bool {
+        true
+    }
+}
+
+impl InMemory for Data {
+    fn cached(&self) -> bool {
+        true
+    }
+
+    fn structure_bytes(&self) -> usize {
+        // Values of JSON take several times the bytes of their text.
+        ROW_BYTES + 3 * self.text_bytes()
+    }
+}
+
+impl InMemory for Slot {
+    fn cached(&self) -> bool {
+        true
+    }
+}
