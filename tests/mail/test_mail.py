@@ -197,7 +197,7 @@ class ByMail(unittest.TestCase):
         """Makes an agent's call that this person must approve; returns the call and the mail."""
         server = self.server
         server.run("deploy", DEPLOY_GATE)
-        server.run("start", "deploy-gate", "--key", key, "--tell", approver)
+        server.run("start", "deploy-gate", "--key", key, "--notify", approver)
         call = ["authorize", key, "mcp:filesystem:delete_file", "--args", '{"path": "/srv/old"}']
         server.run(*call, code=7)
         return call, self.request(approver, key)

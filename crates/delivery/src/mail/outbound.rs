@@ -63,7 +63,6 @@ pub enum Purpose {
     /// Somebody is asked to decide, or to answer.
     Ask,
     /// Informs somebody about the outcome of their mail.
-    #[serde(rename = "tell")]
     Inform,
 }
 

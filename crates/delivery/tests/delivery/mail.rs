@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 /// A port at which nobody listens: it is none that a system gives away by itself.
 const DESERTED: u16 = 1;
-const GOLDEN: &str = include_str!("../golden/letter.v1.json");
+const GOLDEN: &str = include_str!("../golden/mail.v1.json");
 
 fn outbound() -> OutboundMail {
     OutboundMail {

@@ -40,7 +40,7 @@ pub(crate) struct Start {
     pub(crate) workflows: Vec<String>,
     /// A person who is notified of gates that address nobody: an address or a name in the directory; can be repeated
     /// [default: from the directory]. Only operators can set this and the following options for gates.
-    #[arg(long = "tell", value_name = "NAME")]
+    #[arg(long = "notify", value_name = "NAME")]
     pub(crate) audience: Vec<String>,
     /// The time between reminders to people who have not decided yet, such as 90s, 5m or 4h [default: from the
     /// directory].

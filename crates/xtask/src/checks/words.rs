@@ -1,7 +1,8 @@
 //! One word for one idea: the words and phrases that `docs/glossary.md` replaces do not come back.
 
 use crate::finding::Finding;
-use crate::source::TokenKind;
+use crate::scan;
+use crate::source::{Token, TokenKind};
 use crate::tree::Tree;
 
 const RULE: &str = "words";
@@ -83,10 +84,14 @@ const PHRASES: &[&str] = &[
     concat!("asked ", "anything"),
     concat!("where there ", "is one"),
 ];
+/// Attributes whose strings are names: of the command line, and of what is stored or sent.
+const ATTRIBUTES: &[&str] = &["arg", "clap", "command", "group", "serde", "value"];
+/// What such a string is given to.
+const GIVEN_TO: &[&str] = &["alias", "long", "name", "rename", "value_name", "visible_alias"];
 /// Files that are read for phrases.
 const PROSE: &[&str] = &[".rs", ".proto", ".md", ".html", ".py"];
 
-/// Looks at every name in Rust sources and in the API, and at every line of prose.
+/// Looks at every name in Rust sources, on the command line, in stored forms and in the API, and at every line of prose.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &tree.sources {
@@ -95,6 +100,13 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             findings.extend(
                 bad_name(&token.text).map(|word| name_finding(&source.path, token.line, &token.text, word)),
             );
+        }
+        for token in given_names(&source.tokens) {
+            let words = token.text.split(|character: char| !is_of_name(character) && character != '-');
+            findings.extend(words.filter_map(|name| {
+                bad_name(&name.replace('-', "_"))
+                    .map(|word| name_finding(&source.path, token.line, name, word))
+            }));
         }
     }
     for (path, text) in tree.files().filter(|(path, _)| PROSE.iter().any(|end| path.ends_with(end))) {
@@ -148,11 +160,34 @@ fn parts(name: &str) -> Vec<String> {
     parts
 }
 
+/// The strings that attributes of clap and serde use as names.
+fn given_names(tokens: &[Token]) -> impl Iterator<Item = &Token> {
+    scan::find(tokens, "# [").flat_map(move |start| {
+        let attribute = &tokens[start..=scan::closing(tokens, start + 1)];
+        let is_one = attribute.get(2).is_some_and(|name| ATTRIBUTES.contains(&name.text.as_str()));
+        let triples = attribute.windows(3).filter(move |_| is_one);
+        triples.filter_map(|triple| match triple {
+            [name, equals, string]
+                if GIVEN_TO.contains(&name.text.as_str())
+                    && scan::is_sign(equals, &["="])
+                    && string.kind == TokenKind::Literal =>
+            {
+                Some(string)
+            }
+            _ => None,
+        })
+    })
+}
+
 /// The names in a line of a schema, without its comment and its strings.
 fn proto_names(line: &str) -> impl Iterator<Item = &str> {
     let code = line.split("//").next().unwrap_or_default();
     let outside = code.split('"').step_by(2);
-    outside.flat_map(|text| text.split(|character: char| !character.is_alphanumeric() && character != '_'))
+    outside.flat_map(|text| text.split(|character: char| !is_of_name(character)))
+}
+
+fn is_of_name(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
 }
 
 /// Returns true if a line holds a phrase that is not part of longer words, in upper or lower case.
@@ -183,6 +218,27 @@ mod tests {
             found,
             [at("README.md", 1), at(source, 2), at(source, 3), at(source, 4), at("proto/x.proto", 2)]
         );
+    }
+
+    #[test]
+    fn options_and_stored_names_that_the_glossary_replaces_are_reported() {
+        let rust = "#[derive(Args)]\nstruct A {\n    #[arg(long = \"tell\", value_name = \"WHO\")]\n    a: u8,\n    \
+                    #[arg(long, value_name = \"OPEN-THING\")]\n    b: u8,\n}\n\
+                    #[serde(rename = \"told_by\")]\nstruct B;\n\
+                    #[command(name = \"letters\")]\nstruct C;\n";
+        let found: Vec<_> = check(&Tree::of(&[("crates/x/src/lib.rs", rust)]))
+            .into_iter()
+            .map(|it| (it.line, it.message.split('`').nth(1).unwrap_or_default().to_owned()))
+            .collect();
+        let of = |line, name: &str| (line, name.to_owned());
+        assert_eq!(found, [of(3, "tell"), of(5, "OPEN-THING"), of(8, "told_by"), of(10, "letters")]);
+    }
+
+    #[test]
+    fn strings_in_other_attributes_and_terms_in_these_are_none() {
+        let rust = "#[doc(alias = \"told\")]\nfn a() {}\n#[arg(long = \"dead-letter\", help = \"what is told\")]\nfn b() {}\n\
+                    fn c() { let name = \"told\"; }\n";
+        assert_eq!(check(&Tree::of(&[("crates/x/src/lib.rs", rust)])), []);
     }
 
     #[test]
