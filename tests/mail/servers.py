@@ -101,9 +101,9 @@ class Servers:
         if name == "postfix":
             # Its master has left the session that it was started in.
             subprocess.run(["postfix", "-c", self.folder / "postfix", "stop"], capture_output=True)
-        for told in (signal.SIGTERM, signal.SIGKILL):
+        for number in (signal.SIGTERM, signal.SIGKILL):
             try:
-                os.killpg(process.pid, told)
+                os.killpg(process.pid, number)
             except ProcessLookupError:
                 pass
             try:
@@ -377,8 +377,8 @@ postlog unix-dgram n - n - 1 postlogd
         mail = self.folder / "signed.eml"
         mail.write_bytes(raw)
         command = ["opendkim", "-x", self.write("verify.conf", config), "-t", mail]
-        told = subprocess.run(command, capture_output=True, text=True)
-        said = told.stdout + told.stderr
+        verified = subprocess.run(command, capture_output=True, text=True)
+        said = verified.stdout + verified.stderr
         return "" if re.search(r"verification \(s=sw1, d=acme\.example, .*\) succeeded", said) else said
 
 

@@ -217,8 +217,8 @@ class ByMail(unittest.TestCase):
         self.assertEqual(decided(), [], "a scanner that follows links decides nothing")
 
         servers.send(reply(mail, lead, "looks risky?"), lead)
-        told = until("the question is answered", lambda: self.answers(mail, lead))
-        self.assertIn("nothing is decided", told[0])
+        answers = until("the question is answered", lambda: self.answers(mail, lead))
+        self.assertIn("nothing is decided", answers[0])
         recorded = server.events("by-mail", "reply.recorded")
         self.assertEqual([event["data"]["authenticated"] for event in recorded], ["true"])
         self.assertEqual(server.events("by-mail", "approval.discussed")[0]["data"]["by"], lead)
@@ -227,8 +227,8 @@ class ByMail(unittest.TestCase):
         servers.send(reply(mail, lead, "Approved, thanks!"), lead)
         until("the reply decides", decided)
         server.run(*call)
-        told = until("the decision is acknowledged in the thread", lambda: self.answers(mail, lead)[1:])
-        self.assertIn("Your decision is recorded: approve.", told[0])
+        answers = until("the decision is acknowledged in the thread", lambda: self.answers(mail, lead)[1:])
+        self.assertIn("Your decision is recorded: approve.", answers[0])
         thread = mail["References"].split()[0]
         moved = lambda: len(self.mails("r@reply.acme.example", thread, "Done")) == 2
         until("processed replies are moved", moved)
@@ -237,9 +237,9 @@ class ByMail(unittest.TestCase):
         server, dana = self.server, "dana@corp.example"
         _, mail = self.ask("unsigned", dana)
         self.servers.send(reply(mail, dana, "Approved"), dana, by="smtp")
-        told = until("the reply is answered", lambda: self.answers(mail, dana))
-        self.assertIn("could not be verified", told[0])
-        self.assertIn(f"{server.address}/a/", told[0])
+        answers = until("the reply is answered", lambda: self.answers(mail, dana))
+        self.assertIn("could not be verified", answers[0])
+        self.assertIn(f"{server.address}/a/", answers[0])
         self.assertEqual(server.events("unsigned", "reply.recorded")[0]["data"]["authenticated"], "false")
         self.assertEqual(server.events("unsigned", "approval.decided"), [], "anybody could have written that")
 
@@ -251,12 +251,12 @@ class ByMail(unittest.TestCase):
         self.assertEqual(server.state("away"), "ask")
         self.assertEqual(server.events("away", "reply.recorded"), [])
 
-    def test_what_cannot_be_delivered_is_told(self):
+    def test_what_cannot_be_delivered_is_reported(self):
         server = self.server
         server.asked("nobody", "nobody@corp.example")
-        told = until("the bounce comes in", lambda: server.events("nobody", "approval.undeliverable"))
-        self.assertEqual(told[0]["data"]["to"], "nobody@corp.example")
-        self.assertIn("5.1.1", told[0]["data"]["message"])
+        bounces = until("the bounce comes in", lambda: server.events("nobody", "approval.undeliverable"))
+        self.assertEqual(bounces[0]["data"]["to"], "nobody@corp.example")
+        self.assertIn("5.1.1", bounces[0]["data"]["message"])
 
     def test_a_reply_comes_by_lmtp(self):
         mail = self.session("by-lmtp", "dana@corp.example")
@@ -289,17 +289,17 @@ class ByMail(unittest.TestCase):
 
     def test_a_doctor_finds_that_it_works_and_what_does_not(self):
         server = self.server
-        told = server.run("doctor", "--config", server.config)[0]
-        poor = [check for check in told["checks"] if check["verdict"] != "ok"]
+        report = server.run("doctor", "--config", server.config)[0]
+        poor = [check for check in report["checks"] if check["verdict"] != "ok"]
         # The server runs, and so its port is taken; a test's folder may lie on any file system, and the mail servers read
         # the files in it as users of their own.
         machine = ("port", "data", "space", "files")
         self.assertEqual([check["check"] for check in poor if check["check"] not in machine], [])
-        self.assertTrue(told["ok"])
+        self.assertTrue(report["ok"])
         self.assertEqual(
             {"config", "tenants", "data", "space", "memory", "port", "files", "keys", "clock", "redis"}
             | {"smtp", "imap", "dkim", "mx", "spf", "dmarc"},
-            {check["check"] for check in told["checks"]},
+            {check["check"] for check in report["checks"]},
         )
         verdict, said, _ = self.forged(server.config)
         self.assertEqual(verdict, "ok", said)
@@ -316,16 +316,16 @@ class ByMail(unittest.TestCase):
             ("tenants", "admin_key_file = \"", "admin_key_file = \"/nowhere"),
         ]:
             wrong = self.servers.write("wrong.toml", text.replace(old, new, 1))
-            told = server.run("doctor", "--config", wrong, code=5)[0]
-            self.assertEqual([check["check"] for check in told["checks"] if check["verdict"] == "fail"], [what], told)
+            report = server.run("doctor", "--config", wrong, code=5)[0]
+            self.assertEqual([check["check"] for check in report["checks"] if check["verdict"] == "fail"], [what], report)
 
     def forged(self, config, code=0):
         """The result of `doctor --send` about the forged field: its verdict, message and advice."""
-        told = self.server.run("doctor", "--config", config, "--send", code=code)[0]
-        (found,) = (check for check in told["checks"] if check["check"] == "forged")
+        report = self.server.run("doctor", "--config", config, "--send", code=code)[0]
+        (found,) = (check for check in report["checks"] if check["check"] == "forged")
         return found["verdict"], found["message"], found.get("advice", "")
 
-    def test_a_doctor_tells_whether_a_forged_field_comes_through(self):
+    def test_a_doctor_finds_whether_a_forged_field_comes_through(self):
         text = self.server.config.read_text()
         trusting = text.replace("[mail.in]\n", "[mail.in]\ntrusted_hosts = [\"mx.acme.example\", \"mail.corp.example\"]\n")
         config = self.servers.write("trusting.toml", trusting)

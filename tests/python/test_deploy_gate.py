@@ -191,7 +191,7 @@ class DeployGate(unittest.TestCase):
         gates = [self.policy.AuthorizeToolCall(delete, metadata=agent).gate for agent in agents]
         histories = [self.history("release-42", agent) for agent in agents]
         for mine, theirs in [(0, 1), (1, 0)]:
-            told = []
+            answers = []
             for name in [names[theirs].split("/")[-1], "ses_00000000000000000000000000"]:
                 requests = {
                     self.sessions.GetSession: session_pb2.GetSessionRequest(name=name),
@@ -200,8 +200,8 @@ class DeployGate(unittest.TestCase):
                     self.policy.AuthorizeToolCall: policy_pb2.AuthorizeToolCallRequest(session=name, capability="bash"),
                 }
                 said = [self.unknown(method, request, agents[mine]) for method, request in requests.items()]
-                told.append([text.replace(name, "it") for text in said])
-            self.assertEqual(*told)
+                answers.append([text.replace(name, "it") for text in said])
+            self.assertEqual(*answers)
             approve = gate_pb2.DecideGateRequest(name=gates[theirs], decision=gate_pb2.GATE_DECISION_APPROVE)
             self.unknown(self.gates.DecideGate, approve, people[mine])
             listed = self.gates.ListGates(gate_pb2.ListGatesRequest(), metadata=people[mine]).gates

@@ -193,7 +193,7 @@ class AWorker(unittest.TestCase):
         self.assertEqual(mail.data["subject"], "Your refund for A-17")
         self.assertEqual(self.session("refund-1").status, session_pb2.SESSION_STATUS_COMPLETED)
 
-    def test_what_the_worker_cannot_do_is_failed_and_told(self):
+    def test_what_the_worker_cannot_do_is_failed_and_reported(self):
         self.start_worker()
         source = (ROOT / "tests/gallery/refund/refund.yaml").read_text()
         source = source.replace("name: refund", "name: paint").replace("name: order", "name: colour")

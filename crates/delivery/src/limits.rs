@@ -60,7 +60,7 @@ pub const JOBS_MAX: usize = 256;
 pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 /// How long one take from the bus waits for a delivery.
 pub const WORKER_WAIT_MS: u64 = 5_000;
-/// How often a worker tells the bus that it still works on its deliveries. The bus derives its idle time from it, so a job
+/// How often a worker reports to the bus that it still works on its deliveries. The bus derives its idle time from it, so a job
 /// may take longer than that.
 pub const WORKER_KEEP_MS: u64 = switchward_bus::limits::SILENCE_MS;
 /// How long a worker waits after the bus could not be reached, unless the bus says otherwise.

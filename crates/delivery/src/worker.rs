@@ -86,7 +86,7 @@ pub struct Config {
     pub mail_jobs: usize,
     /// Messages to URLs at one time, at most [`JOBS_MAX`].
     pub post_jobs: usize,
-    /// How often it tells the bus that it still works on its deliveries. Well below the bus's idle time.
+    /// How often it reports to the bus that it still works on its deliveries. Well below the bus's idle time.
     pub keep: Duration,
     /// How long it continues with jobs that it has begun after a stop; then they are released to the bus.
     pub drain: Duration,

@@ -184,16 +184,16 @@ fn one_session_more_than_the_quota_is_refused_until_one_has_gone() {
     let (mut rows, machine) = shard();
     let two = Quotas { sessions: Some(2), ..Quotas::default() };
     for number in 1..=2 {
-        rows.attempt(Scope::Session(id(number)), two, start(machine)).expect("there is room");
+        rows.attempt(Scope::Session(id(number)), two, start(machine)).expect("the quota allows it");
     }
-    let refused = rows.attempt(Scope::Session(id(3)), two, start(machine)).expect_err("there is no room");
+    let refused = rows.attempt(Scope::Session(id(3)), two, start(machine)).expect_err("the quota is reached");
     assert_eq!(refused.reason, Reason::QuotaExceeded);
     assert_eq!(refused.facts, [("quota".to_owned(), "sessions".to_owned())]);
     // Existing sessions continue, and the end of one does not free quota.
     rows.attempt(Scope::Session(id(1)), two, cancel()).expect("it ends");
     assert!(rows.attempt(Scope::Session(id(3)), two, start(machine)).is_err());
     rows.remove(id(1), Removing::Deleted);
-    rows.attempt(Scope::Session(id(3)), two, start(machine)).expect("there is room");
+    rows.attempt(Scope::Session(id(3)), two, start(machine)).expect("the quota allows it");
 }
 
 fn tenant(rows: &Rows) -> switchward_state::catalogue::Tenant {

@@ -197,7 +197,7 @@ impl Exit {
 impl Drop for Exit {
     fn drop(&mut self) {
         let mut lines = self.0.lines.lock();
-        // A dropped answer tells its caller that the shard is gone.
+        // If an answer is dropped, its caller sees that the shard is gone.
         *lines = Lines::over();
     }
 }

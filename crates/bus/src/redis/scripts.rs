@@ -62,9 +62,9 @@ if #ids > 0 then
         if entry then taken[#taken + 1] = { entry[1], counts[entry[1]] + 1, entry[2], now } end
     end
 end
-local room = tonumber(ARGV[4]) - #taken
-if room > 0 then
-    local new = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', room, 'STREAMS', KEYS[1], '>')
+local capacity = tonumber(ARGV[4]) - #taken
+if capacity > 0 then
+    local new = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', capacity, 'STREAMS', KEYS[1], '>')
     local entries = new and new[1][2] or {}
     for i = 1, #entries do taken[#taken + 1] = { entries[i][1], 1, entries[i][2], now } end
 end

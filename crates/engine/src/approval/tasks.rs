@@ -52,7 +52,8 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     };
     let said = composed.body.len() + composed.subject.as_ref().map_or(0, String::len);
     if said.saturating_mul(composed.to.len()) > TASK_BYTES_MAX {
-        let message = format!("what all participants are told has more than {TASK_BYTES_MAX} bytes");
+        let message =
+            format!("the requests to all participants together have more than {TASK_BYTES_MAX} bytes");
         return Ok(Next::Fault(Fault::recipients(message)));
     }
     if composed.to.is_empty() {

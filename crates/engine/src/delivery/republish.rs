@@ -38,7 +38,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, republish: &Republish) -> Result<Repl
     for event in &republish.events {
         check_text("about", event.about.as_deref().unwrap_or_default(), PUBLISHED_ABOUT_BYTES_MAX)?;
         if !is_published(&event.kind) {
-            let message = format!("endpoints are not told of {:?}", event.kind);
+            let message = format!("endpoints do not receive events of type {:?}", event.kind);
             return Err(Rejection::new(Reason::FieldInvalid, message).into());
         }
         let (endpoint, kind, about) = (republish.endpoint.clone(), event.kind.clone(), event.about.clone());

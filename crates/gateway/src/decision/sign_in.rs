@@ -145,7 +145,7 @@ fn failed(asked: &Asked, no: NotSignedIn) -> Response {
     respond(status, page::asked(asked, Some(&format!("{} ({code})", page_problem(&why)))))
 }
 
-/// What people are told of a refusal; the code tells the operator the rest.
+/// What people see of a refusal; the code says the rest to the operator.
 fn refusal<'a>(code: &str, asked: &'a Asked) -> PageProblem<'a> {
     let person = &asked.caller.actor.subject;
     match code {

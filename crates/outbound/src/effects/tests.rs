@@ -218,7 +218,7 @@ async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an
     let (mut out, context) = (Out::default(), sending(&cluster));
     mails(&cluster, last[1], machine).await;
     round(shard, 1_024, &context, &mut out).await.map(drop).unwrap();
-    assert_eq!(out.sent.len(), 1, "the cap leaves room for one mail");
+    assert_eq!(out.sent.len(), 1, "the cap allows one mail");
     let waiting = [last[0], last[1]].map(|session| Key::prefix_of_session(TENANT, session, Kind::Outbox));
     let are_out = |out: &Out| {
         waiting.iter().all(|prefix| out.sent.keys().any(|key| key.as_bytes().starts_with(prefix)))
@@ -251,7 +251,7 @@ async fn mails_of_all_shards_count_for_one_cap() {
     for (shard, out) in [(one, &mut of_one), (other, &mut of_other)] {
         round(shard, 1_024, &context, out).await.map(drop).unwrap();
     }
-    assert_eq!(of_other.sent.len(), 1, "the cap of both shards leaves room for one mail");
+    assert_eq!(of_other.sent.len(), 1, "the cap of both shards allows one mail");
     let waits = join_all(second.iter().map(|&session| mail_of(other, session))).await;
     let codes: Vec<&str> = waits.iter().filter_map(|mail| Some(mail.last()?.code.as_str())).collect();
     assert_eq!(codes, ["mail_address_limit"]);
@@ -279,7 +279,7 @@ async fn mails_of_all_servers_on_one_bus_count_for_one_cap() {
         mails(&other, session(number), machine).await;
     }
     round(there, 1_024, &of_other, &mut out_there).await.map(drop).unwrap();
-    assert_eq!(out_there.sent.len(), 1, "the cap of both servers leaves room for one mail");
+    assert_eq!(out_there.sent.len(), 1, "the cap of both servers allows one mail");
     let waits = join_all([most, most + 1].map(|number| mail_of(there, session(number)))).await;
     let codes: Vec<&str> = waits.iter().filter_map(|mail| Some(mail.last()?.code.as_str())).collect();
     assert_eq!(codes, ["mail_address_limit"]);
@@ -298,7 +298,7 @@ async fn mails_of_all_servers_on_one_bus_count_for_one_cap() {
     assert_eq!(out.sent.len(), 0);
     mails(&other, session(most + 2), machine).await;
     round(there, 1_024, &of_other, &mut out_there).await.map(drop).unwrap();
-    assert_eq!(out_there.sent.len(), 2, "there is room for one mail more");
+    assert_eq!(out_there.sent.len(), 2, "one mail more is allowed");
     for cluster in [one, other] {
         cluster.shutdown().await.unwrap();
     }

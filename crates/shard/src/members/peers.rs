@@ -1,4 +1,4 @@
-//! A task of every server: tell the transport which servers the cluster has, and write at the cluster's feature level.
+//! A task of every server: give the transport the servers of the cluster, and write at the cluster's feature level.
 
 use std::io;
 use std::ops::ControlFlow;

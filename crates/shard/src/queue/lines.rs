@@ -76,7 +76,8 @@ impl Lines {
         Ok(pushed_out)
     }
 
-    /// Makes room for a tenant: the newest user's command of the longest line goes, where that line stays the longer.
+    /// Takes a command out, so that one of this tenant can be added: the newest user's command of the longest line, if
+    /// that line is still the longer one afterwards.
     fn push_out(&mut self, tenant: TenantId) -> Option<Job> {
         let own = self.of.get(&tenant).map_or(0, |line| line.jobs.len());
         let longest = self.of.values_mut().max_by_key(|line| line.jobs.len())?;

@@ -122,7 +122,7 @@ impl VoteFact {
                 Some(public.with("comment", &vote.comment))
             }
             Self::Notified { gate, asked } => {
-                let public = PublicEvent::of_gate("approval.told", *gate);
+                let public = PublicEvent::of_gate("approval.notified", *gate);
                 Some(public.with("to", asked.to.join(" ")))
             }
             Self::Assigned { gate, by, via, from, to, .. } => {

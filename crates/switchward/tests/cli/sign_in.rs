@@ -189,7 +189,7 @@ fn so_many_codes_are_exchanged_at_one_time_and_no_more() {
         }
     });
     let (mut other, back) = begin();
-    assert!(server.back(&mut other, &back).0.starts_with("HTTP/1.1 303"), "there is room again");
+    assert!(server.back(&mut other, &back).0.starts_with("HTTP/1.1 303"), "it is accepted again");
 }
 
 #[test]

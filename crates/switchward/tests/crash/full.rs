@@ -127,7 +127,7 @@ impl Round<'_> {
 
     /// A gate of a session of its own.
     async fn gate(&self, agent: &Wire, number: usize) -> anyhow::Result<String> {
-        let session = until("there is room for a gate", async || self.start(agent).await.ok());
+        let session = until("a gate can be opened", async || self.start(agent).await.ok());
         let request = v1::AuthorizeToolCallRequest {
             session: session.await?.name,
             capability: "mcp:filesystem:write_file".into(),

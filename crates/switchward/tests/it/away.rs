@@ -150,7 +150,7 @@ async fn refused(caller: &Caller) -> anyhow::Result<()> {
     caller.clone().start("tell".to_owned(), 0).await.context("the first, once more")?;
     let late = caller.clone().start("tell".to_owned(), LATE).await;
     let code = late.map_or_else(|status| status.code(), |_| Code::Ok);
-    ensure!(code == Code::ResourceExhausted, "there is room: {code:?}");
+    ensure!(code == Code::ResourceExhausted, "it was not refused: {code:?}");
     Ok(())
 }
 

@@ -121,7 +121,9 @@ async fn webhooks_that_do_not_end_over_one_connection_have_a_budget() {
             assert_eq!(answer.expect("it is answered").status(), StatusCode::TOO_MANY_REQUESTS);
         }
     };
-    tokio::time::timeout(ANSWER, refused).await.expect("what has no room is refused before its time is over");
+    tokio::time::timeout(ANSWER, refused)
+        .await
+        .expect("what exceeds the capacity is refused before its time is over");
     // Another sender is answered meanwhile, with a refusal.
     let (answer, mut body) = begin(connected(at).await, at, HOOK).await;
     body.send_data(bytes::Bytes::from_static(b"{}"), true).expect("it is sent");

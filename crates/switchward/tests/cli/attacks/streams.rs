@@ -56,7 +56,7 @@ async fn a_tenant_that_holds_many_streams_keeps_no_other_out() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, again).await.expect("one that has ended makes room");
+    tokio::time::timeout(PATIENCE, again).await.expect("one that has ended frees capacity");
     let (log, code) = server.stop();
     assert_eq!(code, Some(0), "{log}");
 }
