@@ -10,6 +10,18 @@ pub(crate) fn check(turn: &Turn<'_, '_>, run: RunId, input: Input) -> Result<(),
     if turn.machine(&*turn.run(run)?)?.accepts(input) {
         return Ok(());
     }
-    Err(Rejection::new(Reason::StateMismatch, "nothing here takes this: the process is no conversation")
-        .into())
+    let message = format!("the active definition takes no {}", plural(input));
+    Err(Rejection::new(Reason::StateMismatch, message).into())
+}
+
+/// The word for several of an input, in messages.
+fn plural(input: Input) -> &'static str {
+    match input {
+        Input::Message => "messages",
+        Input::Data => "data",
+        Input::Signal => "signals",
+        Input::Event => "events",
+        Input::Mail => "replies",
+        Input::Switch => "workflow switches",
+    }
 }

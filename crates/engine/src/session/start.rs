@@ -45,7 +45,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     if let Some(said) = &start.message {
         check_text("message", said, MESSAGE_BYTES_MAX)?;
         if !machine.accepts(Input::Message) {
-            let message = "nothing here takes a message: the process is no conversation";
+            let message = "the definition takes no messages";
             return Err(Rejection::new(Reason::StateMismatch, message).into());
         }
     }
