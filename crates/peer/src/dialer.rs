@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -88,25 +89,29 @@ impl Dialer {
     /// Keeps it connected. Never returns; dropped, it fails all calls.
     pub(crate) async fn keep(self: Arc<Self>, core: Arc<Core>) {
         let _closes = Closes(&self);
-        let mut failures = 0;
+        let mut retries = Retries::new(core.limits.retry_max);
         loop {
             match dial(&core, self.to, &self.address, Purpose::Requests(self.traffic)).await {
                 Ok(connection) => {
                     let began = Instant::now();
                     let why = self.run(&core, connection).await;
                     // A connection that ends at once, again and again, is dialled as seldom as one that fails.
-                    failures = if began.elapsed() > core.limits.retry_max { 0 } else { failures + 1 };
-                    let again =
-                        if failures < 2 { State::Connecting } else { State::Down(PeerError::NotSent(why)) };
+                    if began.elapsed() > core.limits.retry_max {
+                        retries = Retries::new(core.limits.retry_max);
+                    } else {
+                        retries.failures += 1;
+                    }
+                    let once = retries.failures < 2;
+                    let again = if once { State::Connecting } else { State::Down(PeerError::NotSent(why)) };
                     self.state.send_replace(again);
                 }
                 Err(error) => {
-                    failures += 1;
+                    retries.failures += 1;
                     self.report(&core, &error);
                     self.state.send_replace(State::Down(error));
                 }
             }
-            sleep(pause(failures, core.limits.retry_max)).await;
+            sleep(retries.pause()).await;
         }
     }
 
@@ -168,11 +173,30 @@ pub(crate) fn report_end(server: u64, purpose: Purpose, error: &WireError) {
     }
 }
 
-/// The pause after a number of failures in a row: it doubles, up to a maximum, and is cut by up to a half at random.
-fn pause(failures: u32, max: Duration) -> Duration {
-    let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
-    let longest = RETRY_MIN.saturating_mul(1_u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(max);
-    longest.mul_f64(rand::random_range(0.5..=1.0))
+/// The failures in a row, and the pauses after them.
+struct Retries {
+    failures: u32,
+    /// Without an end: doubled each time, and varied from a half of that to the whole.
+    pauses: ExponentialBackoff,
+    max: Duration,
+}
+
+impl Retries {
+    /// No failure yet. No pause is longer than `max`.
+    fn new(max: Duration) -> Self {
+        let pauses = ExponentialBuilder::new()
+            .with_min_delay(RETRY_MIN.min(max) / 2)
+            .with_max_delay(max / 2)
+            .with_jitter()
+            .without_max_times()
+            .build();
+        Self { failures: 0, pauses, max }
+    }
+
+    /// The pause before the next attempt; none if nothing has failed.
+    fn pause(&mut self) -> Duration {
+        if self.failures == 0 { Duration::ZERO } else { self.pauses.next().unwrap_or(self.max) }
+    }
 }
 
 /// Ends the calls of a dialer when it is dropped.
@@ -200,9 +224,11 @@ mod tests {
     #[test]
     fn pauses_grow_to_their_maximum() {
         let max = Duration::from_secs(1);
-        assert_eq!(pause(0, max), Duration::ZERO);
+        let mut retries = Retries::new(max);
+        assert_eq!(retries.pause(), Duration::ZERO);
         for failures in 1..200 {
-            let pause = pause(failures, max);
+            retries.failures = failures;
+            let pause = retries.pause();
             assert!(pause <= max && pause >= RETRY_MIN / 2, "{failures}: {pause:?}");
             assert!(failures < 7 || pause >= max / 2, "{failures}: {pause:?}");
         }
